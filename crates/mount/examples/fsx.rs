@@ -1,7 +1,10 @@
-//! Changes files at random through a mount for as long as is wanted: `cargo run --release --example fsx -- --minutes 10 [--seed N] [--in DIRECTORY]`.
+//! Random file operations through a mount, compared with a model. Requires root.
 //!
-//! It mounts a new directory in `/var/tmp` (or in DIRECTORY) four times - written back by us and by the kernel, with and without operations that wait - and
-//! changes two files through each. It takes root. The seed of each file is printed first; a run with it does the same again.
+//! `cargo run --release --example fsx -- --minutes 10 [--seed N] [--in DIRECTORY]`
+//!
+//! Mounts a new directory in `/var/tmp` (or DIRECTORY) four times: write-back by the mount and by
+//! the kernel, with and without queued operations. Two files are changed through each mount. The
+//! seed of each file is printed first; the same seed repeats a run.
 
 #[path = "../tests/it/support/mod.rs"]
 mod support;

@@ -1,13 +1,14 @@
-//! Passes a directory through with nothing in between: what the mount itself costs, and what a scheduling gate is compared with.
+//! Passes a directory through without scheduling, to measure the cost of the mount itself.
 //!
-//! `cargo run --example through -- SOURCE MOUNTPOINT [kernel] [everybody] [clean] [threads=N] [descriptors] [shared-queue]`
+//! `cargo run --example through -- SOURCE MOUNTPOINT [kernel] [everybody] [clean] [threads=N]
+//! [descriptors] [shared-queue]`
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_mount::{MountOptions, Open, Options, Session, Users, WriteBack};
+use hoistway_mount::{MountOptions, Options, Session, Unscheduled, Users, WriteBack};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
             "everybody" => how.users = Users::All,
             "clean" => how.clean = true,
             "descriptors" => options.handles = false,
-            "shared-queue" => how.own_queues = false,
+            "shared-queue" => how.clone_fd = false,
             word => match word.strip_prefix("threads=").and_then(|number| number.parse().ok()) {
                 Some(threads) => how.threads = threads,
                 None => {
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
             },
         }
     }
-    // Before there are other threads, which take this over.
+    // Before other threads start, which inherit the signal mask.
     let mut signals = match block_signals() {
         Ok(signals) => signals,
         Err(error) => {
@@ -44,7 +45,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let session = match Session::mount(Path::new(source), Path::new(mount_point), Arc::new(Open), options, &how) {
+    let session = match Session::mount(Path::new(source), Path::new(mount_point), Arc::new(Unscheduled), options, &how)
+    {
         Ok(session) => session,
         Err(error) => {
             eprintln!("through: {error}");
@@ -70,11 +72,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Waits for SIGINT and SIGTERM.
+/// Waits for SIGINT or SIGTERM.
 struct Signals(libc::sigset_t);
 
 fn block_signals() -> std::io::Result<Signals> {
-    // SAFETY: the set is initialised by `sigemptyset` before it is used; blocking signals in this thread is inherited by those made later.
+    // SAFETY: `sigemptyset` initialises the set before its use; threads started later inherit the
+    // blocked signals.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -90,7 +93,7 @@ fn block_signals() -> std::io::Result<Signals> {
 impl Signals {
     fn wait(&mut self) -> bool {
         let mut signal = 0;
-        // SAFETY: the set was initialised, and `signal` lives through the call.
+        // SAFETY: the set is initialised, and `signal` outlives the call.
         unsafe { libc::sigwait(&self.0, &mut signal) == 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! A file of the directory below, as all its handles share it.
+//! A file of the source directory, shared by all its open handles.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -8,127 +8,134 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, pread};
 
-/// A file or directory below the mount that is open, or known.
+/// A file or directory of the source: open for I/O, or opened as `O_PATH` only to be identified.
 #[derive(Debug)]
 pub struct Backing {
-    /// It, opened for what it is used for (`O_PATH` where it is only known).
+    /// The descriptor, opened with the access mode of its use (`O_PATH` for identification only).
     pub fd: OwnedFd,
-    /// The file system that it lies on, as `st_dev` has it.
+    /// The device number of the file system (`st_dev`).
     pub device: u64,
-    /// Its number there.
+    /// The inode number on that file system.
     pub inode: u64,
-    /// What all files of the file system share that are known to lie on the same.
-    pub(crate) volume: Arc<Volume>,
-    /// By this the file is opened, where `fd` is another of the same file system.
-    way: Option<Arc<dyn Reach>>,
+    /// State shared by all files that are known to be on the same file system.
+    pub(crate) file_system: Arc<FileSystemFacts>,
+    /// Opens the file itself if `fd` is a descriptor of another file of the same file system.
+    opener: Option<Arc<dyn Opener>>,
 }
 
-/// What is known of a file system, once for all its files.
+/// Cached facts about a file system, shared by its files.
 #[derive(Debug, Default)]
-pub(crate) struct Volume {
-    /// What a gate has noted of it: a number of the gate's own, 0 for nothing yet.
-    pub(crate) noted: AtomicU32,
-    kind: OnceLock<Option<Kind>>,
+pub(crate) struct FileSystemFacts {
+    /// Index that the gate has assigned to the file system, plus 1; 0 before the first request.
+    pub(crate) gate_index: AtomicU32,
+    identity: OnceLock<Option<FsIdentity>>,
 }
 
-/// overlayfs, as statfs(2) has it.
+/// The magic number of overlayfs in statfs(2).
 pub(crate) const OVERLAY: u32 = 0x794c_7630;
 
-/// What statfs(2) tells of a file system.
+/// The identity of a mounted file system, from statfs(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    /// Its kind, by the numbers that statfs(2) lists.
-    pub(crate) number: u32,
-    /// What tells it from others of the kind.
-    pub(crate) own: [i32; 2],
+pub(crate) struct FsIdentity {
+    /// The magic number of the file system type (`f_type`).
+    pub(crate) magic: u32,
+    /// The file system ID (`f_fsid`), which differs between two file systems of one type.
+    pub(crate) fsid: [i32; 2],
 }
 
-/// Something by which a file can be opened. That may take the disk.
-pub(crate) trait Reach: std::fmt::Debug + Send + Sync {
-    /// Opens it, to know it (`O_PATH`).
+/// Opens a file that has no descriptor yet. The call may read from the disk.
+pub(crate) trait Opener: std::fmt::Debug + Send + Sync {
+    /// Opens the file as `O_PATH`.
     ///
     /// # Errors
-    /// `ESTALE` if it does not exist any more.
-    fn reach(&self) -> io::Result<OwnedFd>;
+    /// `ESTALE` if the file no longer exists.
+    fn open_path(&self) -> io::Result<OwnedFd>;
 }
 
 impl Backing {
-    /// A file of which nothing is known yet but what it is.
+    /// Creates a backing file with no cached facts about its file system.
     pub fn new(fd: OwnedFd, device: u64, inode: u64) -> Backing {
-        Backing { fd, device, inode, volume: Arc::default(), way: None }
+        Backing { fd, device, inode, file_system: Arc::default(), opener: None }
     }
 
-    /// The same of one that was met beside another, most often on its file system: then what is known of that need not be found out again.
-    pub(crate) fn beside(near: &Backing, fd: OwnedFd, device: u64, inode: u64) -> Backing {
-        let volume = if near.device == device { near.volume.clone() } else { Arc::default() };
-        Backing { fd, device, inode, volume, way: None }
+    /// Creates a backing file met next to `near`. Both share the cached facts if they are on the
+    /// same file system.
+    pub(crate) fn with_neighbour(near: &Backing, fd: OwnedFd, device: u64, inode: u64) -> Backing {
+        let file_system = if near.device == device { near.file_system.clone() } else { Arc::default() };
+        Backing { fd, device, inode, file_system, opener: None }
     }
 
-    /// Stands for a file that is not open: `near` is another one of its file system.
+    /// Creates a placeholder for a file that is not open. Its descriptor duplicates that of `near`,
+    /// a file of the same file system.
     ///
     /// # Errors
-    /// When there is no descriptor to be had.
-    pub(crate) fn standing_for(inode: u64, way: Arc<dyn Reach>, near: &Backing) -> io::Result<Backing> {
+    /// Any error of dup(2), such as `EMFILE`.
+    pub(crate) fn placeholder(inode: u64, opener: Arc<dyn Opener>, near: &Backing) -> io::Result<Backing> {
         let fd = rustix::io::fcntl_dupfd_cloexec(near, 3)?;
-        Ok(Backing { fd, device: near.device, inode, volume: near.volume.clone(), way: Some(way) })
+        Ok(Backing { fd, device: near.device, inode, file_system: near.file_system.clone(), opener: Some(opener) })
     }
 
-    /// Has its file system tell this.
+    /// Presets the identity of the file system.
     #[cfg(test)]
-    pub(crate) fn told(self, kind: Option<Kind>) -> Backing {
-        let _ = self.volume.kind.set(kind);
+    pub(crate) fn with_identity(self, identity: Option<FsIdentity>) -> Backing {
+        let _ = self.file_system.identity.set(identity);
         self
     }
 
-    /// What its file system tells of itself; `None`: it told nothing when it was asked. It is asked once, which takes as long as it takes to answer.
-    pub(crate) fn kind(&self) -> Option<Kind> {
-        *self.volume.kind.get_or_init(|| kind_of(&self.fd))
+    /// Returns the identity of the file system, or `None` if fstatfs(2) failed. The first call may
+    /// block on the file system; its result is cached.
+    pub(crate) fn identity(&self) -> Option<FsIdentity> {
+        *self.file_system.identity.get_or_init(|| fs_identity(&self.fd))
     }
 
-    /// Whether its file system is of one of these kinds, by the numbers that statfs(2) lists.
-    pub(crate) fn is_of(&self, kinds: &[u32]) -> bool {
-        self.kind().is_some_and(|kind| kinds.contains(&kind.number))
+    /// Returns true if the file system's magic number is one of `magics`.
+    pub(crate) fn is_on(&self, magics: &[u32]) -> bool {
+        self.identity().is_some_and(|identity| magics.contains(&identity.magic))
     }
 
-    /// Does something with a descriptor of the file itself; `None` if it does not exist any more. It may take the disk.
-    pub(crate) fn with_itself<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
-        match &self.way {
+    /// Calls `act` with a descriptor of the file itself, or returns `None` if the file no longer
+    /// exists. Opening a placeholder's file may read from the disk.
+    pub(crate) fn with_descriptor<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
+        match &self.opener {
             None => Some(act(self.fd.as_fd())),
-            Some(way) => way.reach().ok().map(|itself| act(itself.as_fd())),
+            Some(opener) => opener.open_path().ok().map(|fd| act(fd.as_fd())),
         }
     }
 
-    /// Reads until the buffer is full or the file ends. The kernel takes anything less for the file's end: another error is one, whatever came before it.
+    /// Reads until the buffer is full or the file ends, and returns the number of bytes read. The
+    /// FUSE kernel side takes a short read for the end of the file, so any other error fails the
+    /// whole read.
     pub(crate) fn read_all(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut have = 0;
-        while have < buffer.len() {
-            match pread(self, &mut buffer[have..], offset + have as u64) {
+        let mut done = 0;
+        while done < buffer.len() {
+            match pread(self, &mut buffer[done..], offset + done as u64) {
                 Ok(0) => break,
-                Ok(read) => have += read,
+                Ok(read) => done += read,
                 Err(Errno::INTR) => {}
-                Err(error) if have > 0 && self.ends_at(error) => break,
+                Err(error) if done > 0 && self.is_end_of_file(error) => break,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(have)
+        Ok(done)
     }
 
-    /// Whether an error behind the first bytes of a read is the file's end: a direct read that stopped within a block has met it, and cannot go on from there.
-    pub(crate) fn ends_at(&self, error: Errno) -> bool {
+    /// Returns true if an error after the first bytes of a read means the end of the file: an
+    /// `O_DIRECT` read that stopped within a block cannot continue from there.
+    pub(crate) fn is_end_of_file(&self, error: Errno) -> bool {
         error == Errno::INVAL && fcntl_getfl(self).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
     }
 }
 
-fn kind_of(fd: &OwnedFd) -> Option<Kind> {
-    // SAFETY: all of it are numbers, for which zeros do.
-    let mut told: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, and the structure lives through the call.
-    if unsafe { libc::fstatfs(fd.as_raw_fd(), &raw mut told) } != 0 {
+fn fs_identity(fd: &OwnedFd) -> Option<FsIdentity> {
+    // SAFETY: `statfs` consists of integers, for which zero is a valid value.
+    let mut statfs: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and the structure outlives the call.
+    if unsafe { libc::fstatfs(fd.as_raw_fd(), &raw mut statfs) } != 0 {
         return None;
     }
-    // SAFETY: it is two numbers, of which the library shows none.
-    let own = unsafe { std::mem::transmute::<libc::fsid_t, [i32; 2]>(told.f_fsid) };
-    Some(Kind { number: told.f_type as u32, own })
+    // SAFETY: `fsid_t` consists of two `int`s; the libc crate keeps its fields private.
+    let fsid = unsafe { std::mem::transmute::<libc::fsid_t, [i32; 2]>(statfs.f_fsid) };
+    Some(FsIdentity { magic: statfs.f_type as u32, fsid })
 }
 
 impl AsFd for Backing {

@@ -1,4 +1,4 @@
-//! Memory that data pass through on their way between the kernel's queue and the file below.
+//! Aligned memory for data on their way between FUSE and the source.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -6,23 +6,24 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
 
-/// How buffers are aligned, in bytes. `O_DIRECT` asks for a logical block, which no drive has larger than a page.
+/// Alignment of buffers in bytes. `O_DIRECT` requires the logical block size, which is at most a
+/// page on every drive.
 pub const ALIGNMENT: usize = 4096;
 
-/// Memory of a fixed size at an address that `O_DIRECT` takes.
+/// A zero-initialised byte buffer of fixed size at an address suitable for `O_DIRECT`.
 #[derive(Debug)]
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: the memory belongs to the buffer alone, and bytes may be seen from any thread.
+// SAFETY: the buffer owns its memory, and bytes may be accessed from any thread.
 unsafe impl Send for Buffer {}
-// SAFETY: through a shared reference the bytes can only be read.
+// SAFETY: a shared reference gives read access only.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// So many bytes, all zero.
+    /// Allocates `length` zero bytes.
     ///
     /// # Panics
     /// If `length` is more than half of the address space.
@@ -47,7 +48,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `length` bytes from `start` were allocated, are initialised, and live as long as the buffer.
+        // SAFETY: `length` bytes from `start` were allocated, are initialised, and live as long as
+        // the buffer.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -74,7 +76,8 @@ thread_local! {
     static SPARE: Cell<Option<Buffer>> = const { Cell::new(None) };
 }
 
-/// Lends this thread's buffer of at least `length` bytes: nothing is allocated for a read. Who asks for a second one meanwhile gets one of its own.
+/// Calls `use_it` with this thread's reusable buffer of at least `length` bytes. A nested call gets
+/// a newly allocated buffer.
 pub(crate) fn with_buffer<T>(length: usize, use_it: impl FnOnce(&mut Buffer) -> T) -> T {
     const USUAL: usize = 1 << 20;
     let mut buffer =
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn direct_io_takes_every_buffer() {
+    fn every_buffer_is_aligned_for_direct_io() {
         for length in [0, 1, 4095, 4096, 1 << 20] {
             let buffer = Buffer::new(length);
             assert_eq!((buffer.as_ptr().addr() % ALIGNMENT, buffer.len()), (0, length));
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_is_lent_is_lent_once() {
+    fn a_nested_call_gets_another_buffer() {
         with_buffer(10, |outer| {
             outer[0] = 1;
             with_buffer(10, |inner| assert_ne!(inner.as_ptr(), outer.as_ptr()));

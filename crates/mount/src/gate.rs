@@ -1,4 +1,4 @@
-//! What stands between an operation and the disk.
+//! The interface between FUSE operations and the scheduler.
 
 use std::io;
 use std::sync::Arc;
@@ -6,168 +6,176 @@ use std::sync::Arc;
 use crate::backing::Backing;
 use crate::buffer::Buffer;
 
-/// Who asks, as the kernel tells it with each request.
+/// The thread that issued a FUSE request, from the request header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Asker {
-    /// The thread's number (`gettid`), in this program's namespace of processes; 0: the kernel itself, or one outside the namespace.
+pub struct Caller {
+    /// Thread ID (`gettid`) in this process's PID namespace; 0 for the kernel itself or a thread
+    /// outside the namespace.
     pub tid: u32,
-    /// Its user.
+    /// User ID for file system access (`fsuid`).
     pub uid: u32,
-    /// Its group.
+    /// Group ID for file system access (`fsgid`).
     pub gid: u32,
 }
 
-/// What kind of work it is.
+/// The kind of a request, as the scheduler distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Data of a file are read, and the asker waits.
+    /// Reads file data; the caller waits for the disk.
     Read,
-    /// Data are written, and the asker waits for the disk (`O_DIRECT`, `O_SYNC`).
+    /// Writes file data; the caller waits for the disk (`O_DIRECT`, `O_SYNC`).
     Write,
-    /// Data are put into memory; the disk gets them later, from [`Gate::dirtied`] on.
-    Buffered,
-    /// The same of pages that the kernel has gathered, those of mappings too. They count for the asker, but he does not wait for them: they have to be written also when he is
-    /// killed, and he may hold what can be asked of a process while he waits for something else.
-    Gathered,
-    /// Data and metadata of a file are made durable (`fsync`, `fdatasync`).
+    /// Writes file data into the page cache; the disk gets them after [`Gate::note_dirty`].
+    BufferedWrite,
+    /// Writes pages from the kernel's FUSE write-back cache, those of mappings included. They are
+    /// charged to the caller, but the caller does not wait: the pages must be written even if the
+    /// caller is killed, and the caller may hold locks that reading its `/proc` files needs.
+    KernelWriteback,
+    /// Makes data and metadata of a file durable (`fsync`, `fdatasync`).
     Sync,
-    /// Directories, inodes and attributes are looked at.
-    Look,
-    /// They are changed (`create`, `rename`, `unlink`, `truncate`, `fallocate` ...).
-    Change,
+    /// Reads directories, inodes or attributes.
+    MetadataRead,
+    /// Changes directories, inodes or attributes (`create`, `rename`, `unlink`, `truncate`,
+    /// `fallocate` ...).
+    MetadataWrite,
 }
 
-/// Something that is to be done for somebody.
+/// A request to the gate.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
-    /// Who.
-    pub asker: Asker,
-    /// What.
+pub struct GateRequest<'a> {
+    /// The thread that issued the request.
+    pub caller: Caller,
+    /// The kind of the request.
     pub operation: Operation,
-    /// On which file or directory.
+    /// The file or directory.
     pub backing: &'a Arc<Backing>,
-    /// The first byte, in the file; 0 of what has no place there.
+    /// The first byte in the file; 0 for a request without a position in file data.
     pub offset: u64,
-    /// How many bytes; 0 of what moves none.
+    /// Length in bytes; 0 for a request that moves no data.
     pub length: u64,
 }
 
-/// Whether something is done now.
+/// The gate's answer to a request.
 #[must_use]
 #[derive(Debug)]
-pub enum Entered<P, T> {
-    /// The caller does it, and drops the pass when that is over.
+pub enum Admission<P, T> {
+    /// The request may run now: the caller carries it out and then drops the slot.
     Now(P),
-    /// It is not its turn: the caller gives the work away, by [`Gate::park`].
+    /// The request has to wait: the caller passes its work to [`Gate::park`].
     Later(T),
 }
 
-/// Told what was read, or why nothing was.
+/// Callback that receives the data of a read, or its error.
 pub type ReadDone = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
 
-/// Work that does not need the thread that it came to. What it is told at its end answers the asker.
+/// Work that any thread can carry out. Its callback answers the FUSE request.
 pub enum Job {
-    /// Whatever it is: one or more system calls.
+    /// A sequence of system calls.
     Call(Box<dyn FnOnce() + Send>),
-    /// Reads from the backing file, into memory that is aligned as [`Buffer`] is: the file may be `O_DIRECT`.
+    /// Reads from the backing file into memory aligned as [`Buffer`] is, as `O_DIRECT` requires.
     Read {
         /// The file.
         file: Arc<Backing>,
-        /// The first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// How many bytes, at most.
+        /// Maximum length in bytes.
         length: usize,
-        /// Told what was read; less than was asked for at the end of the file alone.
+        /// Receives the data; fewer bytes than requested only at the end of the file.
         done: ReadDone,
     },
-    /// Writes to it.
+    /// Writes to the backing file.
     Write {
         /// The file.
         file: Arc<Backing>,
-        /// The first byte.
+        /// Offset of the first byte.
         offset: u64,
         /// The data.
         data: Buffer,
         /// `RWF_` flags of `pwritev2`, or 0.
         flags: u32,
-        /// Told how many bytes were written.
+        /// Receives the number of bytes written.
         done: Box<dyn FnOnce(io::Result<usize>) + Send>,
     },
 }
 
-/// Decides whose turn it is. All threads of a session share one.
+/// Schedules requests. All threads of a session share one gate.
 pub trait Gate: Send + Sync + 'static {
-    /// Held while something is done; when it is dropped the device has room for another.
-    type Pass<'a>;
-    /// Stands for something whose turn has not come. One that is dropped gives its turn up.
+    /// The dispatch slot of a running request; dropping it completes the request.
+    type Slot<'a>;
+    /// A queued request without its work; dropping it withdraws the request.
     type Ticket<'a>;
-    /// Held while a file is made durable; dropped by itself it says that this has failed.
-    type Syncing<'a>;
-    /// Whether anybody ever waits at it: if so, what lies in memory is found out before it is asked.
-    const HOLDS: bool = true;
+    /// The state of a running sync; dropping it reports a failed sync.
+    type SyncGuard<'a>;
+    /// True if requests may have to wait. The page cache is then queried before the gate.
+    const MAY_QUEUE: bool = true;
 
-    /// So many threads are all that ask: were each of them to do what it asked for, nobody would be there to ask for others.
-    fn asked_by(&self, threads: usize) {
+    /// Sets the number of session threads. If all of them carried out I/O themselves, none would be
+    /// left to receive requests.
+    fn set_session_threads(&self, threads: usize) {
         let _ = threads;
     }
 
-    /// Asks whether something may be done now.
-    fn enter(&self, ask: &Ask<'_>) -> Entered<Self::Pass<'_>, Self::Ticket<'_>>;
+    /// Decides whether a request runs now or is queued.
+    fn admit(&self, request: &GateRequest<'_>) -> Admission<Self::Slot<'_>, Self::Ticket<'_>>;
 
-    /// Gives away what has to wait. It is done once, by whatever thread, also when the gate is closed.
+    /// Attaches the work of a queued request. The work runs exactly once, on any thread, also after
+    /// the gate was closed.
     fn park(&self, ticket: Self::Ticket<'_>, job: Job);
 
-    /// Has something done that no disk's turn is kept for, and that may wait: what a job of [`Gate::park`] is for beyond its turn.
-    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+    /// Runs work that may block and occupies no device, such as the second half of a parked job.
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
         work();
     }
 
-    /// [`Operation::Buffered`] has put so many bytes into memory: the disk is to get them.
-    fn dirtied(&self, ask: &Ask<'_>) {
-        let _ = ask;
+    /// Records that `request.length` bytes were written into the page cache and await write-back.
+    fn note_dirty(&self, request: &GateRequest<'_>) {
+        let _ = request;
     }
 
-    /// What was dirtied of a file so far does not exist any more: nothing has to be written back.
-    fn cleaned(&self, backing: &Arc<Backing>) {
+    /// Drops the dirty state of a file whose data no longer exist.
+    fn discard_dirty(&self, backing: &Arc<Backing>) {
         let _ = backing;
     }
 
-    /// The turn of an [`Operation::Sync`] has come: what was dirtied of the file by now is about to be made durable.
-    fn syncing(&self, backing: &Arc<Backing>) -> Self::Syncing<'_>;
+    /// Begins a sync of all data of the file that are dirty now. Called when an [`Operation::Sync`]
+    /// is dispatched.
+    fn begin_sync(&self, backing: &Arc<Backing>) -> Self::SyncGuard<'_>;
 
-    /// It is durable, and has not to be written back any more.
-    fn synced(&self, syncing: Self::Syncing<'_>);
+    /// Ends a successful sync: the data that it covered are durable.
+    fn finish_sync(&self, guard: Self::SyncGuard<'_>);
 
-    /// A file was opened, or `is_new`, made: the error of write-back, as `errno` has it, that the next sync by this opening has to tell, as nobody was told of it yet.
-    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
+    /// Returns the write-back error (`errno`) that the first sync of a new handle has to report
+    /// because no handle has reported it (errseq semantics). `is_new`: the file was just created.
+    fn pending_writeback_error(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
         let _ = (backing, is_new);
         None
     }
 
-    /// Somebody was told of the file's errors so far.
-    fn told(&self, backing: &Arc<Backing>) {
+    /// Marks all write-back errors of the file as reported.
+    fn clear_writeback_error(&self, backing: &Arc<Backing>) {
         let _ = backing;
     }
 
-    /// A file of this file system, as `st_dev` has it, is gone for good, or was just made: of errors of the one that had its number until now nobody is to be told.
-    fn gone(&self, device: u64, inode: u64) {
+    /// Drops the state of an inode of file system `device` (`st_dev`) that was deleted or just
+    /// created, so that no error of its predecessor is reported.
+    fn forget_inode(&self, device: u64, inode: u64) {
         let _ = (device, inode);
     }
 }
 
-/// Lets everything pass: with it scheduling is compiled out.
+/// The gate that admits every request at once: the compiler removes scheduling.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Open;
+pub struct Unscheduled;
 
-impl Gate for Open {
-    type Pass<'a> = ();
+impl Gate for Unscheduled {
+    type Slot<'a> = ();
     type Ticket<'a> = std::convert::Infallible;
-    type Syncing<'a> = ();
-    const HOLDS: bool = false;
+    type SyncGuard<'a> = ();
+    const MAY_QUEUE: bool = false;
 
     #[inline]
-    fn enter(&self, _: &Ask<'_>) -> Entered<(), std::convert::Infallible> {
-        Entered::Now(())
+    fn admit(&self, _: &GateRequest<'_>) -> Admission<(), std::convert::Infallible> {
+        Admission::Now(())
     }
 
     #[inline]
@@ -176,8 +184,8 @@ impl Gate for Open {
     }
 
     #[inline]
-    fn syncing(&self, _: &Arc<Backing>) {}
+    fn begin_sync(&self, _: &Arc<Backing>) {}
 
     #[inline]
-    fn synced(&self, (): ()) {}
+    fn finish_sync(&self, (): ()) {}
 }

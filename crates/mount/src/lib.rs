@@ -1,31 +1,36 @@
-//! A directory seen through FUSE, with a request queue for each device below it: every process that reads or writes there is an I/O context.
+//! A FUSE mount of a directory with one request queue per block device below it. Every thread that
+//! reads or writes through the mount is an I/O context of an elevator.
 //!
 //! ```text
-//! process ─▶ kernel ─▶ a session's thread ─▶ Passthrough (what the operation is)
-//!                                              │ in memory already? answered at once
-//!                                              ▼
-//!                                            Gate::enter ──now──▶ the thread does it itself, and answers
-//!                                              │ later
-//!                                              ▼
-//!                                            Gate::park ─▶ RequestQueue (limits, reservations, elevator) ─▶ io_uring or a worker ─▶ answer
+//! process ─▶ kernel ─▶ session thread ─▶ Passthrough (decodes the FUSE operation)
+//!                                          │ cached data? answered at once
+//!                                          ▼
+//!                                        Gate::admit ──now──▶ the session thread does the I/O
+//!                                          │ later
+//!                                          ▼
+//!                                        Gate::park ─▶ device queue (limits, elevator)
+//!                                                        └─▶ io_uring or a worker ─▶ reply
 //! ```
 //!
-//! [`Passthrough`] knows FUSE and the directory below, and nothing of scheduling; a [`Gate`] knows who asks, where on the disk data lie and whose turn it is,
-//! and nothing of FUSE. [`Open`] is the gate that lets everything pass: with it scheduling is compiled out.
+//! [`Passthrough`] implements FUSE over the source directory and contains no scheduling.
+//! A [`Gate`] classifies callers, places requests on the device and schedules them, and contains no
+//! FUSE. [`Unscheduled`] is the gate that admits every request at once; with it the compiler
+//! removes
+//! scheduling.
 
 #![warn(missing_docs)]
 
 mod backing;
 mod buffer;
 mod gate;
-mod memory;
+mod log_limit;
+mod page_cache;
 mod passthrough;
 pub mod scheduled;
-mod seldom;
 mod session;
 
 pub use backing::Backing;
 pub use buffer::{ALIGNMENT, Buffer};
-pub use gate::{Ask, Asker, Entered, Gate, Job, Open, Operation, ReadDone};
+pub use gate::{Admission, Caller, Gate, GateRequest, Job, Operation, ReadDone, Unscheduled};
 pub use passthrough::{Bypass, Counts, Options, Passthrough, WriteBack};
 pub use session::{FILE_SYSTEM, MountError, MountOptions, Session, UnmountError, Unmounted, Unmounter, Users};

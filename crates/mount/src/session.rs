@@ -1,4 +1,4 @@
-//! A mount from its beginning to its end.
+//! A FUSE session: mounting, serving and unmounting.
 
 mod error;
 
@@ -19,47 +19,49 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 pub use self::error::{MountError, UnmountError};
 use crate::gate::Gate;
-use crate::passthrough::{Counts, Options, Passthrough, View, give_up_reserves};
+use crate::passthrough::{Counts, Options, Passthrough, SessionHooks, drop_cap_sys_resource};
 
-/// What `/proc/mounts` calls the type of these mounts.
+/// The file system type of these mounts in `/proc/mounts`.
 pub const FILE_SYSTEM: &str = "fuse.hoistway";
 
-/// How often a mount that is busy is tried again.
-const RETRY: Duration = Duration::from_millis(50);
-/// One thread is to take requests while another does what it took.
+/// Interval between two attempts to unmount a busy mount.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// Minimum number of session threads: one receives requests while another carries one out.
 const THREADS_MIN: usize = 2;
-/// How far the kernel reads ahead unless it is told: several requests of the largest size, so that there is always one of them for the elevator to choose while
-/// another is on its way. With one alone a reader would have nothing queued whenever one ends, and time slices would go by in waiting for him.
+/// Default read-ahead in bytes: several requests of the largest size, so that the elevator has one
+/// to choose while another is in flight. With a single request in flight a sequential reader's
+/// queue would be empty after each completion, and its time slice would pass idle.
 const READ_AHEAD: u32 = 4 << 20;
-/// How long a mount that is out of sight may take to end.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-/// So long before a busy mount goes out of sight the kernel is asked once more for what it has gathered above it.
-const LAST_SYNC: Duration = Duration::from_secs(1);
+/// Time that the session threads get to end after a lazy unmount.
+const DETACHED_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time before a lazy unmount at which syncfs(2) is called once more on the mount.
+const FINAL_SYNC: Duration = Duration::from_secs(1);
 
-/// Who may use a mount.
+/// The users who may access a mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Users {
-    /// Who made it alone.
+    /// Only the user who mounted.
     #[default]
     Owner,
-    /// Everybody, as the permissions of the files say. For who is not root the system's own setting has to allow it (`user_allow_other` in `/etc/fuse.conf`).
+    /// All users, subject to the permissions of the files. Without root this requires
+    /// `user_allow_other` in `/etc/fuse.conf`.
     All,
 }
 
-/// How a mount is made.
+/// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
-    /// Who may use it.
+    /// The users who may access the mount.
     pub users: Users,
-    /// How many threads take requests; at least two.
+    /// Number of session threads, at least 2.
     pub threads: usize,
-    /// Each thread has a queue of its own to take from.
-    pub own_queues: bool,
-    /// Nothing can be changed through it.
+    /// Gives each thread a FUSE device descriptor and so a request queue of its own.
+    pub clone_fd: bool,
+    /// Mounts read-only.
     pub read_only: bool,
-    /// A mount of ours at the same place, whose program was killed, is taken away first.
+    /// Unmounts a dead hoistway mount at the same mount point first.
     pub clean: bool,
-    /// How far the kernel reads ahead in a file that is read in order, in bytes. It takes root to make it more than the kernel's default.
+    /// Read-ahead of the kernel in bytes. More than the kernel's default requires root.
     pub read_ahead: u32,
 }
 
@@ -69,7 +71,7 @@ impl Default for MountOptions {
         MountOptions {
             users: Users::Owner,
             threads: (2 * processors).clamp(4, 32),
-            own_queues: true,
+            clone_fd: true,
             read_only: false,
             clean: false,
             read_ahead: READ_AHEAD,
@@ -77,7 +79,7 @@ impl Default for MountOptions {
     }
 }
 
-/// A directory that is mounted. When it is dropped the mount is taken away, at once and from under those who use it.
+/// A mounted directory. Dropping the session unmounts at once, lazily if the mount is in use.
 pub struct Session {
     shared: Arc<Shared>,
 }
@@ -89,85 +91,91 @@ struct Shared {
     connection: Option<u64>,
 }
 
-/// How a mount was taken away.
+/// The result of an unmount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmounted {
-    /// Nobody uses it any more.
+    /// The mount was idle and is gone.
     Clean,
-    /// It was in use, and is out of sight now; who has files open in it can go on for as long as this process lives.
+    /// The mount was in use and was detached (lazy unmount). Open files remain usable while this
+    /// process runs.
     Detached,
 }
 
-/// Takes a mount away from wherever it is called: from a signal's thread.
+/// A handle that unmounts from any thread, such as a signal handler's.
 #[derive(Clone)]
 pub struct Unmounter(Arc<Shared>);
 
 impl Session {
-    /// Mounts `source` at `mount_point`, through `gate`.
+    /// Mounts `source` at `mount_point` with all requests scheduled by `gate`.
     ///
     /// # Errors
-    /// A [`MountError`] that says what is in the way. Nothing is left mounted then.
+    /// A [`MountError`] that names the obstacle. Nothing stays mounted then.
     pub fn mount<G: Gate>(
         source: &Path,
         mount_point: &Path,
         gate: Arc<G>,
         options: Options,
-        how: &MountOptions,
+        mount_options: &MountOptions,
     ) -> Result<Session, MountError> {
         let source_fd = open_source(source)?;
-        let mount_point = check_mount_point(source, &source_fd, mount_point, how.clean)?;
+        let mount_point = check_mount_point(source, &source_fd, mount_point, mount_options.clean)?;
         let flags =
             fstatvfs(&source_fd).map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
-        gate.asked_by(how.threads.max(THREADS_MIN));
-        let through = Passthrough::new(source_fd, gate, options)
+        gate.set_session_threads(mount_options.threads.max(THREADS_MIN));
+        let passthrough = Passthrough::new(source_fd, gate, options)
             .map_err(|error| MountError::Source { path: source.into(), error })?;
-        let view = through.view();
-        let fuse = begin(through, &mount_point, &flags, how)?;
-        Ok(Session::watch(fuse, view, mount_point, how))
+        let hooks = passthrough.session_hooks();
+        let fuse = start_session(passthrough, &mount_point, &flags, mount_options)?;
+        Ok(Session::watch(fuse, hooks, mount_point, mount_options))
     }
 
-    fn watch(fuse: BackgroundSession, view: View, mount_point: PathBuf, how: &MountOptions) -> Session {
+    fn watch(
+        fuse: BackgroundSession,
+        hooks: SessionHooks,
+        mount_point: PathBuf,
+        mount_options: &MountOptions,
+    ) -> Session {
         let device = fs::metadata(&mount_point).map(|found| found.dev()).ok();
-        (view.begin)(fuse.notifier(), device.unwrap_or(u64::MAX));
+        (hooks.start)(fuse.notifier(), device.unwrap_or(u64::MAX));
         if let Some(device) = device {
-            read_ahead(device, how.read_ahead);
+            set_read_ahead(device, mount_options.read_ahead);
         }
         let shared = Arc::new(Shared {
             mount_point,
             fuse: Mutex::new(Some(fuse)),
-            counts: view.counts,
+            counts: hooks.counts,
             connection: device.map(|device| u64::from(rustix::fs::minor(device))),
         });
         Session { shared }
     }
 
-    /// Where it is mounted.
+    /// Returns the absolute path of the mount point.
     pub fn mount_point(&self) -> &Path {
         &self.shared.mount_point
     }
 
-    /// Figures of it now.
+    /// Returns current statistics.
     pub fn counts(&self) -> Counts {
         (self.shared.counts)()
     }
 
-    /// Something that can take the mount away while another thread waits for its end.
+    /// Returns a handle that can unmount while another thread is in [`Session::wait`].
     pub fn unmounter(&self) -> Unmounter {
         Unmounter(self.shared.clone())
     }
 
-    /// Waits until the mount is gone: taken away by us or by somebody else (`umount`).
+    /// Blocks until the mount is gone, whether this process or another (`umount`) unmounted.
     ///
     /// # Errors
-    /// What ended the session, if that was no unmount.
+    /// The error that ended the session, if the cause was not an unmount.
     pub fn wait(&self) -> io::Result<()> {
         self.shared.wait()
     }
 
-    /// Takes the mount away, as [`Unmounter::unmount`] does.
+    /// Unmounts as [`Unmounter::unmount`] does.
     ///
     /// # Errors
-    /// As there.
+    /// See [`Unmounter::unmount`].
     pub fn unmount(self, grace: Duration) -> Result<Unmounted, UnmountError> {
         self.unmounter().unmount(grace)
     }
@@ -182,113 +190,120 @@ impl Drop for Session {
 }
 
 impl Unmounter {
-    /// Takes the mount away. While it is busy it is tried for as long as `grace`, and what the kernel has in memory above it is written meanwhile; then it is taken
-    /// out of sight. Where there is no grace the writing has a second.
+    /// Unmounts. A busy mount is retried for `grace` while syncfs(2) writes out dirty pages of the
+    /// mount; after that the mount is detached (lazy unmount). With no grace the sync gets one
+    /// second.
     ///
     /// # Errors
-    /// [`UnmountError`], if the system does not let us: the mount is still there then.
+    /// [`UnmountError`] if the system refuses; the mount is still in place then.
     pub fn unmount(&self, grace: Duration) -> Result<Unmounted, UnmountError> {
         let shared = &self.0;
         let now = Instant::now();
-        let mut busy = Busy { until: now + grace, above: None, is_last: false, written_by: now };
+        let mut retry =
+            BusyRetry { deadline: now + grace, running_sync: None, is_final_sync: false, sync_deadline: now };
         loop {
-            if shared.is_over(RETRY.min(grace)) {
+            if shared.has_ended_within(RETRY_INTERVAL.min(grace)) {
                 return Ok(Unmounted::Clean);
             }
-            match take_away(&shared.mount_point, false) {
+            match unmount_at(&shared.mount_point, false) {
                 Ok(()) => break,
-                Err(Errno::BUSY) if busy.goes_on(&shared.mount_point) => thread::sleep(RETRY),
+                Err(Errno::BUSY) if retry.should_retry(&shared.mount_point) => thread::sleep(RETRY_INTERVAL),
                 Err(Errno::BUSY) => {
-                    take_away(&shared.mount_point, true)
+                    unmount_at(&shared.mount_point, true)
                         .map_err(|error| UnmountError::new(&shared.mount_point, error))?;
                     break;
                 }
-                // Somebody else was faster.
+                // Another process has unmounted already.
                 Err(Errno::INVAL | Errno::NOENT) => break,
                 Err(error) => return Err(UnmountError::new(&shared.mount_point, error)),
             }
         }
-        if shared.is_over(LAST_WORDS) {
+        if shared.has_ended_within(DETACHED_TIMEOUT) {
             return Ok(Unmounted::Clean);
         }
-        // It would unmount what is at this place by the time when it is dropped, and that may be somebody else's.
+        // A drop would unmount the path again, where another file system may be mounted by then.
         std::mem::forget(shared.fuse.lock().unwrap_or_else(PoisonError::into_inner).take());
         Ok(Unmounted::Detached)
     }
 
-    /// Ends the connection at once: whoever waits for an answer gets an error, and whoever has a file open too. It takes root.
+    /// Aborts the FUSE connection: pending requests and open files return errors. Requires root.
     ///
     /// # Errors
-    /// What the system says, most often that its file system for this is not mounted (`/sys/fs/fuse/connections`).
+    /// An error of the FUSE control file system, most often because it is not mounted
+    /// (`/sys/fs/fuse/connections`).
     pub fn abort(&self) -> io::Result<()> {
         let Some(connection) = self.0.connection else { return Err(Errno::NOENT.into()) };
         fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1")
     }
 }
 
-/// A mount that cannot be taken away yet.
-struct Busy {
-    /// It goes out of sight then.
-    until: Instant,
-    /// Told when the kernel has handed over what it had gathered above the mount.
-    above: Option<mpsc::Receiver<()>>,
-    /// That was asked for as late as could be.
-    is_last: bool,
-    /// What was asked for last is waited for until then, whatever the grace.
-    written_by: Instant,
+/// The state of an unmount that meets a busy mount.
+struct BusyRetry {
+    /// Time of the lazy unmount.
+    deadline: Instant,
+    /// Receives a message when the running syncfs(2) has ended.
+    running_sync: Option<mpsc::Receiver<()>>,
+    /// True once the final sync, shortly before the lazy unmount, was started.
+    is_final_sync: bool,
+    /// Time until which the running sync is waited for, whatever the grace.
+    sync_deadline: Instant,
 }
 
-impl Busy {
-    /// Whether it is to be tried once more. What the kernel has gathered above the mount would be lost with its end: it is asked for at once, as that may take a while, and again
-    /// shortly before the end, when there is little of it.
-    fn goes_on(&mut self, mount_point: &Path) -> bool {
+impl BusyRetry {
+    /// Returns true if the unmount is to be retried. The end of the mount would discard dirty pages
+    /// above it: a sync starts at once, since it may take long, and again shortly before the end,
+    /// when little is left to write.
+    fn should_retry(&mut self, mount_point: &Path) -> bool {
         let now = Instant::now();
-        let is_written = self.above.as_ref().is_none_or(|above| above.try_recv() != Err(mpsc::TryRecvError::Empty));
-        let is_late = now + LAST_SYNC >= self.until;
-        if self.above.is_none() || (is_written && is_late && !self.is_last) {
-            self.above = Some(written_above(mount_point));
-            self.is_last = is_late;
-            self.written_by = now + LAST_SYNC;
+        let is_written = self
+            .running_sync
+            .as_ref()
+            .is_none_or(|running_sync| running_sync.try_recv() != Err(mpsc::TryRecvError::Empty));
+        let is_late = now + FINAL_SYNC >= self.deadline;
+        if self.running_sync.is_none() || (is_written && is_late && !self.is_final_sync) {
+            self.running_sync = Some(sync_mount(mount_point));
+            self.is_final_sync = is_late;
+            self.sync_deadline = now + FINAL_SYNC;
             return true;
         }
-        if is_written || now < self.until.max(self.written_by) {
-            return !is_written || now < self.until;
+        if is_written || now < self.deadline.max(self.sync_deadline) {
+            return !is_written || now < self.deadline;
         }
-        tracing::warn!("what the kernel has gathered above the mount was not all written");
+        tracing::warn!("not all dirty pages of the mount were written before it was detached");
         false
     }
 }
 
-/// Has the kernel hand over what it has gathered above the mount. Nobody has to wait for it: it is told when it is over.
-fn written_above(mount_point: &Path) -> mpsc::Receiver<()> {
-    let (tell, told) = mpsc::channel();
+/// Starts syncfs(2) on the mount in a thread of its own. The receiver gets a message at its end.
+fn sync_mount(mount_point: &Path) -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel();
     let path = mount_point.to_owned();
     let written = move || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = rustix::fs::open(&path, flags, Mode::empty()).and_then(|directory| rustix::fs::syncfs(&directory));
         if let Err(error) = synced {
-            tracing::warn!("what was gathered above {} may be lost: {error}", path.display());
+            tracing::warn!("dirty pages of {} may be lost: {error}", path.display());
         }
-        // Who has waited long enough listens no more.
-        let _ = tell.send(());
+        // After the timeout the receiver no longer exists.
+        let _ = sender.send(());
     };
     if let Err(error) = thread::Builder::new().name("mount-sync".into()).spawn(written) {
-        tracing::warn!("what was gathered above {} may be lost: {error}", mount_point.display());
+        tracing::warn!("dirty pages of {} may be lost: {error}", mount_point.display());
     }
-    told
+    receiver
 }
 
 impl Shared {
-    /// Whether the session's threads end within so much time.
-    fn is_over(&self, within: Duration) -> bool {
-        let until = Instant::now() + within;
+    /// Returns true if the session threads end within `within`.
+    fn has_ended_within(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
         loop {
             let fuse = self.fuse.lock().unwrap_or_else(PoisonError::into_inner);
             if fuse.as_ref().is_none_or(|fuse| fuse.guard.is_finished()) {
                 return true;
             }
             drop(fuse);
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return false;
             }
             thread::sleep(Duration::from_millis(2));
@@ -312,18 +327,19 @@ fn open_source(path: &Path) -> Result<OwnedFd, MountError> {
         Errno::NOTDIR if path.exists() => MountError::SourceNotDirectory(path.into()),
         error => MountError::Source { path: path.into(), error: error.into() },
     };
-    // It is opened once to be read, since that is what it has to allow.
+    // The first open checks the permission to read.
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(CWD, path, flags | OFlags::RDONLY, Mode::empty()).map_err(failed)?;
     openat(CWD, path, flags | OFlags::PATH, Mode::empty()).map_err(failed)
 }
 
-/// Sees to it that something can be mounted there, and says where that is without links and dots.
+/// Checks that `path` can be a mount point for `source`, and returns its canonical path.
 fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: bool) -> Result<PathBuf, MountError> {
     let failed = |error: io::Error| MountError::MountPoint { path: path.into(), error };
-    // The kernel may believe in the attributes of a dead mount for a while, but not in its figures.
+    // The kernel may cache the attributes of a dead mount for a while, but not its statfs(2)
+    // result.
     if matches!(rustix::fs::statvfs(path), Err(Errno::NOTCONN)) {
-        bury(path, clean)?;
+        remove_dead_mount(path, clean)?;
     }
     let found = fs::metadata(path);
     let found = found.map_err(failed)?;
@@ -335,7 +351,8 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
     let source_found = rustix::fs::fstat(source_fd)
         .map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
     if (found.dev(), found.ino()) == (source_found.st_dev, source_found.st_ino) && mount_point == source_path {
-        // A directory may be mounted over itself, once: what is below is held open.
+        // A directory may be mounted over itself, once: the source stays reachable by its
+        // descriptor.
         return match mounted_at(&mount_point) {
             Some((kind, from)) if kind.starts_with("fuse.hoistway") => {
                 Err(MountError::Busy { path: mount_point, kind, from })
@@ -355,88 +372,92 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
     }
 }
 
-/// The kind and source of the mount that is seen at exactly this place: of the last one of those made there. A table that cannot be read says nothing
-/// against a mount.
+/// Returns type and source of the topmost mount at exactly this path. An unreadable mount table
+/// counts as no mount.
 fn mounted_at(path: &Path) -> Option<(String, String)> {
     let mount = mounts(&Root::machine(), "self").into_iter().rfind(|mount| mount.mount_point == path)?;
     Some((mount.file_system, mount.source.to_string_lossy().into_owned()))
 }
 
-/// Takes a mount away whose program has died, if that is wanted and it was ours.
-fn bury(path: &Path, clean: bool) -> Result<(), MountError> {
-    // The path cannot be looked at, but the directory that it is in can.
+/// Unmounts a dead hoistway mount at `path` if `clean` is set.
+fn remove_dead_mount(path: &Path, clean: bool) -> Result<(), MountError> {
+    // stat(2) on the path fails, but the parent directory can be resolved.
     let failed = |error: io::Error| MountError::MountPoint { path: path.into(), error };
     let absolute = std::path::absolute(path).map_err(failed)?;
-    let place = match (absolute.parent(), absolute.file_name()) {
+    let mount_path = match (absolute.parent(), absolute.file_name()) {
         (Some(parent), Some(name)) => fs::canonicalize(parent).map_err(failed)?.join(name),
         _ => absolute,
     };
-    match mounted_at(&place) {
-        Some((kind, from)) if kind != FILE_SYSTEM => Err(MountError::Busy { path: place, kind, from }),
-        _ if !clean => Err(MountError::Dead { path: place }),
-        _ => take_away(&place, true).map_err(|error| MountError::Mount { path: place, error: error.into() }),
+    match mounted_at(&mount_path) {
+        Some((kind, from)) if kind != FILE_SYSTEM => Err(MountError::Busy { path: mount_path, kind, from }),
+        _ if !clean => Err(MountError::Dead { path: mount_path }),
+        _ => unmount_at(&mount_path, true).map_err(|error| MountError::Mount { path: mount_path, error: error.into() }),
     }
 }
 
-/// Mounts, and begins to take requests.
-fn begin<G: Gate>(
-    through: Passthrough<G>,
+/// Mounts and starts the session threads.
+fn start_session<G: Gate>(
+    passthrough: Passthrough<G>,
     mount_point: &Path,
     source: &StatVfs,
-    how: &MountOptions,
+    mount_options: &MountOptions,
 ) -> Result<BackgroundSession, MountError> {
     let mut config = Config::default();
-    config.acl = match how.users {
+    config.acl = match mount_options.users {
         Users::Owner => SessionACL::Owner,
         Users::All => SessionACL::All,
     };
-    config.n_threads = Some(how.threads.max(THREADS_MIN));
-    config.clone_fd = how.own_queues;
+    config.n_threads = Some(mount_options.threads.max(THREADS_MIN));
+    config.clone_fd = mount_options.clone_fd;
     config.mount_options = vec![
         MountOption::FSName("hoistway".into()),
         MountOption::Subtype("hoistway".into()),
         MountOption::DefaultPermissions,
     ];
-    config.mount_options.push(if how.read_only { MountOption::RO } else { MountOption::RW });
+    config.mount_options.push(if mount_options.read_only { MountOption::RO } else { MountOption::RW });
     let device = File::options().read(true).write(true).open("/dev/fuse").map_err(MountError::Device)?;
     let as_root = rustix::process::geteuid().is_root();
     if as_root {
-        mount_as_root(&device, mount_point, source.f_flag, how)
+        mount_as_root(&device, mount_point, source.f_flag, mount_options)
             .map_err(|error| MountError::Mount { path: mount_point.into(), error })?;
     }
     let mount_point_owned = mount_point.to_path_buf();
-    // The threads of the session are begun by one that has given up what they are not to have.
-    let begun = thread::Builder::new().name("mount-begin".into()).spawn(move || {
-        give_up_reserves();
+    // The session threads inherit the reduced capabilities of the thread that starts them.
+    let started = thread::Builder::new().name("mount-begin".into()).spawn(move || {
+        drop_cap_sys_resource();
         let session = if as_root {
-            fuser::Session::from_fd(through, device.into(), config.acl, config)
+            fuser::Session::from_fd(passthrough, device.into(), config.acl, config)
         } else {
-            fuser::Session::new(through, &mount_point_owned, &config).map_err(|error| without_line_end(&error))
+            fuser::Session::new(passthrough, &mount_point_owned, &config).map_err(|error| trim_error(&error))
         };
         session.and_then(fuser::Session::spawn)
     });
-    let begun = begun.and_then(|thread| {
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the session has panicked")))
-    });
-    begun.map_err(|error| {
+    let started = started
+        .and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a session thread has panicked"))));
+    started.map_err(|error| {
         if as_root {
-            let _ = take_away(mount_point, true);
-            return MountError::Begin { path: mount_point.into(), error };
+            let _ = unmount_at(mount_point, true);
+            return MountError::Start { path: mount_point.into(), error };
         }
         MountError::Mount { path: mount_point.into(), error }
     })
 }
 
-/// What fusermount prints ends in a newline.
-fn without_line_end(error: &io::Error) -> io::Error {
+/// Removes the trailing newline that fusermount prints.
+fn trim_error(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
         None => io::Error::new(error.kind(), error.to_string().trim_end().to_owned()),
     }
 }
 
-/// The mount itself. What the source's own mount forbids stays forbidden, and what it allows is allowed: whoever can mount may also use the source.
-fn mount_as_root(device: &File, mount_point: &Path, source: StatVfsMountFlags, how: &MountOptions) -> io::Result<()> {
+/// Calls mount(2). The new mount inherits the restrictions of the source's mount.
+fn mount_as_root(
+    device: &File,
+    mount_point: &Path,
+    source: StatVfsMountFlags,
+    mount_options: &MountOptions,
+) -> io::Result<()> {
     let mut flags = MountFlags::empty();
     for (of_source, ours) in [
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
@@ -447,46 +468,47 @@ fn mount_as_root(device: &File, mount_point: &Path, source: StatVfsMountFlags, h
     ] {
         flags.set(ours, source.contains(of_source));
     }
-    if how.read_only {
+    if mount_options.read_only {
         flags |= MountFlags::RDONLY;
     }
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let mut data =
         format!("fd={},rootmode=40000,user_id={user},group_id={group},default_permissions", device.as_fd().as_raw_fd());
-    if how.users == Users::All {
+    if mount_options.users == Users::All {
         data.push_str(",allow_other");
     }
     let data = std::ffi::CString::new(data)?;
     Ok(mount("hoistway", mount_point, FILE_SYSTEM, flags, Some(data.as_c_str()))?)
 }
 
-/// Unmounts; `detach` takes a busy mount out of sight.
-fn take_away(mount_point: &Path, detach: bool) -> Result<(), Errno> {
+/// Unmounts; `detach` selects a lazy unmount of a busy mount.
+fn unmount_at(mount_point: &Path, detach: bool) -> Result<(), Errno> {
     let flags = if detach { UnmountFlags::DETACH | UnmountFlags::NOFOLLOW } else { UnmountFlags::NOFOLLOW };
     match unmount(mount_point, flags) {
-        Err(Errno::PERM) => by_helper(mount_point, detach),
+        Err(Errno::PERM) => unmount_by_helper(mount_point, detach),
         result => result,
     }
 }
 
-/// Who is not root unmounts by the program that mounted.
-fn by_helper(mount_point: &Path, detach: bool) -> Result<(), Errno> {
+/// Unmounts through `fusermount3`, the setuid helper of users other than root.
+fn unmount_by_helper(mount_point: &Path, detach: bool) -> Result<(), Errno> {
     let mut command = std::process::Command::new("fusermount3");
     command.arg("-u").args(detach.then_some("-z")).arg("-q").arg("--").arg(mount_point);
     match command.output() {
         Ok(output) if output.status.success() => Ok(()),
-        // It says why in words only.
+        // The helper reports the reason in prose only.
         Ok(_) if !detach && mounted_at(mount_point).is_some() => Err(Errno::BUSY),
         Ok(_) => Err(Errno::PERM),
         Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::PERM)),
     }
 }
 
-/// The kernel lets a mount ask for no more than its default of 128 KiB; afterwards root may set what he likes.
-fn read_ahead(device: u64, bytes: u32) {
+/// Sets the read-ahead through sysfs: a FUSE mount itself can request at most the kernel's default
+/// of 128 KiB.
+fn set_read_ahead(device: u64, bytes: u32) {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     if let Err(error) = fs::write(&path, (bytes >> 10).to_string()) {
-        tracing::debug!("the kernel reads ahead as far as it does by default: {path}: {error}");
+        tracing::debug!("the kernel's default read-ahead stays in effect: {path}: {error}");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use hoistway_core::Kind;
 use hoistway_mount::scheduled::Scheduled;
-use hoistway_mount::{Ask, Asker, Backing, Entered, Gate, Operation};
+use hoistway_mount::{Admission, Backing, Caller, Gate, GateRequest, Operation};
 use hoistway_serve::config::mount::{MountConfig, MountTerms};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -32,17 +32,23 @@ pub fn cost(kind: Kind, operation: Operation, operations: u64, folder: &Path) ->
     let gate = Scheduled::new(folder.to_owned(), &root, &MountConfig { mount, ..MountConfig::default() })?;
     let backing = backing(file)?;
     let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    let asker = Asker { tid, uid: 0, gid: 0 };
+    let caller = Caller { tid, uid: 0, gid: 0 };
     let mut place = 1u64;
     let mut best = f64::MAX;
     for _ in 0..RUNS {
         let start = spent_ns();
         for _ in 0..operations {
             place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let ask = Ask { asker, operation, backing: &backing, offset: (place % FILE_BYTES) & !4095, length: 4096 };
-            match gate.enter(&ask) {
-                Entered::Now(pass) => drop(pass),
-                Entered::Later(_) => bail!("it is alone and had to wait"),
+            let ask = GateRequest {
+                caller,
+                operation,
+                backing: &backing,
+                offset: (place % FILE_BYTES) & !4095,
+                length: 4096,
+            };
+            match gate.admit(&ask) {
+                Admission::Now(pass) => drop(pass),
+                Admission::Later(_) => bail!("it is alone and had to wait"),
             }
         }
         best = best.min((spent_ns() - start) as f64 / operations as f64);

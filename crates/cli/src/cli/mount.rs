@@ -1,4 +1,4 @@
-//! `hoistway mount`.
+//! The command line of `hoistway mount`.
 
 use std::path::PathBuf;
 
@@ -9,83 +9,86 @@ use hoistway_sim::Setting;
 use crate::cli::WatchingArgs;
 use crate::{names, setting};
 
-/// `hoistway mount`.
+/// Arguments of `hoistway mount`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
-  A media library, on the disk that it lies on, with time slices:
+  Mount a media library, scheduled with time slices on its disk:
     hoistway mount /srv/media /media --elevator cfq --depth 1
-  The same over itself: programs go on with the paths they know
+  Mount a directory over itself, so that programs keep their paths:
     hoistway mount /srv/media /srv/media --elevator cfq --depth 1
-  What a process is worth it says itself, before or while it runs:
+  Set the I/O priority of a process, before or while it runs:
     ionice -c3 cp -a /media/films /backup &  ionice -c1 -p $(pidof mpv)
-  Or rules say it (docs/mount.md, examples/mount), and a socket shows it:
+  Set priorities by rules (docs/mount.md, examples/mount), and watch the mount:
     hoistway mount /srv/media /media --config media-server.toml --control /run/media.sock
     hoistway top --control /run/media.sock
-  Is a file of rules right?
+  Check a configuration file:
     hoistway mount --check-config media-server.toml
 
-Every thread that reads or writes below MOUNTPOINT is an I/O context of the disk that SOURCE lies on: the elevator gives it turns by its own I/O priority, \
-nice value and control group, or by the terms that rules give it. What lies in memory is answered at once.
+Every thread that reads or writes below MOUNTPOINT is an I/O context of the disk below SOURCE. The elevator schedules it by its I/O priority, \
+nice value and control group, or by the terms of the first matching rule. Cached data are read without scheduling.
 
-SIGINT, SIGTERM and SIGHUP unmount; who has files open is waited for ten seconds, and a second signal cuts him off. `umount MOUNTPOINT` does as well. \
-If it is killed, who uses the mount gets errors, and `hoistway mount --clean` takes the dead mount away.")]
+SIGINT, SIGTERM and SIGHUP unmount; a mount with open files is detached after ten seconds, or at once by a second signal. `umount MOUNTPOINT` unmounts as well. \
+If the process is killed, users of the mount get errors, and `hoistway mount --clean` removes the dead mount.")]
 pub struct MountArgs {
-    /// The directory that is passed through
+    /// The directory to mount
     #[arg(value_name = "SOURCE", required_unless_present = "check_config")]
     pub source: Option<PathBuf>,
-    /// Where it is mounted: a directory outside of SOURCE, or SOURCE itself
+    /// The mount point: a directory outside of SOURCE, or SOURCE itself
     #[arg(value_name = "MOUNTPOINT", required_unless_present = "check_config")]
     pub mount_point: Option<PathBuf>,
     /// Read rules, tenants and devices from this file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of every device, or `none`: nothing is scheduled [default: bfq where the device rotates, else fiops]
+    /// The elevator of every device, or `none` for no scheduling [default: bfq for rotational
+    /// devices, else fiops]
     #[arg(long, value_name = "NAME|none", value_parser = elevator)]
     pub elevator: Option<Elevator>,
-    /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given several times
+    /// Set a tunable of the devices with this elevator, such as bfq.slice_idle=0; may be repeated
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
-    /// The device that everything lies on, by name or path [default: auto: found for each file system]
+    /// The device of all files, by name or path [default: auto: the device of each file system]
     #[arg(long, value_name = "auto|NAME")]
     pub device: Option<String>,
-    /// How many requests a device is given at once [default: 2 where it rotates, else 32]
+    /// Number of requests in flight per device [default: 2 for rotational devices, else 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
-    /// Who writes back what was written: `ours`, as requests of who wrote it, or the kernel [default: ours]
-    #[arg(long, value_name = "WHO")]
+    /// Write back by the mount (`ours`), as requests of the writing process, or by the kernel
+    /// [default: ours]
+    #[arg(long, value_name = "MODE")]
     pub write_back: Option<WriteBackArg>,
-    /// Let everybody use the mount, as the permissions of the files say [default for root]
+    /// Allow all users, subject to the permissions of the files [default for root]
     #[arg(long, conflicts_with = "owner_only")]
     pub allow_other: bool,
-    /// Let only who mounts use it [default unless root]
+    /// Allow only the mounting user [default unless root]
     #[arg(long)]
     pub owner_only: bool,
-    /// Let nothing be changed through the mount
+    /// Mount read-only
     #[arg(long)]
     pub read_only: bool,
-    /// Take a dead mount of ours at the same place away first
+    /// Remove a dead hoistway mount at the mount point first
     #[arg(long)]
     pub clean: bool,
-    /// How many threads take requests from the kernel [default: twice the processors, 4 to 32]
+    /// Number of threads that receive requests from the kernel [default: twice the processors, 4 to
+    /// 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: Option<u32>,
-    /// The control socket, for `hoistway ctl` and `hoistway top`, or `none` [default: none]
+    /// Path of the control socket for `hoistway ctl` and `hoistway top`, or `none` [default: none]
     #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
     pub control: Option<PathBuf>,
     #[command(flatten)]
     pub watching: WatchingArgs,
-    /// Say what is wrong with a configuration, and leave
+    /// Report all errors of a configuration file and exit
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["source", "config", "record"], help_heading = "Instead of mounting")]
     pub check_config: Option<PathBuf>,
 }
 
-/// An elevator, or none.
+/// The value of `--elevator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elevator {
-    /// This one.
+    /// Schedule with this elevator.
     Kind(Kind),
-    /// Everything passes at once.
+    /// Dispatch every request at once.
     None,
 }
 
@@ -93,17 +96,17 @@ fn elevator(text: &str) -> Result<Elevator, String> {
     if text == "none" { Ok(Elevator::None) } else { names::kind(text).map(Elevator::Kind) }
 }
 
-/// Who writes back.
+/// The value of `--write-back`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WriteBackArg {
-    /// The mount, as requests of who wrote it
+    /// By the mount, as requests of the writing process
     Ours,
-    /// The kernel, when it sees fit
+    /// By the kernel's flusher threads
     Kernel,
 }
 
 impl WriteBackArg {
-    /// As a configuration has it.
+    /// Returns the value of `mount.write_back` in a configuration file.
     pub fn name(self) -> &'static str {
         match self {
             WriteBackArg::Ours => "ours",

@@ -105,7 +105,7 @@ fn scheduling(args: &BenchMountArgs, out: &mut Out) -> Result<Exit> {
     let bar = Bar::new(kinds.len() as u64, "measuring");
     let row = |(done, kind): (usize, &Kind)| -> Result<MountRow> {
         let cost = |operation| mount::cost(*kind, operation, args.operations, &folder);
-        let [read, sync, look] = [Operation::Read, Operation::Sync, Operation::Look].map(cost);
+        let [read, sync, look] = [Operation::Read, Operation::Sync, Operation::MetadataRead].map(cost);
         bar.set(done as u64 + 1);
         Ok(MountRow { name: kind.info().name, read_ns: read?, sync_ns: sync?, look_ns: look? })
     };

@@ -1,11 +1,11 @@
-//! Attributes as the file system below has them, in the form that the kernel's queue wants.
+//! Conversion of attributes between the file system below and FUSE.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use rustix::fs::{Statx, StatxTimestamp, Timespec, UTIME_NOW, UTIME_OMIT, makedev};
 
-/// What a file looks like that is presented under `number`.
+/// Converts attributes to those of a file presented as inode `number`.
 pub(super) fn attributes(found: &Statx, number: u64) -> FileAttr {
     let mode = u32::from(found.stx_mode);
     FileAttr {
@@ -27,7 +27,7 @@ pub(super) fn attributes(found: &Statx, number: u64) -> FileAttr {
     }
 }
 
-/// The type in a mode. What the system does not know either is a regular file.
+/// Returns the file type in a mode. An unknown type becomes a regular file.
 pub(super) fn kind_of(mode: u32) -> FileType {
     use rustix::fs::FileType as Type;
     match Type::from_raw_mode(mode) {
@@ -41,18 +41,19 @@ pub(super) fn kind_of(mode: u32) -> FileType {
     }
 }
 
-/// The type of a directory's entry (`d_type`).
+/// Converts the type of a directory entry (`d_type`).
 pub(super) fn kind_of_entry(kind: u8) -> FileType {
-    // These are the mode's type bits without those of permissions: `DTTOIF` of the C library.
+    // `d_type` is the file type bits of a mode, shifted by 12 (`DTTOIF`).
     kind_of(u32::from(kind) << 12)
 }
 
-/// A device's number in 32 bits: eight bits of the minor number, twelve of the major one, the rest of the minor one.
+/// Packs a device number into 32 bits: 8 bits of the minor number, 12 of the major number, the rest
+/// of the minor number.
 fn packed_device(major: u32, minor: u32) -> u32 {
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12
 }
 
-/// The same, unpacked.
+/// Unpacks a device number that [`packed_device`] has packed.
 pub(super) fn device(packed: u32) -> u64 {
     makedev((packed >> 8) & 0xfff, (packed & 0xff) | (packed >> 12) & 0xf_ff00)
 }
@@ -64,7 +65,7 @@ fn time(time: &StatxTimestamp) -> SystemTime {
     seconds.and_then(|seconds| seconds.checked_add(nanoseconds)).unwrap_or(UNIX_EPOCH)
 }
 
-/// A time that is to be set; `None` leaves it.
+/// Converts a time for utimensat(2); `None` leaves the time unchanged.
 pub(super) fn timespec(time: Option<TimeOrNow>) -> Timespec {
     let at = match time {
         None => return Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
@@ -73,7 +74,8 @@ pub(super) fn timespec(time: Option<TimeOrNow>) -> Timespec {
     };
     match at.duration_since(UNIX_EPOCH) {
         Ok(since) => Timespec { tv_sec: since.as_secs() as i64, tv_nsec: since.subsec_nanos().into() },
-        // The crate made "seconds and nanoseconds before" of what the kernel means as "seconds before, and nanoseconds from there on".
+        // fuser inverts the nanoseconds of times before 1970: the kernel counts them forward from
+        // the second.
         Err(before) => {
             let before = before.duration();
             Timespec { tv_sec: -(before.as_secs() as i64), tv_nsec: before.subsec_nanos().into() }
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packed_device_is_the_device() {
+    fn unpacking_a_packed_device_returns_it() {
         for (major, minor) in [(8, 1), (259, 300), (4095, 0xf_ffff), (0, 0)] {
             assert_eq!(device(packed_device(major, minor)), makedev(major, minor));
         }
@@ -94,11 +96,11 @@ mod tests {
 
     #[test]
     fn times_before_1970_keep_their_nanoseconds() {
-        // SAFETY: it is plain data, for which zeros are a value.
+        // SAFETY: it is plain data, for which zero is a valid value.
         let mut stamp: StatxTimestamp = unsafe { std::mem::zeroed() };
         (stamp.tv_sec, stamp.tv_nsec) = (-2, 250_000_000);
         assert_eq!(time(&stamp), UNIX_EPOCH - Duration::from_millis(1750));
-        // As it comes from the crate, for the same time of the kernel's.
+        // The value that fuser passes for the same time.
         let given = TimeOrNow::SpecificTime(UNIX_EPOCH - Duration::new(2, 250_000_000));
         let Timespec { tv_sec, tv_nsec } = timespec(Some(given));
         assert_eq!((tv_sec, tv_nsec), (-2, 250_000_000));

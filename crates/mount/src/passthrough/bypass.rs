@@ -1,4 +1,4 @@
-//! Files that go past the gate: the kernel reads and writes the file below itself.
+//! FUSE passthrough: files that the kernel reads and writes directly, past the gate.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,29 +7,29 @@ use std::sync::atomic::Ordering;
 
 use fuser::BackingId;
 
-use super::Through;
-use super::files::State;
+use super::FsState;
+use super::files::FileState;
 use crate::backing::Backing;
-use crate::gate::{Asker, Gate};
+use crate::gate::{Caller, Gate};
 
-impl<G: Gate> Through<G> {
-    /// Registers a file with the kernel, if it is to go past us and can. All openings of a file go one way, as the kernel demands: who is first says
-    /// which.
+impl<G: Gate> FsState<G> {
+    /// Registers a file for FUSE passthrough if the options select it. The kernel requires all
+    /// handles of a file to use the same mode, so the first open decides.
     pub(super) fn bypass(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         backing: &Backing,
-        state: &mut State,
+        state: &mut FileState,
         register: &dyn Fn(BorrowedFd<'_>) -> io::Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
-        let wanted = self.options.bypass.as_ref()?;
-        if !self.can_bypass.load(Ordering::Relaxed) {
+        let is_selected = self.options.bypass.as_ref()?;
+        if !self.supports_bypass.load(Ordering::Relaxed) {
             return None;
         }
         if state.opened > 0 {
             return state.bypass.upgrade();
         }
-        if !wanted(asker, backing) {
+        if !is_selected(caller, backing) {
             return None;
         }
         match register(backing.as_fd()) {
@@ -39,10 +39,11 @@ impl<G: Gate> Through<G> {
                 Some(registered)
             }
             Err(error) => {
-                // A file system that is itself stacked on another is too deep, and so is one that is a FUSE mount.
-                tracing::debug!("a file cannot go past the gate: {error}");
+                // A stacked file system below (such as overlayfs or FUSE) exceeds the stacking
+                // depth.
+                tracing::debug!("a file cannot use FUSE passthrough: {error}");
                 if error.raw_os_error() == Some(libc::EPERM) {
-                    self.can_bypass.store(false, Ordering::Relaxed);
+                    self.supports_bypass.store(false, Ordering::Relaxed);
                 }
                 None
             }

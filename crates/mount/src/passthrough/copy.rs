@@ -1,8 +1,9 @@
-//! Copying between two open files (`copy_file_range`), which `cp` does.
+//! `copy_file_range` between two open files, the system call behind `cp`.
 //!
-//! Left to the kernel below, a copy goes through a pipe, which holds 64 KiB: the disk would be kept for sixteen small reads, with a pause behind each, while others
-//! wait. So what is not in memory is read in one request and written as any write is: when there is room for it, and as data of who copies. File systems that share
-//! what is copied, or copy on a server, do it below.
+//! The kernel's generic copy uses a pipe of 64 KiB and would hold the disk for sixteen small reads
+//! with a pause after each. Uncached data are therefore read in one request and written like any
+//! other write: subject to the limit of dirty memory and charged to the caller. A file system that
+//! shares extents or copies on a server does the copy itself.
 
 use std::io;
 use std::sync::Arc;
@@ -11,18 +12,19 @@ use fuser::ReplyWrite;
 use rustix::fs::copy_file_range;
 
 use super::files::OpenFile;
-use super::identity::Mask;
-use super::{Through, errno};
+use super::identity::CallerIdentity;
+use super::{FsState, errno};
 use crate::backing::{Backing, OVERLAY};
 use crate::buffer::{Buffer, with_buffer};
-use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
-use crate::memory;
+use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation};
+use crate::page_cache;
 
-/// As much is copied between two files in one turn.
+/// Maximum length of one copy request, in bytes.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// Kinds of file systems that need not move what they copy, by the numbers that statfs(2) lists: btrfs, xfs, bcachefs, ocfs2, zfs, overlayfs, nfs, smb, ceph.
-const SHARING: [u32; 10] = [
+/// Magic numbers (statfs(2)) of file systems that can copy without moving data: btrfs, xfs,
+/// bcachefs, ocfs2, zfs, overlayfs, nfs, smb, ceph.
+const EXTENT_SHARING: [u32; 10] = [
     0x9123_683e,
     0x5846_5342,
     0xca45_1a4e,
@@ -35,78 +37,80 @@ const SHARING: [u32; 10] = [
     0x00c3_6400,
 ];
 
-/// What two files, and where in them, a copy is between.
+/// The arguments of a copy request; `from` and `to` are a file handle and an offset.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Copy {
+pub(super) struct CopyRequest {
     pub(super) from: (u64, u64),
     pub(super) to: (u64, u64),
     pub(super) length: u64,
 }
 
-impl<G: Gate> Through<G> {
-    /// Copies, and answers how much: at most [`COPY_BYTES`], upon which the kernel is asked for the rest by whoever copies.
-    pub(super) fn copy(self: &Arc<Self>, asker: Asker, copy: Copy, reply: ReplyWrite) {
+impl<G: Gate> FsState<G> {
+    /// Copies at most [`COPY_BYTES`] and replies with the length; the calling process requests the
+    /// rest.
+    pub(super) fn copy(self: &Arc<Self>, caller: Caller, copy: CopyRequest, reply: ReplyWrite) {
         let files = self.open_files.get(copy.from.0).and_then(|from| Ok((from, self.open_files.get(copy.to.0)?)));
         let (from, to) = match files {
             Ok(files) => files,
             Err(error) => return reply.error(errno(error)),
         };
-        let copy = Copy { length: copy.length.min(COPY_BYTES), ..copy };
-        if !G::HOLDS || from.direct || to.direct || shares(&from.backing) {
-            return self.copy_below(asker, from, to, copy, reply);
+        let copy = CopyRequest { length: copy.length.min(COPY_BYTES), ..copy };
+        if !G::MAY_QUEUE || from.direct || to.direct || can_share_extents(&from.backing) {
+            return self.copy_below(caller, from, to, copy, reply);
         }
-        let mut left = Some((to, reply));
+        let mut pending = Some((to, reply));
         with_buffer(copy.length as usize, |buffer| {
             let buffer = &mut buffer[..copy.length as usize];
-            // What lies in memory meets no gate.
-            if let Some(read) = memory::read(&from.backing, copy.from.1, buffer)
-                && let Some((to, reply)) = left.take()
+            // Cached data need no dispatch slot.
+            if let Some(read) = page_cache::read(&from.backing, copy.from.1, buffer)
+                && let Some((to, reply)) = pending.take()
             {
-                self.write_copied(asker, to, copy.to.1, &buffer[..read], reply);
+                self.write_copied(caller, to, copy.to.1, &buffer[..read], reply);
             }
         });
-        let Some((to, reply)) = left else { return };
-        match self.gate.enter(&reading(asker, &from, copy)) {
-            Entered::Now(pass) => self.copy_here(asker, &from, to, copy, pass, reply),
-            Entered::Later(ticket) => self.gate.park(ticket, self.copy_job(asker, &from, to, copy, reply)),
+        let Some((to, reply)) = pending else { return };
+        match self.gate.admit(&reading(caller, &from, copy)) {
+            Admission::Now(slot) => self.copy_now(caller, &from, to, copy, slot, reply),
+            Admission::Later(ticket) => self.gate.park(ticket, self.copy_job(caller, &from, to, copy, reply)),
         }
     }
 
-    /// Reads and writes. The turn is for the reading: who waits for the disk that it is from does not wait for the one that it goes to.
-    fn copy_here(
+    /// Reads, releases the dispatch slot, and writes: requests to the source disk must not wait for
+    /// the target disk.
+    fn copy_now(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         from: &OpenFile,
         to: Arc<OpenFile>,
-        copy: Copy,
-        turn: G::Pass<'_>,
+        copy: CopyRequest,
+        slot: G::Slot<'_>,
         reply: ReplyWrite,
     ) {
         with_buffer(copy.length as usize, |buffer| {
             let buffer = &mut buffer[..copy.length as usize];
             let read = from.backing.read_all(copy.from.1, buffer);
-            drop(turn);
+            drop(slot);
             match read {
-                Ok(read) => self.write_copied(asker, to, copy.to.1, &buffer[..read], reply),
+                Ok(read) => self.write_copied(caller, to, copy.to.1, &buffer[..read], reply),
                 Err(error) => reply.error(errno(error)),
             }
         });
     }
 
-    /// Reads when it is the turn of that, and has somebody write who may wait.
+    /// Returns a job that reads and then starts the write on a thread that may block.
     fn copy_job(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         from: &OpenFile,
         to: Arc<OpenFile>,
-        copy: Copy,
+        copy: CopyRequest,
         reply: ReplyWrite,
     ) -> Job {
-        let through = self.clone();
+        let fs = self.clone();
         let done = move |read: io::Result<&[u8]>| match read {
             Ok(data) => {
-                let (data, gate) = (Buffer::from(data), through.gate.clone());
-                gate.hand_on(Box::new(move || through.write_copied(asker, to, copy.to.1, &data, reply)));
+                let (data, gate) = (Buffer::from(data), fs.gate.clone());
+                gate.spawn(Box::new(move || fs.write_copied(caller, to, copy.to.1, &data, reply)));
             }
             Err(error) => reply.error(errno(error)),
         };
@@ -114,29 +118,29 @@ impl<G: Gate> Through<G> {
         Job::Read { file: from.backing.clone(), offset, length, done: Box::new(done) }
     }
 
-    /// The same, done by the file system below in one call.
+    /// Has the file system below copy the range in one system call.
     fn copy_below(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         from: Arc<OpenFile>,
         to: Arc<OpenFile>,
-        copy: Copy,
+        copy: CopyRequest,
         reply: ReplyWrite,
     ) {
-        let on = from.clone();
-        // Its reading waits for the disk, its writing does not.
-        self.run(reading(asker, &on, copy), move |through| {
+        let source = from.clone();
+        // The read waits for the disk; the write goes to the page cache.
+        self.run(reading(caller, &source, copy), move |fs| {
             let (mut read_at, mut write_at) = (copy.from.1, copy.to.1);
-            let mask = Mask::of_writer(&asker);
+            let identity = CallerIdentity::assume_for_write(&caller);
             let length = copy.length as usize;
             let copied = copy_file_range(&from.backing, Some(&mut read_at), &to.backing, Some(&mut write_at), length);
-            drop(mask);
+            drop(identity);
             match copied {
                 Ok(copied) => {
                     to.note_written();
-                    through.gate.dirtied(&Ask {
-                        asker,
-                        operation: Operation::Buffered,
+                    fs.gate.note_dirty(&GateRequest {
+                        caller,
+                        operation: Operation::BufferedWrite,
                         backing: &to.backing,
                         offset: copy.to.1,
                         length: copied as u64,
@@ -149,10 +153,10 @@ impl<G: Gate> Through<G> {
     }
 }
 
-fn reading(asker: Asker, from: &Arc<OpenFile>, copy: Copy) -> Ask<'_> {
-    Ask { asker, operation: Operation::Read, backing: &from.backing, offset: copy.from.1, length: copy.length }
+fn reading(caller: Caller, from: &Arc<OpenFile>, copy: CopyRequest) -> GateRequest<'_> {
+    GateRequest { caller, operation: Operation::Read, backing: &from.backing, offset: copy.from.1, length: copy.length }
 }
 
-fn shares(file: &Backing) -> bool {
-    file.is_of(&SHARING)
+fn can_share_extents(file: &Backing) -> bool {
+    file.is_on(&EXTENT_SHARING)
 }

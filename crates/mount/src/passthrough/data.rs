@@ -1,7 +1,7 @@
-//! Reading and writing.
+//! Read and write requests.
 //!
-//! What lies in memory is read without asking anybody. What does not is the gate's: either this thread reads it now, or somebody else does later and
-//! answers then.
+//! A read of cached pages is answered at once. Any other request goes through the gate: this thread
+//! carries it out, or another thread does so later and sends the reply.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use rustix::fs::{Advice, OFlags, fadvise, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
-use super::identity::Mask;
+use super::identity::CallerIdentity;
 use super::partial;
-use super::{Through, WriteBack, errno};
+use super::{FsState, WriteBack, errno};
 use crate::backing::Backing;
 use crate::buffer::{Buffer, with_buffer};
-use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
-use crate::memory;
+use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation};
+use crate::page_cache;
 
-/// A write as it was asked for.
+/// The arguments of a write request.
 #[derive(Clone, Copy)]
-pub(super) struct Write<'a> {
+pub(super) struct WriteRequest<'a> {
     pub(super) handle: u64,
     pub(super) offset: u64,
     pub(super) data: &'a [u8],
-    pub(super) how: WriteFlags,
+    pub(super) write_flags: WriteFlags,
     pub(super) flags: i32,
 }
 
-/// A write whose turn has come, or will come.
-struct Plan {
-    asker: Asker,
+/// A write with its target file and identity resolved.
+struct PlannedWrite {
+    caller: Caller,
     operation: Operation,
     file: Arc<OpenFile>,
-    below: Arc<Backing>,
+    target: Arc<Backing>,
     offset: u64,
     flags: ReadWriteFlags,
 }
 
-impl<G: Gate> Through<G> {
-    pub(super) fn read(self: &Arc<Self>, asker: Asker, handle: u64, offset: u64, length: u32, reply: ReplyData) {
+impl<G: Gate> FsState<G> {
+    pub(super) fn read(self: &Arc<Self>, caller: Caller, handle: u64, offset: u64, length: u32, reply: ReplyData) {
         let file = match self.open_files.get(handle) {
             Ok(file) => file,
             Err(error) => return reply.error(errno(error)),
@@ -48,160 +48,184 @@ impl<G: Gate> Through<G> {
         let length = length as usize;
         with_buffer(length, |buffer| {
             let buffer = &mut buffer[..length];
-            if G::HOLDS
+            if G::MAY_QUEUE
                 && !file.direct
-                && let Some(read) = memory::read(&file.backing, offset, buffer)
+                && let Some(read) = page_cache::read(&file.backing, offset, buffer)
             {
                 return reply.data(&buffer[..read]);
             }
-            let ask = Ask { asker, operation: Operation::Read, backing: &file.backing, offset, length: length as u64 };
-            match self.gate.enter(&ask) {
-                Entered::Now(pass) => {
+            let request = GateRequest {
+                caller,
+                operation: Operation::Read,
+                backing: &file.backing,
+                offset,
+                length: length as u64,
+            };
+            match self.gate.admit(&request) {
+                Admission::Now(slot) => {
                     let read = file.backing.read_all(offset, buffer);
-                    drop(pass);
+                    drop(slot);
                     match read {
                         Ok(read) => reply.data(&buffer[..read]),
                         Err(error) => reply.error(errno(error)),
                     }
                 }
-                Entered::Later(ticket) => self.gate.park(ticket, read_job(&file, offset, length, reply)),
+                Admission::Later(ticket) => self.gate.park(ticket, read_job(&file, offset, length, reply)),
             }
         });
     }
 
-    pub(super) fn write(self: &Arc<Self>, asker: Asker, write: Write<'_>, reply: ReplyWrite) {
+    pub(super) fn write(self: &Arc<Self>, caller: Caller, write: WriteRequest<'_>, reply: ReplyWrite) {
         let file = match self.open_files.get(write.handle) {
             Ok(file) => file,
             Err(error) => return reply.error(errno(error)),
         };
         file.note_written();
-        let plan = match self.plan(asker, file, &write) {
-            Ok(plan) => plan,
+        let planned = match self.plan(caller, file, &write) {
+            Ok(planned) => planned,
             Err(error) => return reply.error(errno(error)),
         };
-        self.put(plan, write.data, reply);
+        self.submit_write(planned, write.data, reply);
     }
 
-    /// Writes what has been copied from another file, as somebody's own.
+    /// Writes data copied from another file on behalf of `caller`.
     pub(super) fn write_copied(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         file: Arc<OpenFile>,
         offset: u64,
         data: &[u8],
         reply: ReplyWrite,
     ) {
         file.note_written();
-        let (operation, below, flags) = (Operation::Buffered, file.backing.clone(), ReadWriteFlags::empty());
-        self.put(Plan { asker, operation, file, below, offset, flags }, data, reply);
+        let (operation, target, flags) = (Operation::BufferedWrite, file.backing.clone(), ReadWriteFlags::empty());
+        self.submit_write(PlannedWrite { caller, operation, file, target, offset, flags }, data, reply);
     }
 
-    /// Writes when it is the writer's turn, and answers.
-    fn put(self: &Arc<Self>, plan: Plan, data: &[u8], reply: ReplyWrite) {
-        let below = plan.below.clone();
+    /// Writes when the gate dispatches the write, and replies.
+    fn submit_write(self: &Arc<Self>, write: PlannedWrite, data: &[u8], reply: ReplyWrite) {
+        let target = write.target.clone();
         let length = data.len() as u64;
-        let ask = Ask { asker: plan.asker, operation: plan.operation, backing: &below, offset: plan.offset, length };
-        match self.gate.enter(&ask) {
-            Entered::Now(pass) => {
-                if let Some(page) = plan.missing(length) {
-                    drop(pass);
-                    return self.read_and_write(plan, page, data.into(), reply);
+        let request = GateRequest {
+            caller: write.caller,
+            operation: write.operation,
+            backing: &target,
+            offset: write.offset,
+            length,
+        };
+        match self.gate.admit(&request) {
+            Admission::Now(slot) => {
+                if let Some(page) = write.missing(length) {
+                    drop(slot);
+                    return self.read_and_write(write, page, data.into(), reply);
                 }
-                let written = if plan.file.direct {
-                    // The kernel's message begins with a header: its data lie where O_DIRECT does not take them.
+                let written = if write.file.direct {
+                    // The FUSE header precedes the data, so they are not aligned for O_DIRECT.
                     with_buffer(data.len(), |buffer| {
                         let buffer = &mut buffer[..data.len()];
                         buffer.copy_from_slice(data);
-                        plan.write(buffer)
+                        write.write(buffer)
                     })
                 } else {
-                    plan.write(data)
+                    write.write(data)
                 };
-                drop(pass);
-                self.written(&plan, written, reply);
+                drop(slot);
+                self.reply_written(&write, written, reply);
             }
-            Entered::Later(ticket) => self.gate.park(ticket, self.write_job(plan, data.into(), reply)),
+            Admission::Later(ticket) => self.gate.park(ticket, self.write_job(write, data.into(), reply)),
         }
     }
 
-    /// Writes when it is the turn of what has to be read for that.
-    fn read_and_write(self: &Arc<Self>, plan: Plan, (offset, length): (u64, u64), data: Buffer, reply: ReplyWrite) {
-        let (asker, below) = (plan.asker, plan.below.clone());
-        self.run(Ask { asker, operation: Operation::Read, backing: &below, offset, length }, move |through| {
-            let written = plan.write(&data);
-            through.written(&plan, written, reply);
+    /// Reads a partially overwritten page as a scheduled read, then writes and replies.
+    fn read_and_write(
+        self: &Arc<Self>,
+        write: PlannedWrite,
+        (offset, length): (u64, u64),
+        data: Buffer,
+        reply: ReplyWrite,
+    ) {
+        let (caller, target) = (write.caller, write.target.clone());
+        self.run(GateRequest { caller, operation: Operation::Read, backing: &target, offset, length }, move |fs| {
+            let written = write.write(&data);
+            fs.reply_written(&write, written, reply);
         });
     }
 
-    /// Who writes, how, and to which descriptor.
-    fn plan(&self, asker: Asker, file: Arc<OpenFile>, write: &Write<'_>) -> io::Result<Plan> {
-        let gathered = write.how.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let asker = if gathered { file.shared.state().writer.unwrap_or(asker) } else { asker };
-        let below = if gathered && file.direct { self.buffered(&file)? } else { file.backing.clone() };
-        let direct = file.direct && !gathered;
-        let asked = OFlags::from_bits_retain(write.flags as u32);
+    /// Resolves the identity, the flags and the descriptor of a write.
+    fn plan(&self, caller: Caller, file: Arc<OpenFile>, write: &WriteRequest<'_>) -> io::Result<PlannedWrite> {
+        let from_kernel_cache = write.write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let caller = if from_kernel_cache { file.shared.state().writer.unwrap_or(caller) } else { caller };
+        let target = if from_kernel_cache && file.direct { self.buffered(&file)? } else { file.backing.clone() };
+        let direct = file.direct && !from_kernel_cache;
+        let open_flags = OFlags::from_bits_retain(write.flags as u32);
         let mut flags = ReadWriteFlags::empty();
-        // Where the end is, is known below: somebody beside the mount may append too.
-        if asked.contains(OFlags::APPEND) && !gathered && self.options.write_back == WriteBack::Ours {
+        // The file system below appends at the current end, which other writers may have moved.
+        if open_flags.contains(OFlags::APPEND) && !from_kernel_cache && self.options.write_back == WriteBack::Ours {
             flags |= ReadWriteFlags::APPEND;
         }
-        // Writes into memory that are to be durable are followed by a request to sync, by the kernel itself.
-        if direct && asked.contains(OFlags::SYNC) {
+        // After a buffered write to an O_SYNC file the kernel sends an fsync request itself.
+        if direct && open_flags.contains(OFlags::SYNC) {
             flags |= ReadWriteFlags::SYNC;
-        } else if direct && asked.contains(OFlags::DSYNC) {
+        } else if direct && open_flags.contains(OFlags::DSYNC) {
             flags |= ReadWriteFlags::DSYNC;
         }
-        let operation = match (gathered, direct) {
-            (true, _) => Operation::Gathered,
+        let operation = match (from_kernel_cache, direct) {
+            (true, _) => Operation::KernelWriteback,
             (false, true) => Operation::Write,
-            (false, false) => Operation::Buffered,
+            (false, false) => Operation::BufferedWrite,
         };
-        Ok(Plan { asker, operation, file, below, offset: write.offset, flags })
+        Ok(PlannedWrite { caller, operation, file, target, offset: write.offset, flags })
     }
 
-    /// The same file without `O_DIRECT`.
+    /// Returns a descriptor of the same file without `O_DIRECT`.
     fn buffered(&self, file: &OpenFile) -> io::Result<Arc<Backing>> {
         if let Some(buffered) = file.buffered.get() {
             return Ok(buffered.clone());
         }
         let fd = self.nodes.descriptors.reopen(&file.backing, OFlags::RDWR)?;
-        let buffered = Arc::new(Backing::beside(&file.backing, fd, file.backing.device, file.backing.inode));
+        let buffered = Arc::new(Backing::with_neighbour(&file.backing, fd, file.backing.device, file.backing.inode));
         let _ = fadvise(&buffered, 0, None, Advice::Random);
         Ok(file.buffered.get_or_init(|| buffered).clone())
     }
 
-    fn write_job(self: &Arc<Self>, plan: Plan, data: Buffer, reply: ReplyWrite) -> Job {
-        let through = self.clone();
-        if plan.is_partial(data.len() as u64) {
-            return Job::Call(Box::new(move || match plan.missing(data.len() as u64) {
-                Some(page) => through.read_and_write(plan, page, data, reply),
+    fn write_job(self: &Arc<Self>, write: PlannedWrite, data: Buffer, reply: ReplyWrite) -> Job {
+        let fs = self.clone();
+        if write.is_partial(data.len() as u64) {
+            return Job::Call(Box::new(move || match write.missing(data.len() as u64) {
+                Some(page) => fs.read_and_write(write, page, data, reply),
                 None => {
-                    let written = plan.write(&data);
-                    through.written(&plan, written, reply);
+                    let written = write.write(&data);
+                    fs.reply_written(&write, written, reply);
                 }
             }));
         }
-        if plan.is_gathered() || Mask::is_needed_to_write(&plan.asker) {
+        if write.is_kernel_writeback() || CallerIdentity::must_assume_for_write(&write.caller) {
             return Job::Call(Box::new(move || {
-                let written = plan.write(&data);
-                through.written(&plan, written, reply);
+                let written = write.write(&data);
+                fs.reply_written(&write, written, reply);
             }));
         }
-        let (file, offset, flags) = (plan.below.clone(), plan.offset, plan.flags.bits());
-        Job::Write { file, offset, data, flags, done: Box::new(move |written| through.written(&plan, written, reply)) }
+        let (file, offset, flags) = (write.target.clone(), write.offset, write.flags.bits());
+        Job::Write {
+            file,
+            offset,
+            data,
+            flags,
+            done: Box::new(move |written| fs.reply_written(&write, written, reply)),
+        }
     }
 
-    /// Answers a write, and tells the gate what the disk is to get.
-    fn written(&self, plan: &Plan, written: io::Result<usize>, reply: ReplyWrite) {
+    /// Replies to a write and records the dirty range with the gate.
+    fn reply_written(&self, write: &PlannedWrite, written: io::Result<usize>, reply: ReplyWrite) {
         match written {
             Ok(written) => {
-                if plan.operation != Operation::Write && written > 0 {
-                    let Plan { asker, operation, below, .. } = plan;
-                    self.gate.dirtied(&Ask {
-                        asker: *asker,
+                if write.operation != Operation::Write && written > 0 {
+                    let PlannedWrite { caller, operation, target, .. } = write;
+                    self.gate.note_dirty(&GateRequest {
+                        caller: *caller,
                         operation: *operation,
-                        backing: below,
-                        offset: plan.place_of(written),
+                        backing: target,
+                        offset: write.written_at(written),
                         length: written as u64,
                     });
                 }
@@ -212,44 +236,47 @@ impl<G: Gate> Through<G> {
     }
 }
 
-impl Plan {
-    /// Whether it is pages that the kernel gathered: it does not take less than all of it for an answer.
-    fn is_gathered(&self) -> bool {
-        self.operation == Operation::Gathered
+impl PlannedWrite {
+    /// Returns true for pages from the kernel's write-back cache: the kernel treats a short write
+    /// of them as an error.
+    fn is_kernel_writeback(&self) -> bool {
+        self.operation == Operation::KernelWriteback
     }
 
-    /// Where so many bytes were written. What was appended went to the file's end, wherever that is by now: the kernel's own is where it was when it looked.
-    fn place_of(&self, written: usize) -> u64 {
+    /// Returns the offset at which `written` bytes went. Appended data are at the end of the file;
+    /// the offset in the request is the end at the time of the kernel's check.
+    fn written_at(&self, written: usize) -> u64 {
         if !self.flags.contains(ReadWriteFlags::APPEND) {
             return self.offset;
         }
-        fstat(&self.below).map_or(self.offset, |found| (found.st_size as u64).saturating_sub(written as u64))
+        fstat(&self.target).map_or(self.offset, |found| (found.st_size as u64).saturating_sub(written as u64))
     }
 
-    /// What has to be read from the disk before so many bytes can be written into memory. Of what the kernel has gathered it has read the rest itself.
+    /// Returns the range that has to be read from disk before `length` bytes can be written into
+    /// the page cache. The kernel has already filled pages of its own write-back cache.
     #[inline]
     fn missing(&self, length: u64) -> Option<(u64, u64)> {
-        self.is_partial(length).then(|| partial::missing(&self.below, self.offset, length)).flatten()
+        self.is_partial(length).then(|| partial::missing(&self.target, self.offset, length)).flatten()
     }
 
-    /// Whether such a write covers parts of pages.
+    /// Returns true if a buffered write covers a part of a page.
     #[inline]
     fn is_partial(&self, length: u64) -> bool {
-        self.operation == Operation::Buffered && partial::is_partial(self.offset, length)
+        self.operation == Operation::BufferedWrite && partial::is_partial(self.offset, length)
     }
 
     fn write(&self, data: &[u8]) -> io::Result<usize> {
-        let _mask = Mask::of_writer(&self.asker);
+        let _identity = CallerIdentity::assume_for_write(&self.caller);
         let mut done = 0;
         loop {
-            match pwritev2(&self.below, &[IoSlice::new(&data[done..])], self.offset + done as u64, self.flags) {
+            match pwritev2(&self.target, &[IoSlice::new(&data[done..])], self.offset + done as u64, self.flags) {
                 Ok(written) => done += written,
                 Err(Errno::INTR) => continue,
-                Err(error) if done == 0 || self.is_gathered() => return Err(error.into()),
-                // What was written is written: the writer learns of the error when it goes on.
+                Err(error) if done == 0 || self.is_kernel_writeback() => return Err(error.into()),
+                // A short write is returned; the next write reports the error.
                 Err(_) => return Ok(done),
             }
-            if done >= data.len() || !self.is_gathered() {
+            if done >= data.len() || !self.is_kernel_writeback() {
                 return Ok(done);
             }
         }

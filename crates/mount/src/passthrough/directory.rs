@@ -1,4 +1,5 @@
-//! Directories that are open: their entries, in the file system's own order and with its own offsets, so that a reader may go back to any of them.
+//! Open directories. Entries are listed in the order and with the offsets of the file system below,
+//! so that a reader can seek to any entry.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,19 +11,19 @@ use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus,
 use rustix::fs::{OFlags, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::{attributes, kind_of_entry};
+use super::fs_mounts::stat_fd;
 use super::nodes::{Node, ROOT, lock};
-use super::places::look_at;
-use super::{Through, errno};
+use super::{FsState, errno};
 use crate::backing::Backing;
-use crate::gate::{Asker, Gate, Operation};
+use crate::gate::{Caller, Gate, Operation};
 
-/// What is asked of the file system below at once, in bytes: a thousand short names.
+/// Size of a getdents64(2) buffer in bytes, enough for a thousand short names.
 const LISTING_BYTES: usize = 32 << 10;
 
-/// Where the name begins in the kernel's record of an entry (`linux_dirent64`).
+/// Offset of the name in `struct linux_dirent64`.
 const NAME_AT: usize = 19;
 
-/// A directory that was opened once.
+/// One open directory handle.
 #[derive(Debug)]
 pub(super) struct OpenDirectory {
     backing: Arc<Backing>,
@@ -30,67 +31,67 @@ pub(super) struct OpenDirectory {
     listing: Mutex<Listing>,
 }
 
-/// What was read of a directory and not handed on yet.
+/// Directory records that were read but not yet returned.
 #[derive(Debug, Default)]
 struct Listing {
     records: Vec<u8>,
-    at: usize,
-    /// The offset that the next entry is asked for with.
+    position: usize,
+    /// The offset of the next entry to return.
     offset: i64,
 }
 
-/// An entry of a directory.
+/// A directory entry.
 struct Entry<'a> {
     inode: u64,
-    /// With this offset the one after it is asked for.
+    /// The offset of the following entry.
     next: i64,
     kind: u8,
     length: usize,
     name: &'a OsStr,
 }
 
-/// Where entries are put until there is no room.
-trait Reply: Send + 'static {
-    /// Says whether it was full before.
-    fn add<G: Gate>(&mut self, through: &Through<G>, directory: &OpenDirectory, entry: &Entry<'_>) -> io::Result<bool>;
+/// A reply that collects entries until it is full.
+trait DirectoryReply: Send + 'static {
+    /// Adds an entry. Returns true if the entry no longer fits.
+    fn add<G: Gate>(&mut self, fs: &FsState<G>, directory: &OpenDirectory, entry: &Entry<'_>) -> io::Result<bool>;
     fn finish(self, listed: io::Result<()>);
 }
 
-impl<G: Gate> Through<G> {
-    pub(super) fn open_directory(self: &Arc<Self>, asker: Asker, number: u64, reply: ReplyOpen) {
+impl<G: Gate> FsState<G> {
+    pub(super) fn open_directory(self: &Arc<Self>, caller: Caller, number: u64, reply: ReplyOpen) {
         let node = match self.nodes.get(number) {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        let on = self.nodes.descriptor(&node).unwrap_or_else(|| self.nodes.stand_in(&node));
-        self.run_on(asker, Operation::Look, &on, move |through| {
-            match through.nodes.open(&node, OFlags::RDONLY | OFlags::DIRECTORY) {
+        let target = self.nodes.descriptor(&node).unwrap_or_else(|| self.nodes.placeholder(&node));
+        self.run_on(caller, Operation::MetadataRead, &target, move |fs| {
+            match fs.nodes.open(&node, OFlags::RDONLY | OFlags::DIRECTORY) {
                 Ok(backing) => {
                     let open = Arc::new(OpenDirectory { backing, node, listing: Mutex::default() });
-                    reply.opened(FileHandle(through.open_directories.insert(open, number)), FopenFlags::empty());
+                    reply.opened(FileHandle(fs.open_directories.insert(open, number)), FopenFlags::empty());
                 }
                 Err(error) => reply.error(errno(error)),
             }
         });
     }
 
-    pub(super) fn list(self: &Arc<Self>, asker: Asker, handle: u64, offset: u64, reply: ReplyDirectory) {
-        self.list_into(asker, handle, offset, reply, ReplyDirectory::error);
+    pub(super) fn list_entries(self: &Arc<Self>, caller: Caller, handle: u64, offset: u64, reply: ReplyDirectory) {
+        self.list_into(caller, handle, offset, reply, ReplyDirectory::error);
     }
 
     pub(super) fn list_with_attributes(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         handle: u64,
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
-        self.list_into(asker, handle, offset, reply, ReplyDirectoryPlus::error);
+        self.list_into(caller, handle, offset, reply, ReplyDirectoryPlus::error);
     }
 
-    fn list_into<R: Reply>(
+    fn list_into<R: DirectoryReply>(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         handle: u64,
         offset: u64,
         mut reply: R,
@@ -100,25 +101,25 @@ impl<G: Gate> Through<G> {
             Ok(directory) => directory,
             Err(error) => return fail(reply, errno(error)),
         };
-        self.run_on(asker, Operation::Look, &directory.backing.clone(), move |through| {
-            let listed = through.fill(&directory, offset as i64, &mut reply);
+        self.run_on(caller, Operation::MetadataRead, &directory.backing.clone(), move |fs| {
+            let listed = fs.fill_listing(&directory, offset as i64, &mut reply);
             reply.finish(listed);
         });
     }
 
-    fn fill(&self, directory: &OpenDirectory, offset: i64, reply: &mut impl Reply) -> io::Result<()> {
+    fn fill_listing(&self, directory: &OpenDirectory, offset: i64, reply: &mut impl DirectoryReply) -> io::Result<()> {
         let mut listing = lock(&directory.listing);
         if listing.offset != offset {
             seek(&directory.backing, SeekFrom::Start(offset as u64))?;
-            *listing = Listing { records: std::mem::take(&mut listing.records), at: usize::MAX, offset };
+            *listing = Listing { records: std::mem::take(&mut listing.records), position: usize::MAX, offset };
         }
         let mut added = 0;
         loop {
-            if listing.at >= listing.records.len() {
+            if listing.position >= listing.records.len() {
                 match listing.refill(&directory.backing) {
                     Ok(true) => {}
                     Ok(false) => return Ok(()),
-                    // What was found before the fault is told first.
+                    // The entries before the error are returned first.
                     Err(_) if added > 0 => return Ok(()),
                     Err(error) => return Err(error),
                 }
@@ -129,7 +130,7 @@ impl<G: Gate> Through<G> {
             }
             added += 1;
             let (length, next) = (entry.length, entry.next);
-            listing.at += length;
+            listing.position += length;
             listing.offset = next;
         }
     }
@@ -138,12 +139,12 @@ impl<G: Gate> Through<G> {
         self.open_directories.remove(handle);
     }
 
-    pub(super) fn sync_directory(self: &Arc<Self>, asker: Asker, handle: u64, only_data: bool, reply: ReplyEmpty) {
+    pub(super) fn sync_directory(self: &Arc<Self>, caller: Caller, handle: u64, only_data: bool, reply: ReplyEmpty) {
         let directory = match self.open_directories.get(handle) {
             Ok(directory) => directory,
             Err(error) => return reply.error(errno(error)),
         };
-        self.run_on(asker, Operation::Sync, &directory.backing.clone(), move |_| {
+        self.run_on(caller, Operation::Sync, &directory.backing.clone(), move |_| {
             match if only_data { fdatasync(&directory.backing) } else { fsync(&directory.backing) } {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
@@ -151,17 +152,17 @@ impl<G: Gate> Through<G> {
         });
     }
 
-    /// A descriptor of a directory that is open.
+    /// Returns the descriptor of an open directory.
     pub(super) fn opened_directory(&self, handle: u64) -> Option<Arc<Backing>> {
         self.open_directories.get(handle).ok().map(|directory| directory.backing.clone())
     }
 }
 
 impl Listing {
-    /// Reads the next records. Says whether there are any.
+    /// Reads the next records. Returns false at the end of the directory.
     fn refill(&mut self, directory: impl AsFd) -> io::Result<bool> {
         self.records.resize(LISTING_BYTES, 0);
-        // SAFETY: the buffer is as long as is said.
+        // SAFETY: pointer and length are those of the buffer.
         let read = unsafe {
             libc::syscall(
                 libc::SYS_getdents64,
@@ -170,7 +171,7 @@ impl Listing {
                 self.records.len(),
             )
         };
-        self.at = 0;
+        self.position = 0;
         let read = usize::try_from(read).map_err(|_| {
             let error = io::Error::last_os_error();
             self.records.clear();
@@ -181,7 +182,7 @@ impl Listing {
     }
 
     fn entry(&self) -> Option<Entry<'_>> {
-        let record = self.records.get(self.at..)?;
+        let record = self.records.get(self.position..)?;
         let length = usize::from(u16::from_ne_bytes(record.get(16..18)?.try_into().ok()?));
         let name = record.get(NAME_AT..length)?;
         let name = &name[..name.iter().position(|byte| *byte == 0)?];
@@ -195,9 +196,9 @@ impl Listing {
     }
 }
 
-impl Reply for ReplyDirectory {
-    fn add<G: Gate>(&mut self, through: &Through<G>, directory: &OpenDirectory, entry: &Entry<'_>) -> io::Result<bool> {
-        let number = through.nodes.number_of_entry(&directory.node.place, entry.inode);
+impl DirectoryReply for ReplyDirectory {
+    fn add<G: Gate>(&mut self, fs: &FsState<G>, directory: &OpenDirectory, entry: &Entry<'_>) -> io::Result<bool> {
+        let number = fs.nodes.number_of_entry(&directory.node.fs_mount, entry.inode);
         Ok(ReplyDirectory::add(self, INodeNo(number), entry.next as u64, kind_of_entry(entry.kind), entry.name))
     }
 
@@ -209,12 +210,12 @@ impl Reply for ReplyDirectory {
     }
 }
 
-impl Reply for ReplyDirectoryPlus {
-    fn add<G: Gate>(&mut self, through: &Through<G>, directory: &OpenDirectory, entry: &Entry<'_>) -> io::Result<bool> {
-        let valid = &through.options.valid;
+impl DirectoryReply for ReplyDirectoryPlus {
+    fn add<G: Gate>(&mut self, fs: &FsState<G>, directory: &OpenDirectory, entry: &Entry<'_>) -> io::Result<bool> {
+        let valid = &fs.options.valid;
         if matches!(entry.name.as_bytes(), b"." | b"..") {
-            // The kernel takes the type and the number of these, and counts no look-up.
-            let mut shown = attributes(&look_at(&directory.backing)?, entry.inode);
+            // The kernel uses type and number of these entries only, and does not count a lookup.
+            let mut shown = attributes(&stat_fd(&directory.backing)?, entry.inode);
             shown.kind = fuser::FileType::Directory;
             return Ok(ReplyDirectoryPlus::add(
                 self,
@@ -227,11 +228,12 @@ impl Reply for ReplyDirectoryPlus {
             ));
         }
         let name = OsString::from(entry.name);
-        let found = match through.look_up(&directory.backing, &directory.node.place, directory.node.number, &name) {
+        let found = match fs.lookup_name(&directory.backing, &directory.node.fs_mount, directory.node.number, &name) {
             Ok(found) => found,
-            // Removed since it was listed, or the mount itself, which must not be looked into from within.
+            // Removed since it was listed, or the mount itself, which must not be entered from
+            // within.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ELOOP)) => return Ok(false),
-            // To leave a name out would be to say that it is not there.
+            // Omitting the name would claim that it does not exist.
             Err(error) => return Err(error),
         };
         let full = ReplyDirectoryPlus::add(
@@ -244,7 +246,7 @@ impl Reply for ReplyDirectoryPlus {
             found.generation(),
         );
         if full {
-            through.forget(found.node.number, 1);
+            fs.forget(found.node.number, 1);
         }
         debug_assert_ne!(found.node.number, ROOT);
         Ok(full)

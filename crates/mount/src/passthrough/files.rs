@@ -1,4 +1,4 @@
-//! What is open.
+//! HandleTable files and the state shared by all handles of a file.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -11,35 +11,35 @@ use slab::Slab;
 
 use super::nodes::lock;
 use crate::backing::Backing;
-use crate::gate::Asker;
+use crate::gate::Caller;
 
 const SHARDS: usize = 16;
 
-/// For how long a time of change does not tell one change from the next: the coarsest clock of file systems ticks a hundred times a second.
+/// Granularity of file system timestamps in ns: the coarsest clock ticks a hundred times a second.
 const TICK_NS: i64 = 10_000_000;
 
-/// Things that the kernel names by a number that we give: open files, open directories.
+/// Objects that the kernel names by a handle number: open files and open directories.
 #[derive(Debug)]
-pub(super) struct Open<T> {
+pub(super) struct HandleTable<T> {
     shards: Vec<RwLock<Slab<Arc<T>>>>,
 }
 
-impl<T> Open<T> {
-    pub(super) fn new() -> Open<T> {
-        Open { shards: (0..SHARDS).map(|_| RwLock::new(Slab::new())).collect() }
+impl<T> HandleTable<T> {
+    pub(super) fn new() -> HandleTable<T> {
+        HandleTable { shards: (0..SHARDS).map(|_| RwLock::new(Slab::new())).collect() }
     }
 
-    /// Takes one in; `near` spreads them.
-    pub(super) fn insert(&self, thing: Arc<T>, near: u64) -> u64 {
+    /// Adds an object; `near` selects the shard.
+    pub(super) fn insert(&self, object: Arc<T>, near: u64) -> u64 {
         let shard = near as usize % SHARDS;
-        let index = self.shards[shard].write().unwrap_or_else(PoisonError::into_inner).insert(thing);
+        let index = self.shards[shard].write().unwrap_or_else(PoisonError::into_inner).insert(object);
         (index * SHARDS + shard) as u64
     }
 
     pub(super) fn get(&self, number: u64) -> Result<Arc<T>, Errno> {
         let (index, shard) = (number as usize / SHARDS, number as usize % SHARDS);
-        let things = self.shards[shard].read().unwrap_or_else(PoisonError::into_inner);
-        things.get(index).cloned().ok_or(Errno::BADF)
+        let objects = self.shards[shard].read().unwrap_or_else(PoisonError::into_inner);
+        objects.get(index).cloned().ok_or(Errno::BADF)
     }
 
     pub(super) fn remove(&self, number: u64) -> Option<Arc<T>> {
@@ -48,79 +48,82 @@ impl<T> Open<T> {
     }
 }
 
-/// A file that was opened once.
+/// One open file handle.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) backing: Arc<Backing>,
-    /// What all its openings share.
-    pub(super) shared: Arc<Shared>,
-    /// It was opened `O_DIRECT`.
+    /// FileState shared by all handles of the file.
+    pub(super) shared: Arc<SharedFile>,
+    /// The file was opened with `O_DIRECT`.
     pub(super) direct: bool,
-    /// Something was written.
-    pub(super) wrote: AtomicBool,
-    /// The error of write-back that the next sync has to tell, as `errno` has it; 0: none.
-    pub(super) owed: AtomicI32,
-    /// Its operations go from the kernel to the file below.
+    /// Data were written through this handle.
+    pub(super) has_written: AtomicBool,
+    /// The write-back error (`errno`) that the next fsync reports; 0 for none.
+    pub(super) pending_error: AtomicI32,
+    /// The FUSE passthrough registration, if the kernel reads and writes the file below directly.
     pub(super) bypass: Option<Arc<BackingId>>,
-    /// The same file without `O_DIRECT`, for pages that a mapping wrote: the last of them ends where the file does.
+    /// The same file without `O_DIRECT`, for pages written through a mapping: the last page ends at
+    /// the end of the file.
     pub(super) buffered: OnceLock<Arc<Backing>>,
 }
 
-/// What all openings of a file share, for as long as the kernel knows the file.
+/// FileState shared by all handles of a file, for as long as the kernel knows the inode.
 #[derive(Debug, Default)]
-pub(super) struct Shared(Mutex<State>);
+pub(super) struct SharedFile(Mutex<FileState>);
 
-/// Its state.
+/// The lockable part of [`SharedFile`].
 #[derive(Debug, Default)]
-pub(super) struct State {
-    /// How often it is open now, and of that, how often past us.
+pub(super) struct FileState {
+    /// Number of open handles, and of those that bypass this process.
     pub(super) opened: u32,
     pub(super) bypassed: u32,
     pub(super) bypass: Weak<BackingId>,
-    /// Something was written by one that was closed since it was opened first.
-    pub(super) wrote: bool,
-    /// Its last name was taken away here, as far as could be told.
-    pub(super) removed: bool,
-    /// Who opened it for writing last: in whose name the kernel writes back what it has gathered.
-    pub(super) writer: Option<Asker>,
-    /// A descriptor of it, while it is open.
-    pub(super) known: Weak<Backing>,
-    /// What it looked like when its last data went through us.
-    stamp: Option<Stamp>,
+    /// A handle that wrote was closed since the file was first opened.
+    pub(super) has_written: bool,
+    /// The last name was removed through this mount, as far as known.
+    pub(super) is_unlinked: bool,
+    /// The last process that opened the file for writing; the kernel's write-back is charged to it.
+    pub(super) writer: Option<Caller>,
+    /// A descriptor of the file while it is open.
+    pub(super) descriptor: Weak<Backing>,
+    /// Size and timestamps after the last change through this mount.
+    reference: Option<ChangeStamp>,
 }
 
-/// What changes when a file does.
+/// Size and timestamps, which change with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct ChangeStamp {
     size: u64,
     modified: (i64, u32),
     changed: (i64, u32),
 }
 
-impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+impl SharedFile {
+    pub(super) fn state(&self) -> MutexGuard<'_, FileState> {
         lock(&self.0)
     }
 }
 
-impl State {
-    /// Whether pages of the file that the kernel keeps are still those of the file, as it looks now. From now on they are.
+impl FileState {
+    /// Returns true if the kernel's cached pages are still valid for a file with attributes `now`,
+    /// and makes `now` the reference.
     pub(super) fn keeps_pages(&mut self, now: &Statx) -> bool {
-        let kept = self.stamp == Some(stamp_of(now));
+        let kept = self.reference == Some(change_stamp(now));
         self.remember(now);
         kept
     }
 
-    /// The kernel's pages are those of the file as it looks now.
+    /// Makes `now` the reference for [`FileState::keeps_pages`].
     pub(super) fn remember(&mut self, now: &Statx) {
-        let stamp = stamp_of(now);
-        // A file that has changed within the tick that its time of change counts may change again without that being seen.
-        self.stamp = (since_ns(stamp.changed) > TICK_NS).then_some(stamp);
+        let reference = change_stamp(now);
+        // A file that changed within the last timestamp tick may change again with the same
+        // timestamp.
+        self.reference = (since_ns(reference.changed) > TICK_NS).then_some(reference);
     }
 }
 
-fn stamp_of(found: &Statx) -> Stamp {
-    Stamp {
+fn change_stamp(found: &Statx) -> ChangeStamp {
+    ChangeStamp {
         size: found.stx_size,
         modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
         changed: (found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
@@ -135,42 +138,42 @@ fn since_ns((seconds, nanoseconds): (i64, u32)) -> i64 {
         .saturating_add(now.tv_nsec - i64::from(nanoseconds))
 }
 
-/// What openings share, by the number of the file.
+/// The shared state of files by node number.
 #[derive(Debug, Default)]
-pub(super) struct Files(Mutex<FxHashMap<u64, Arc<Shared>>>);
+pub(super) struct FileTable(Mutex<FxHashMap<u64, Arc<SharedFile>>>);
 
-impl Files {
-    /// Of a file that is opened.
-    pub(super) fn of(&self, number: u64) -> Arc<Shared> {
+impl FileTable {
+    /// Returns the state of a file that is being opened, creating it if needed.
+    pub(super) fn of(&self, number: u64) -> Arc<SharedFile> {
         lock(&self.0).entry(number).or_default().clone()
     }
 
-    /// Of a file that may have been opened.
-    pub(super) fn get(&self, number: u64) -> Option<Arc<Shared>> {
+    /// Returns the state of a file if the file was ever opened.
+    pub(super) fn get(&self, number: u64) -> Option<Arc<SharedFile>> {
         lock(&self.0).get(&number).cloned()
     }
 
-    /// A descriptor of a file that is open: its attributes are in memory.
+    /// Returns a descriptor of a file that is open: its attributes are in memory.
     pub(super) fn descriptor(&self, number: u64) -> Option<Arc<Backing>> {
-        self.get(number).and_then(|shared| shared.state().known.upgrade())
+        self.get(number).and_then(|shared| shared.state().descriptor.upgrade())
     }
 
-    /// The kernel has forgotten the file.
+    /// Drops the state when the kernel has forgotten the inode.
     pub(super) fn forget(&self, number: u64) {
         lock(&self.0).remove(&number);
     }
 
-    /// Whether no file was opened that the kernel still knows.
+    /// Returns true if no known inode was ever opened.
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.0).is_empty()
     }
 }
 
 impl OpenFile {
-    /// Notes that data went into it.
+    /// Records that data were written through this handle.
     pub(super) fn note_written(&self) {
-        if !self.wrote.load(Ordering::Relaxed) {
-            self.wrote.store(true, Ordering::Relaxed);
+        if !self.has_written.load(Ordering::Relaxed) {
+            self.has_written.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The operations by the names that the crate has for them, each one line to where it is done.
+//! The `fuser::Filesystem` implementation. Each operation delegates to the module that implements
+//! it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,58 +15,61 @@ use fuser::{
 };
 use rustix::fs::AtFlags;
 
-use super::change::{Make, Wanted};
-use super::copy::Copy;
-use super::data::Write;
-use super::ioctl::Control;
-use super::{Passthrough, Through, WriteBack, asker_of};
+use super::copy::CopyRequest;
+use super::data::WriteRequest;
+use super::ioctl::IoctlRequest;
+use super::namespace::{NewEntry, SetAttributes};
+use super::{FsState, Passthrough, WriteBack, caller_of};
 use crate::gate::Gate;
 
-/// The most that is read or written at once, in bytes: what the kernel's queue takes by default.
+/// Maximum size of a read or write request in bytes, the default of FUSE.
 const REQUEST_BYTES: u32 = 1 << 20;
 
-/// How many requests that nobody waits for at once - read-ahead, write-back - the kernel may have given us. An elevator sees only what it was given, and
-/// those that wait behind an idle process must not keep others' out.
-const BACKGROUND: u16 = 4096;
+/// Maximum number of background requests (read-ahead, write-back) in flight. The elevator sees only
+/// requests in flight, and requests queued behind an idle-class process must not block others.
+const BACKGROUND_REQUESTS_MAX: u16 = 4096;
 
-impl<G: Gate> Through<G> {
+impl<G: Gate> FsState<G> {
     pub(super) fn forget(&self, number: u64, times: u64) {
         if self.nodes.forget(number, times) {
             self.files.forget(number);
         }
     }
 
-    /// What is asked of the kernel, as far as it can do it.
+    /// Negotiates the features of the FUSE connection, as far as the kernel supports them.
     fn configure(&self, kernel: &mut KernelConfig) {
         let mut wanted = vec![
-            // Look-ups and listings of one directory go on side by side, and so do direct reads and writes of one call.
+            // Lookups and listings of one directory run in parallel, and so do the parts of a
+            // direct read or write.
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_ASYNC_DIO,
-            // A file is cut as it is opened, in one request.
+            // Open truncates in the same request.
             InitFlags::FUSE_ATOMIC_O_TRUNC,
-            // Where a directory has a default ACL it counts and the mask does not: the file system below decides.
+            // A default ACL takes precedence over the mask: the file system below decides.
             InitFlags::FUSE_DONT_MASK,
             InitFlags::FUSE_POSIX_ACL,
-            // Listings bring attributes with them where somebody looks at these.
+            // Listings include attributes when the process uses them.
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
-            // What links lead to does not change.
+            // The target of a symbolic link never changes.
             InitFlags::FUSE_CACHE_SYMLINKS,
-            // Writes are done in the writer's name, by which set-user-id bits and capabilities of files are lost as they have to be; otherwise the
-            // kernel asks for a file's capabilities at every write.
+            // Writes use the identity of the writer, which clears set-user-ID bits and file
+            // capabilities; otherwise the kernel queries the capabilities attribute before each
+            // write.
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_HAS_IOCTL_DIR,
-            // Read-only mappings of a file that is read past the cache.
+            // Shared read-only mappings of files that bypass the page cache.
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
         ];
-        // Not asked for: locks, which the kernel then keeps for the mount (one that waits has to be interrupted, of which the crate does not tell); export by NFS,
-        // which would ask for inodes that the kernel has forgotten; splicing, since what is read has to be in our memory for the gate anyway.
+        // Not requested: locks (the kernel then keeps them per mount; fuser does not forward the
+        // interrupt of a waiting one), NFS export (which asks for inodes that the kernel has
+        // forgotten), splicing (the gate needs the data in memory).
         match self.options.write_back {
             WriteBack::Kernel => wanted.push(InitFlags::FUSE_WRITEBACK_CACHE),
             WriteBack::Ours if self.options.bypass.is_some() => {
                 let can = kernel.set_max_stack_depth(1).is_ok()
                     && kernel.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
-                self.can_bypass.store(can, Ordering::Relaxed);
+                self.supports_bypass.store(can, Ordering::Relaxed);
             }
             WriteBack::Ours => {}
         }
@@ -74,15 +78,15 @@ impl<G: Gate> Through<G> {
                 tracing::debug!("this kernel's FUSE does not know {unknown:?}");
             }
         }
-        // Each takes what is possible where more was asked for.
+        // On an error the call returns the largest possible value.
         if let Err(most) = kernel.set_max_write(REQUEST_BYTES) {
             let _ = kernel.set_max_write(most);
         }
         if let Err(most) = kernel.set_max_readahead(REQUEST_BYTES) {
             let _ = kernel.set_max_readahead(most);
         }
-        let _ = kernel.set_max_background(BACKGROUND);
-        let _ = kernel.set_congestion_threshold(BACKGROUND);
+        let _ = kernel.set_max_background(BACKGROUND_REQUESTS_MAX);
+        let _ = kernel.set_congestion_threshold(BACKGROUND_REQUESTS_MAX);
     }
 }
 
@@ -93,7 +97,7 @@ impl<G: Gate> Filesystem for Passthrough<G> {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.0.lookup(asker_of(request), parent.0, name.into(), reply);
+        self.0.lookup(caller_of(request), parent.0, name.into(), reply);
     }
 
     fn forget(&self, _: &Request, inode: INodeNo, times: u64) {
@@ -101,7 +105,7 @@ impl<G: Gate> Filesystem for Passthrough<G> {
     }
 
     fn getattr(&self, request: &Request, inode: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        self.0.getattr(asker_of(request), inode.0, handle.map(|handle| handle.0), reply);
+        self.0.getattr(caller_of(request), inode.0, handle.map(|handle| handle.0), reply);
     }
 
     fn setattr(
@@ -122,12 +126,12 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let wanted = Wanted { mode, uid, gid, size, accessed, modified };
-        self.0.setattr(asker_of(request), inode.0, handle.map(|handle| handle.0), wanted, reply);
+        let wanted = SetAttributes { mode, uid, gid, size, accessed, modified };
+        self.0.setattr(caller_of(request), inode.0, handle.map(|handle| handle.0), wanted, reply);
     }
 
     fn readlink(&self, request: &Request, inode: INodeNo, reply: ReplyData) {
-        self.0.readlink(asker_of(request), inode.0, reply);
+        self.0.readlink(caller_of(request), inode.0, reply);
     }
 
     fn mknod(
@@ -140,24 +144,24 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         device: u32,
         reply: ReplyEntry,
     ) {
-        self.0.make(asker_of(request), parent.0, name.into(), Make::Node { mode, umask, device }, reply);
+        self.0.make_node(caller_of(request), parent.0, name.into(), NewEntry::Node { mode, umask, device }, reply);
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        self.0.make(asker_of(request), parent.0, name.into(), Make::Directory { mode, umask }, reply);
+        self.0.make_node(caller_of(request), parent.0, name.into(), NewEntry::Directory { mode, umask }, reply);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.0.remove(asker_of(request), parent.0, name.into(), AtFlags::empty(), reply);
+        self.0.remove(caller_of(request), parent.0, name.into(), AtFlags::empty(), reply);
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.0.remove(asker_of(request), parent.0, name.into(), AtFlags::REMOVEDIR, reply);
+        self.0.remove(caller_of(request), parent.0, name.into(), AtFlags::REMOVEDIR, reply);
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let target = target.as_os_str().to_owned();
-        self.0.make(asker_of(request), parent.0, name.into(), Make::Link { target }, reply);
+        self.0.make_node(caller_of(request), parent.0, name.into(), NewEntry::Link { target }, reply);
     }
 
     fn rename(
@@ -171,15 +175,15 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         reply: ReplyEmpty,
     ) {
         let (from, to): ((u64, OsString), (u64, OsString)) = ((parent.0, name.into()), (new_parent.0, new_name.into()));
-        self.0.rename(asker_of(request), from, to, flags, reply);
+        self.0.rename(caller_of(request), from, to, flags, reply);
     }
 
     fn link(&self, request: &Request, inode: INodeNo, new_parent: INodeNo, new_name: &OsStr, reply: ReplyEntry) {
-        self.0.link(asker_of(request), inode.0, new_parent.0, new_name.into(), reply);
+        self.0.link(caller_of(request), inode.0, new_parent.0, new_name.into(), reply);
     }
 
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.0.open(asker_of(request), inode.0, flags.0, reply);
+        self.0.open(caller_of(request), inode.0, flags.0, reply);
     }
 
     fn read(
@@ -193,7 +197,7 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.0.read(asker_of(request), handle.0, offset, size, reply);
+        self.0.read(caller_of(request), handle.0, offset, size, reply);
     }
 
     fn write(
@@ -203,17 +207,17 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         handle: FileHandle,
         offset: u64,
         data: &[u8],
-        how: WriteFlags,
+        write_flags: WriteFlags,
         flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let write = Write { handle: handle.0, offset, data, how, flags: flags.0 };
-        self.0.write(asker_of(request), write, reply);
+        let write = WriteRequest { handle: handle.0, offset, data, write_flags, flags: flags.0 };
+        self.0.write(caller_of(request), write, reply);
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Nothing is held back here that closing would have to write.
+        // No data are buffered here that a close would have to write.
         reply.ok();
     }
 
@@ -232,19 +236,19 @@ impl<G: Gate> Filesystem for Passthrough<G> {
     }
 
     fn fsync(&self, request: &Request, _: INodeNo, handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
-        self.0.sync(asker_of(request), handle.0, only_data, reply);
+        self.0.sync(caller_of(request), handle.0, only_data, reply);
     }
 
     fn opendir(&self, request: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.0.open_directory(asker_of(request), inode.0, reply);
+        self.0.open_directory(caller_of(request), inode.0, reply);
     }
 
     fn readdir(&self, request: &Request, _: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectory) {
-        self.0.list(asker_of(request), handle.0, offset, reply);
+        self.0.list_entries(caller_of(request), handle.0, offset, reply);
     }
 
     fn readdirplus(&self, request: &Request, _: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
-        self.0.list_with_attributes(asker_of(request), handle.0, offset, reply);
+        self.0.list_with_attributes(caller_of(request), handle.0, offset, reply);
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
@@ -253,11 +257,11 @@ impl<G: Gate> Filesystem for Passthrough<G> {
     }
 
     fn fsyncdir(&self, request: &Request, _: INodeNo, handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
-        self.0.sync_directory(asker_of(request), handle.0, only_data, reply);
+        self.0.sync_directory(caller_of(request), handle.0, only_data, reply);
     }
 
     fn statfs(&self, request: &Request, inode: INodeNo, reply: ReplyStatfs) {
-        self.0.statfs(asker_of(request), inode.0, reply);
+        self.0.statfs(caller_of(request), inode.0, reply);
     }
 
     fn setxattr(
@@ -270,23 +274,23 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        self.0.set_attribute(asker_of(request), inode.0, (name.into(), value.to_vec()), flags, reply);
+        self.0.set_attribute(caller_of(request), inode.0, (name.into(), value.to_vec()), flags, reply);
     }
 
     fn getxattr(&self, request: &Request, inode: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        self.0.get_attribute(asker_of(request), inode.0, name.into(), size, reply);
+        self.0.get_attribute(caller_of(request), inode.0, name.into(), size, reply);
     }
 
     fn listxattr(&self, request: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
-        self.0.list_attributes(asker_of(request), inode.0, size, reply);
+        self.0.list_attributes(caller_of(request), inode.0, size, reply);
     }
 
     fn removexattr(&self, request: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.0.remove_attribute(asker_of(request), inode.0, name.into(), reply);
+        self.0.remove_attribute(caller_of(request), inode.0, name.into(), reply);
     }
 
-    fn access(&self, request: &Request, inode: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        self.0.access(asker_of(request), inode.0, mask, reply);
+    fn access(&self, request: &Request, inode: INodeNo, identity: AccessFlags, reply: ReplyEmpty) {
+        self.0.access(caller_of(request), inode.0, identity, reply);
     }
 
     fn create(
@@ -299,7 +303,7 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        self.0.create(asker_of(request), parent.0, name.into(), (mode, umask), flags, reply);
+        self.0.create(caller_of(request), parent.0, name.into(), (mode, umask), flags, reply);
     }
 
     fn ioctl(
@@ -310,11 +314,11 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         flags: IoctlFlags,
         command: u32,
         input: &[u8],
-        room: u32,
+        size: u32,
         reply: ReplyIoctl,
     ) {
-        let control = Control { handle: handle.0, command, input: input.to_vec(), room: room as usize };
-        self.0.control(asker_of(request), flags.contains(IoctlFlags::FUSE_IOCTL_DIR), control, reply);
+        let arguments = IoctlRequest { handle: handle.0, command, input: input.to_vec(), output_size: size as usize };
+        self.0.ioctl(caller_of(request), flags.contains(IoctlFlags::FUSE_IOCTL_DIR), arguments, reply);
     }
 
     fn fallocate(
@@ -327,11 +331,11 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.0.allocate(asker_of(request), handle.0, (offset, length), mode, reply);
+        self.0.allocate(caller_of(request), handle.0, (offset, length), mode, reply);
     }
 
     fn lseek(&self, request: &Request, _: INodeNo, handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        self.0.seek(asker_of(request), handle.0, offset, whence, reply);
+        self.0.seek(caller_of(request), handle.0, offset, whence, reply);
     }
 
     fn copy_file_range(
@@ -347,7 +351,7 @@ impl<G: Gate> Filesystem for Passthrough<G> {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let copy = Copy { from: (from.0, from_offset), to: (to.0, to_offset), length };
-        self.0.copy(asker_of(request), copy, reply);
+        let copy = CopyRequest { from: (from.0, from_offset), to: (to.0, to_offset), length };
+        self.0.copy(caller_of(request), copy, reply);
     }
 }

@@ -1,4 +1,5 @@
-//! File handles: names of inodes that need no descriptor, by which a million known files cost memory only.
+//! File handles: names of inodes that need no descriptor, so that a million known inodes cost only
+//! memory.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -6,13 +7,13 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// The largest handle that the kernel makes, in bytes (`MAX_HANDLE_SZ`).
+/// Maximum size of a handle in bytes (`MAX_HANDLE_SZ`).
 const LARGEST: usize = 128;
 
-/// How many bytes lie in the handle itself; those of ext4, xfs, tmpfs and btrfs do.
+/// Maximum size in bytes of a handle stored inline, which covers ext4, xfs, tmpfs and btrfs.
 const INLINE: usize = 20;
 
-/// What a file system calls one of its inodes. It names that inode alone, also when its number is given to another file.
+/// A file handle. It names one inode, also after the inode number was reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     kind: i32,
@@ -25,7 +26,7 @@ enum Bytes {
     Heap(Box<[u8]>),
 }
 
-/// `struct file_handle`, with room for the largest one.
+/// `struct file_handle` with room for the largest handle.
 #[repr(C)]
 struct Raw {
     bytes: u32,
@@ -34,11 +35,12 @@ struct Raw {
 }
 
 impl Handle {
-    /// The handle of what `fd` is. Fails with `EOPNOTSUPP` where the file system has none.
+    /// Returns the handle of an open file. Fails with `EOPNOTSUPP` if the file system has none.
     pub(super) fn of(fd: impl AsFd) -> io::Result<Handle> {
         let mut raw = Raw { bytes: LARGEST as u32, kind: 0, handle: [0; LARGEST] };
         let mut mount: libc::c_int = 0;
-        // SAFETY: `raw` is a `struct file_handle` with as many bytes behind it as it says, the name is an empty string, and all live through the call.
+        // SAFETY: `raw` is a `struct file_handle` followed by as many bytes as it declares, the
+        // name is an empty C string, and both outlive the call.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_name_to_handle_at,
@@ -63,7 +65,8 @@ impl Handle {
         Ok(Handle { kind: raw.kind, bytes })
     }
 
-    /// Opens what the handle names, on the file system that `mount` lies on. Fails with `ESTALE` when it does not exist any more.
+    /// Opens the inode on the file system of `mount`. Fails with `ESTALE` if the inode no longer
+    /// exists.
     pub(super) fn open(&self, mount: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
         let bytes = match &self.bytes {
             Bytes::Inline(length, bytes) => &bytes[..usize::from(*length)],
@@ -71,7 +74,7 @@ impl Handle {
         };
         let mut raw = Raw { bytes: bytes.len() as u32, kind: self.kind, handle: [0; LARGEST] };
         raw.handle[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: `raw` is a `struct file_handle` as above, and lives through the call.
+        // SAFETY: `raw` is a `struct file_handle` as above and outlives the call.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_open_by_handle_at,
@@ -83,7 +86,7 @@ impl Handle {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made this descriptor for us.
+        // SAFETY: the kernel has just created this descriptor for this process.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }
 }

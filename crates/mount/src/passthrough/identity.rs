@@ -1,8 +1,11 @@
-//! In whose name something is done.
+//! Carrying out requests with the identity of the caller.
 //!
-//! The kernel has checked permissions before it asks (`default_permissions`), so that most work is done in our own name. What makes a file belongs to
-//! its maker, and what writes to one may not leave it set-user-id, nor take the blocks that are kept for root: that is done in the caller's.
-//! The identity is a thread's own (`setfsuid`), and is given back when the [`Mask`] is dropped.
+//! The kernel has checked permissions before it sends a request (`default_permissions`), so most
+//! work is done with the identity of this process. A new file must belong to the caller, and a
+//! write by a user other than root must clear set-user-ID bits and must not take reserved blocks:
+//! these use the caller's identity. The identity is set per thread (`setfsuid`) and is restored
+//! when
+//! the [`CallerIdentity`] is dropped.
 
 use std::cell::Cell;
 use std::io;
@@ -11,47 +14,48 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use crate::gate::Asker;
+use crate::gate::Caller;
 
-/// What the thread may do besides while it works in somebody's name.
+/// Capabilities of a thread while it acts as another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
-    /// All that it has: permissions were checked above, with groups and capabilities that only the kernel knows.
+    /// All of its capabilities: the kernel has checked permissions, with groups and capabilities
+    /// that only it knows.
     All,
-    /// All but the one that lets a file stay set-user-id when it is changed (`CAP_FSETID`).
-    NotSetId,
+    /// All except `CAP_FSETID`, which would keep a file set-user-ID when it is changed.
+    WithoutFsetid,
 }
 
-/// Whether this process can take other identities, and what it has itself.
+/// Identity and capabilities of this process, and whether it may take other identities.
 #[derive(Debug)]
-struct Ours {
+struct ProcessIdentity {
     sets: CapabilitySets,
     groups: Vec<u32>,
-    can: bool,
+    is_privileged: bool,
 }
 
-/// Held while a thread works in another's name.
+/// A guard during which the thread acts as another user.
 #[derive(Debug)]
-pub(super) struct Mask {
-    worn: Worn,
+pub(super) struct CallerIdentity {
+    assumed: Assumed,
     groups: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Worn {
+enum Assumed {
     Nothing,
     User,
     UserAndGroup,
 }
 
 thread_local! {
-    /// The mask of file modes that this thread has, if it has one of its own.
+    /// The file mode creation mask of this thread, if it has been set.
     static UMASK: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-fn ours() -> &'static Ours {
-    static OURS: OnceLock<Ours> = OnceLock::new();
-    OURS.get_or_init(|| {
+fn process_identity() -> &'static ProcessIdentity {
+    static IDENTITY: OnceLock<ProcessIdentity> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
         let sets = capabilities(None).unwrap_or(CapabilitySets {
             effective: CapabilitySet::empty(),
             permitted: CapabilitySet::empty(),
@@ -59,127 +63,138 @@ fn ours() -> &'static Ours {
         });
         let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
         let groups = rustix::process::getgroups().unwrap_or_default().into_iter().map(|group| group.as_raw()).collect();
-        Ours { sets, groups, can: rustix::process::geteuid().is_root() && sets.effective.contains(needed) }
+        ProcessIdentity {
+            sets,
+            groups,
+            is_privileged: rustix::process::geteuid().is_root() && sets.effective.contains(needed),
+        }
     })
 }
 
-impl Mask {
-    /// Takes the caller's user and group. Where this process is nobody's but its owner's, the caller is the owner and nothing has to be done.
+impl CallerIdentity {
+    /// Takes the caller's user and group. An unprivileged process serves only its own user and
+    /// changes nothing.
     ///
     /// # Errors
-    /// `EPERM`, if the kernel does not let us.
-    pub(super) fn of(asker: &Asker, rights: Rights) -> io::Result<Mask> {
-        let ours = ours();
-        if !ours.can || (asker.uid, asker.gid) == (0, 0) {
-            return Ok(Mask { worn: Worn::Nothing, groups: false });
+    /// `EPERM` if the kernel refuses the identity.
+    pub(super) fn assume(caller: &Caller, rights: Rights) -> io::Result<CallerIdentity> {
+        let process_identity = process_identity();
+        if !process_identity.is_privileged || (caller.uid, caller.gid) == (0, 0) {
+            return Ok(CallerIdentity { assumed: Assumed::Nothing, groups: false });
         }
-        let mask = Mask { worn: Worn::UserAndGroup, groups: false };
-        set_group(asker.gid);
-        set_user(asker.uid);
-        // The calls never say that they failed, but what there was before: a user that is none changes nothing and tells the present one.
-        if set_user(u32::MAX) != asker.uid {
+        let identity = CallerIdentity { assumed: Assumed::UserAndGroup, groups: false };
+        set_group(caller.gid);
+        set_user(caller.uid);
+        // setfsuid returns the previous value in every case: a call with an invalid user changes
+        // nothing and returns the current one.
+        if set_user(u32::MAX) != caller.uid {
             return Err(Errno::PERM.into());
         }
-        let mut effective = ours.sets.effective - CapabilitySet::SYS_RESOURCE;
+        let mut effective = process_identity.sets.effective - CapabilitySet::SYS_RESOURCE;
         effective.set(CapabilitySet::FSETID, rights == Rights::All && effective.contains(CapabilitySet::FSETID));
-        set_capabilities(None, CapabilitySets { effective, ..ours.sets })?;
-        Ok(mask)
+        set_capabilities(None, CapabilitySets { effective, ..process_identity.sets })?;
+        Ok(identity)
     }
 
-    /// Takes the user alone, and no right over files: for what is written to a file that is open. It costs two system calls.
-    pub(super) fn of_writer(asker: &Asker) -> Mask {
-        if !Mask::is_needed_to_write(asker) {
-            return Mask { worn: Worn::Nothing, groups: false };
+    /// Takes the caller's user only, without capabilities over files, for a write to an open file.
+    /// Costs two system calls.
+    pub(super) fn assume_for_write(caller: &Caller) -> CallerIdentity {
+        if !CallerIdentity::must_assume_for_write(caller) {
+            return CallerIdentity { assumed: Assumed::Nothing, groups: false };
         }
-        set_user(asker.uid);
-        Mask { worn: Worn::User, groups: false }
+        set_user(caller.uid);
+        CallerIdentity { assumed: Assumed::User, groups: false }
     }
 
-    /// The caller's user, group and other groups, these as far as `/proc` tells them.
+    /// Takes the caller's user, group and supplementary groups, as far as `/proc` shows them.
     ///
     /// # Errors
-    /// As [`Mask::of`].
-    pub(super) fn with_groups(asker: &Asker, rights: Rights) -> io::Result<Mask> {
-        let mut mask = Mask::of(asker, rights)?;
-        if mask.worn != Worn::Nothing {
-            mask.groups = set_groups(&groups_of(asker.tid)).is_ok();
+    /// See [`CallerIdentity::of`].
+    pub(super) fn assume_with_groups(caller: &Caller, rights: Rights) -> io::Result<CallerIdentity> {
+        let mut identity = CallerIdentity::assume(caller, rights)?;
+        if identity.assumed != Assumed::Nothing {
+            identity.groups = set_groups(&groups_of(caller.tid)).is_ok();
         }
-        Ok(mask)
+        Ok(identity)
     }
 
-    /// Whether a thread has to change before it writes for this caller.
-    pub(super) fn is_needed_to_write(asker: &Asker) -> bool {
-        asker.uid != 0 && ours().can
+    /// Returns true if a thread has to change its identity to write for this caller.
+    pub(super) fn must_assume_for_write(caller: &Caller) -> bool {
+        caller.uid != 0 && process_identity().is_privileged
     }
 }
 
-impl Drop for Mask {
+impl Drop for CallerIdentity {
     fn drop(&mut self) {
-        if self.worn == Worn::Nothing {
+        if self.assumed == Assumed::Nothing {
             return;
         }
-        // With our user the kernel gives the rights over files back.
+        // Returning to fsuid 0 also restores the capabilities over files.
         set_user(0);
-        if self.worn == Worn::UserAndGroup {
+        if self.assumed == Assumed::UserAndGroup {
             set_group(0);
         }
-        let regrouped = if self.groups { set_groups(&ours().groups) } else { Ok(()) };
-        // A thread that stays somebody else would do the next one's work in his name.
+        let regrouped = if self.groups { set_groups(&process_identity().groups) } else { Ok(()) };
+        // A thread that kept another identity would carry out the next request with it.
         if regrouped.is_err() || set_user(u32::MAX) != 0 {
-            tracing::error!("cannot take our own identity back");
+            tracing::error!("cannot restore the identity of the process");
             std::process::abort();
         }
     }
 }
 
-/// Gives the thread a mask of its own, and sets it: where a directory has a default ACL the file system leaves the mask aside, which it cannot
-/// do if it was applied before.
+/// Sets the thread's file mode creation mask. The file system below ignores the mask in a directory
+/// with a default ACL, so the mask must not be applied earlier.
 pub(super) fn set_umask(umask: u32) -> io::Result<()> {
     if UMASK.get().is_none() {
-        // SAFETY: it takes numbers only; the thread keeps its working directory, as a copy.
+        // SAFETY: it takes an integer only; the thread keeps a copy of the working directory.
         if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
     if UMASK.get() != Some(umask) {
-        // SAFETY: it takes a number and cannot fail.
+        // SAFETY: it takes an integer and cannot fail.
         unsafe { libc::umask(umask) };
         UMASK.set(Some(umask));
     }
     Ok(())
 }
 
-/// Sets the user that file systems see of this thread, and says which it was.
+/// Sets the file system user of this thread and returns the previous one.
 fn set_user(user: u32) -> u32 {
-    // SAFETY: it takes a number only, and changes this thread alone (the bare call is not passed on to others).
+    // SAFETY: it takes an integer only. The raw system call affects this thread alone.
     unsafe { libc::syscall(libc::SYS_setfsuid, user) as u32 }
 }
 
-/// The same for the group.
+/// Sets the file system group of this thread and returns the previous one.
 fn set_group(group: u32) -> u32 {
     // SAFETY: as above.
     unsafe { libc::syscall(libc::SYS_setfsgid, group) as u32 }
 }
 
 fn set_groups(groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the pointer and the length are a slice's. The bare call changes this thread only, which is what is wanted.
+    // SAFETY: pointer and length are those of a slice. The raw system call affects this thread
+    // alone, as intended.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The other groups of a process. One that is gone has none.
+/// Returns the supplementary groups of a process; none if it has exited.
 fn groups_of(tid: u32) -> Vec<u32> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
     line.split_ascii_whitespace().filter_map(|group| group.parse().ok()).collect()
 }
 
-/// Gives up what would let root's threads take blocks that are kept back, or pass a quota, in everybody's name. Threads made from now on have not got it.
-pub(crate) fn give_up_reserves() {
+/// Drops `CAP_SYS_RESOURCE`, with which threads of root could take reserved blocks or exceed quotas
+/// for any caller. Threads started from now on do not inherit it.
+pub(crate) fn drop_cap_sys_resource() {
     if let Ok(mut sets) = capabilities(None) {
         sets.effective -= CapabilitySet::SYS_RESOURCE;
         if let Err(error) = set_capabilities(None, sets) {
-            tracing::debug!("blocks kept for root are not kept from users of the mount: {error}");
+            tracing::debug!(
+                "cannot drop CAP_SYS_RESOURCE, users of the mount may take blocks reserved for root: {error}"
+            );
         }
     }
 }

@@ -1,25 +1,26 @@
-//! The directory as the kernel's queue sees it: what each operation is, and whom the gate is asked for.
+//! FUSE operations on the source directory, each of them scheduled by a gate.
 //!
-//! Everything is reached from descriptors, never by a path: what is renamed, replaced or linked meanwhile cannot lead out of the source.
+//! All files are reached from descriptors, never by path: a concurrent rename, replacement or
+//! symbolic link cannot lead out of the source.
 
 mod attributes;
 mod bypass;
-mod change;
 mod copy;
 mod data;
+mod descriptor_limit;
 mod descriptors;
 mod directory;
 mod files;
 mod filesystem;
+mod fs_mounts;
 mod handle;
 mod identity;
 mod ioctl;
-mod look;
+mod lookup;
+mod namespace;
 mod nodes;
 mod open;
 mod partial;
-mod places;
-mod room;
 mod xattr;
 
 use std::fmt;
@@ -32,35 +33,41 @@ use std::time::Duration;
 use fuser::{Errno, Notifier, Request};
 
 use self::directory::OpenDirectory;
-use self::files::{Files, Open, OpenFile};
-use self::nodes::Nodes;
+use self::files::{FileTable, HandleTable, OpenFile};
+use self::nodes::NodeTable;
 use crate::backing::Backing;
-use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
+use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation};
 
-pub(crate) use self::identity::give_up_reserves;
+pub(crate) use self::identity::drop_cap_sys_resource;
 
-/// Who brings written data to the disk.
+/// Selects where written data are cached and who schedules their write-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
-    /// Each write goes to the file below at once, in the name of its process; the gate has it written back ([`Gate::dirtied`]).
+    /// Each write goes to the source's page cache at once, with the identity of the writing
+    /// process; the gate schedules write-back ([`Gate::note_dirty`]).
     #[default]
     Ours,
-    /// The kernel gathers writes in its cache and hands them over later, in large pieces; they count for who opened the file for writing last.
+    /// The kernel's FUSE write-back cache collects writes and sends them later in large requests,
+    /// which are charged to the last process that opened the file for writing.
     Kernel,
 }
 
-/// Says of a file that is opened whether it goes past the gate: its reads and writes are then the kernel's own, and cost no more than without a mount.
-pub type Bypass = Box<dyn Fn(&Asker, &Backing) -> bool + Send + Sync>;
+/// Decides whether a file that is opened bypasses the gate. The kernel then reads and writes the
+/// file below directly (FUSE passthrough), at the cost of a file outside the mount.
+pub type Bypass = Box<dyn Fn(&Caller, &Backing) -> bool + Send + Sync>;
 
-/// How a directory is passed through.
+/// Options of the pass-through file system.
 pub struct Options {
-    /// Who writes back.
+    /// Where written data are cached.
     pub write_back: WriteBack,
-    /// For how long the kernel may believe names and attributes before it asks again: changes made beside the mount are seen after that.
+    /// Time for which the kernel may cache names and attributes. Changes made outside the mount
+    /// become visible after that time.
     pub valid: Duration,
-    /// Reach inodes by file handles where that works. Without it every known file holds a descriptor.
+    /// Reaches inodes by file handles where the file system supports them. Without it every known
+    /// inode holds a descriptor.
     pub handles: bool,
-    /// Files that need no scheduling. It needs a kernel from 6.9, root, and [`WriteBack::Ours`]; elsewhere the files are ordinary ones.
+    /// Selects files that bypass the gate. Requires Linux 6.9, root and [`WriteBack::Ours`];
+    /// otherwise no file does.
     pub bypass: Option<Bypass>,
 }
 
@@ -83,61 +90,62 @@ impl fmt::Debug for Options {
     }
 }
 
-/// A directory, passed through a gate: what [`fuser`] calls a file system.
-pub struct Passthrough<G: Gate>(Arc<Through<G>>);
+/// The [`fuser`] file system that passes a directory through a gate.
+pub struct Passthrough<G: Gate>(Arc<FsState<G>>);
 
-/// What all operations share.
-struct Through<G> {
+/// State shared by all operations.
+struct FsState<G> {
     gate: Arc<G>,
     options: Options,
-    nodes: Nodes,
-    files: Files,
-    open_files: Open<OpenFile>,
-    open_directories: Open<OpenDirectory>,
-    /// Set when the session has begun.
+    nodes: NodeTable,
+    files: FileTable,
+    open_files: HandleTable<OpenFile>,
+    open_directories: HandleTable<OpenDirectory>,
+    /// Set when the session has started.
     notifier: OnceLock<Notifier>,
-    /// `st_dev` of the mount itself: below it nothing can be reached but by asking ourselves.
+    /// `st_dev` of the mount itself. A request below it would wait for this process itself.
     own_device: AtomicU64,
-    /// The kernel takes files that go past us.
-    can_bypass: AtomicBool,
-    room: Arc<room::Room>,
+    /// The kernel supports FUSE passthrough for this mount.
+    supports_bypass: AtomicBool,
+    descriptor_limit: Arc<descriptor_limit::DescriptorLimit>,
 }
 
-/// Figures of a mount, for whoever looks.
+/// Statistics of a mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Inodes that the kernel knows.
+    /// Inodes in the kernel's inode cache.
     pub known: u64,
-    /// Those of them that hold a descriptor.
+    /// Inodes of these that hold a descriptor.
     pub held: u64,
 }
 
 impl<G: Gate> Passthrough<G> {
-    /// Passes `source` - a directory, opened as `O_PATH` or otherwise - through `gate`.
+    /// Creates the file system for `source`, a directory that is open as `O_PATH` or otherwise.
     ///
     /// # Errors
-    /// What the system says of the directory, or of `/proc` where it is not mounted.
+    /// The system's error for the directory, or for `/proc` if it is not mounted.
     pub fn new(source: OwnedFd, gate: Arc<G>, options: Options) -> io::Result<Passthrough<G>> {
-        let nodes = Nodes::new(source, options.handles)?;
-        Ok(Passthrough(Arc::new(Through {
+        let nodes = NodeTable::new(source, options.handles)?;
+        Ok(Passthrough(Arc::new(FsState {
             gate,
             options,
             nodes,
-            files: Files::default(),
-            open_files: Open::new(),
-            open_directories: Open::new(),
+            files: FileTable::default(),
+            open_files: HandleTable::new(),
+            open_directories: HandleTable::new(),
             notifier: OnceLock::new(),
             own_device: AtomicU64::new(u64::MAX),
-            can_bypass: AtomicBool::new(false),
-            room: Arc::default(),
+            supports_bypass: AtomicBool::new(false),
+            descriptor_limit: Arc::default(),
         })))
     }
 
-    /// Something that outlives the file system's move into its session.
-    pub(crate) fn view(&self) -> View {
-        let (begun, counted) = (self.0.clone(), self.0.clone());
-        View {
-            begin: Box::new(move |notifier, device| begun.begin(notifier, device)),
+    /// Returns callbacks that remain valid after the session has taken ownership of the file
+    /// system.
+    pub(crate) fn session_hooks(&self) -> SessionHooks {
+        let (started, counted) = (self.0.clone(), self.0.clone());
+        SessionHooks {
+            start: Box::new(move |notifier, device| started.start(notifier, device)),
             counts: Box::new(move || {
                 let (known, held) = counted.nodes.counts();
                 Counts { known, held }
@@ -146,59 +154,60 @@ impl<G: Gate> Passthrough<G> {
     }
 }
 
-/// What a session does with its file system.
-pub(crate) struct View {
-    pub(crate) begin: Box<dyn FnOnce(Notifier, u64) + Send>,
+/// Callbacks of a session into its file system.
+pub(crate) struct SessionHooks {
+    pub(crate) start: Box<dyn FnOnce(Notifier, u64) + Send>,
     pub(crate) counts: Box<dyn Fn() -> Counts + Send + Sync>,
 }
 
-impl<G: Gate> Through<G> {
-    fn begin(self: &Arc<Self>, notifier: Notifier, device: u64) {
+impl<G: Gate> FsState<G> {
+    fn start(self: &Arc<Self>, notifier: Notifier, device: u64) {
         self.own_device.store(device, Ordering::Relaxed);
         let _ = self.notifier.set(notifier);
-        room::keep(self);
+        descriptor_limit::apply(self);
     }
 
-    /// Does something when its turn has come: now and by this thread, or later by one of the gate's.
-    fn run(self: &Arc<Self>, ask: Ask<'_>, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
-        match self.gate.enter(&ask) {
-            Entered::Now(pass) => {
+    /// Runs `work` when the gate dispatches the request: on this thread now, or on one of the
+    /// gate's threads later.
+    fn run(self: &Arc<Self>, request: GateRequest<'_>, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
+        match self.gate.admit(&request) {
+            Admission::Now(slot) => {
                 work(self);
-                drop(pass);
+                drop(slot);
             }
-            Entered::Later(ticket) => {
-                let through = self.clone();
-                self.gate.park(ticket, Job::Call(Box::new(move || work(&through))));
+            Admission::Later(ticket) => {
+                let fs = self.clone();
+                self.gate.park(ticket, Job::Call(Box::new(move || work(&fs))));
             }
         }
     }
 
-    /// [`Through::run`] for what has no place in a file's data.
+    /// Runs [`FsState::run`] with a request that has no position in file data.
     fn run_on(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         operation: Operation,
-        on: &Arc<Backing>,
+        target: &Arc<Backing>,
         work: impl FnOnce(&Arc<Self>) + Send + 'static,
     ) {
-        self.run(Ask { asker, operation, backing: on, offset: 0, length: 0 }, work);
+        self.run(GateRequest { caller, operation, backing: target, offset: 0, length: 0 }, work);
     }
 }
 
-/// Who asks.
-fn asker_of(request: &Request) -> Asker {
-    Asker { tid: request.pid(), uid: request.uid(), gid: request.gid() }
+/// Returns the thread that issued a FUSE request.
+fn caller_of(request: &Request) -> Caller {
+    Caller { tid: request.pid(), uid: request.uid(), gid: request.gid() }
 }
 
-/// An error as the kernel's queue takes it. One that has no number is an input or output error.
+/// Converts an error to a FUSE error. An error without a number becomes `EIO`.
 fn errno(error: impl Into<io::Error>) -> Errno {
     match error.into().raw_os_error() {
-        // It is this process that has no descriptor left, and not who asks.
+        // The limit is that of this process, not of the caller.
         Some(libc::EMFILE) => {
             static TOLD: AtomicBool = AtomicBool::new(false);
             if !TOLD.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
-                    "there is no descriptor left: files cannot be opened until others are closed; `ulimit -n` before the mount is started says how many there may be"
+                    "no file descriptors left: opening files fails until others are closed; raise `ulimit -n` before starting the mount"
                 );
             }
             Errno::ENFILE
@@ -207,7 +216,7 @@ fn errno(error: impl Into<io::Error>) -> Errno {
     }
 }
 
-/// Names and links as system calls take them. The kernel sends none with a zero in it.
+/// Converts a name or link target to a C string. The kernel never sends one that contains a NUL.
 fn c_string(bytes: &[u8]) -> io::Result<std::ffi::CString> {
     std::ffi::CString::new(bytes).map_err(|_| rustix::io::Errno::INVAL.into())
 }

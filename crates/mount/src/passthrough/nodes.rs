@@ -1,7 +1,9 @@
-//! What the kernel knows of the source: its inodes, by the number under which they are presented.
+//! The table of nodes: the inodes that the kernel has looked up, by the inode number presented to
+//! it.
 //!
-//! A number is the inode's own wherever it can be, since programs remember numbers longer than the kernel remembers inodes. How an inode is reached
-//! - by a handle or by a descriptor - is in its [`Node`]; open descriptors of directories are kept besides, since everything begins at one.
+//! A node keeps the inode's own number where possible, because programs remember numbers longer
+//! than the kernel caches inodes. A [`Node`] is reached by file handle or by descriptor. Open
+//! descriptors of directories are cached besides, since every lookup starts at one.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,37 +15,37 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use super::descriptors::Descriptors;
+use super::fs_mounts::{FileId, FsMount, FsMounts};
 use super::handle::Handle;
-use super::places::{Place, Places, Spot};
 use crate::backing::{self, Backing};
 
-/// The number of the root, of every FUSE mount.
+/// The node number of the root in every FUSE mount.
 pub(super) const ROOT: u64 = 1;
 
-/// In how many parts the table is locked: more than there are threads.
+/// Number of locks of the table, more than there are session threads.
 const SHARDS: usize = 64;
 
-/// Numbers that are given to inodes whose own number is taken; file systems do not get there.
-const FIRST_ODD: u64 = 1 << 62;
+/// First number for inodes whose own number is taken. No file system uses numbers this large.
+const FIRST_ASSIGNED: u64 = 1 << 62;
 
-/// How many descriptors of directories are kept open where handles can open them again, at most.
+/// Maximum number of cached directory descriptors.
 const DIRECTORIES_MAX: usize = 4096;
 
-/// An inode that the kernel knows.
+/// An inode known to the kernel.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// What it is presented as.
+    /// The inode number presented to the kernel.
     pub(super) number: u64,
-    /// Tells it from the one that had this number before it.
+    /// Distinguishes the inode from an earlier one with the same number.
     pub(super) generation: u64,
-    pub(super) place: Arc<Place>,
+    pub(super) fs_mount: Arc<FsMount>,
     pub(super) inode: u64,
     is_directory: bool,
-    reach: Reach,
+    inode_ref: InodeRef,
 }
 
 #[derive(Debug)]
-enum Reach {
+enum InodeRef {
     Handle(Handle),
     Descriptor(Arc<Backing>),
 }
@@ -51,121 +53,145 @@ enum Reach {
 #[derive(Debug)]
 struct Known {
     node: Arc<Node>,
-    /// How often the kernel was told of it and has not forgotten it.
+    /// The kernel's lookup count of the inode.
     lookups: u64,
 }
 
-/// The table.
+/// The node table.
 #[derive(Debug)]
-pub(super) struct Nodes {
+pub(super) struct NodeTable {
     shards: Vec<Mutex<FxHashMap<u64, Known>>>,
-    /// Inodes that are presented under another number than their place has for them.
-    odd: Mutex<FxHashMap<(u32, u64), u64>>,
-    next_odd: AtomicU64,
-    directories: Mutex<Recent>,
-    /// How many inodes are held open by descriptors.
+    /// Assigned numbers of inodes whose own number was taken, by mount index and inode number.
+    assigned: Mutex<FxHashMap<(u32, u64), u64>>,
+    next_assigned: AtomicU64,
+    directories: Mutex<DirectoryCache>,
+    /// Number of nodes that hold a descriptor.
     held: AtomicU64,
-    pub(super) places: Places,
+    pub(super) fs_mounts: FsMounts,
     pub(super) descriptors: Arc<Descriptors>,
 }
 
-impl Nodes {
-    /// A table that knows the root: `source`, opened as `O_PATH`.
-    pub(super) fn new(source: OwnedFd, handles: bool) -> io::Result<Nodes> {
+impl NodeTable {
+    /// Creates a table with the root node: `source`, open as `O_PATH`.
+    pub(super) fn new(source: OwnedFd, handles: bool) -> io::Result<NodeTable> {
         let descriptors = Arc::new(Descriptors::open()?);
-        let nodes = Nodes {
+        let nodes = NodeTable {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            odd: Mutex::default(),
-            next_odd: AtomicU64::new(FIRST_ODD),
+            assigned: Mutex::default(),
+            next_assigned: AtomicU64::new(FIRST_ASSIGNED),
             directories: Mutex::default(),
             held: AtomicU64::new(0),
-            places: Places::new(descriptors.clone(), handles),
+            fs_mounts: FsMounts::new(descriptors.clone(), handles),
             descriptors,
         };
-        let spot = Spot::of(&super::places::look_at(&source)?);
-        let place = nodes.places.of(&spot, &source, None)?;
-        let reach = Reach::Descriptor(Arc::new(Backing::beside(&place.backing, source, spot.device, spot.inode)));
-        let node = Arc::new(Node { number: ROOT, generation: 0, place, inode: spot.inode, is_directory: true, reach });
+        let file_id = FileId::of(&super::fs_mounts::stat_fd(&source)?);
+        let fs_mount = nodes.fs_mounts.mount_of(&file_id, &source, None)?;
+        let inode_ref = InodeRef::Descriptor(Arc::new(Backing::with_neighbour(
+            &fs_mount.backing,
+            source,
+            file_id.device,
+            file_id.inode,
+        )));
+        let node = Arc::new(Node {
+            number: ROOT,
+            generation: 0,
+            fs_mount,
+            inode: file_id.inode,
+            is_directory: true,
+            inode_ref,
+        });
         nodes.shard(ROOT).insert(ROOT, Known { node, lookups: 1 });
         Ok(nodes)
     }
 
-    /// What the kernel means by a number. It asks for nothing that it was not told of, so that `ESTALE` is a mistake of somebody's.
+    /// Returns the node of a number that the kernel sent. The kernel uses only numbers that it has
+    /// looked up, so `ESTALE` indicates a bug.
     pub(super) fn get(&self, number: u64) -> Result<Arc<Node>, Errno> {
         self.shard(number).get(&number).map(|known| known.node.clone()).ok_or(Errno::STALE)
     }
 
-    /// Takes in what was found below `near`, as a file that the kernel is told of once more.
-    pub(super) fn found(&self, fd: OwnedFd, spot: &Spot, near: &Arc<Place>) -> io::Result<Arc<Node>> {
-        let place = self.places.of(spot, &fd, Some(near))?;
-        let handle = place.handle_of(&fd);
-        let mut number = self.number_of(&place, spot.inode);
+    /// Adds an inode found below `near`, or increases its lookup count.
+    pub(super) fn insert(&self, fd: OwnedFd, file_id: &FileId, near: &Arc<FsMount>) -> io::Result<Arc<Node>> {
+        let fs_mount = self.fs_mounts.mount_of(file_id, &fd, Some(near))?;
+        let handle = fs_mount.handle_of(&fd);
+        let mut number = self.number_of(&fs_mount, file_id.inode);
         let mut shard = self.shard(number);
-        if shard.get(&number).is_some_and(|known| !known.node.is(&place, spot.inode)) {
-            // Another file has taken the number in this moment.
+        if shard.get(&number).is_some_and(|known| !known.node.is(&fs_mount, file_id.inode)) {
+            // Another file has been assigned the number since the check.
             drop(shard);
-            number = self.odd_number(&place, spot.inode);
+            number = self.assign_number(&fs_mount, file_id.inode);
             shard = self.shard(number);
         }
-        let before = shard.get_mut(&number).filter(|known| known.node.is(&place, spot.inode));
+        let before = shard.get_mut(&number).filter(|known| known.node.is(&fs_mount, file_id.inode));
         if let Some(known) = before.filter(|known| !known.node.is_replaced_by(handle.as_ref())) {
             known.lookups += 1;
             return Ok(known.node.clone());
         }
-        // Either it is new, or its number belonged to a file that does not exist any more: then the kernel has to forget the number as often as
-        // it was told it, of the one and of the other.
+        // The inode is new, or its number belonged to a deleted file. In the second case the lookup
+        // counts of both add up, because FORGET requests name only the number.
         let (generation, lookups) =
             shard.get(&number).map_or((0, 0), |known| (known.node.generation + 1, known.lookups));
-        let reach = match handle {
-            Some(handle) => Reach::Handle(handle),
+        let inode_ref = match handle {
+            Some(handle) => InodeRef::Handle(handle),
             None => {
                 self.held.fetch_add(1, Ordering::Relaxed);
-                Reach::Descriptor(Arc::new(Backing::beside(&place.backing, fd, spot.device, spot.inode)))
+                InodeRef::Descriptor(Arc::new(Backing::with_neighbour(
+                    &fs_mount.backing,
+                    fd,
+                    file_id.device,
+                    file_id.inode,
+                )))
             }
         };
-        let node =
-            Arc::new(Node { number, generation, place, inode: spot.inode, is_directory: spot.is_directory, reach });
+        let node = Arc::new(Node {
+            number,
+            generation,
+            fs_mount,
+            inode: file_id.inode,
+            is_directory: file_id.is_directory,
+            inode_ref,
+        });
         if let Some(Known { node, .. }) = shard.insert(number, Known { node: node.clone(), lookups: lookups + 1 }) {
-            self.let_go(&node);
+            self.release(&node);
         }
         Ok(node)
     }
 
-    /// The kernel has forgotten a file so many times. Says whether it knows nothing of it any more.
-    pub(super) fn forget(&self, number: u64, times: u64) -> bool {
+    /// Decreases the lookup count. Returns true if the kernel no longer knows the inode.
+    pub(super) fn forget(&self, number: u64, count: u64) -> bool {
         let mut shard = self.shard(number);
         let Some(known) = shard.get_mut(&number) else { return false };
-        known.lookups = known.lookups.saturating_sub(times);
+        known.lookups = known.lookups.saturating_sub(count);
         if known.lookups > 0 || number == ROOT {
             return false;
         }
         let node = shard.remove(&number).map(|known| known.node);
         drop(shard);
         if let Some(node) = node {
-            self.let_go(&node);
-            if number >= FIRST_ODD {
-                lock(&self.odd).remove(&(node.place.index, node.inode));
+            self.release(&node);
+            if number >= FIRST_ASSIGNED {
+                lock(&self.assigned).remove(&(node.fs_mount.index, node.inode));
             }
-            let place = node.place.clone();
+            let fs_mount = node.fs_mount.clone();
             drop(node);
-            self.places.forgot_of(place);
+            self.fs_mounts.release_unused(fs_mount);
         }
         true
     }
 
-    fn let_go(&self, node: &Node) {
-        if let Reach::Descriptor(_) = node.reach {
+    fn release(&self, node: &Node) {
+        if let InodeRef::Descriptor(_) = node.inode_ref {
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
         lock(&self.directories).remove(node.number);
     }
 
-    /// A descriptor of an inode, good for calls that name it and for what is in it.
-    pub(super) fn reach(&self, node: &Node) -> io::Result<Arc<Backing>> {
+    /// Returns a descriptor of an inode (`O_PATH` or better), for attribute calls and lookups.
+    pub(super) fn open_path(&self, node: &Node) -> io::Result<Arc<Backing>> {
         if let Some(backing) = self.descriptor(node) {
             return Ok(backing);
         }
-        let fd = backing::Reach::reach(node)?;
+        let fd = backing::Opener::open_path(node)?;
         let backing = Arc::new(node.opened(fd));
         if node.is_directory {
             lock(&self.directories).insert(node.number, backing.clone());
@@ -173,127 +199,135 @@ impl Nodes {
         Ok(backing)
     }
 
-    /// So many descriptors of directories may be kept open.
-    pub(super) fn keep_directories(&self, most: u64) {
-        lock(&self.directories).most = usize::try_from(most).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);
+    /// Sets the maximum number of cached directory descriptors.
+    pub(super) fn keep_directories(&self, capacity: u64) {
+        lock(&self.directories).capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);
     }
 
-    /// A descriptor of an inode, if one is open.
+    /// Returns a descriptor of an inode if one is open.
     pub(super) fn descriptor(&self, node: &Node) -> Option<Arc<Backing>> {
-        match &node.reach {
-            Reach::Descriptor(backing) => Some(backing.clone()),
-            Reach::Handle(_) if node.is_directory => {
+        match &node.inode_ref {
+            InodeRef::Descriptor(backing) => Some(backing.clone()),
+            InodeRef::Handle(_) if node.is_directory => {
                 lock(&self.directories).get(node.number).filter(|backing| backing.inode == node.inode)
             }
-            Reach::Handle(_) => None,
+            InodeRef::Handle(_) => None,
         }
     }
 
-    /// Stands for an inode that is not open, until it is its turn to be.
-    pub(super) fn stand_in(&self, node: &Arc<Node>) -> Arc<Backing> {
-        let near = &node.place.backing;
-        // Without a descriptor it is asked for in the name of all that lies there.
-        Backing::standing_for(node.inode, node.clone(), near).map_or_else(|_| near.clone(), Arc::new)
+    /// Returns a placeholder for an inode that is not open, to be used in a request to the gate.
+    pub(super) fn placeholder(&self, node: &Arc<Node>) -> Arc<Backing> {
+        let near = &node.fs_mount.backing;
+        // Without a free descriptor the request is charged to the mount as a whole.
+        Backing::placeholder(node.inode, node.clone(), near).map_or_else(|_| near.clone(), Arc::new)
     }
 
-    /// Opens an inode to read, write or list it.
+    /// Opens an inode for reading, writing or listing.
     pub(super) fn open(&self, node: &Node, flags: OFlags) -> io::Result<Arc<Backing>> {
-        let fd = match &node.reach {
-            Reach::Handle(handle) => node.place.open(handle, flags)?,
-            Reach::Descriptor(backing) => self.descriptors.reopen(backing, flags)?,
+        let fd = match &node.inode_ref {
+            InodeRef::Handle(handle) => node.fs_mount.open(handle, flags)?,
+            InodeRef::Descriptor(backing) => self.descriptors.reopen(backing, flags)?,
         };
         let backing = node.opened(fd);
-        // A turn is for what was asked for: were the file system to read ahead by itself, it would do so out of turn. The kernel reads ahead above the mount.
-        // What cannot be read takes no advice.
+        // A dispatched request covers exactly its own range: read-ahead by the file system below
+        // would be unscheduled I/O. The kernel reads ahead above the mount. FileTable that cannot
+        // be read do not accept the advice.
         let _ = fadvise(&backing, 0, None, Advice::Random);
         Ok(Arc::new(backing))
     }
 
-    /// The number under which an inode is presented, or would be.
-    pub(super) fn number_of(&self, place: &Place, inode: u64) -> u64 {
-        if let Some(number) = place.number_of(inode) {
-            let taken = self.shard(number).get(&number).is_some_and(|known| !known.node.is(place, inode));
+    /// Returns the number under which an inode is or would be presented.
+    pub(super) fn number_of(&self, fs_mount: &FsMount, inode: u64) -> u64 {
+        if let Some(number) = fs_mount.number_of(inode) {
+            let taken = self.shard(number).get(&number).is_some_and(|known| !known.node.is(fs_mount, inode));
             if !taken {
                 return number;
             }
         }
-        self.odd_number(place, inode)
+        self.assign_number(fs_mount, inode)
     }
 
-    /// A number of no file system's own.
-    fn odd_number(&self, place: &Place, inode: u64) -> u64 {
-        let mut odd = lock(&self.odd);
-        *odd.entry((place.index, inode)).or_insert_with(|| self.next_odd.fetch_add(1, Ordering::Relaxed))
+    /// Returns the assigned number of an inode, assigning one if needed.
+    fn assign_number(&self, fs_mount: &FsMount, inode: u64) -> u64 {
+        let mut assigned = lock(&self.assigned);
+        *assigned.entry((fs_mount.index, inode)).or_insert_with(|| self.next_assigned.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The same for an entry of a directory, of which nothing else is known; here a file whose number is taken is not worth a place in a table.
-    pub(super) fn number_of_entry(&self, place: &Place, inode: u64) -> u64 {
-        lock(&self.odd).get(&(place.index, inode)).copied().or_else(|| place.number_of(inode)).unwrap_or(inode)
+    /// Returns the number to present in a directory listing, where only the inode number is known.
+    /// No number is assigned to it.
+    pub(super) fn number_of_entry(&self, fs_mount: &FsMount, inode: u64) -> u64 {
+        lock(&self.assigned)
+            .get(&(fs_mount.index, inode))
+            .copied()
+            .or_else(|| fs_mount.number_of(inode))
+            .unwrap_or(inode)
     }
 
-    /// How many inodes are known, and how many of them hold a descriptor.
+    /// Returns the number of known inodes and the number of those that hold a descriptor.
     pub(super) fn counts(&self) -> (u64, u64) {
         let known = self.shards.iter().map(|shard| lock(shard).len() as u64).sum();
         (known, self.held.load(Ordering::Relaxed))
     }
 
-    /// How many inodes hold a descriptor.
+    /// Returns the number of nodes that hold a descriptor.
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
     fn shard(&self, number: u64) -> MutexGuard<'_, FxHashMap<u64, Known>> {
-        // Numbers that follow each other go to different shards, those of one group of inodes too.
+        // Consecutive numbers go to different shards, and so do those of one inode group.
         let shard = (number ^ number >> 6 ^ number >> 12) as usize % SHARDS;
         lock(&self.shards[shard])
     }
 }
 
 impl Node {
-    /// Whether it takes a descriptor to know it.
+    /// Returns true if the node holds a descriptor.
     pub(super) fn holds_descriptor(&self) -> bool {
-        matches!(self.reach, Reach::Descriptor(_))
+        matches!(self.inode_ref, InodeRef::Descriptor(_))
     }
 
-    /// It, by a descriptor.
+    /// Creates the backing file of a descriptor of this inode.
     fn opened(&self, fd: OwnedFd) -> Backing {
-        Backing::beside(&self.place.backing, fd, self.place.device(), self.inode)
+        Backing::with_neighbour(&self.fs_mount.backing, fd, self.fs_mount.device(), self.inode)
     }
 
-    fn is(&self, place: &Place, inode: u64) -> bool {
-        self.inode == inode && self.place.index == place.index && self.number != ROOT
+    fn is(&self, fs_mount: &FsMount, inode: u64) -> bool {
+        self.inode == inode && self.fs_mount.index == fs_mount.index && self.number != ROOT
     }
 
-    /// Whether an inode with the same number, but another handle, is another file. A descriptor keeps its inode from being given away.
+    /// Returns true if an inode with the same number but another handle is a different file. An
+    /// inode that is held by a descriptor cannot be reused.
     fn is_replaced_by(&self, handle: Option<&Handle>) -> bool {
-        matches!((&self.reach, handle), (Reach::Handle(mine), Some(handle)) if mine != handle)
+        matches!((&self.inode_ref, handle), (InodeRef::Handle(mine), Some(handle)) if mine != handle)
     }
 }
 
-impl backing::Reach for Node {
-    fn reach(&self) -> io::Result<OwnedFd> {
-        match &self.reach {
-            Reach::Handle(handle) => self.place.open(handle, OFlags::PATH | OFlags::NOFOLLOW),
-            Reach::Descriptor(backing) => Ok(rustix::io::fcntl_dupfd_cloexec(backing, 3)?),
+impl backing::Opener for Node {
+    fn open_path(&self) -> io::Result<OwnedFd> {
+        match &self.inode_ref {
+            InodeRef::Handle(handle) => self.fs_mount.open(handle, OFlags::PATH | OFlags::NOFOLLOW),
+            InodeRef::Descriptor(backing) => Ok(rustix::io::fcntl_dupfd_cloexec(backing, 3)?),
         }
     }
 }
 
-/// Descriptors of directories, those used lately. It has two halves: when the younger one is full, what is in the older one is dropped.
+/// A cache of directory descriptors in two generations: when the young generation is full, the old
+/// one is dropped.
 #[derive(Debug)]
-struct Recent {
-    most: usize,
+struct DirectoryCache {
+    capacity: usize,
     young: FxHashMap<u64, Arc<Backing>>,
     old: FxHashMap<u64, Arc<Backing>>,
 }
 
-impl Default for Recent {
-    fn default() -> Recent {
-        Recent { most: DIRECTORIES_MAX, young: FxHashMap::default(), old: FxHashMap::default() }
+impl Default for DirectoryCache {
+    fn default() -> DirectoryCache {
+        DirectoryCache { capacity: DIRECTORIES_MAX, young: FxHashMap::default(), old: FxHashMap::default() }
     }
 }
 
-impl Recent {
+impl DirectoryCache {
     fn get(&mut self, number: u64) -> Option<Arc<Backing>> {
         if let Some(backing) = self.young.get(&number) {
             return Some(backing.clone());
@@ -304,7 +338,7 @@ impl Recent {
     }
 
     fn insert(&mut self, number: u64, backing: Arc<Backing>) {
-        if self.young.len() >= self.most / 2 {
+        if self.young.len() >= self.capacity / 2 {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(number, backing);
@@ -316,7 +350,8 @@ impl Recent {
     }
 }
 
-/// A panic of another thread leaves these tables whole: every change is one step.
+/// Locks a mutex. A panic of another thread leaves these tables consistent, because every change is
+/// a single step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Opening files, and what is done to an open one besides reading and writing it.
+//! Open, create, release, fsync, fallocate and lseek.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,16 +11,17 @@ use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Statx, fadvise, fallocate
 use rustix::io::Errno;
 
 use super::files::OpenFile;
-use super::identity::{Mask, Rights, set_umask};
-use super::look::Entry;
+use super::fs_mounts::stat_fd;
+use super::identity::{CallerIdentity, Rights, set_umask};
+use super::lookup::Entry;
 use super::nodes::Node;
-use super::places::look_at;
-use super::{Through, WriteBack, errno};
+use super::{FsState, WriteBack, errno};
 use crate::backing::Backing;
-use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
+use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation};
 
-/// What the kernel does itself, or what is done with each write: it may come from a mapping of a file that was opened to append to it.
-const NOT_BELOW: OFlags = OFlags::CREATE
+/// Flags that the kernel implements itself or that apply to each write: a write to a file opened
+/// with `O_APPEND` may come from a mapping.
+const HANDLED_ABOVE: OFlags = OFlags::CREATE
     .union(OFlags::EXCL)
     .union(OFlags::TRUNC)
     .union(OFlags::APPEND)
@@ -29,23 +30,23 @@ const NOT_BELOW: OFlags = OFlags::CREATE
     .union(OFlags::NOCTTY)
     .union(OFlags::NOFOLLOW);
 
-impl<G: Gate> Through<G> {
-    pub(super) fn open(self: &Arc<Self>, asker: Asker, number: u64, flags: i32, reply: ReplyOpen) {
+impl<G: Gate> FsState<G> {
+    pub(super) fn open(self: &Arc<Self>, caller: Caller, number: u64, flags: i32, reply: ReplyOpen) {
         let node = match self.nodes.get(number) {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
         let flags = OFlags::from_bits_retain(flags as u32);
-        let operation = if flags.contains(OFlags::TRUNC) { Operation::Change } else { Operation::Look };
-        let on = self
+        let operation = if flags.contains(OFlags::TRUNC) { Operation::MetadataWrite } else { Operation::MetadataRead };
+        let target = self
             .files
             .descriptor(number)
             .or_else(|| self.nodes.descriptor(&node))
-            .unwrap_or_else(|| self.nodes.stand_in(&node));
-        self.run_on(asker, operation, &on, move |through| {
-            let opened = through.open_below(&asker, &node, flags);
+            .unwrap_or_else(|| self.nodes.placeholder(&node));
+        self.run_on(caller, operation, &target, move |fs| {
+            let opened = fs.open_below(&caller, &node, flags);
             match opened.and_then(|backing| {
-                through.opened(&asker, &node, (backing, false), flags, &|fd| reply.open_backing(fd))
+                fs.register_open(&caller, &node, (backing, false), flags, &|fd| reply.open_backing(fd))
             }) {
                 Ok((handle, flags, None)) => reply.opened(handle, flags),
                 Ok((handle, flags, Some(bypass))) => reply.opened_passthrough(handle, flags, &bypass),
@@ -54,23 +55,25 @@ impl<G: Gate> Through<G> {
         });
     }
 
-    fn open_below(&self, asker: &Asker, node: &Node, flags: OFlags) -> io::Result<Arc<Backing>> {
+    fn open_below(&self, caller: &Caller, node: &Node, flags: OFlags) -> io::Result<Arc<Backing>> {
         let backing = match self.nodes.open(node, self.flags_below(flags)) {
-            // Not even its owner can read it. Then the kernel cannot gather writes to it either.
-            Err(error) if error.raw_os_error() == Some(libc::EACCES) => self.nodes.open(node, flags - NOT_BELOW)?,
+            // Not even the owner may read the file. The kernel's write-back cache cannot be used
+            // for it.
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => self.nodes.open(node, flags - HANDLED_ABOVE)?,
             opened => opened?,
         };
         if flags.contains(OFlags::TRUNC) {
-            // Who may write to a file may cut it, also when he opens it to read.
+            // Truncation needs write permission only, also for an open that reads.
             let open = (flags & OFlags::RWMODE != OFlags::RDONLY).then_some(&*backing);
-            self.truncate(asker, &backing, open, 0)?;
+            self.truncate(caller, &backing, open, 0)?;
         }
         Ok(backing)
     }
 
-    /// Where the kernel gathers writes, it reads what is around them, from whatever file is open for writing.
+    /// Returns the flags for opening the file below. With the write-back cache the kernel reads the
+    /// surroundings of a write through any descriptor that is open for writing.
     fn flags_below(&self, flags: OFlags) -> OFlags {
-        let below = flags - NOT_BELOW;
+        let below = flags - HANDLED_ABOVE;
         match self.options.write_back {
             WriteBack::Kernel if below & OFlags::RWMODE == OFlags::WRONLY => (below - OFlags::RWMODE) | OFlags::RDWR,
             _ => below,
@@ -79,7 +82,7 @@ impl<G: Gate> Through<G> {
 
     pub(super) fn create(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         parent: u64,
         name: OsString,
         (mode, umask): (u32, u32),
@@ -87,20 +90,21 @@ impl<G: Gate> Through<G> {
         reply: ReplyCreate,
     ) {
         let flags = OFlags::from_bits_retain(flags as u32);
-        self.change(asker, parent, reply, ReplyCreate::error, move |through, node, directory, reply| {
-            let created = through.create_below(&asker, &directory, &name, (mode, umask), flags);
-            let entered =
-                created.and_then(|backing| Ok((through.made(&backing, &node.place, parent, &name)?, backing)));
-            let opened = entered.and_then(|(entry, backing)| {
-                let opened = through.opened(&asker, &entry.node, (backing, true), flags, &|fd| reply.open_backing(fd));
+        self.modify_directory(caller, parent, reply, ReplyCreate::error, move |fs, node, directory, reply| {
+            let created = fs.create_below(&caller, &directory, &name, (mode, umask), flags);
+            let entry = created
+                .and_then(|backing| Ok((fs.entry_of_created(&backing, &node.fs_mount, parent, &name)?, backing)));
+            let opened = entry.and_then(|(entry, backing)| {
+                let opened =
+                    fs.register_open(&caller, &entry.node, (backing, true), flags, &|fd| reply.open_backing(fd));
                 if opened.is_err() {
-                    through.forget(entry.node.number, 1);
+                    fs.forget(entry.node.number, 1);
                 }
                 Ok((opened?, entry))
             });
             match opened {
                 Ok(((handle, flags, bypass), entry)) => {
-                    through.reply_created(&entry, handle, flags, bypass.as_deref(), reply)
+                    fs.reply_created(&entry, handle, flags, bypass.as_deref(), reply)
                 }
                 Err(error) => reply.error(errno(error)),
             }
@@ -109,25 +113,26 @@ impl<G: Gate> Through<G> {
 
     fn create_below(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         directory: &Backing,
         name: &OsString,
         mode: (u32, u32),
         flags: OFlags,
     ) -> io::Result<Arc<Backing>> {
-        let _mask = Mask::of(asker, Rights::All)?;
+        let _identity = CallerIdentity::assume(caller, Rights::All)?;
         set_umask(mode.1)?;
-        // The kernel has found that there is no such name. If there is one by now, nobody has looked whether the asker may open it: he is to look anew.
-        let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let below = self.flags_below(flags) | made;
+        // The kernel found no such name, so it has not checked the permission to open a file that
+        // was created meanwhile: `ESTALE` makes it look up the name again.
+        let creation = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let below = self.flags_below(flags) | creation;
         let fd = match openat(directory, name.as_os_str(), below, Mode::from_raw_mode(mode.0 & 0o7777)) {
             Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => return Err(Errno::STALE.into()),
             opened => opened?,
         };
-        let found = look_at(&fd)?;
-        let spot = super::places::Spot::of(&found);
-        let backing = Backing::beside(directory, fd, spot.device, spot.inode);
-        // As in every file that is opened, nothing is read out of turn.
+        let found = stat_fd(&fd)?;
+        let file_id = super::fs_mounts::FileId::of(&found);
+        let backing = Backing::with_neighbour(directory, fd, file_id.device, file_id.inode);
+        // As for every opened file: no read-ahead outside the scheduled requests.
         let _ = fadvise(&backing, 0, None, Advice::Random);
         Ok(Arc::new(backing))
     }
@@ -147,55 +152,56 @@ impl<G: Gate> Through<G> {
         }
     }
 
-    /// Takes in a file that was opened, and says how the kernel is to go on with it.
-    fn opened(
+    /// Registers an opened file and returns its handle and the flags of the reply.
+    fn register_open(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         node: &Node,
         (backing, is_new): (Arc<Backing>, bool),
         flags: OFlags,
         register: &dyn Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<BackingId>,
     ) -> io::Result<(FileHandle, FopenFlags, Option<Arc<BackingId>>)> {
-        let now = look_at(&backing)?;
+        let now = stat_fd(&backing)?;
         let shared = self.files.of(node.number);
         let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
         let mut state = shared.state();
-        let bypass = self.bypass(asker, &backing, &mut state, register);
+        let bypass = self.bypass(caller, &backing, &mut state, register);
         state.opened += 1;
         state.bypassed += u32::from(bypass.is_some());
         if writes {
-            state.writer = Some(*asker);
+            state.writer = Some(*caller);
         }
-        if state.known.strong_count() == 0 {
-            state.known = Arc::downgrade(&backing);
+        if state.descriptor.strong_count() == 0 {
+            state.descriptor = Arc::downgrade(&backing);
         }
-        let mut answer = self.answer(&now, &mut state, flags);
+        let mut open_flags = self.open_flags(&now, &mut state, flags);
         drop(state);
         if self.options.write_back == WriteBack::Kernel && writes && self.cannot_read(&backing) {
-            answer |= FopenFlags::FOPEN_DIRECT_IO;
+            open_flags |= FopenFlags::FOPEN_DIRECT_IO;
         }
-        let owed = self.gate.owes(&backing, is_new).unwrap_or(0);
+        let pending_error = self.gate.pending_writeback_error(&backing, is_new).unwrap_or(0);
         let file = Arc::new(OpenFile {
             backing,
             shared,
             direct: flags.contains(OFlags::DIRECT),
-            wrote: AtomicBool::new(false),
-            owed: AtomicI32::new(owed),
+            has_written: AtomicBool::new(false),
+            pending_error: AtomicI32::new(pending_error),
             bypass: bypass.clone(),
             buffered: OnceLock::new(),
         });
-        Ok((FileHandle(self.open_files.insert(file, node.number)), answer, bypass))
+        Ok((FileHandle(self.open_files.insert(file, node.number)), open_flags, bypass))
     }
 
-    /// Closing writes nothing here, so the kernel need not tell of it; it may keep its pages if nothing else wrote to the file.
-    fn answer(&self, now: &Statx, state: &mut super::files::State, flags: OFlags) -> FopenFlags {
+    /// Returns the flags of the reply to an open. No FLUSH request is needed, since closing writes
+    /// nothing. The page cache stays valid if the file was not changed outside the mount.
+    fn open_flags(&self, now: &Statx, state: &mut super::files::FileState, flags: OFlags) -> FopenFlags {
         let kept = state.keeps_pages(now);
-        let mut answer = FopenFlags::FOPEN_NOFLUSH;
-        // In the kernel's own cache there may be writes that the file below has not seen.
+        let mut open_flags = FopenFlags::FOPEN_NOFLUSH;
+        // The kernel's write-back cache may hold writes that the file below has not received.
         if kept || (self.options.write_back == WriteBack::Kernel && !flags.contains(OFlags::DIRECT)) {
-            answer |= FopenFlags::FOPEN_KEEP_CACHE;
+            open_flags |= FopenFlags::FOPEN_KEEP_CACHE;
         }
-        answer
+        open_flags
     }
 
     fn cannot_read(&self, backing: &Backing) -> bool {
@@ -207,70 +213,73 @@ impl<G: Gate> Through<G> {
         let mut state = file.shared.state();
         state.opened = state.opened.saturating_sub(1);
         state.bypassed -= u32::from(file.bypass.is_some() && state.bypassed > 0);
-        let wrote = file.wrote.load(Ordering::Relaxed);
-        state.wrote |= wrote;
+        let has_written = file.has_written.load(Ordering::Relaxed);
+        state.has_written |= has_written;
         let last = state.opened == 0;
-        let asks = state.wrote || (last && state.removed);
-        let Some(now) = asks.then(|| look_at(&file.backing).ok()).flatten() else { return };
-        if wrote {
-            // In the mode in which we write back, all that the kernel has of the file went through us.
+        let must_query = state.has_written || (last && state.is_unlinked);
+        let Some(now) = must_query.then(|| stat_fd(&file.backing).ok()).flatten() else { return };
+        if has_written {
+            // Without the kernel's write-back cache all changes of cached pages went through this
+            // process.
             state.remember(&now);
         }
-        state.wrote &= !last;
+        state.has_written &= !last;
         drop(state);
         if last && now.stx_nlink == 0 {
-            // Its last name went while it was open: nobody will read what was written to it.
-            self.gate.cleaned(&file.backing);
-            self.gate.gone(file.backing.device, file.backing.inode);
-            self.let_go(file);
+            // The file was unlinked while open: its dirty data can no longer be read.
+            self.gate.discard_dirty(&file.backing);
+            self.gate.forget_inode(file.backing.device, file.backing.inode);
+            self.close_unlinked(file);
         }
     }
 
-    /// Closes a file without a name, when its turn has come: what it has on the disk is given back by that. Nobody waits for it, and whoever had it open may be gone.
-    fn let_go(&self, file: Arc<OpenFile>) {
-        let asker = Asker { tid: 0, uid: 0, gid: 0 };
-        let ask = Ask { asker, operation: Operation::Change, backing: &file.backing, offset: 0, length: 0 };
-        match self.gate.enter(&ask) {
-            Entered::Now(pass) => {
+    /// Closes a file without a name as a scheduled request, because the close frees its blocks. No
+    /// caller waits for it, and the last user may have exited.
+    fn close_unlinked(&self, file: Arc<OpenFile>) {
+        let caller = Caller { tid: 0, uid: 0, gid: 0 };
+        let request =
+            GateRequest { caller, operation: Operation::MetadataWrite, backing: &file.backing, offset: 0, length: 0 };
+        match self.gate.admit(&request) {
+            Admission::Now(slot) => {
                 drop(file);
-                drop(pass);
+                drop(slot);
             }
-            Entered::Later(ticket) => self.gate.park(ticket, Job::Call(Box::new(move || drop(file)))),
+            Admission::Later(ticket) => self.gate.park(ticket, Job::Call(Box::new(move || drop(file)))),
         }
     }
 
-    pub(super) fn sync(self: &Arc<Self>, asker: Asker, handle: u64, only_data: bool, reply: ReplyEmpty) {
+    pub(super) fn sync(self: &Arc<Self>, caller: Caller, handle: u64, only_data: bool, reply: ReplyEmpty) {
         let file = match self.open_files.get(handle) {
             Ok(file) => file,
             Err(error) => return reply.error(errno(error)),
         };
-        self.run_on(asker, Operation::Sync, &file.backing.clone(), move |through| {
-            match through.sync_below(&file, only_data) {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(errno(error)),
-            }
+        self.run_on(caller, Operation::Sync, &file.backing.clone(), move |fs| match fs.sync_below(&file, only_data) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
         });
     }
 
     fn sync_below(&self, file: &OpenFile, only_data: bool) -> io::Result<()> {
-        let syncing = self.gate.syncing(&file.backing);
+        let syncing = self.gate.begin_sync(&file.backing);
         let synced = if only_data { fdatasync(&file.backing) } else { fsync(&file.backing) };
         match synced {
-            Ok(()) => self.gate.synced(syncing),
+            Ok(()) => self.gate.finish_sync(syncing),
             Err(_) => drop(syncing),
         }
-        // What went wrong before the file was opened here is told by the first sync, as by the kernel; once, whichever of the two tells.
-        let owed = file.owed.swap(0, Ordering::Relaxed);
-        let told = if owed == 0 { synced } else { synced.and(Err(Errno::from_raw_os_error(owed))) };
-        if told.is_err() {
-            self.gate.told(&file.backing);
+        // Errors from before the open are reported by the first fsync of the handle, as the kernel
+        // does; once, whichever of the two sources reports them.
+        let pending_error = file.pending_error.swap(0, Ordering::Relaxed);
+        let reported =
+            if pending_error == 0 { synced } else { synced.and(Err(Errno::from_raw_os_error(pending_error))) };
+        if reported.is_err() {
+            self.gate.clear_writeback_error(&file.backing);
         }
-        Ok(told?)
+        Ok(reported?)
     }
 
     pub(super) fn allocate(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         handle: u64,
         (offset, length): (u64, u64),
         mode: i32,
@@ -280,24 +289,27 @@ impl<G: Gate> Through<G> {
             Ok(file) => file,
             Err(error) => return reply.error(errno(error)),
         };
-        let on = file.backing.clone();
-        self.run(Ask { asker, operation: Operation::Change, backing: &on, offset, length }, move |_| {
-            file.note_written();
-            let _mask = Mask::of_writer(&asker);
-            match fallocate(&file.backing, FallocateFlags::from_bits_retain(mode as u32), offset, length) {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(errno(error)),
-            }
-        });
+        let target = file.backing.clone();
+        self.run(
+            GateRequest { caller, operation: Operation::MetadataWrite, backing: &target, offset, length },
+            move |_| {
+                file.note_written();
+                let _identity = CallerIdentity::assume_for_write(&caller);
+                match fallocate(&file.backing, FallocateFlags::from_bits_retain(mode as u32), offset, length) {
+                    Ok(()) => reply.ok(),
+                    Err(error) => reply.error(errno(error)),
+                }
+            },
+        );
     }
 
-    /// Data and holes. Other ways of moving are the kernel's.
-    pub(super) fn seek(self: &Arc<Self>, asker: Asker, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
+    /// Seeks to data or holes. The kernel handles the other modes itself.
+    pub(super) fn seek(self: &Arc<Self>, caller: Caller, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
         let file = match self.open_files.get(handle) {
             Ok(file) => file,
             Err(error) => return reply.error(errno(error)),
         };
-        self.run_on(asker, Operation::Look, &file.backing.clone(), move |_| {
+        self.run_on(caller, Operation::MetadataRead, &file.backing.clone(), move |_| {
             match seek(&file.backing, offset, whence) {
                 Ok(offset) => reply.offset(offset as i64),
                 Err(error) => reply.error(errno(error)),
@@ -313,7 +325,7 @@ fn seek(file: impl AsFd, offset: i64, whence: i32) -> io::Result<u64> {
         libc::SEEK_END => rustix::fs::SeekFrom::End(offset),
         _ => return Err(Errno::INVAL.into()),
     };
-    // A negative offset comes as it was given; as an unsigned one it lies beyond every file.
+    // A negative offset arrives unchanged; as an unsigned number it would be beyond every file.
     if offset < 0 && whence != libc::SEEK_END {
         return Err(Errno::NXIO.into());
     }

@@ -1,18 +1,20 @@
-//! Writes of parts of pages. What such a page holds beside them comes from the disk, if it is not in memory: that is a read, and waits for its turn as one.
+//! Buffered writes of partial pages. If the page is not cached, the kernel first reads the rest of
+//! it from the disk; that read is scheduled as a read.
 
 use rustix::fs::fstat;
 use rustix::param::page_size;
 
 use crate::backing::Backing;
-use crate::memory;
+use crate::page_cache;
 
-/// Whether a write covers parts of pages.
+/// Returns true if a write covers a part of a page.
 #[inline]
 pub(super) fn is_partial(offset: u64, length: u64) -> bool {
     (offset | offset.wrapping_add(length)) & (page_size() as u64 - 1) != 0
 }
 
-/// Where what has to be read before a write begins, and how long it is, in bytes; `None`: it is in memory, or there is nothing.
+/// Returns offset and length in bytes of the range that has to be read before a write, or `None` if
+/// nothing has to.
 pub(super) fn missing(file: &Backing, offset: u64, length: u64) -> Option<(u64, u64)> {
     let page = page_size() as u64;
     let end = offset.saturating_add(length);
@@ -27,7 +29,8 @@ pub(super) fn missing(file: &Backing, offset: u64, length: u64) -> Option<(u64, 
     }
 }
 
-/// Whether the file has a page that is not in memory. Where the system does not tell, it is taken not to be.
+/// Returns true if the page at `at` exists in the file and is not cached. If the system cannot
+/// tell, the page counts as cached.
 fn is_missing(file: &Backing, at: u64, page: u64) -> bool {
-    !memory::holds(file, at, page) && fstat(file).is_ok_and(|told| told.st_size as u64 > at)
+    !page_cache::contains(file, at, page) && fstat(file).is_ok_and(|stat| stat.st_size as u64 > at)
 }

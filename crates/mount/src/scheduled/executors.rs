@@ -1,4 +1,4 @@
-//! Who does what had to wait: io_uring what reads and writes a file, a few threads everything else.
+//! Executors of dispatched jobs: io_uring for reads and writes, worker threads for everything else.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,13 +11,14 @@ use rustix::io::ReadWriteFlags;
 use super::Shared;
 use super::queue::Queue;
 use super::ring::Ring;
-use crate::passthrough::give_up_reserves;
+use crate::passthrough::drop_cap_sys_resource;
 use crate::{Backing, Job};
 
-/// So many threads do what blocks, at most: several devices may not answer at all, each with as many requests as it is given at once.
+/// Maximum number of worker threads. Several devices may hang, each with as many requests as its
+/// depth.
 const THREADS_MAX: usize = 256;
 
-/// Those who do things.
+/// The executors of a gate.
 #[derive(Clone, Default)]
 pub(super) struct Executors {
     inner: Arc<Inner>,
@@ -26,64 +27,65 @@ pub(super) struct Executors {
 #[derive(Default)]
 struct Inner {
     pool: Mutex<Pool>,
-    wanted: Condvar,
-    /// There is none where the system has no io_uring.
+    device_request: Condvar,
+    /// Unset if the system has no io_uring.
     ring: OnceLock<Ring>,
 }
 
 #[derive(Default)]
 struct Pool {
-    runs: VecDeque<Run>,
+    tasks: VecDeque<Task>,
     threads: usize,
     idle: usize,
     is_closed: bool,
 }
 
-/// A job whose turn it is. When it is dropped, the device has room for another.
-pub(super) struct Run {
+/// A dispatched job. Dropping it completes the request in the device queue.
+pub(super) struct Task {
     job: Option<Job>,
-    of: Option<(Arc<Shared>, Arc<Queue>, usize)>,
+    queue_entry: Option<(Arc<Shared>, Arc<Queue>, usize)>,
     failed: bool,
 }
 
-impl Run {
-    /// A job of an operation of a queue.
-    pub fn new(shared: &Arc<Shared>, queue: &Arc<Queue>, at: usize, job: Job) -> Run {
-        Run { job: Some(job), of: Some((shared.clone(), queue.clone(), at)), failed: false }
+impl Task {
+    /// Creates the task of a request in a device queue.
+    pub fn new(shared: &Arc<Shared>, queue: &Arc<Queue>, index: usize, job: Job) -> Task {
+        Task { job: Some(job), queue_entry: Some((shared.clone(), queue.clone(), index)), failed: false }
     }
 
-    /// A job that no device waits for.
-    pub fn free(job: Job) -> Run {
-        Run { job: Some(job), of: None, failed: false }
+    /// Creates a task that occupies no device.
+    pub fn unscheduled(job: Job) -> Task {
+        Task { job: Some(job), queue_entry: None, failed: false }
     }
 
-    /// Answers a job without doing it: who waits for it has been killed.
-    pub fn given_up(job: Job) -> Run {
+    /// Creates a task that answers a job with `EINTR` instead of running it, because the issuer was
+    /// killed.
+    pub fn cancelled(job: Job) -> Task {
         let killed = || io::Error::from_raw_os_error(libc::EINTR);
-        Run::free(Job::Call(match job {
-            // What it would have answered by answers as it goes.
+        Task::unscheduled(Job::Call(match job {
+            // Dropping the closure drops the reply, which answers the request.
             Job::Call(call) => Box::new(move || drop(call)),
             Job::Read { done, .. } => Box::new(move || done(Err(killed()))),
             Job::Write { done, .. } => Box::new(move || done(Err(killed()))),
         }))
     }
 
-    /// The job.
-    pub fn take(&mut self) -> Option<Job> {
+    /// Removes the job.
+    pub fn take_job(&mut self) -> Option<Job> {
         self.job.take()
     }
 
-    /// What was done by it has failed.
-    pub fn has_failed(&mut self) {
+    /// Marks the request as failed.
+    pub fn mark_failed(&mut self) {
         self.failed = true;
     }
 
-    fn is_for_ring(&self) -> bool {
+    fn uses_ring(&self) -> bool {
         matches!(self.job, Some(Job::Read { .. } | Job::Write { .. }))
     }
 
-    /// Does it, in this thread.
-    pub fn go(mut self) {
+    /// Runs the job on this thread.
+    pub fn run(mut self) {
         match self.job.take() {
             Some(Job::Call(call)) => call(),
             Some(Job::Read { file, offset, length, done }) => {
@@ -102,87 +104,88 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for Task {
     fn drop(&mut self) {
-        // One that nobody has done - the threads could not be started - is done now: somebody waits for it.
+        // A job that was never run (no thread could be started) runs now, because its reply is
+        // awaited.
         if let Some(job) = self.job.take() {
-            Run { job: Some(job), of: None, failed: false }.go();
+            Task { job: Some(job), queue_entry: None, failed: false }.run();
         }
-        if let Some((shared, queue, at)) = self.of.take() {
-            shared.over(&queue, at, self.failed);
+        if let Some((shared, queue, index)) = self.queue_entry.take() {
+            shared.complete(&queue, index, self.failed);
         }
     }
 }
 
 impl Executors {
-    /// Has these done, as soon as can be.
-    pub fn give(&self, runs: impl IntoIterator<Item = Run>) {
-        for run in runs {
-            let run = match self.inner.ring.get().filter(|_| run.is_for_ring()) {
-                Some(ring) => ring.give(run),
-                None => Some(run),
+    /// Starts tasks as soon as possible.
+    pub fn submit(&self, tasks: impl IntoIterator<Item = Task>) {
+        for task in tasks {
+            let task = match self.inner.ring.get().filter(|_| task.uses_ring()) {
+                Some(ring) => ring.submit(task),
+                None => Some(task),
             };
-            if let Some(run) = run {
-                self.give_thread(run);
+            if let Some(task) = task {
+                self.submit_to_thread(task);
             }
         }
     }
 
-    /// Reads and writes are done by this from now on.
+    /// Uses `ring` for reads and writes from now on.
     pub fn set_ring(&self, ring: Ring) {
-        // It is set once.
+        // Set only once.
         let _ = self.inner.ring.set(ring);
     }
 
-    /// The ring is there.
+    /// Returns true if io_uring is available.
     pub fn has_ring(&self) -> bool {
         self.inner.ring.get().is_some()
     }
 
-    /// Nothing more will come but what is under way; that is done.
+    /// Accepts no more tasks; those in flight are completed.
     pub fn close(&self) {
         self.lock().is_closed = true;
-        self.inner.wanted.notify_all();
+        self.inner.device_request.notify_all();
         if let Some(ring) = self.inner.ring.get() {
             ring.close();
         }
     }
 
-    fn give_thread(&self, run: Run) {
+    fn submit_to_thread(&self, task: Task) {
         let mut pool = self.lock();
         if pool.is_closed {
             drop(pool);
-            return run.go();
+            return task.run();
         }
-        pool.runs.push_back(run);
-        let starts = pool.idle < pool.runs.len() && pool.threads < THREADS_MAX;
-        if starts {
+        pool.tasks.push_back(task);
+        let must_start = pool.idle < pool.tasks.len() && pool.threads < THREADS_MAX;
+        if must_start {
             pool.threads += 1;
         }
         drop(pool);
-        if !starts {
-            return self.inner.wanted.notify_one();
+        if !must_start {
+            return self.inner.device_request.notify_one();
         }
         let executors = self.clone();
-        if thread::Builder::new().name("hoistway-io".into()).spawn(move || executors.work()).is_err() {
+        if thread::Builder::new().name("hoistway-io".into()).spawn(move || executors.run_worker()).is_err() {
             let mut pool = self.lock();
             pool.threads -= 1;
-            // Some thread there is will take it; where there is none this one has to.
-            let run = if pool.threads == 0 { pool.runs.pop_front() } else { None };
+            // Another thread takes the task; without any, this thread has to run it.
+            let task = if pool.threads == 0 { pool.tasks.pop_front() } else { None };
             drop(pool);
-            if let Some(run) = run {
-                run.go();
+            if let Some(task) = task {
+                task.run();
             }
         }
     }
 
-    fn work(&self) {
-        give_up_reserves();
+    fn run_worker(&self) {
+        drop_cap_sys_resource();
         let mut pool = self.lock();
         loop {
-            if let Some(run) = pool.runs.pop_front() {
+            if let Some(task) = pool.tasks.pop_front() {
                 drop(pool);
-                run.go();
+                task.run();
                 pool = self.lock();
                 continue;
             }
@@ -191,7 +194,7 @@ impl Executors {
                 return;
             }
             pool.idle += 1;
-            pool = self.inner.wanted.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            pool = self.inner.device_request.wait(pool).unwrap_or_else(PoisonError::into_inner);
             pool.idle -= 1;
         }
     }

@@ -1,29 +1,31 @@
-//! The gate that schedules: a queue for each disk below the mount, and every thread that asks a context of it.
+//! The scheduling gate: one queue per block device below the mount, in which every calling thread
+//! is an I/O context.
 //!
 //! ```text
-//! enter ─▶ who asks (people), whose request it is (rules), where it lies (places) ─▶ the disk's queue ─▶ its turn: Now, or Later
-//!                                                                                        ▲       │
-//! park ─▶ the job waits in the queue                                          pass dropped       ▼ whose turn it is by that
-//!                                                                                        └── executors: io_uring, workers
-//! dirtied ─▶ what is to be written back (writeback), as requests of who wrote it ─▶ the same queue
+//! admit ─▶ issuer (issuers), tenant (rules), address (extents) ─▶ device queue ─▶ Now | Later
+//!                                                                  ▲       │
+//! park ─▶ the job waits in the queue             slot dropped ─────┘       ▼ dispatch
+//!                                                          executors: io_uring, workers
+//! note_dirty ─▶ write-back (writeback): requests charged to the writers ─▶ the same queue
 //! ```
 //!
-//! There is one lock a queue. It is held while a request is put in and while another is over: some hundred ns; never while a file system or `/proc` is asked.
+//! Each queue has one lock. It is held for some hundred ns per submission and completion, and never
+//! during a query of a file system or of `/proc`.
 
-mod callers;
+mod admin;
 mod cgroups;
 mod disks;
+mod endpoints;
 mod executors;
-mod people;
-mod places;
+mod extents;
+mod file_systems;
+mod issuers;
 mod queue;
 mod ranges;
 mod ring;
 mod rules;
-mod steer;
-mod systems;
+mod session_threads;
 mod timer;
-mod watching;
 mod writeback;
 
 #[cfg(test)]
@@ -37,47 +39,47 @@ use hoistway_serve::device::{DeviceError, Hints, JoinError, Record, TermsError, 
 use hoistway_serve::server::Log;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
-use callers::{Callers, Stay};
-use executors::{Executors, Run};
-use people::Key;
-use queue::{Outcome, Queue, REQUEST_BYTES_MAX, State, Wanted};
+use crate::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
+use executors::{Executors, Task};
+use file_systems::{FileSystem, FileSystems};
+use issuers::IssuerId;
+use queue::{DeviceRequest, Effects, Queue, REQUEST_BYTES_MAX, State};
 use rules::Rules;
-use systems::{FileSystem, Systems};
+use session_threads::{SessionThreads, WorkerPermit};
 use timer::Timer;
-use writeback::{Ledger, WriteBack};
+use writeback::{DirtyTracker, WriteBack};
 
+pub use admin::GateAdmin;
 pub use disks::DiskError;
-pub use steer::Operator;
-pub use watching::Watching;
-pub use writeback::Syncing;
+pub use endpoints::AdminEndpoints;
+pub use writeback::SyncGuard;
 
-/// A directory, an inode: so much is read or written for it.
+/// Bytes charged for a directory or inode access.
 const METADATA_BYTES: u64 = 4096;
 
-/// Why a gate could not be set up.
+/// An error that prevents the setup of a gate.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
-    /// A device cannot be set up so.
+    /// The device queue cannot be configured.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A tenant or a group cannot be made so.
+    /// The terms of a tenant or group are invalid.
     #[error(transparent)]
     Terms(#[from] TermsError),
-    /// Nobody can use the device.
+    /// The device has no room for a member.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// A tunable cannot be set so.
+    /// A tunable cannot be set.
     #[error("tunable `{tunable}` of {elevator}: {source}")]
     Tunable {
-        /// The elevator's name.
+        /// The name of the elevator.
         elevator: &'static str,
-        /// The tunable's name.
+        /// The name of the tunable.
         tunable: String,
-        /// Why.
+        /// The reason.
         source: hoistway_core::TunableError,
     },
-    /// The device that was named is none.
+    /// The configured device does not exist.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// A thread could not be started.
@@ -85,18 +87,18 @@ pub enum SetUpError {
     Thread(#[from] std::io::Error),
 }
 
-/// The gate that schedules.
+/// The scheduling gate.
 pub struct Scheduled {
     shared: Arc<Shared>,
-    callers: Callers,
+    session_threads: SessionThreads,
 }
 
-/// What the threads of a gate share.
+/// State shared by the threads of a gate.
 struct Shared {
     rules: Rules,
-    /// What lies in front of the paths that rules are about.
+    /// The canonical path of the source, which prefixes the paths that rules match.
     source: PathBuf,
-    systems: Systems,
+    file_systems: FileSystems,
     timer: Timer,
     executors: Executors,
     writeback: Option<Arc<WriteBack>>,
@@ -104,85 +106,89 @@ struct Shared {
 }
 
 impl Scheduled {
-    /// A gate for what lies below `source`, of which `root` is an open descriptor. The device that it lies on is set up now, others as they are met.
+    /// Creates the gate for `source`, whose open descriptor is `root`. The queue of its device is
+    /// set up now, those of other devices when they are first used.
     ///
     /// # Errors
-    /// When a device cannot be set up as it was asked for, or the system has no thread for it.
+    /// An invalid configuration of the device, or no thread can be started.
     pub fn new(source: PathBuf, root: &Arc<Backing>, config: &MountConfig) -> Result<Scheduled, SetUpError> {
         let ours = config.mount.write_back == WriteBackChoice::Ours;
         let shared = Arc::new(Shared {
             rules: Rules::new(config),
             source,
-            systems: Systems::new(config)?,
+            file_systems: FileSystems::new(config)?,
             timer: Timer::default(),
             executors: Executors::default(),
             writeback: ours.then(|| Arc::new(WriteBack::new(&config.mount))),
             since_ns: now_ns(),
         });
-        shared.systems.add(root, now_ns())?;
+        shared.file_systems.add(root, now_ns())?;
         timer::start(&shared)?;
         ring::start(&shared.executors);
         if let Some(writeback) = &shared.writeback {
             let (background, limit) = writeback.bounds();
             tracing::info!(
-                "written back by us: from {} MiB in memory on at once, and writers wait from {} MiB on",
+                "write-back by the mount: in the background from {} MiB of dirty memory, writers wait from {} MiB",
                 background >> 20,
                 limit >> 20
             );
         }
-        Ok(Scheduled { shared, callers: Callers::default() })
+        Ok(Scheduled { shared, session_threads: SessionThreads::default() })
     }
 
-    /// By which it is seen and steered.
-    pub fn operator(&self) -> Operator {
-        Operator::new(self.shared.clone())
+    /// Returns the admin interface of this gate.
+    pub fn operator(&self) -> GateAdmin {
+        GateAdmin::new(self.shared.clone())
     }
 
-    /// Begins to tell of itself: what comes back serves the control socket and the metrics. `log` sets what is logged.
+    /// Starts sampling. The result serves the control socket and the metrics; `log` sets the log
+    /// level.
     ///
     /// # Errors
-    /// When there is no thread to be had.
-    pub fn watch(&self, log: Box<dyn Log + Send>) -> std::io::Result<Watching> {
+    /// No thread can be started.
+    pub fn watch(&self, log: Box<dyn Log + Send>) -> std::io::Result<AdminEndpoints> {
         let mut operator = self.operator();
         operator.set_log(log);
-        Watching::start(operator)
+        AdminEndpoints::start(operator)
     }
 
-    /// The names of the devices that are known by now.
+    /// Returns the names of the devices met so far.
     pub fn device_names(&self) -> Vec<String> {
-        self.shared.systems.queues().iter().map(|queue| queue.name.clone()).collect()
+        self.shared.file_systems.queues().iter().map(|queue| queue.name.clone()).collect()
     }
 
-    /// The time in ns, on the clock of the devices.
+    /// Returns the time in ns on the clock of the devices (`CLOCK_MONOTONIC`).
     pub fn now_ns(&self) -> u64 {
         now_ns()
     }
 
-    /// Has everything that happens in the queues of the devices that are known by now told to these recorders, or to nobody.
+    /// Sets the recorder of each device met so far, or removes it where `recorder` returns `None`.
     pub fn record(&self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Record>>) {
-        for queue in self.shared.systems.queues() {
+        for queue in self.shared.file_systems.queues() {
             queue.lock().device.set_recorder(recorder(&queue.name));
         }
     }
 
-    /// Whether what a process opens here needs no scheduling, so that the kernel may read and write it by itself.
-    pub fn passes(&self, asker: &Asker, backing: &Backing) -> bool {
+    /// Returns true if a file that a process opens needs no scheduling, so that the kernel may
+    /// access it directly.
+    pub fn bypasses(&self, caller: &Caller, backing: &Backing) -> bool {
         let shared = &self.shared;
-        if !shared.rules.has_passes() {
+        if !shared.rules.has_bypass() {
             return false;
         }
-        let facts = people::read(*asker, shared.rules.has_commands());
-        shared.rules.passes(&facts, &mut || shared.path_of(backing))
+        let facts = issuers::read_facts(*caller, shared.rules.has_commands());
+        shared.rules.allows_bypass(&facts, &mut || shared.path_of(backing))
     }
 
-    /// Nothing is scheduled any more: what waits is done at once, and what is to be written back is left to the kernel.
+    /// Stops scheduling: waiting requests run at once, and dirty data are left to the kernel's
+    /// write-back.
     pub fn close(&self) {
         self.shared.close();
     }
 
-    /// What is known of the devices by now, as lines for the log.
-    pub fn told(&self) -> Vec<String> {
-        self.shared.systems.told()
+    /// Describes each file system met so far in one line, for the log.
+    pub fn describe_file_systems(&self) -> Vec<String> {
+        self.shared.file_systems.describe()
     }
 }
 
@@ -192,68 +198,68 @@ impl Drop for Scheduled {
     }
 }
 
-/// It is somebody's turn. When it is dropped, the device has room for another.
-pub struct Pass<'a> {
+/// The dispatch slot of a running request. Dropping it completes the request.
+pub struct Slot<'a> {
     of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
-    at: usize,
-    after: Option<After>,
-    /// The caller's thread is kept for so long.
-    _stay: Stay<'a>,
+    index: usize,
+    after: Option<AfterDispatch>,
+    /// Occupies a session thread for the duration of the request.
+    _permit: WorkerPermit<'a>,
 }
 
-/// What is to be done at the end of somebody's turn.
-struct After {
-    what: What,
+/// Work at the end of a request.
+struct AfterDispatch {
+    action: AfterAction,
     backing: Arc<Backing>,
     offset: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// Where the file lies on the disk is to be found out: the file system may read for that.
-    Learn,
-    /// It may lie elsewhere now than was told while it was changed.
-    Changed,
+enum AfterAction {
+    /// Query the extents of the file, which may read from the disk.
+    QueryExtents,
+    /// Mark the cached extents stale, because the request may have moved the data.
+    MarkStale,
 }
 
-/// Somebody's turn has not come.
+/// A request that has to wait.
 pub struct Ticket<'a> {
     shared: &'a Arc<Shared>,
-    waits: Waits<'a>,
+    reason: WaitReason<'a>,
 }
 
-/// For what.
-enum Waits<'a> {
-    /// For the disk.
+/// The reason for waiting.
+enum WaitReason<'a> {
+    /// The device queue has not dispatched the request yet.
     Queue {
         queue: &'a Arc<Queue>,
-        at: usize,
-        after: Option<After>,
+        index: usize,
+        after: Option<AfterDispatch>,
     },
-    /// For data to be written back: so many bytes are to be added by somebody.
-    Room {
-        ledger: &'a Ledger,
+    /// Dirty memory is at its limit; `bytes` are to be added.
+    DirtyMemory {
+        dirty_tracker: &'a DirtyTracker,
         backing: Arc<Backing>,
-        asker: Asker,
-        /// The asker waits for it himself, and with him it comes to nothing.
-        is_his: bool,
+        caller: Caller,
+        /// The issuer itself waits, so the write is void if the issuer is killed.
+        is_cancellable: bool,
         bytes: u64,
     },
-    /// For nothing but a thread.
+    /// No session thread is free.
     Thread,
-    /// For a thread that may find out where it lies.
-    First(First),
-    /// For what the file has in memory to be written back.
-    Clean {
+    /// A thread is needed that may block to identify the file system.
+    FirstRequest(FirstRequest),
+    /// The dirty data of the file have to be written back first.
+    Sync {
         backing: Arc<Backing>,
-        asker: Asker,
+        caller: Caller,
     },
     Over,
 }
 
-/// The first that is asked of a file system.
-struct First {
-    asker: Asker,
+/// The first request to a file system.
+struct FirstRequest {
+    caller: Caller,
     operation: Operation,
     backing: Arc<Backing>,
     offset: u64,
@@ -261,268 +267,299 @@ struct First {
 }
 
 impl Gate for Scheduled {
-    type Pass<'a> = Pass<'a>;
+    type Slot<'a> = Slot<'a>;
     type Ticket<'a> = Ticket<'a>;
-    type Syncing<'a> = Syncing<'a>;
+    type SyncGuard<'a> = SyncGuard<'a>;
 
-    fn asked_by(&self, threads: usize) {
-        self.callers.set(threads);
+    fn set_session_threads(&self, threads: usize) {
+        self.session_threads.set(threads);
     }
 
-    fn enter(&self, ask: &Ask<'_>) -> Entered<Pass<'_>, Ticket<'_>> {
+    fn admit(&self, request: &GateRequest<'_>) -> Admission<Slot<'_>, Ticket<'_>> {
         let shared = &self.shared;
-        let unscheduled = || match self.callers.stay() {
-            Some(stay) => Entered::Now(Pass { of: None, at: 0, after: None, _stay: stay }),
-            None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
+        let unscheduled = || match self.session_threads.try_occupy() {
+            Some(permit) => Admission::Now(Slot { of: None, index: 0, after: None, _permit: permit }),
+            None => Admission::Later(Ticket { shared, reason: WaitReason::Thread }),
         };
-        if !shared.systems.knows(ask.backing) {
-            // Where it lies is found out in the caller's own time: he is counted as one who is kept.
-            match self.callers.stay() {
-                Some(_stay) => shared.systems.of(ask.backing),
-                None => return Entered::Later(Ticket { shared, waits: Waits::First(First::of(ask)) }),
+        if !shared.file_systems.is_known(request.backing) {
+            // The file system is identified on the calling thread, which occupies a worker permit.
+            match self.session_threads.try_occupy() {
+                Some(_permit) => shared.file_systems.of(request.backing),
+                None => {
+                    return Admission::Later(Ticket {
+                        shared,
+                        reason: WaitReason::FirstRequest(FirstRequest::of(request)),
+                    });
+                }
             };
         }
-        let ledger = match ask.operation {
-            Operation::Buffered | Operation::Gathered | Operation::Sync => {
-                shared.ledger(ask.backing).map(|(_, ledger)| ledger)
+        let dirty_tracker = match request.operation {
+            Operation::BufferedWrite | Operation::KernelWriteback | Operation::Sync => {
+                shared.dirty_tracker(request.backing).map(|(_, dirty_tracker)| dirty_tracker)
             }
             _ => None,
         };
-        let waits = match (ask.operation, ledger) {
-            (Operation::Buffered | Operation::Gathered, Some(ledger)) if !ledger.has_room(ask.length) => {
-                let is_his = ask.operation == Operation::Buffered;
-                let class = || shared.class_of(ask.asker, is_his, ask.backing);
-                if ledger.has_part(&ask.asker, ask.length, class) {
+        let reason = match (request.operation, dirty_tracker) {
+            (Operation::BufferedWrite | Operation::KernelWriteback, Some(dirty_tracker))
+                if !dirty_tracker.has_room(request.length) =>
+            {
+                let is_cancellable = request.operation == Operation::BufferedWrite;
+                let class = || shared.class_of(request.caller, is_cancellable, request.backing);
+                if dirty_tracker.below_share(&request.caller, request.length, class) {
                     return unscheduled();
                 }
-                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, is_his, bytes: ask.length }
+                WaitReason::DirtyMemory {
+                    dirty_tracker,
+                    backing: request.backing.clone(),
+                    caller: request.caller,
+                    is_cancellable,
+                    bytes: request.length,
+                }
             }
-            (Operation::Buffered | Operation::Gathered, _) => return unscheduled(),
-            (Operation::Sync, Some(ledger)) if ledger.is_much(ask.backing) => {
-                Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
+            (Operation::BufferedWrite | Operation::KernelWriteback, _) => return unscheduled(),
+            (Operation::Sync, Some(dirty_tracker)) if dirty_tracker.exceeds_request(request.backing) => {
+                WaitReason::Sync { backing: request.backing.clone(), caller: request.caller }
             }
             _ => {
-                let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
+                let Some(system) = shared.file_systems.of(request.backing) else { return unscheduled() };
                 let now_ns = now_ns();
-                let (wanted, learns) = shared.wanted(system, ask, false, Some(&self.callers), now_ns);
-                let what = match ask.operation {
-                    _ if learns => Some(What::Learn),
-                    Operation::Write | Operation::Change => Some(What::Changed),
+                let (device_request, must_query) =
+                    shared.device_request(system, request, false, Some(&self.session_threads), now_ns);
+                let action = match request.operation {
+                    _ if must_query => Some(AfterAction::QueryExtents),
+                    Operation::Write | Operation::MetadataWrite => Some(AfterAction::MarkStale),
                     _ => None,
                 };
-                let after = what.map(|what| After { what, backing: ask.backing.clone(), offset: ask.offset });
+                let after = action.map(|action| AfterDispatch {
+                    action,
+                    backing: request.backing.clone(),
+                    offset: request.offset,
+                });
                 let queue = &system.queue;
-                let (at, is_now) = shared.ask_for_this(queue, ask, &wanted, false, now_ns);
-                match is_now.then(|| self.callers.stay()).flatten() {
-                    Some(stay) => return Entered::Now(Pass { of: Some((shared, queue)), at, after, _stay: stay }),
-                    // Its turn may have come: then it is done at once, by a thread of ours.
-                    None => Waits::Queue { queue, at, after },
+                let (index, is_dispatched) = shared.submit_to(queue, request, &device_request, false, now_ns);
+                match is_dispatched.then(|| self.session_threads.try_occupy()).flatten() {
+                    Some(permit) => {
+                        return Admission::Now(Slot { of: Some((shared, queue)), index, after, _permit: permit });
+                    }
+                    // If it was dispatched meanwhile, an executor runs it at once.
+                    None => WaitReason::Queue { queue, index, after },
                 }
             }
         };
-        Entered::Later(Ticket { shared, waits })
+        Admission::Later(Ticket { shared, reason })
     }
 
     fn park(&self, mut ticket: Ticket<'_>, job: Job) {
         let shared = &self.shared;
-        match std::mem::replace(&mut ticket.waits, Waits::Over) {
-            Waits::Queue { queue, at, after } => {
+        match std::mem::replace(&mut ticket.reason, WaitReason::Over) {
+            WaitReason::Queue { queue, index, after } => {
                 let job = match after {
-                    Some(after) => shared.with_after(after, job),
+                    Some(after) => shared.append_work(after, job),
                     None => job,
                 };
-                // Bound first: the lock is let go before the job is done.
-                let back = queue.lock().park_his(at, job);
-                if let Some(job) = back {
-                    shared.executors.give([Run::new(shared, queue, at, job)]);
+                // A separate statement, so that the lock is released before the job runs.
+                let returned = queue.lock().park_cancellable(index, job);
+                if let Some(job) = returned {
+                    shared.executors.submit([Task::new(shared, queue, index, job)]);
                 }
             }
-            Waits::Thread => shared.executors.give([Run::free(job)]),
-            Waits::First(first) => {
+            WaitReason::Thread => shared.executors.submit([Task::unscheduled(job)]),
+            WaitReason::FirstRequest(submit_first) => {
                 let of_thread = shared.clone();
-                shared.executors.give([Run::free(Job::Call(Box::new(move || of_thread.first(&first, job))))]);
+                shared.executors.submit([Task::unscheduled(Job::Call(Box::new(move || {
+                    of_thread.submit_first(&submit_first, job)
+                })))]);
             }
-            Waits::Room { ledger, backing, asker, is_his, bytes } => {
-                let class = shared.class_of(asker, is_his, &backing);
-                shared.go_on(ledger.wait_for_room(&asker, is_his, bytes, class, job));
+            WaitReason::DirtyMemory { dirty_tracker, backing, caller, is_cancellable, bytes } => {
+                let class = shared.class_of(caller, is_cancellable, &backing);
+                shared.release(dirty_tracker.queue_writer(&caller, is_cancellable, bytes, class, job));
             }
-            Waits::Clean { backing, asker } => shared.sync_later(&backing, asker, job),
-            Waits::Over => {}
+            WaitReason::Sync { backing, caller } => shared.sync_after_writeback(&backing, caller, job),
+            WaitReason::Over => {}
         }
     }
 
-    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
-        self.shared.executors.give([Run::free(Job::Call(work))]);
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
+        self.shared.executors.submit([Task::unscheduled(Job::Call(work))]);
     }
 
-    fn dirtied(&self, ask: &Ask<'_>) {
+    fn note_dirty(&self, request: &GateRequest<'_>) {
         let shared = &self.shared;
-        if let Some(system) = shared.systems.of(ask.backing) {
-            system.places.changed(ask.backing.inode);
+        if let Some(system) = shared.file_systems.of(request.backing) {
+            system.extent_cache.mark_stale(request.backing.inode);
         }
-        if let Some((_, ledger)) = shared.ledger(ask.backing) {
-            ledger.dirtied(ask);
-        }
-    }
-
-    fn cleaned(&self, backing: &Arc<Backing>) {
-        if let Some((_, ledger)) = self.shared.ledger(backing) {
-            self.shared.go_on(ledger.cleaned(backing));
+        if let Some((_, dirty_tracker)) = shared.dirty_tracker(request.backing) {
+            dirty_tracker.note_dirty(request);
         }
     }
 
-    fn syncing(&self, backing: &Arc<Backing>) -> Syncing<'_> {
-        self.shared.syncing(backing)
+    fn discard_dirty(&self, backing: &Arc<Backing>) {
+        if let Some((_, dirty_tracker)) = self.shared.dirty_tracker(backing) {
+            self.shared.release(dirty_tracker.discard(backing));
+        }
     }
 
-    fn synced(&self, syncing: Syncing<'_>) {
-        syncing.succeeds();
+    fn begin_sync(&self, backing: &Arc<Backing>) -> SyncGuard<'_> {
+        self.shared.begin_sync(backing)
     }
 
-    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
-        self.shared.owes(backing, is_new)
+    fn finish_sync(&self, guard: SyncGuard<'_>) {
+        guard.succeed();
     }
 
-    fn told(&self, backing: &Arc<Backing>) {
-        self.shared.told((backing.device, backing.inode));
+    fn pending_writeback_error(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
+        self.shared.pending_writeback_error(backing, is_new)
     }
 
-    fn gone(&self, device: u64, inode: u64) {
-        self.shared.told((device, inode));
+    fn clear_writeback_error(&self, backing: &Arc<Backing>) {
+        self.shared.clear_writeback_error((backing.device, backing.inode));
+    }
+
+    fn forget_inode(&self, device: u64, inode: u64) {
+        self.shared.clear_writeback_error((device, inode));
     }
 }
 
-impl First {
-    fn of(ask: &Ask<'_>) -> First {
-        let Ask { asker, operation, backing, offset, length } = *ask;
-        First { asker, operation, backing: backing.clone(), offset, length }
+impl FirstRequest {
+    fn of(request: &GateRequest<'_>) -> FirstRequest {
+        let GateRequest { caller, operation, backing, offset, length } = *request;
+        FirstRequest { caller, operation, backing: backing.clone(), offset, length }
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         if let Some((shared, queue)) = self.of {
             if let Some(after) = self.after.take() {
                 shared.after(&after);
             }
-            shared.over(queue, self.at, false);
+            shared.complete(queue, self.index, false);
         }
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if let Waits::Queue { queue, at, .. } = self.waits {
-            let mut outcome = Outcome::default();
-            queue.lock().withdraw(at, now_ns(), &mut outcome);
-            self.shared.follow(queue, outcome);
+        if let WaitReason::Queue { queue, index, .. } = self.reason {
+            let mut effects = Effects::default();
+            queue.lock().withdraw(index, now_ns(), &mut effects);
+            self.shared.apply(queue, effects);
         }
     }
 }
 
 impl Shared {
-    /// Puts a request into the queue of the disk that it goes to. Answers its place there, and whether it is its turn already.
-    fn ask(self: &Arc<Self>, system: &FileSystem, ask: &Ask<'_>, is_async: bool) -> (usize, bool) {
+    /// Submits a request to the queue of its device. Returns the index of the request and whether
+    /// it was dispatched at once.
+    fn submit(self: &Arc<Self>, system: &FileSystem, request: &GateRequest<'_>, is_async: bool) -> (usize, bool) {
         let now_ns = now_ns();
-        let (wanted, _) = self.wanted(system, ask, is_async, None, now_ns);
-        self.ask_for_this(&system.queue, ask, &wanted, is_async, now_ns)
+        let (device_request, _) = self.device_request(system, request, is_async, None, now_ns);
+        self.submit_to(&system.queue, request, &device_request, is_async, now_ns)
     }
 
-    fn ask_for_this(
+    fn submit_to(
         self: &Arc<Self>,
         queue: &Arc<Queue>,
-        ask: &Ask<'_>,
-        wanted: &Wanted,
+        request: &GateRequest<'_>,
+        device_request: &DeviceRequest,
         is_async: bool,
         now_ns: u64,
     ) -> (usize, bool) {
-        let who: Key = (ask.asker.tid, ask.asker.uid);
+        let issuer_id: IssuerId = (request.caller.tid, request.caller.uid);
         let mut state = queue.lock();
-        let needs = state.needs(who, is_async, &self.rules, now_ns);
+        let needs = state.needs(issuer_id, is_async, &self.rules, now_ns);
         let mut path = None;
         if needs.is_any() {
-            // The system takes its time: nobody else waits for it.
+            // System queries may block, so the lock is released.
             drop(state);
-            let facts = needs.facts.then(|| people::read(ask.asker, self.rules.has_commands()));
-            let ioprio = needs.priority.then(|| people::priority(ask.asker.tid));
-            path = needs.path.then(|| self.path_of(ask.backing));
+            let facts = needs.facts.then(|| issuers::read_facts(request.caller, self.rules.has_commands()));
+            let ioprio = needs.priority.then(|| issuers::priority(request.caller.tid));
+            path = needs.path.then(|| self.path_of(request.backing));
             state = queue.lock();
-            let State { people, device, .. } = &mut *state;
+            let State { issuers, device, .. } = &mut *state;
             if let Some(facts) = facts {
-                people.learn(who, facts, device, now_ns);
+                issuers.store_facts(issuer_id, facts, device, now_ns);
             }
-            if let (Some(ioprio), Some(person)) = (ioprio, people.get_mut(who)) {
-                person.has_priority(ioprio, device, now_ns);
+            if let (Some(ioprio), Some(issuer)) = (ioprio, issuers.get_mut(issuer_id)) {
+                issuer.set_priority(ioprio, device, now_ns);
             }
         }
-        let whose = state.whose(who, ask.operation, &self.rules, &mut || path.take().unwrap_or_default());
-        if let Some(cgroup) = state.lacks(who, whose) {
+        let attribution =
+            state.attribution(issuer_id, request.operation, &self.rules, &mut || path.take().unwrap_or_default());
+        if let Some(cgroup) = state.missing_weights(issuer_id, attribution) {
             drop(state);
             let weights = cgroups::weights(&cgroup);
             state = queue.lock();
-            state.weighs(who, weights);
+            state.set_weights(issuer_id, weights);
         }
-        let member = state.member(who, whose, &self.rules, now_ns);
-        let mut outcome = Outcome::default();
-        let asked = state.ask(who, member, wanted, now_ns, &mut outcome);
+        let member = state.member(issuer_id, attribution, &self.rules, now_ns);
+        let mut effects = Effects::default();
+        let asked = state.submit(issuer_id, member, device_request, now_ns, &mut effects);
         drop(state);
-        self.follow(queue, outcome);
+        self.apply(queue, effects);
         asked
     }
 
-    /// What an operation wants of its disk, and whether where that lies has to be learned in its turn. What nobody waits for is asked by threads that may wait for the disk.
-    /// A caller of the session asks where it lies only while another is left.
-    fn wanted(
+    /// Builds the device request of an operation. The flag is true if the extents have to be
+    /// queried after dispatch. Asynchronous requests come from threads that may wait for the disk,
+    /// and query at once. A session thread queries before dispatch only while another thread is
+    /// free.
+    fn device_request(
         &self,
         system: &FileSystem,
-        ask: &Ask<'_>,
+        request: &GateRequest<'_>,
         is_async: bool,
-        callers: Option<&Callers>,
+        session_threads: Option<&SessionThreads>,
         now_ns: u64,
-    ) -> (Wanted, bool) {
-        let (places, inode) = (&system.places, ask.backing.inode);
-        let bytes = ask.length.clamp(512, REQUEST_BYTES_MAX);
+    ) -> (DeviceRequest, bool) {
+        let (extents, inode) = (&system.extent_cache, request.backing.inode);
+        let bytes = request.length.clamp(512, REQUEST_BYTES_MAX);
         let metadata = |op| {
-            let place = places.of_inode(inode, METADATA_BYTES);
+            let place = extents.address_of_inode(inode, METADATA_BYTES);
             let hints = Hints { is_async: false, is_metadata: true };
-            (Wanted { op, place, bytes: METADATA_BYTES, hints, counts: [0; 2] }, false)
+            (DeviceRequest { op, place, bytes: METADATA_BYTES, hints, counts: [0; 2] }, false)
         };
         let data = |op, bytes, counts| {
-            let (place, learns) = match is_async {
-                true => (places.of_data(ask.backing, ask.offset, bytes, now_ns), false),
+            let (place, must_query) = match is_async {
+                true => (extents.address_of_data(request.backing, request.offset, bytes, now_ns), false),
                 false => {
-                    let begin = || callers.map_or(Some(None), |callers| callers.stay().map(Some));
-                    places.of_data_now(ask.backing, (ask.offset, bytes), begin, now_ns)
+                    let begin =
+                        || session_threads.map_or(Some(None), |session_threads| session_threads.try_occupy().map(Some));
+                    extents.address_of_data_now(request.backing, (request.offset, bytes), begin, now_ns)
                 }
             };
-            (Wanted { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, learns)
+            (DeviceRequest { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, must_query)
         };
-        match ask.operation {
-            Operation::Read => data(WorkOp::Read, bytes, [ask.length, 0]),
-            Operation::Write | Operation::Buffered | Operation::Gathered => {
+        match request.operation {
+            Operation::Read => data(WorkOp::Read, bytes, [request.length, 0]),
+            Operation::Write | Operation::BufferedWrite | Operation::KernelWriteback => {
                 if !is_async {
-                    system.places.changed(inode);
+                    system.extent_cache.mark_stale(inode);
                 }
-                data(WorkOp::Write, bytes, [0, ask.length])
+                data(WorkOp::Write, bytes, [0, request.length])
             }
             Operation::Sync => {
-                let dirty = system.queue.ledger.get().map_or(0, |ledger| ledger.waits(ask.backing));
+                let dirty = system
+                    .queue
+                    .dirty_tracker
+                    .get()
+                    .map_or(0, |dirty_tracker| dirty_tracker.pending_bytes(request.backing));
                 let bytes = dirty.clamp(METADATA_BYTES, REQUEST_BYTES_MAX);
                 data(WorkOp::Write, bytes, [0, dirty])
             }
-            Operation::Look => metadata(WorkOp::Read),
-            Operation::Change => {
-                system.places.changed(inode);
+            Operation::MetadataRead => metadata(WorkOp::Read),
+            Operation::MetadataWrite => {
+                system.extent_cache.mark_stale(inode);
                 metadata(WorkOp::Write)
             }
         }
     }
 
-    /// A job that does more at its end. What tells where a file lies is in memory by then, most often.
-    fn with_after(self: &Arc<Self>, after: After, job: Job) -> Job {
+    /// Appends the work of `after` to a job. The extents are most often in memory by then.
+    fn append_work(self: &Arc<Self>, after: AfterDispatch, job: Job) -> Job {
         let shared = self.clone();
         match job {
-            Job::Write { file, offset, data, flags, done } if after.what == What::Changed => {
+            Job::Write { file, offset, data, flags, done } if after.action == AfterAction::MarkStale => {
                 let done = Box::new(move |written| {
                     shared.after(&after);
                     done(written);
@@ -530,43 +567,43 @@ impl Shared {
                 Job::Write { file, offset, data, flags, done }
             }
             job => Job::Call(Box::new(move || {
-                Run::free(job).go();
+                Task::unscheduled(job).run();
                 shared.after(&after);
             })),
         }
     }
 
-    fn after(&self, after: &After) {
-        let Some(system) = self.systems.of(&after.backing) else { return };
-        match after.what {
-            What::Learn => system.places.learn(&after.backing, after.offset, now_ns()),
-            What::Changed => system.places.changed(after.backing.inode),
+    fn after(&self, after: &AfterDispatch) {
+        let Some(system) = self.file_systems.of(&after.backing) else { return };
+        match after.action {
+            AfterAction::QueryExtents => system.extent_cache.query(&after.backing, after.offset, now_ns()),
+            AfterAction::MarkStale => system.extent_cache.mark_stale(after.backing.inode),
         }
     }
 
-    /// An operation is over.
-    fn over(self: &Arc<Self>, queue: &Arc<Queue>, at: usize, failed: bool) {
-        let mut outcome = Outcome::default();
-        queue.lock().end(at, failed, now_ns(), &mut outcome);
-        self.follow(queue, outcome);
+    /// Completes a request.
+    fn complete(self: &Arc<Self>, queue: &Arc<Queue>, index: usize, failed: bool) {
+        let mut effects = Effects::default();
+        queue.lock().complete(index, failed, now_ns(), &mut effects);
+        self.apply(queue, effects);
     }
 
-    /// Does what has come of something: jobs whose turn it is are given to those who do them.
+    /// Arms the timer and passes dispatched jobs to the executors.
     #[inline]
-    fn follow(self: &Arc<Self>, queue: &Arc<Queue>, outcome: Outcome) {
-        let Outcome { jobs, wake_ns } = outcome;
+    fn apply(self: &Arc<Self>, queue: &Arc<Queue>, effects: Effects) {
+        let Effects { jobs, wake_ns } = effects;
         if let Some(wake_ns) = wake_ns {
             self.timer.set(wake_ns);
         }
         if !jobs.is_empty() {
-            self.executors.give(jobs.into_iter().map(|(at, job)| Run::new(self, queue, at, job)));
+            self.executors.submit(jobs.into_iter().map(|(index, job)| Task::new(self, queue, index, job)));
         }
     }
 
-    /// The path of a file below the mount, as it is now; of one that is nowhere there, an empty one.
+    /// Returns the current path of a file relative to the source; empty if the file has none.
     fn path_of(&self, backing: &Backing) -> String {
         use std::os::fd::AsRawFd as _;
-        let path = backing.with_itself(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())));
+        let path = backing.with_descriptor(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())));
         let path = path.and_then(Result::ok).unwrap_or_default();
         path.strip_prefix(&self.source).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
     }
@@ -576,19 +613,19 @@ impl Shared {
             writeback.close();
         }
         let mut jobs = Vec::new();
-        self.with_ledgers(|ledger| jobs.extend(ledger.close()));
-        self.executors.give(jobs.into_iter().map(Run::free));
-        for queue in self.systems.queues() {
-            let mut outcome = Outcome::default();
-            queue.lock().close(&mut outcome);
-            self.follow(&queue, outcome);
+        self.with_dirty_trackers(|dirty_tracker| jobs.extend(dirty_tracker.close()));
+        self.executors.submit(jobs.into_iter().map(Task::unscheduled));
+        for queue in self.file_systems.queues() {
+            let mut effects = Effects::default();
+            queue.lock().close(&mut effects);
+            self.apply(&queue, effects);
         }
         self.timer.close();
         self.executors.close();
     }
 }
 
-/// The time in ns, as devices are told it.
+/// Returns the time in ns on the clock of the devices.
 #[inline]
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

@@ -1,4 +1,4 @@
-//! One disk's queue: whoever wants something of the disk asks here, and is told when it is his turn.
+//! The queue of one disk: it decides when each request of an issuer is dispatched.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -11,106 +11,107 @@ use hoistway_serve::engine::{IoDone, Process, Virtual};
 use slab::Slab;
 
 use super::disks::Disk;
-use super::people::{Key, People};
-use super::rules::{Rules, Whose};
-use super::writeback::Ledger;
+use super::issuers::{IssuerId, IssuerTable};
+use super::rules::{Attribution, Rules};
+use super::writeback::DirtyTracker;
 use super::{SetUpError, cgroups};
 use crate::Job;
-use crate::seldom::Seldom;
+use crate::log_limit::LogRateLimiter;
 
-/// The largest request that the kernel makes of a mount, and that a queue sees: 1 MiB. What moves more counts as this.
+/// Maximum size in bytes of a request in the queue, which is that of a FUSE request: 1 MiB. A
+/// larger transfer is charged as one of this size.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 20;
-/// Whoever waits for his turn is looked at after so long, and again: 500 ms.
-const LOOK_NS: u64 = 500_000_000;
-/// No timer is set.
+/// Interval between two liveness checks of waiting issuers, in ns: 500 ms.
+const LIVENESS_NS: u64 = 500_000_000;
+/// The timer is not armed.
 const NEVER: u64 = u64::MAX;
 
 /// The queue of one disk.
 pub(super) struct Queue {
     /// The disk.
     pub disk: Disk,
-    /// Its name in the control tree.
+    /// The name in the control tree.
     pub name: String,
-    /// What is in memory for it, from the first write on.
-    pub ledger: OnceLock<Ledger>,
+    /// The dirty data of the disk, created at the first write.
+    pub dirty_tracker: OnceLock<DirtyTracker>,
     state: Mutex<State>,
 }
 
-/// What a queue is, for whoever has its lock.
+/// The lockable state of a queue.
 pub(super) struct State {
     /// Limits, reservations, elevator and accounts.
     pub device: Device,
-    /// How it was set up, and what was changed since.
+    /// The configuration with all changes since the start.
     pub config: DeviceConfig,
-    /// Who asks.
-    pub people: People,
-    /// The member for whom there was no room.
-    crowd: MemberId,
+    /// The issuers of requests.
+    pub issuers: IssuerTable,
+    /// The member shared by issuers for which the device has no room.
+    overflow_member: MemberId,
     operations: Slab<Operation>,
-    /// Operations so far: what tickets begin with, so that none is used twice.
+    /// Number of operations so far. It makes tickets unique.
     serial: u32,
-    /// Operations whose turn has not come.
+    /// Operations that are not dispatched.
     waiting: u32,
     engine: Virtual,
     begun: Vec<Begun>,
     done: Vec<Done>,
-    /// When the timer will look at this queue.
+    /// Time for which the timer thread is armed for this queue.
     armed_ns: u64,
-    /// When it is to be looked whether those who wait are still alive, and who had come when that was done last.
-    look_ns: u64,
-    looked: u32,
+    /// Time of the next liveness check, and the serial number at the previous one.
+    liveness_ns: u64,
+    liveness_serial: u32,
 }
 
-/// Something that was asked for.
+/// A request in the queue.
 struct Operation {
     ticket: u64,
-    who: Key,
-    /// Somebody waits for its answer, and with him it comes to nothing.
-    is_his: bool,
+    issuer: IssuerId,
+    /// The issuer waits for the reply, so the request is void if the issuer is killed.
+    is_cancellable: bool,
     bytes: [u64; 2],
     stage: Stage,
 }
 
 enum Stage {
-    /// Its turn has not come.
-    Waits,
-    /// The same, and this is to be done then.
+    /// Waiting for dispatch, without its work.
+    Waiting,
+    /// Waiting for dispatch, with its work.
     Parked(Job),
-    /// It is its turn. By this the device is told that it is over; `None`: the device knows nothing of it.
-    Begun(Option<u64>),
-    /// Nobody wants it any more.
+    /// Dispatched. The tag completes it on the device; `None` if the device does not know it.
+    Dispatched(Option<u64>),
+    /// Withdrawn or cancelled.
     Withdrawn,
 }
 
-/// What is wanted of the disk.
+/// A request to the disk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct DeviceRequest {
     pub op: WorkOp,
-    /// The first byte on the disk, and how many: 1 or more.
+    /// First byte on the disk, and length in bytes (at least 1).
     pub place: u64,
     pub bytes: u64,
     pub hints: Hints,
-    /// Bytes that a person has read and written by it.
+    /// Bytes read and written, added to the issuer's totals at completion.
     pub counts: [u64; 2],
 }
 
-/// What came of something that was done on a queue.
+/// The results of an operation on a queue.
 #[derive(Default)]
-pub(super) struct Outcome {
-    /// Whose turn it is by now, of those that had given their work away.
+pub(super) struct Effects {
+    /// Dispatched requests that have their work.
     pub jobs: Vec<(usize, Job)>,
-    /// When the timer has to look, if that is earlier than it would.
+    /// The time for which the timer has to be armed, if earlier than before.
     pub wake_ns: Option<u64>,
 }
 
 impl Queue {
-    /// Sets a disk's queue up.
+    /// Creates the queue of a disk.
     ///
     /// # Errors
-    /// When a value is out of its range, or the tenants do not fit.
+    /// A configuration value out of range, or tenants that do not fit.
     pub fn new(number: u32, disk: Disk, config: &MountConfig, now_ns: u64) -> Result<(Queue, Vec<String>), SetUpError> {
         let settings = settings(&disk, config);
-        let rotates = told_of(&disk, config).and_then(|told| told.rotational).unwrap_or(disk.rotates);
+        let rotates = device_config_of(&disk, config).and_then(|device| device.rotational).unwrap_or(disk.rotates);
         let mut device = Device::over(number, &settings, Backend::hosted(disk.bytes, rotates), now_ns)?;
         for (kind, tunable, value) in &config.mount.settings {
             if *kind == device.elevator() {
@@ -129,12 +130,12 @@ impl Queue {
         for tenant in &config.tenants {
             warnings.extend(device.set_tenant(&tenant.name, &tenant.terms, now_ns)?);
         }
-        let crowd = device.join(None, None, now_ns)?;
+        let overflow_member = device.join(None, None, now_ns)?;
         let state = State {
             device,
             config: settings,
-            people: People::default(),
-            crowd,
+            issuers: IssuerTable::default(),
+            overflow_member,
             operations: Slab::with_capacity(1024),
             serial: 0,
             waiting: 0,
@@ -142,32 +143,36 @@ impl Queue {
             begun: Vec::with_capacity(64),
             done: Vec::with_capacity(64),
             armed_ns: NEVER,
-            look_ns: 0,
-            looked: 0,
+            liveness_ns: 0,
+            liveness_serial: 0,
         };
-        Ok((Queue { name: disk.name.clone(), disk, ledger: OnceLock::new(), state: Mutex::new(state) }, warnings))
+        Ok((
+            Queue { name: disk.name.clone(), disk, dirty_tracker: OnceLock::new(), state: Mutex::new(state) },
+            warnings,
+        ))
     }
 
-    /// Whether nobody has its lock.
+    /// Returns true if the lock is free.
     #[cfg(test)]
     pub fn is_free(&self) -> bool {
         self.state.try_lock().is_ok()
     }
 
-    /// The queue, for as long as the guard lives. What a thread that panicked has left is as good as what it found: each step leaves the queue whole.
+    /// Locks the queue. A panic of another thread leaves it consistent, because every change is a
+    /// single step.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the system has to be asked of somebody before he can ask for something.
+/// Facts about an issuer that have to be read before its request can be submitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
-    /// Who it is.
+    /// IDs, name, control group and command line.
     pub facts: bool,
-    /// Its I/O priority.
+    /// The I/O priority.
     pub priority: bool,
-    /// The path of what it asks for.
+    /// The path of the file.
     pub path: bool,
 }
 
@@ -179,103 +184,111 @@ impl Needs {
 }
 
 impl State {
-    /// What has to be found out about who asks, without the lock. Who has its data written back later may be gone by then: what it had counts.
+    /// Returns the facts to be read for a request, which happens without the lock. The writer of
+    /// data under write-back may have exited; its last known facts apply.
     #[inline]
-    pub fn needs(&mut self, who: Key, is_async: bool, rules: &Rules, now_ns: u64) -> Needs {
-        let facts = self.people.fresh(who, now_ns).is_none();
-        match self.people.get_mut(who) {
-            Some(person) => {
-                let priority = person.asks(!is_async, now_ns);
-                Needs { facts, priority, path: rules.has_paths() && (facts || person.whose.is_none()) }
+    pub fn needs(&mut self, issuer: IssuerId, is_async: bool, rules: &Rules, now_ns: u64) -> Needs {
+        let facts = self.issuers.fresh(issuer, now_ns).is_none();
+        match self.issuers.get_mut(issuer) {
+            Some(issuer) => {
+                let priority = issuer.note_request(!is_async, now_ns);
+                Needs { facts, priority, path: rules.has_paths() && (facts || issuer.attribution.is_none()) }
             }
             None => Needs { facts, priority: false, path: rules.has_paths() },
         }
     }
 
-    /// Whose an operation of somebody is.
+    /// Returns the attribution of a request.
     #[inline]
-    pub fn whose(
+    pub fn attribution(
         &mut self,
-        who: Key,
+        issuer: IssuerId,
         operation: crate::Operation,
         rules: &Rules,
         path: &mut dyn FnMut() -> String,
-    ) -> Whose {
-        let Some(person) = self.people.get_mut(who) else { return Whose::Own };
-        if let Some(whose) = person.whose {
-            return whose;
+    ) -> Attribution {
+        let Some(issuer) = self.issuers.get_mut(issuer) else { return Attribution::Own };
+        if let Some(attribution) = issuer.attribution {
+            return attribution;
         }
-        match rules.of_thread(&person.facts) {
-            Some(of_thread) => *person.whose.insert(of_thread),
-            None => rules.of_request(&person.facts, operation, path),
+        match rules.attribute_thread(&issuer.facts) {
+            Some(of_thread) => *issuer.attribution.insert(of_thread),
+            None => rules.attribute_request(&issuer.facts, operation, path),
         }
     }
 
-    /// The control group whose weights have to be read before somebody can ask as one of it.
+    /// Returns the control group whose weights have to be read before an issuer can become a member
+    /// of it.
     #[inline]
-    pub fn lacks(&mut self, who: Key, whose: Whose) -> Option<String> {
-        let person = self.people.get_mut(who).filter(|_| whose == Whose::Cgroup)?;
-        let is_new = !person.is_member(whose) && self.device.terms(&person.facts.process.cgroup).is_none();
-        is_new.then(|| person.facts.process.cgroup.clone())
+    pub fn missing_weights(&mut self, issuer: IssuerId, attribution: Attribution) -> Option<String> {
+        let issuer = self.issuers.get_mut(issuer).filter(|_| attribution == Attribution::Cgroup)?;
+        let is_new = !issuer.is_member(attribution) && self.device.terms(&issuer.facts.process.cgroup).is_none();
+        is_new.then(|| issuer.facts.process.cgroup.clone())
     }
 
-    /// The weights of somebody's control groups are these.
-    pub fn weighs(&mut self, who: Key, weights: Vec<u16>) {
-        if let Some(person) = self.people.get_mut(who) {
-            person.weights = weights;
+    /// Stores the weights of an issuer's control groups.
+    pub fn set_weights(&mut self, issuer: IssuerId, weights: Vec<u16>) {
+        if let Some(issuer) = self.issuers.get_mut(issuer) {
+            issuer.weights = weights;
         }
     }
 
-    /// Asks for something. Answers the operation's place, and whether it is its turn already.
+    /// Submits a request. Returns its index and whether it was dispatched at once.
     #[inline]
-    pub fn ask(
+    pub fn submit(
         &mut self,
-        who: Key,
+        issuer: IssuerId,
         member: MemberId,
-        wanted: &Wanted,
+        device_request: &DeviceRequest,
         now_ns: u64,
-        outcome: &mut Outcome,
+        effects: &mut Effects,
     ) -> (usize, bool) {
         self.serial = self.serial.wrapping_add(1);
         let entry = self.operations.vacant_entry();
         let at = entry.key();
         let ticket = u64::from(self.serial) << 32 | at as u64;
-        entry.insert(Operation { ticket, who, is_his: false, bytes: wanted.counts, stage: Stage::Waits });
-        if self.waiting == 0 && self.look_ns <= now_ns {
-            self.look_ns = now_ns.saturating_add(LOOK_NS);
+        entry.insert(Operation {
+            ticket,
+            issuer,
+            is_cancellable: false,
+            bytes: device_request.counts,
+            stage: Stage::Waiting,
+        });
+        if self.waiting == 0 && self.liveness_ns <= now_ns {
+            self.liveness_ns = now_ns.saturating_add(LIVENESS_NS);
         }
         self.waiting += 1;
-        if let Some(person) = self.people.get_mut(who) {
-            person.open += 1;
+        if let Some(issuer) = self.issuers.get_mut(issuer) {
+            issuer.in_flight += 1;
         }
-        let Wanted { op, place, bytes, hints, .. } = *wanted;
+        let DeviceRequest { op, place, bytes, hints, .. } = *device_request;
         let work = Work { ticket, op, offset: place, length: bytes, durable: false, data: None, hints };
         self.device.submit(member, work, now_ns);
-        self.run(now_ns, outcome);
-        let begun = self.operations.get(at).is_some_and(|operation| matches!(operation.stage, Stage::Begun(_)));
+        self.run(now_ns, effects);
+        let begun = self.operations.get(at).is_some_and(|operation| matches!(operation.stage, Stage::Dispatched(_)));
         (at, begun)
     }
 
-    /// An operation is over.
+    /// Completes a request.
     #[inline]
-    pub fn end(&mut self, at: usize, failed: bool, now_ns: u64, outcome: &mut Outcome) {
+    pub fn complete(&mut self, at: usize, failed: bool, now_ns: u64, effects: &mut Effects) {
         let Some(operation) = self.operations.try_remove(at) else { return };
-        if let Some(person) = self.people.get_mut(operation.who) {
-            person.open = person.open.saturating_sub(1);
-            person.requests += 1;
-            person.bytes[0] += operation.bytes[0];
-            person.bytes[1] += operation.bytes[1];
+        if let Some(issuer) = self.issuers.get_mut(operation.issuer) {
+            issuer.in_flight = issuer.in_flight.saturating_sub(1);
+            issuer.requests += 1;
+            issuer.bytes[0] += operation.bytes[0];
+            issuer.bytes[1] += operation.bytes[1];
         }
-        if let Stage::Begun(Some(tag)) = operation.stage {
-            self.over(tag, failed, now_ns);
+        if let Stage::Dispatched(Some(tag)) = operation.stage {
+            self.complete_on_device(tag, failed, now_ns);
         }
-        self.run(now_ns, outcome);
+        self.run(now_ns, effects);
     }
 
-    /// What is to be done when it is an operation's turn; given back if that is now.
+    /// Attaches the work of a request, or returns it if the request is dispatched already.
     pub fn park(&mut self, at: usize, job: Job) -> Option<Job> {
         match self.operations.get_mut(at) {
-            Some(operation) if matches!(operation.stage, Stage::Waits) => {
+            Some(operation) if matches!(operation.stage, Stage::Waiting) => {
                 operation.stage = Stage::Parked(job);
                 None
             }
@@ -283,43 +296,47 @@ impl State {
         }
     }
 
-    /// The same for who waits for the answer: if he is killed before, it is not done.
-    pub fn park_his(&mut self, at: usize, job: Job) -> Option<Job> {
+    /// Attaches the work of a request for whose reply the issuer waits: it is cancelled if the
+    /// issuer is killed.
+    pub fn park_cancellable(&mut self, at: usize, job: Job) -> Option<Job> {
         if let Some(operation) = self.operations.get_mut(at) {
-            operation.is_his = true;
+            operation.is_cancellable = true;
         }
         self.park(at, job)
     }
 
-    /// Who has waited since the last look, if it is time for one.
+    /// Returns the threads that have been waiting since the previous liveness check, if one is due.
     pub fn waiters(&mut self, now_ns: u64) -> Vec<u32> {
-        if self.waiting == 0 || now_ns < self.look_ns {
+        if self.waiting == 0 || now_ns < self.liveness_ns {
             return Vec::new();
         }
-        self.look_ns = now_ns.saturating_add(LOOK_NS);
-        let looked = std::mem::replace(&mut self.looked, self.serial);
+        self.liveness_ns = now_ns.saturating_add(LIVENESS_NS);
+        let liveness_serial = std::mem::replace(&mut self.liveness_serial, self.serial);
         let waits = |operation: &&Operation| {
             let came = (operation.ticket >> 32) as u32;
-            operation.is_his && matches!(operation.stage, Stage::Parked(_)) && looked.wrapping_sub(came) < u32::MAX / 2
+            operation.is_cancellable
+                && matches!(operation.stage, Stage::Parked(_))
+                && liveness_serial.wrapping_sub(came) < u32::MAX / 2
         };
-        let mut who: Vec<u32> = self
+        let mut issuer: Vec<u32> = self
             .operations
             .iter()
             .map(|(_, operation)| operation)
             .filter(waits)
-            .map(|operation| operation.who.0)
+            .map(|operation| operation.issuer.0)
             .collect();
-        who.sort_unstable();
-        who.dedup();
-        who
+        issuer.sort_unstable();
+        issuer.dedup();
+        issuer
     }
 
-    /// Takes away what somebody waits for who will not take the answer. It leaves the queue when its turn comes, and takes no time of the disk.
-    pub fn give_up(&mut self, tid: u32) -> Vec<Job> {
+    /// Cancels the requests of a killed thread. A cancelled request leaves the queue when it is
+    /// dispatched and takes no device time.
+    pub fn cancel(&mut self, tid: u32) -> Vec<Job> {
         let mut jobs = Vec::new();
         for (_, operation) in &mut self.operations {
-            if operation.who.0 == tid
-                && operation.is_his
+            if operation.issuer.0 == tid
+                && operation.is_cancellable
                 && matches!(operation.stage, Stage::Parked(_))
                 && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Withdrawn)
             {
@@ -329,20 +346,20 @@ impl State {
         jobs
     }
 
-    /// Nobody wants an operation any more. It leaves the queue when its turn comes, and takes no time of the disk.
-    pub fn withdraw(&mut self, at: usize, now_ns: u64, outcome: &mut Outcome) {
+    /// Withdraws a request. It leaves the queue when it is dispatched and takes no device time.
+    pub fn withdraw(&mut self, at: usize, now_ns: u64, effects: &mut Effects) {
         match self.operations.get_mut(at) {
-            Some(operation) if matches!(operation.stage, Stage::Waits) => operation.stage = Stage::Withdrawn,
-            _ => self.end(at, false, now_ns, outcome),
+            Some(operation) if matches!(operation.stage, Stage::Waiting) => operation.stage = Stage::Withdrawn,
+            _ => self.complete(at, false, now_ns, effects),
         }
     }
 
-    /// Gives the device what it takes, and finds out whose turn it is.
+    /// Runs the device and collects the dispatched requests.
     #[inline]
-    pub fn run(&mut self, now_ns: u64, outcome: &mut Outcome) {
+    pub fn run(&mut self, now_ns: u64, effects: &mut Effects) {
         loop {
             self.device.run(&mut self.engine, now_ns, &mut self.done);
-            self.refused(outcome);
+            self.refused(effects);
             self.device.take_begun(&mut self.begun);
             if self.begun.is_empty() {
                 break;
@@ -350,82 +367,83 @@ impl State {
             let mut again = false;
             let mut begun = std::mem::take(&mut self.begun);
             for Begun { ticket, tag } in begun.drain(..) {
-                again |= self.begins(ticket, tag, now_ns, outcome);
+                again |= self.dispatched(ticket, tag, now_ns, effects);
             }
             self.begun = begun;
             if !again {
                 break;
             }
         }
-        self.arm(outcome);
+        self.arm_timer(effects);
     }
 
-    /// The timer has come to this queue.
-    pub fn wake(&mut self, now_ns: u64, outcome: &mut Outcome) {
+    /// Handles a timer event.
+    pub fn wake(&mut self, now_ns: u64, effects: &mut Effects) {
         if self.armed_ns <= now_ns {
             self.armed_ns = NEVER;
-            self.run(now_ns, outcome);
+            self.run(now_ns, effects);
         } else if self.armed_ns != NEVER {
-            outcome.wake_ns = Some(self.armed_ns);
+            effects.wake_ns = Some(self.armed_ns);
         }
     }
 
-    /// Jobs of all that wait: nothing is scheduled any more.
-    pub fn close(&mut self, outcome: &mut Outcome) {
+    /// Releases all waiting jobs: scheduling has ended.
+    pub fn close(&mut self, effects: &mut Effects) {
         for (at, operation) in &mut self.operations {
             if matches!(operation.stage, Stage::Parked(_))
-                && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Begun(None))
+                && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Dispatched(None))
             {
-                outcome.jobs.push((at, job));
+                effects.jobs.push((at, job));
             }
         }
     }
 
-    /// It is an operation's turn. Answers whether something ended by that.
-    fn begins(&mut self, ticket: u64, tag: u64, now_ns: u64, outcome: &mut Outcome) -> bool {
+    /// Handles the dispatch of a request. Returns true if a request was completed by that.
+    fn dispatched(&mut self, ticket: u64, tag: u64, now_ns: u64, effects: &mut Effects) -> bool {
         let at = ticket as u32 as usize;
         let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == ticket) else {
-            // Its member left, and what it had asked for is of no use.
-            self.over(tag, false, now_ns);
+            // The member has left, so the request is void.
+            self.complete_on_device(tag, false, now_ns);
             return true;
         };
         self.waiting = self.waiting.saturating_sub(1);
-        match std::mem::replace(&mut operation.stage, Stage::Begun(Some(tag))) {
-            Stage::Waits => false,
+        match std::mem::replace(&mut operation.stage, Stage::Dispatched(Some(tag))) {
+            Stage::Waiting => false,
             Stage::Parked(job) => {
-                outcome.jobs.push((at, job));
+                effects.jobs.push((at, job));
                 false
             }
             Stage::Withdrawn => {
-                let who = operation.who;
+                let issuer = operation.issuer;
                 self.operations.remove(at);
-                if let Some(person) = self.people.get_mut(who) {
-                    person.open = person.open.saturating_sub(1);
+                if let Some(issuer) = self.issuers.get_mut(issuer) {
+                    issuer.in_flight = issuer.in_flight.saturating_sub(1);
                 }
-                self.over(tag, false, now_ns);
+                self.complete_on_device(tag, false, now_ns);
                 true
             }
-            Stage::Begun(old) => {
-                operation.stage = Stage::Begun(old);
-                self.over(tag, false, now_ns);
+            Stage::Dispatched(old) => {
+                operation.stage = Stage::Dispatched(old);
+                self.complete_on_device(tag, false, now_ns);
                 true
             }
         }
     }
 
-    /// Takes up what the device has answered. Of what is over nothing is there any more; what is still there the device has refused: it is done all the
-    /// same, as nobody is kept from his data by a queue.
+    /// Handles replies of the device. Completed requests are gone already; a request that is still
+    /// here was refused by the device and is carried out unscheduled, so that no data become
+    /// inaccessible.
     #[inline]
-    fn refused(&mut self, outcome: &mut Outcome) {
+    fn refused(&mut self, effects: &mut Effects) {
         for done in self.done.drain(..) {
             let at = done.ticket as u32 as usize;
             let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == done.ticket)
             else {
                 continue;
             };
-            if !matches!(operation.stage, Stage::Begun(_)) {
-                static REFUSED: Seldom = Seldom::new();
-                if let Some(left_out) = REFUSED.line(super::now_ns()) {
+            if !matches!(operation.stage, Stage::Dispatched(_)) {
+                static REFUSED: LogRateLimiter = LogRateLimiter::new();
+                if let Some(left_out) = REFUSED.allow(super::now_ns()) {
                     tracing::error!(
                         ?done.result,
                         left_out,
@@ -433,63 +451,63 @@ impl State {
                     );
                 }
                 self.waiting = self.waiting.saturating_sub(1);
-                if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Begun(None)) {
-                    outcome.jobs.push((at, job));
+                if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Dispatched(None)) {
+                    effects.jobs.push((at, job));
                 }
             }
         }
     }
 
-    fn over(&mut self, tag: u64, failed: bool, now_ns: u64) {
+    fn complete_on_device(&mut self, tag: u64, failed: bool, now_ns: u64) {
         let result = if failed { Err(libc::EIO) } else { Ok(()) };
         self.device.io_done(&mut self.engine, tag, IoDone { result, buffer: None, extents: Vec::new() }, now_ns);
     }
 
-    /// Notes when this queue has to be looked at, if somebody waits.
+    /// Arms the timer if requests wait.
     #[inline]
-    fn arm(&mut self, outcome: &mut Outcome) {
+    fn arm_timer(&mut self, effects: &mut Effects) {
         if self.waiting == 0 {
             return;
         }
-        let wake_ns = self.device.next_wake_ns().map_or(self.look_ns, |wake_ns| wake_ns.min(self.look_ns));
+        let wake_ns = self.device.next_wake_ns().map_or(self.liveness_ns, |wake_ns| wake_ns.min(self.liveness_ns));
         if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
-            outcome.wake_ns = Some(wake_ns);
+            effects.wake_ns = Some(wake_ns);
         }
     }
 
-    /// The member of the device as which somebody asks for something that is `whose`.
-    pub fn member(&mut self, who: Key, whose: Whose, rules: &Rules, now_ns: u64) -> MemberId {
-        let State { people, device, crowd, .. } = self;
-        let Some(person) = people.get_mut(who) else { return *crowd };
-        let weights = std::mem::take(&mut person.weights);
+    /// Returns the device member of an issuer for an attribution.
+    pub fn member(&mut self, issuer: IssuerId, attribution: Attribution, rules: &Rules, now_ns: u64) -> MemberId {
+        let State { issuers, device, overflow_member, .. } = self;
+        let Some(issuer) = issuers.get_mut(issuer) else { return *overflow_member };
+        let weights = std::mem::take(&mut issuer.weights);
         let join = |process: &Process| {
-            let joined = match whose {
-                Whose::Own => device.join(None, Some(process), now_ns),
-                Whose::Tenant(place) => {
+            let joined = match attribution {
+                Attribution::Own => device.join(None, Some(process), now_ns),
+                Attribution::Tenant(place) => {
                     let tenant = rules.tenants.get(place as usize).map(|tenant| tenant.name.as_str());
                     device.join(tenant, Some(process), now_ns)
                 }
-                Whose::Cgroup => cgroups::join(device, process, &weights, now_ns),
+                Attribution::Cgroup => cgroups::join(device, process, &weights, now_ns),
             };
             match joined {
                 Ok(member) => Some(member),
                 Err(error) => {
-                    not_taken_in(&error, now_ns);
+                    log_join_failure(&error, now_ns);
                     None
                 }
             }
         };
-        person.member(whose, join).unwrap_or(*crowd)
+        issuer.member(attribution, join).unwrap_or(*overflow_member)
     }
 }
 
-/// Somebody could not be taken in as one of his own.
-fn not_taken_in(error: &JoinError, now_ns: u64) {
-    static CROWD: Seldom = Seldom::new();
-    static OTHERS: Seldom = Seldom::new();
+/// Logs that an issuer could not become a member of its own.
+fn log_join_failure(error: &JoinError, now_ns: u64) {
+    static CROWD: LogRateLimiter = LogRateLimiter::new();
+    static OTHERS: LogRateLimiter = LogRateLimiter::new();
     let kind = if matches!(error, JoinError::Full(_)) { &CROWD } else { &OTHERS };
-    match (error, kind.line(now_ns)) {
+    match (error, kind.allow(now_ns)) {
         (_, None) => {}
         (JoinError::Full(most), Some(left_out)) => tracing::warn!(
             most,
@@ -500,28 +518,29 @@ fn not_taken_in(error: &JoinError, now_ns: u64) {
     }
 }
 
-/// What was said of a disk.
-fn told_of<'a>(disk: &Disk, config: &'a MountConfig) -> Option<&'a MountDevice> {
+/// Returns the configuration of a disk.
+fn device_config_of<'a>(disk: &Disk, config: &'a MountConfig) -> Option<&'a MountDevice> {
     config.devices.iter().find(|device| {
-        device.name == disk.name || super::disks::named(&device.name).is_ok_and(|named| named.number == disk.number)
+        device.name == disk.name
+            || super::disks::find_by_name(&device.name).is_ok_and(|named| named.number == disk.number)
     })
 }
 
-/// How a disk's queue is set up.
+/// Returns the device settings of a disk.
 fn settings(disk: &Disk, config: &MountConfig) -> DeviceConfig {
-    let told = told_of(disk, config);
-    let elevator: Option<Kind> = told.and_then(|told| told.elevator).or(config.mount.elevator);
+    let device = device_config_of(disk, config);
+    let elevator: Option<Kind> = device.and_then(|device| device.elevator).or(config.mount.elevator);
     DeviceConfig {
         name: disk.name.clone(),
         backend: BackendConfig::File { path: disk.node.clone(), direct: None, read_only: false },
         drive: None,
         elevator,
-        depth: told.and_then(|told| told.depth).or(config.mount.depth).map(|depth| depth.min(DEPTH_MAX)),
-        tunables: told.map(|told| told.tunables.clone()).unwrap_or_default(),
-        merge: told.is_none_or(|told| told.merge),
+        depth: device.and_then(|device| device.depth).or(config.mount.depth).map(|depth| depth.min(DEPTH_MAX)),
+        tunables: device.map(|device| device.tunables.clone()).unwrap_or_default(),
+        merge: device.is_none_or(|device| device.merge),
         request_bytes_max: REQUEST_BYTES_MAX as u32,
-        bandwidth: told.and_then(|told| told.bandwidth),
-        position_ns: told.and_then(|told| told.position_ns),
+        bandwidth: device.and_then(|device| device.bandwidth),
+        position_ns: device.and_then(|device| device.position_ns),
     }
 }
 
@@ -530,31 +549,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_its_queue_refuses_is_done_all_the_same() {
+    fn a_request_that_the_device_refuses_is_carried_out_unscheduled() {
         let disk = Disk {
             name: "test".into(),
             number: 1,
             bytes: 1 << 30,
             rotates: false,
             node: "test".into(),
-            has_places: false,
+            maps_extents: false,
         };
         let mount = hoistway_serve::config::mount::MountTerms { depth: Some(1), ..Default::default() };
         let config = MountConfig { mount, ..MountConfig::default() };
         let (queue, _) = Queue::new(0, disk, &config, 0).expect("it can be set up");
         let mut state = queue.lock();
         let hints = Hints { is_async: false, is_metadata: false };
-        let wanted = Wanted { op: WorkOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
-        let member = state.crowd;
-        let mut outcome = Outcome::default();
-        assert!(state.ask((1, 0), member, &wanted, 0, &mut outcome).1, "it is alone");
-        let (at, is_now) = state.ask((1, 0), member, &Wanted { place: 1 << 20, ..wanted }, 0, &mut outcome);
+        let device_request = DeviceRequest { op: WorkOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
+        let member = state.overflow_member;
+        let mut effects = Effects::default();
+        assert!(state.submit((1, 0), member, &device_request, 0, &mut effects).1, "it is alone");
+        let (at, is_now) =
+            state.submit((1, 0), member, &DeviceRequest { place: 1 << 20, ..device_request }, 0, &mut effects);
         assert!(!is_now && state.park(at, Job::Call(Box::new(|| ()))).is_none());
         let ticket = state.operations[at].ticket;
         let refusal = WorkOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
         state.done.push(Done { ticket, result: Err(refusal) });
-        state.run(0, &mut outcome);
-        assert!(matches!(outcome.jobs[..], [(done, _)] if done == at), "its job is there to be done");
+        state.run(0, &mut effects);
+        assert!(matches!(effects.jobs[..], [(done, _)] if done == at), "its job is there to be done");
         assert_eq!(state.waiting, 0);
     }
 }

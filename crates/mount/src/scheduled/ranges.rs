@@ -1,36 +1,39 @@
-//! Ranges of bytes that are to be written back: sorted, apart from each other, and not too many.
+//! Sorted, disjoint byte ranges of a file, limited in number.
 
-/// So many of one file are kept; then the nearest ones become one, and what lies between them counts with them ...
+/// Maximum number of ranges of a file. Beyond it the two nearest ranges are merged across their gap
+/// ...
 const RANGES_MAX: usize = 512;
-/// ... if that is no more than this: else the smallest is left to the kernel's own write-back.
+/// ... if the gap is at most this many bytes; else the smallest range is left to the kernel's own
+/// write-back.
 const GAP_MAX: u64 = 1 << 20;
 
-/// Ranges of a file.
+/// Byte ranges of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ranges {
-    /// First byte and the one behind the last, in order; none touches the next.
+    /// First byte and end (exclusive) of each range, in order; no two ranges touch.
     each: Vec<(u64, u64)>,
     bytes: u64,
 }
 
 impl Ranges {
-    /// All bytes of them.
+    /// Returns the total length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// There is none.
+    /// Returns true if there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.each.is_empty()
     }
 
-    /// Adds one. Answers how many bytes are in them more than before, or less, where one was given up.
+    /// Adds a range. Returns the change of the total length, which is negative if another range was
+    /// dropped.
     pub fn add(&mut self, start: u64, end: u64) -> i64 {
         let before = self.bytes;
         if end <= start {
             return 0;
         }
-        // What is written in order is the usual case.
+        // The common case is a sequential writer.
         if let Some(last) = self.each.last_mut().filter(|last| (last.0..=last.1).contains(&start)) {
             let longer = end.saturating_sub(last.1);
             last.1 += longer;
@@ -50,7 +53,7 @@ impl Ranges {
         self.bytes.wrapping_sub(before) as i64
     }
 
-    /// Takes the first bytes out, at most so many.
+    /// Removes at most `most` bytes from the front and returns their range.
     pub fn take(&mut self, most: u64) -> Option<(u64, u64)> {
         let first = self.each.first_mut()?;
         let (start, end) = (first.0, first.1.min(first.0.saturating_add(most.max(1))));
@@ -93,7 +96,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn ranges_hold_what_a_set_of_bytes_does(added in prop::collection::vec((0u64..200, 0u64..20), 0..60), most in 1u64..30) {
+        fn ranges_equal_a_set_of_bytes(added in prop::collection::vec((0u64..200, 0u64..20), 0..60), most in 1u64..30) {
             let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
             for (start, length) in added {
                 let before = set.len();
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_too_many() {
+    fn the_number_of_ranges_is_limited() {
         let mut ranges = Ranges::default();
         for at in (0..2 * RANGES_MAX as u64).rev() {
             ranges.add(at * 100, at * 100 + 10);
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_far_ranges_does_not_count() {
+    fn distant_ranges_are_not_merged() {
         let mut ranges = Ranges::default();
         let mut counted = 0;
         for at in 0..4 * RANGES_MAX as u64 {

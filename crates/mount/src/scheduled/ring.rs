@@ -1,4 +1,4 @@
-//! The thread that reads and writes files by io_uring, for those whose turn had not come when they asked.
+//! The io_uring thread, which reads and writes files for requests that were not dispatched at once.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,97 +13,98 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use slab::Slab;
 
-use super::executors::{Executors, Run};
-use crate::passthrough::give_up_reserves;
+use super::executors::{Executors, Task};
+use crate::passthrough::drop_cap_sys_resource;
 use crate::{Backing, Job};
 
-/// Submissions that the kernel takes at once. More than devices are given at once come rarely.
+/// Submission queue entries, more than devices usually have in flight.
 const ENTRIES: u32 = 256;
-/// Memory for what is read: 16 reads of the largest size, and more is taken from the system.
+/// Size in bytes of the pool of read buffers: 16 reads of the largest size. Further buffers are
+/// allocated.
 const POOL_BYTES: usize = 16 << 20;
-/// The number of the completion that says that something was given.
+/// User data of the eventfd completion, which announces submitted tasks.
 const WAKE: u64 = u64::MAX;
 
-/// How the thread is given things.
+/// A handle for submitting tasks to the io_uring thread.
 #[derive(Clone)]
 pub(super) struct Ring {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    given: Mutex<Given>,
+    submitted: Mutex<Submitted>,
     wake: OwnedFd,
     thread: OnceLock<ThreadId>,
 }
 
 #[derive(Default)]
-struct Given {
-    runs: VecDeque<Run>,
+struct Submitted {
+    tasks: VecDeque<Task>,
     is_closed: bool,
 }
 
 impl Ring {
-    /// Has it done; gives it back if nothing is done any more.
-    pub fn give(&self, run: Run) -> Option<Run> {
-        let mut given = self.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
-        if given.is_closed {
-            return Some(run);
+    /// Submits a task, or returns it after [`Ring::close`].
+    pub fn submit(&self, task: Task) -> Option<Task> {
+        let mut submitted = self.inner.submitted.lock().unwrap_or_else(PoisonError::into_inner);
+        if submitted.is_closed {
+            return Some(task);
         }
-        let was_empty = given.runs.is_empty();
-        given.runs.push_back(run);
-        drop(given);
-        // The thread itself looks before it sleeps.
+        let was_empty = submitted.tasks.is_empty();
+        submitted.tasks.push_back(task);
+        drop(submitted);
+        // The io_uring thread itself checks before it sleeps.
         if was_empty && self.inner.thread.get() != Some(&thread::current().id()) {
             self.wake();
         }
         None
     }
 
-    /// Nothing more will be given.
+    /// Ends the thread after the tasks in flight.
     pub fn close(&self) {
-        self.inner.given.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
+        self.inner.submitted.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
         self.wake();
     }
 
-    /// Takes nothing more, and does what is left here.
+    /// Ends submission, and runs the remaining tasks on this thread.
     fn end(&self) {
-        let runs = {
-            let mut given = self.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
-            given.is_closed = true;
-            std::mem::take(&mut given.runs)
+        let tasks = {
+            let mut submitted = self.inner.submitted.lock().unwrap_or_else(PoisonError::into_inner);
+            submitted.is_closed = true;
+            std::mem::take(&mut submitted.tasks)
         };
-        runs.into_iter().for_each(Run::go);
+        tasks.into_iter().for_each(Task::run);
     }
 
     fn wake(&self) {
-        // It fails only where the count would overflow: then it is awake anyway.
+        // The write fails only if the counter would overflow; the thread is awake then.
         let _ = rustix::io::write(&self.inner.wake, &1u64.to_ne_bytes());
     }
 }
 
-/// Starts the thread, where the system has io_uring; else threads do its work.
+/// Starts the thread if the system supports io_uring; otherwise worker threads do its work.
 pub(super) fn start(executors: &Executors) {
     let made = IoUring::new(ENTRIES).and_then(|ring| Ok((ring, eventfd(0, EventfdFlags::CLOEXEC)?)));
     let (uring, wake) = match made {
         Ok(made) => made,
         Err(error) => return tracing::info!("io_uring cannot be used ({error}): threads read and write instead"),
     };
-    let inner = Inner { given: Mutex::default(), wake, thread: OnceLock::new() };
+    let inner = Inner { submitted: Mutex::default(), wake, thread: OnceLock::new() };
     let ring = Ring { inner: Arc::new(inner) };
-    let of_thread = ring.clone();
+    let worker_ring = ring.clone();
     let spawned = thread::Builder::new().name("hoistway-ring".into()).spawn(move || {
-        give_up_reserves();
-        let _ = of_thread.inner.thread.set(thread::current().id());
+        drop_cap_sys_resource();
+        let _ = worker_ring.inner.thread.set(thread::current().id());
         let mut worker = Worker {
             uring,
-            ring: of_thread,
-            flights: Slab::new(),
+            ring: worker_ring,
+            in_flight: Slab::new(),
             pool: Pool::new(POOL_BYTES),
             wake_count: Box::new(0),
             is_armed: false,
         };
         if let Err(error) = worker.work() {
-            // What the kernel still has under way reads into memory that must stay.
+            // Operations in flight may still write to these buffers.
             tracing::error!("io_uring does not work any more, threads read and write from now on: {error}");
             let ring = worker.ring.clone();
             std::mem::forget(worker);
@@ -119,46 +120,46 @@ pub(super) fn start(executors: &Executors) {
 struct Worker {
     uring: IoUring,
     ring: Ring,
-    flights: Slab<Flight>,
+    in_flight: Slab<InFlightRequest>,
     pool: Pool,
     wake_count: Box<u64>,
     is_armed: bool,
 }
 
-/// A read or write that the kernel has.
-struct Flight {
-    run: Run,
+/// A read or write in flight.
+struct InFlightRequest {
+    task: Task,
     file: Arc<Backing>,
     offset: u64,
     length: usize,
-    /// Bytes so far: the kernel may do less than was asked for.
+    /// Bytes transferred so far; the kernel may transfer fewer than requested.
     done: usize,
-    what: What,
+    kind: RequestKind,
 }
 
-/// Told what was read, and what was written.
+/// Callbacks of reads and writes.
 type ReadDone = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
 type WriteDone = Box<dyn FnOnce(io::Result<usize>) + Send>;
 
-enum What {
+enum RequestKind {
     Read { buffer: Buffer, done: ReadDone },
     Write { data: crate::Buffer, flags: u32, done: WriteDone },
 }
 
 impl Worker {
-    /// Works until it is closed and nothing is under way.
+    /// Runs until the ring is closed and nothing is in flight.
     fn work(&mut self) -> io::Result<()> {
-        let mut ended = Vec::new();
+        let mut complete = Vec::new();
         loop {
-            let (runs, is_closed) = {
-                let mut given = self.ring.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
-                (std::mem::take(&mut given.runs), given.is_closed)
+            let (tasks, is_closed) = {
+                let mut submitted = self.ring.inner.submitted.lock().unwrap_or_else(PoisonError::into_inner);
+                (std::mem::take(&mut submitted.tasks), submitted.is_closed)
             };
-            let has_more = !runs.is_empty();
-            for run in runs {
-                self.begin(run)?;
+            let has_more = !tasks.is_empty();
+            for task in tasks {
+                self.begin(task)?;
             }
-            if is_closed && !has_more && self.flights.is_empty() {
+            if is_closed && !has_more && self.in_flight.is_empty() {
                 return Ok(());
             }
             if !self.is_armed {
@@ -172,24 +173,24 @@ impl Worker {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {}
                 Err(error) => return Err(error),
             }
-            ended.extend(self.uring.completion().map(|entry| (entry.user_data(), entry.result())));
-            for (number, result) in ended.drain(..) {
+            complete.extend(self.uring.completion().map(|entry| (entry.user_data(), entry.result())));
+            for (number, result) in complete.drain(..) {
                 match number {
                     WAKE => self.is_armed = false,
-                    at => self.ended(at as usize, result)?,
+                    at => self.complete(at as usize, result)?,
                 }
             }
         }
     }
 
-    fn begin(&mut self, mut run: Run) -> io::Result<()> {
-        let (file, offset, length, what) = match run.take() {
+    fn begin(&mut self, mut task: Task) -> io::Result<()> {
+        let (file, offset, length, kind) = match task.take_job() {
             Some(Job::Read { file, offset, length, done }) => {
-                (file, offset, length, What::Read { buffer: self.pool.buffer(length.max(1)), done })
+                (file, offset, length, RequestKind::Read { buffer: self.pool.buffer(length.max(1)), done })
             }
             Some(Job::Write { file, offset, data, flags, done }) => {
                 let length = data.len();
-                (file, offset, length, What::Write { data, flags, done })
+                (file, offset, length, RequestKind::Write { data, flags, done })
             }
             Some(Job::Call(call)) => {
                 call();
@@ -197,23 +198,23 @@ impl Worker {
             }
             None => return Ok(()),
         };
-        let at = self.flights.insert(Flight { run, file, offset, length, done: 0, what });
+        let at = self.in_flight.insert(InFlightRequest { task, file, offset, length, done: 0, kind });
         self.submit(at)
     }
 
-    /// Asks the kernel for what is left of a flight.
+    /// Submits the rest of a request.
     fn submit(&mut self, at: usize) -> io::Result<()> {
-        let Some(flight) = self.flights.get_mut(at) else { return Ok(()) };
-        let fd = Fd(flight.file.fd.as_raw_fd());
-        let offset = flight.offset + flight.done as u64;
-        let bytes = (flight.length - flight.done) as u32;
-        let entry = match &mut flight.what {
-            What::Read { buffer, .. } => {
-                let to = buffer.get_mut(flight.done..).unwrap_or_default().as_mut_ptr();
+        let Some(request) = self.in_flight.get_mut(at) else { return Ok(()) };
+        let fd = Fd(request.file.fd.as_raw_fd());
+        let offset = request.offset + request.done as u64;
+        let bytes = (request.length - request.done) as u32;
+        let entry = match &mut request.kind {
+            RequestKind::Read { buffer, .. } => {
+                let to = buffer.get_mut(request.done..).unwrap_or_default().as_mut_ptr();
                 opcode::Read::new(fd, to, bytes).offset(offset).build()
             }
-            What::Write { data, flags, .. } => {
-                let from = data.get(flight.done..).unwrap_or_default().as_ptr();
+            RequestKind::Write { data, flags, .. } => {
+                let from = data.get(request.done..).unwrap_or_default().as_ptr();
                 opcode::Write::new(fd, from, bytes).offset(offset).rw_flags(*flags as _).build()
             }
         };
@@ -222,14 +223,15 @@ impl Worker {
 
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         loop {
-            // SAFETY: what the entry points to - the buffer or data of a flight, the count of wakes - stays where it is until its completion has come: flights are
-            // removed by that alone, and a worker that fails is never dropped.
+            // SAFETY: the memory that the entry points to (the buffer or data of a request, the
+            // eventfd counter) stays in place until the completion: only a completion removes a
+            // request, and a failed worker is never dropped.
             if unsafe { self.uring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
             match self.uring.submit() {
                 Ok(_) => {}
-                // The kernel has no room at present.
+                // The completion queue is full at present.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
                     thread::yield_now();
                 }
@@ -238,31 +240,32 @@ impl Worker {
         }
     }
 
-    /// The kernel is done with a flight, or with a part of it.
-    fn ended(&mut self, at: usize, result: i32) -> io::Result<()> {
-        let Some(flight) = self.flights.get_mut(at) else { return Ok(()) };
+    /// Handles a completion, which may cover a part of the request.
+    fn complete(&mut self, at: usize, result: i32) -> io::Result<()> {
+        let Some(request) = self.in_flight.get_mut(at) else { return Ok(()) };
         if matches!(-result, libc::EINTR | libc::EAGAIN) {
             return self.submit(at);
         }
-        flight.done += usize::try_from(result).unwrap_or(0);
-        if result > 0 && flight.done < flight.length {
+        request.done += usize::try_from(result).unwrap_or(0);
+        if result > 0 && request.done < request.length {
             return self.submit(at);
         }
-        let mut flight = self.flights.remove(at);
-        // What was written counts. Of what was read less than was asked for means the file's end.
-        let is_write = matches!(flight.what, What::Write { .. });
-        let is_over =
-            result < 0 && flight.done > 0 && (is_write || flight.file.ends_at(Errno::from_raw_os_error(-result)));
+        let mut request = self.in_flight.remove(at);
+        // A partial write counts. A short read means the end of the file.
+        let is_write = matches!(request.kind, RequestKind::Write { .. });
+        let is_over = result < 0
+            && request.done > 0
+            && (is_write || request.file.is_end_of_file(Errno::from_raw_os_error(-result)));
         let error = (result < 0 && !is_over).then(|| io::Error::from_raw_os_error(-result));
         if error.is_some() {
-            flight.run.has_failed();
+            request.task.mark_failed();
         }
-        let bytes = flight.done;
-        match flight.what {
-            What::Read { buffer, done } => {
+        let bytes = request.done;
+        match request.kind {
+            RequestKind::Read { buffer, done } => {
                 done(error.map_or_else(|| Ok(buffer.get(..bytes).unwrap_or_default()), Err));
             }
-            What::Write { done, .. } => done(error.map_or(Ok(bytes), Err)),
+            RequestKind::Write { done, .. } => done(error.map_or(Ok(bytes), Err)),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Whose a request is: the first tenant all of whose rules hold.
+//! Attribution of requests to tenants: the first tenant whose rules all match.
 
 use hoistway_serve::config::mount::{GroupsChoice, MountConfig, MountRule, MountTenant, Ops};
 use hoistway_serve::engine::Process;
@@ -6,32 +6,32 @@ use hoistway_serve::rules::{lies_in, matches};
 
 use crate::Operation;
 
-/// What is known of a thread.
+/// Facts about a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Its number, user, group, name, control group and priority.
+    /// Thread ID, user, group, command name, control group and I/O priority.
     pub process: Process,
-    /// Its command line, with blanks between the words.
+    /// The command line, with spaces between the words.
     pub command: String,
-    /// What tells it from those that had its number before; 0 of one that is gone.
-    pub began: u64,
+    /// Distinguishes the thread from earlier ones with the same ID; 0 after its exit.
+    pub start_id: u64,
 }
 
 impl Facts {
-    /// Nothing could be read of it.
-    pub fn is_gone(&self) -> bool {
-        self.began == 0
+    /// Returns true if the thread has exited, so that nothing could be read.
+    pub fn is_exited(&self) -> bool {
+        self.start_id == 0
     }
 }
 
-/// Whose a request is.
+/// The account to which a request is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Whose {
-    /// The tenant at this place of the configuration.
+pub(super) enum Attribution {
+    /// The tenant with this index in the configuration.
     Tenant(u32),
-    /// Its control group's.
+    /// The tenant of the control group.
     Cgroup,
-    /// Its own.
+    /// A tenant of the issuer's own.
     Own,
 }
 
@@ -40,9 +40,9 @@ pub(super) enum Whose {
 pub(super) struct Rules {
     pub tenants: Vec<MountTenant>,
     by_cgroup: bool,
-    /// Some rule is about paths.
+    /// A rule matches paths.
     has_paths: bool,
-    /// Some rule is about command lines.
+    /// A rule matches command lines.
     has_commands: bool,
 }
 
@@ -57,35 +57,42 @@ impl Rules {
         }
     }
 
-    /// Whether command lines have to be known. They lie in the memory of processes: who reads one waits while a process changes what it has mapped, and that may wait for us.
+    /// Returns true if command lines are needed. Reading one blocks while the process changes its
+    /// mappings, which may itself wait for this mount.
     pub fn has_commands(&self) -> bool {
         self.has_commands
     }
 
-    /// Whether any tenant's files are for the kernel to read and write itself.
-    pub fn has_passes(&self) -> bool {
+    /// Returns true if a tenant's files bypass the gate.
+    pub fn has_bypass(&self) -> bool {
         self.tenants.iter().any(|tenant| tenant.pass)
     }
 
-    /// Whether paths have to be known.
+    /// Returns true if paths are needed.
     pub fn has_paths(&self) -> bool {
         self.has_paths
     }
 
-    /// Whose all requests of a thread are, if that is known whatever they are.
-    pub fn of_thread(&self, facts: &Facts) -> Option<Whose> {
+    /// Returns the attribution of all requests of a thread, if it does not depend on the request.
+    pub fn attribute_thread(&self, facts: &Facts) -> Option<Attribution> {
         for (place, tenant) in (0..).zip(&self.tenants) {
-            let (of_request, of_process): (Vec<_>, Vec<_>) = tenant.rules.iter().partition(|rule| rule.is_of_request());
+            let (attribute_request, of_process): (Vec<_>, Vec<_>) =
+                tenant.rules.iter().partition(|rule| rule.is_of_request());
             if !of_process.iter().all(|rule| holds_for(rule, facts)) {
                 continue;
             }
-            return of_request.is_empty().then_some(Whose::Tenant(place));
+            return attribute_request.is_empty().then_some(Attribution::Tenant(place));
         }
-        Some(self.otherwise(facts))
+        Some(self.fallback(facts))
     }
 
-    /// Whose one request of a thread is. `path` is asked for only where a rule is about paths.
-    pub fn of_request(&self, facts: &Facts, operation: Operation, path: &mut dyn FnMut() -> String) -> Whose {
+    /// Returns the attribution of one request. `path` is called only if a rule matches paths.
+    pub fn attribute_request(
+        &self,
+        facts: &Facts,
+        operation: Operation,
+        path: &mut dyn FnMut() -> String,
+    ) -> Attribution {
         let ops = ops_of(operation);
         let mut known: Option<String> = None;
         let mut holds = |rule: &MountRule| match rule {
@@ -94,23 +101,23 @@ impl Rules {
             of_process => holds_for(of_process, facts),
         };
         let place = self.tenants.iter().position(|tenant| tenant.rules.iter().all(&mut holds));
-        place.map_or_else(|| self.otherwise(facts), |place| Whose::Tenant(place as u32))
+        place.map_or_else(|| self.fallback(facts), |place| Attribution::Tenant(place as u32))
     }
 
-    /// Whether files that a thread opens there are for the kernel to read and write itself.
-    pub fn passes(&self, facts: &Facts, path: &mut dyn FnMut() -> String) -> bool {
-        if !self.has_passes() {
+    /// Returns true if files that a thread opens at this path bypass the gate.
+    pub fn allows_bypass(&self, facts: &Facts, path: &mut dyn FnMut() -> String) -> bool {
+        if !self.has_bypass() {
             return false;
         }
-        match self.of_request(facts, Operation::Read, path) {
-            Whose::Tenant(place) => self.tenants.get(place as usize).is_some_and(|tenant| tenant.pass),
+        match self.attribute_request(facts, Operation::Read, path) {
+            Attribution::Tenant(place) => self.tenants.get(place as usize).is_some_and(|tenant| tenant.pass),
             _ => false,
         }
     }
 
-    /// Who a thread is that no rule holds for.
-    fn otherwise(&self, facts: &Facts) -> Whose {
-        if self.by_cgroup && facts.process.cgroup.len() > 1 { Whose::Cgroup } else { Whose::Own }
+    /// Returns the attribution of a thread that matches no tenant.
+    fn fallback(&self, facts: &Facts) -> Attribution {
+        if self.by_cgroup && facts.process.cgroup.len() > 1 { Attribution::Cgroup } else { Attribution::Own }
     }
 }
 
@@ -129,9 +136,9 @@ fn holds_for(rule: &MountRule, facts: &Facts) -> bool {
 fn ops_of(operation: Operation) -> Ops {
     let name = match operation {
         Operation::Read => "read",
-        Operation::Write | Operation::Buffered | Operation::Gathered => "write",
+        Operation::Write | Operation::BufferedWrite | Operation::KernelWriteback => "write",
         Operation::Sync => "sync",
-        Operation::Look | Operation::Change => "meta",
+        Operation::MetadataRead | Operation::MetadataWrite => "meta",
     };
     Ops::NAMES.iter().find(|(known, _)| *known == name).map_or(Ops::default(), |(_, ops)| *ops)
 }
@@ -143,7 +150,7 @@ mod tests {
 
     fn facts(comm: &str, cgroup: &str, uid: u32, command: &str) -> Facts {
         let process = Process { comm: comm.into(), cgroup: cgroup.into(), uid, gid: 100, ..Process::default() };
-        Facts { process, command: command.into(), began: 1 }
+        Facts { process, command: command.into(), start_id: 1 }
     }
 
     fn rules(tenants: Vec<Vec<MountRule>>) -> Rules {
@@ -161,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_holds_for_whom_it_asks_and_for_nobody_else() {
+    fn each_rule_matches_exactly_its_threads() {
         let cp = facts("cp", "/user.slice/a.scope", 1000, "cp -a /src /dst");
         let table = [
             (MountRule::Comm("c*".into()), true),
@@ -176,26 +183,26 @@ mod tests {
             (MountRule::Gid(0), false),
         ];
         for (rule, holds) in table {
-            let whose = rules(vec![vec![rule.clone()]]).of_thread(&cp);
-            assert_eq!(whose, Some(if holds { Whose::Tenant(0) } else { Whose::Own }), "{rule:?}");
+            let attribution = rules(vec![vec![rule.clone()]]).attribute_thread(&cp);
+            assert_eq!(attribution, Some(if holds { Attribution::Tenant(0) } else { Attribution::Own }), "{rule:?}");
         }
     }
 
     #[test]
-    fn the_first_tenant_all_of_whose_rules_hold_is_it() {
+    fn the_first_matching_tenant_is_selected() {
         let rules = rules(vec![
             vec![MountRule::Comm("cp".into()), MountRule::Uid(0)],
             vec![MountRule::Comm("cp".into())],
             vec![],
         ]);
-        let of = |comm: &str, uid| rules.of_request(&facts(comm, "/", uid, ""), Operation::Read, &mut never);
-        assert_eq!([of("cp", 0), of("cp", 1), of("mv", 1)], [0, 1, 2].map(Whose::Tenant));
-        assert!(rules.passes(&facts("mv", "/", 1, ""), &mut never));
-        assert!(!rules.passes(&facts("cp", "/", 1, ""), &mut never));
+        let of = |comm: &str, uid| rules.attribute_request(&facts(comm, "/", uid, ""), Operation::Read, &mut never);
+        assert_eq!([of("cp", 0), of("cp", 1), of("mv", 1)], [0, 1, 2].map(Attribution::Tenant));
+        assert!(rules.allows_bypass(&facts("mv", "/", 1, ""), &mut never));
+        assert!(!rules.allows_bypass(&facts("cp", "/", 1, ""), &mut never));
     }
 
     #[test]
-    fn a_rule_about_requests_leaves_open_whose_a_thread_s_requests_are() {
+    fn a_rule_about_requests_leaves_the_thread_unattributed() {
         let ops = |name: &str| Ops::NAMES.iter().find(|(known, _)| *known == name).expect("it is one").1;
         let rules = rules(vec![
             vec![MountRule::Comm("cp".into()), MountRule::Op(ops("sync").and(ops("meta")))],
@@ -203,21 +210,24 @@ mod tests {
             vec![MountRule::Comm("cp".into())],
         ]);
         let cp = facts("cp", "/", 0, "");
-        assert_eq!(rules.of_thread(&cp), None);
-        assert_eq!(rules.of_thread(&facts("mv", "/", 0, "")), Some(Whose::Own));
+        assert_eq!(rules.attribute_thread(&cp), None);
+        assert_eq!(rules.attribute_thread(&facts("mv", "/", 0, "")), Some(Attribution::Own));
         let mut film = || "films/a.mkv".to_owned();
-        assert_eq!(rules.of_request(&cp, Operation::Sync, &mut film), Whose::Tenant(0));
-        assert_eq!(rules.of_request(&cp, Operation::Read, &mut film), Whose::Tenant(1));
-        assert_eq!(rules.of_request(&cp, Operation::Buffered, &mut || "music/b".into()), Whose::Tenant(2));
+        assert_eq!(rules.attribute_request(&cp, Operation::Sync, &mut film), Attribution::Tenant(0));
+        assert_eq!(rules.attribute_request(&cp, Operation::Read, &mut film), Attribution::Tenant(1));
+        assert_eq!(
+            rules.attribute_request(&cp, Operation::BufferedWrite, &mut || "music/b".into()),
+            Attribution::Tenant(2)
+        );
     }
 
     #[test]
-    fn without_a_rule_a_process_is_its_own_or_its_control_group_s() {
+    fn without_a_rule_the_thread_or_its_control_group_is_the_tenant() {
         let mut rules = rules(vec![]);
         let one = facts("cp", "/system.slice/a.service", 0, "");
-        assert_eq!(rules.of_thread(&one), Some(Whose::Own));
+        assert_eq!(rules.attribute_thread(&one), Some(Attribution::Own));
         rules.by_cgroup = true;
-        assert_eq!(rules.of_thread(&one), Some(Whose::Cgroup));
-        assert_eq!(rules.of_thread(&facts("cp", "/", 0, "")), Some(Whose::Own), "the root is no group");
+        assert_eq!(rules.attribute_thread(&one), Some(Attribution::Cgroup));
+        assert_eq!(rules.attribute_thread(&facts("cp", "/", 0, "")), Some(Attribution::Own), "the root is no group");
     }
 }

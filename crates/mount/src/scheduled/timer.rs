@@ -1,4 +1,5 @@
-//! The thread that comes back to a queue when its elevator or a limit lets somebody go on, and the one that looks now and then for who has gone.
+//! The timer thread, which runs queues whose elevator or limits have set a timer, and the thread
+//! that detects killed and exited issuers.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -6,21 +7,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use super::executors::Run;
-use super::queue::{Outcome, Queue};
-use super::{Shared, cgroups, now_ns, people};
-use crate::passthrough::give_up_reserves;
+use super::executors::Task;
+use super::queue::{Effects, Queue};
+use super::{Shared, cgroups, issuers, now_ns};
+use crate::passthrough::drop_cap_sys_resource;
 
-/// How often it is looked for threads that have gone: every 5 s.
+/// Interval between two searches for exited threads, in ns: 5 s.
 const SWEEP_NS: u64 = 5_000_000_000;
 
-/// So many queues with people to look after may wait for that.
-const LOOKS_MAX: usize = 256;
+/// Capacity of the liveness-check channel.
+const CHECKS_MAX: usize = 256;
 
-/// Threads that have waited in a queue for a while.
-type Look = (Arc<Queue>, Vec<u32>);
+/// A queue and the IDs of threads that have waited in it for a while.
+type LivenessCheck = (Arc<Queue>, Vec<u32>);
 
-/// When the thread is wanted next.
+/// The time of the next timer event.
 pub(super) struct Timer {
     state: Mutex<State>,
     changed: Condvar,
@@ -38,7 +39,8 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// It is wanted at this time. Later ones wake nobody: the thread finds out itself.
+    /// Arms the timer. A time later than the armed one wakes no thread, because the timer thread
+    /// examines all queues.
     pub fn set(&self, at_ns: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if at_ns < state.at_ns {
@@ -47,13 +49,13 @@ impl Timer {
         }
     }
 
-    /// It is wanted no more.
+    /// Stops the timer thread.
     pub fn close(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Waits until it is wanted, or until `until_ns`; `false`: no more.
+    /// Blocks until the armed time or `until_ns`. Returns false after [`Timer::close`].
     fn wait(&self, until_ns: u64) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -72,52 +74,53 @@ impl Timer {
 /// Starts the threads.
 ///
 /// # Errors
-/// When there are none to be had.
+/// A thread cannot be started.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
-    let (looks, looked) = sync_channel(LOOKS_MAX);
-    let (of_timer, of_people) = (Arc::downgrade(shared), Arc::downgrade(shared));
-    thread::Builder::new().name("hoistway-timer".into()).spawn(move || run(&of_timer, &looks))?;
-    thread::Builder::new().name("hoistway-people".into()).spawn(move || look_after(&of_people, &looked))?;
+    let (checks, checks_receiver) = sync_channel(CHECKS_MAX);
+    let (of_timer, of_checker) = (Arc::downgrade(shared), Arc::downgrade(shared));
+    thread::Builder::new().name("hoistway-timer".into()).spawn(move || run(&of_timer, &checks))?;
+    thread::Builder::new().name("hoistway-check".into()).spawn(move || check_issuers(&of_checker, &checks_receiver))?;
     Ok(())
 }
 
-fn run(shared: &Weak<Shared>, looks: &SyncSender<Look>) {
-    give_up_reserves();
+fn run(shared: &Weak<Shared>, checks: &SyncSender<LivenessCheck>) {
+    drop_cap_sys_resource();
     while let Some(shared) = shared.upgrade() {
         if !shared.timer.wait(now_ns() + SWEEP_NS) {
             return;
         }
         let now_ns = now_ns();
-        for queue in shared.systems.queues() {
-            let mut outcome = Outcome::default();
+        for queue in shared.file_systems.queues() {
+            let mut effects = Effects::default();
             let waiters = {
                 let mut state = queue.lock();
                 let waiters = state.waiters(now_ns);
-                state.wake(now_ns, &mut outcome);
+                state.wake(now_ns, &mut effects);
                 waiters
             };
-            shared.follow(&queue, outcome);
+            shared.apply(&queue, effects);
             if !waiters.is_empty() {
-                // One that there is no room for comes again.
-                let _ = looks.try_send((queue, waiters));
+                // When the channel is full, the check is skipped until the next interval.
+                let _ = checks.try_send((queue, waiters));
             }
         }
     }
 }
 
-/// Looks after people: that takes its time with each of them, and the timer is wanted within a millisecond.
-fn look_after(shared: &Weak<Shared>, looks: &Receiver<Look>) {
-    give_up_reserves();
+/// Checks the liveness of issuers, outside the timer thread: each check takes long, and timer
+/// events are due within a millisecond.
+fn check_issuers(shared: &Weak<Shared>, checks: &Receiver<LivenessCheck>) {
+    drop_cap_sys_resource();
     let mut sweep_ns = now_ns() + SWEEP_NS;
     loop {
-        let look = match looks.recv_timeout(Duration::from_nanos(sweep_ns.saturating_sub(now_ns()))) {
-            Ok(look) => Some(look),
+        let check = match checks.recv_timeout(Duration::from_nanos(sweep_ns.saturating_sub(now_ns()))) {
+            Ok(check) => Some(check),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let Some(shared) = shared.upgrade() else { return };
-        if let Some((queue, waiters)) = look {
-            give_up(&shared, &queue, &waiters);
+        if let Some((queue, waiters)) = check {
+            cancel_killed(&shared, &queue, &waiters);
         }
         let now_ns = now_ns();
         if now_ns >= sweep_ns {
@@ -127,22 +130,23 @@ fn look_after(shared: &Weak<Shared>, looks: &Receiver<Look>) {
     }
 }
 
-/// Answers those who were killed while they wait: the kernel lets none of them go before that.
-fn give_up(shared: &Shared, queue: &Queue, waiters: &[u32]) {
-    for tid in waiters.iter().copied().filter(|tid| people::is_killed(*tid)) {
-        let jobs = queue.lock().give_up(tid);
+/// Answers the requests of killed threads: the kernel does not let a killed thread exit while its
+/// FUSE request is pending.
+fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
+    for tid in waiters.iter().copied().filter(|tid| issuers::is_killed(*tid)) {
+        let jobs = queue.lock().cancel(tid);
         tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "killed while it waited");
-        shared.executors.give(jobs.into_iter().map(Run::given_up));
+        shared.executors.submit(jobs.into_iter().map(Task::cancelled));
     }
 }
 
-/// Lets those leave whose threads have gone.
+/// Removes issuers whose threads have exited.
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
-    let owed = shared.owners();
-    for queue in shared.systems.queues() {
-        let left = people::sweep(&queue, now_ns, |key| owed.contains(&key), people::is_there);
-        if left > 0 {
-            tracing::debug!(device = queue.name, left, "threads have gone");
+    let owners = shared.owners();
+    for queue in shared.file_systems.queues() {
+        let removed = issuers::sweep(&queue, now_ns, |key| owners.contains(&key), issuers::exists);
+        if removed > 0 {
+            tracing::debug!(device = queue.name, removed, "threads have gone");
         }
         cgroups::refresh(&queue, now_ns, &cgroups::weight);
     }

@@ -1,89 +1,89 @@
-//! What can be in the way of a mount, and of its end.
+//! Errors of mounting and unmounting.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing was mounted.
+/// An error that prevents a mount.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The source cannot be opened.
     #[error("the source {path}: {error}", path = path.display())]
     Source {
-        /// It.
+        /// The path of the source.
         path: PathBuf,
-        /// What the system says.
+        /// The system error.
         error: io::Error,
     },
     /// The source is a file.
     #[error("the source {path} is not a directory", path = .0.display())]
     SourceNotDirectory(PathBuf),
-    /// There is nothing to mount at.
+    /// The mount point cannot be accessed.
     #[error("the mount point {path}: {error}", path = path.display())]
     MountPoint {
-        /// It.
+        /// The path of the mount point.
         path: PathBuf,
-        /// What the system says.
+        /// The system error.
         error: io::Error,
     },
     /// The mount point is a file.
     #[error("the mount point {path} is not a directory", path = .0.display())]
     MountPointNotDirectory(PathBuf),
-    /// Something is mounted there.
+    /// Another file system is mounted at the mount point.
     #[error("{path} is a mount point already ({kind}, of {from}): unmount that first, or mount elsewhere", path = path.display())]
     Busy {
-        /// Where.
+        /// The path of the mount point.
         path: PathBuf,
-        /// Its type.
+        /// The type of the mounted file system.
         kind: String,
-        /// What is mounted.
+        /// The source of the mounted file system.
         from: String,
     },
-    /// A mount whose program does not live any more is there.
+    /// The mount point holds a dead mount: its server process no longer exists.
     #[error("{path} is a mount whose program has died: `umount {path}` takes it away (`fusermount3 -u {path}` without root), or mount with --clean", path = path.display())]
     Dead {
-        /// Where.
+        /// The path of the mount point.
         path: PathBuf,
     },
-    /// The mount would be seen in itself.
+    /// The mount point is inside the source, which would contain itself.
     #[error("the mount point {mount_point} lies in the source {source_path}, which would hold itself without end: mount elsewhere, or over {source_path} itself",
         mount_point = mount_point.display(), source_path = source_path.display())]
     Inside {
-        /// Where it was to be mounted.
+        /// The path of the mount point.
         mount_point: PathBuf,
-        /// What.
+        /// The path of the source.
         source_path: PathBuf,
     },
     /// The mount would hide its source.
     #[error("the source {source_path} lies below the mount point {mount_point}, which would hide it: mount elsewhere, or {mount_point} over itself",
         mount_point = mount_point.display(), source_path = source_path.display())]
     Covers {
-        /// Where it was to be mounted.
+        /// The path of the mount point.
         mount_point: PathBuf,
-        /// What.
+        /// The path of the source.
         source_path: PathBuf,
     },
-    /// The kernel has no FUSE, or this process may not use it.
+    /// `/dev/fuse` cannot be opened.
     #[error("cannot open /dev/fuse: {error}{hint}", error = .0, hint = device_hint(.0))]
     Device(io::Error),
-    /// The system does not let us mount.
+    /// mount(2) or fusermount3 failed.
     #[error("cannot mount at {path}: {error}{hint}", path = path.display(), hint = mount_hint(error))]
     Mount {
-        /// Where.
+        /// The path of the mount point.
         path: PathBuf,
-        /// What it says.
+        /// The system error.
         error: io::Error,
     },
-    /// The kernel and we do not come together, or there are no threads.
+    /// The FUSE handshake failed, or the session threads could not be started.
     #[error("the mount at {path} has not begun: {error}", path = path.display())]
-    Begin {
-        /// Where.
+    Start {
+        /// The path of the mount point.
         path: PathBuf,
-        /// Why.
+        /// The system error.
         error: io::Error,
     },
 }
 
-/// Why a mount is there still.
+/// An error that prevents an unmount.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot unmount {path}: {error}", path = path.display())]
 pub struct UnmountError {
@@ -112,7 +112,7 @@ fn mount_hint(error: &io::Error) -> &'static str {
         Some(libc::EPERM | libc::EACCES) => {
             " (mounting takes root; others need fusermount3, of the package fuse3, and a mount point of their own)"
         }
-        Some(libc::ENOENT) => " (who is not root needs fusermount3, of the package fuse3)",
+        Some(libc::ENOENT) => " (users other than root need fusermount3, of the package fuse3)",
         _ => "",
     }
 }

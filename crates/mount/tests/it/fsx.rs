@@ -1,4 +1,5 @@
-//! Random changes of files through a mount: what is read has to be what was written, in both ways of writing back, with and without waiting.
+//! Random file operations through a mount, compared with a model: both write-back modes, with and
+//! without queued requests.
 
 use std::time::Duration;
 
@@ -54,11 +55,11 @@ fn changes_of_ext4_are_as_they_were_made_when_they_are_scheduled() {
 }
 
 #[test]
-fn changes_of_xfs_are_as_they_were_made_when_operations_wait() {
+fn random_operations_on_xfs_with_queued_requests() {
     exercise("xfs", Way::waiting(WriteBack::Ours));
 }
 
 #[test]
-fn changes_of_tmpfs_are_as_they_were_made_when_the_kernels_operations_wait() {
+fn random_operations_on_tmpfs_with_kernel_write_back_and_queued_requests() {
     exercise("tmpfs", Way::waiting(WriteBack::Kernel));
 }

@@ -1,15 +1,16 @@
 //! Integration tests of `hoistway-mount`: one binary, so that they are linked once.
 
-mod asking;
+mod admin;
+mod failures;
 mod fsx;
+mod gate_requests;
 mod limits;
 mod posix;
 mod support;
-mod trouble;
-mod watched;
 mod writeback;
 
-/// The process that serves a mount for another test: tests start this program again with this test as its filter.
+/// The process that serves a mount for another test: tests start this program again with this test
+/// as its filter.
 #[test]
 #[ignore = "other tests start it as a process of its own"]
 fn mounts_for_another_process() {

@@ -1,4 +1,5 @@
-//! The same calls on a directory and on the mount of one: the results, and what is left behind, have to be equal.
+//! The same system calls on a directory and on a mount of one: results and final state must be
+//! equal.
 
 mod attributes;
 mod data;
@@ -18,11 +19,11 @@ fn all() -> Vec<Scenario> {
     [names::SCENARIOS, attributes::SCENARIOS, data::SCENARIOS, extended::SCENARIOS, users::SCENARIOS].concat()
 }
 
-/// Where the kernel writes back, times of change are its own: it does not know that a file system moves them though the size stays as it is (ext4 and
-/// tmpfs do, xfs does not).
+/// Scenarios whose change times differ when the kernel writes back: it does not know that a file
+/// system changes them although the size stays the same (ext4 and tmpfs do, xfs does not).
 const KERNELS_TIMES: &[&str] = &["cutting by name to the same size"];
 
-/// Plays every scenario on two directories of one file system, one of them through a mount.
+/// Plays every scenario in two directories of one file system, one of them through a mount.
 fn compare(volume: &Path, label: &str, way: Way) {
     let (plain, source) = (volume.join(format!("plain-{label}")), volume.join(format!("source-{label}")));
     for directory in [&plain, &source] {
@@ -65,7 +66,7 @@ fn compare_all(kind: &str) {
 }
 
 #[test]
-fn there_are_enough_scenarios_and_their_names_differ() {
+fn scenarios_are_complete_and_have_distinct_names() {
     let mut names: Vec<_> = all().iter().map(|scenario| scenario.name).collect();
     let count = names.len();
     names.sort_unstable();
@@ -80,11 +81,11 @@ fn a_mount_of_ext4_does_what_ext4_does() {
 }
 
 #[test]
-fn a_mount_of_xfs_does_what_xfs_does() {
+fn a_mount_of_xfs_behaves_like_xfs() {
     compare_all("xfs");
 }
 
 #[test]
-fn a_mount_of_tmpfs_does_what_tmpfs_does() {
+fn a_mount_of_tmpfs_behaves_like_tmpfs() {
     compare_all("tmpfs");
 }

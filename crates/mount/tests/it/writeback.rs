@@ -1,4 +1,4 @@
-//! What was written, on its way to the disk: descriptors that run short, and a disk that takes nothing any more.
+//! Write-back: many files, no free descriptors, and a disk that stops accepting data.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::support::{Apart, Mounted, Way, can_mount, has, run, scheduling, scratch};
 
 #[test]
-fn many_files_in_a_row_do_not_use_descriptors_up() {
+fn many_files_in_sequence_do_not_exhaust_descriptors() {
     if !can_mount("few descriptors") {
         return;
     }
@@ -34,7 +34,7 @@ fn many_files_in_a_row_do_not_use_descriptors_up() {
 }
 
 #[test]
-fn without_a_descriptor_left_it_is_the_system_that_has_none() {
+fn without_a_free_descriptor_the_error_is_that_of_the_system() {
     if !can_mount("no descriptors") {
         return;
     }
@@ -44,19 +44,19 @@ fn without_a_descriptor_left_it_is_the_system_that_has_none() {
     }
     let mounted = Apart::with_descriptors(place.path(), Way::scheduled(WriteBack::Ours), 256);
     let mut open = Vec::new();
-    let told = loop {
+    let reported = loop {
         match File::open(mounted.path().join(format!("f{}", open.len()))) {
             Ok(file) => open.push(file),
             Err(error) => break error.raw_os_error(),
         }
     };
-    assert_eq!(told, Some(libc::ENFILE), "the process that asks has descriptors enough");
+    assert_eq!(reported, Some(libc::ENFILE), "the caller itself has free descriptors");
     drop(open);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(fs::read(mounted.path().join("f299")).expect("there are some again"), b"x");
 }
 
-/// A file system on a disk that has no room for what it says that it has, after a while: writes fail.
+/// A file system on an overcommitted disk: after a while writes fail.
 struct Failing {
     place: tempfile::TempDir,
 }
@@ -69,7 +69,7 @@ impl Failing {
         run("mount", &["-t", "tmpfs", "-o", "size=32m", "tmpfs", text(&memory)]);
         let image = memory.join("image");
         File::create(&image).and_then(|image| image.set_len(64 << 20)).expect("an image");
-        // Metadata need no room any more, and there is no journal that could fail.
+        // No further metadata blocks are needed, and there is no journal that could fail.
         let options = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-F", "-O", "^has_journal", "-E", options, text(&image)]);
         run("mount", &["-o", "loop,errors=continue", text(&image), text(&at)]);
@@ -80,7 +80,7 @@ impl Failing {
         self.place.path().join("volume")
     }
 
-    /// From now on there is no room for data.
+    /// Makes data writes fail from now on.
     fn fills(&self) {
         run("sync", &["-f", text(&self.at())]);
         let filler = File::create(self.place.path().join("memory/filler")).expect("a file");
@@ -111,7 +111,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn an_error_of_write_back_is_told_once_to_who_opens_the_file_after_it() {
+fn a_write_back_error_is_reported_once_to_each_later_handle() {
     if !can_mount("errors of write-back") || !has("errors of write-back", "mkfs.ext4") {
         return;
     }
@@ -124,20 +124,20 @@ fn an_error_of_write_back_is_told_once_to_who_opens_the_file_after_it() {
     disk.fills();
     early.write_all_at(&[7; 200_000], 0).expect("that is into memory");
     fs::write(&path, vec![8; 200_000]).expect("that too");
-    // It becomes a second old, and is written back in vain.
+    // The data become a second old, and their write-back fails.
     std::thread::sleep(Duration::from_millis(2500));
     let (late, later) = (File::open(&path).expect("it opens"), File::open(&path).expect("it opens"));
     disk.empties();
     let sync = |file: &File| file.sync_all().map_err(|error| error.raw_os_error());
-    // What a disk without room for what it says that it has makes of it is the kernel's affair.
-    let told = sync(&early);
-    assert!(matches!(told, Err(Some(libc::EIO | libc::ENOSPC))), "who had it open is told: {told:?}");
+    // The kernel chooses the error of an overcommitted disk.
+    let reported = sync(&early);
+    assert!(matches!(reported, Err(Some(libc::EIO | libc::ENOSPC))), "the early handle reports it: {reported:?}");
     assert_eq!(sync(&early), Ok(()), "once");
-    for (file, who) in [(&late, "who opened it then"), (&later, "another")] {
-        assert_eq!(sync(file), told, "{who} is told");
-        assert_eq!(sync(file), Ok(()), "{who} is told once");
+    for (file, handle) in [(&late, "late"), (&later, "later")] {
+        assert_eq!(sync(file), reported, "the {handle} handle reports it");
+        assert_eq!(sync(file), Ok(()), "the {handle} handle reports it once");
     }
     let at_last = File::open(&path).expect("it opens");
-    assert_eq!(sync(&at_last), Ok(()), "others were told by now");
+    assert_eq!(sync(&at_last), Ok(()), "other handles have reported it");
     assert_eq!(File::open(&other).and_then(|file| file.sync_all()).map_err(drop), Ok(()), "another file has none");
 }

@@ -1,4 +1,4 @@
-//! From the command line of `hoistway mount` to a configuration: the file first, then what the command line says in its place.
+//! Builds the configuration of `hoistway mount`: the file, overridden by the command line.
 
 use anyhow::Result;
 use hoistway_serve::config::mount::CheckedMount;
@@ -7,10 +7,10 @@ use hoistway_serve::config::{Draft, Machine, Section};
 use crate::cli::{Elevator, MountArgs};
 use crate::failure::UsageError;
 
-/// How the disk is shared, checked.
+/// Loads and checks the configuration.
 ///
 /// # Errors
-/// Everything that is wrong with file and command line.
+/// All errors of the file and the command line.
 pub fn config(args: &MountArgs) -> Result<CheckedMount> {
     let mut draft = match &args.config {
         Some(path) => Draft::load_mount(path)?,

@@ -1,4 +1,4 @@
-//! `hoistway mount`: a directory whose disk is shared by an elevator.
+//! `hoistway mount`: mounts a directory whose disk is scheduled by an elevator.
 
 mod args;
 
@@ -10,8 +10,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
-use hoistway_mount::scheduled::{Scheduled, Watching};
-use hoistway_mount::{Backing, Gate, MountOptions, Open, Options, Session, Unmounted, Unmounter, Users, WriteBack};
+use hoistway_mount::scheduled::{AdminEndpoints, Scheduled};
+use hoistway_mount::{
+    Backing, Gate, MountOptions, Options, Session, Unmounted, Unmounter, Unscheduled, Users, WriteBack,
+};
 use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_metrics};
 use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
 use hoistway_serve::config::{Draft, Machine};
@@ -25,18 +27,18 @@ use crate::cli::{Elevator, MountArgs};
 use crate::failure::{Exit, UsageError};
 use crate::output::Out;
 
-/// The control socket is for whoever mounts.
+/// Mode of the control socket: only the mounting user may connect.
 const CONTROL_MODE: u32 = 0o600;
-/// How long those who have files open are waited for at the end.
+/// Time for which an unmount waits for open files to be closed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Mounts until told to stop.
+/// Mounts the source, and serves the mount until it is unmounted.
 pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     if let Some(path) = &args.check_config {
         return check(path, out);
     }
     let (Some(source), Some(mount_point)) = (&args.source, &args.mount_point) else {
-        return Err(UsageError("say what is mounted, and where: SOURCE and MOUNTPOINT".to_owned()).into());
+        return Err(UsageError("SOURCE and MOUNTPOINT are required".to_owned()).into());
     };
     let log = log::start(args.watching.quiet, args.watching.verbose);
     let checked = args::config(args)?;
@@ -49,17 +51,19 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     }
     let path = std::fs::canonicalize(source).with_context(|| format!("the source {}", source.display()))?;
     let gate = Arc::new(Scheduled::new(path.clone(), &root(&path)?, &config)?);
-    // Sockets are made before anything is mounted: what fails leaves nothing behind.
-    let ways_in = WaysIn::open(&config)?;
+    // The sockets are bound before the mount, so that a failure leaves no mount behind.
+    let sockets = AdminSockets::open(&config)?;
     let recording = args.watching.record.as_deref().map(|path| begin_recording(path, &gate)).transpose()?;
-    let passing = gate.clone();
-    let options =
-        Options { bypass: Some(Box::new(move |asker, backing| passing.passes(asker, backing))), ..options(&config) };
+    let bypass_gate = gate.clone();
+    let options = Options {
+        bypass: Some(Box::new(move |caller, backing| bypass_gate.bypasses(caller, backing))),
+        ..options(&config)
+    };
     let session = mount(args, &config, source, mount_point, gate.clone(), options)?;
-    let watching = gate.watch(Box::new(log))?;
-    let _files = ways_in.serve(&watching)?;
-    let ended = attend(&session, out);
-    // What waits is done, and the kernel writes back the rest.
+    let endpoints = gate.watch(Box::new(log))?;
+    let _files = sockets.serve(&endpoints)?;
+    let ended = wait_for_end(&session, out);
+    // Waiting requests run at once, and the kernel writes back the remaining dirty data.
     gate.close();
     if let Some(recording) = recording {
         gate.record(|_| None);
@@ -68,7 +72,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     ended
 }
 
-/// Says what is wrong with a configuration.
+/// Checks a configuration file.
 fn check(path: &Path, out: &mut Out) -> Result<Exit> {
     let checked = Draft::load_mount(path)?.check_mount(&Machine)?;
     for warning in &checked.warnings {
@@ -81,11 +85,11 @@ fn check(path: &Path, out: &mut Out) -> Result<Exit> {
         .iter()
         .map(|(count, what)| format!("{count} {}", if *count == 1 { what.trim_end_matches('s') } else { what }))
         .collect();
-    out.line(format_args!("{}: it can be used ({})", path.display(), counts.join(", ")))?;
+    out.line(format_args!("{}: valid ({})", path.display(), counts.join(", ")))?;
     Ok(Exit::Success)
 }
 
-/// Mounts without a queue: what the others are compared with.
+/// Mounts without a queue, as a baseline for comparisons.
 fn unscheduled(
     args: &MountArgs,
     config: &MountConfig,
@@ -94,15 +98,15 @@ fn unscheduled(
     out: &mut Out,
 ) -> Result<Exit> {
     if !config.tenants.is_empty() {
-        tracing::warn!("nothing is scheduled: no rule counts");
+        tracing::warn!("--elevator none: nothing is scheduled, rules have no effect");
     }
     if config.control.is_some() || config.metrics.is_some() || args.watching.record.is_some() {
         let why =
-            "--elevator none: there is no queue to watch, steer or record; leave --control, --metrics and --record out";
+            "--elevator none: there is no queue to watch, control or record; omit --control, --metrics and --record";
         return Err(UsageError(why.to_owned()).into());
     }
-    let session = mount(args, config, source, mount_point, Arc::new(Open), options(config))?;
-    attend(&session, out)
+    let session = mount(args, config, source, mount_point, Arc::new(Unscheduled), options(config))?;
+    wait_for_end(&session, out)
 }
 
 fn options(config: &MountConfig) -> Options {
@@ -121,22 +125,23 @@ fn mount<G: Gate>(
     gate: Arc<G>,
     options: Options,
 ) -> Result<Session> {
-    let usual = MountOptions::default();
-    let everybody = config.mount.allow_other.unwrap_or_else(|| rustix::process::geteuid().is_root());
-    let how = MountOptions {
-        users: if everybody { Users::All } else { Users::Owner },
-        threads: config.mount.threads.map_or(usual.threads, |threads| threads as usize),
+    let defaults = MountOptions::default();
+    let all_users = config.mount.allow_other.unwrap_or_else(|| rustix::process::geteuid().is_root());
+    let mount_options = MountOptions {
+        users: if all_users { Users::All } else { Users::Owner },
+        threads: config.mount.threads.map_or(defaults.threads, |threads| threads as usize),
         read_only: args.read_only,
         clean: args.clean,
-        ..usual
+        ..defaults
     };
-    Ok(Session::mount(source, mount_point, gate, options, &how)?)
+    Ok(Session::mount(source, mount_point, gate, options, &mount_options)?)
 }
 
-/// Says that all is ready, and waits until the mount is gone. A signal takes it away, a second one from under who uses it.
-fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
-    let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
-    let mut signals = Signals::new(heeded).context("signals cannot be taken")?;
+/// Reports readiness, and waits until the mount is gone. A signal unmounts; a second one aborts the
+/// connection.
+fn wait_for_end(session: &Session, out: &mut Out) -> Result<Exit> {
+    let handled = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+    let mut signals = Signals::new(handled).context("signals cannot be taken")?;
     let handle = signals.handle();
     out.line(format_args!("ready: {}", session.mount_point().display()))?;
     out.flush()?;
@@ -144,44 +149,45 @@ fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
     notify.ready(&format!("mounted at {}", session.mount_point().display()));
     let unmounter = session.unmounter();
     let waiting = std::thread::Builder::new().name("hoistway-stop".into()).spawn(move || {
-        let mut leaving = None;
+        let mut unmounting = None;
         for _ in signals.forever() {
-            if leaving.is_some() {
-                tracing::warn!("told twice: those who still use the mount are cut off");
+            if unmounting.is_some() {
+                tracing::warn!("second signal: remaining users of the mount get errors");
                 if let Err(error) = unmounter.abort() {
-                    tracing::warn!("they cannot be: {error}");
+                    tracing::warn!("the connection cannot be aborted: {error}");
                 }
                 continue;
             }
             notify.stopping();
-            leaving = leave(unmounter.clone());
+            unmounting = start_unmount(unmounter.clone());
         }
-        leaving
+        unmounting
     })?;
     let ended = session.wait().context("the mount has broken down");
     handle.close();
-    // One that has panicked has nothing to say.
-    let left = waiting.join().ok().flatten().and_then(|leaving| leaving.join().ok()).flatten();
-    ended.map(|()| if left == Some(Unmounted::Detached) { Exit::Failed } else { Exit::Success })
+    // A panicked thread returns nothing.
+    let result = waiting.join().ok().flatten().and_then(|unmounting| unmounting.join().ok()).flatten();
+    ended.map(|()| if result == Some(Unmounted::Detached) { Exit::Failed } else { Exit::Success })
 }
 
-/// Whether a signal was ignored when this was started: `nohup` wants it to go on.
+/// Returns true if a signal was ignored at the start, as `nohup` does with SIGHUP.
 fn is_ignored(signal: i32) -> bool {
-    let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = told.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Unmounts, beside the thread that waits for signals. Says how that went, if it did.
-fn leave(unmounter: Unmounter) -> Option<JoinHandle<Option<Unmounted>>> {
+/// Unmounts in a thread of its own, so that a second signal can be received. Returns the result of
+/// the unmount if it succeeded.
+fn start_unmount(unmounter: Unmounter) -> Option<JoinHandle<Option<Unmounted>>> {
     let unmount = move || match unmounter.unmount(GRACE) {
         Ok(Unmounted::Clean) => {
             tracing::info!("unmounted");
             Some(Unmounted::Clean)
         }
         Ok(Unmounted::Detached) => {
-            tracing::warn!("still in use after {} s: out of sight, and over when this ends", GRACE.as_secs());
+            tracing::warn!("still in use after {} s: detached, ends with this process", GRACE.as_secs());
             Some(Unmounted::Detached)
         }
         Err(error) => {
@@ -190,24 +196,24 @@ fn leave(unmounter: Unmounter) -> Option<JoinHandle<Option<Unmounted>>> {
         }
     };
     match std::thread::Builder::new().name("hoistway-leave".into()).spawn(unmount) {
-        Ok(leaving) => Some(leaving),
+        Ok(unmounting) => Some(unmounting),
         Err(error) => {
-            tracing::error!("it cannot be unmounted: {error}");
+            tracing::error!("no thread for the unmount: {error}");
             None
         }
     }
 }
 
-/// The source itself, by which the gate finds its device.
+/// Opens the source, by which the gate finds its device.
 fn root(source: &Path) -> Result<Arc<Backing>> {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(source);
-    let told = opened.and_then(|opened| Ok((opened.metadata()?, opened)));
-    let (told, opened) = told.with_context(|| format!("the source {}", source.display()))?;
-    Ok(Arc::new(Backing::new(opened.into(), told.dev(), told.ino())))
+    let metadata = opened.and_then(|opened| Ok((opened.metadata()?, opened)));
+    let (metadata, opened) = metadata.with_context(|| format!("the source {}", source.display()))?;
+    Ok(Arc::new(Backing::new(opened.into(), metadata.dev(), metadata.ino())))
 }
 
-/// Records all devices that are there.
+/// Starts recording all devices that are in use.
 fn begin_recording(path: &Path, gate: &Scheduled) -> Result<Recording> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since_1970_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
@@ -220,15 +226,15 @@ fn begin_recording(path: &Path, gate: &Scheduled) -> Result<Recording> {
     Ok(recording)
 }
 
-/// Where it is seen and steered.
-struct WaysIn {
+/// The bound admin sockets.
+struct AdminSockets {
     control: Option<(std::os::fd::OwnedFd, Bound)>,
     metrics: Option<std::os::fd::OwnedFd>,
 }
 
-impl WaysIn {
-    /// Opens what a configuration says.
-    fn open(config: &MountConfig) -> Result<WaysIn> {
+impl AdminSockets {
+    /// Binds the sockets of a configuration.
+    fn open(config: &MountConfig) -> Result<AdminSockets> {
         let control = config.control.as_deref().map(|path| bind_unix(path, CONTROL_MODE)).transpose()?;
         if let Some(address) = config.metrics {
             match judge_metrics(address, false) {
@@ -240,16 +246,16 @@ impl WaysIn {
             }
         }
         let metrics = config.metrics.map(bind_tcp).transpose()?;
-        Ok(WaysIn { control, metrics })
+        Ok(AdminSockets { control, metrics })
     }
 
-    /// Answers there from now on. The file of the socket goes with what comes back.
-    fn serve(self, watching: &Watching) -> Result<Option<Bound>> {
+    /// Starts serving. Dropping the returned value removes the socket file.
+    fn serve(self, endpoints: &AdminEndpoints) -> Result<Option<Bound>> {
         if let Some(socket) = self.metrics {
-            watching.metrics(socket)?;
+            endpoints.metrics(socket)?;
         }
         let Some((socket, file)) = self.control else { return Ok(None) };
-        watching.control(socket)?;
+        endpoints.control(socket)?;
         tracing::info!(socket = %file.path().display(), "control");
         Ok(Some(file))
     }

@@ -1,4 +1,4 @@
-//! Limits and reservations.
+//! Tests of limits and reservations.
 
 use hoistway_serve::tenant::{Limits, Rate, Reserve};
 
@@ -9,10 +9,10 @@ fn everybody(terms: Terms) -> Vec<MountTenant> {
 }
 
 #[test]
-fn who_has_had_what_his_limit_allows_waits_for_more() {
+fn a_request_beyond_the_limit_waits() {
     let bytes = Some(Rate { per_second: MIB, burst: 256 * KIB });
     let limited = Terms { limits: Limits { bytes, operations: None }, ..Terms::default() };
-    let house = house_of(MountConfig {
+    let fixture = fixture_with(MountConfig {
         mount: MountTerms { depth: Some(8), ..terms(Kind::Noop) },
         tenants: everybody(limited),
         ..MountConfig::default()
@@ -20,13 +20,13 @@ fn who_has_had_what_his_limit_allows_waits_for_more() {
     let log = Log::new();
     let start = Instant::now();
     let mut waited = 0;
-    // 256 KiB at once, and 768 KiB more at 1 MiB/s: three quarters of a second.
+    // 256 KiB at once, and 768 KiB more at 1 MiB/s take 750 ms.
     for at in 0..4 {
-        match house.gate.enter(&house.ask(myself(), Operation::Read, at * 2 * MIB, 256 * KIB)) {
-            Entered::Now(_) => log.note(at),
-            Entered::Later(ticket) => {
+        match fixture.gate.admit(&fixture.request(myself(), Operation::Read, at * 2 * MIB, 256 * KIB)) {
+            Admission::Now(_) => log.note(at),
+            Admission::Later(ticket) => {
                 waited += 1;
-                house.gate.park(ticket, log.job(at));
+                fixture.gate.park(ticket, log.job(at));
             }
         }
     }
@@ -36,7 +36,7 @@ fn who_has_had_what_his_limit_allows_waits_for_more() {
 }
 
 #[test]
-fn a_reservation_that_the_device_cannot_keep_is_refused_at_the_start() {
+fn an_infeasible_reservation_is_refused_at_the_start() {
     let reserve = Some(Reserve { bytes_per_second: 1 << 40, request_bytes: 128 * KIB });
     let config = MountConfig {
         mount: terms(Kind::Bfq),
@@ -50,7 +50,7 @@ fn a_reservation_that_the_device_cannot_keep_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_device_that_is_none_is_told() {
+fn an_unknown_device_is_an_error() {
     let config = MountConfig {
         mount: MountTerms { device: Some("nosuchdisk".into()), ..terms(Kind::Noop) },
         ..MountConfig::default()

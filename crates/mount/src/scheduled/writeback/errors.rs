@@ -1,7 +1,9 @@
-//! Errors of write-back of which nobody was told yet.
+//! Write-back errors that no handle has reported.
 //!
-//! The kernel tells an error to everybody who had the file open when it came, and to who opens it later as long as nobody was told. Write-back by the mount waits for the disk by a
-//! descriptor of its own, which counts as somebody: so it is remembered here for those who open the file after that.
+//! The kernel reports a write-back error to each handle that was open when the error occurred, and
+//! to later ones as long as no handle has reported it (errseq). Write-back by the mount waits on a
+//! description of its own, which counts as a report. The error is therefore kept here for handles
+//! that are opened later.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,20 +12,21 @@ use rustc_hash::FxHashMap;
 
 use super::File;
 
-/// So many files are remembered; of more than that some are forgotten, as the kernel forgets those of inodes that it has no room for.
+/// Maximum number of files with a recorded error. Beyond it an arbitrary one is dropped, as the
+/// kernel drops those of evicted inodes.
 const FILES_MAX: usize = 4096;
 
-/// Files with an error that nobody was told of.
+/// Files with an unreported write-back error.
 #[derive(Default)]
-pub(super) struct Untold {
+pub(super) struct UnreportedErrors {
     of: Mutex<FxHashMap<File, i32>>,
-    /// How many: mostly none, and then nobody has to look.
+    /// Number of files, most often 0, in which case the lock is not needed.
     count: AtomicUsize,
 }
 
-impl Untold {
-    /// A file could not be written back. Says whether that is news.
-    pub fn note(&self, file: File, errno: i32) -> bool {
+impl UnreportedErrors {
+    /// Records an error. Returns true if the file had none.
+    pub fn record(&self, file: File, errno: i32) -> bool {
         let mut of = self.lock();
         if of.len() >= FILES_MAX
             && let Some(some) = of.keys().next().copied()
@@ -35,7 +38,7 @@ impl Untold {
         is_new
     }
 
-    /// What who opens a file has to be told of it, as `errno` has it.
+    /// Returns the error (`errno`) that a new handle has to report.
     pub fn of(&self, file: File) -> Option<i32> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
@@ -43,8 +46,8 @@ impl Untold {
         self.lock().get(&file).copied()
     }
 
-    /// Somebody was told, or there is another file of this number by now.
-    pub fn told(&self, file: File) {
+    /// Drops the error of a file: it was reported, or another file has the inode number.
+    pub fn clear(&self, file: File) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -63,23 +66,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_there_until_somebody_was_told() {
-        let untold = Untold::default();
-        assert_eq!(untold.of((1, 2)), None);
-        assert!(untold.note((1, 2), libc::EIO));
-        assert!(!untold.note((1, 2), libc::ENOSPC), "that is no news");
-        assert_eq!((untold.of((1, 2)), untold.of((1, 3))), (Some(libc::ENOSPC), None));
-        untold.told((1, 2));
-        assert_eq!(untold.of((1, 2)), None);
+    fn an_error_is_kept_until_it_is_reported() {
+        let unreported = UnreportedErrors::default();
+        assert_eq!(unreported.of((1, 2)), None);
+        assert!(unreported.record((1, 2), libc::EIO));
+        assert!(!unreported.record((1, 2), libc::ENOSPC), "not the first error");
+        assert_eq!((unreported.of((1, 2)), unreported.of((1, 3))), (Some(libc::ENOSPC), None));
+        unreported.clear((1, 2));
+        assert_eq!(unreported.of((1, 2)), None);
     }
 
     #[test]
-    fn a_disk_full_of_errors_does_not_fill_the_memory() {
-        let untold = Untold::default();
+    fn the_number_of_recorded_errors_is_limited() {
+        let unreported = UnreportedErrors::default();
         for inode in 0..2 * FILES_MAX as u64 {
-            untold.note((1, inode), libc::EIO);
+            unreported.record((1, inode), libc::EIO);
         }
-        assert_eq!(untold.lock().len(), FILES_MAX);
-        assert_eq!(untold.of((1, 2 * FILES_MAX as u64 - 1)), Some(libc::EIO));
+        assert_eq!(unreported.lock().len(), FILES_MAX);
+        assert_eq!(unreported.of((1, 2 * FILES_MAX as u64 - 1)), Some(libc::EIO));
     }
 }

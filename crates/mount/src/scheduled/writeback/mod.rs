@@ -1,18 +1,24 @@
-//! Write-back by the mount: what was written into memory goes to the disk as requests of whoever wrote it.
+//! Write-back by the mount: dirty data reach the disk as scheduled requests of the process that
+//! wrote them.
 //!
-//! Left to itself the kernel writes back from threads of its own, so that a disk below sees all writers as one. Here each file with data in memory is known with
-//! its ranges and its last writer ([`table`]). When they are old enough, or too many, they become asynchronous writes of at most 1 MiB in the queue of the disk; when the turn
-//! of one comes, `sync_file_range` has the kernel write just that range, and waits for it ([`write`]). Writers wait while too much is in memory ([`room`]).
+//! The kernel writes back from its own threads, so that the elevator of a disk sees all writers as
+//! one. Here each file with dirty data is recorded with its dirty ranges and its last writer
+//! ([`table`]). Data that are old enough, or above the background limit, become asynchronous writes
+//! of at most 1 MiB in the device queue. SubmitPolicy such a write is dispatched,
+//! sync_file_range(2) has the kernel write exactly that range, and waits for it ([`write`]).
+//! Writers wait while dirty memory is above its limit ([`throttle`]).
 //!
-//! Each disk has a ledger of its own, with its own lock and its own thread: one that is slow, or dead, is no affair of those who use another.
+//! Each disk has a tracker with a lock and a thread of its own, so that a slow or dead disk does
+//! not
+//! delay the users of another.
 
+mod dirty_tracker;
 mod errors;
-mod ledger;
 mod owners;
-mod room;
 mod table;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod work;
 mod write;
 
@@ -23,34 +29,36 @@ use rustix::process::{Resource, getrlimit};
 
 use super::queue::REQUEST_BYTES_MAX;
 use crate::Backing;
-use errors::Untold;
+use errors::UnreportedErrors;
 
-pub(super) use ledger::Ledger;
-pub use work::Syncing;
+pub(super) use dirty_tracker::DirtyTracker;
+pub use work::SyncGuard;
 
-/// How old data become unless told: 1 s.
+/// Default age in ns at which dirty data are written back: 1 s.
 const AGE_NS: u64 = 1_000_000_000;
-/// Of the machine's memory a twentieth is written back in the background, and writers wait from a tenth on: half of what the kernel's own write-back has
-/// (dirty_background_ratio, dirty_ratio), so that this one is first.
+/// Default limits as fractions of the machine's memory: background write-back from a twentieth on,
+/// throttled writers from a tenth on. Both are half of the kernel's own dirty_background_ratio and
+/// dirty_ratio, so that this write-back acts first.
 const BACKGROUND_PART: u64 = 20;
 const LIMIT_PART: u64 = 10;
-/// Of the descriptors that this process may have, an eighth is for files with data in memory. While they are written, those that are open have two.
+/// Fraction of the process's descriptor limit available to files with dirty data. A file that is
+/// open takes two descriptors while it is written.
 const FILES_PART: u64 = 8;
 
-/// File system and inode.
+/// Device number (`st_dev`) and inode number of a file.
 pub(super) type File = (u64, u64);
 
-/// What holds for all disks.
+/// Limits and counts shared by all disks.
 pub(super) struct WriteBack {
     background: u64,
     limit: u64,
     age_ns: u64,
-    /// Disks with data in memory: they share the limit in equal parts.
+    /// Disks with dirty data, which share the limits in equal parts.
     disks: AtomicU64,
-    /// Files with data in memory, and how many there may be.
+    /// Files with dirty data, and their maximum number.
     files: AtomicUsize,
     files_max: AtomicUsize,
-    untold: Untold,
+    unreported: UnreportedErrors,
     is_closed: AtomicBool,
 }
 
@@ -66,32 +74,33 @@ impl WriteBack {
             disks: AtomicU64::new(0),
             files: AtomicUsize::new(0),
             files_max: AtomicUsize::new(usize::MAX),
-            untold: Untold::default(),
+            unreported: UnreportedErrors::default(),
             is_closed: AtomicBool::new(false),
         }
     }
 
-    /// From how much on it is written in the background, and writers wait, in bytes.
+    /// Returns the background limit and the throttling limit in bytes.
     pub fn bounds(&self) -> (u64, u64) {
         (self.background, self.limit)
     }
 
-    /// Nothing is written back any more.
+    /// Stops write-back.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// The part of a disk of so many bytes.
-    fn part(&self, bytes: u64) -> u64 {
+    /// Returns one disk's part of a limit.
+    fn disk_share(&self, bytes: u64) -> u64 {
         bytes / self.disks.load(Ordering::Relaxed).max(1)
     }
 
-    fn is_crowded(&self) -> bool {
+    fn is_near_file_limit(&self) -> bool {
         self.files.load(Ordering::Relaxed) > self.files_max.load(Ordering::Relaxed) / 2
     }
 
-    /// Whether one more file may have data in memory. How many descriptors there are may change: it is asked anew.
-    fn takes_file(&self) -> bool {
+    /// Returns true if one more file may have dirty data. The descriptor limit may change and is
+    /// read again.
+    fn admits_file(&self) -> bool {
         let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / FILES_PART;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.files_max.store(most, Ordering::Relaxed);
@@ -103,10 +112,10 @@ fn file_of(backing: &Backing) -> File {
     (backing.device, backing.inode)
 }
 
-/// The machine's memory in bytes; 1 GiB where it does not tell.
+/// Returns the machine's memory in bytes; 1 GiB if it cannot be read.
 fn memory_bytes() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let clear = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = clear.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map_or(1 << 30, |kib| kib << 10)
 }

@@ -1,153 +1,161 @@
-//! Whose the data in memory are: how much each has, how many of his writes are in the queue, and who is next.
+//! The owners of dirty data: bytes, writes in the device queue, and the order of submission.
 //!
-//! A write is begun in a few steps however many files there are: each owner has his files by age, and those who may have a write begun stand by the age of their oldest.
+//! Selecting the next write takes few steps however many files there are: each owner has its files
+//! sorted by age, and the owners that may submit are sorted by the age of their oldest data.
 
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::super::people::Key;
+use super::super::issuers::IssuerId;
 use super::File;
 
-/// Writes of a disk that are in its queue, if one owner has them all ...
+/// Maximum number of asynchronous writes in a device queue if one owner has them all ...
 const WRITES_MAX: usize = 128;
-/// ... and so many each may have, however many owners there are.
+/// ... and the minimum that each owner may have, however many owners there are.
 const WRITES_FLOOR: usize = 4;
 
-/// Everybody whose data are in memory or in the queue.
+/// All owners of data that are dirty or in the device queue.
 #[derive(Default)]
 pub(super) struct Owners {
-    known: FxHashMap<Key, Owner>,
-    /// Those who may have a write begun, by when their oldest data came.
-    ready: BTreeSet<(u64, Key)>,
-    /// How many have data in memory.
-    owing: usize,
+    known: FxHashMap<IssuerId, Owner>,
+    /// Owners that may submit a write, by the time at which their oldest data became dirty.
+    ready: BTreeSet<(u64, IssuerId)>,
+    /// Number of owners of dirty data.
+    dirty_owners: usize,
 }
 
-/// One of them.
+/// An owner of dirty data.
 #[derive(Default)]
 struct Owner {
-    /// Bytes in memory that are not on the disk.
+    /// DirtyFile bytes.
     dirty: u64,
-    /// Asynchronous writes in the queue, those included that have become of no use there.
+    /// Asynchronous writes in the device queue, including cancelled ones.
     writes: usize,
-    /// He has as many in the queue as he may: he is not looked at until one of them is over.
+    /// The owner has reached its maximum of queued writes and is skipped until one completes.
     is_full: bool,
-    /// Files with data that are not begun, by when the oldest of them came.
+    /// Files with unsubmitted data, by the time at which the oldest became dirty.
     files: BTreeSet<(u64, File)>,
-    /// Under which time he stands among those who are ready.
-    seat: Option<u64>,
+    /// The time under which the owner is in the ready list.
+    queued_ns: Option<u64>,
 }
 
 impl Owners {
-    /// How many have data in memory.
-    pub fn owing(&self) -> usize {
-        self.owing
+    /// Returns the number of owners of dirty data.
+    pub fn dirty_owners(&self) -> usize {
+        self.dirty_owners
     }
 
-    /// How many bytes somebody has in memory.
-    pub fn dirty_of(&self, who: Key) -> u64 {
-        self.known.get(&who).map_or(0, |owner| owner.dirty)
+    /// Returns the dirty bytes of an owner.
+    pub fn dirty_of(&self, issuer_id: IssuerId) -> u64 {
+        self.known.get(&issuer_id).map_or(0, |owner| owner.dirty)
     }
 
-    /// Everybody who has something in memory or in the queue.
-    pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+    /// Iterates over the owners of data that are dirty or in the device queue.
+    pub fn keys(&self) -> impl Iterator<Item = IssuerId> + '_ {
         self.known.keys().copied()
     }
 
-    /// Somebody has other bytes in memory than before: so many instead of so many.
-    pub fn charge(&mut self, who: Key, before: u64, now: u64) {
+    /// Changes the dirty bytes of an owner by `now - before`.
+    pub fn charge(&mut self, issuer_id: IssuerId, before: u64, now: u64) {
         if before == now {
             return;
         }
-        let owner = self.known.entry(who).or_default();
+        let owner = self.known.entry(issuer_id).or_default();
         let (was, is) = (owner.dirty, (owner.dirty + now).saturating_sub(before));
         owner.dirty = is;
-        self.owing = (self.owing + usize::from(was == 0 && is > 0)).saturating_sub(usize::from(was > 0 && is == 0));
-        self.leaves(who);
+        self.dirty_owners =
+            (self.dirty_owners + usize::from(was == 0 && is > 0)).saturating_sub(usize::from(was > 0 && is == 0));
+        self.remove_if_empty(issuer_id);
     }
 
-    /// A file of his has data that wait to be begun since another time than before; `None`: it has none.
-    pub fn seat(&mut self, who: Key, file: File, before: Option<u64>, now: Option<u64>) {
+    /// Changes the time under which a file of an owner is sorted; `None` if the file has no
+    /// unsubmitted data.
+    pub fn queued_ns(&mut self, issuer_id: IssuerId, file: File, before: Option<u64>, now: Option<u64>) {
         if before == now {
             return;
         }
-        let owner = self.known.entry(who).or_default();
+        let owner = self.known.entry(issuer_id).or_default();
         if let Some(since_ns) = before {
             owner.files.remove(&(since_ns, file));
         }
         if let Some(since_ns) = now {
             owner.files.insert((since_ns, file));
         }
-        self.reseat(who);
-        self.leaves(who);
+        self.requeue(issuer_id);
+        self.remove_if_empty(issuer_id);
     }
 
-    /// Who is next, and since when his oldest data are in memory. Those who have enough in the queue are passed over, each once until a write of his is over.
-    pub fn next(&mut self) -> Option<(u64, Key)> {
-        let allowance = (WRITES_MAX / self.owing.max(1)).max(WRITES_FLOOR);
-        while let Some(&(since_ns, who)) = self.ready.first() {
-            match self.known.get_mut(&who) {
+    /// Returns the next owner and the time at which its oldest data became dirty. Owners with too
+    /// many queued writes are removed from the ready list until one completes.
+    pub fn next(&mut self) -> Option<(u64, IssuerId)> {
+        let allowance = (WRITES_MAX / self.dirty_owners.max(1)).max(WRITES_FLOOR);
+        while let Some(&(since_ns, issuer_id)) = self.ready.first() {
+            match self.known.get_mut(&issuer_id) {
                 Some(owner) if owner.writes >= allowance => owner.is_full = true,
-                Some(_) => return Some((since_ns, who)),
+                Some(_) => return Some((since_ns, issuer_id)),
                 None => {}
             }
-            self.reseat(who);
+            self.requeue(issuer_id);
         }
         None
     }
 
-    /// The file of his whose data came first.
-    pub fn oldest(&self, who: Key) -> Option<File> {
-        self.known.get(&who)?.files.first().map(|(_, file)| *file)
+    /// Returns the file with the oldest data of an owner.
+    pub fn oldest(&self, issuer_id: IssuerId) -> Option<File> {
+        self.known.get(&issuer_id)?.files.first().map(|(_, file)| *file)
     }
 
-    /// That file is not there.
-    pub fn forget_oldest(&mut self, who: Key) {
-        if let Some(owner) = self.known.get_mut(&who) {
+    /// Removes the oldest file of an owner, which no longer exists.
+    pub fn remove_oldest(&mut self, issuer_id: IssuerId) {
+        if let Some(owner) = self.known.get_mut(&issuer_id) {
             owner.files.pop_first();
         }
-        self.reseat(who);
-        self.leaves(who);
+        self.requeue(issuer_id);
+        self.remove_if_empty(issuer_id);
     }
 
-    /// A write of his comes into the queue.
-    pub fn begins(&mut self, who: Key) {
-        self.known.entry(who).or_default().writes += 1;
+    /// Records a submitted write.
+    pub fn dispatch(&mut self, issuer_id: IssuerId) {
+        self.known.entry(issuer_id).or_default().writes += 1;
     }
 
-    /// A write of his has left the queue.
-    pub fn ended(&mut self, who: Key) {
-        if let Some(owner) = self.known.get_mut(&who) {
+    /// Records a completed or cancelled write.
+    pub fn finish(&mut self, issuer_id: IssuerId) {
+        if let Some(owner) = self.known.get_mut(&issuer_id) {
             owner.writes = owner.writes.saturating_sub(1);
             owner.is_full = false;
-            self.reseat(who);
-            self.leaves(who);
+            self.requeue(issuer_id);
+            self.remove_if_empty(issuer_id);
         }
     }
 
-    /// Puts somebody where he belongs among those who are ready.
-    fn reseat(&mut self, who: Key) {
-        let Some(owner) = self.known.get_mut(&who) else {
-            self.ready.retain(|(_, key)| *key != who);
+    /// Updates the position of an owner in the ready list.
+    fn requeue(&mut self, issuer_id: IssuerId) {
+        let Some(owner) = self.known.get_mut(&issuer_id) else {
+            self.ready.retain(|(_, key)| *key != issuer_id);
             return;
         };
-        let seat = if owner.is_full { None } else { owner.files.first().map(|(since_ns, _)| *since_ns) };
-        if seat == owner.seat {
+        let queued_ns = if owner.is_full { None } else { owner.files.first().map(|(since_ns, _)| *since_ns) };
+        if queued_ns == owner.queued_ns {
             return;
         }
-        if let Some(since_ns) = std::mem::replace(&mut owner.seat, seat) {
-            self.ready.remove(&(since_ns, who));
+        if let Some(since_ns) = std::mem::replace(&mut owner.queued_ns, queued_ns) {
+            self.ready.remove(&(since_ns, issuer_id));
         }
-        if let Some(since_ns) = seat {
-            self.ready.insert((since_ns, who));
+        if let Some(since_ns) = queued_ns {
+            self.ready.insert((since_ns, issuer_id));
         }
     }
 
-    /// Who has nothing any more is forgotten.
-    fn leaves(&mut self, who: Key) {
-        if self.known.get(&who).is_some_and(|owner| owner.dirty == 0 && owner.writes == 0 && owner.files.is_empty()) {
-            self.known.remove(&who);
+    /// Removes an owner without data.
+    fn remove_if_empty(&mut self, issuer_id: IssuerId) {
+        if self
+            .known
+            .get(&issuer_id)
+            .is_some_and(|owner| owner.dirty == 0 && owner.writes == 0 && owner.files.is_empty())
+        {
+            self.known.remove(&issuer_id);
         }
     }
 }

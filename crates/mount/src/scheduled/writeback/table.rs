@@ -1,4 +1,5 @@
-//! What is in memory for one disk, and what of it is on its way. It is told the time, and asks no system for anything.
+//! The dirty data of one disk and the part of it that is under write-back. Without I/O; time is an
+//! argument.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -6,335 +7,359 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::people::Key;
+use super::super::issuers::IssuerId;
 use super::super::queue::REQUEST_BYTES_MAX;
 use super::super::ranges::Ranges;
 use super::File;
 use super::owners::Owners;
-use super::room::Waiting;
-use crate::{Ask, Asker, Backing, Job};
+use super::throttle::WriterQueue;
+use crate::{Backing, Caller, GateRequest, Job};
 
-/// Writes of one file that somebody waits for and that are in the queue at a time.
+/// Maximum number of awaited writes of one file in the device queue.
 const URGENT_A_FILE: usize = 32;
-/// A part of a file that several wait for is put into the queue in the name of so many of them: it is done when the first of these has his turn.
-const NAMES_MAX: usize = 4;
-/// So many writes are begun in one go, about: the table is locked meanwhile.
+/// Maximum number of issuers for which an awaited chunk is queued. The first of these requests that
+/// is dispatched writes it.
+const ISSUERS_MAX: usize = 4;
+/// Approximate number of writes submitted in one call, which bounds the time that the lock is held.
 const BATCH: usize = 64;
 
-/// All of it.
+/// The table of files with dirty data.
 #[derive(Default)]
 pub(super) struct Table {
-    files: FxHashMap<File, Dirty>,
+    files: FxHashMap<File, DirtyFile>,
     pub owners: Owners,
-    /// Files with data that somebody waits for and that are not begun.
+    /// Files with awaited data that are not submitted.
     urgent: VecDeque<File>,
-    /// Files that somebody waits for.
+    /// Files on which a sync waits.
     waited_for: FxHashSet<File>,
-    pub waiting: Waiting,
-    /// Bytes in memory that are not on the disk.
+    pub waiting: WriterQueue,
+    /// DirtyFile bytes.
     dirty: u64,
-    /// Bytes of them that are in the queue, or on their way.
-    begun: u64,
+    /// DirtyFile bytes that are in the device queue or in flight.
+    submitted: u64,
     serial: u64,
     pub is_closed: bool,
     #[cfg(test)]
     pub steps: u64,
 }
 
-/// A file with data in memory.
-struct Dirty {
+/// A file with dirty data.
+struct DirtyFile {
     backing: Arc<Backing>,
-    /// Who wrote last: all of it counts for him.
-    asker: Asker,
-    /// What is not begun, and since when its oldest part is there.
+    /// The last writer, to which all data of the file are charged.
+    caller: Caller,
+    /// Ranges that are not submitted, and the time at which the oldest became dirty.
     ranges: Ranges,
     since_ns: u64,
-    /// What is not begun and somebody waits for.
+    /// Awaited ranges that are not submitted.
     urgent: Ranges,
     is_queued: bool,
-    syncs: Vec<(Asker, Job)>,
-    flights: Vec<Flight>,
-    flying: u64,
-    /// Bytes that somebody makes durable just now, all at once.
-    syncing: u64,
+    syncs: Vec<(Caller, Job)>,
+    in_flight: Vec<InFlightChunk>,
+    in_flight_bytes: u64,
+    /// Bytes covered by running fsync calls.
+    begin_sync: u64,
     charged: u64,
-    seat: Option<u64>,
-    own: Own,
+    queued_ns: Option<u64>,
+    own_bytes: SecondDescriptor,
 }
 
-/// The same file opened once more, when a part of it is written for the first time while it is open.
-pub(super) type Own = Arc<OnceLock<Option<OwnedFd>>>;
+/// A second open file description, made for the first chunk written while the file is open.
+pub(super) type SecondDescriptor = Arc<OnceLock<Option<OwnedFd>>>;
 
-/// A part of a file that is in the queue or on its way.
-struct Flight {
+/// A chunk in the device queue or in flight.
+struct InFlightChunk {
     serial: u64,
     start: u64,
     end: u64,
-    /// Its turn has come.
-    is_going: bool,
-    /// Somebody waits for it.
+    /// The chunk was dispatched.
+    is_dispatched: bool,
+    /// A sync waits for the chunk.
     is_urgent: bool,
-    /// How often it is in the queue.
-    names: usize,
+    /// Number of requests in the device queue for this chunk.
+    issuers_of: usize,
 }
 
-/// A part of a file that comes into the queue of its disk.
+/// A range of a file to be submitted to the device queue.
 pub(super) struct Chunk {
-    pub place: Place,
+    pub place: ChunkId,
     pub backing: Arc<Backing>,
-    pub asker: Asker,
+    pub caller: Caller,
     pub start: u64,
     pub end: u64,
 }
 
-/// What a request in the queue stands for.
+/// Identifies the chunk of a queued request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ChunkId {
     pub file: File,
     serial: u64,
-    /// Whose asynchronous write it is; `None`: somebody waits for it.
-    pub of: Option<Key>,
+    /// The owner of an asynchronous write; `None` for an awaited one.
+    pub of: Option<IssuerId>,
 }
 
-/// What is written now.
-pub(super) struct Going {
+/// A dispatched range.
+pub(super) struct ChunkWrite {
     pub backing: Arc<Backing>,
-    /// Nothing where nobody has the file open by this descriptor any more.
-    pub own: Option<Own>,
+    /// `None` if no handle uses this descriptor any more.
+    pub own_bytes: Option<SecondDescriptor>,
     pub start: u64,
     pub end: u64,
 }
 
-/// What was in memory when somebody began to make a file durable.
-pub(super) struct Taken {
+/// The data of a file that were dirty when a sync began.
+pub(super) struct SyncSnapshot {
     file: File,
     ranges: Ranges,
-    /// What of it somebody waited for by then.
+    /// The awaited part of these data.
     urgent: Ranges,
     since_ns: u64,
     serial: u64,
 }
 
-/// When data are begun.
+/// Conditions under which data are submitted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct When {
+pub(super) struct SubmitPolicy {
     pub now_ns: u64,
     pub age_ns: u64,
-    /// From so many bytes on that are not begun, whatever their age.
+    /// Bytes of unsubmitted data above which data are submitted regardless of age.
     pub background: u64,
-    /// There are too many files.
-    pub is_crowded: bool,
+    /// The number of files is near its maximum.
+    pub is_near_file_limit: bool,
 }
 
-/// Who waited for a file, and the file.
-pub(super) type Syncs = Option<(Arc<Backing>, Vec<(Asker, Job)>)>;
+/// A file and the syncs that waited for it.
+pub(super) type SyncWaiters = Option<(Arc<Backing>, Vec<(Caller, Job)>)>;
 
 impl Table {
-    /// Bytes in memory that are not on the disk.
+    /// Returns the number of dirty bytes.
     pub fn dirty(&self) -> u64 {
         self.dirty
     }
 
-    /// How many files have data in memory.
+    /// Returns the number of files with dirty data.
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether a file has data in memory.
+    /// Returns true if a file has dirty data.
     pub fn has(&self, file: File) -> bool {
         self.files.contains_key(&file)
     }
 
-    /// Somebody has put data into memory.
-    pub fn dirtied(&mut self, key: File, ask: &Ask<'_>, now_ns: u64) {
-        let file = self.files.entry(key).or_insert_with(|| Dirty::new(ask));
-        if who(&file.asker) != who(&ask.asker) {
-            file.unseat(key, &mut self.owners);
-            self.owners.charge(who(&file.asker), file.charged, 0);
-            self.owners.charge(who(&ask.asker), 0, file.charged);
+    /// Records data written into the page cache.
+    pub fn note_dirty(&mut self, key: File, request: &GateRequest<'_>, now_ns: u64) {
+        let file = self.files.entry(key).or_insert_with(|| DirtyFile::new(request));
+        if issuer_id(&file.caller) != issuer_id(&request.caller) {
+            file.unqueue(key, &mut self.owners);
+            self.owners.charge(issuer_id(&file.caller), file.charged, 0);
+            self.owners.charge(issuer_id(&request.caller), 0, file.charged);
         }
-        file.asker = ask.asker;
+        file.caller = request.caller;
         if file.ranges.is_empty() {
             file.since_ns = now_ns;
         }
-        file.ranges.add(ask.offset, ask.offset.saturating_add(ask.length));
-        self.settle(key);
+        file.ranges.add(request.offset, request.offset.saturating_add(request.length));
+        self.update_accounts(key);
     }
 
-    /// Bytes of a file that are not on the disk, and that it is not certain of that they will soon be: they wait to be begun, or for their turn.
-    pub fn waits(&self, key: File) -> u64 {
+    /// Returns the bytes of a file that are not dispatched: unsubmitted or waiting in the device
+    /// queue.
+    pub fn pending_bytes(&self, key: File) -> u64 {
         self.files.get(&key).map_or(0, |file| {
-            let queued = file.flights.iter().filter(|flight| !flight.is_going).map(Flight::bytes).sum::<u64>();
+            let queued = file
+                .in_flight
+                .iter()
+                .filter(|chunk_in_flight| !chunk_in_flight.is_dispatched)
+                .map(InFlightChunk::bytes)
+                .sum::<u64>();
             file.ranges.bytes() + file.urgent.bytes() + queued
         })
     }
 
-    /// What a file has in memory does not exist any more. Who waited for it comes back.
-    pub fn cleaned(&mut self, key: File) -> Syncs {
+    /// Drops the dirty state of a file whose data no longer exist. Returns the syncs that waited
+    /// for it.
+    pub fn discard(&mut self, key: File) -> SyncWaiters {
         let file = self.files.get_mut(&key)?;
         file.ranges = Ranges::default();
         file.urgent = Ranges::default();
-        self.begun -= file.void(u64::MAX);
-        let over = file.syncs_over();
-        self.settle(key);
+        self.submitted -= file.cancel_queued(u64::MAX);
+        let over = file.take_finished_syncs();
+        self.update_accounts(key);
         over
     }
 
-    /// Somebody makes all of a file durable that is in memory by now: it is not begun meanwhile.
-    pub fn syncing(&mut self, key: File) -> Option<Taken> {
+    /// Begins a sync of all data of a file that are dirty now; they are not submitted meanwhile.
+    pub fn begin_sync(&mut self, key: File) -> Option<SyncSnapshot> {
         let file = self.files.get_mut(&key)?;
         let (ranges, urgent) = (std::mem::take(&mut file.ranges), std::mem::take(&mut file.urgent));
-        let taken = Taken { file: key, since_ns: file.since_ns, serial: self.serial, ranges, urgent };
-        file.syncing += taken.bytes();
-        self.begun += taken.bytes();
-        self.settle(key);
-        Some(taken)
+        let snapshot = SyncSnapshot { file: key, since_ns: file.since_ns, serial: self.serial, ranges, urgent };
+        file.begin_sync += snapshot.bytes();
+        self.submitted += snapshot.bytes();
+        self.update_accounts(key);
+        Some(snapshot)
     }
 
-    /// It is durable, or it is not: then it is where it was before. Who waited for it comes back.
-    pub fn synced(&mut self, taken: Taken, is_durable: bool) -> Syncs {
-        let bytes = taken.bytes();
-        let Taken { file: key, mut ranges, mut urgent, since_ns, serial } = taken;
+    /// Ends a sync. Released a failure the data are dirty again, with their previous age. Returns
+    /// the syncs that may continue.
+    pub fn finish_sync(&mut self, snapshot: SyncSnapshot, is_durable: bool) -> SyncWaiters {
+        let bytes = snapshot.bytes();
+        let SyncSnapshot { file: key, mut ranges, mut urgent, since_ns, serial } = snapshot;
         let file = self.files.get_mut(&key)?;
-        file.syncing -= bytes;
-        self.begun -= bytes;
+        file.begin_sync -= bytes;
+        self.submitted -= bytes;
         if is_durable {
-            // What waits for its turn since before that has been written by it.
-            self.begun -= file.void(serial);
+            // The sync has also written the chunks that were queued before it.
+            self.submitted -= file.cancel_queued(serial);
         } else {
             file.since_ns = if file.ranges.is_empty() { since_ns } else { since_ns.min(file.since_ns) };
             while let Some((start, end)) = ranges.take(u64::MAX) {
                 file.ranges.add(start, end);
             }
-            // Who waited for it may have gone meanwhile.
+            // The syncs that awaited the data may have been cancelled meanwhile.
             let back = if file.syncs.is_empty() { &mut file.ranges } else { &mut file.urgent };
             while let Some((start, end)) = urgent.take(u64::MAX) {
                 back.add(start, end);
             }
         }
-        let over = file.syncs_over();
-        // The requests at whose end more would have been begun may be among those that are void.
-        if file.has_to_be_begun() {
+        let over = file.take_finished_syncs();
+        // The cancelled chunks can no longer trigger the submission of further data.
+        if file.mark_for_submission() {
             self.urgent.push_back(key);
         }
-        self.settle(key);
+        self.update_accounts(key);
         over
     }
 
-    /// Has all data of a file written that are in memory by now, as somebody's requests that he waits for, and then does the job. Gives it back where there are none.
-    /// What is in the queue already in the name of others comes there in his name once more.
-    pub fn clean_then(&mut self, key: File, asker: Asker, job: Job, out: &mut Vec<Chunk>) -> Option<Job> {
+    /// Submits all data of a file that are dirty now as synchronous requests of an issuer, and runs
+    /// the job afterwards. Returns the job if no data are dirty. Chunks that are already queued for
+    /// other issuers are queued once more for this one.
+    pub fn sync_after_writeback(&mut self, key: File, caller: Caller, job: Job, out: &mut Vec<Chunk>) -> Option<Job> {
         let Some(file) = self.files.get_mut(&key) else { return Some(job) };
         while let Some((start, end)) = file.ranges.take(u64::MAX) {
             file.urgent.add(start, end);
         }
-        let is_known = file.syncs.iter().any(|(other, _)| who(other) == who(&asker));
-        for flight in &mut file.flights {
-            let again = !flight.is_going && (!flight.is_urgent || !is_known) && flight.names < NAMES_MAX;
-            flight.is_urgent = true;
+        let is_known = file.syncs.iter().any(|(other, _)| issuer_id(other) == issuer_id(&caller));
+        for chunk_in_flight in &mut file.in_flight {
+            let again = !chunk_in_flight.is_dispatched
+                && (!chunk_in_flight.is_urgent || !is_known)
+                && chunk_in_flight.issuers_of < ISSUERS_MAX;
+            chunk_in_flight.is_urgent = true;
             if again {
-                flight.names += 1;
-                out.push(flight.chunk(key, &file.backing, asker, None));
+                chunk_in_flight.issuers_of += 1;
+                out.push(chunk_in_flight.chunk(key, &file.backing, caller, None));
             }
         }
-        if file.urgent.is_empty() && file.flights.is_empty() {
-            self.settle(key);
+        if file.urgent.is_empty() && file.in_flight.is_empty() {
+            self.update_accounts(key);
             return Some(job);
         }
-        file.syncs.push((asker, job));
-        if file.has_to_be_begun() {
+        file.syncs.push((caller, job));
+        if file.mark_for_submission() {
             self.urgent.push_back(key);
         }
-        self.settle(key);
+        self.update_accounts(key);
         None
     }
 
-    /// Whether somebody waits, for room or for a file.
-    pub fn is_waited_for(&self) -> bool {
+    /// Returns true if a throttled write or a sync waits.
+    pub fn has_waiters(&self) -> bool {
         !self.waiting.is_empty() || !self.waited_for.is_empty()
     }
 
-    /// Who waits, by the numbers of threads.
+    /// Returns the IDs of waiting threads.
     pub fn waiters(&self) -> Vec<u32> {
         let files = self.waited_for.iter().filter_map(|key| self.files.get(key));
-        let of_files = files.flat_map(|file| file.syncs.iter().map(|(asker, _)| asker.tid));
-        let mut tids: Vec<u32> = of_files.chain(self.waiting.tids()).collect();
-        tids.sort_unstable();
-        tids.dedup();
-        tids
+        let of_files = files.flat_map(|file| file.syncs.iter().map(|(caller, _)| caller.tid));
+        let mut waiting_threads: Vec<u32> = of_files.chain(self.waiting.waiting_threads()).collect();
+        waiting_threads.sort_unstable();
+        waiting_threads.dedup();
+        waiting_threads
     }
 
-    /// A thread waits for nothing any more: what it would have done is given back. Data that nobody else waits for are as others.
-    pub fn give_up(&mut self, tid: u32, now_ns: u64) -> Vec<Job> {
-        let mut jobs = self.waiting.give_up(tid);
+    /// Cancels everything for which a thread waits and returns the jobs. Data that no other thread
+    /// awaits become ordinary dirty data.
+    pub fn cancel(&mut self, tid: u32, now_ns: u64) -> Vec<Job> {
+        let mut jobs = self.waiting.cancel(tid);
         let keys: Vec<File> = self.waited_for.iter().copied().collect();
         for key in keys {
             let Some(file) = self.files.get_mut(&key) else { continue };
-            let (his, others) = std::mem::take(&mut file.syncs).into_iter().partition(|(asker, _)| asker.tid == tid);
+            let (his, others) = std::mem::take(&mut file.syncs).into_iter().partition(|(caller, _)| caller.tid == tid);
             file.syncs = others;
             jobs.extend(Vec::into_iter(his).map(|(_, job)| job));
             if file.syncs.is_empty() {
-                file.is_patient(now_ns);
+                file.clear_urgency(now_ns);
             }
-            self.settle(key);
+            self.update_accounts(key);
         }
         jobs
     }
 
-    /// What comes into the queue now. Answers when there will be more if nothing happens: the time that it is for at once, `None` for never.
-    pub fn begin(&mut self, when: &When, out: &mut Vec<Chunk>) -> Option<u64> {
+    /// Collects the chunks to submit now. Returns the time at which the next data are due: at once
+    /// if more are left, `None` for never.
+    pub fn submit_due(&mut self, policy: &SubmitPolicy, out: &mut Vec<Chunk>) -> Option<u64> {
         while out.len() < BATCH {
             #[cfg(test)]
             {
                 self.steps += 1;
             }
             if let Some(key) = self.urgent.pop_front() {
-                self.begin_urgent(key, out);
+                self.submit_urgent(key, out);
                 continue;
             }
-            match self.next(when)? {
-                (due_ns, _) if due_ns > when.now_ns => return Some(due_ns),
-                (_, who) => self.begin_oldest(who, out),
+            match self.next(policy)? {
+                (due_ns, _) if due_ns > policy.now_ns => return Some(due_ns),
+                (_, issuer_id) => self.submit_oldest(issuer_id, out),
             }
         }
-        Some(when.now_ns)
+        Some(policy.now_ns)
     }
 
-    /// The turn of a request has come. `None`: what it stands for is written by another, or does not exist any more.
-    pub fn begins(&mut self, place: &Place) -> Option<Going> {
+    /// Marks a chunk as dispatched. `None`: its data were written by another request or no longer
+    /// exist.
+    pub fn dispatch(&mut self, place: &ChunkId) -> Option<ChunkWrite> {
         let file = self.files.get_mut(&place.file)?;
-        let flight = file.flights.iter_mut().find(|flight| flight.serial == place.serial && !flight.is_going)?;
-        flight.is_going = true;
+        let chunk_in_flight = file
+            .in_flight
+            .iter_mut()
+            .find(|chunk_in_flight| chunk_in_flight.serial == place.serial && !chunk_in_flight.is_dispatched)?;
+        chunk_in_flight.is_dispatched = true;
         let is_open = Arc::strong_count(&file.backing) > 1;
-        let own = is_open.then(|| file.own.clone());
-        Some(Going { backing: file.backing.clone(), own, start: flight.start, end: flight.end })
+        let own_bytes = is_open.then(|| file.own_bytes.clone());
+        Some(ChunkWrite {
+            backing: file.backing.clone(),
+            own_bytes,
+            start: chunk_in_flight.start,
+            end: chunk_in_flight.end,
+        })
     }
 
-    /// A request is over; `has_gone`: it was it that has written its part. Who waited for that comes back.
-    pub fn ended(&mut self, place: &Place, has_gone: bool) -> Syncs {
-        if let Some(who) = place.of {
-            self.owners.ended(who);
+    /// Completes a chunk; `was_written` is true if this request wrote it. Returns the syncs that
+    /// waited for it.
+    pub fn finish(&mut self, place: &ChunkId, was_written: bool) -> SyncWaiters {
+        if let Some(issuer_id) = place.of {
+            self.owners.finish(issuer_id);
         }
         let key = place.file;
-        let file = self.files.get_mut(&key).filter(|_| has_gone)?;
-        if let Some(at) = file.flights.iter().position(|flight| flight.serial == place.serial) {
-            let bytes = file.flights.swap_remove(at).bytes();
-            file.flying -= bytes;
-            self.begun -= bytes;
+        let file = self.files.get_mut(&key).filter(|_| was_written)?;
+        if let Some(at) = file.in_flight.iter().position(|chunk_in_flight| chunk_in_flight.serial == place.serial) {
+            let bytes = file.in_flight.swap_remove(at).bytes();
+            file.in_flight_bytes -= bytes;
+            self.submitted -= bytes;
         }
-        if file.flights.is_empty() {
-            // It keeps no second descriptor while nothing of it is on its way.
-            file.own = Own::default();
+        if file.in_flight.is_empty() {
+            // No second descriptor is kept while nothing is in flight.
+            file.own_bytes = SecondDescriptor::default();
         }
-        let over = file.syncs_over();
-        if file.has_to_be_begun() {
+        let over = file.take_finished_syncs();
+        if file.mark_for_submission() {
             self.urgent.push_back(key);
         }
-        self.settle(key);
+        self.update_accounts(key);
         over
     }
 
-    /// Nothing is written back here any more. Answers what waited, for room and for files.
+    /// Stops write-back. Returns all waiting jobs.
     pub fn close(&mut self) -> Vec<Job> {
         let mut jobs = self.waiting.take();
         for (_, file) in self.files.drain() {
@@ -344,73 +369,77 @@ impl Table {
         jobs
     }
 
-    /// When there is something to begin, if nothing happens before; a time that has passed: now.
-    pub fn due_ns(&mut self, when: &When) -> Option<u64> {
-        if self.urgent.is_empty() { self.next(when).map(|(due_ns, _)| due_ns) } else { Some(when.now_ns) }
+    /// Returns the time at which data are due if nothing else happens; a time in the past means
+    /// now.
+    pub fn due_ns(&mut self, policy: &SubmitPolicy) -> Option<u64> {
+        if self.urgent.is_empty() { self.next(policy).map(|(due_ns, _)| due_ns) } else { Some(policy.now_ns) }
     }
 
-    /// Whose oldest data are begun next, and when.
-    fn next(&mut self, when: &When) -> Option<(u64, Key)> {
-        let (since_ns, who) = self.owners.next()?;
-        let due_ns = if self.is_much(when) { when.now_ns } else { since_ns.saturating_add(when.age_ns) };
-        Some((due_ns, who))
+    /// Returns the owner whose oldest data are submitted next, and the time at which they are due.
+    fn next(&mut self, policy: &SubmitPolicy) -> Option<(u64, IssuerId)> {
+        let (since_ns, issuer_id) = self.owners.next()?;
+        let due_ns = if self.exceeds_request(policy) { policy.now_ns } else { since_ns.saturating_add(policy.age_ns) };
+        Some((due_ns, issuer_id))
     }
 
-    fn is_much(&self, when: &When) -> bool {
-        self.dirty.saturating_sub(self.begun) > when.background || !self.waiting.is_empty() || when.is_crowded
+    fn exceeds_request(&self, policy: &SubmitPolicy) -> bool {
+        self.dirty.saturating_sub(self.submitted) > policy.background
+            || !self.waiting.is_empty()
+            || policy.is_near_file_limit
     }
 
-    fn begin_oldest(&mut self, owner: Key, out: &mut Vec<Chunk>) {
+    fn submit_oldest(&mut self, owner: IssuerId, out: &mut Vec<Chunk>) {
         let Some((key, file)) = self.owners.oldest(owner).and_then(|key| Some((key, self.files.get_mut(&key)?))) else {
-            return self.owners.forget_oldest(owner);
+            return self.owners.remove_oldest(owner);
         };
         if let Some(range) = file.ranges.take(REQUEST_BYTES_MAX) {
             self.serial += 1;
-            let flight = Flight::new(self.serial, range, false);
-            out.push(flight.chunk(key, &file.backing, file.asker, Some(owner)));
-            self.begun += flight.bytes();
-            file.flying += flight.bytes();
-            file.flights.push(flight);
-            self.owners.begins(owner);
+            let chunk_in_flight = InFlightChunk::new(self.serial, range, false);
+            out.push(chunk_in_flight.chunk(key, &file.backing, file.caller, Some(owner)));
+            self.submitted += chunk_in_flight.bytes();
+            file.in_flight_bytes += chunk_in_flight.bytes();
+            file.in_flight.push(chunk_in_flight);
+            self.owners.dispatch(owner);
         }
-        self.settle(key);
+        self.update_accounts(key);
     }
 
-    fn begin_urgent(&mut self, key: File, out: &mut Vec<Chunk>) {
+    fn submit_urgent(&mut self, key: File, out: &mut Vec<Chunk>) {
         let Some(file) = self.files.get_mut(&key) else { return };
         file.is_queued = false;
-        let mut names: Vec<Asker> = Vec::new();
-        for (asker, _) in &file.syncs {
-            if names.len() < NAMES_MAX && !names.iter().any(|name| who(name) == who(asker)) {
-                names.push(*asker);
+        let mut issuers_of: Vec<Caller> = Vec::new();
+        for (caller, _) in &file.syncs {
+            if issuers_of.len() < ISSUERS_MAX && !issuers_of.iter().any(|name| issuer_id(name) == issuer_id(caller)) {
+                issuers_of.push(*caller);
             }
         }
-        let mut under_way = file.flights.iter().filter(|flight| flight.is_urgent).count();
+        let mut under_way = file.in_flight.iter().filter(|chunk_in_flight| chunk_in_flight.is_urgent).count();
         while under_way < URGENT_A_FILE
             && let Some(range) = file.urgent.take(REQUEST_BYTES_MAX)
         {
             under_way += 1;
             self.serial += 1;
-            let flight = Flight { names: names.len(), ..Flight::new(self.serial, range, true) };
-            out.extend(names.iter().map(|name| flight.chunk(key, &file.backing, *name, None)));
-            self.begun += flight.bytes();
-            file.flying += flight.bytes();
-            file.flights.push(flight);
+            let chunk_in_flight =
+                InFlightChunk { issuers_of: issuers_of.len(), ..InFlightChunk::new(self.serial, range, true) };
+            out.extend(issuers_of.iter().map(|name| chunk_in_flight.chunk(key, &file.backing, *name, None)));
+            self.submitted += chunk_in_flight.bytes();
+            file.in_flight_bytes += chunk_in_flight.bytes();
+            file.in_flight.push(chunk_in_flight);
         }
-        self.settle(key);
+        self.update_accounts(key);
     }
 
-    /// Counts a file as it is now, and forgets one that owes nothing.
-    fn settle(&mut self, key: File) {
+    /// Updates the accounts of a file, and removes one without dirty data.
+    fn update_accounts(&mut self, key: File) {
         let Some(file) = self.files.get_mut(&key) else { return };
-        let owner = who(&file.asker);
+        let owner = issuer_id(&file.caller);
         let bytes = file.bytes();
         self.dirty = (self.dirty + bytes).saturating_sub(file.charged);
         self.owners.charge(owner, file.charged, bytes);
         file.charged = bytes;
-        let seat = (!file.ranges.is_empty()).then_some(file.since_ns);
-        self.owners.seat(owner, key, file.seat, seat);
-        file.seat = seat;
+        let queued_ns = (!file.ranges.is_empty()).then_some(file.since_ns);
+        self.owners.queued_ns(owner, key, file.queued_ns, queued_ns);
+        file.queued_ns = queued_ns;
         match file.syncs.is_empty() {
             true => self.waited_for.remove(&key),
             false => self.waited_for.insert(key),
@@ -421,66 +450,68 @@ impl Table {
     }
 }
 
-impl Dirty {
-    fn new(ask: &Ask<'_>) -> Dirty {
-        Dirty {
-            backing: ask.backing.clone(),
-            asker: ask.asker,
+impl DirtyFile {
+    fn new(request: &GateRequest<'_>) -> DirtyFile {
+        DirtyFile {
+            backing: request.backing.clone(),
+            caller: request.caller,
             ranges: Ranges::default(),
             since_ns: 0,
             urgent: Ranges::default(),
             is_queued: false,
             syncs: Vec::new(),
-            flights: Vec::new(),
-            flying: 0,
-            syncing: 0,
+            in_flight: Vec::new(),
+            in_flight_bytes: 0,
+            begin_sync: 0,
             charged: 0,
-            seat: None,
-            own: Own::default(),
+            queued_ns: None,
+            own_bytes: SecondDescriptor::default(),
         }
     }
 
     fn bytes(&self) -> u64 {
-        self.ranges.bytes() + self.urgent.bytes() + self.syncing + self.flying
+        self.ranges.bytes() + self.urgent.bytes() + self.begin_sync + self.in_flight_bytes
     }
 
-    fn unseat(&mut self, key: File, owners: &mut Owners) {
-        owners.seat(who(&self.asker), key, self.seat.take(), None);
+    fn unqueue(&mut self, key: File, owners: &mut Owners) {
+        owners.queued_ns(issuer_id(&self.caller), key, self.queued_ns.take(), None);
     }
 
-    /// Forgets what waits for its turn, of what came into the queue up to then: its requests do nothing when they have theirs. Answers how many bytes that were.
-    fn void(&mut self, serial: u64) -> u64 {
+    /// Cancels the queued chunks with a serial number up to `serial`; their requests then do
+    /// nothing. Returns the number of bytes.
+    fn cancel_queued(&mut self, serial: u64) -> u64 {
         let mut bytes = 0;
-        self.flights.retain(|flight| {
-            let stays = flight.is_going || flight.serial > serial;
-            bytes += if stays { 0 } else { flight.bytes() };
+        self.in_flight.retain(|chunk_in_flight| {
+            let stays = chunk_in_flight.is_dispatched || chunk_in_flight.serial > serial;
+            bytes += if stays { 0 } else { chunk_in_flight.bytes() };
             stays
         });
-        self.flying -= bytes;
+        self.in_flight_bytes -= bytes;
         bytes
     }
 
-    /// Whether it is to be put among those of which urgent data are begun: there are some, and it is not there. It is taken to be from now on.
-    fn has_to_be_begun(&mut self) -> bool {
+    /// Returns true if the file has to be added to the list of files with awaited data, and marks
+    /// it as added.
+    fn mark_for_submission(&mut self) -> bool {
         !self.urgent.is_empty() && !std::mem::replace(&mut self.is_queued, true)
     }
 
-    /// Nobody waits for it any more.
-    fn is_patient(&mut self, now_ns: u64) {
+    /// Turns awaited data into ordinary dirty data.
+    fn clear_urgency(&mut self, now_ns: u64) {
         if self.ranges.is_empty() {
             self.since_ns = now_ns;
         }
         while let Some((start, end)) = self.urgent.take(u64::MAX) {
             self.ranges.add(start, end);
         }
-        for flight in &mut self.flights {
-            flight.is_urgent = false;
+        for chunk_in_flight in &mut self.in_flight {
+            chunk_in_flight.is_urgent = false;
         }
     }
 
-    /// Those who waited for the file, if nothing of that is left.
-    fn syncs_over(&mut self) -> Syncs {
-        let is_over = self.urgent.is_empty() && !self.flights.iter().any(|flight| flight.is_urgent);
+    /// Returns the waiting syncs if no awaited data are left.
+    fn take_finished_syncs(&mut self) -> SyncWaiters {
+        let is_over = self.urgent.is_empty() && !self.in_flight.iter().any(|chunk_in_flight| chunk_in_flight.is_urgent);
         if !is_over || self.syncs.is_empty() {
             return None;
         }
@@ -488,28 +519,28 @@ impl Dirty {
     }
 }
 
-impl Taken {
+impl SyncSnapshot {
     fn bytes(&self) -> u64 {
         self.ranges.bytes() + self.urgent.bytes()
     }
 }
 
-impl Flight {
-    fn new(serial: u64, (start, end): (u64, u64), is_urgent: bool) -> Flight {
-        Flight { serial, start, end, is_going: false, is_urgent, names: 1 }
+impl InFlightChunk {
+    fn new(serial: u64, (start, end): (u64, u64), is_urgent: bool) -> InFlightChunk {
+        InFlightChunk { serial, start, end, is_dispatched: false, is_urgent, issuers_of: 1 }
     }
 
     fn bytes(&self) -> u64 {
         self.end - self.start
     }
 
-    fn chunk(&self, file: File, backing: &Arc<Backing>, asker: Asker, of: Option<Key>) -> Chunk {
-        let place = Place { file, serial: self.serial, of };
-        Chunk { place, backing: backing.clone(), asker, start: self.start, end: self.end }
+    fn chunk(&self, file: File, backing: &Arc<Backing>, caller: Caller, of: Option<IssuerId>) -> Chunk {
+        let place = ChunkId { file, serial: self.serial, of };
+        Chunk { place, backing: backing.clone(), caller, start: self.start, end: self.end }
     }
 }
 
-/// As whom somebody counts.
-pub(super) fn who(asker: &Asker) -> Key {
-    (asker.tid, asker.uid)
+/// Returns the key under which an issuer's data are accounted.
+pub(super) fn issuer_id(caller: &Caller) -> IssuerId {
+    (caller.tid, caller.uid)
 }

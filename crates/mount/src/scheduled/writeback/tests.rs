@@ -1,4 +1,4 @@
-//! The table alone: no queue, no disk, no thread, and the time is told.
+//! Tests of the dirty table alone, without a queue, a disk or a thread.
 
 use std::fs::File as OsFile;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use hoistway_core::Class;
 use proptest::prelude::*;
 
-use super::super::people::Key;
-use super::room::{Level, Writer};
-use super::table::{Chunk, Place, Syncs, Table, When, who};
+use super::super::issuers::IssuerId;
+use super::table::{Chunk, ChunkId, SubmitPolicy, SyncWaiters, Table, issuer_id};
+use super::throttle::{DirtyLevel, Writer};
 use super::*;
-use crate::{Ask, Asker, Job, Operation};
+use crate::{Caller, GateRequest, Job, Operation};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const DEVICE: u64 = 7;
 
-fn asker(tid: u32) -> Asker {
-    Asker { tid, uid: 0, gid: 0 }
+fn caller(tid: u32) -> Caller {
+    Caller { tid, uid: 0, gid: 0 }
 }
 
 fn backing(inode: u64) -> Arc<Backing> {
@@ -25,21 +25,22 @@ fn backing(inode: u64) -> Arc<Backing> {
     Arc::new(Backing::new(nothing.into(), DEVICE, inode))
 }
 
-fn dirtied(table: &mut Table, file: &Arc<Backing>, tid: u32, offset: u64, length: u64, now_ns: u64) {
-    let ask = Ask { asker: asker(tid), operation: Operation::Buffered, backing: file, offset, length };
-    table.dirtied(file_of(file), &ask, now_ns);
+fn note_dirty(table: &mut Table, file: &Arc<Backing>, tid: u32, offset: u64, length: u64, now_ns: u64) {
+    let request =
+        GateRequest { caller: caller(tid), operation: Operation::BufferedWrite, backing: file, offset, length };
+    table.note_dirty(file_of(file), &request, now_ns);
 }
 
-/// Data are begun when they are a second old.
-fn when(now_ns: u64) -> When {
-    When { now_ns, age_ns: 1_000_000_000, background: u64::MAX, is_crowded: false }
+/// Submission conditions with an age of one second.
+fn policy(now_ns: u64) -> SubmitPolicy {
+    SubmitPolicy { now_ns, age_ns: 1_000_000_000, background: u64::MAX, is_near_file_limit: false }
 }
 
-fn begun(table: &mut Table, when: &When) -> Vec<Chunk> {
+fn submitted(table: &mut Table, policy: &SubmitPolicy) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     loop {
         let mut more = Vec::new();
-        table.begin(when, &mut more);
+        table.submit_due(policy, &mut more);
         if more.is_empty() {
             return chunks;
         }
@@ -51,23 +52,29 @@ fn job() -> Job {
     Job::Call(Box::new(|| ()))
 }
 
-/// Has a request's turn, and is over with it. Says whether it wrote anything.
-fn done(table: &mut Table, place: &Place) -> (bool, Syncs) {
-    let has_gone = table.begins(place).is_some();
-    (has_gone, table.ended(place, has_gone))
+/// Dispatches and completes a request. Returns true if it wrote anything.
+fn done(table: &mut Table, place: &ChunkId) -> (bool, SyncWaiters) {
+    let was_written = table.dispatch(place).is_some();
+    (was_written, table.finish(place, was_written))
 }
 
 #[test]
-fn many_small_files_take_a_few_steps_each() {
+fn many_small_files_take_few_steps_each() {
     const FILES: u64 = 20_000;
     let mut table = Table::default();
-    // One descriptor is enough for all of them here.
+    // One descriptor serves all of them here.
     let of_all = backing(0);
     for inode in 1..=FILES {
-        let ask = Ask { asker: asker(1), operation: Operation::Buffered, backing: &of_all, offset: 0, length: 4 * KIB };
-        table.dirtied((DEVICE, inode), &ask, inode);
+        let request = GateRequest {
+            caller: caller(1),
+            operation: Operation::BufferedWrite,
+            backing: &of_all,
+            offset: 0,
+            length: 4 * KIB,
+        };
+        table.note_dirty((DEVICE, inode), &request, inode);
         if inode.is_multiple_of(500) {
-            assert!(begun(&mut table, &when(inode)).is_empty(), "all of them are young");
+            assert!(submitted(&mut table, &policy(inode)).is_empty(), "all data are young");
         }
     }
     table.steps = 0;
@@ -75,10 +82,10 @@ fn many_small_files_take_a_few_steps_each() {
     let mut queue = std::collections::VecDeque::new();
     loop {
         let mut chunks = Vec::new();
-        table.begin(&when(2_000_000_000), &mut chunks);
+        table.submit_due(&policy(2_000_000_000), &mut chunks);
         queue.extend(chunks);
         let Some(Chunk { place, .. }) = queue.pop_front() else { break };
-        assert!(queue.len() < 128, "so many are in the queue at a time");
+        assert!(queue.len() < 128, "the maximum in the device queue");
         order.push(place.file.1);
         assert!(done(&mut table, &place).0);
     }
@@ -88,181 +95,182 @@ fn many_small_files_take_a_few_steps_each() {
 }
 
 #[test]
-fn one_with_many_writes_in_the_queue_leaves_places_for_others() {
+fn an_owner_of_many_queued_writes_leaves_slots_for_others() {
     let mut table = Table::default();
     let (of_hog, of_other) = (backing(1), backing(2));
-    dirtied(&mut table, &of_hog, 1, 0, 1000 * MIB, 0);
-    let now = when(2_000_000_000);
-    let first = begun(&mut table, &now);
-    assert_eq!(first.len(), 128, "alone he may have all places");
-    dirtied(&mut table, &of_other, 2, 0, 100 * MIB, 0);
-    let second = begun(&mut table, &now);
-    assert_eq!(second.len(), 64, "two may have half of them each");
-    assert!(second.iter().all(|chunk| chunk.asker.tid == 2));
-    // He gets another when he has fewer than his part.
-    for chunk in &first[..64] {
+    note_dirty(&mut table, &of_hog, 1, 0, 1000 * MIB, 0);
+    let now = policy(2_000_000_000);
+    let submit_first = submitted(&mut table, &now);
+    assert_eq!(submit_first.len(), 128, "a single owner may have all slots");
+    note_dirty(&mut table, &of_other, 2, 0, 100 * MIB, 0);
+    let second = submitted(&mut table, &now);
+    assert_eq!(second.len(), 64, "two owners may have half of them each");
+    assert!(second.iter().all(|chunk| chunk.caller.tid == 2));
+    // The first owner gets another slot once it has fewer than its share.
+    for chunk in &submit_first[..64] {
         done(&mut table, &chunk.place);
     }
-    assert_eq!(begun(&mut table, &now).len(), 0);
-    done(&mut table, &first[64].place);
-    let more = begun(&mut table, &now);
-    assert_eq!(more.iter().map(|chunk| chunk.asker.tid).collect::<Vec<_>>(), [1]);
+    assert_eq!(submitted(&mut table, &now).len(), 0);
+    done(&mut table, &submit_first[64].place);
+    let more = submitted(&mut table, &now);
+    assert_eq!(more.iter().map(|chunk| chunk.caller.tid).collect::<Vec<_>>(), [1]);
 }
 
 #[test]
-fn what_does_not_exist_any_more_is_given_back_though_it_waits_in_the_queue() {
+fn discarding_data_releases_them_although_their_writes_are_queued() {
     let mut table = Table::default();
     let file = backing(1);
-    dirtied(&mut table, &file, 1, 0, 4 * MIB, 0);
-    let chunks = begun(&mut table, &when(2_000_000_000));
+    note_dirty(&mut table, &file, 1, 0, 4 * MIB, 0);
+    let chunks = submitted(&mut table, &policy(2_000_000_000));
     assert_eq!((chunks.len(), table.dirty()), (4, 4 * MIB));
-    assert!(table.begins(&chunks[0].place).is_some());
-    assert!(table.cleaned(file_of(&file)).is_none());
-    assert_eq!(table.dirty(), MIB, "one is being written");
+    assert!(table.dispatch(&chunks[0].place).is_some());
+    assert!(table.discard(file_of(&file)).is_none());
+    assert_eq!(table.dirty(), MIB, "one chunk is being written");
     for chunk in &chunks[1..] {
-        assert!(!done(&mut table, &chunk.place).0, "it does nothing");
+        assert!(!done(&mut table, &chunk.place).0, "a cancelled chunk writes nothing");
     }
-    table.ended(&chunks[0].place, true);
+    table.finish(&chunks[0].place, true);
     assert_eq!((table.dirty(), table.files(), table.owners.keys().count()), (0, 0, 0));
 }
 
 #[test]
-fn who_makes_a_file_durable_has_what_others_have_in_the_queue_there_in_his_own_name() {
+fn a_sync_queues_chunks_of_other_owners_once_more_for_its_issuer() {
     let mut table = Table::default();
     let file = backing(1);
-    dirtied(&mut table, &file, 1, 0, 3 * MIB, 0);
-    let of_writer = begun(&mut table, &when(2_000_000_000));
+    note_dirty(&mut table, &file, 1, 0, 3 * MIB, 0);
+    let of_writer = submitted(&mut table, &policy(2_000_000_000));
     assert_eq!(of_writer.len(), 3);
-    assert_eq!(table.waits(file_of(&file)), 3 * MIB, "it is much");
+    assert_eq!(table.pending_bytes(file_of(&file)), 3 * MIB, "the data exceed one request");
     let mut again = Vec::new();
-    assert!(table.clean_then(file_of(&file), asker(2), job(), &mut again).is_none());
+    assert!(table.sync_after_writeback(file_of(&file), caller(2), job(), &mut again).is_none());
     assert_eq!(
-        again.iter().map(|chunk| (chunk.asker.tid, chunk.start)).collect::<Vec<_>>(),
+        again.iter().map(|chunk| (chunk.caller.tid, chunk.start)).collect::<Vec<_>>(),
         [(2, 0), (2, MIB), (2, 2 * MIB)]
     );
     assert!(done(&mut table, &again[0].place).1.is_none());
     assert!(done(&mut table, &again[1].place).1.is_none());
-    let (has_gone, syncs) = done(&mut table, &again[2].place);
-    assert!(has_gone && syncs.is_some_and(|(_, syncs)| syncs[0].0.tid == 2), "he goes on");
+    let (was_written, syncs) = done(&mut table, &again[2].place);
+    assert!(was_written && syncs.is_some_and(|(_, syncs)| syncs[0].0.tid == 2), "the sync continues");
     for chunk in &of_writer {
-        assert!(!done(&mut table, &chunk.place).0, "it is written already");
+        assert!(!done(&mut table, &chunk.place).0, "the chunk was written already");
     }
     assert_eq!((table.dirty(), table.files(), table.owners.keys().count()), (0, 0, 0));
 }
 
 #[test]
-fn what_was_written_after_a_sync_began_stays_to_be_written() {
+fn data_written_after_a_sync_began_stay_dirty() {
     let mut table = Table::default();
     let file = backing(1);
-    dirtied(&mut table, &file, 1, 0, 64 * KIB, 0);
-    let early = begun(&mut table, &when(2_000_000_000));
-    dirtied(&mut table, &file, 1, MIB, 64 * KIB, 1);
-    let taken = table.syncing(file_of(&file)).expect("it has data");
-    dirtied(&mut table, &file, 1, 4 * MIB, 4 * KIB, 3_000_000_000);
-    assert!(table.synced(taken, true).is_none());
+    note_dirty(&mut table, &file, 1, 0, 64 * KIB, 0);
+    let early = submitted(&mut table, &policy(2_000_000_000));
+    note_dirty(&mut table, &file, 1, MIB, 64 * KIB, 1);
+    let snapshot = table.begin_sync(file_of(&file)).expect("it has data");
+    note_dirty(&mut table, &file, 1, 4 * MIB, 4 * KIB, 3_000_000_000);
+    assert!(table.finish_sync(snapshot, true).is_none());
     assert_eq!(table.dirty(), 4 * KIB);
     assert!(!done(&mut table, &early[0].place).0, "the sync has written it");
-    let late = begun(&mut table, &when(3_999_999_999));
-    assert!(late.is_empty(), "it is young");
-    assert_eq!(begun(&mut table, &when(4_000_000_000))[0].start, 4 * MIB);
+    let late = submitted(&mut table, &policy(3_999_999_999));
+    assert!(late.is_empty(), "the data are young");
+    assert_eq!(submitted(&mut table, &policy(4_000_000_000))[0].start, 4 * MIB);
 }
 
 #[test]
-fn who_waits_for_a_large_file_goes_on_when_another_has_made_it_durable() {
+fn a_sync_of_a_large_file_continues_when_another_sync_has_succeeded() {
     for is_durable in [true, false] {
         let mut table = Table::default();
         let file = backing(1);
-        dirtied(&mut table, &file, 1, 0, 100 * MIB, 0);
-        assert!(table.clean_then(file_of(&file), asker(2), job(), &mut Vec::new()).is_none());
-        let first = begun(&mut table, &when(1));
-        assert_eq!(first.len(), 32, "the rest of it is begun as these end");
-        let taken = table.syncing(file_of(&file)).expect("it has data");
-        assert!(begun(&mut table, &when(2)).is_empty(), "nothing of it is begun meanwhile");
-        let syncs = table.synced(taken, is_durable);
+        note_dirty(&mut table, &file, 1, 0, 100 * MIB, 0);
+        assert!(table.sync_after_writeback(file_of(&file), caller(2), job(), &mut Vec::new()).is_none());
+        let submit_first = submitted(&mut table, &policy(1));
+        assert_eq!(submit_first.len(), 32, "the rest is submitted as these complete");
+        let snapshot = table.begin_sync(file_of(&file)).expect("it has data");
+        assert!(submitted(&mut table, &policy(2)).is_empty(), "nothing of the file is submitted meanwhile");
+        let syncs = table.finish_sync(snapshot, is_durable);
         if is_durable {
-            assert!(syncs.is_some_and(|(_, syncs)| syncs.len() == 1), "nothing is left to wait for");
-            assert!(begun(&mut table, &when(3)).is_empty());
-            for chunk in first {
+            assert!(syncs.is_some_and(|(_, syncs)| syncs.len() == 1), "no awaited data are left");
+            assert!(submitted(&mut table, &policy(3)).is_empty());
+            for chunk in submit_first {
                 assert!(!done(&mut table, &chunk.place).0);
             }
         } else {
             assert!(syncs.is_none());
-            let went_on = write_all(&mut table, first);
-            assert_eq!(went_on, 1, "all of it is written as if nothing had been");
+            let went_on = write_all(&mut table, submit_first);
+            assert_eq!(went_on, 1, "all data are written as if no sync had happened");
         }
         assert_eq!((table.dirty(), table.files(), table.owners.keys().count()), (0, 0, 0));
     }
 }
 
-/// Works off what is in the queue and what comes after it; answers how many who waited for that went on.
+/// Carries out the queued chunks and those submitted after them. Returns the number of syncs that
+/// continued.
 fn write_all(table: &mut Table, queued: Vec<Chunk>) -> usize {
     let mut queued = std::collections::VecDeque::from(queued);
     let mut went_on = 0;
     while let Some(chunk) = queued.pop_front() {
         went_on += done(table, &chunk.place).1.map_or(0, |(_, syncs)| syncs.len());
-        queued.extend(begun(table, &when(3)));
+        queued.extend(submitted(table, &policy(3)));
     }
     went_on
 }
 
 #[test]
-fn a_sync_that_fails_leaves_data_as_old_as_they_were() {
+fn a_failed_sync_keeps_the_age_of_the_data() {
     let mut table = Table::default();
     let file = backing(1);
-    dirtied(&mut table, &file, 1, 0, 64 * KIB, 5);
-    let taken = table.syncing(file_of(&file)).expect("it has data");
-    assert!(begun(&mut table, &when(3_000_000_000)).is_empty(), "it is not begun meanwhile");
-    assert!(table.synced(taken, false).is_none());
-    let again = begun(&mut table, &when(1_000_000_005));
+    note_dirty(&mut table, &file, 1, 0, 64 * KIB, 5);
+    let snapshot = table.begin_sync(file_of(&file)).expect("it has data");
+    assert!(submitted(&mut table, &policy(3_000_000_000)).is_empty(), "not submitted meanwhile");
+    assert!(table.finish_sync(snapshot, false).is_none());
+    let again = submitted(&mut table, &policy(1_000_000_005));
     assert_eq!((again.len(), table.dirty()), (1, 64 * KIB));
 }
 
 #[test]
-fn who_waits_is_not_passed_by_those_with_little() {
+fn small_writes_do_not_overtake_a_waiting_large_write() {
     let mut table = Table::default();
     let (one, other) = (backing(1), backing(2));
-    dirtied(&mut table, &one, 1, 0, 41 * MIB, 0);
-    dirtied(&mut table, &other, 2, 0, 41 * MIB, 0);
+    note_dirty(&mut table, &one, 1, 0, 41 * MIB, 0);
+    note_dirty(&mut table, &other, 2, 0, 41 * MIB, 0);
     let limit = 80 * MIB;
-    let level = |table: &Table| Level { dirty: table.dirty(), limit };
+    let level = |table: &Table| DirtyLevel { dirty: table.dirty(), limit };
     assert!(!level(&table).has_room(4 * KIB));
-    // Both have more than their part: who wants much came first, who wants little after him.
-    table.waiting.add(Writer { who: (1, 0), is_his: true, bytes: MIB }, Class::BestEffort, job());
-    table.waiting.add(Writer { who: (2, 0), is_his: true, bytes: 4 * KIB }, Class::BestEffort, job());
-    let small = Level { dirty: limit - 64 * KIB, limit };
-    assert_eq!(table.waiting.let_in(small, &table.owners).len(), 0, "that is no room for a MiB");
-    let enough = Level { dirty: limit - MIB, limit };
-    assert_eq!(table.waiting.let_in(enough, &table.owners).len(), 1, "there is room for the first alone");
-    assert_eq!(table.waiting.let_in(small, &table.owners).len(), 1);
+    // Both owners exceed their shares. The large write came first, the small one after it.
+    table.waiting.add(Writer { issuer_id: (1, 0), is_cancellable: true, bytes: MIB }, Class::BestEffort, job());
+    table.waiting.add(Writer { issuer_id: (2, 0), is_cancellable: true, bytes: 4 * KIB }, Class::BestEffort, job());
+    let small = DirtyLevel { dirty: limit - 64 * KIB, limit };
+    assert_eq!(table.waiting.admit(small, &table.owners).len(), 0, "no room for 1 MiB");
+    let enough = DirtyLevel { dirty: limit - MIB, limit };
+    assert_eq!(table.waiting.admit(enough, &table.owners).len(), 1, "room for the first only");
+    assert_eq!(table.waiting.admit(small, &table.owners).len(), 1);
 }
 
 #[test]
-fn beyond_the_limit_the_better_class_has_more_room() {
-    let full = |dirty| Level { dirty: dirty * MIB, limit: 100 * MIB };
-    let goes = |dirty, own: u64, class| full(dirty).has_part(own * MIB, 10, MIB, || class);
+fn a_higher_class_may_exceed_the_limit_further() {
+    let full = |dirty| DirtyLevel { dirty: dirty * MIB, limit: 100 * MIB };
+    let goes = |dirty, own_bytes: u64, class| full(dirty).below_share(own_bytes * MIB, 10, MIB, || class);
     assert!(goes(100, 0, Class::Idle) && goes(124, 0, Class::Idle) && !goes(125, 0, Class::Idle));
     assert!(goes(174, 0, Class::BestEffort) && !goes(175, 0, Class::None));
     assert!(goes(199, 0, Class::RealTime) && !goes(200, 0, Class::RealTime));
-    assert!(goes(100, 9, Class::BestEffort), "a tenth is his part");
-    assert!(!goes(100, 10, Class::RealTime), "and he has it");
-    assert!(!full(124).has_part(50 * MIB, 2, MIB, || panic!("that does not matter")));
+    assert!(goes(100, 9, Class::BestEffort), "below the share of a tenth");
+    assert!(!goes(100, 10, Class::RealTime), "at the share");
+    assert!(!full(124).below_share(50 * MIB, 2, MIB, || panic!("that does not matter")));
 }
 
 #[test]
-fn small_limits_have_room_for_large_writes() {
-    let level = Level { dirty: MIB, limit: MIB };
-    assert!(level.has_part(0, 1, MIB, || Class::BestEffort));
-    assert!(!level.has_part(MIB, 1, MIB, || Class::BestEffort));
-    assert!(Level { dirty: 0, ..level }.has_room(64 * MIB), "alone it may be more than the limit");
+fn a_small_limit_admits_large_writes() {
+    let level = DirtyLevel { dirty: MIB, limit: MIB };
+    assert!(level.below_share(0, 1, MIB, || Class::BestEffort));
+    assert!(!level.below_share(MIB, 1, MIB, || Class::BestEffort));
+    assert!(DirtyLevel { dirty: 0, ..level }.has_room(64 * MIB), "a single write may exceed the limit");
 }
 
-/// Something that happens to a table.
+/// An operation on the table.
 #[derive(Clone, Debug)]
 enum Step {
     Dirtied { file: u64, tid: u32, offset: u64, length: u64 },
     Begin,
     Done { which: prop::sample::Index },
-    Going { which: prop::sample::Index },
+    ChunkWrite { which: prop::sample::Index },
     Clean { file: u64 },
     Sync { file: u64, is_durable: bool },
     CleanThen { file: u64, tid: u32 },
@@ -276,7 +284,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(file, tid, at, many)| Step::Dirtied { file, tid, offset: at * MIB / 2, length: many * MIB / 2 }),
         3 => Just(Step::Begin),
         4 => any::<prop::sample::Index>().prop_map(|which| Step::Done { which }),
-        2 => any::<prop::sample::Index>().prop_map(|which| Step::Going { which }),
+        2 => any::<prop::sample::Index>().prop_map(|which| Step::ChunkWrite { which }),
         1 => file.clone().prop_map(|file| Step::Clean { file }),
         1 => (file.clone(), any::<bool>()).prop_map(|(file, is_durable)| Step::Sync { file, is_durable }),
         1 => (file, tid.clone()).prop_map(|(file, tid)| Step::CleanThen { file, tid }),
@@ -284,18 +292,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A table, what is in the queue, and who waits.
+/// A table with its queued and dispatched chunks and the number of waiting syncs.
 #[derive(Default)]
 struct Scene {
     table: Table,
-    queued: Vec<Place>,
-    going: Vec<Place>,
+    queued: Vec<ChunkId>,
+    chunk_write: Vec<ChunkId>,
     waiting: usize,
     now_ns: u64,
 }
 
 impl Scene {
-    fn went_on(&mut self, syncs: Syncs) {
+    fn went_on(&mut self, syncs: SyncWaiters) {
         self.waiting -= syncs.map_or(0, |(_, syncs)| syncs.len());
     }
 
@@ -304,54 +312,54 @@ impl Scene {
         self.now_ns += 300_000_000;
         match step {
             Step::Dirtied { file, tid, offset, length } => {
-                dirtied(&mut self.table, &files[file as usize], tid, offset, length, self.now_ns);
+                note_dirty(&mut self.table, &files[file as usize], tid, offset, length, self.now_ns);
             }
             Step::Begin => {
-                let chunks = begun(&mut self.table, &when(self.now_ns));
+                let chunks = submitted(&mut self.table, &policy(self.now_ns));
                 self.queued.extend(chunks.iter().map(|chunk| chunk.place));
             }
             Step::Done { which } => {
-                if !self.going.is_empty() {
-                    let place = self.going.swap_remove(which.index(self.going.len()));
-                    let syncs = self.table.ended(&place, true);
+                if !self.chunk_write.is_empty() {
+                    let place = self.chunk_write.swap_remove(which.index(self.chunk_write.len()));
+                    let syncs = self.table.finish(&place, true);
                     self.went_on(syncs);
                 }
             }
-            Step::Going { which } => {
+            Step::ChunkWrite { which } => {
                 if !self.queued.is_empty() {
                     let place = self.queued.swap_remove(which.index(self.queued.len()));
-                    match self.table.begins(&place) {
-                        Some(_) => self.going.push(place),
+                    match self.table.dispatch(&place) {
+                        Some(_) => self.chunk_write.push(place),
                         None => {
-                            let syncs = self.table.ended(&place, false);
+                            let syncs = self.table.finish(&place, false);
                             self.went_on(syncs);
                         }
                     }
                 }
             }
             Step::Clean { file } => {
-                let syncs = self.table.cleaned(key(file));
+                let syncs = self.table.discard(key(file));
                 self.went_on(syncs);
             }
             Step::Sync { file, is_durable } => {
-                if let Some(taken) = self.table.syncing(key(file)) {
-                    let syncs = self.table.synced(taken, is_durable);
+                if let Some(snapshot) = self.table.begin_sync(key(file)) {
+                    let syncs = self.table.finish_sync(snapshot, is_durable);
                     self.went_on(syncs);
                 }
             }
-            Step::Killed { tid } => self.waiting -= self.table.give_up(tid, self.now_ns).len(),
+            Step::Killed { tid } => self.waiting -= self.table.cancel(tid, self.now_ns).len(),
             Step::CleanThen { file, tid } => {
                 let mut chunks = Vec::new();
-                if self.table.clean_then(key(file), asker(tid), job(), &mut chunks).is_none() {
+                if self.table.sync_after_writeback(key(file), caller(tid), job(), &mut chunks).is_none() {
                     self.waiting += 1;
                 }
                 self.queued.extend(chunks.iter().map(|chunk| chunk.place));
             }
         }
-        assert_eq!(self.table.is_waited_for(), self.waiting > 0);
-        let owners: Vec<Key> = self.table.owners.keys().collect();
+        assert_eq!(self.table.has_waiters(), self.waiting > 0);
+        let owners: Vec<IssuerId> = self.table.owners.keys().collect();
         let sum: u64 = owners.iter().map(|owner| self.table.owners.dirty_of(*owner)).sum();
-        assert_eq!(sum, self.table.dirty(), "each byte is somebody's");
+        assert_eq!(sum, self.table.dirty(), "each byte has an owner");
     }
 }
 
@@ -359,27 +367,27 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_everything_is_written_and_nobody_waits_for_ever(steps in prop::collection::vec(step(), 0..120)) {
+    fn after_any_sequence_everything_is_written_and_every_sync_ends(steps in prop::collection::vec(step(), 0..120)) {
         let files: Vec<_> = (0..5).map(backing).collect();
         let mut scene = Scene::default();
         for step in steps {
             scene.step(&files, step);
         }
-        // Time goes by, and the queue is worked off.
+        // Advance the time and drain the queue.
         for _ in 0..10_000 {
             scene.now_ns += 2_000_000_000;
             scene.step(&files, Step::Begin);
             while let Some(place) = scene.queued.pop() {
-                match scene.table.begins(&place) {
-                    Some(_) => scene.going.push(place),
+                match scene.table.dispatch(&place) {
+                    Some(_) => scene.chunk_write.push(place),
                     None => {
-                        let syncs = scene.table.ended(&place, false);
+                        let syncs = scene.table.finish(&place, false);
                         scene.went_on(syncs);
                     }
                 }
             }
-            while let Some(place) = scene.going.pop() {
-                let syncs = scene.table.ended(&place, true);
+            while let Some(place) = scene.chunk_write.pop() {
+                let syncs = scene.table.finish(&place, true);
                 scene.went_on(syncs);
             }
             if scene.table.dirty() == 0 {
@@ -387,66 +395,66 @@ proptest! {
             }
         }
         prop_assert_eq!((scene.table.dirty(), scene.table.files(), scene.waiting), (0, 0, 0));
-        prop_assert_eq!((scene.table.owners.keys().count(), scene.table.owners.owing()), (0, 0));
+        prop_assert_eq!((scene.table.owners.keys().count(), scene.table.owners.dirty_owners()), (0, 0));
     }
 }
 
 #[test]
-fn what_was_urgent_for_one_who_was_killed_is_written_as_the_rest() {
+fn awaited_data_of_a_killed_thread_become_ordinary_dirty_data() {
     let mut table = Table::default();
     let file = backing(1);
-    dirtied(&mut table, &file, 1, 0, 50 * MIB, 0);
-    assert!(table.clean_then(file_of(&file), asker(2), job(), &mut Vec::new()).is_none());
-    let urgent = begun(&mut table, &when(1));
+    note_dirty(&mut table, &file, 1, 0, 50 * MIB, 0);
+    assert!(table.sync_after_writeback(file_of(&file), caller(2), job(), &mut Vec::new()).is_none());
+    let urgent = submitted(&mut table, &policy(1));
     assert_eq!((urgent.len(), table.waiters()), (32, vec![2]));
-    table.waiting.add(Writer { who: (3, 0), is_his: true, bytes: MIB }, Class::BestEffort, job());
+    table.waiting.add(Writer { issuer_id: (3, 0), is_cancellable: true, bytes: MIB }, Class::BestEffort, job());
     assert_eq!(table.waiters(), [2, 3]);
-    assert_eq!((table.give_up(2, 1).len(), table.give_up(3, 1).len()), (1, 1));
-    assert!(!table.is_waited_for());
+    assert_eq!((table.cancel(2, 1).len(), table.cancel(3, 1).len()), (1, 1));
+    assert!(!table.has_waiters());
     for chunk in &urgent {
-        let (has_gone, syncs) = done(&mut table, &chunk.place);
-        assert!(has_gone && syncs.is_none());
+        let (was_written, syncs) = done(&mut table, &chunk.place);
+        assert!(was_written && syncs.is_none());
     }
-    assert!(begun(&mut table, &when(2)).is_empty(), "nobody is in a hurry");
-    let rest = begun(&mut table, &when(1_000_000_001));
-    assert_eq!(rest.iter().map(|chunk| chunk.asker.tid).collect::<Vec<_>>(), [1; 18]);
+    assert!(submitted(&mut table, &policy(2)).is_empty(), "the data are no longer awaited");
+    let rest = submitted(&mut table, &policy(1_000_000_001));
+    assert_eq!(rest.iter().map(|chunk| chunk.caller.tid).collect::<Vec<_>>(), [1; 18]);
 }
 
 #[test]
-fn pages_that_the_kernel_gathered_are_kept_when_the_writer_they_count_for_is_killed() {
+fn write_back_by_the_kernel_continues_when_its_owner_is_killed() {
     let mut table = Table::default();
-    for is_his in [true, false] {
-        table.waiting.add(Writer { who: (3, 0), is_his, bytes: MIB }, Class::BestEffort, job());
+    for is_cancellable in [true, false] {
+        table.waiting.add(Writer { issuer_id: (3, 0), is_cancellable, bytes: MIB }, Class::BestEffort, job());
     }
     assert_eq!(table.waiters(), [3]);
-    assert_eq!(table.give_up(3, 1).len(), 1, "what he waits for himself");
-    assert!(table.waiters().is_empty() && table.is_waited_for(), "nobody can be killed who waits for the other");
-    assert!(table.give_up(3, 1).is_empty());
-    let level = Level { dirty: 0, limit: 8 * MIB };
-    assert_eq!(table.waiting.let_in(level, &table.owners).len(), 1, "it is written when there is room");
+    assert_eq!(table.cancel(3, 1).len(), 1, "the write for which the issuer waits");
+    assert!(table.waiters().is_empty() && table.has_waiters(), "no thread waits for the other");
+    assert!(table.cancel(3, 1).is_empty());
+    let level = DirtyLevel { dirty: 0, limit: 8 * MIB };
+    assert_eq!(table.waiting.admit(level, &table.owners).len(), 1, "written when the limit allows it");
 }
 
 #[test]
-fn a_file_that_was_closed_needs_no_second_descriptor() {
+fn a_closed_file_needs_no_second_descriptor() {
     let mut table = Table::default();
     for is_open in [true, false] {
         let file = backing(1);
-        dirtied(&mut table, &file, 1, 0, MIB, 0);
-        let place = begun(&mut table, &when(2_000_000_000)).remove(0).place;
+        note_dirty(&mut table, &file, 1, 0, MIB, 0);
+        let place = submitted(&mut table, &policy(2_000_000_000)).remove(0).place;
         let still_open = is_open.then_some(file);
-        let going = table.begins(&place).expect("it is to be written");
-        assert_eq!(going.own.is_some(), is_open);
-        drop((going, still_open));
-        table.ended(&place, true);
+        let chunk_write = table.dispatch(&place).expect("it is to be written");
+        assert_eq!(chunk_write.own_bytes.is_some(), is_open);
+        drop((chunk_write, still_open));
+        table.finish(&place, true);
     }
 }
 
 #[test]
-fn files_of_another_owner_count_for_him() {
+fn a_new_writer_takes_over_all_dirty_data_of_a_file() {
     let mut table = Table::default();
     let file = backing(1);
-    dirtied(&mut table, &file, 1, 0, 4 * MIB, 0);
-    dirtied(&mut table, &file, 2, 4 * MIB, MIB, 1);
-    assert_eq!((table.owners.dirty_of((1, 0)), table.owners.dirty_of(who(&asker(2)))), (0, 5 * MIB));
-    assert_eq!(table.owners.owing(), 1);
+    note_dirty(&mut table, &file, 1, 0, 4 * MIB, 0);
+    note_dirty(&mut table, &file, 2, 4 * MIB, MIB, 1);
+    assert_eq!((table.owners.dirty_of((1, 0)), table.owners.dirty_of(issuer_id(&caller(2)))), (0, 5 * MIB));
+    assert_eq!(table.owners.dirty_owners(), 1);
 }

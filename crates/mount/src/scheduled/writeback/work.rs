@@ -1,4 +1,4 @@
-//! How write-back uses the queues: what is due goes in there, and is written when its turn comes.
+//! Submission of write-back to the device queues.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -8,86 +8,90 @@ use hoistway_core::Class;
 use rustc_hash::FxHashSet;
 use rustix::fs::fstat;
 
-use super::super::executors::Run;
-use super::super::people::{self, Key};
+use super::super::executors::Task;
+use super::super::file_systems::FileSystem;
+use super::super::issuers::{self, IssuerId};
 use super::super::queue::Queue;
-use super::super::rules::Whose;
-use super::super::systems::FileSystem;
-use super::super::{First, Shared};
-use super::ledger::{After, Ledger, Next};
-use super::table::{Chunk, Place, Taken};
+use super::super::rules::Attribution;
+use super::super::{FirstRequest, Shared};
+use super::dirty_tracker::{Action, DirtyTracker, Released};
+use super::table::{Chunk, ChunkId, SyncSnapshot};
 use super::{File, file_of};
-use crate::passthrough::give_up_reserves;
-use crate::{Ask, Asker, Backing, Job, Operation};
+use crate::passthrough::drop_cap_sys_resource;
+use crate::{Backing, Caller, GateRequest, Job, Operation};
 
-/// A file that somebody makes durable. Dropped by itself it says that this has failed.
-pub struct Syncing<'a> {
-    of: Option<(&'a Arc<Shared>, &'a Ledger, Taken)>,
+/// A sync of a file in progress. Dropping it reports a failure.
+pub struct SyncGuard<'a> {
+    of: Option<(&'a Arc<Shared>, &'a DirtyTracker, SyncSnapshot)>,
 }
 
-impl Syncing<'_> {
-    /// It is durable.
-    pub(in super::super) fn succeeds(mut self) {
-        if let Some((shared, ledger, taken)) = self.of.take() {
-            shared.go_on(ledger.synced(taken, true));
+impl SyncGuard<'_> {
+    /// Reports success.
+    pub(in super::super) fn succeed(mut self) {
+        if let Some((shared, dirty_tracker, snapshot)) = self.of.take() {
+            shared.release(dirty_tracker.finish_sync(snapshot, true));
         }
     }
 }
 
-impl Drop for Syncing<'_> {
+impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
-        if let Some((shared, ledger, taken)) = self.of.take() {
-            shared.go_on(ledger.synced(taken, false));
+        if let Some((shared, dirty_tracker, snapshot)) = self.of.take() {
+            shared.release(dirty_tracker.finish_sync(snapshot, false));
         }
     }
 }
 
 impl Shared {
-    /// The ledger of the disk that a file lies on; `None` where write-back is the kernel's.
-    pub(in super::super) fn ledger<'a>(self: &'a Arc<Self>, backing: &Backing) -> Option<(&'a Arc<Queue>, &'a Ledger)> {
+    /// Returns the dirty tracker of a file's disk, creating it at first use; `None` if the kernel
+    /// writes back.
+    pub(in super::super) fn dirty_tracker<'a>(
+        self: &'a Arc<Self>,
+        backing: &Backing,
+    ) -> Option<(&'a Arc<Queue>, &'a DirtyTracker)> {
         let of = self.writeback.as_ref()?;
-        let FileSystem { queue, .. } = self.systems.of(backing)?;
-        let ledger = queue.ledger.get_or_init(|| {
-            let ledger = Ledger::new(of.clone());
+        let FileSystem { queue, .. } = self.file_systems.of(backing)?;
+        let dirty_tracker = queue.dirty_tracker.get_or_init(|| {
+            let dirty_tracker = DirtyTracker::new(of.clone());
             if of.is_closed.load(Ordering::Acquire) {
-                let _ = ledger.close();
+                let _ = dirty_tracker.close();
             } else if let Err(error) = start(self, queue) {
-                tracing::error!("the kernel writes back to {}, as there is no thread for it: {error}", queue.name);
-                let _ = ledger.close();
+                tracing::error!("no write-back thread for {}, the kernel writes back instead: {error}", queue.name);
+                let _ = dirty_tracker.close();
             }
-            ledger
+            dirty_tracker
         });
-        Some((queue, ledger))
+        Some((queue, dirty_tracker))
     }
 
-    /// The ledgers that there are.
-    pub(in super::super) fn with_ledgers(&self, mut act: impl FnMut(&Ledger)) {
-        for queue in self.systems.queues() {
-            if let Some(ledger) = queue.ledger.get() {
-                act(ledger);
+    /// Calls `act` with each existing dirty tracker.
+    pub(in super::super) fn with_dirty_trackers(&self, mut act: impl FnMut(&DirtyTracker)) {
+        for queue in self.file_systems.queues() {
+            if let Some(dirty_tracker) = queue.dirty_tracker.get() {
+                act(dirty_tracker);
             }
         }
     }
 
-    /// Who has data in memory.
-    pub(in super::super) fn owners(&self) -> FxHashSet<Key> {
+    /// Returns the owners of dirty data on any disk.
+    pub(in super::super) fn owners(&self) -> FxHashSet<IssuerId> {
         let mut owners = FxHashSet::default();
-        self.with_ledgers(|ledger| owners.extend(ledger.owners()));
+        self.with_dirty_trackers(|dirty_tracker| owners.extend(dirty_tracker.owners()));
         owners
     }
 
-    /// The class of somebody, for what he writes to a file. Where it is not he who waits for that, he may hold what his command line is read by until it is written: it is not
-    /// looked at then.
-    pub(in super::super) fn class_of(&self, asker: Asker, is_his: bool, backing: &Backing) -> Class {
-        let facts = people::read(asker, is_his && self.rules.has_commands());
-        let whose = self.rules.of_request(&facts, Operation::Buffered, &mut || self.path_of(backing));
-        let of_tenant = match whose {
-            Whose::Tenant(place) => self.rules.tenants.get(place as usize).map(|tenant| tenant.terms.priority),
-            Whose::Own | Whose::Cgroup => None,
+    /// Returns the I/O class of a write. For write-back by the kernel the command line is not read,
+    /// because the issuer may hold the lock that reading it requires until the data are written.
+    pub(in super::super) fn class_of(&self, caller: Caller, is_cancellable: bool, backing: &Backing) -> Class {
+        let facts = issuers::read_facts(caller, is_cancellable && self.rules.has_commands());
+        let attribution = self.rules.attribute_request(&facts, Operation::BufferedWrite, &mut || self.path_of(backing));
+        let of_tenant = match attribution {
+            Attribution::Tenant(place) => self.rules.tenants.get(place as usize).map(|tenant| tenant.terms.priority),
+            Attribution::Own | Attribution::Cgroup => None,
         };
         match of_tenant.filter(|priority| priority.is_set()) {
             Some(priority) => priority.class(),
-            // As ioprio_get(2) has it.
+            // The encoding of ioprio_get(2).
             None => match facts.process.ioprio >> 13 {
                 1 => Class::RealTime,
                 3 => Class::Idle,
@@ -96,139 +100,156 @@ impl Shared {
         }
     }
 
-    /// Has those go on who waited.
-    pub(in super::super) fn go_on(self: &Arc<Self>, after: After) {
-        let After { syncs, jobs } = after;
-        self.executors.give(jobs.into_iter().map(Run::free));
+    /// Continues released requests.
+    pub(in super::super) fn release(self: &Arc<Self>, and_admit: Released) {
+        let Released { syncs, jobs } = and_admit;
+        self.executors.submit(jobs.into_iter().map(Task::unscheduled));
         if let Some((backing, syncs)) = syncs {
-            for (asker, job) in syncs {
-                self.sync_now(&backing, asker, job);
+            for (caller, job) in syncs {
+                self.sync_now(&backing, caller, job);
             }
         }
     }
 
-    /// Somebody is about to make a file durable.
-    pub(in super::super) fn syncing(self: &Arc<Self>, backing: &Backing) -> Syncing<'_> {
-        let of = self.ledger(backing).and_then(|(_, ledger)| Some((self, ledger, ledger.syncing(backing)?)));
-        Syncing { of }
+    /// Begins a sync of a file.
+    pub(in super::super) fn begin_sync(self: &Arc<Self>, backing: &Backing) -> SyncGuard<'_> {
+        let of = self
+            .dirty_tracker(backing)
+            .and_then(|(_, dirty_tracker)| Some((self, dirty_tracker, dirty_tracker.begin_sync(backing)?)));
+        SyncGuard { of }
     }
 
-    /// Makes a file durable for somebody, after what it has in memory went through the queue.
-    pub(in super::super) fn sync_later(self: &Arc<Self>, backing: &Arc<Backing>, asker: Asker, job: Job) {
-        let (left, chunks) = match self.ledger(backing) {
-            Some((_, ledger)) => ledger.clean_then(backing, asker, job),
+    /// Queues a sync of a file behind the write-back of its dirty data.
+    pub(in super::super) fn sync_after_writeback(self: &Arc<Self>, backing: &Arc<Backing>, caller: Caller, job: Job) {
+        let (left, chunks) = match self.dirty_tracker(backing) {
+            Some((_, dirty_tracker)) => dirty_tracker.sync_after_writeback(backing, caller, job),
             None => (Some(job), Vec::new()),
         };
         for chunk in chunks {
             self.write_back(chunk);
         }
         if let Some(job) = left {
-            self.sync_now(backing, asker, job);
+            self.sync_now(backing, caller, job);
         }
     }
 
-    fn sync_now(self: &Arc<Self>, backing: &Arc<Backing>, asker: Asker, job: Job) {
-        self.ask_for(&Ask { asker, operation: Operation::Sync, backing, offset: 0, length: 0 }, false, job);
+    fn sync_now(self: &Arc<Self>, backing: &Arc<Backing>, caller: Caller, job: Job) {
+        self.submit_job(&GateRequest { caller, operation: Operation::Sync, backing, offset: 0, length: 0 }, false, job);
     }
 
-    /// Puts a part of a file into the queue of its disk; it is written when its turn comes.
+    /// Submits a chunk to the queue of its disk.
     fn write_back(self: &Arc<Self>, chunk: Chunk) {
-        let Chunk { place, backing, asker, start, end } = chunk;
-        let ask = Ask { asker, operation: Operation::Buffered, backing: &backing, offset: start, length: end - start };
-        let Some((queue, _)) = self.ledger(&backing) else { return };
-        // It keeps no file open while it waits: of one that is removed meanwhile nothing is left.
+        let Chunk { place, backing, caller, start, end } = chunk;
+        let request = GateRequest {
+            caller,
+            operation: Operation::BufferedWrite,
+            backing: &backing,
+            offset: start,
+            length: end - start,
+        };
+        let Some((queue, _)) = self.dirty_tracker(&backing) else { return };
+        // The job holds no reference to the file, so that a file removed meanwhile is closed at
+        // once.
         let (shared, queue) = (self.clone(), queue.clone());
         let job = Job::Call(Box::new(move || shared.write_now(&queue, &place)));
-        self.ask_for(&ask, place.of.is_some(), job);
+        self.submit_job(&request, place.of.is_some(), job);
     }
 
-    /// Does what was asked first of a file system when its turn comes, or at once if it has none.
-    pub(in super::super) fn first(self: &Arc<Self>, first: &First, job: Job) {
-        let First { asker, operation, ref backing, offset, length } = *first;
+    /// Submits the first request to a file system, once its disk is known.
+    pub(in super::super) fn submit_first(self: &Arc<Self>, submit_first: &FirstRequest, job: Job) {
+        let FirstRequest { caller, operation, ref backing, offset, length } = *submit_first;
         match operation {
-            Operation::Buffered | Operation::Gathered => Run::free(job).go(),
-            _ => self.ask_for(&Ask { asker, operation, backing, offset, length }, false, job),
+            Operation::BufferedWrite | Operation::KernelWriteback => Task::unscheduled(job).run(),
+            _ => self.submit_job(&GateRequest { caller, operation, backing, offset, length }, false, job),
         }
     }
 
-    /// Puts something into the queue of its disk, to be done when its turn comes.
-    fn ask_for(self: &Arc<Self>, ask: &Ask<'_>, is_async: bool, job: Job) {
-        let Some(system) = self.systems.of(ask.backing) else { return self.executors.give([Run::free(job)]) };
-        let (at, is_now) = self.ask(system, ask, is_async);
-        // What is written back is not waited for by who wrote it.
-        let is_his = !matches!(ask.operation, Operation::Buffered | Operation::Gathered);
+    /// Submits a request and runs the job when it is dispatched.
+    fn submit_job(self: &Arc<Self>, request: &GateRequest<'_>, is_async: bool, job: Job) {
+        let Some(system) = self.file_systems.of(request.backing) else {
+            return self.executors.submit([Task::unscheduled(job)]);
+        };
+        let (at, is_now) = self.submit(system, request, is_async);
+        // The writer does not wait for write-back.
+        let is_cancellable = !matches!(request.operation, Operation::BufferedWrite | Operation::KernelWriteback);
         let park = |job| {
             let mut state = system.queue.lock();
-            if is_his { state.park_his(at, job) } else { state.park(at, job) }
+            if is_cancellable { state.park_cancellable(at, job) } else { state.park(at, job) }
         };
         let back = if is_now { Some(job) } else { park(job) };
         if let Some(job) = back {
-            self.executors.give([Run::new(self, &system.queue, at, job)]);
+            self.executors.submit([Task::new(self, &system.queue, at, job)]);
         }
     }
 
-    /// Writes a part of a file, if nobody has done that meanwhile.
-    fn write_now(self: &Arc<Self>, queue: &Queue, place: &Place) {
-        let Some(ledger) = queue.ledger.get() else { return };
-        let going = ledger.begins(place);
-        if let Some(going) = &going
-            && let Err(error) = going.write()
+    /// Writes a dispatched chunk, unless its data were written meanwhile.
+    fn write_now(self: &Arc<Self>, queue: &Queue, place: &ChunkId) {
+        let Some(dirty_tracker) = queue.dirty_tracker.get() else { return };
+        let chunk_write = dirty_tracker.dispatch(place);
+        if let Some(chunk_write) = &chunk_write
+            && let Err(error) = chunk_write.write()
             && let Some(writeback) = &self.writeback
-            // Of a file without a name nobody will be told who has not got it open by now: those the kernel tells.
-            && fstat(&going.backing).is_ok_and(|told| told.st_nlink > 0)
-            && writeback.untold.note(place.file, error.raw_os_error().unwrap_or(libc::EIO))
+            // For an unlinked file only existing handles can report the error, and the kernel
+            // reports it to them.
+            && fstat(&chunk_write.backing).is_ok_and(|clear| clear.st_nlink > 0)
+            && writeback.unreported.record(place.file, error.raw_os_error().unwrap_or(libc::EIO))
         {
             tracing::warn!(
                 device = queue.name,
                 inode = place.file.1,
-                offset = going.start,
-                bytes = going.end - going.start,
-                "data could not be written back ({error}): who calls fsync is told so"
+                offset = chunk_write.start,
+                bytes = chunk_write.end - chunk_write.start,
+                "write-back failed ({error}); the next fsync reports the error"
             );
         }
-        self.go_on(ledger.ended(place, going.is_some()));
+        self.release(dirty_tracker.finish(place, chunk_write.is_some()));
     }
 
-    /// The error of write-back that who opens a file has to be told of; one that was just made has none.
-    pub(in super::super) fn owes(&self, backing: &Backing, is_new: bool) -> Option<i32> {
-        let untold = &self.writeback.as_ref()?.untold;
+    /// Returns the unreported write-back error of a file that is being opened. A new file has none.
+    pub(in super::super) fn pending_writeback_error(&self, backing: &Backing, is_new: bool) -> Option<i32> {
+        let unreported = &self.writeback.as_ref()?.unreported;
         if is_new {
-            untold.told(file_of(backing));
+            unreported.clear(file_of(backing));
         }
-        untold.of(file_of(backing))
+        unreported.of(file_of(backing))
     }
 
-    /// Somebody was told, or nobody has to be any more.
-    pub(in super::super) fn told(&self, file: File) {
+    /// Marks the write-back error of a file as reported.
+    pub(in super::super) fn clear_writeback_error(&self, file: File) {
         if let Some(writeback) = &self.writeback {
-            writeback.untold.told(file);
+            writeback.unreported.clear(file);
         }
     }
 }
 
-/// Starts the thread that writes back to a disk.
+/// Starts the write-back thread of a disk.
 ///
 /// # Errors
-/// When there is none to be had.
+/// The thread cannot be started.
 fn start(shared: &Arc<Shared>, queue: &Arc<Queue>) -> std::io::Result<()> {
     let (shared, queue) = (Arc::downgrade(shared), Arc::downgrade(queue));
     thread::Builder::new().name("hoistway-back".into()).spawn(move || run(&shared, &queue)).map(|_| ())
 }
 
 fn run(shared: &Weak<Shared>, queue: &Weak<Queue>) {
-    give_up_reserves();
+    drop_cap_sys_resource();
     while let (Some(shared), Some(queue)) = (shared.upgrade(), queue.upgrade()) {
-        // Whoever has begun this thread is about to put the ledger there.
-        let ledger = queue.ledger.wait();
-        match ledger.next() {
+        // The thread that started this one is about to store the tracker.
+        let dirty_tracker = queue.dirty_tracker.wait();
+        match dirty_tracker.next() {
             None => return,
-            Some(Next::Begin(chunks)) => chunks.into_iter().for_each(|chunk| shared.write_back(chunk)),
-            Some(Next::Look(tids)) => {
-                for tid in tids.into_iter().filter(|tid| people::is_killed(*tid)) {
-                    let (after, jobs) = ledger.give_up(tid);
-                    tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "killed while it waited for room");
-                    shared.executors.give(jobs.into_iter().map(Run::given_up));
-                    shared.go_on(after);
+            Some(Action::Begin(chunks)) => chunks.into_iter().for_each(|chunk| shared.write_back(chunk)),
+            Some(Action::CheckLiveness(waiting_threads)) => {
+                for tid in waiting_threads.into_iter().filter(|tid| issuers::is_killed(*tid)) {
+                    let (and_admit, jobs) = dirty_tracker.cancel(tid);
+                    tracing::debug!(
+                        device = queue.name,
+                        tid,
+                        jobs = jobs.len(),
+                        "killed while waiting for dirty memory"
+                    );
+                    shared.executors.submit(jobs.into_iter().map(Task::cancelled));
+                    shared.release(and_admit);
                 }
             }
         }

@@ -1,32 +1,34 @@
-//! How a part of a file comes to the disk.
+//! Writing a dirty range to the disk.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use super::table::Going;
+use super::table::ChunkWrite;
 use crate::Backing;
 
-impl Going {
-    /// Has the kernel write it, and waits until the disk has it.
+impl ChunkWrite {
+    /// Has the kernel write the range, and waits until it is on the disk.
     ///
     /// # Errors
-    /// What the kernel says of it, or of an earlier write of the file of which it has told nobody yet.
+    /// The error of this write, or of an earlier write of the file that this descriptor has not
+    /// reported.
     pub fn write(&self) -> io::Result<()> {
         const WRITE: libc::c_uint = libc::SYNC_FILE_RANGE_WRITE;
         const ALL: libc::c_uint =
             libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-        // Whoever waits for a range is told of an error, and the kernel tells it once each time that the file was opened. So this waits by a descriptor of its
-        // own: those who have the file open are still told by fsync. Of one that was closed there is nobody who could be told by it.
-        let own = self.own.as_ref().map(|own| own.get_or_init(|| reopened(&self.backing)));
-        let (fd, flags) = match own {
-            Some(Some(own)) => (own.as_raw_fd(), ALL),
+        // The kernel reports a write-back error once per open file description, to any call that
+        // waits. WriterQueue on a second description keeps the error for the fsync calls of the
+        // handles. If the file was closed, no handle can lose a report.
+        let own_bytes = self.own_bytes.as_ref().map(|own_bytes| own_bytes.get_or_init(|| reopened(&self.backing)));
+        let (fd, flags) = match own_bytes {
+            Some(Some(own_bytes)) => (own_bytes.as_raw_fd(), ALL),
             Some(None) => (self.backing.fd.as_raw_fd(), WRITE),
             None => (self.backing.fd.as_raw_fd(), ALL),
         };
         let (offset, bytes) = (self.start as libc::off64_t, (self.end - self.start) as libc::off64_t);
-        // SAFETY: a call with numbers alone, on a descriptor that is open.
+        // SAFETY: the arguments are integers, and the descriptor is open.
         match unsafe { libc::sync_file_range(fd, offset, bytes, flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -34,7 +36,7 @@ impl Going {
     }
 }
 
-/// The same file, opened once more.
+/// Opens a second description of the same file.
 fn reopened(file: &Backing) -> Option<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);

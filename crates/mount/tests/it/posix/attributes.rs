@@ -1,4 +1,4 @@
-//! Attributes: modes, owners, times, sizes, the file system's figures.
+//! Scenarios for attributes: modes, owners, times, sizes, statfs.
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, chmodat, chownat, statat,
@@ -38,10 +38,10 @@ fn times(s: &mut Scene, name: &str) {
     s.see(&format!("times of {name}"), (found.st_atime, found.st_atime_nsec, found.st_mtime, found.st_mtime_nsec));
 }
 
-/// Does something, and says which of the times moved.
+/// Calls a function and records which timestamps changed.
 fn moved(s: &mut Scene, name: &str, act: impl FnOnce(&mut Scene)) {
     let look = |s: &Scene| statat(CWD, s.path(name), AtFlags::SYMLINK_NOFOLLOW).expect("it is there");
-    // Longer than the coarsest clock of a file system ticks, and than the kernel believes what it knows of a file.
+    // Longer than the coarsest timestamp granularity and than the attribute cache of the kernel.
     std::thread::sleep(std::time::Duration::from_millis(15));
     let before = look(s);
     act(s);
@@ -53,7 +53,7 @@ fn moved(s: &mut Scene, name: &str, act: impl FnOnce(&mut Scene)) {
 
 fn truncate(s: &mut Scene, name: &str, size: i64) {
     let path = std::ffi::CString::new(s.path(name).to_str().expect("a path")).expect("a string");
-    // SAFETY: the path is a string that lives through the call.
+    // SAFETY: the path is a C string that outlives the call.
     let result = unsafe { libc::truncate(path.as_ptr(), size) };
     let result = if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().raw_os_error()) };
     s.see(&format!("truncate {name} {size}"), result);

@@ -1,4 +1,4 @@
-//! Data: reading, writing, holes, allocation, copies, mappings, direct I/O, locks.
+//! Scenarios for data: reads, writes, holes, allocation, copies, mappings, direct I/O, locks.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -51,7 +51,7 @@ fn copied(s: &mut Scene, from: &OwnedFd, mut at: u64, to: &OwnedFd, mut into: u6
     s.see("copied", (result, at, into));
 }
 
-/// Maps a file and does something with its pages.
+/// Maps a file and calls a function with its pages.
 fn mapped(
     s: &mut Scene,
     f: &OwnedFd,
@@ -60,23 +60,24 @@ fn mapped(
     protection: ProtFlags,
     act: impl FnOnce(&mut Scene, &mut [u8]),
 ) {
-    // SAFETY: a new mapping is made anywhere; it is unmapped below, after its last use.
+    // SAFETY: a new mapping at an address of the kernel's choice; it is unmapped below, after its
+    // last use.
     let start = match unsafe { mmap(std::ptr::null_mut(), length, protection, flags, f, 0) } {
         Ok(start) => start,
         Err(error) => return s.see("mmap", error.raw_os_error()),
     };
-    // SAFETY: the mapping is as long, and only this slice refers to it.
+    // SAFETY: the mapping has this length, and no other reference to it exists.
     let pages = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), length) };
     act(s, pages);
     if protection.contains(ProtFlags::WRITE) && flags.contains(MapFlags::SHARED) {
-        // SAFETY: the range is the mapping's.
+        // SAFETY: the range is inside the mapping.
         s.call("msync", unsafe { msync(start, length, MsyncFlags::SYNC) });
     }
     // SAFETY: the mapping is not used after this.
     s.call("munmap", unsafe { munmap(start, length) });
 }
 
-/// Memory that direct I/O takes.
+/// Returns memory aligned for direct I/O.
 fn aligned(length: usize) -> hoistway_mount::Buffer {
     hoistway_mount::Buffer::from(&pattern(length)[..])
 }
@@ -90,7 +91,7 @@ fn record_lock(
 ) -> Result<(i32, i64, i64), i32> {
     let mut lock =
         libc::flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: start, l_len: length, l_pid: 0 };
-    // SAFETY: the lock lives through the call.
+    // SAFETY: the lock structure outlives the call.
     let result = unsafe { libc::fcntl(f.as_raw_fd(), command, &raw mut lock) };
     if result < 0 {
         Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
@@ -207,7 +208,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 fn unsafe_sync_range(f: &OwnedFd) -> Result<(), Option<i32>> {
-    // SAFETY: the call takes numbers only.
+    // SAFETY: the arguments are integers.
     let result = unsafe {
         libc::sync_file_range(f.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER)
     };

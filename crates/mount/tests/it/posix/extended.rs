@@ -1,4 +1,4 @@
-//! Extended attributes, access control lists, flags.
+//! Scenarios for extended attributes, access control lists and inode flags.
 
 use std::os::fd::AsRawFd;
 
@@ -48,7 +48,8 @@ fn remove(s: &mut Scene, file: &str, name: &str) {
     s.call(&format!("removexattr {file} {name}"), removed);
 }
 
-/// An access control list as the kernel takes it: version 2, then entries of a tag, permissions and who.
+/// Encodes an access control list for the kernel: version 2, then tag, permissions and ID of each
+/// entry.
 fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut list = 2u32.to_le_bytes().to_vec();
     for (tag, permissions, who) in entries {
@@ -72,10 +73,11 @@ const DEFAULT: &str = "system.posix_acl_default";
 fn flags(s: &mut Scene, file: &str, change: Option<(u32, bool)>) {
     let Some(f) = s.open(file, R) else { return };
     let mut now: libc::c_int = 0;
-    // SAFETY: the command moves one `int`, though it is numbered with the size of a `long`.
+    // SAFETY: the command transfers one `int`, although its number encodes a `long`.
     let result = unsafe { libc::ioctl(f.as_raw_fd(), 0x8008_6601, &raw mut now) };
     let error = std::io::Error::last_os_error().raw_os_error();
-    // Whether a file has extents, or data in its inode, is the file system's business and depends on nothing that is tried here.
+    // Whether a file has extents or inline data is up to the file system, independent of these
+    // scenarios.
     s.see(&format!("flags of {file}"), if result < 0 { Err(error) } else { Ok(now as u32 & 0x8030) });
     if let (Some((flag, on)), true) = (change, result >= 0) {
         let wanted = if on { now | flag as i32 } else { now & !(flag as i32) };

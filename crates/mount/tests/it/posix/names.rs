@@ -1,4 +1,4 @@
-//! Names: making, removing, renaming, linking, listing.
+//! Scenarios for names: creating, removing, renaming, linking, listing.
 
 use std::os::fd::AsRawFd;
 
@@ -25,7 +25,7 @@ fn make(s: &mut Scene, name: &str, kind: FileType, mode: u32, device: u64) {
     s.call(&format!("mknod {name} {kind:?} {mode:o}"), made);
 }
 
-/// Names of a directory in the order of their bytes; `.` and `..` are among them.
+/// Returns the names in a directory in byte order, including `.` and `..`.
 fn names(s: &mut Scene, name: &str) {
     let opened = openat(CWD, s.path(name), R | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let Some(fd) = s.call(&format!("list {name}"), opened) else { return };
@@ -168,7 +168,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     "a device" => |s| { make(s, "d", FileType::CharacterDevice, 0o600, rustix::fs::makedev(1, 3)); s.stat("d"); s.read("d"); };
     "a device with large numbers" => |s| { make(s, "d", FileType::BlockDevice, 0o600, rustix::fs::makedev(300, 70_000)); s.stat("d"); };
     "a socket" => |s| {
-        // A socket's path is short: it is bound by the directory's descriptor.
+        // The path of a socket has a length limit, so the descriptor of the directory is used.
         let directory = s.open("", R | OFlags::DIRECTORY).expect("the directory");
         let bound = std::os::unix::net::UnixListener::bind(format!("/proc/self/fd/{}/s", directory.as_raw_fd()));
         s.see("bind", bound.map(drop).map_err(|error| error.raw_os_error()));
@@ -226,7 +226,8 @@ fn chmod(s: &mut Scene, name: &str, mode: u32) {
     s.call(&format!("chmod {name} {mode:o}"), changed);
 }
 
-/// Reads a directory, remembers each place, and goes back to every one of them in turn: the same name has to follow.
+/// Lists a directory, records the offset of each entry, and seeks back to each: the same name must
+/// follow.
 fn going_back(s: &mut Scene) {
     s.directory("d");
     for n in 0..300 {

@@ -1,4 +1,4 @@
-//! What a scenario is played with: calls whose results are written down.
+//! The player of scenarios: system calls whose results are recorded.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io;
 
-/// A few calls with a name that says what they are about.
+/// A named sequence of system calls.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     pub name: &'static str,
     pub act: fn(&mut Scene),
 }
 
-/// A directory to play in, and what was seen.
+/// A directory to work in, and the record of the results.
 pub struct Scene {
     pub directory: PathBuf,
     seen: Vec<String>,
 }
 
-/// Plays a scenario in a new directory, and says what was seen and what is left.
+/// Plays a scenario in a new directory. Returns the results and the final state of the directory.
 pub fn play(scenario: &Scenario, within: &Path) -> Vec<String> {
-    // SAFETY: it takes a number only.
+    // SAFETY: the argument is an integer.
     unsafe { libc::umask(0o022) };
     let directory = within.join(scenario.name.replace([' ', '/'], "-"));
     std::fs::create_dir(&directory).expect("a new directory");
@@ -42,12 +42,12 @@ impl Scene {
         self.directory.join(name)
     }
 
-    /// Writes a result down.
+    /// Records a result.
     pub fn see(&mut self, what: &str, result: impl Debug) {
         self.seen.push(format!("{what}: {result:?}"));
     }
 
-    /// Writes down whether a call succeeded, or which error it had.
+    /// Records whether a call succeeded, or its error.
     pub fn call<T>(&mut self, what: &str, result: io::Result<T>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -70,7 +70,7 @@ impl Scene {
         self.call(&format!("open {name} {flags:?} {mode:o}"), opened)
     }
 
-    /// A file with something in it, which is no part of what is tried.
+    /// Creates a file with content, outside the record.
     pub fn file(&mut self, name: &str, data: &[u8]) {
         std::fs::write(self.path(name), data).expect("a file is written");
     }
@@ -131,7 +131,7 @@ impl Scene {
         self.see(&format!("write {}", data.len()), written);
     }
 
-    /// What a name leads to, without following it.
+    /// Records the attributes of a name without following links.
     pub fn stat(&mut self, name: &str) {
         let found = statat(CWD, self.path(name), AtFlags::SYMLINK_NOFOLLOW);
         let found = found.map(|found| {
@@ -144,7 +144,7 @@ impl Scene {
         self.see(&format!("stat {name}"), found.map_err(|error| error.raw_os_error()));
     }
 
-    /// Everything that is left, without times and numbers: these differ between any two directories.
+    /// Lists the final state without times and inode numbers, which differ between directories.
     fn tree(&mut self, at: &Path, links: &mut BTreeMap<(u64, u64), PathBuf>) {
         let mut names: Vec<_> = match std::fs::read_dir(at) {
             Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect(),
@@ -188,7 +188,7 @@ impl Scene {
     }
 }
 
-/// A file's extended attributes, in the order of their names.
+/// Returns the extended attributes of a file in the order of their names.
 fn attributes(path: &Path) -> String {
     let Ok(c_path) = CString::new(path.as_os_str().as_bytes()) else { return String::new() };
     let mut list = vec![0; 4096];
@@ -204,7 +204,7 @@ fn attributes(path: &Path) -> String {
     text
 }
 
-/// Data as a person can compare them: all of them if they are few, else their length and a sum over them (FNV-1a).
+/// Renders data for comparison: all of them if short, else length and FNV-1a hash.
 pub fn digest(data: &[u8]) -> String {
     if data.len() <= 24 {
         return data.escape_ascii().to_string();
@@ -215,7 +215,7 @@ pub fn digest(data: &[u8]) -> String {
     format!("{} bytes of sum {sum:016x}", data.len())
 }
 
-/// Bytes that tell one place from another.
+/// Returns bytes that differ between positions.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 31 + at / 256 * 7 + 1) as u8).collect()
 }

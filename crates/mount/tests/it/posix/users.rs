@@ -1,4 +1,4 @@
-//! Who may do what, and to whom belongs what is made: the same calls by somebody who is not root.
+//! Scenarios for permissions and ownership: the same calls by a user other than root.
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Uid, XattrFlags, chmodat, chownat, mkdirat, openat, setxattr, unlinkat, utimensat,
@@ -19,7 +19,7 @@ macro_rules! scenarios {
     ($($name:literal => $act:expr;)*) => { &[$(Scenario { name: $name, act: $act }),*] };
 }
 
-/// Does something as a user who is in one more group, and writes down how it went.
+/// Calls a function as a user with one supplementary group, and records the result.
 fn me<T: Send>(s: &mut Scene, what: &str, act: impl FnOnce() -> io::Result<T> + Send) -> Option<T> {
     let result = as_user(ME, &[MY_GROUP], act);
     s.call(what, result)

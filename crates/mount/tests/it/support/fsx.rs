@@ -1,4 +1,4 @@
-//! A file is changed in every way that there is, at random, and has to be what a model in memory is.
+//! Random changes of a file by all available operations, compared with a model in memory.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,14 +14,14 @@ use rustix::fs::{
 use rustix::io::{Errno, pread, pwrite};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
-/// The file is never larger, in bytes.
+/// Maximum size of the file in bytes.
 const LARGEST: usize = 600_000;
 
-/// A run over one file.
+/// A run of random operations on one file.
 pub struct Exercise {
     path: PathBuf,
     file: OwnedFd,
-    /// It was opened to append.
+    /// The file was opened with `O_APPEND`.
     appends: bool,
     model: Vec<u8>,
     random: Pcg64,
@@ -29,7 +29,7 @@ pub struct Exercise {
     count: u64,
 }
 
-/// A seed that was not used before, in this process or another.
+/// Returns a seed that no other process or call has used.
 pub fn new_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one("a seed")
@@ -42,7 +42,7 @@ impl Exercise {
         Exercise { path: path.into(), file, appends: false, model: Vec::new(), random, done: Vec::new(), count: 0 }
     }
 
-    /// Goes on for so long, and says how many operations that were, or what was found to be wrong.
+    /// Runs for a while. Returns the number of operations, or the first mismatch.
     pub fn run(&mut self, time: Duration) -> Result<u64, String> {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -86,14 +86,14 @@ impl Exercise {
         self.done.push(format!("{}: {text} (size {})", self.count, self.model.len()));
     }
 
-    /// A range that begins within the file, most often short.
+    /// Returns a range that starts within the file, most often a short one.
     fn range(&mut self) -> (usize, usize) {
         let start = self.random.random_range(0..=self.model.len());
         let most = if self.random.random_ratio(1, 4) { LARGEST } else { 9_000 };
         (start, self.random.random_range(1..=most).min(self.model.len() - start))
     }
 
-    /// One that may go beyond its end.
+    /// Returns a range that may exceed the end of the file.
     fn wide_range(&mut self) -> (usize, usize) {
         let start = self.random.random_range(0..(self.model.len() + 20_000).min(LARGEST - 1));
         let most = if self.random.random_ratio(1, 4) { 200_000 } else { 9_000 };
@@ -162,8 +162,8 @@ impl Exercise {
         self.note(format!("append {length}"));
         let data = self.fresh(length);
         let file = openat(CWD, &self.path, OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC, Mode::empty())
-            .map_err(told("open"))?;
-        let written = rustix::io::write(&file, &data).map_err(told("append"))?;
+            .map_err(failed("open"))?;
+        let written = rustix::io::write(&file, &data).map_err(failed("append"))?;
         if written != length {
             return Err(format!("{written} of {length} bytes were appended"));
         }
@@ -181,18 +181,19 @@ impl Exercise {
         if length == 0 {
             return Ok(());
         }
-        // SAFETY: a new mapping, anywhere; it is unmapped below, and the file is not cut meanwhile.
+        // SAFETY: a new mapping at an address of the kernel's choice; it is unmapped below, and the
+        // file is not truncated meanwhile.
         let start = unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, &self.file, 0) }
-            .map_err(told("mmap"))?;
-        // SAFETY: the mapping is as long, and only this slice refers to it.
+            .map_err(failed("mmap"))?;
+        // SAFETY: the mapping has this length, and no other reference to it exists.
         let pages = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), length) };
         let result = act(self, pages);
         if protection.contains(ProtFlags::WRITE) && self.random.random_ratio(1, 2) {
-            // SAFETY: the range is the mapping's.
-            unsafe { msync(start, length, MsyncFlags::SYNC) }.map_err(told("msync"))?;
+            // SAFETY: the range is inside the mapping.
+            unsafe { msync(start, length, MsyncFlags::SYNC) }.map_err(failed("msync"))?;
         }
         // SAFETY: the mapping is not used after this.
-        unsafe { munmap(start, length) }.map_err(told("munmap"))?;
+        unsafe { munmap(start, length) }.map_err(failed("munmap"))?;
         result
     }
 
@@ -217,7 +218,7 @@ impl Exercise {
         let size = if self.random.random_ratio(1, 10) { 0 } else { self.random.random_range(0..LARGEST) };
         self.note(format!("truncate {size}"));
         if self.random.random_ratio(1, 2) {
-            ftruncate(&self.file, size as u64).map_err(told("ftruncate"))?;
+            ftruncate(&self.file, size as u64).map_err(failed("ftruncate"))?;
         } else {
             File::options()
                 .write(true)
@@ -256,7 +257,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// Says whether the file system can do it.
+    /// Returns true if the file system supports the operation.
     fn fallocates(&mut self, what: &str, flags: FallocateFlags, at: usize, length: usize) -> Result<bool, String> {
         self.note(format!("{what} {at} {length}"));
         match fallocate(&self.file, flags, at as u64, length as u64) {
@@ -276,7 +277,7 @@ impl Exercise {
         let (mut at, mut into, mut done) = (from as u64, to as u64, 0);
         while done < length {
             match copy_file_range(&self.file, Some(&mut at), &self.file, Some(&mut into), length - done)
-                .map_err(told("copy_file_range"))?
+                .map_err(failed("copy_file_range"))?
             {
                 0 => return Err(format!("the copy stopped after {done} of {length}")),
                 more => done += more,
@@ -292,7 +293,7 @@ impl Exercise {
         let blocks = self.model.len() / BLOCK;
         let file = match openat(CWD, &self.path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
             Err(Errno::INVAL) => return Ok(()),
-            file => file.map_err(told("open"))?,
+            file => file.map_err(failed("open"))?,
         };
         if blocks == 0 {
             return Ok(());
@@ -324,18 +325,18 @@ impl Exercise {
 
     fn sync(&mut self) -> Result<(), String> {
         self.note("sync".into());
-        if self.random.random_ratio(1, 2) { fsync(&self.file) } else { fdatasync(&self.file) }.map_err(told("sync"))
+        if self.random.random_ratio(1, 2) { fsync(&self.file) } else { fdatasync(&self.file) }.map_err(failed("sync"))
     }
 
-    /// Drops what the kernel keeps of the file.
+    /// Drops the cached pages of the file.
     fn forget(&mut self) -> Result<(), String> {
         self.note("forget".into());
-        fdatasync(&self.file).map_err(told("fdatasync"))?;
-        fadvise(&self.file, 0, None, Advice::DontNeed).map_err(told("fadvise"))
+        fdatasync(&self.file).map_err(failed("fdatasync"))?;
+        fadvise(&self.file, 0, None, Advice::DontNeed).map_err(failed("fadvise"))
     }
 
     fn check_all(&mut self) -> Result<(), String> {
-        let size = rustix::fs::fstat(&self.file).map_err(told("fstat"))?.st_size as usize;
+        let size = rustix::fs::fstat(&self.file).map_err(failed("fstat"))?.st_size as usize;
         if size != self.model.len() {
             return Err(format!("the size is {size} and should be {}", self.model.len()));
         }
@@ -347,7 +348,7 @@ impl Exercise {
         self.compare("the whole file", 0, &buffer[..size])
     }
 
-    /// What the file has to be, seen from beside the mount.
+    /// Compares the file below the mount with the model.
     pub fn model(&self) -> &[u8] {
         &self.model
     }
@@ -357,14 +358,14 @@ fn open(path: &Path, flags: OFlags) -> OwnedFd {
     openat(CWD, path, flags | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o644)).expect("the file opens")
 }
 
-fn told(what: &'static str) -> impl Fn(Errno) -> String {
+fn failed(what: &'static str) -> impl Fn(Errno) -> String {
     move |error| format!("{what}: {error}")
 }
 
 fn read_all(file: impl AsFd, buffer: &mut [u8], at: usize) -> Result<usize, String> {
     let mut done = 0;
     while done < buffer.len() {
-        match pread(&file, &mut buffer[done..], (at + done) as u64).map_err(told("pread"))? {
+        match pread(&file, &mut buffer[done..], (at + done) as u64).map_err(failed("pread"))? {
             0 => break,
             more => done += more,
         }
@@ -375,7 +376,7 @@ fn read_all(file: impl AsFd, buffer: &mut [u8], at: usize) -> Result<usize, Stri
 fn write_all(file: impl AsFd, data: &[u8], at: usize) -> Result<(), String> {
     let mut done = 0;
     while done < data.len() {
-        done += pwrite(&file, &data[done..], (at + done) as u64).map_err(told("pwrite"))?;
+        done += pwrite(&file, &data[done..], (at + done) as u64).map_err(failed("pwrite"))?;
     }
     Ok(())
 }

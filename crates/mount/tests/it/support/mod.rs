@@ -1,4 +1,4 @@
-//! Mounts, images and gates that tests share.
+//! Mounts, disk images and gates shared by the tests.
 
 #![allow(dead_code)]
 
@@ -18,19 +18,21 @@ use std::time::Duration;
 
 use hoistway_mount::scheduled::Scheduled;
 use hoistway_mount::{
-    Ask, Asker, Backing, Buffer, Entered, Gate, Job, MountOptions, Open, Operation, Options, Session, Users, WriteBack,
+    Admission, Backing, Buffer, Caller, Gate, GateRequest, Job, MountOptions, Operation, Options, Session, Unscheduled,
+    Users, WriteBack,
 };
 use hoistway_serve::config::mount::{MountConfig, MountTerms, WriteBackChoice};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use tempfile::TempDir;
 
-/// Whether the machine can do what a test needs; without it the test is skipped aloud, and fails where everything has to be there.
+/// Returns true if the machine meets a requirement. Otherwise the test is skipped with a message,
+/// or fails where every requirement must be met.
 pub fn can_mount(test: &str) -> bool {
     let able = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     able || skip(test, "needs root and /dev/fuse")
 }
 
-/// Whether a program is there.
+/// Returns true if a program is installed.
 pub fn has(test: &str, program: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|place| place.join(program).exists()))
@@ -45,24 +47,24 @@ fn skip(test: &str, why: &str) -> bool {
     false
 }
 
-/// A place for a test's files that is not in memory only: `O_DIRECT` and holes are the disk's.
+/// Returns a directory for test files on a disk, so that `O_DIRECT` and holes are available.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("hoistway-mount-").tempdir_in("/var/tmp").expect("a directory in /var/tmp")
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program that must succeed.
 pub fn run(program: &str, arguments: &[&str]) {
     let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A file system of its own, taken away at the end.
+/// A temporary file system, unmounted on drop.
 pub struct Volume {
     place: TempDir,
 }
 
 impl Volume {
-    /// `kind` is `tmpfs`, or what `mkfs.KIND` makes in an image of so many MiB.
+    /// Creates a `tmpfs`, or an image of so many MiB with `mkfs.KIND`.
     pub fn new(kind: &str, mebibytes: u64) -> Volume {
         let place = scratch();
         let at = place.path().join("volume");
@@ -99,8 +101,8 @@ impl Drop for Volume {
     }
 }
 
-/// A source that is mounted by this process itself. Nothing may be mapped through it: a fault of a client's thread can keep those of the mount from their
-/// own memory.
+/// A mount served by this process. No file on it may be mapped: a page fault of a client thread can
+/// block the server threads on the process's memory map.
 pub struct Mounted {
     pub session: Option<Session>,
     place: TempDir,
@@ -127,14 +129,14 @@ impl Drop for Mounted {
     }
 }
 
-/// What a process of its own mounts with.
+/// Parameters of a mount in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     pub write_back: WriteBack,
-    /// One of so many operations waits; 0: none does, and there is no gate.
+    /// One of so many operations is queued; 0 for no gate.
     pub every: u64,
     pub handles: bool,
-    /// Whoever waits, waits for the disk: it is scheduled.
+    /// Queued operations wait for the disk, with the scheduling gate.
     pub scheduled: bool,
 }
 
@@ -152,10 +154,10 @@ impl Way {
     }
 }
 
-/// A source that another process mounts, this program once more.
+/// A mount served by another process that runs this test binary.
 pub struct Apart {
     child: Child,
-    /// What it prints goes on being taken, or it would fail at that.
+    /// Keeps the output pipe open, since the process would fail without it.
     _output: BufReader<ChildStdout>,
     place: TempDir,
 }
@@ -167,7 +169,7 @@ impl Apart {
         Apart::begun(source, way, "")
     }
 
-    /// With so many descriptors.
+    /// Sets the descriptor limit.
     pub fn with_descriptors(source: &Path, way: Way, most: u32) -> Apart {
         Apart::begun(source, way, &format!("ulimit -n {most} && "))
     }
@@ -202,7 +204,7 @@ impl Apart {
         self.place.path()
     }
 
-    /// Ends the process as no process wants to end.
+    /// Kills the process.
     pub fn kill(&mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("it is killed");
     }
@@ -214,14 +216,15 @@ impl Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        // It leaves when there is nobody at the other end.
+        // The process ends when its input is closed.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
         let _ = Command::new("umount").arg("-l").arg(self.path()).stderr(Stdio::null()).status();
     }
 }
 
-/// Mounts if this process was begun to do so, until its input ends. Says whether it was.
+/// Serves a mount if this process was started for that, until its input ends. Returns true if it
+/// did.
 pub fn serve() -> bool {
     let Ok(what) = std::env::var(SERVE) else { return false };
     let words: Vec<_> = what.splitn(6, '|').collect();
@@ -231,7 +234,7 @@ pub fn serve() -> bool {
     let (source, at) = (Path::new(words[4]), Path::new(words[5]));
     let session = match words[1].parse().expect("a number") {
         0 if words[3] == "true" => Session::mount(source, at, scheduling(source, write_back), options, &how),
-        0 => Session::mount(source, at, Arc::new(Open), options, &how),
+        0 => Session::mount(source, at, Arc::new(Unscheduled), options, &how),
         every => Session::mount(source, at, Parking::new(every, Duration::from_millis(1)), options, &how),
     };
     let session = session.expect("it mounts");
@@ -241,7 +244,7 @@ pub fn serve() -> bool {
     true
 }
 
-/// The gate that schedules, over a directory. Who writes more than a little waits for the disk.
+/// Creates the scheduling gate of a directory, with a small limit of dirty memory.
 pub fn scheduling(source: &Path, write_back: WriteBack) -> Arc<Scheduled> {
     let choice = match write_back {
         WriteBack::Ours => WriteBackChoice::Ours,
@@ -249,32 +252,32 @@ pub fn scheduling(source: &Path, write_back: WriteBack) -> Arc<Scheduled> {
     };
     let mount = MountTerms { write_back: choice, dirty_limit: Some(2 << 20), ..MountTerms::default() };
     let opened = std::fs::File::open(source).expect("it is there");
-    let told = opened.metadata().expect("it is open");
-    let root = Arc::new(Backing::new(opened.into(), told.dev(), told.ino()));
+    let metadata = opened.metadata().expect("it is open");
+    let root = Arc::new(Backing::new(opened.into(), metadata.dev(), metadata.ino()));
     let config = MountConfig { mount, ..MountConfig::default() };
     Arc::new(Scheduled::new(source.to_owned(), &root, &config).expect("a gate"))
 }
 
-/// A gate that counts, and lets every n-th operation wait until another thread does it.
+/// A gate that counts requests and queues every n-th one until another thread runs it.
 pub struct Parking {
     every: u64,
     entered: AtomicU64,
     jobs: Mutex<Sender<Job>>,
     pub counted: Mutex<BTreeMap<String, u64>>,
-    /// Who asked last for each kind of operation.
-    pub askers: Mutex<BTreeMap<String, Asker>>,
+    /// The last caller of each kind of operation.
+    pub askers: Mutex<BTreeMap<String, Caller>>,
     pub dirty: AtomicU64,
-    /// Where the last bytes that were made dirty begin, and how many they are.
+    /// Offset and length of the last dirty range.
     pub dirty_last: Mutex<(u64, u64)>,
-    /// What was made dirty last, as a gate that writes back holds it.
+    /// The last dirty file, held as a gate with write-back holds it.
     held: Mutex<Option<Arc<Backing>>>,
-    /// Inodes that were said to be gone, or new.
+    /// Inodes reported as deleted or new.
     pub gone: Mutex<Vec<u64>>,
     pub cleaned: AtomicU64,
 }
 
 impl Parking {
-    /// One of `every` operations waits, for up to `delay`.
+    /// Queues one of `every` operations for up to `delay`.
     pub fn new(every: u64, delay: Duration) -> Arc<Parking> {
         let (jobs, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
@@ -298,61 +301,61 @@ impl Parking {
         })
     }
 
-    /// How many operations of a kind came.
+    /// Returns the number of operations of a kind.
     pub fn count(&self, operation: Operation) -> u64 {
         self.counted.lock().expect("no panic").get(&format!("{operation:?}")).copied().unwrap_or(0)
     }
 }
 
 impl Parking {
-    /// Who asked last.
-    pub fn asker(&self, operation: Operation) -> Option<Asker> {
+    /// Returns the last caller.
+    pub fn caller(&self, operation: Operation) -> Option<Caller> {
         self.askers.lock().expect("no panic").get(&format!("{operation:?}")).copied()
     }
 }
 
 impl Gate for Parking {
-    type Pass<'a> = ();
+    type Slot<'a> = ();
     type Ticket<'a> = ();
-    type Syncing<'a> = Arc<Backing>;
+    type SyncGuard<'a> = Arc<Backing>;
 
-    fn enter(&self, ask: &Ask<'_>) -> Entered<(), ()> {
+    fn admit(&self, ask: &GateRequest<'_>) -> Admission<(), ()> {
         *self.counted.lock().expect("no panic").entry(format!("{:?}", ask.operation)).or_default() += 1;
-        self.askers.lock().expect("no panic").insert(format!("{:?}", ask.operation), ask.asker);
+        self.askers.lock().expect("no panic").insert(format!("{:?}", ask.operation), ask.caller);
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        if self.every > 0 && number.is_multiple_of(self.every) { Entered::Later(()) } else { Entered::Now(()) }
+        if self.every > 0 && number.is_multiple_of(self.every) { Admission::Later(()) } else { Admission::Now(()) }
     }
 
     fn park(&self, (): (), job: Job) {
         self.jobs.lock().expect("no panic").send(job).expect("workers live as long as their gate");
     }
 
-    fn dirtied(&self, ask: &Ask<'_>) {
+    fn note_dirty(&self, ask: &GateRequest<'_>) {
         self.dirty.fetch_add(ask.length, Ordering::Relaxed);
         *self.dirty_last.lock().expect("no panic") = (ask.offset, ask.length);
         *self.held.lock().expect("no panic") = Some(ask.backing.clone());
     }
 
-    fn cleaned(&self, backing: &Arc<Backing>) {
+    fn discard_dirty(&self, backing: &Arc<Backing>) {
         self.cleaned.fetch_add(1, Ordering::Relaxed);
         self.held.lock().expect("no panic").take_if(|held| held.inode == backing.inode);
     }
 
-    fn syncing(&self, backing: &Arc<Backing>) -> Arc<Backing> {
+    fn begin_sync(&self, backing: &Arc<Backing>) -> Arc<Backing> {
         backing.clone()
     }
 
-    fn synced(&self, syncing: Arc<Backing>) {
-        self.cleaned(&syncing);
+    fn finish_sync(&self, syncing: Arc<Backing>) {
+        self.discard_dirty(&syncing);
     }
 
-    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+    fn pending_writeback_error(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
         None
     }
 
-    fn told(&self, _: &Arc<Backing>) {}
+    fn clear_writeback_error(&self, _: &Arc<Backing>) {}
 
-    fn gone(&self, _: u64, inode: u64) {
+    fn forget_inode(&self, _: u64, inode: u64) {
         self.gone.lock().expect("no panic").push(inode);
     }
 }
@@ -365,7 +368,7 @@ fn work(jobs: &Mutex<Receiver<Job>>, delay: Duration) {
     }
 }
 
-/// Does a job as a gate has to.
+/// Runs a job as a gate must.
 pub fn carry_out(job: Job) {
     match job {
         Job::Call(call) => call(),
@@ -396,11 +399,11 @@ fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(have)
 }
 
-/// Does something as another user, in a thread of its own: the kernel knows identities of threads only.
+/// Runs a function as another user, in a thread of its own, because identities are per thread.
 pub fn as_user<T: Send>(user: u32, groups: &[u32], act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(move || {
-            // SAFETY: the bare calls take numbers and a slice, and change this thread alone.
+            // SAFETY: the raw system calls take integers and a slice, and change this thread alone.
             unsafe {
                 assert_eq!(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()), 0);
                 assert_eq!(libc::syscall(libc::SYS_setresgid, user, user, user), 0);

@@ -1,4 +1,4 @@
-//! A mount whose requests are scheduled, by a process of its own: what hangs there can be killed, and does not keep the test from failing.
+//! A scheduled mount served by another process, which can be killed if it hangs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -21,14 +21,14 @@ const SERVE: &str = "HOISTWAY_SCHEDULED_MOUNT_FOR_A_TEST";
 /// The mount.
 pub struct Scheduling {
     child: Child,
-    /// What it prints goes on being taken, or it would fail at that.
+    /// Keeps the output pipe open, since the process would fail without it.
     _output: BufReader<ChildStdout>,
     place: TempDir,
     metrics: u16,
 }
 
 impl Scheduling {
-    /// Mounts `source` as a configuration says.
+    /// Mounts `source` with a configuration.
     pub fn new(source: &Path, config: &str) -> Scheduling {
         let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
         std::fs::create_dir(place.path().join("at")).expect("a directory");
@@ -42,29 +42,29 @@ impl Scheduling {
             .expect("it begins");
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut lines = output.by_ref().lines().map_while(Result::ok);
-        let told = lines.find_map(|line| Some(line.split_once("mounted ")?.1.parse()));
-        let metrics = told.expect("the other process has mounted").expect("a port");
+        let metadata = lines.find_map(|line| Some(line.split_once("mounted ")?.1.parse()));
+        let metrics = metadata.expect("the other process has mounted").expect("a port");
         Scheduling { child, _output: output, place, metrics }
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn path(&self) -> PathBuf {
         self.place.path().join("at")
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// A connection to its control socket, on which nothing is waited for longer than `within`.
+    /// Connects to the control socket with a timeout.
     pub fn control(&self, within: Duration) -> Control {
         let stream = UnixStream::connect(self.place.path().join("control")).expect("it listens");
         stream.set_read_timeout(Some(within)).expect("it can");
         Control { to: stream.try_clone().expect("a descriptor"), from: BufReader::new(stream) }
     }
 
-    /// Its metrics, as a scraper has them.
+    /// Fetches the metrics as a scraper does.
     pub fn metrics(&self, within: Duration) -> io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.metrics))?;
         stream.set_read_timeout(Some(within))?;
@@ -74,7 +74,7 @@ impl Scheduling {
         Ok(text)
     }
 
-    /// Ends it as no process wants to end: whoever waits for it is let go.
+    /// Kills the process, which releases all waiting clients.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -83,7 +83,8 @@ impl Scheduling {
 
 impl Drop for Scheduling {
     fn drop(&mut self) {
-        // It leaves when there is nobody at the other end. One that does not is killed, or nobody here could end either.
+        // The process ends when its input is closed. If it does not, it is killed, so that the test
+        // can end.
         drop(self.child.stdin.take());
         for _ in 0..1000 {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -103,7 +104,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// What is answered, a line each.
+    /// Returns the answer to a command, one string per line.
     pub fn ask(&mut self, what: &str) -> io::Result<Vec<String>> {
         writeln!(self.to, "{what}")?;
         let mut lines = Vec::new();
@@ -113,7 +114,7 @@ impl Control {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             match line.trim_end().strip_prefix("= ") {
-                Some(told) => lines.push(told.to_owned()),
+                Some(metadata) => lines.push(metadata.to_owned()),
                 None if line == "ok\n" => return Ok(lines),
                 None => return Err(io::Error::other(line)),
             }
@@ -121,7 +122,8 @@ impl Control {
     }
 }
 
-/// Mounts if this process was begun to do so, until its input ends. Says whether it was.
+/// Serves a mount if this process was started for that, until its input ends. Returns true if it
+/// did.
 pub fn serve() -> bool {
     let Ok(what) = std::env::var(SERVE) else { return false };
     let (source, place) = what.split_once('|').expect("two words");
@@ -129,8 +131,8 @@ pub fn serve() -> bool {
     let text = std::fs::read_to_string(place.join("config")).expect("it is there");
     let config = Draft::mount_from_toml(&text, "config").check_mount(&Machine).expect("it can be used").config;
     let root = std::fs::File::open(source).expect("it is there");
-    let told = root.metadata().expect("it is open");
-    let root = Arc::new(Backing::new(root.into(), told.dev(), told.ino()));
+    let metadata = root.metadata().expect("it is open");
+    let root = Arc::new(Backing::new(root.into(), metadata.dev(), metadata.ino()));
     let gate = Arc::new(Scheduled::new(source.to_owned(), &root, &config).expect("a gate"));
     let usual = MountOptions::default();
     let threads = config.mount.threads.map_or(usual.threads, |threads| threads as usize);
@@ -148,7 +150,7 @@ pub fn serve() -> bool {
     true
 }
 
-/// Logs nothing.
+/// A log filter that does nothing.
 struct Quiet;
 
 impl Log for Quiet {

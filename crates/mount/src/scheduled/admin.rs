@@ -1,4 +1,4 @@
-//! The gate as the control tree, the screen and the metrics see it.
+//! The gate as the target of the control tree, `top` and the metrics.
 
 use std::sync::Arc;
 
@@ -11,84 +11,84 @@ use hoistway_serve::device::Device;
 use hoistway_serve::server::Log;
 use hoistway_serve::tenant::Terms;
 
-use super::people::{Key, Person};
-use super::queue::{Outcome, Queue, State};
-use super::rules::Whose;
+use super::issuers::{Issuer, IssuerId};
+use super::queue::{Effects, Queue, State};
+use super::rules::Attribution;
 use super::{Shared, now_ns};
 
-/// Sees and steers a gate.
-pub struct Operator {
+/// The admin interface of a gate.
+pub struct GateAdmin {
     shared: Arc<Shared>,
-    /// Sets what is logged.
+    /// Sets the log filter.
     log: Option<Box<dyn Log + Send>>,
-    /// Terms that were changed since the start, by tenant.
+    /// Terms changed since the start, by tenant.
     changed: Vec<(String, Terms)>,
-    /// Weights that were changed since the start, by group.
+    /// Weights changed since the start, by group.
     weights: Vec<(String, u16)>,
 }
 
-impl Operator {
-    pub(super) fn new(shared: Arc<Shared>) -> Operator {
-        Operator { shared, log: None, changed: Vec::new(), weights: Vec::new() }
+impl GateAdmin {
+    pub(super) fn new(shared: Arc<Shared>) -> GateAdmin {
+        GateAdmin { shared, log: None, changed: Vec::new(), weights: Vec::new() }
     }
 
-    /// Lets what is logged be set from the control tree.
+    /// Makes the log filter settable from the control tree.
     pub fn set_log(&mut self, log: Box<dyn Log + Send>) {
         self.log = Some(log);
     }
 
-    /// The time in ns, as those who look at intervals want it.
+    /// Returns the time in ns for sampling intervals.
     pub fn now_ns(&self) -> u64 {
         now_ns()
     }
 
     fn queue(&self, device: &str) -> Option<Arc<Queue>> {
-        self.shared.systems.queues().into_iter().find(|queue| queue.name == device)
+        self.shared.file_systems.queues().into_iter().find(|queue| queue.name == device)
     }
 
     fn tenants(&self) -> &[MountTenant] {
         &self.shared.rules.tenants
     }
 
-    /// Whether somebody who asks is a client of a tenant.
-    fn is_of(&self, person: &Person, tenant: &str) -> bool {
-        self.tenant_of(person) == tenant
+    /// Returns true if an issuer belongs to a tenant.
+    fn is_of(&self, issuer: &Issuer, tenant: &str) -> bool {
+        self.tenant_of(issuer) == tenant
     }
 
-    /// The tenant as whom somebody asked last.
-    fn tenant_of<'a>(&'a self, person: &'a Person) -> &'a str {
-        match person.last() {
-            Some(Whose::Tenant(place)) => self.tenants().get(place as usize).map_or("", |tenant| &tenant.name),
-            Some(Whose::Cgroup) => &person.facts.process.cgroup,
+    /// Returns the tenant of an issuer's newest membership.
+    fn tenant_of<'a>(&'a self, issuer: &'a Issuer) -> &'a str {
+        match issuer.last_attribution() {
+            Some(Attribution::Tenant(place)) => self.tenants().get(place as usize).map_or("", |tenant| &tenant.name),
+            Some(Attribution::Cgroup) => &issuer.facts.process.cgroup,
             _ => Device::DEFAULT_TENANT,
         }
     }
 
-    /// Something of everybody who asks.
-    fn people<T>(&self, mut each: impl FnMut(&Queue, &Key, &Person) -> Option<T>) -> Vec<T> {
+    /// Collects a value from each issuer.
+    fn issuers<T>(&self, mut each: impl FnMut(&Queue, &IssuerId, &Issuer) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
-        for queue in self.shared.systems.queues() {
+        for queue in self.shared.file_systems.queues() {
             let state = queue.lock();
-            found.extend(state.people.iter().filter_map(|(key, person)| each(&queue, key, person)));
+            found.extend(state.issuers.iter().filter_map(|(key, issuer)| each(&queue, key, issuer)));
         }
         found
     }
 
-    /// Changes a queue, and lets go on whom that lets go on.
+    /// Changes a queue, and applies the effects.
     fn on_queue(
         &self,
         device: &str,
         change: impl FnOnce(&mut State) -> Result<Option<String>, Refused>,
     ) -> Result<Option<String>, Refused> {
         let queue = self.queue(device).ok_or(Refused::Gone)?;
-        let mut outcome = Outcome::default();
+        let mut effects = Effects::default();
         let changed = {
             let mut state = queue.lock();
             let changed = change(&mut state);
-            state.run(now_ns(), &mut outcome);
+            state.run(now_ns(), &mut effects);
             changed
         };
-        self.shared.follow(&queue, outcome);
+        self.shared.apply(&queue, effects);
         changed
     }
 
@@ -99,13 +99,13 @@ impl Operator {
             return Err(Refused::No(why.to_owned()));
         }
         let mut warnings = Vec::new();
-        let queues = self.shared.systems.queues();
+        let queues = self.shared.file_systems.queues();
         for (at, queue) in queues.iter().enumerate() {
             let set = self.set_on(queue, tenant, terms);
             match set {
                 Ok(more) => warnings.extend(more),
                 Err(why) => {
-                    // Those that have taken them take the old ones again: they fitted before.
+                    // Restore the old terms, which fitted before.
                     for queue in queues.iter().take(at + 1) {
                         if let Err(error) = self.set_on(queue, tenant, &old) {
                             tracing::error!(device = queue.name, tenant, "the old terms do not fit any more: {error}");
@@ -123,21 +123,21 @@ impl Operator {
     }
 
     fn set_on(&self, queue: &Arc<Queue>, tenant: &str, terms: &Terms) -> Result<Vec<String>, String> {
-        let mut outcome = Outcome::default();
+        let mut effects = Effects::default();
         let set = {
             let mut state = queue.lock();
             let set = state.device.set_tenant(tenant, terms, now_ns()).map_err(|error| error.to_string());
             state.device.examine_promises();
-            state.run(now_ns(), &mut outcome);
+            state.run(now_ns(), &mut effects);
             set
         };
-        self.shared.follow(queue, outcome);
+        self.shared.apply(queue, effects);
         set
     }
 
     fn set_group_weight(&mut self, group: &str, weight: u16) -> Result<Option<String>, Refused> {
         let mut is_known = false;
-        for queue in self.shared.systems.queues() {
+        for queue in self.shared.file_systems.queues() {
             let mut state = queue.lock();
             let Some(terms) = state.device.group_terms(group).cloned() else { continue };
             is_known = true;
@@ -153,16 +153,16 @@ impl Operator {
     }
 }
 
-impl Steer for Operator {
+impl Steer for GateAdmin {
     fn server(&self) -> ServerFacts {
-        let people = self.people(|_, key, _| Some(*key)).len() as u64;
+        let issuers = self.issuers(|_, key, _| Some(*key)).len() as u64;
         ServerFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             engine: if self.shared.executors.has_ring() { "io_uring" } else { "threads" }.to_owned(),
             uptime_ns: now_ns().saturating_sub(self.shared.since_ns),
-            connections: people,
+            connections: issuers,
             connections_max: u64::from(hoistway_serve::device::CAPACITY.contexts),
-            connections_total: people,
+            connections_total: issuers,
             reload: "never".to_owned(),
             log: self.log.as_ref().map(|log| log.filter()),
         }
@@ -170,11 +170,11 @@ impl Steer for Operator {
 
     fn names(&self, of: Things) -> Vec<String> {
         match of {
-            Things::Devices => self.shared.systems.queues().iter().map(|queue| queue.name.clone()).collect(),
+            Things::Devices => self.shared.file_systems.queues().iter().map(|queue| queue.name.clone()).collect(),
             Things::Exports => Vec::new(),
             Things::Tenants => {
                 let mut names: Vec<String> = self.tenants().iter().map(|tenant| tenant.name.clone()).collect();
-                for queue in self.shared.systems.queues() {
+                for queue in self.shared.file_systems.queues() {
                     let state = queue.lock();
                     let more: Vec<String> = state.device.accounts().map(|(name, _)| name.to_owned()).collect();
                     let is_new = |name: &String| !names.contains(name) && name != Device::DEFAULT_TENANT;
@@ -186,7 +186,7 @@ impl Steer for Operator {
             }
             Things::Groups => {
                 let mut names = Vec::new();
-                for queue in self.shared.systems.queues() {
+                for queue in self.shared.file_systems.queues() {
                     names.extend(queue.lock().device.groups().map(str::to_owned));
                 }
                 names.sort();
@@ -194,7 +194,7 @@ impl Steer for Operator {
                 names
             }
             Things::Clients => {
-                let mut numbers = self.people(|_, key, _| Some(key.0));
+                let mut numbers = self.issuers(|_, key, _| Some(key.0));
                 numbers.sort_unstable();
                 numbers.dedup();
                 numbers.iter().map(u32::to_string).collect()
@@ -214,47 +214,49 @@ impl Steer for Operator {
 
     fn tenant(&self, name: &str) -> Option<TenantFacts> {
         let terms = self.terms(name)?;
-        let clients = self.people(|_, _, person| self.is_of(person, name).then_some(())).len() as u64;
+        let clients = self.issuers(|_, _, issuer| self.is_of(issuer, name).then_some(())).len() as u64;
         Some(TenantFacts { terms, clients })
     }
 
     fn terms(&self, name: &str) -> Option<Terms> {
         let changed = self.changed.iter().find(|(tenant, _)| tenant == name).map(|(_, terms)| terms.clone());
         let configured = || self.tenants().iter().find(|tenant| tenant.name == name).map(|tenant| tenant.terms.clone());
-        let found = || self.shared.systems.queues().iter().find_map(|queue| queue.lock().device.terms(name).cloned());
+        let found =
+            || self.shared.file_systems.queues().iter().find_map(|queue| queue.lock().device.terms(name).cloned());
         let default = || (name == Device::DEFAULT_TENANT).then(Terms::default);
         changed.or_else(configured).or_else(found).or_else(default)
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
-        let queues = self.shared.systems.queues();
+        let queues = self.shared.file_systems.queues();
         let terms = queues.iter().find_map(|queue| queue.lock().device.group_terms(name).cloned())?;
         Some(GroupFacts { weight: terms.weight, parent: terms.parent })
     }
 
     fn client(&self, number: u64) -> Option<ClientFacts> {
         let tid = u32::try_from(number).ok()?;
-        self.shared.systems.queues().iter().find_map(|queue| {
+        self.shared.file_systems.queues().iter().find_map(|queue| {
             let state = queue.lock();
-            let (key, person) = state.people.of_thread(tid)?;
+            let (key, issuer) = state.issuers.by_thread(tid)?;
             Some(ClientFacts {
                 export: queue.name.clone(),
-                tenant: self.tenant_of(person).to_owned(),
+                tenant: self.tenant_of(issuer).to_owned(),
                 address: "process".to_owned(),
                 pid: Some(key.0),
                 uid: Some(key.1),
-                comm: Some(person.facts.process.comm.clone()),
+                comm: Some(issuer.facts.process.comm.clone()),
                 certificate: None,
-                connected_ns: now_ns().saturating_sub(person.since_ns),
-                in_flight: person.open.into(),
-                requests: person.requests,
-                read_bytes: person.bytes[0],
-                written_bytes: person.bytes[1],
+                connected_ns: now_ns().saturating_sub(issuer.first_ns),
+                in_flight: issuer.in_flight.into(),
+                requests: issuer.requests,
+                read_bytes: issuer.bytes[0],
+                written_bytes: issuer.bytes[1],
             })
         })
     }
 
-    /// Whoever is told asks for more meanwhile: it is told of copies, without the queue's lock.
+    /// Calls `each` with copies, without the queue lock, because the callback may use this
+    /// interface.
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         let Some(queue) = self.queue(device) else { return };
         let tenants: Vec<String> = {
@@ -275,7 +277,7 @@ impl Steer for Operator {
     }
 
     fn change(&mut self, change: Change) -> Result<Option<String>, Refused> {
-        tracing::info!(?change, "told to change");
+        tracing::info!(?change, "change requested");
         match change {
             Change::Elevator { device, kind } => self.on_queue(&device, |state| {
                 state.device.switch(kind, now_ns()).map_err(|error| Refused::Busy(error.to_string()))?;
@@ -315,7 +317,7 @@ impl Steer for Operator {
     }
 }
 
-/// Sentences as one.
+/// Joins warnings to one text.
 fn joined(warnings: Vec<String>) -> Option<String> {
     (!warnings.is_empty()).then(|| warnings.join("; "))
 }

@@ -1,4 +1,4 @@
-//! What a gate is asked, and what it is not: in whose name, for which kind of work, and nothing for what lies in memory.
+//! Requests that reach the gate: the caller, the kind of request, and none for cached data.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hoistway_mount::{Ask, Backing, Buffer, Entered, Gate, Job, Operation, Options, WriteBack};
+use hoistway_mount::{Admission, Backing, Buffer, Gate, GateRequest, Job, Operation, Options, WriteBack};
 use rustix::fs::{Advice, fadvise};
 
 use crate::support::{Mounted, Parking, as_user, can_mount, scratch};
@@ -33,7 +33,7 @@ fn stage(test: &str, every: u64, options: Options) -> Option<Stage> {
     Some(Stage { gate, mounted, source })
 }
 
-/// Waits for what the kernel does when it comes to it, 10 s at most.
+/// Waits up to 10 s for an asynchronous action of the kernel.
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -42,7 +42,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Drops what the file system below keeps of a file in memory. Pages that somebody else is busy with stay at first.
+/// Drops cached pages of the file below. Pages that are in use stay at first.
 fn to_disk(path: &Path) {
     let file = File::open(path).expect("it is there");
     file.sync_all().expect("it is synced");
@@ -52,16 +52,16 @@ fn to_disk(path: &Path) {
     });
 }
 
-/// By cachestat(2), where the system has it.
+/// Queries cachestat(2), if the system has it.
 fn pages_in_memory(file: &File) -> Option<u64> {
     let (range, mut pages) = ([0u64; 2], [0u64; 5]);
-    // SAFETY: the call reads two numbers and writes five, which live through it.
+    // SAFETY: the call reads two integers and writes five; both structures outlive it.
     let result = unsafe { libc::syscall(451, file.as_raw_fd(), range.as_ptr(), pages.as_mut_ptr(), 0) };
     (result == 0).then_some(pages[0])
 }
 
 #[test]
-fn what_lies_in_memory_is_read_without_asking() {
+fn cached_data_are_read_without_a_gate_request() {
     let Some(Stage { gate, mounted, source }) = stage("reading from memory", 0, Options::default()) else { return };
     let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
     fs::write(&below, vec![7; 1 << 20]).expect("it is written");
@@ -76,13 +76,13 @@ fn what_lies_in_memory_is_read_without_asking() {
 }
 
 #[test]
-fn what_lies_in_memory_below_an_overlay_is_read_and_written_without_asking() {
+fn cached_data_below_an_overlay_are_read_and_written_without_a_gate_request() {
     if !can_mount("reading from memory below an overlay") {
         return;
     }
     let source = scratch();
     let path = |name: &str| source.path().join(name).to_str().expect("it is plain").to_owned();
-    // One overlay cannot be the upper layer of another: what is below is in memory.
+    // An overlay cannot be the upper layer of another: the file system below is tmpfs.
     fs::create_dir(path("layers")).expect("it is made");
     fs::create_dir(path("seen")).expect("it is made");
     let Some(_layers) = OtherMount::new(&["-t", "tmpfs", "none"], &path("layers")) else { return };
@@ -98,14 +98,14 @@ fn what_lies_in_memory_below_an_overlay_is_read_and_written_without_asking() {
     for (name, byte) in [("a", 7), ("b", 8)] {
         assert!(fs::read(mounted.path().join(name)).expect("it is read") == vec![byte; 1 << 20]);
     }
-    // A part of a page, of which the rest is in memory.
+    // A part of a page whose rest is cached.
     let file = OpenOptions::new().write(true).open(mounted.path().join("b")).expect("it is there");
     file.write_all_at(b"x", 100).expect("it is written");
-    assert_eq!((gate.count(Operation::Read), gate.count(Operation::Buffered)), (0, 1));
+    assert_eq!((gate.count(Operation::Read), gate.count(Operation::BufferedWrite)), (0, 1));
     drop((file, mounted));
 }
 
-/// Something that is mounted for as long as this lives.
+/// A file system mounted for the lifetime of this value.
 struct OtherMount(String);
 
 impl OtherMount {
@@ -127,7 +127,7 @@ impl Drop for OtherMount {
 }
 
 #[test]
-fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
+fn a_partly_cached_read_gets_the_rest_after_dispatch() {
     let Some(Stage { gate, mounted, source }) = stage("reading a part from memory", 1, Options::default()) else {
         return;
     };
@@ -145,8 +145,8 @@ fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
 }
 
 #[test]
-fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
-    // Whether a turn comes at once or later.
+fn a_copy_is_read_in_large_requests_and_written_into_the_page_cache() {
+    // Dispatched at once, or later.
     for every in [0, 1] {
         let Some(Stage { gate, mounted, source }) = stage("copying", every, Options::default()) else { return };
         let data: Vec<u8> = (0..2_500_000u32).map(|at| (at % 251) as u8).collect();
@@ -162,26 +162,26 @@ fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
         }
         assert_eq!(rustix::fs::copy_file_range(&from, None, &to, None, 1).expect("it is the end"), 0);
         assert!(fs::read(source.path().join("b")).expect("it is read") == data);
-        let shares = gate.count(Operation::Buffered) == 0;
-        // Three turns of at most 1 MiB each. What the file system below shares is not written.
+        let shares = gate.count(Operation::BufferedWrite) == 0;
+        // Three requests of at most 1 MiB each. A file system that shares extents writes nothing.
         assert!((3..=4).contains(&gate.count(Operation::Read)), "{} turns", gate.count(Operation::Read));
-        assert!(shares || gate.count(Operation::Buffered) == 3, "{} writes", gate.count(Operation::Buffered));
+        assert!(shares || gate.count(Operation::BufferedWrite) == 3, "{} writes", gate.count(Operation::BufferedWrite));
         assert_eq!(gate.dirty.load(Ordering::Relaxed), data.len() as u64);
     }
 }
 
-/// A gate that counts whose turn it is.
+/// A gate that counts requests.
 #[derive(Default)]
 struct Turns {
     is_later: bool,
     now: Arc<AtomicUsize>,
     handed: Arc<Mutex<Vec<Job>>>,
-    /// How often something was written into memory, and that in a turn.
+    /// Buffered writes, and those of them made during a dispatched request.
     writes: AtomicUsize,
     in_turn: AtomicUsize,
 }
 
-/// It is one's.
+/// A dispatch slot.
 struct Turn(Arc<AtomicUsize>);
 
 impl Turn {
@@ -198,20 +198,20 @@ impl Drop for Turn {
 }
 
 impl Gate for Turns {
-    type Pass<'a> = Option<Turn>;
+    type Slot<'a> = Option<Turn>;
     type Ticket<'a> = ();
-    type Syncing<'a> = ();
+    type SyncGuard<'a> = ();
 
-    fn enter(&self, ask: &Ask<'_>) -> Entered<Option<Turn>, ()> {
+    fn admit(&self, ask: &GateRequest<'_>) -> Admission<Option<Turn>, ()> {
         match ask.operation {
-            Operation::Buffered => {
+            Operation::BufferedWrite => {
                 self.writes.fetch_add(1, Ordering::SeqCst);
                 self.in_turn.fetch_add(self.now.load(Ordering::SeqCst), Ordering::SeqCst);
-                Entered::Now(None)
+                Admission::Now(None)
             }
-            Operation::Read if self.is_later => Entered::Later(()),
-            Operation::Read => Entered::Now(Some(Turn::begin(&self.now))),
-            _ => Entered::Now(None),
+            Operation::Read if self.is_later => Admission::Later(()),
+            Operation::Read => Admission::Now(Some(Turn::begin(&self.now))),
+            _ => Admission::Now(None),
         }
     }
 
@@ -224,17 +224,17 @@ impl Gate for Turns {
         });
     }
 
-    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
         self.handed.lock().expect("no panic").push(Job::Call(work));
     }
 
-    fn syncing(&self, _: &Arc<Backing>) {}
+    fn begin_sync(&self, _: &Arc<Backing>) {}
 
-    fn synced(&self, (): ()) {}
+    fn finish_sync(&self, (): ()) {}
 }
 
 #[test]
-fn a_copy_keeps_no_disk_while_it_writes_to_another() {
+fn a_copy_holds_no_slot_of_the_source_disk_while_it_writes() {
     if !can_mount("copying without keeping the disk") {
         return;
     }
@@ -258,17 +258,17 @@ fn a_copy_keeps_no_disk_while_it_writes_to_another() {
 }
 
 #[test]
-fn names_in_memory_are_looked_up_without_asking() {
+fn cached_names_are_looked_up_without_a_gate_request() {
     let Some(Stage { gate, mounted, source }) = stage("looking up in memory", 0, Options::default()) else { return };
     fs::write(source.path().join("a"), "").expect("it is written");
     for _ in 0..10 {
         fs::metadata(mounted.path().join("a")).expect("it is there");
     }
-    assert_eq!(gate.count(Operation::Look), 0);
+    assert_eq!(gate.count(Operation::MetadataRead), 0);
 }
 
 #[test]
-fn writes_into_memory_are_buffered_and_dirty_and_a_sync_cleans_them() {
+fn buffered_writes_make_data_dirty_and_a_sync_makes_them_clean() {
     let Some(Stage { gate, mounted, source: _source }) = stage("buffered writes", 0, Options::default()) else {
         return;
     };
@@ -284,7 +284,7 @@ fn writes_into_memory_are_buffered_and_dirty_and_a_sync_cleans_them() {
 }
 
 #[test]
-fn a_synchronous_write_is_followed_by_a_sync_before_it_is_answered() {
+fn a_synchronous_write_is_followed_by_a_sync_before_the_reply() {
     let Some(Stage { gate, mounted, source: _source }) = stage("synchronous writes", 0, Options::default()) else {
         return;
     };
@@ -305,7 +305,7 @@ fn a_synchronous_write_is_followed_by_a_sync_before_it_is_answered() {
 }
 
 #[test]
-fn direct_writes_are_writes_that_are_waited_for() {
+fn direct_writes_are_synchronous() {
     let Some(Stage { gate, mounted, source: _source }) = stage("direct writes", 0, Options::default()) else { return };
     let path = mounted.path().join("a");
     let file = OpenOptions::new()
@@ -317,11 +317,11 @@ fn direct_writes_are_writes_that_are_waited_for() {
         .expect("it is created");
     file.write_all_at(&Buffer::new(65_536), 0).expect("it is written");
     assert!(gate.count(Operation::Write) > 0);
-    assert_eq!((gate.count(Operation::Buffered), gate.dirty.load(Ordering::Relaxed)), (0, 0));
+    assert_eq!((gate.count(Operation::BufferedWrite), gate.dirty.load(Ordering::Relaxed)), (0, 0));
 }
 
 #[test]
-fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
+fn a_truncated_or_removed_file_is_clean() {
     let Some(Stage { gate, mounted, source: _source }) = stage("cutting and removing", 0, Options::default()) else {
         return;
     };
@@ -335,7 +335,7 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
     file.write_all_at(&[1; 100], 0).expect("it is written");
     drop(file);
     fs::remove_file(&path).expect("it is removed");
-    // The kernel tells of the last close when it comes to it, before that or after.
+    // The kernel sends the last release asynchronously.
     wait_until("the removed file is clean", || cleaned() == before + 2);
     let file = File::create(&path).expect("it is created");
     file.write_all_at(&[1; 100], 0).expect("it is written");
@@ -346,7 +346,7 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
 }
 
 #[test]
-fn a_file_whose_name_another_takes_is_clean() {
+fn a_file_replaced_by_a_rename_is_clean() {
     let Some(Stage { gate, mounted, source: _source }) = stage("renaming over a file", 0, Options::default()) else {
         return;
     };
@@ -360,20 +360,20 @@ fn a_file_whose_name_another_takes_is_clean() {
     fs::write(&old, [1; 100]).expect("it is written");
     assert_eq!(cleaned(), before, "all of them have a name");
     fs::rename(&new, &old).expect("it is moved");
-    // The kernel tells of the last close when it comes to it, before that or after.
+    // The kernel sends the last release asynchronously.
     wait_until("the other one is gone", || cleaned() == before + 1);
     assert_eq!(fs::read(&old).expect("it is there"), [2; 100]);
 }
 
 #[test]
-fn what_is_appended_is_dirty_where_the_file_ends_below() {
+fn appended_data_are_dirty_at_the_end_of_the_file_below() {
     for every in [0, 1] {
         let Some(Stage { gate, mounted, source }) = stage("appending", every, Options::default()) else { return };
         let mut file = OpenOptions::new().append(true).create(true).open(mounted.path().join("a")).expect("a file");
         file.write_all(&[1; 10]).expect("it is written");
         let last = || *gate.dirty_last.lock().expect("no panic");
         assert_eq!(last(), (0, 10));
-        // Of this the kernel has not heard.
+        // The kernel above the mount has not seen this write.
         let beside = OpenOptions::new().append(true).open(source.path().join("a")).expect("it is there");
         (&beside).write_all(&[2; 5000]).expect("it is written");
         file.write_all(&[3; 20]).expect("it is written");
@@ -382,19 +382,19 @@ fn what_is_appended_is_dirty_where_the_file_ends_below() {
 }
 
 #[test]
-fn who_asks_is_the_thread_and_its_user() {
+fn the_caller_is_the_thread_and_its_user() {
     let Some(Stage { gate, mounted, source: _source }) = stage("who asks", 2, Options::default()) else { return };
     let path = mounted.path().join("a");
     let tid = as_user(ME, &[], || {
         fs::write(&path, "mine").expect("it is written");
         rustix::thread::gettid().as_raw_nonzero().get() as u32
     });
-    let asker = gate.asker(Operation::Buffered).expect("somebody asked");
-    assert_eq!((asker.tid, asker.uid, asker.gid), (tid, ME, ME));
+    let caller = gate.caller(Operation::BufferedWrite).expect("somebody asked");
+    assert_eq!((caller.tid, caller.uid, caller.gid), (tid, ME, ME));
 }
 
 #[test]
-fn what_the_kernel_writes_back_counts_for_who_opened_the_file_for_writing_last() {
+fn write_back_by_the_kernel_is_charged_to_the_last_opener_for_writing() {
     let options = Options { write_back: WriteBack::Kernel, ..Options::default() };
     let Some(Stage { gate, mounted, source: _source }) = stage("the kernel's write-back", 0, options) else { return };
     let path = mounted.path().join("a");
@@ -403,14 +403,14 @@ fn what_the_kernel_writes_back_counts_for_who_opened_the_file_for_writing_last()
     assert_eq!(gate.dirty.load(Ordering::Relaxed), 0);
     file.sync_all().expect("it is synced");
     assert_eq!(gate.dirty.load(Ordering::Relaxed), 200_000);
-    assert_eq!(gate.asker(Operation::Gathered).map(|asker| asker.uid), Some(ME));
+    assert_eq!(gate.caller(Operation::KernelWriteback).map(|caller| caller.uid), Some(ME));
 }
 
 #[test]
-fn files_that_go_past_the_gate_are_read_and_written_without_asking() {
-    let past = |asker: &hoistway_mount::Asker, backing: &Backing| {
+fn files_that_bypass_the_gate_cause_no_requests() {
+    let past = |caller: &hoistway_mount::Caller, backing: &Backing| {
         let path = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&backing.fd)));
-        asker.uid == 0 && path.is_ok_and(|path| path.to_string_lossy().contains("past"))
+        caller.uid == 0 && path.is_ok_and(|path| path.to_string_lossy().contains("past"))
     };
     let options = Options { bypass: Some(Box::new(past)), ..Options::default() };
     let Some(Stage { gate, mounted, source }) = stage("files past the gate", 0, options) else { return };
@@ -426,14 +426,14 @@ fn files_that_go_past_the_gate_are_read_and_written_without_asking() {
 }
 
 #[test]
-fn changes_beside_the_mount_are_seen() {
+fn changes_outside_the_mount_become_visible() {
     for every in [0, 2] {
         let options = Options { valid: Duration::from_millis(50), ..Options::default() };
         let Some(Stage { mounted, source, .. }) = stage("changes beside the mount", every, options) else { return };
         let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
         fs::write(&below, "first").expect("it is written");
         assert_eq!(fs::read(&inside).expect("it is read"), b"first");
-        // The same size, and soon after: only the times tell.
+        // The same size and soon after: only the timestamps differ.
         for text in ["other", "third", "fifth"] {
             fs::write(&below, text).expect("it is written");
             std::thread::sleep(Duration::from_millis(60));
@@ -446,7 +446,7 @@ fn changes_beside_the_mount_are_seen() {
 }
 
 #[test]
-fn an_inode_that_is_used_again_is_another_file() {
+fn a_reused_inode_is_another_file() {
     let options = Options { valid: Duration::from_secs(60), ..Options::default() };
     let Some(Stage { mounted, source, .. }) = stage("inodes that are used again", 0, options) else { return };
     let mut reused = 0;
@@ -465,7 +465,7 @@ fn an_inode_that_is_used_again_is_another_file() {
 }
 
 #[test]
-fn the_kernel_forgets_and_so_does_the_table() {
+fn forgotten_inodes_leave_the_node_table() {
     let Some(Stage { mounted, source, .. }) = stage("forgetting", 0, Options::default()) else { return };
     for number in 0..2000 {
         fs::write(source.path().join(format!("f{number}")), "").expect("it is written");
@@ -487,7 +487,7 @@ fn the_kernel_forgets_and_so_does_the_table() {
 }
 
 #[test]
-fn a_write_to_a_part_of_a_page_reads_the_rest_in_its_turn() {
+fn a_partial_page_write_reads_the_rest_after_dispatch() {
     for (every, reads) in [(0, true), (0, false), (1, true)] {
         let Some(Stage { gate, mounted, source }) = stage("parts of pages", every, Options::default()) else { return };
         let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
@@ -521,7 +521,7 @@ fn a_write_to_a_part_of_a_page_reads_the_rest_in_its_turn() {
 }
 
 #[test]
-fn a_file_without_a_name_is_closed_in_its_turn() {
+fn an_unlinked_file_is_closed_after_dispatch() {
     let Some(Stage { gate, mounted, source: _source }) = stage("the last close", 0, Options::default()) else { return };
     let inside = mounted.path().join("a");
     fs::write(&inside, "x").expect("it is written");
@@ -529,15 +529,17 @@ fn a_file_without_a_name_is_closed_in_its_turn() {
         fs::write(&inside, "x").expect("it is written");
         let file = OpenOptions::new().read(true).write(writes).open(&inside).expect("it opens");
         fs::remove_file(&inside).expect("it is removed");
-        let before = gate.count(Operation::Change);
+        let before = gate.count(Operation::MetadataWrite);
         drop(file);
-        // The kernel tells of it after the close.
-        wait_until(&format!("somebody is asked, opened to write: {writes}"), || gate.count(Operation::Change) > before);
+        // The kernel sends the release after the close.
+        wait_until(&format!("somebody is asked, opened to write: {writes}"), || {
+            gate.count(Operation::MetadataWrite) > before
+        });
     }
 }
 
 #[test]
-fn the_gate_is_told_when_a_number_is_another_file_s() {
+fn the_gate_learns_of_reused_inode_numbers() {
     let Some(Stage { gate, mounted, source }) = stage("numbers that are given away", 0, Options::default()) else {
         return;
     };
@@ -554,7 +556,7 @@ fn the_gate_is_told_when_a_number_is_another_file_s() {
     fs::remove_file(mounted.path().join("b")).expect("it is removed");
     assert!(gone().is_empty(), "it has a name still");
     fs::remove_file(&inside).expect("it is removed");
-    // What the kernel has to close yet is closed soon.
+    // The kernel closes the remaining files soon.
     wait_until("its last name was its end", || gone().contains(&number));
     let number = made();
     let file = File::open(&inside).expect("it is there");
@@ -574,7 +576,7 @@ fn the_gate_is_told_when_a_number_is_another_file_s() {
     assert!(gone().contains(&number), "a new one has the number");
 }
 
-/// A gate that keeps what it is asked for until it is let.
+/// A gate that holds all requests until they are released.
 #[derive(Default)]
 struct Held {
     holds: AtomicBool,
@@ -582,25 +584,25 @@ struct Held {
 }
 
 impl Gate for Held {
-    type Pass<'a> = ();
+    type Slot<'a> = ();
     type Ticket<'a> = ();
-    type Syncing<'a> = ();
+    type SyncGuard<'a> = ();
 
-    fn enter(&self, _: &Ask<'_>) -> Entered<(), ()> {
-        if self.holds.load(Ordering::SeqCst) { Entered::Later(()) } else { Entered::Now(()) }
+    fn admit(&self, _: &GateRequest<'_>) -> Admission<(), ()> {
+        if self.holds.load(Ordering::SeqCst) { Admission::Later(()) } else { Admission::Now(()) }
     }
 
     fn park(&self, (): (), job: Job) {
         self.jobs.lock().expect("no panic").push(job);
     }
 
-    fn syncing(&self, _: &Arc<Backing>) {}
+    fn begin_sync(&self, _: &Arc<Backing>) {}
 
-    fn synced(&self, (): ()) {}
+    fn finish_sync(&self, (): ()) {}
 }
 
 #[test]
-fn a_file_that_is_not_open_is_opened_in_its_turn() {
+fn an_unopened_file_is_opened_after_dispatch() {
     if !can_mount("opening in turn") {
         return;
     }
@@ -617,7 +619,7 @@ fn a_file_that_is_not_open_is_opened_in_its_turn() {
     while gate.jobs.lock().expect("no panic").is_empty() {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // Who had it open by now would not notice.
+    // A test that opened it now would miss a wrong order.
     fs::remove_file(&below).expect("it is removed");
     gate.holds.store(false, Ordering::SeqCst);
     std::mem::take(&mut *gate.jobs.lock().expect("no panic")).into_iter().for_each(crate::support::carry_out);
@@ -625,7 +627,7 @@ fn a_file_that_is_not_open_is_opened_in_its_turn() {
 }
 
 #[test]
-fn names_of_attributes_that_are_roots_are_told_to_root_alone() {
+fn trusted_attribute_names_are_shown_to_root_only() {
     let Some(Stage { mounted, source, .. }) = stage("names of attributes", 0, Options::default()) else { return };
     let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
     fs::write(&below, "x").expect("it is written");

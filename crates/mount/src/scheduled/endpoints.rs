@@ -1,4 +1,4 @@
-//! The control socket and the metrics of a gate: a thread a connection, of which there are few.
+//! The control socket and the metrics endpoint of a gate, with one thread per connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
@@ -13,18 +13,18 @@ use hoistway_serve::control::{Session, Watch};
 use hoistway_serve::metrics::{Metrics, http};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use super::Operator;
+use super::GateAdmin;
 
-/// Connections at a time, at most; who comes beyond is hung up on.
+/// Maximum number of connections; further ones are closed at once.
 const CONNECTIONS_MAX: usize = 64;
-/// A connection on which nothing comes for so long is closed.
+/// Inactivity timeout of a connection.
 const QUIET: Duration = Duration::from_secs(600);
-/// The pause after an accept that failed: descriptors may be short for a moment.
+/// Pause after a failed accept, for example while no descriptor is free.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whoever looks at a gate and steers it.
+/// The admin endpoints of a gate.
 #[derive(Clone)]
-pub struct Watching {
+pub struct AdminEndpoints {
     shared: Arc<Shared>,
 }
 
@@ -34,17 +34,17 @@ struct Shared {
 }
 
 struct State {
-    operator: Operator,
+    operator: GateAdmin,
     watch: Watch,
     metrics: Metrics,
 }
 
-impl Watching {
-    /// Begins to sample what tenants have.
+impl AdminEndpoints {
+    /// Starts sampling the accounts of tenants.
     ///
     /// # Errors
-    /// When there is no thread to be had.
-    pub fn start(operator: Operator) -> io::Result<Watching> {
+    /// The thread cannot be started.
+    pub fn start(operator: GateAdmin) -> io::Result<AdminEndpoints> {
         let state = State { operator, watch: Watch::new(), metrics: Metrics::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), connections: AtomicUsize::new(0) });
         let sampled = Arc::downgrade(&shared);
@@ -60,23 +60,23 @@ impl Watching {
                 thread::sleep(Duration::from_nanos(wait_ns));
             }
         })?;
-        Ok(Watching { shared })
+        Ok(AdminEndpoints { shared })
     }
 
-    /// Answers those who connect to a control socket.
+    /// Serves connections to a control socket.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// The thread cannot be started.
     pub fn control(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = UnixListener::from(socket);
         listener.set_nonblocking(false)?;
         self.accept("hoistway-ctl", move || with_patience(listener.accept()?.0), Shared::steer)
     }
 
-    /// Tells metrics to those who connect to a socket.
+    /// Serves metrics to connections of a socket.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// The thread cannot be started.
     pub fn metrics(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = TcpListener::from(socket);
         listener.set_nonblocking(false)?;
@@ -96,7 +96,7 @@ impl Watching {
                 let mut stream = match accept() {
                     Ok(stream) => stream,
                     Err(error) => {
-                        tracing::debug!("nobody could be let in: {error}");
+                        tracing::debug!("accept failed: {error}");
                         thread::sleep(PAUSE);
                         continue;
                     }
@@ -121,7 +121,7 @@ impl Watching {
     }
 }
 
-/// A connection whose thread sleeps until something comes, but not for ever.
+/// Makes a connection blocking, with an inactivity timeout.
 fn with_patience<S: From<OwnedFd> + Into<OwnedFd>>(stream: S) -> io::Result<S> {
     let socket = stream.into();
     rustix::io::ioctl_fionbio(&socket, false)?;
@@ -136,7 +136,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One connection to the control socket, until it ends.
+    /// Serves a connection to the control socket until its end.
     fn steer<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
         let (mut session, mut bytes, mut out) = (Session::new(), [0; 4096], Vec::new());
         loop {
@@ -163,7 +163,7 @@ impl Shared {
         }
     }
 
-    /// One connection of a scraper, until it ends.
+    /// Serves a metrics connection until its end.
     fn scraped<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
         let (mut session, mut bytes, mut out) = (http::Session::new(), [0; 4096], Vec::new());
         loop {

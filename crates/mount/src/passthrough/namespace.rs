@@ -1,4 +1,4 @@
-//! Changing: attributes, and what is in directories.
+//! Requests that change metadata: setattr, mknod, mkdir, symlink, unlink, rmdir, rename, link.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,17 +13,17 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::attributes::{device, timespec};
-use super::identity::{Mask, Rights, set_umask};
-use super::look::Entry;
+use super::fs_mounts::stat_fd;
+use super::identity::{CallerIdentity, Rights, set_umask};
+use super::lookup::Entry;
 use super::nodes::Node;
-use super::places::look_at;
-use super::{Through, c_string, errno};
+use super::{FsState, c_string, errno};
 use crate::backing::Backing;
-use crate::gate::{Asker, Gate, Operation};
+use crate::gate::{Caller, Gate, Operation};
 
-/// What `setattr` is to set.
+/// The attributes that `setattr` sets; `None` leaves one unchanged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct SetAttributes {
     pub(super) mode: Option<u32>,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
@@ -32,40 +32,46 @@ pub(super) struct Wanted {
     pub(super) modified: Option<TimeOrNow>,
 }
 
-/// What is made under a name.
-pub(super) enum Make {
+/// The kind of directory entry to create.
+pub(super) enum NewEntry {
     Node { mode: u32, umask: u32, device: u32 },
     Directory { mode: u32, umask: u32 },
     Link { target: OsString },
 }
 
-impl<G: Gate> Through<G> {
+impl<G: Gate> FsState<G> {
     pub(super) fn setattr(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         number: u64,
         handle: Option<u64>,
-        wanted: Wanted,
+        wanted: SetAttributes,
         reply: ReplyAttr,
     ) {
         let open = handle.and_then(|handle| self.open_files.get(handle).ok()).map(|file| file.backing.clone());
-        // The gate is told where data end that it may have to forget.
-        let at = (Operation::Change, wanted.size.unwrap_or(0));
-        self.on_node(asker, at, number, reply, ReplyAttr::error, move |through, _, known, reply| {
-            let changed = through.set(&asker, &known, open.as_deref(), &wanted).and_then(|()| Ok(look_at(&known)?));
-            through.reply_attributes(changed, number, reply);
+        // The offset gives the new end of the file to the gate.
+        let position = (Operation::MetadataWrite, wanted.size.unwrap_or(0));
+        self.run_on_node(caller, position, number, reply, ReplyAttr::error, move |fs, _, known, reply| {
+            let changed = fs.set(&caller, &known, open.as_deref(), &wanted).and_then(|()| Ok(stat_fd(&known)?));
+            fs.reply_attributes(changed, number, reply);
         });
     }
 
-    fn set(&self, asker: &Asker, known: &Arc<Backing>, open: Option<&Backing>, wanted: &Wanted) -> io::Result<()> {
+    fn set(
+        &self,
+        caller: &Caller,
+        known: &Arc<Backing>,
+        open: Option<&Backing>,
+        wanted: &SetAttributes,
+    ) -> io::Result<()> {
         if let Some(size) = wanted.size {
-            self.truncate(asker, known, open, size)?;
+            self.truncate(caller, known, open, size)?;
         }
         if wanted.uid.is_some() || wanted.gid.is_some() {
             let (user, group) = (wanted.uid.map(Uid::from_raw), wanted.gid.map(Gid::from_raw));
             chownat(known, c"", user, group, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        // After the owner, whose change takes bits from the mode.
+        // After the owner, because a change of owner clears mode bits.
         if let Some(mode) = wanted.mode {
             let mode = Mode::from_raw_mode(mode & 0o7777);
             self.nodes.descriptors.with(known, |directory, name| chmodat(directory, name, mode, AtFlags::empty()))?;
@@ -80,51 +86,59 @@ impl<G: Gate> Through<G> {
         Ok(())
     }
 
-    /// Sets the size in the caller's name: who is not root does not leave a program that it has cut set-user-id.
+    /// Sets the file size with the identity of the caller: truncation by a user other than root
+    /// clears the set-user-ID bit.
     pub(super) fn truncate(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         known: &Arc<Backing>,
         open: Option<&Backing>,
         size: u64,
     ) -> io::Result<()> {
-        let mask = Mask::of(asker, Rights::NotSetId)?;
+        let identity = CallerIdentity::assume(caller, Rights::WithoutFsetid)?;
         match open {
             Some(open) => ftruncate(open, size)?,
-            // By its name, as the caller did it: a size that stays the same leaves the times then.
+            // By path, as the caller did: an unchanged size then leaves the timestamps unchanged.
             None => truncate_path(&self.nodes.descriptors.path(known), size)?,
         }
-        drop(mask);
+        drop(identity);
         if size == 0 {
-            self.gate.cleaned(known);
+            self.gate.discard_dirty(known);
         }
         Ok(())
     }
 
-    pub(super) fn make(self: &Arc<Self>, asker: Asker, parent: u64, name: OsString, make: Make, reply: ReplyEntry) {
-        self.change(asker, parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
-            let made = make_in(&asker, &directory, &name, &make);
-            let entry = made.and_then(|()| through.look_up(&directory, &node.place, parent, &name));
+    pub(super) fn make_node(
+        self: &Arc<Self>,
+        caller: Caller,
+        parent: u64,
+        name: OsString,
+        new_entry: NewEntry,
+        reply: ReplyEntry,
+    ) {
+        self.modify_directory(caller, parent, reply, ReplyEntry::error, move |fs, node, directory, reply| {
+            let created = create_entry(&caller, &directory, &name, &new_entry);
+            let entry = created.and_then(|()| fs.lookup_name(&directory, &node.fs_mount, parent, &name));
             if let Ok(entry) = &entry {
-                through.gate.gone(entry.node.place.device(), entry.node.inode);
+                fs.gate.forget_inode(entry.node.fs_mount.device(), entry.node.inode);
             }
-            through.reply_entry(entry, reply);
+            fs.reply_entry(entry, reply);
         });
     }
 
     pub(super) fn remove(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         parent: u64,
         name: OsString,
         flags: AtFlags,
         reply: ReplyEmpty,
     ) {
-        self.change(asker, parent, reply, ReplyEmpty::error, move |through, node, directory, reply| {
-            let victim = if flags.contains(AtFlags::REMOVEDIR) { None } else { through.victim(&directory, &name) };
+        self.modify_directory(caller, parent, reply, ReplyEmpty::error, move |fs, node, directory, reply| {
+            let last_link = if flags.contains(AtFlags::REMOVEDIR) { None } else { fs.last_link(&directory, &name) };
             match unlinkat(&directory, name.as_os_str(), flags) {
                 Ok(()) => {
-                    through.removed(&node, victim);
+                    fs.note_removed(&node, last_link);
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -132,8 +146,9 @@ impl<G: Gate> Through<G> {
         });
     }
 
-    /// A file whose last name this is: what was written to it has not to be written back when the name is gone. Only what was opened here can have been.
-    fn victim(&self, directory: &Backing, name: &OsString) -> Option<Stat> {
+    /// Returns the attributes of a file whose last name is about to be removed and whose dirty data
+    /// are then obsolete. Only a file opened through this mount can have any.
+    fn last_link(&self, directory: &Backing, name: &OsString) -> Option<Stat> {
         if self.files.is_empty() {
             return None;
         }
@@ -141,29 +156,32 @@ impl<G: Gate> Through<G> {
         (found.st_nlink == 1 && FileType::from_raw_mode(found.st_mode).is_file()).then_some(found)
     }
 
-    /// The last name of a file is gone. If it is open, it may be read and written as before.
-    fn removed(&self, parent: &Node, victim: Option<Stat>) {
-        let Some(victim) = victim.filter(|victim| victim.st_dev == parent.place.device()) else { return };
-        let number = self.nodes.number_of(&parent.place, victim.st_ino);
+    /// Discards the dirty state of a file whose last name was removed. While the file is open it
+    /// stays readable and writable.
+    fn note_removed(&self, parent: &Node, last_link: Option<Stat>) {
+        let Some(last_link) = last_link.filter(|last_link| last_link.st_dev == parent.fs_mount.device()) else {
+            return;
+        };
+        let number = self.nodes.number_of(&parent.fs_mount, last_link.st_ino);
         let (known, is_open) = match self.files.get(number) {
             None => (None, false),
             Some(shared) => {
                 let mut state = shared.state();
-                state.removed = true;
-                if state.opened == 0 { (state.known.upgrade(), false) } else { (None, true) }
+                state.is_unlinked = true;
+                if state.opened == 0 { (state.descriptor.upgrade(), false) } else { (None, true) }
             }
         };
         if let Some(known) = known {
-            self.gate.cleaned(&known);
+            self.gate.discard_dirty(&known);
         }
         if !is_open {
-            self.gate.gone(victim.st_dev, victim.st_ino);
+            self.gate.forget_inode(last_link.st_dev, last_link.st_ino);
         }
     }
 
     pub(super) fn rename(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         (parent, name): (u64, OsString),
         (new_parent, new_name): (u64, OsString),
         flags: RenameFlags,
@@ -173,20 +191,20 @@ impl<G: Gate> Through<G> {
             Ok(target) => target,
             Err(error) => return reply.error(errno(error)),
         };
-        self.change(asker, parent, reply, ReplyEmpty::error, move |through, _, directory, reply| {
-            let target = match through.nodes.reach(&new_node) {
+        self.modify_directory(caller, parent, reply, ReplyEmpty::error, move |fs, _, directory, reply| {
+            let target = match fs.nodes.open_path(&new_node) {
                 Ok(target) => target,
                 Err(error) => return reply.error(errno(error)),
             };
-            // Only a plain rename takes a name from another file.
-            let victim = if flags.is_empty() { through.victim(&target, &new_name) } else { None };
-            // To another name of itself nothing is moved.
-            let itself = victim.and_then(|_| statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok());
-            let victim = victim.filter(|victim| itself.is_none_or(|itself| itself.st_ino != victim.st_ino));
+            // Only a rename without flags replaces a file.
+            let last_link = if flags.is_empty() { fs.last_link(&target, &new_name) } else { None };
+            // A rename to another hard link of the same file does nothing.
+            let source = last_link.and_then(|_| statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok());
+            let last_link = last_link.filter(|last_link| source.is_none_or(|source| source.st_ino != last_link.st_ino));
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
             match renameat_with(&directory, name.as_os_str(), &target, new_name.as_os_str(), flags) {
                 Ok(()) => {
-                    through.removed(&new_node, victim);
+                    fs.note_removed(&new_node, last_link);
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -196,7 +214,7 @@ impl<G: Gate> Through<G> {
 
     pub(super) fn link(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         number: u64,
         new_parent: u64,
         new_name: OsString,
@@ -206,42 +224,43 @@ impl<G: Gate> Through<G> {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        self.change(asker, new_parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
-            let known = match through.nodes.reach(&linked) {
+        self.modify_directory(caller, new_parent, reply, ReplyEntry::error, move |fs, node, directory, reply| {
+            let known = match fs.nodes.open_path(&linked) {
                 Ok(known) => known,
                 Err(error) => return reply.error(errno(error)),
             };
             let linked = match linkat(&known, c"", &directory, new_name.as_os_str(), AtFlags::EMPTY_PATH) {
-                // A link by descriptor alone takes a privilege; by its name in /proc it takes none.
-                Err(Errno::NOENT | Errno::PERM) => through.nodes.descriptors.with(&known, |own, name| {
+                // linkat by descriptor requires CAP_DAC_READ_SEARCH; linkat of the /proc path
+                // requires none.
+                Err(Errno::NOENT | Errno::PERM) => fs.nodes.descriptors.with(&known, |own, name| {
                     linkat(own, name, &directory, new_name.as_os_str(), AtFlags::SYMLINK_FOLLOW)
                 }),
                 linked => linked,
             };
             let entry = linked
                 .map_err(io::Error::from)
-                .and_then(|()| through.look_up(&directory, &node.place, new_parent, &new_name));
-            through.reply_entry(entry, reply);
+                .and_then(|()| fs.lookup_name(&directory, &node.fs_mount, new_parent, &new_name));
+            fs.reply_entry(entry, reply);
         });
     }
 
-    /// Changes something in a directory, when its turn has come.
-    pub(super) fn change<R: Send + 'static>(
+    /// Runs a metadata change in a directory when the gate dispatches it.
+    pub(super) fn modify_directory<R: Send + 'static>(
         self: &Arc<Self>,
-        asker: Asker,
+        caller: Caller,
         parent: u64,
         reply: R,
         fail: impl FnOnce(R, fuser::Errno) + Send + 'static,
         work: impl FnOnce(&Arc<Self>, Arc<Node>, Arc<Backing>, R) + Send + 'static,
     ) {
-        self.on_node(asker, (Operation::Change, 0), parent, reply, fail, work);
+        self.run_on_node(caller, (Operation::MetadataWrite, 0), parent, reply, fail, work);
     }
 
-    /// Takes in a file that was just made and is open.
-    pub(super) fn made(
+    /// Creates the entry of a file that was just created and is open.
+    pub(super) fn entry_of_created(
         &self,
         file: &Backing,
-        near: &Arc<super::places::Place>,
+        near: &Arc<super::fs_mounts::FsMount>,
         parent: u64,
         name: &OsString,
     ) -> io::Result<Entry> {
@@ -249,33 +268,34 @@ impl<G: Gate> Through<G> {
     }
 }
 
-/// Makes it in the caller's name. Permissions were checked, so that the caller's other groups need not be known.
-fn make_in(asker: &Asker, directory: &Backing, name: &OsString, make: &Make) -> io::Result<()> {
-    let _mask = Mask::of(asker, Rights::All)?;
-    match make {
-        Make::Node { mode, umask, device: packed } => {
+/// Creates a directory entry with the identity of the caller. The kernel has checked permissions,
+/// so supplementary groups do not matter.
+fn create_entry(caller: &Caller, directory: &Backing, name: &OsString, new_entry: &NewEntry) -> io::Result<()> {
+    let _identity = CallerIdentity::assume(caller, Rights::All)?;
+    match new_entry {
+        NewEntry::Node { mode, umask, device: packed } => {
             set_umask(*umask)?;
             mknod(directory, name, *mode, device(*packed))
         }
-        Make::Directory { mode, umask } => {
+        NewEntry::Directory { mode, umask } => {
             set_umask(*umask)?;
             Ok(mkdirat(directory, name.as_os_str(), Mode::from_raw_mode(*mode))?)
         }
-        Make::Link { target } => Ok(symlinkat(target.as_os_str(), directory, name.as_os_str())?),
+        NewEntry::Link { target } => Ok(symlinkat(target.as_os_str(), directory, name.as_os_str())?),
     }
 }
 
 fn mknod(directory: &Backing, name: &OsString, mode: u32, device: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let name = c_string(name.as_bytes())?;
-    // SAFETY: the name is a string that lives through the call, the rest are numbers.
+    // SAFETY: the name is a C string that outlives the call; the other arguments are integers.
     let result = unsafe { libc::mknodat(directory.fd.as_raw_fd(), name.as_ptr(), mode, device) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn truncate_path(path: &std::ffi::CStr, size: u64) -> io::Result<()> {
     let size = libc::off_t::try_from(size).map_err(|_| Errno::FBIG)?;
-    // SAFETY: the path is a string that lives through the call.
+    // SAFETY: the path is a C string that outlives the call.
     let result = unsafe { libc::truncate(path.as_ptr(), size) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

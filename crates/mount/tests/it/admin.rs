@@ -1,4 +1,4 @@
-//! A mount that is looked at while it has much to do.
+//! The admin interface of a mount under load.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -14,10 +14,10 @@ use rustix::fs::{Advice, fadvise};
 use crate::support::scheduled::Scheduling;
 use crate::support::{can_mount, scratch};
 
-/// How long anything that is asked may take.
+/// Timeout of any query.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Threads that read and write until they are told to stop, or cannot any more.
+/// Threads that read and write until they are stopped or an operation fails.
 struct Crowd {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
@@ -65,7 +65,7 @@ fn work(
             file.read_exact_at(&mut buffer, (round >> 40) % 255 * 4096)?;
             done.fetch_add(1, Ordering::Relaxed);
         }
-        // What is read next comes from the disk once more.
+        // The next read comes from the disk again.
         fadvise(File::open(below)?, 0, None, Advice::DontNeed)?;
         fadvise(&file, 0, None, Advice::DontNeed)?;
         fs::write(own, &buffer)?;
@@ -77,12 +77,12 @@ fn work(
     Ok(())
 }
 
-/// Asks for everything that there is to be asked, as `ctl ls -R`, `top` and a scraper do. Says how many leaves there were.
+/// Queries everything as `ctl ls -R`, `top` and a scraper do. Returns the number of leaves.
 fn look_at_everything(mounted: &Scheduling) -> std::io::Result<usize> {
     let mut control = mounted.control(LONG);
     let leaves = control.ask("ls -r")?;
     for leaf in &leaves {
-        // Who has gone meanwhile is told of as an error, by a line: what can only be set too.
+        // An exited thread or a write-only leaf gives an error line.
         match control.ask(&format!("get {leaf}")) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::Other => {}
@@ -94,8 +94,8 @@ fn look_at_everything(mounted: &Scheduling) -> std::io::Result<usize> {
         control.ask(&format!("ls {}", device_path(&device, "tenants")))?;
         control.ask(&format!("get -r devices/{}", device.trim_end_matches('/')))?;
     }
-    let told = control.ask("get -r")?;
-    assert!(told.iter().any(|line| line.starts_with("clients/")), "{told:?}");
+    let answer = control.ask("get -r")?;
+    assert!(answer.iter().any(|line| line.starts_with("clients/")), "{answer:?}");
     let metrics = mounted.metrics(LONG)?;
     assert!(metrics.contains("hoistway_requests_total"), "{metrics}");
     Ok(leaves.len())
@@ -106,7 +106,7 @@ fn device_path(device: &str, below: &str) -> String {
 }
 
 #[test]
-fn everything_that_can_be_watched_is_told_while_two_hundred_threads_read_and_write() {
+fn every_query_is_answered_while_two_hundred_threads_read_and_write() {
     if !can_mount("watching under load") {
         return;
     }
@@ -125,13 +125,13 @@ fn everything_that_can_be_watched_is_told_while_two_hundred_threads_read_and_wri
         match looked {
             Ok(found) => (rounds, leaves) = (rounds + 1, leaves.max(found)),
             Err(error) => {
-                // Those who wait for the mount have to be let go before anything can fail.
+                // Threads that wait for the mount must be released before the test can fail.
                 mounted.kill();
                 panic!("after {:?}, {rounds} rounds and {done} reads: {error}", begun.elapsed());
             }
         }
     }
-    // The mount works still: reads go on, and all come to an end.
+    // The mount still works: reads continue, and all threads end.
     let (before, until) = (crowd.done.load(Ordering::Relaxed), Instant::now() + LONG);
     while crowd.done.load(Ordering::Relaxed) < before + 200 {
         if Instant::now() > until {
@@ -144,27 +144,27 @@ fn everything_that_can_be_watched_is_told_while_two_hundred_threads_read_and_wri
     assert!(leaves > 200 && done > 200, "{leaves} leaves were read {rounds} times beside {done} reads");
 }
 
-/// A program in the mount that is parked for an hour, as soon as its limit is used up.
+/// A program in the mount whose limit queues it for an hour once it is used up.
 fn parked(mounted: &Scheduling, script: &str) -> Child {
     let child = Command::new("sh").args(["-c", script]).current_dir(mounted.path()).stderr(Stdio::null()).spawn();
     let child = child.expect("it begins");
     let mut control = mounted.control(LONG);
     let until = Instant::now() + LONG;
     let path = format!("get clients/{}/stat", child.id());
-    let waits = |told: Vec<String>| {
-        told.concat().split(' ').any(|word| word.starts_with("in_flight=") && word != "in_flight=0")
+    let waits = |answer: Vec<String>| {
+        answer.concat().split(' ').any(|word| word.starts_with("in_flight=") && word != "in_flight=0")
     };
     while !control.ask(&path).is_ok_and(waits) {
         assert!(Instant::now() < until, "{script}: it does not wait");
         thread::sleep(Duration::from_millis(20));
     }
-    // It waits, and is not merely on its way through.
+    // The request is queued, and not merely in flight for a moment.
     thread::sleep(Duration::from_millis(300));
     child
 }
 
 #[test]
-fn who_is_killed_while_he_waits_is_gone_soon_and_what_he_asked_for_is_not_done() {
+fn requests_of_a_killed_process_are_cancelled_soon() {
     if !can_mount("killed clients") {
         return;
     }
@@ -173,11 +173,11 @@ fn who_is_killed_while_he_waits_is_gone_soon_and_what_he_asked_for_is_not_done()
     for number in 0..20 {
         fs::write(source.path().join(format!("little-{number}")), "x").expect("it is written");
     }
-    // What is beyond the burst waits for minutes.
+    // Requests beyond the burst wait for minutes.
     let cases = [
         ("1M", "", "exec dd if=much of=/dev/null bs=1M iflag=direct"),
         ("40k", "", "exec rm little-*"),
-        // For room in memory, and for what it has there.
+        // Waiting for dirty memory, and for its own dirty data.
         ("1M", "dirty_limit = \"1M\"\n", "exec dd if=/dev/zero of=new bs=1M count=50"),
         ("1M", "", "exec dd if=/dev/zero of=durable bs=1M count=3 conv=fsync"),
     ];

@@ -1,4 +1,5 @@
-//! What a mount survives: its program killed, the disk full or broken, clients that die, crowds, and bad places to mount at.
+//! Failures: a killed server, a full or broken disk, killed clients, many clients, unsuitable mount
+//! points.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Open, Options, Session, Unmounted, WriteBack};
+use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Options, Session, Unmounted, Unscheduled, WriteBack};
 
 use crate::support::{Apart, Mounted, Parking, Volume, Way, can_mount, has, run, scratch};
 
@@ -22,7 +23,7 @@ fn ways() -> [Way; 4] {
 }
 
 #[test]
-fn what_was_synced_is_there_when_the_program_is_killed() {
+fn synced_data_survive_a_killed_server() {
     if !can_mount("killing a mount") {
         return;
     }
@@ -52,7 +53,7 @@ fn what_was_synced_is_there_when_the_program_is_killed() {
                 );
             }
         }
-        // Clients are told, and the mount can be taken away and made again.
+        // Clients get an error, and the directory can be mounted again.
         let told = fs::read_dir(mounted.path()).map(drop).unwrap_err().raw_os_error();
         assert_eq!(told, Some(libc::ENOTCONN));
     }
@@ -62,7 +63,7 @@ fn record_of(writer: u64, record: u64) -> Vec<u8> {
     (0..512u64).flat_map(|word| (writer << 56 ^ record << 16 ^ word).to_le_bytes()).collect()
 }
 
-/// Writes records one after another, each synced, until that fails. Says how many were.
+/// Writes and syncs records until that fails, and returns their number.
 fn synced_records(path: &Path, writer: u64, stop: &AtomicBool) -> u64 {
     let mut file = File::create(path).expect("it is created");
     let mut synced = 0;
@@ -76,7 +77,7 @@ fn synced_records(path: &Path, writer: u64, stop: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn a_dead_mount_is_told_of_and_can_be_cleaned() {
+fn a_dead_mount_is_reported_and_can_be_removed() {
     if !can_mount("cleaning a dead mount") {
         return;
     }
@@ -87,7 +88,7 @@ fn a_dead_mount_is_told_of_and_can_be_cleaned() {
         Session::mount(
             place.path(),
             dead.path(),
-            Arc::new(Open),
+            Arc::new(Unscheduled),
             Options::default(),
             &MountOptions { clean, ..MountOptions::default() },
         )
@@ -102,7 +103,7 @@ fn a_dead_mount_is_told_of_and_can_be_cleaned() {
 }
 
 #[test]
-fn a_full_disk_is_told_of_and_nothing_is_lost() {
+fn a_full_disk_is_reported_and_no_data_are_lost() {
     if !can_mount("a full disk") || !has("a full disk", "mkfs.ext4") {
         return;
     }
@@ -119,7 +120,7 @@ fn a_full_disk_is_told_of_and_nothing_is_lost() {
                 Err(error) => told = error.raw_os_error(),
             }
         }
-        // Where the kernel gathers writes it may learn of it when it hands them on only, which is when they are synced.
+        // With the kernel's write-back cache the error may appear only at fsync.
         let synced = file.sync_all().map_err(|error| error.raw_os_error());
         assert!(told == Some(libc::ENOSPC) || synced == Err(Some(libc::ENOSPC)), "{way:?}: {told:?} {synced:?}");
         if way.write_back == WriteBack::Ours {
@@ -133,7 +134,7 @@ fn a_full_disk_is_told_of_and_nothing_is_lost() {
         }
         drop(file);
         fs::remove_file(&path).expect("there is room for that");
-        // The blocks come back when the kernel has told of the last close, which is after it.
+        // The blocks are freed at the last release, which the kernel sends after the close.
         let little = || {
             File::create(mounted.path().join("little"))
                 .and_then(|mut file| file.write_all(b"y").and_then(|()| file.sync_all()))
@@ -149,7 +150,7 @@ fn a_full_disk_is_told_of_and_nothing_is_lost() {
 }
 
 #[test]
-fn users_do_not_get_the_blocks_that_are_kept_for_root() {
+fn users_do_not_get_reserved_blocks() {
     if !can_mount("blocks for root") || !has("blocks for root", "mkfs.ext4") {
         return;
     }
@@ -175,7 +176,7 @@ fn users_do_not_get_the_blocks_that_are_kept_for_root() {
 }
 
 #[test]
-fn a_broken_disk_is_told_of() {
+fn a_broken_disk_is_reported() {
     if !can_mount("a broken disk") || !has("a broken disk", "mkfs.ext4") || !has("a broken disk", "losetup") {
         return;
     }
@@ -191,7 +192,7 @@ fn a_broken_disk_is_told_of() {
     run("mount", &["-o", "loop,errors=continue", image_name, at_name]);
     let mounted = Apart::new(&at, Way::waiting(WriteBack::Ours));
     let file = File::open(mounted.path().join("a")).expect("it opens");
-    // The disk below loses its end: what lies there cannot be read any more.
+    // The end of the disk below becomes unreadable.
     File::options().write(true).open(&image).and_then(|image| image.set_len(20 << 20)).expect("it is cut");
     let mut buffer = vec![0; 65_536];
     let (mut read, mut failed) = (0, 0);
@@ -213,13 +214,13 @@ fn a_broken_disk_is_told_of() {
 }
 
 #[test]
-fn clients_that_are_killed_while_they_wait_leave_nothing_behind() {
+fn clients_killed_while_waiting_leave_no_state_behind() {
     if !can_mount("clients that are killed") {
         return;
     }
     let place = scratch();
     fs::write(place.path().join("a"), vec![1; 1 << 20]).expect("it is written");
-    // Everything waits, some of it for a second.
+    // All requests wait, some of them for a second.
     let mounted = Mounted::new(place.path(), Parking::new(1, Duration::from_secs(1)), Options::default());
     let clients: Vec<_> = (0..20)
         .map(|number| {
@@ -271,7 +272,7 @@ fn a_thousand_processes_work_at_once() {
 }
 
 #[test]
-fn the_system_fio_finds_what_it_wrote() {
+fn fio_verifies_what_it_wrote() {
     if !can_mount("fio") || !has("fio", "fio") {
         return;
     }
@@ -311,7 +312,7 @@ fn the_system_fio_finds_what_it_wrote() {
 }
 
 fn refused(source: &Path, at: &Path) -> MountError {
-    Session::mount(source, at, Arc::new(Open), Options::default(), &MountOptions::default())
+    Session::mount(source, at, Arc::new(Unscheduled), Options::default(), &MountOptions::default())
         .map(drop)
         .expect_err("it cannot be mounted")
 }
@@ -319,7 +320,7 @@ fn refused(source: &Path, at: &Path) -> MountError {
 type IsRight = fn(&MountError) -> bool;
 
 #[test]
-fn bad_places_are_refused_and_nothing_is_left_mounted() {
+fn unsuitable_mount_points_are_refused_without_a_mount() {
     if !can_mount("bad places") {
         return;
     }
@@ -342,7 +343,7 @@ fn bad_places_are_refused_and_nothing_is_left_mounted() {
         let error = refused(&path(source), &path(at));
         assert!(is_right(&error) && error.to_string().contains(says), "{source} at {at}: {error:?}: {error}");
     }
-    let mounted = Mounted::new(&path("source"), Arc::new(Open), Options::default());
+    let mounted = Mounted::new(&path("source"), Arc::new(Unscheduled), Options::default());
     let busy = refused(&path("source"), mounted.path());
     assert!(matches!(&busy, MountError::Busy { kind, .. } if kind == FILE_SYSTEM), "{busy}");
     drop(mounted);
@@ -363,20 +364,20 @@ fn a_directory_may_be_mounted_over_itself() {
             .expect("it mounts");
     assert_eq!(fs::read(place.path().join("a")).expect("it is seen"), b"below");
     fs::write(place.path().join("b"), "through").expect("it is written");
-    assert!(gate.count(hoistway_mount::Operation::Buffered) > 0);
+    assert!(gate.count(hoistway_mount::Operation::BufferedWrite) > 0);
     assert_eq!(session.unmount(Duration::from_secs(2)).expect("it goes"), Unmounted::Clean);
     assert_eq!(fs::read(place.path().join("b")).expect("it is below"), b"through");
 }
 
 #[test]
-fn a_busy_mount_goes_out_of_sight_after_its_grace() {
+fn a_busy_mount_is_detached_after_its_grace_period() {
     if !can_mount("a busy mount") {
         return;
     }
     let place = scratch();
     let at = scratch();
     let mount = || {
-        Session::mount(place.path(), at.path(), Arc::new(Open), Options::default(), &MountOptions::default())
+        Session::mount(place.path(), at.path(), Arc::new(Unscheduled), Options::default(), &MountOptions::default())
             .expect("it mounts")
     };
     let session = mount();
@@ -386,7 +387,7 @@ fn a_busy_mount_goes_out_of_sight_after_its_grace() {
     assert_eq!(session.unmount(Duration::from_millis(300)).expect("it goes"), Unmounted::Detached);
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(fs::read_dir(at.path()).expect("the place below").count(), 0);
-    // Who has a file open goes on, and the place can be mounted at again.
+    // Open files remain usable, and the directory can be mounted again.
     assert_eq!(open.metadata().expect("it is open").len(), 1);
     let again = mount();
     drop(open);
@@ -396,19 +397,20 @@ fn a_busy_mount_goes_out_of_sight_after_its_grace() {
 }
 
 #[test]
-fn an_unmount_by_somebody_else_ends_the_session() {
+fn an_external_unmount_ends_the_session() {
     if !can_mount("an unmount by somebody else") {
         return;
     }
     let (place, at) = (scratch(), scratch());
-    let session = Session::mount(place.path(), at.path(), Arc::new(Open), Options::default(), &MountOptions::default())
-        .expect("it mounts");
+    let session =
+        Session::mount(place.path(), at.path(), Arc::new(Unscheduled), Options::default(), &MountOptions::default())
+            .expect("it mounts");
     run("umount", &[at.path().to_str().expect("a path")]);
     assert!(session.wait().is_ok());
 }
 
 #[test]
-fn links_do_not_lead_out_of_the_source_and_names_cannot_be_swapped() {
+fn links_and_swapped_names_do_not_lead_out_of_the_source() {
     if !can_mount("links") {
         return;
     }
@@ -419,9 +421,10 @@ fn links_do_not_lead_out_of_the_source_and_names_cannot_be_swapped() {
     fs::create_dir(place.path().join("outside")).expect("a directory");
     fs::write(place.path().join("outside/secret"), "outside").expect("it is written");
     let mounted =
-        Mounted::new(&source, Arc::new(Open), Options { valid: Duration::from_secs(60), ..Options::default() });
+        Mounted::new(&source, Arc::new(Unscheduled), Options { valid: Duration::from_secs(60), ..Options::default() });
     assert_eq!(fs::read(mounted.path().join("d/secret")).expect("it is seen"), b"inside");
-    // Behind the mount's back the directory becomes a link to another: the kernel still believes in the directory, and asks for what is in it.
+    // Outside the mount the directory is replaced by a link; the kernel still caches the directory
+    // and looks up names in it.
     fs::rename(source.join("d"), source.join("e")).expect("it is moved");
     std::os::unix::fs::symlink(place.path().join("outside"), source.join("d")).expect("a link");
     fs::write(source.join("e/more"), "inside").expect("it is written");
@@ -430,7 +433,7 @@ fn links_do_not_lead_out_of_the_source_and_names_cannot_be_swapped() {
 }
 
 #[test]
-fn file_systems_below_the_source_are_seen_and_their_numbers_differ() {
+fn file_systems_below_the_source_are_visible_with_distinct_inode_numbers() {
     if !can_mount("file systems below") || !has("file systems below", "mkfs.ext4") {
         return;
     }
@@ -445,7 +448,7 @@ fn file_systems_below_the_source_are_seen_and_their_numbers_differ() {
         fs::create_dir(&below).expect("a directory");
         let (from, to) = (inner.path(), below.clone());
         run("mount", &["--bind", from.to_str().expect("a path"), to.to_str().expect("a path")]);
-        let mounted = Mounted::new(&outer.path(), Arc::new(Open), Options { handles, ..Options::default() });
+        let mounted = Mounted::new(&outer.path(), Arc::new(Unscheduled), Options { handles, ..Options::default() });
         let mut numbers = std::collections::BTreeSet::new();
         for number in 0..20 {
             for (name, text) in [(format!("f{number}"), "outer"), (format!("below/f{number}"), "inner")] {
@@ -462,7 +465,7 @@ fn file_systems_below_the_source_are_seen_and_their_numbers_differ() {
 }
 
 #[test]
-fn what_is_mounted_below_can_be_unmounted_when_the_kernel_has_forgotten_it() {
+fn a_file_system_below_can_be_unmounted_once_its_inodes_are_forgotten() {
     if !can_mount("unmounting below") {
         return;
     }
@@ -473,7 +476,7 @@ fn what_is_mounted_below_can_be_unmounted_when_the_kernel_has_forgotten_it() {
         let at = below.to_str().expect("a path");
         run("mount", &["-t", "tmpfs", "tmpfs", at]);
         fs::create_dir(below.join("d")).and_then(|()| fs::write(below.join("d/f"), "x")).expect("it is written");
-        let mounted = Mounted::new(source.path(), Arc::new(Open), Options { handles, ..Options::default() });
+        let mounted = Mounted::new(source.path(), Arc::new(Unscheduled), Options { handles, ..Options::default() });
         assert_eq!(fs::read(mounted.path().join("below/d/f")).expect("it is seen"), b"x");
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -488,7 +491,7 @@ fn what_is_mounted_below_can_be_unmounted_when_the_kernel_has_forgotten_it() {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        // Another one takes its place.
+        // Another file system takes its place.
         run("mount", &["-t", "tmpfs", "tmpfs", at]);
         fs::write(below.join("g"), "y").expect("it is written");
         std::thread::sleep(Duration::from_millis(1100));
