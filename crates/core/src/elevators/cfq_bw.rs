@@ -1,7 +1,8 @@
-//! "cfq-bw": CFQ with time slices and priority lists, and reserved bandwidth over it.
+//! "cfq-bw": CFQ with time slices and priority lists (cfq-v3), with bandwidth reservations over it.
 //!
-//! The idea is that of a bandwidth class between CFQ's real-time and best-effort classes (Lunde, Espeland, Stensland, Petlund and
-//! Halvorsen): see `bandwidth` for how it is built here, and [`super::cfq_v3`] for what is below.
+//! The idea is a bandwidth class between CFQ's real-time and best-effort classes (Lunde, Espeland,
+//! Stensland, Petlund and Halvorsen). See `bandwidth` for the layer and [`super::cfq_v3`] for the
+//! elevator below it.
 
 use super::bandwidth::{self, Bandwidth};
 use super::cfq_v3::{self, CfqV3};
@@ -9,13 +10,13 @@ use crate::elevator::info::Info;
 use crate::elevator::tunable::Tunable;
 use crate::layer::BlockLayer;
 
-/// The layer over CFQ.
+/// The reservation layer over cfq-v3.
 pub(crate) type CfqBw<H> = Bandwidth<H, CfqV3<H>>;
 
 const INNER: &[Tunable] = cfq_v3::INFO.tunables;
 const TUNABLES: [Tunable; bandwidth::COUNT + INNER.len()] = join(INNER);
 
-/// The layer's tunables and then the inner elevator's.
+/// Joins the layer's tunables and those of the inner elevator.
 const fn join<const N: usize>(inner: &[Tunable]) -> [Tunable; N] {
     let [first, ..] = bandwidth::ROWS;
     let mut joined = [first; N];
@@ -31,17 +32,18 @@ const fn join<const N: usize>(inner: &[Tunable]) -> [Tunable; N] {
     joined
 }
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq-bw",
     aliases: &[],
-    kernel: "2.6.18's CFQ (with reservations as none)",
+    kernel: "2.6.18's CFQ (as long as nothing is reserved)",
     in_linux: "never",
-    headline: "cfq-v3 with bandwidth that processes reserve",
-    idea: "A process may reserve bytes a second. What all reserving processes have a right to by now is served in one ascending \
-           sweep, before best effort; what they ask beyond that waits until nobody else asks. The rest is cfq-v3's.",
-    suits: "Media streams, recorders and clients with a contract, beside others that take what is left. Without \
-            reservations it is cfq-v3.",
+    headline: "cfq-v3 with bandwidth reservations for processes",
+    idea: "A process may reserve bandwidth in bytes a second. Requests within reservations are \
+           served in ascending sweeps, before best effort. Requests beyond a reservation wait \
+           until there are no others. All other requests are cfq-v3's.",
+    suits: "Media streams, recorders and clients with guaranteed bandwidth, beside others that \
+            share the rest. Without reservations it decides as cfq-v3.",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: true,

@@ -1,13 +1,15 @@
 //! The first CFQ: "cfq-v1", as in Linux 2.6.6 to 2.6.9.
 //!
-//! The idea: completely fair queueing in its plainest form. Each process has a queue, and the driver gets one request of every queue a
-//! pass: as many of one as of another, whatever they cost. There are no priorities, no waiting for readers and no deadlines; within a
-//! queue, the lowest sector goes first. A process is kept from filling the pool: it may have about its share of the requests.
+//! The idea is completely fair queueing in its plainest form. Each process has a queue, and in each
+//! pass the driver gets one request of every queue, whatever the requests cost. There are no
+//! priorities, no idling and no deadlines. Within a queue, the lowest sector goes first. A process
+//! is kept from filling the request pool: it may have about its share of the requests.
 //!
-//! The state is a list of queues, the newest first; a queue lives as long as it has requests. What a pass takes goes to the driver's
-//! list, which this elevator keeps itself: one by one they go on to the block layer.
+//! The state is a list of queues, the newest first. A queue exists as long as it has requests. A
+//! pass moves requests to the driver's list, which the elevator keeps itself; from there they go to
+//! the block layer one by one.
 //!
-//! Nothing of this was recorded from a kernel: it is by specification only.
+//! No decisions of a kernel were recorded for this elevator: it follows the specification only.
 
 use crate::bio::{Bio, Op};
 use crate::collections::tree::Range;
@@ -21,21 +23,22 @@ use crate::elevators::shared::driver_list::DriverList;
 use crate::elevators::shared::sorted_fifo;
 use crate::layer::BlockLayer;
 
-/// The size of the pool of requests a direction that it sets when it is attached.
+/// The pool size per direction that the elevator sets when it is attached.
 const NR_REQUESTS: u32 = 8192;
-/// A process may always have so many requests queued in one direction.
+/// The requests that a process may always have queued in one direction.
 const QUEUED_MIN: u32 = 3;
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq-v1",
     aliases: &[],
-    kernel: "2.6.6 to 2.6.9, by specification only: nothing was recorded",
+    kernel: "2.6.6 to 2.6.9, by specification only (no recorded decisions)",
     in_linux: "2.6.6-2.6.9",
-    headline: "A queue a process, a request of each in turn",
-    idea: "Each process has a queue sorted by sector; the driver gets one request of every queue a pass. As shipped, a pass takes all its \
-           requests from the newest queue instead.",
-    suits: "Seeing where CFQ began. Every pass seeks from process to process, and as shipped it is not fair either.",
+    headline: "One queue per process, one request of each in turn",
+    idea: "Each process has a queue sorted by sector; in each pass the driver gets one request of \
+           every queue. As shipped, a pass takes all its requests from the newest queue instead.",
+    suits: "Studying the origin of CFQ. Every pass seeks from process to process, and as shipped \
+            it is not fair either.",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,
@@ -48,8 +51,10 @@ pub(crate) const INFO: Info = Info {
             default: 4,
             min: 1,
             max: u32::MAX as i64,
-            meaning: "Passes over the queues are made until at least this many requests were moved to the driver's list.",
-            trade_off: "Higher sorts more requests at a time; those that come meanwhile wait longer.",
+            meaning: "Passes over the queues continue until at least this many requests have moved \
+                      to the driver's list.",
+            trade_off: "Higher sorts more requests at a time, but requests that arrive meanwhile \
+                        wait longer.",
         },
         Tunable {
             name: "queued",
@@ -57,9 +62,9 @@ pub(crate) const INFO: Info = Info {
             default: 8,
             min: 1,
             max: u32::MAX as i64,
-            meaning: "Taken off the pool's 8192 requests before the busy queues' share of it is worked out, which limits what a process \
-                      may have queued.",
-            trade_off: "Next to none: it is small beside the pool.",
+            meaning: "Subtracted from the pool's 8192 requests before they are divided among the \
+                      busy queues; the share limits the requests that a process may have queued.",
+            trade_off: "Almost none: the value is small compared with the pool.",
         },
         Tunable {
             name: "head_bug",
@@ -67,9 +72,10 @@ pub(crate) const INFO: Info = Info {
             default: 1,
             min: 0,
             max: 1,
-            meaning: "1 is as shipped: each step of a pass serves the queue at the head of the list, which is the newest, instead \
-                      of the one that it has come to. 0 is as meant. Not a tunable of the kernel's.",
-            trade_off: "0 is fair: one request a queue and pass.",
+            meaning: "1 is as shipped: each step of a pass serves the queue at the head of the \
+                      list (the newest) instead of the current one. 0 is as intended. Not a \
+                      tunable of the kernel.",
+            trade_off: "0 is fair: one request per queue and pass.",
         },
     ],
 };
@@ -79,13 +85,13 @@ pub(crate) const INFO: Info = Info {
 struct Queue {
     pid: u32,
     tree: Tree,
-    /// Requests in it: reads, writes.
+    /// The number of requests in the queue: reads, writes.
     queued: [u32; 2],
     by_pid: Link,
     turn: Link,
 }
 
-/// The chains of queues by process; a free entry's link is its place among the free ones.
+/// The hash chains of queues by process. For a free entry, the link in the list of free entries.
 #[derive(Debug)]
 struct ByPid;
 
@@ -98,7 +104,7 @@ impl LinkOf<Queue> for ByPid {
     }
 }
 
-/// The list of queues, in the order in which a pass visits them.
+/// The list of queues, in the order of a pass.
 #[derive(Debug)]
 struct Turns;
 
@@ -111,15 +117,15 @@ impl LinkOf<Queue> for Turns {
     }
 }
 
-/// Its tables: queues with requests are no more than contexts.
+/// The tables. There are at most as many queues with requests as contexts.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
     buckets: H::Slots<u32>,
-    /// One entry a request, for the driver's list.
+    /// One entry per request, for the driver's list.
     places: H::Slots<Node<Range>>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct CfqV1<H: HostTypes> {
     queues: TableOf<H, Queue>,
     free_queues: List<ByPid>,
@@ -127,7 +133,8 @@ pub(crate) struct CfqV1<H: HostTypes> {
     turns: List<Turns>,
     busy_queues: u32,
     driver_list: DriverList<H>,
-    /// No process may have more requests than this queued in one direction: the pool's size before the elevator was attached.
+    /// The limit of queued requests per process and direction: the pool size before the elevator
+    /// was attached.
     max_queued: u32,
     quantum: u32,
     queued: u32,
@@ -191,7 +198,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
     }
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
-        // Only the submitter's own queue is looked through; back merges are found in all.
+        // Front merges are searched only in the process's own queue; back merges in all queues.
         let slot = self.find_queue(core.tables.contexts[bio.context.slot].pid);
         if slot == NIL { NIL } else { self.queues[slot].tree.find(&core.tables.nodes, bio.end()) }
     }
@@ -213,7 +220,8 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
         if slot == NIL || self.busy_queues == 0 {
             return MayQueue::May;
         }
-        // Whoever is refused has requests queued, and sleeps until one that goes the same way is done.
+        // A refused process has requests queued. It sleeps until a request of the same direction
+        // completes.
         let share = NR_REQUESTS.saturating_sub(self.queued) / self.busy_queues.max(1);
         let limit = if share < QUEUED_MIN { QUEUED_MIN } else { share.min(self.max_queued) };
         let queued = self.queues[slot].queued[op.direction()];
@@ -223,7 +231,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let slot = self.get_queue(core, request);
         if slot == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // The storage has no room for another queue: serve the request in order of arrival.
             return self.driver_list.append(core, request);
         }
         core.tables.requests[request].owner = slot;
@@ -259,7 +267,7 @@ impl<H: HostTypes> CfqV1<H> {
         let (mut moved, mut at) = (0u32, self.turns.head());
         debug_assert_ne!(at, NIL);
         while at != NIL {
-            // What is served may leave the list, but the next to be visited stands behind it.
+            // The served queue may leave the list, but the next one to visit is behind it.
             let next = self.turns.next(&self.queues, at);
             let served = if self.head_bug { self.turns.head() } else { at };
             let request = self.queues[served].tree.first();
@@ -271,8 +279,9 @@ impl<H: HostTypes> CfqV1<H> {
         moved
     }
 
-    /// Takes a request out of its queue and puts it on the driver's list. One below the first goes right before the last; any other one before the last that does not
-    /// lie below it. (That is no order by sector, though it was meant to be one.)
+    /// Moves a request from its queue to the driver's list. A request below the first one goes
+    /// directly before the last. Any other one goes before the last entry that is not below it.
+    /// (This is not an order by sector, although it was meant to be one.)
     fn move_to_driver(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.remove(core, request);
         let list = &mut self.driver_list;
@@ -296,7 +305,7 @@ impl<H: HostTypes> CfqV1<H> {
         sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
     }
 
-    /// Takes a request out of its queue.
+    /// Removes a request from its queue.
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = &mut core.tables.requests[request];
         let owner = core::mem::replace(&mut entry.owner, NIL);
@@ -306,7 +315,7 @@ impl<H: HostTypes> CfqV1<H> {
         queue.tree.remove(&mut core.tables.nodes, request);
     }
 
-    /// A queue without requests is gone, and all that was known of it.
+    /// Frees a queue without requests, including its statistics.
     fn drop_if_empty(&mut self, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.tree.is_empty() {
@@ -328,7 +337,7 @@ impl<H: HostTypes> CfqV1<H> {
         at
     }
 
-    /// The queue for a request, made at the head of the list if there is none. [`NIL`]: no room.
+    /// The queue for a request, created at the head of the list if there is none. [`NIL`]: no room.
     fn get_queue(&mut self, core: &QueueCore<H>, request: Slot) -> Slot {
         let pid = core.tables.contexts[core.tables.requests[request].context].pid;
         let found = self.find_queue(pid);

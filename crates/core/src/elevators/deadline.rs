@@ -1,8 +1,9 @@
-//! deadline: sector-ordered batches, a time by which each request should be started, bounded starvation of writes.
+//! deadline: sector-ordered batches, a deadline for each request, bounded starvation of writes.
 //!
-//! The idea: serve requests in ascending order of sectors, in batches of one direction; but look at the oldest request of a
-//! direction whenever a batch begins, and start with it if it has waited too long. Reads go first, writes at the latest after
-//! a few rounds of reads. No idling, no timers; priorities do not count.
+//! The idea: serve requests in ascending order of sectors, in batches of one direction. When a
+//! batch begins, check the oldest request of its direction and start with that one if its deadline
+//! has passed. Reads go first; writes follow at the latest after a few batches of reads. There are
+//! no idling, timers or priorities.
 
 use crate::bio::{Bio, Op};
 use crate::collections::{NIL, Slot};
@@ -18,38 +19,40 @@ use crate::elevators::shared::stored_time::StoredTime;
 use crate::event::Note;
 use crate::layer::BlockLayer;
 
-/// How long a write may wait, in both deadlines.
+/// The deadline of writes, of both deadline elevators.
 pub(super) const WRITE_EXPIRE: Tunable = Tunable {
     name: "write_expire",
     unit: Unit::Milliseconds,
     default: 5000,
     min: 0,
     max: i32::MAX as i64,
-    meaning: "The same for a write; it is looked at only when a batch of writes begins.",
+    meaning: "The time after which a write should have been started; checked when a batch of \
+              writes begins.",
     trade_off: "Shorter writes back sooner and costs seeks.",
 };
 
-/// Whether front merges are looked for, in both deadlines.
+/// Whether front merges are searched for, of both deadline elevators.
 pub(super) const FRONT_MERGES: Tunable = Tunable {
     name: "front_merges",
     unit: Unit::Switch,
     default: 1,
     min: 0,
     max: 1,
-    meaning: "Whether a queued request that begins where a bio ends is looked for.",
-    trade_off: "Off saves a search a bio where such merges never happen.",
+    meaning: "Whether to search for queued requests that begin where a bio ends.",
+    trade_off: "Off saves one search per bio where such merges never occur.",
 };
 
-/// What the registry tells of it.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "deadline",
     aliases: &[],
     kernel: "2.6.18 (form 0), 2.6.24 (form 1), 2.6.28 to 4.20 (form 2)",
     in_linux: "2.5.39-4.20",
-    headline: "Batches by sector; the overdue first, then reads",
-    idea: "Ascending sectors in batches of one direction; the oldest request goes first once its deadline has passed; \
-           writes are starved only so often.",
-    suits: "Databases and devices with many requests outstanding. Several sequential readers at once make it seek for each.",
+    headline: "Batches by sector; overdue first, reads preferred",
+    idea: "Ascending sectors in batches of one direction; the oldest request goes first once its \
+           deadline has passed; the starvation of writes is bounded.",
+    suits: "Databases, and devices with many outstanding requests. With several sequential readers \
+            at once the disk seeks for each of them.",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,
@@ -75,7 +78,7 @@ pub(crate) const INFO: Info = Info {
             min: 0,
             max: i32::MAX as i64,
             meaning: "The length of a batch.",
-            trade_off: "Longer batches seek less; deadlines are kept less well.",
+            trade_off: "Longer batches seek less, but deadlines are met less well.",
         },
         Tunable {
             name: "form",
@@ -83,16 +86,19 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: 2,
-            meaning: "0 is 2.6.18: any step that is not contiguous ends the batch, a new batch goes on from the last sector or starts at \
-                      the lowest. 1 is 2.6.24: a new batch starts with the oldest request. 2 is 2.6.28 and later, as recorded from 4.19: only the number of \
-                      requests ends a batch, a request is overdue on the very tick of its deadline, and several requests may begin at one \
-                      sector. Not a tunable of the kernel's.",
-            trade_off: "The later forms seek less among random requests and look at deadlines less often.",
+            meaning: "0 is 2.6.18: any non-contiguous step ends the batch; a new batch continues \
+                      from the last sector or starts at the lowest. 1 is 2.6.24: a new batch \
+                      starts with the oldest request. 2 is 2.6.28 and later, as recorded from \
+                      4.19: only the number of requests ends a batch, a request is overdue on the \
+                      tick of its deadline, and several requests may begin at one sector. Not a \
+                      tunable of the kernel.",
+            trade_off: "The later forms seek less among random requests and check deadlines less \
+                        often.",
         },
     ],
 };
 
-/// Which kernel's rules: see the tunable `form`.
+/// The kernel's variant, as set by the tunable `form`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Contiguous,
@@ -100,12 +106,12 @@ enum Form {
     Counted,
 }
 
-/// The state.
+/// The state of the elevator.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    /// Reads and writes; at most one direction has a batch to continue.
+    /// The queues of reads and of writes. At most one direction has a batch to continue.
     requests: ReadWriteQueues,
-    /// Requests of the present batch so far.
+    /// The requests dispatched in the current batch.
     batching: u32,
     /// The end of the last dispatched request.
     last_sector: u64,
@@ -216,7 +222,7 @@ impl<H: HostTypes> Elevator<H> for Deadline {
 }
 
 impl Deadline {
-    /// The request to dispatch: the next of the batch, or the first of a new one.
+    /// Selects the request to dispatch: the next one of the batch, or the first of a new one.
     fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let ((_, next_read), (_, next_write)) = (self.requests.direction(READ), self.requests.direction(WRITE));
         let next = if next_write != NIL { next_write } else { next_read };
@@ -237,7 +243,8 @@ impl Deadline {
     fn begin_batch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, side: usize) -> Slot {
         let (sorted, next) = self.requests.direction(side);
         let (oldest, lowest) = (sorted.oldest(), sorted.lowest());
-        // Form 2 counts a request as overdue on the very tick of its deadline, the others on the next.
+        // In form 2 a request is overdue on the tick of its deadline, in the other forms on the
+        // next tick.
         let now = core.ticks().saturating_add(u64::from(self.form == Form::Counted));
         if sorted.is_overdue(core, now) {
             self.batching = 0;
@@ -246,7 +253,8 @@ impl Deadline {
         }
         if self.form == Form::Contiguous {
             if next != NIL {
-                // The batch's count goes on: every further step in this direction looks at the deadlines again.
+                // The count of the batch continues, so that every further step checks the deadlines
+                // again.
                 return next;
             }
             self.batching = 0;
@@ -262,8 +270,9 @@ impl Deadline {
         self.requests.dispatch(core, request);
     }
 
-    /// A queued request of the same direction and first sector goes to the dispatch list, though not in the form for later kernels, whose
-    /// tree had room for more. The new one, which is not sorted in when it goes, does not count as its successor.
+    /// Dispatches a queued request with the same direction and first sector as a new one, except in
+    /// form 2, whose tree allows several. The new request is not in the tree at that moment and
+    /// does not count as the successor.
     #[inline]
     fn dispatch_alias<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.form != Form::Counted {

@@ -1,19 +1,22 @@
-//! The elevator of Linux 2.4, "elevator_linus": one list, sorted as requests arrive, each of which may be passed only so often.
+//! The elevator of Linux 2.4, "elevator_linus": one list, sorted as requests arrive, with a limit
+//! on how often each request may be passed.
 //!
-//! The idea: keep the queue as sweeps over the disk, one after the other, by putting each new request where it fits between two
-//! neighbours; and so that nobody is passed for ever, give each request a number of *passovers*, `elvtune`'s read and write latency,
-//! which new ones use up as they go before it.
+//! The idea: keep the queue as consecutive sweeps over the disk by inserting each new request where
+//! it fits between two neighbours. To prevent starvation, each request has a number of *passovers*
+//! (`elvtune`'s read and write latency), which new requests use up when they go before it.
 //!
-//! The state: one list in the order in which the driver will get it, and what each request has left. A new bio walks the list
-//! from its tail and does three things at once: it takes a passover from what it passes, remembers the first place where it would
-//! fit, and looks for a request that it can join. The walk is the definition, so it costs what it costs in 2.4, a look at each
-//! queued request (in form 0 each is looked at once more than it has passovers at the most): the pool of requests kept it short there, as
-//! it does here.
+//! The state is one list in the order of dispatch, and the remaining passovers of each request. A
+//! new bio walks the list from its tail and does three things: it takes a passover from the
+//! requests that it passes, records the first position where it would fit, and searches for a
+//! request into which it can be merged. The walk costs as much as in 2.4, one step per queued
+//! request; the request pool keeps the list short.
 //!
-//! 2.4 went through several forms. Form 0 is that of 2.4.1. In form 1, Red Hat's 2.4.18, one whose passovers are used up only
-//! forbids to insert before it, and in form 2, 2.4.32, passovers are taken only by requests that really go before; both let a read
-//! go ahead of a long row of writes. Form 3 is the `noop` of that time, which merges and appends. The first form of all, that of 2.4.0,
-//! is not here. In 2.4 the driver worked on the head of the list in place; here it takes requests off the list, so nothing in it is in work.
+//! 2.4 had several forms. Form 0 is 2.4.1. In form 1 (Red Hat's 2.4.18) a request without passovers
+//! only forbids insertion before it. In form 2 (2.4.32) only requests that actually go before take
+//! passovers. Both let a read go ahead of a long run of writes. Form 3 is the `noop` of that time,
+//! which merges and appends. The form of 2.4.0 is not implemented. In 2.4 the driver processed the
+//! head of the list in place; here it removes requests from the list, so no listed request is in
+//! service.
 
 use crate::bio::{Bio, Op};
 use crate::collections::{Arena, List, NIL, Slot};
@@ -25,16 +28,18 @@ use crate::elevator::{Elevator, MakeTables, Merge, Search};
 use crate::layer::BlockLayer;
 use crate::request::Arrivals;
 
-/// What the registry tells of it.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "linus",
     aliases: &["linus-2.4"],
     kernel: "2.4.1 (form 0), Red Hat's 2.4.18 (form 1), 2.4.32 (form 2), noop of 2.4 (form 3)",
     in_linux: "2.4",
-    headline: "One list of sweeps; each request is passed so often",
-    idea: "One list; a new request goes where it fits between two neighbours, and uses up a passover of each request that it goes before.",
-    suits: "Throughput of one or a few streams. A stream of writes delays reads for seconds: the reason for what came after it.",
-    // Its own, of 2.4, is not here: the oldest one that is.
+    headline: "One list of sweeps; passing a request is limited",
+    idea: "One list; a new request goes where it fits between two neighbours and uses up a \
+           passover of each request before which it goes.",
+    suits: "Throughput of one or a few streams. A stream of writes delays reads for seconds, which \
+            led to the later elevators.",
+    // The block layer of 2.4 is not implemented; this is the oldest available.
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,
@@ -47,8 +52,9 @@ pub(crate) const INFO: Info = Info {
             default: 8192,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "How often a read may be passed; in forms 0 and 1 a merge behind it costs as many as the bio has sectors.",
-            trade_off: "Lower bounds what a read waits for and seeks more.",
+            meaning: "How often a read may be passed. In forms 0 and 1, a merge behind it uses up \
+                      as many passovers as the bio has sectors.",
+            trade_off: "Lower bounds the wait of reads and seeks more.",
         },
         Tunable {
             name: "write_latency",
@@ -57,7 +63,7 @@ pub(crate) const INFO: Info = Info {
             min: 0,
             max: i32::MAX as i64,
             meaning: "The same for a write.",
-            trade_off: "As above. 0 for both is first come, first served.",
+            trade_off: "As above, for writes. 0 for both is first come, first served.",
         },
         Tunable {
             name: "max_bomb_segments",
@@ -65,8 +71,9 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "A read goes ahead of writes once so many of them (and one more for each 64 sectors of one) would come before it; 0 is \
-                      never. Without effect in forms 0 and 3.",
+            meaning: "A read goes ahead of writes if at least this many writes (each 64 sectors \
+                      count as one more) would precede it; 0 disables this. No effect in forms 0 \
+                      and 3.",
             trade_off: "Lower lets reads through earlier, and breaks up runs of writes.",
         },
         Tunable {
@@ -75,14 +82,15 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: 3,
-            meaning: "0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it sets the others to what that kernel had: 8192, 16384, 0; the \
-                      same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel's.",
-            trade_off: "Forms 1 and 2 spare reads the worst of it.",
+            meaning: "0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets \
+                      the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; \
+                      128, 256, 4; 0, 0, 0. Not a tunable of the kernel.",
+            trade_off: "Forms 1 and 2 shorten the longest delays of reads.",
         },
     ],
 };
 
-/// Which kernel's rules: see the tunable `form`.
+/// The kernel's variant, as set by the tunable `form`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     First,
@@ -91,17 +99,18 @@ enum Form {
     Noop,
 }
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     left: H::Slots<i64>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Linus<H: HostTypes> {
     queue: List<Arrivals>,
-    /// The passovers that each request has left.
+    /// The remaining passovers of each request.
     left: TableOf<H, i64>,
-    /// Where the bio that was looked at last goes, if it comes as a request before anything else changes.
+    /// The position of the bio searched for last, valid if it becomes a request before anything
+    /// else changes.
     place: Option<Place>,
     read_latency: i64,
     write_latency: i64,
@@ -109,32 +118,33 @@ pub(crate) struct Linus<H: HostTypes> {
     form: Form,
 }
 
-/// A place in the list, for the bio of this process, token and first sector: tokens are the submitters' own, and need not differ.
+/// A position in the list for the bio with this process, token and first sector. Tokens alone need
+/// not be unique.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     context: Slot,
     token: u64,
     sector: u64,
-    /// The request to go behind, or [`NIL`]: the tail.
+    /// The request behind which the bio goes, or [`NIL`] for the tail.
     after: Slot,
 }
 
-/// A bio, or a request that is new.
+/// A bio or a new request.
 #[derive(Clone, Copy)]
 struct Newcomer {
     op: Op,
     sector: u64,
     sectors: u32,
-    /// It may join a queued request.
+    /// Whether it may be merged into a queued request.
     merges: bool,
 }
 
-/// What a walk through the list has found.
+/// The result of a walk through the list.
 struct Walk {
-    /// The first place from the tail where the newcomer fits, or [`NIL`].
+    /// The first position from the tail where the newcomer fits, or [`NIL`].
     after: Slot,
     merge: Option<(Slot, Merge)>,
-    /// A read would be passed, or looked at.
+    /// Whether a read would be passed or was examined.
     met_read: bool,
 }
 
@@ -233,7 +243,7 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
             |place: &Place| (place.context, place.token, place.sector) == (entry.context, entry.token, entry.sector);
         let after = match self.place.take().filter(is_of_it) {
             Some(place) => place.after,
-            // Nobody looked for a place, or things have changed while its process slept.
+            // No position was recorded, or the queue has changed while the process slept.
             None => {
                 let walk = self.walk(core, newcomer);
                 self.place_of(core, newcomer, &walk)
@@ -273,8 +283,8 @@ impl<H: HostTypes> Linus<H> {
         walk
     }
 
-    /// 2.4.1, and Red Hat's: whatever is looked at loses a passover. One that had none left ends the walk, or, in Red Hat's, lets nobody be
-    /// inserted before it.
+    /// The walk of forms 0 and 1: every examined request loses a passover. A request without
+    /// passovers ends the walk (form 0) or forbids insertion before it (form 1).
     fn walk_and_age(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let mut walk = Walk { after: NIL, merge: None, met_read: false };
         let cost = i64::from(newcomer.sectors);
@@ -308,8 +318,8 @@ impl<H: HostTypes> Linus<H> {
         walk
     }
 
-    /// 2.4.32: nothing is lost by being looked at; what the newcomer goes before loses a passover. One that has none left takes a bio at
-    /// its end, and ends the walk.
+    /// The walk of form 2: only requests before which the newcomer goes lose a passover. A request
+    /// without passovers can still take a bio at its end, and ends the walk.
     fn walk_then_age(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let mut walk = Walk { after: NIL, merge: None, met_read: false };
         let mut at = self.queue.tail();
@@ -341,7 +351,8 @@ impl<H: HostTypes> Linus<H> {
         walk
     }
 
-    /// noop: the first from the tail that it can join.
+    /// The walk of form 3 (noop): the first request from the tail into which the newcomer can be
+    /// merged.
     fn walk_to_merge(&self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let mut at = self.queue.tail();
         while at != NIL {
@@ -355,7 +366,8 @@ impl<H: HostTypes> Linus<H> {
         Walk { after: NIL, merge: None, met_read: false }
     }
 
-    /// Where the newcomer goes: where it fits, or, if it reads, ahead of a long row of writes; or [`NIL`], to the tail.
+    /// The position of the newcomer: where it fits or, for a read, ahead of a long run of writes;
+    /// [`NIL`] for the tail.
     fn place_of(&self, core: &QueueCore<H>, newcomer: Newcomer, walk: &Walk) -> Slot {
         let promotes = match self.form {
             Form::RedHat => true,
@@ -378,7 +390,8 @@ impl<H: HostTypes> Linus<H> {
         walk.after
     }
 
-    /// Whether a request of this sector goes between `at` and the one after it: within a sweep, or where one ends and the next begins.
+    /// Returns true if a request at this sector goes between `at` and its successor: within a
+    /// sweep, or between two sweeps.
     fn fits_behind(&self, core: &QueueCore<H>, at: Slot, sector: u64) -> bool {
         let after = self.queue.next(&core.tables.arrivals, at);
         if after == NIL {
@@ -388,7 +401,7 @@ impl<H: HostTypes> Linus<H> {
         if high > low { low < sector && sector < high } else { sector > low || sector < high }
     }
 
-    /// Everything behind `request` loses so many passovers.
+    /// Takes passovers from all requests behind `request`.
     fn age_after(&mut self, core: &QueueCore<H>, request: Slot, cost: i64) {
         let mut at = self.queue.next(&core.tables.arrivals, request);
         while at != NIL {
@@ -398,14 +411,14 @@ impl<H: HostTypes> Linus<H> {
     }
 }
 
-/// Whether a request may take the newcomer, if they touch.
+/// Returns true if a request may take the newcomer, provided that they are adjacent.
 fn takes<H: HostTypes>(core: &QueueCore<H>, request: Slot, newcomer: Newcomer) -> bool {
     let entry = &core.tables.requests[request];
     let room = entry.sectors.checked_add(newcomer.sectors).is_some_and(|sectors| sectors <= core.max_sectors);
     newcomer.merges && room && entry.op == newcomer.op && core.is_mergeable(request)
 }
 
-/// At which end they touch, if they do.
+/// The end at which they are adjacent, if they are.
 fn touch<H: HostTypes>(core: &QueueCore<H>, request: Slot, newcomer: Newcomer) -> Option<Merge> {
     let entry = &core.tables.requests[request];
     if entry.end() == newcomer.sector {

@@ -1,4 +1,4 @@
-//! The elevators, one file (or folder) each.
+//! The elevators, one file or folder each; `shared` has the rules that several of them use.
 
 pub mod anticipatory;
 pub mod bandwidth;

@@ -1,9 +1,11 @@
-//! mq-deadline: deadline in the multi-queue block layer, with three classes of priority and ageing; as in Linux 6.1.
+//! mq-deadline: deadline in the multi-queue block layer, with three priority classes and ageing, as
+//! in Linux 6.1.
 //!
-//! The idea: each class (real time, best effort, idle) has reads and writes in two orders, by sector and by arrival, as deadline
-//! has. The best class that has anything is served, in batches of ascending sectors; a lower class waits until no request of a better one
-//! is queued *or in the device*, unless its own requests have grown old. The direction, the length of the batch and the patience with
-//! reads are one for the device, whichever class is served. The level inside a class does not count.
+//! The idea: each class (real time, best effort, idle) has reads and writes in two orders, by
+//! sector and by arrival, like deadline. The highest class with requests is served in batches of
+//! ascending sectors. A lower class waits until no request of a higher class is queued *or in the
+//! device*, unless its own requests have aged. The direction, the batch length and the preference
+//! of reads are common to all classes. The level within a class has no effect.
 
 use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
 use crate::bio::{Bio, Op};
@@ -21,16 +23,18 @@ use crate::event::Note;
 use crate::layer::BlockLayer;
 use crate::priority::{Class, Priority};
 
-/// What the registry tells of it.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "mq-deadline",
     aliases: &[],
     kernel: "6.1 (with I/O priorities, from 5.14)",
     in_linux: "from 4.11",
-    headline: "deadline for many queues, once a priority class",
-    idea: "Deadline's sorted batches and deadlines, once a class: real time before best effort before idle, and a lower class only \
-           when nothing better is queued or in the device, or when it has waited for long.",
-    suits: "SATA disks and flash with a moderate queue depth, and disks of which ionice has to be heeded. It knows no fairness among processes.",
+    headline: "deadline for multi-queue, per priority class",
+    idea: "Deadline's sorted batches and deadlines for each class: real time before best effort \
+           before idle. A lower class is served only if no request of a higher one is queued or in \
+           the device, or if its requests have aged.",
+    suits: "SATA disks and flash with a moderate queue depth, and disks on which I/O priorities \
+            matter. It has no fairness among processes.",
     layer: BlockLayer::V6_1,
     groups: false,
     reservations: false,
@@ -43,7 +47,8 @@ pub(crate) const INFO: Info = Info {
             default: 500,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "The time after which a read should have been started; looked at when a batch begins.",
+            meaning: "The time after which a read should have been started; checked when a batch \
+                      begins.",
             trade_off: "Shorter bounds the latency of reads and costs seeks.",
         },
         WRITE_EXPIRE,
@@ -56,7 +61,7 @@ pub(crate) const INFO: Info = Info {
             min: 0,
             max: i32::MAX as i64,
             meaning: "The length of a batch; with 0 every request begins one.",
-            trade_off: "Longer batches seek less; deadlines are kept less well.",
+            trade_off: "Longer batches seek less, but deadlines are met less well.",
         },
         Tunable {
             name: "prio_aging_expire",
@@ -64,9 +69,10 @@ pub(crate) const INFO: Info = Info {
             default: 10_000,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "The age from which a best-effort or idle request goes before those of better classes. With 0 that is at once: \
-                      best effort then goes before real time.",
-            trade_off: "Shorter bounds the wait of the lower classes and breaks into the better ones' work.",
+            meaning: "The age from which a best-effort or idle request precedes those of higher \
+                      classes. With 0 that is at once: best effort then precedes real time.",
+            trade_off: "Shorter bounds the wait of the lower classes and interrupts the higher \
+                        ones.",
         },
         Tunable {
             name: "async_depth",
@@ -74,9 +80,11 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: u32::MAX as i64,
-            meaning: "How many tags of the pool anything but a synchronous read may take; 0 is as many as there are. The kernel shows the \
-                      number itself: all of nr_requests today, three quarters of it before.",
-            trade_off: "Fewer leave tags for reads while writes fill the queue, and make writes wait for a tag.",
+            meaning: "The number of tags that requests other than synchronous reads may use; 0 is \
+                      no limit. The kernel shows the number itself: all of nr_requests today, \
+                      three quarters of it before.",
+            trade_off: "Fewer keep tags for reads while writes fill the queue, and make writes \
+                        wait for a tag.",
         },
         Tunable {
             name: "rerun_delay",
@@ -84,15 +92,17 @@ pub(crate) const INFO: Info = Info {
             default: 3,
             min: 0,
             max: 1000,
-            meaning: "After this time the queue is run again if something is queued and was held back; 0 leaves that to the next \
-                      completion, which always comes, as only a request of a better class on its way holds others back. The block layer's, \
-                      not a tunable of the kernel's.",
-            trade_off: "Shorter sends aged requests sooner to a device that is busy with one slow request of a better class.",
+            meaning: "The time after which the queue is run again if a queued request was held \
+                      back. 0 leaves that to the next completion, which always comes, as only a \
+                      pending request of a higher class holds others back. A parameter of the \
+                      block layer, not a tunable of the kernel.",
+            trade_off: "Shorter dispatches aged requests sooner to a device that is busy with one \
+                        slow request of a higher class.",
         },
     ],
 };
 
-/// The classes, best first.
+/// The number of priority classes; their indices follow, highest first.
 const CLASSES: usize = 3;
 const REAL_TIME: usize = Class::RealTime.rank() as usize;
 const BEST_EFFORT: usize = Class::BestEffort.rank() as usize;
@@ -106,16 +116,16 @@ struct Queue {
     taken: u32,
 }
 
-/// The state.
+/// The state of the elevator.
 #[derive(Debug)]
 pub(crate) struct MqDeadline {
     queues: [Queue; CLASSES],
-    /// The direction of the present batch, of all classes.
+    /// The direction of the current batch, of all classes.
     last_direction: usize,
-    /// Requests of the present batch so far.
+    /// The requests dispatched in the current batch.
     batching: u32,
     direction: Direction,
-    /// Of reads and of writes.
+    /// The time limit of reads and of writes.
     expire: [StoredTime; 2],
     front_merges: bool,
     fifo_batch: u32,
@@ -187,7 +197,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
 
     fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
-            // The next request of the batch stays that, though its sector has changed.
+            // The request stays the next one of the batch although its sector has changed.
             let (class, op) = place_of(core, request);
             self.queue_mut(class).requests.fifo_mut(op).resort(core, request);
         }
@@ -240,9 +250,10 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
         0
     }
 
-    /// While a request of a lower class has grown old, real time has no precedence over it: all take their turn in `dispatch`.
+    /// While a request of a lower class has aged, real time does not precede it: all classes take
+    /// turns in `dispatch`.
     fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
-        let precedes = !self.queue(REAL_TIME).requests.is_empty() && !self.somebody_has_aged(core);
+        let precedes = !self.queue(REAL_TIME).requests.is_empty() && !self.lower_class_has_aged(core);
         if precedes { hooks::dispatch(self, core, false) } else { 0 }
     }
 
@@ -265,8 +276,9 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
 }
 
 impl MqDeadline {
-    /// The request to dispatch: one of a lower class that has waited for too long, or one of the best class that has any. [`NIL`] if
-    /// there is none, or if all that the best class has is on its way already.
+    /// Selects the request to dispatch: an aged one of a lower class, otherwise one of the highest
+    /// class with requests. [`NIL`] if there is none, or if all requests of the highest class are
+    /// in the device.
     fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let aged = self.select_aged(core);
         if aged != NIL {
@@ -275,7 +287,10 @@ impl MqDeadline {
         for class in [REAL_TIME, BEST_EFFORT, IDLE] {
             let request = self.pick(core, class, None);
             if request != NIL || self.queue(class).taken > 0 {
-                debug_assert!(request != NIL || self.queue(class).requests.is_empty(), "what is queued can be picked");
+                debug_assert!(
+                    request != NIL || self.queue(class).requests.is_empty(),
+                    "a non-empty class yields a request"
+                );
                 return request;
             }
         }
@@ -298,26 +313,28 @@ impl MqDeadline {
         NIL
     }
 
-    /// The tick by which a request came that has grown old by now. Machines that have been up for less than that have none: the difference is signed.
+    /// The tick before which requests must have arrived to count as aged. It is negative if the
+    /// uptime is shorter than the ageing time.
     fn aged_by<H: HostTypes>(&self, core: &QueueCore<H>) -> i64 {
         (core.ticks() as i64).wrapping_sub(self.ageing.ticks as i64)
     }
 
-    /// Whether a request of a class below real time has grown old.
-    fn somebody_has_aged<H: HostTypes>(&self, core: &QueueCore<H>) -> bool {
+    /// Returns true if a request of a class below real time has aged.
+    fn lower_class_has_aged<H: HostTypes>(&self, core: &QueueCore<H>) -> bool {
         let oldest = |class| self.queue(class).requests.oldest();
         let mut waiting = [BEST_EFFORT, IDLE].into_iter().flat_map(oldest).filter(|&request| request != NIL);
         waiting.any(|request| self.arrived(core, request) <= self.aged_by(core))
     }
 
-    /// Everything that is queued is to go, whatever its class.
+    /// Selects any request for a forced dispatch, by class.
     fn select_any<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let class = [REAL_TIME, BEST_EFFORT, IDLE].into_iter().find(|&class| !self.queue(class).requests.is_empty());
         class.map_or(NIL, |class| self.pick(core, class, None))
     }
 
-    /// The next request of a class: of its batch, or the first of a new one. If it came after tick `latest` it is not taken; but a batch
-    /// that was begun for it has begun, for all classes.
+    /// The next request of a class: of its batch, or the first of a new one. A request that arrived
+    /// after tick `latest` is not selected; a batch that was begun for it has still begun, for all
+    /// classes.
     fn pick<H: HostTypes>(&mut self, core: &mut QueueCore<H>, class: usize, latest: Option<i64>) -> Slot {
         let too_young = |elevator: &Self, core: &QueueCore<H>, request: Slot| {
             latest.is_some_and(|latest| elevator.arrived(core, request) > latest)
@@ -340,18 +357,20 @@ impl MqDeadline {
         request
     }
 
-    /// The oldest request if it is overdue (and whether it is) or the sweep is at its end, else the sweep goes on.
+    /// Begins a batch. Returns the oldest request if it is overdue or the sweep has ended,
+    /// otherwise the next one of the sweep, and whether the request is overdue.
     fn begin_batch<H: HostTypes>(&mut self, core: &QueueCore<H>, class: usize, direction: usize) -> (Slot, bool) {
         self.last_direction = direction;
         self.batching = 0;
         let (sorted, next) = self.queue(class).requests.direction(direction);
         // A request is overdue on the very tick of its deadline.
         let overdue = sorted.is_overdue(core, core.ticks().saturating_add(1));
-        debug_assert!(!sorted.is_empty(), "a direction with requests was chosen");
+        debug_assert!(!sorted.is_empty(), "the chosen direction has requests");
         (if overdue || next == NIL { sorted.oldest() } else { next }, overdue)
     }
 
-    /// The tick at which a request came, as far as its deadline tells: what it was joined with and a change of the tunable count too.
+    /// The arrival tick of a request, computed from its deadline. Merges and changes of the tunable
+    /// affect the result.
     fn arrived<H: HostTypes>(&self, core: &QueueCore<H>, request: Slot) -> i64 {
         let expire = if core.reads(request) { self.expire[READ] } else { self.expire[WRITE] };
         (core.tables.arrivals[request].deadline as i64).wrapping_sub(expire.ticks as i64)
@@ -363,8 +382,9 @@ impl MqDeadline {
         self.queue_mut(class).requests.dispatch(core, request);
     }
 
-    /// What is held back waits for a request of a better class that is on its way, whose completion runs the queue. That may be late for
-    /// what grows old meanwhile, so the block layer asks again every few ms.
+    /// Arms the timer that runs the queue again while requests are held back. They wait for pending
+    /// requests of a higher class, whose completion runs the queue; that may be too late for
+    /// requests that age meanwhile.
     fn arm_rerun<H: HostTypes>(&mut self, core: &mut QueueCore<H>) {
         if self.rerun.ticks > 0 && core.timers.armed_for(Timer::Idle).is_none() {
             let tick = core.ticks().saturating_add(self.rerun.ticks);
@@ -391,12 +411,12 @@ impl MqDeadline {
     }
 }
 
-/// The class that a priority counts as: one that was never set is best effort.
+/// The class of a priority; one that was never set is best effort.
 fn class_of(priority: Priority) -> usize {
     usize::from(priority.class().rank())
 }
 
-/// Where a request is queued: its class and direction.
+/// The class and direction of a queued request.
 fn place_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> (usize, Op) {
     let request = &core.tables.requests[request];
     (class_of(request.priority), request.op)

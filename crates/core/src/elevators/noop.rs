@@ -1,7 +1,7 @@
 //! noop: first come, first served.
 //!
-//! The idea: the device, or whoever is behind it, knows better; merge what lies side by side and keep the order of arrival.
-//! On a forced drain of several requests the dispatch list sorts them.
+//! The idea: the device, or the scheduler behind it, is better informed. Merge adjacent bios and
+//! keep the order of arrival. In a forced drain of several requests the dispatch list sorts them.
 
 use crate::collections::{List, Slot};
 use crate::elevator::info::Info;
@@ -11,15 +11,15 @@ use crate::elevator::{Elevator, MakeTables};
 use crate::layer::BlockLayer;
 use crate::request::Arrivals;
 
-/// What the registry tells of it.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "noop",
     aliases: &[],
     kernel: "2.6.18 (and every kernel until 4.20)",
     in_linux: "2.6.0-4.20",
     headline: "First come, first served, with merging",
-    idea: "First come, first served; bios that lie side by side are merged.",
-    suits: "Devices without seeks, or with a scheduler of their own behind them.",
+    idea: "First come, first served; adjacent bios are merged.",
+    suits: "Devices without seeks, or with a scheduler of their own.",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,

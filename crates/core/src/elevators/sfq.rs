@@ -1,15 +1,18 @@
-//! Stochastic fair queueing for disks, "sfq": what CFQ grew from.
+//! Stochastic fair queueing for disks, "sfq": the predecessor of CFQ.
 //!
-//! The idea: hash the processes into a fixed number of buckets and serve the buckets in turn, one request each. That is fair among
-//! processes without keeping anything about one, as long as their hashes differ; those that collide share a turn, so the hash is
-//! changed now and then and nobody shares for long. McKenney described it for packets ("Stochastic fairness queueing", 1990).
+//! The idea: hash the processes into a fixed number of buckets and serve one request of each bucket
+//! in turn. This is fair among processes without state per process, as long as their hashes differ.
+//! Colliding processes share a turn, so the hash changes periodically. McKenney described it for
+//! packets ("Stochastic fairness queueing", 1990).
 //!
-//! This is a reconstruction. In early 2003 such a scheduler was proposed for Linux and posted for 2.5, and CFQ followed within weeks,
-//! with a queue a process in place of the buckets; no source of it was found. The buckets, their order and the length of a round here
-//! are what the first CFQ in the kernel had, and the period of the hash is the one usual for packets: choices, not facts.
+//! This is a reconstruction. In early 2003 such a scheduler was proposed for Linux and posted for
+//! 2.5; CFQ followed within weeks, with one queue per process instead of buckets. No source was
+//! found. The buckets, their order and the length of a round are those of the first CFQ in the
+//! kernel, and the period of the hash is the one usual for packets: these are choices, not facts.
 //!
-//! The state: 64 buckets, each sorted by sector and by arrival, and a list of those that have requests. The hash is salted by a seed
-//! and by the number of the period since boot, so the same calls give the same buckets: the core draws no random numbers.
+//! The state is 64 buckets, each sorted by sector and by arrival, and a list of those with
+//! requests. The hash is salted with a seed and the number of the period since boot, so the same
+//! calls give the same buckets.
 
 use crate::bio::Bio;
 use crate::collections::{Arena, Link, LinkOf, List, NIL, Slot};
@@ -23,18 +26,20 @@ use crate::elevators::shared::stored_time::StoredTime;
 use crate::event::Note;
 use crate::layer::BlockLayer;
 
-/// Buckets: a power of two.
+/// The number of buckets, a power of two.
 const BUCKETS: u32 = 64;
 
-/// What the registry tells of it.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "sfq",
     aliases: &[],
-    kernel: "none: a reconstruction of what was posted for 2.5 in early 2003",
+    kernel: "none: a reconstruction of a proposal for 2.5 in early 2003",
     in_linux: "posted 2003",
     headline: "Processes hashed into buckets that take turns",
-    idea: "Processes are hashed into 64 buckets, and each bucket in turn has a request served; the hash changes every ten seconds.",
-    suits: "To show what CFQ began with: fair by requests among many processes, without anticipation, and so with a seek for each.",
+    idea: "Processes are hashed into 64 buckets, and one request of each bucket is served in turn; \
+           the hash changes every ten seconds.",
+    suits: "Studying the origin of CFQ: fair by requests among many processes, but without \
+            anticipation, so that every turn costs a seek.",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,
@@ -47,8 +52,9 @@ pub(crate) const INFO: Info = Info {
             default: 4,
             min: 1,
             max: u32::MAX as i64,
-            meaning: "Rounds over all buckets go on until so many requests were moved to the dispatch list, where they are sorted.",
-            trade_off: "Higher seeks less and lets a newcomer wait longer.",
+            meaning: "Rounds over all buckets continue until this many requests have moved to the \
+                      dispatch list, where they are sorted.",
+            trade_off: "Higher seeks less and makes new processes wait longer.",
         },
         Tunable {
             name: "perturb",
@@ -56,8 +62,9 @@ pub(crate) const INFO: Info = Info {
             default: 10_000,
             min: 0,
             max: u32::MAX as i64,
-            meaning: "How long a hash is kept for requests that arrive; 0 is for ever.",
-            trade_off: "Shorter ends a collision sooner; a process that is waiting may find its requests in two buckets, and out of order.",
+            meaning: "The time for which arriving requests use one hash; 0 is unlimited.",
+            trade_off: "Shorter ends collisions sooner; the requests of a waiting process may end \
+                        up in two buckets and out of order.",
         },
         Tunable {
             name: "seed",
@@ -65,8 +72,8 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: i64::MAX,
-            meaning: "What the hashes are derived from, beside the time.",
-            trade_off: "None; another one has other collisions.",
+            meaning: "The seed of the hashes, used together with the time.",
+            trade_off: "None; a different seed has different collisions.",
         },
         Tunable {
             name: "sorted",
@@ -74,21 +81,23 @@ pub(crate) const INFO: Info = Info {
             default: 1,
             min: 0,
             max: 1,
-            meaning: "Whether a bucket's turn is its lowest sector's (as in the first CFQ) or its oldest request's.",
-            trade_off: "Sorted seeks less; a process that goes on asking at low sectors then starves what waits above in its own bucket.",
+            meaning: "1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest \
+                      request.",
+            trade_off: "Sorted seeks less; a process that keeps requesting low sectors then \
+                        starves the requests above in its own bucket.",
         },
     ],
 };
 
-/// The requests of the processes that share a hash.
+/// The requests of the processes with the same hash.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Bucket {
     requests: SortedFifo,
-    /// Its place among those that have requests.
+    /// The link in the list of buckets with requests.
     busy: Link,
 }
 
-/// The list of buckets that have requests.
+/// The list of buckets with requests.
 #[derive(Debug)]
 struct Busy;
 
@@ -101,18 +110,18 @@ impl LinkOf<Bucket> for Busy {
     }
 }
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     buckets: H::Slots<Bucket>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Sfq<H: HostTypes> {
     buckets: TableOf<H, Bucket>,
-    /// Those that have requests, in the order in which they got some.
+    /// The buckets with requests, in the order in which they became non-empty.
     busy: List<Busy>,
     quantum: u32,
-    /// The period after which the hash changes; 0: never.
+    /// The period after which the hash changes; 0 is never.
     perturb: StoredTime,
     seed: i64,
     sorted: bool,
@@ -164,7 +173,7 @@ impl<H: HostTypes> Elevator<H> for Sfq<H> {
         }
     }
 
-    /// Only in the bucket that the bio itself would go to.
+    /// Searches only the bucket to which the bio's process is hashed now.
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let bucket = self.bucket_of(core, bio.context.slot);
         self.buckets[bucket].requests.at_sector(core, bio.end())
@@ -228,7 +237,7 @@ impl<H: HostTypes> Sfq<H> {
             core.dispatch_sort(request);
             moved = moved.saturating_add(1);
             if moved == core.batch_max && !self.buckets[bucket].requests.is_empty() {
-                // A round that is cut short goes on behind it.
+                // The round was cut short: the next one starts behind this bucket.
                 self.busy.remove(&mut self.buckets, bucket);
                 self.busy.push_back(&mut self.buckets, bucket);
             }
@@ -237,7 +246,7 @@ impl<H: HostTypes> Sfq<H> {
         moved
     }
 
-    /// Takes a request out of its bucket.
+    /// Removes a request from its bucket.
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let bucket = core.tables.requests[request].owner;
         self.buckets[bucket].requests.remove(core, request);
@@ -246,7 +255,7 @@ impl<H: HostTypes> Sfq<H> {
         }
     }
 
-    /// The bucket that a process's requests go to now.
+    /// The bucket to which a process is hashed now.
     fn bucket_of(&self, core: &QueueCore<H>, context: Slot) -> Slot {
         let period = core.ticks().checked_div(self.perturb.ticks).unwrap_or(0);
         let salt = mix(self.seed.unsigned_abs().wrapping_add(mix(period)));
@@ -255,7 +264,8 @@ impl<H: HostTypes> Sfq<H> {
     }
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the answer depends on every bit of the number.
+/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the result depends on
+/// every bit of the input.
 fn mix(number: u64) -> u64 {
     let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! A queue becomes busy: with which budget, raised or not, and whether it takes the disk from another. And it ceases to be.
+//! Activation of a queue: its budget, its raising and preemption; and deactivation.
 
 use super::raising::Reference;
 use super::state::{INTERACTIVE, NEVER, Queue, SOFT_RAISING_MS, SOFT_REAL_TIME, Tick};
@@ -8,32 +8,32 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
 
-/// A queue that was empty for longer than this may start a program, in ms.
+/// The time without requests, in ms, after which a queue may be starting a program.
 const IDLE_LONG_MS: Tick = 2000;
-/// One that was for so much longer is no part of a burst any more.
+/// The further time without requests, in ms, after which a queue no longer belongs to a burst.
 const BURST_FORGOTTEN_MS: Tick = 10_000;
-/// A queue that has just got its own requests back is not raised for so long, in ms.
+/// The time after a split, in ms, in which a queue is not raised.
 const RAISED_AFTER_SPLIT_MS: Tick = 2000;
-/// Only queues of the default weight (level 4) are raised.
+/// The default weight (level 4). Only queues of this weight are raised.
 const DEFAULT_WEIGHT: u32 = 40;
 
-/// What a queue that becomes busy looks like.
+/// The classification of a queue that becomes busy.
 #[derive(Clone, Copy, Debug)]
 struct Looks {
-    /// Like a program's start.
+    /// It resembles the start of a program.
     interactive: bool,
-    /// Like something that plays.
+    /// It resembles soft real-time I/O, such as playback.
     soft: bool,
-    /// It may be raised for either.
+    /// It qualifies for raising.
     deserves: bool,
     /// It was empty for long.
     empty_long: bool,
-    /// It came with many others at once.
+    /// It belongs to a large burst.
     large_burst: bool,
 }
 
 impl<H: HostTypes> Bfq<H> {
-    /// A queue has got its first request. Answers whether it looks interactive.
+    /// Activates a queue that received its first request. Returns true if it looks interactive.
     pub(super) fn activate_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, coefficient: u32) -> bool {
         debug_assert!(self.queues[slot].next != NIL);
         let now = tick(core);
@@ -82,8 +82,8 @@ impl<H: HostTypes> Bfq<H> {
         Looks { interactive, soft, deserves, empty_long, large_burst: queue.large_burst }
     }
 
-    /// Gives a queue a budget; what was left of the last one if it left service only for want of requests, and comes back in time. Answers
-    /// whether that is so.
+    /// Sets a queue's budget: the rest of the last one if it left service only because it had no
+    /// requests and returns in time. Returns true in that case.
     fn renew_budget(&mut self, core: &QueueCore<H>, slot: Slot) -> bool {
         let queue = &self.queues[slot];
         let until_ns = queue.last_end_ns.saturating_add(self.tunables.slice_idle_ns.saturating_mul(3));
@@ -133,7 +133,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Takes the disk from the queue in service, if this one should have it first.
+    /// Preempts the queue in service if this one should be served first.
     fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot, returns: bool) {
         let served = self.in_service;
         let root = &self.engine.levels[wf2q::ROOT_LEVEL];
@@ -149,7 +149,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Whether a queue weighs more than another; across groups the groups count.
+    /// Returns true if a queue outweighs another; across groups the groups are compared.
     fn outweighs(&self, slot: Slot, other: Slot) -> bool {
         if self.group_of(slot) == self.group_of(other) {
             return self.engine.entities[slot].weight > self.engine.entities[other].weight;
@@ -179,7 +179,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A queue has nothing to do with the disk any more, but for what is in the device.
+    /// Deactivates a queue; it may still have requests in the device.
     pub(super) fn leave_busy(&mut self, core: &QueueCore<H>, slot: Slot, expiring: bool) {
         debug_assert!(self.queues[slot].busy);
         self.queues[slot].busy = false;

@@ -1,4 +1,4 @@
-//! Bursts: many queues that are made at once belong to one large job, whose parts do not each deserve a raise.
+//! Bursts: many queues created at once belong to one large job and are not raised individually.
 
 use super::Bfq;
 use super::state::{InBurst, Queue, Tick};
@@ -6,21 +6,21 @@ use crate::collections::{List, NIL, Slot};
 use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
 
-/// A queue that begins this long after the last one begins another burst, in ms.
+/// The gap between creations, in ms, after which another burst begins.
 const GAP_MS: Tick = 180;
-/// So many members make it large.
+/// The number of members that makes a burst large.
 const LARGE: u32 = 8;
-/// A queue that got its own requests back so lately is not new, in ms.
+/// The time after a split, in ms, in which a queue does not count as new.
 const SPLIT_MS: Tick = 10;
 
-/// The present burst.
+/// The current burst.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Burst {
     pub members: List<InBurst>,
     pub size: u32,
     pub large: bool,
     last: Tick,
-    /// The group that it happens in.
+    /// The group of the burst's queues.
     group: Slot,
 }
 
@@ -31,7 +31,7 @@ impl Default for Burst {
 }
 
 impl<H: HostTypes> Bfq<H> {
-    /// A new queue is about to get its first request.
+    /// Handles the first request of a new queue.
     pub(super) fn notice_burst(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];
         if queue.in_burst || queue.large_burst || now <= queue.split_at.saturating_add(SPLIT_MS) {
@@ -62,21 +62,21 @@ impl<H: HostTypes> Bfq<H> {
         self.burst.last = now;
     }
 
-    /// Puts a queue among those of the burst.
+    /// Adds a queue to the burst.
     pub(super) fn join_burst(&mut self, slot: Slot) {
         debug_assert!(!self.queues[slot].in_burst);
         self.queues[slot].in_burst = true;
         self.burst.members.push_front::<Queue, _>(&mut self.queues, slot);
     }
 
-    /// Takes it out from among them.
+    /// Removes a queue from the burst.
     pub(super) fn leave_burst(&mut self, slot: Slot) {
         if core::mem::take(&mut self.queues[slot].in_burst) {
             self.burst.members.remove::<Queue, _>(&mut self.queues, slot);
         }
     }
 
-    /// Empties the list of the burst's queues; perhaps they turn out to be of a large one.
+    /// Empties the list of the burst's queues; `large` marks them as members of a large burst.
     fn scatter(&mut self, large: bool) {
         loop {
             let slot = self.burst.members.pop_front::<Queue, _>(&mut self.queues);

@@ -1,4 +1,4 @@
-//! A request completes, and the wait for the next one begins or ends.
+//! Completions, and the begin and end of idling.
 
 use super::{Bfq, tick};
 use crate::clock::Timer;
@@ -7,15 +7,17 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
 
-/// A seeky queue is waited for no longer than this, in ns, if it is not raised and all queues are alike.
+/// The maximum idle wait for a seeky queue, in ns, if it is not raised and the scenario is
+/// symmetric.
 const IDLE_SEEKY_NS: u64 = 2_000_000;
-/// A raised one at least this long.
+/// The minimum idle wait for a raised queue, in ns.
 const IDLE_RAISED_NS: u64 = 20_000_000;
-/// Fewer requests than this in a device say nothing of whether it queues, if the queue in service sends few as well.
+/// Below this number of in-flight requests, a device gives no evidence of queueing if the queue in
+/// service also sends few.
 const FEW: u32 = 3;
 
 impl<H: HostTypes> Bfq<H> {
-    /// A request is done.
+    /// Handles the completion of a request.
     pub(super) fn completed(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let slot = core.tables.requests[request].owner;
         let (now_ns, now) = (core.ktime_ns(), tick(core));
@@ -56,8 +58,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A request of the queue in service is done: keeps the disk for it, or takes that from it, if it has none waiting. Answers whether the disk
-    /// is kept.
+    /// After a completion of the queue in service: keeps the disk idle for it or expires it, if it
+    /// has no requests. Returns true if the disk is kept idle.
     fn keep_or_expire(&mut self, core: &mut QueueCore<H>, slot: Slot) -> bool {
         let empty = self.queues[slot].requests.is_empty();
         let in_flight = self.queues[slot].in_flight;
@@ -93,7 +95,7 @@ impl<H: HostTypes> Bfq<H> {
         core.note(|core| Note::IdleArmed { queue: self.name(slot), until_ns: core.clock.host_ns(until_ns) });
     }
 
-    /// The wait for the next request of the queue in service was in vain.
+    /// The idle wait for the queue in service timed out.
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         let slot = self.in_service;
         if slot != NIL && self.queues[slot].waits {

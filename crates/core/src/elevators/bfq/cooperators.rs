@@ -1,4 +1,5 @@
-//! Cooperators: processes that read side by side, or were made for one job, come to share a queue.
+//! Cooperators: processes that read adjacent sectors, or that were created for one job, share a
+//! queue.
 
 use super::state::{NEVER, SYNC, Saved, Tick};
 use super::{Bfq, tick};
@@ -8,23 +9,23 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
-/// Requests this near to each other are side by side, in sectors.
+/// The maximum distance of requests that count as adjacent, in sectors.
 const CLOSE_SECTORS: u64 = 8 * 1024;
-/// Queues that have been served for longer than this have had their time to merge, in ms.
+/// The time of service, in ms, after which a queue no longer begins to share.
 const LATE_MS: Tick = 100;
-/// A queue made within this time of the one before it may be part of the same job, in ms.
+/// The maximum time between creations, in ms, of queues of the same job.
 const TOGETHER_MS: Tick = 180;
-/// Until this time has passed it is not known whether they are worth merging, in ms.
+/// The time, in ms, after which it is known whether such queues are worth merging.
 const SETTLED_MS: Tick = 600;
 
 impl<H: HostTypes> Bfq<H> {
-    /// Whether a queue has been served for too long to begin to share.
+    /// Returns true if a queue has been served for too long to begin to share.
     fn is_late(&self, slot: Slot, now: Tick) -> bool {
         let queue = &self.queues[slot];
         queue.served > 0 && now > queue.first_served.saturating_add(LATE_MS)
     }
 
-    /// The queue that a process's request or bio at `sector` is to go to in place of `slot`, or [`NIL`].
+    /// The queue to use instead of `slot` for a process's request or bio at `sector`, or [`NIL`].
     pub(super) fn merge_test(&mut self, core: &QueueCore<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
         let now = tick(core);
         if self.queues[slot].target != NIL {
@@ -58,7 +59,8 @@ impl<H: HostTypes> Bfq<H> {
         self.plan(slot, found)
     }
 
-    /// The planned merge with a queue that was made shortly before this one: it is done unless the disk is better kept idle for it.
+    /// Carries out the planned merge with a queue created shortly before this one, unless idling is
+    /// better.
     fn merge_for_job(&mut self, slot: Slot, link: Slot, process: Slot) -> Slot {
         let users = self.queues[slot].users.min(self.queues[link].users);
         self.unlink(process);
@@ -72,7 +74,7 @@ impl<H: HostTypes> Bfq<H> {
         planned
     }
 
-    /// A process and the one that a queue was made for share it for good.
+    /// Marks a process and the process for which a queue was created as sharing permanently.
     fn mark_stable(&mut self, process: Slot, slot: Slot) {
         self.processes[process].stably = true;
         let owner = self.queues[slot].owner;
@@ -81,7 +83,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Whether two queues can share: neither seeks, and both are sync and of one class.
+    /// Returns true if two queues can share: neither is seeky, both are sync and of one class.
     fn fit_together(&self, slot: Slot, other: Slot, now: Tick) -> bool {
         let (one, two) = (&self.queues[slot], &self.queues[other]);
         let same_class = self.engine.entities[slot].class == self.engine.entities[other].class;
@@ -89,7 +91,7 @@ impl<H: HostTypes> Bfq<H> {
         !self.is_late(other, now) && same_class && !self.is_idle_class(slot) && calm && one.sync && two.sync
     }
 
-    /// The end of the chain of queues that a queue's processes are to use.
+    /// The end of the chain of planned merges of a queue.
     fn last_target(&self, slot: Slot) -> Slot {
         let mut at = slot;
         while self.queues[at].target != NIL {
@@ -98,7 +100,8 @@ impl<H: HostTypes> Bfq<H> {
         at
     }
 
-    /// Plans that a queue's processes use another; answers the one at the end of that one's chain, or [`NIL`] if it cannot be.
+    /// Plans that a queue's processes use another queue. Returns the end of its chain, or [`NIL`]
+    /// if a merge is impossible.
     fn plan(&mut self, slot: Slot, other: Slot) -> Slot {
         if self.queues[other].users == 0 {
             return NIL;
@@ -119,7 +122,7 @@ impl<H: HostTypes> Bfq<H> {
         at
     }
 
-    /// Moves a process along the chain from its queue to `end`; answers that.
+    /// Moves a process along the chain from its queue to `end`. Returns `end`.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
         let mut at = slot;
         while at != end && at != NIL {
@@ -130,7 +133,8 @@ impl<H: HostTypes> Bfq<H> {
         end
     }
 
-    /// A process leaves its queue for another, which inherits what speaks for it.
+    /// Moves a process from its queue to another, which inherits the queue's raising and
+    /// statistics.
     fn merge_queues(&mut self, core: &mut QueueCore<H>, process: Slot, from: Slot, to: Slot) {
         debug_assert!(from != to && to != NIL);
         self.save(from, tick(core));
@@ -179,7 +183,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Keeps a queue's state for its owner, who is about to share.
+    /// Saves a queue's state for its process, which is about to share.
     fn save(&mut self, slot: Slot, now: Tick) {
         let (queue, entity) = (self.queues[slot], self.engine.entities[slot]);
         if queue.owner == NIL {
@@ -205,7 +209,7 @@ impl<H: HostTypes> Bfq<H> {
             raised_for: queue.raised_for,
         };
         if queue.fresh && !queue.large_burst && self.tunables.low_latency {
-            // It is merged before it was busy: it would have been raised by its first request.
+            // The queue is merged before it was busy: its first request would have raised it.
             saved.coefficient = super::state::INTERACTIVE;
             saved.interactive_at = NEVER;
             saved.served_raised = self.processes[queue.owner].saved.served_raised;
@@ -215,7 +219,7 @@ impl<H: HostTypes> Bfq<H> {
         self.processes[queue.owner].saved = saved;
     }
 
-    /// Gives a process a sync queue of its own; or, on flash that queues, one that was made for the same job.
+    /// Creates a process's sync queue; on flash with queueing, possibly the one of the same job.
     pub(super) fn create(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
         let slot = self.create_own(core, process);
         if slot == NIL {
@@ -247,7 +251,7 @@ impl<H: HostTypes> Bfq<H> {
         slot
     }
 
-    /// Gives a process a new sync queue.
+    /// Creates a new sync queue for a process.
     pub(super) fn create_own(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
         let slot = self.make_queue(core, process, true);
         if slot != NIL {
@@ -257,7 +261,7 @@ impl<H: HostTypes> Bfq<H> {
         slot
     }
 
-    /// Files a queue by where its next request lies, among those of its group that others may join.
+    /// Adds a queue to its group's index of positions, by its next request.
     pub(super) fn index(&mut self, core: &QueueCore<H>, slot: Slot) {
         self.unindex(slot);
         let next = self.queues[slot].next;
@@ -276,7 +280,7 @@ impl<H: HostTypes> Bfq<H> {
         self.queues[slot].indexed = group;
     }
 
-    /// Takes a queue out of its group's index, if it is in it.
+    /// Removes a queue from its group's index, if it is in it.
     pub(super) fn unindex(&mut self, slot: Slot) {
         let group = core::mem::replace(&mut self.queues[slot].indexed, NIL);
         if group != NIL {
@@ -286,7 +290,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// The next request of a queue is another one, or begins elsewhere: its place in the index stays, and is marked with where that is.
+    /// Updates the key of a queue whose next request has changed, without moving it in the index.
     pub(super) fn mark_index(&mut self, core: &QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.indexed != NIL && queue.next != NIL {
@@ -294,8 +298,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// The queue of an index that a search for a sector meets last, with its sector. Requests grow at their fronts without their queues
-    /// being filed anew: it is where they begin now that is compared.
+    /// The last queue that a search for a sector meets, with its sector. Front merges do not move
+    /// queues in the index, so the search compares current positions.
     fn walk(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> (Slot, u64) {
         let index = &self.groups[group].index;
         let Descent { found, last, .. } = index.descend(&self.index_nodes, |slot, next| {

@@ -1,4 +1,4 @@
-//! The queue in service loses the disk: what it is charged, what its next budget is.
+//! Expiration of the queue in service: its charge and its next budget.
 
 use super::state::Tick;
 use super::{Bfq, SLOTS_KNOWN, engine_tick, tick};
@@ -8,18 +8,20 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
 
-/// A slot shorter than this says nothing of how long its requests took, in us: it counts as some ms.
+/// Shorter slots do not measure the duration of requests, in us. They count as some ms.
 const SLOT_US_MIN: u64 = 1000;
-/// What such a slot counts as, in ms: the idling that Linux ships for the kind of device.
+/// The length that such a slot counts as, in ms: Linux's idle wait for the kind of device.
 const SHORT_SLOT_FLASH_MS: u64 = 2;
 const SHORT_SLOT_ROTATIONAL_MS: u64 = 8;
-/// From this length on it is measured how fast a queue was, in us; below, seeking is taken for slow.
+/// The length from which a slot measures a queue's speed, in us; below, seeky queues count as slow.
 const MEASURED_US: u64 = 20_000;
-/// The time that the largest budget stands for when time is charged, in ms: whatever timeout_sync is.
+/// The time for which the maximum budget stands in charges for time, in ms, independent of
+/// timeout_sync.
 const CHARGED_MS_MAX: u64 = 125;
 
 impl<H: HostTypes> Bfq<H> {
-    /// Takes the disk from the queue in service. With `idled` it kept the disk idle until now: its slot ended when that began.
+    /// Expires the queue in service. With `idled` the disk was idle until now, and the slot ended
+    /// when the idling began.
     pub(super) fn expire(&mut self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry, idled: bool) {
         debug_assert!(slot != NIL && slot == self.in_service);
         let now = tick(core);
@@ -62,7 +64,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A queue that was slow, or whose time was over long before its budget, is charged as if it had moved data at full speed all the time.
+    /// Charges a slow queue, or one that timed out long before its budget, as if it had transferred
+    /// data at the peak rate all the time.
     fn charge_time(&mut self, core: &QueueCore<H>, slot: Slot, reason: Expiry, idled: bool) {
         let served = self.engine.entities[slot].service;
         let end_ns = if idled { self.idle_start_ns } else { core.ktime_ns() };
@@ -89,7 +92,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A queue is given so much service.
+    /// Accounts for service given to a queue.
     pub(super) fn serve(&mut self, core: &QueueCore<H>, slot: Slot, sectors: u64) {
         let raised = self.coefficient(slot) > 1;
         let queue = &mut self.queues[slot];
@@ -103,7 +106,7 @@ impl<H: HostTypes> Bfq<H> {
         self.engine.charge(slot, sectors);
     }
 
-    /// Sets the next budget by how this one ended: larger as long as the queue uses it up.
+    /// Sets the next budget from the way this one ended; it grows as long as the queue uses it up.
     fn feed_back(&mut self, core: &QueueCore<H>, slot: Slot, reason: Expiry) {
         let (least, largest) = (self.budget_min(), self.budget_max);
         let queue = &self.queues[slot];
@@ -130,8 +133,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Ends the service of a queue: it waits for its turn again if it has requests, or if the disk should have been kept for it and another
-    /// took it.
+    /// Ends the service of a queue. It waits for its turn again if it has requests, or if it was
+    /// preempted although the disk should have been kept idle for it.
     pub(super) fn close(&mut self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry) {
         let now = tick(core);
         let queue = &mut self.queues[slot];
@@ -155,13 +158,14 @@ impl<H: HostTypes> Bfq<H> {
         self.engine.clear_current(slot);
     }
 
-    /// The disk is no longer kept idle for a queue.
+    /// Ends the idling for a queue.
     pub(super) fn stop_waiting(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         self.queues[slot].waits = false;
         core.timers.cancel(Timer::Idle);
     }
 
-    /// When a slot that begins now times out: a raised queue is given its multiple, but one as soft real time.
+    /// The timeout of a slot that begins now. A raised queue has a multiple of it, unless it is
+    /// soft real-time.
     pub(super) fn slot_timeout(&self, slot: Slot, now: Tick) -> Tick {
         let entity = &self.engine.entities[slot];
         let soft = self.queues[slot].is_soft();

@@ -1,4 +1,4 @@
-//! Groups: their nodes in the engine, processes that move between them, groups that end.
+//! Groups: their entities in the engine, moves of processes, removal.
 
 use super::state::{ASYNC, GroupState, SYNC};
 use super::{Bfq, engine_tick};
@@ -9,7 +9,7 @@ use crate::event::Expiry;
 use crate::group::ROOT;
 
 impl<H: HostTypes> Bfq<H> {
-    /// Takes in the groups that were there before the elevator, parents before children.
+    /// Adds the groups that existed before the elevator, parents before children.
     pub(super) fn meet_groups(&mut self, core: &QueueCore<H>) {
         let count = self.groups.capacity().min(core.tables.groups.capacity());
         for group in 0..count {
@@ -20,14 +20,14 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Takes in a new group.
+    /// Adds a new group.
     pub(super) fn meet_group(&mut self, core: &QueueCore<H>, group: Slot) {
         let known = &core.tables.groups[group];
         self.groups[group] = GroupState::default();
         self.engine.init_group(group, known.parent, u32::from(known.weights.weight));
     }
 
-    /// A group's weight was changed: it counts when the group is scheduled next.
+    /// Applies a group's changed weight when the group is next scheduled.
     pub(super) fn weigh_group(&mut self, core: &QueueCore<H>, group: Slot) {
         if group != ROOT {
             let entity = self.engine.group_entity(group);
@@ -37,13 +37,15 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// The group that a process is in now, with its generation; without groups all are in the root.
+    /// The current group of a process, with its generation; without group scheduling always the
+    /// root.
     pub(super) fn group_now(&self, core: &QueueCore<H>, process: Slot) -> (Slot, u32) {
         let group = if self.tunables.groups { core.tables.contexts[process].group } else { ROOT };
         (group, core.tables.groups[group].generation)
     }
 
-    /// A process that was moved to another group leaves the old one's queues; its own queue moves with it.
+    /// Handles a process that was moved: it leaves the async queues of the old group, and its sync
+    /// queue moves along.
     pub(super) fn notice_group(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let now = self.group_now(core, process);
         if core::mem::replace(&mut self.processes[process].group, now) == now {
@@ -69,7 +71,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Whether a queue, or one that its processes are to use instead, is not in a group.
+    /// Returns true if a queue, or a queue to which its processes will move, is outside a group.
     fn any_outside(&self, slot: Slot, group: Slot) -> bool {
         let mut at = slot;
         while at != NIL {
@@ -111,7 +113,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Lets go of all that is kept for a group that is to be removed; answers false, and keeps it, while requests of it are left.
+    /// Releases the data of a group that is to be removed. Returns false, and keeps it, while
+    /// requests of it are left.
     pub(super) fn dissolve_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         let mut slot = self.groups[group].members.head();
         while slot != NIL {
@@ -126,7 +129,8 @@ impl<H: HostTypes> Bfq<H> {
                 self.release(core, queue);
             }
         }
-        // Queues of processes that have not asked since they were moved, and such as only the past keeps.
+        // Queues of processes without requests since their move, and queues kept only for their
+        // past service.
         loop {
             let slot = self.groups[group].members.head();
             if slot == NIL {

@@ -1,5 +1,5 @@
-//! Injection: while the disk is kept for a queue that has no request, another queue's request is put in, if that does it no harm; and
-//! wakers, whose requests the queue is waiting for itself.
+//! Injection of other queues' requests while the disk is kept idle for a queue, if they do it no
+//! harm; and wakers, queues for whose requests this queue waits.
 
 use super::state::{ASYNC, Tick};
 use super::{Bfq, tick};
@@ -7,29 +7,30 @@ use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 
-/// What a queue tells of injection is forgotten after so long, in ms.
+/// The time after which statistics of injection are discarded, in ms.
 const FORGET_MS: Tick = 1000;
-/// After its limit was lowered a queue is left alone for so long, in ms.
+/// The time without injection attempts after the limit was lowered, in ms.
 const REST_MS: Tick = 10;
-/// A flash device serves small requests side by side; one of so many sectors goes in only alone.
+/// On flash, requests from this size on are injected only if the device is empty, in sectors.
+/// Smaller ones are served in parallel.
 const LARGE_ON_FLASH_SECTORS: u32 = 64;
-/// A completion makes a process send a request within this time, in ns, if it does.
+/// The maximum time between a waker's completion and the woken process's request, in ns.
 const WAKE_NS: u64 = 4_000_000;
-/// So many times in a row make a waker ...
+/// The number of consecutive observations that confirms a waker.
 const SIGHTINGS: u32 = 3;
-/// ... within so many times the longest idling.
+/// The period for those observations, as a multiple of the idle wait.
 const SIGHTING_IDLES: u64 = 128;
 
-/// What is known of the requests that are put in while the disk is kept.
+/// Statistics of injected requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Injection {
-    /// When the request arrived that is to show what injection costs, in ns.
+    /// The arrival of the request whose latency is measured, in ns.
     since_ns: u64,
-    /// It has not been dispatched.
+    /// Whether that request has not been dispatched yet.
     undispatched: bool,
-    /// It has: this is it; or [`NIL`].
+    /// That request after its dispatch, or [`NIL`].
     waited: Slot,
-    /// A request was put in meanwhile.
+    /// Whether a request was injected in the meantime.
     injected: bool,
 }
 
@@ -40,12 +41,12 @@ impl Default for Injection {
 }
 
 impl Injection {
-    /// Nothing is to be learnt from the present request: its queue loses the disk.
+    /// Cancels the measurement, because the queue loses the disk.
     pub fn abandon(&mut self) {
         (self.undispatched, self.injected, self.waited) = (false, false, NIL);
     }
 
-    /// The first request of the queue in service that leaves is the one that is timed.
+    /// Starts to measure the first dispatched request of the queue in service.
     pub fn request_leaves(&mut self, request: Slot) {
         if core::mem::take(&mut self.undispatched) {
             self.waited = request;
@@ -54,7 +55,8 @@ impl Injection {
 }
 
 impl<H: HostTypes> Bfq<H> {
-    /// A queue with a request to put in while the disk is kept for the one in service, or [`NIL`].
+    /// A queue whose request may be injected while the disk is idle for the queue in service, or
+    /// [`NIL`].
     pub(super) fn injected(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
         let queue = &self.queues[served];
         let owner = queue.owner;
@@ -77,7 +79,7 @@ impl<H: HostTypes> Bfq<H> {
         self.harmless(core, served)
     }
 
-    /// Whether a queue has a request for which its budget suffices.
+    /// Returns true if a queue's budget suffices for its next request.
     fn fits(&self, core: &QueueCore<H>, slot: Slot) -> bool {
         if slot == NIL || !self.queues[slot].busy {
             return false;
@@ -86,8 +88,8 @@ impl<H: HostTypes> Bfq<H> {
         next != NIL && self.cost(core, next, slot) as i64 <= self.budget_left(slot)
     }
 
-    /// The queue that became active last of those whose request does the one in service no harm, as far as its limit tells. As in the
-    /// kernel, it is looked for among all active queues, one by one: O(N), unlike what the engine does.
+    /// The most recently activated queue whose request does not harm the queue in service, within
+    /// its limit. As in the kernel, this is a linear search over all active queues: O(N).
     fn harmless(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
         let limit = self.queues[served].inject_limit;
         if self.in_flight >= limit {
@@ -109,7 +111,7 @@ impl<H: HostTypes> Bfq<H> {
         NIL
     }
 
-    /// Begins anew to learn what injection costs a queue.
+    /// Restarts the statistics of injection of a queue.
     pub(super) fn reset_injection(&mut self, slot: Slot, now: Tick) {
         self.injection.waited = NIL;
         let queue = &mut self.queues[slot];
@@ -118,7 +120,8 @@ impl<H: HostTypes> Bfq<H> {
         queue.lowered_at = now;
     }
 
-    /// A process without other requests sends one: if its queue is in service, it is timed to its completion, with or without others put in.
+    /// Handles a request of a process without other requests: if its queue is in service, measure
+    /// the latency until completion, with or without injection.
     pub(super) fn time_request(&mut self, core: &QueueCore<H>, slot: Slot) {
         let now = tick(core);
         if now >= self.queues[slot].lowered_at.saturating_add(FORGET_MS) {
@@ -137,8 +140,9 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// The timed request completes. If it took half as long again as without others, fewer are put in from now on; else one more, up to what
-    /// the device has had at once. `in_flight` counts it still.
+    /// Handles the completion of the measured request. If it took half as long again as without
+    /// injection, the limit falls; otherwise it rises by one, up to the maximum that the device has
+    /// had in flight. `in_flight` still counts the request.
     pub(super) fn learn_injection(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
         if self.injection.waited != request || request == NIL {
             return;
@@ -169,7 +173,8 @@ impl<H: HostTypes> Bfq<H> {
         (self.injection.waited, self.injection.injected) = (NIL, false);
     }
 
-    /// A process without other requests sends one right after another queue's request has completed: that may be what it waited for.
+    /// Handles a request that a process without others sends shortly after another queue's
+    /// completion: the other queue may be its waker.
     pub(super) fn look_for_waker(&mut self, core: &QueueCore<H>, slot: Slot) {
         let (now_ns, last) = (core.ktime_ns(), self.done_queue);
         let soon = now_ns.saturating_sub(self.rate.completed_ns) < WAKE_NS;

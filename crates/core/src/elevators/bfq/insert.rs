@@ -1,4 +1,4 @@
-//! A request comes in: which queue it goes to, what it tells of its process, and where it is sorted in.
+//! Insertion of requests: the queue, statistics of its process, and sorting.
 
 use super::lifetime::weight_of;
 use super::state::{ASYNC, Process, SYNC, Tick};
@@ -8,23 +8,25 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
 
-/// Requests farther apart than this are not near each other, in sectors.
+/// The distance from which requests count as far apart, in sectors.
 const NEAR_SECTORS: u64 = 800;
-/// On flash only smaller requests than this suffer from being far from the one before.
+/// On flash, only requests smaller than this count as seeking, in sectors.
 const SMALL_ON_FLASH_SECTORS: u32 = 64;
-/// A queue that has just got its own requests back is not judged for so long, in ms.
+/// The time after a split, in ms, in which a queue's seekiness is not judged.
 const JUDGED_AFTER_SPLIT_MS: Tick = 2000;
-/// A limit of injection that was lowered less than this ago is kept though the queue has begun to send sooner, in ms.
+/// The time for which a lowered injection limit is kept although the think time has changed, in ms.
 const INJECTED_MS: Tick = 100;
-/// A queue's share of idle time is observed over times of this length, in ns, each half as important as the next.
+/// The window of a queue's idle-time statistics, in ns; each window counts half as much as the
+/// next.
 const OBSERVED_NS_MAX: u64 = 200_000_000;
-/// An async queue that was not raised for so long is when a request comes, in ms.
+/// The gap, in ms, after which an async queue is raised by a request.
 const ASYNC_GAP_MS: Tick = 500;
-/// A lone request shorter than this is no reason to end the idling: the next one probably joins it.
+/// A single request shorter than this does not end idling, as the next one is probably merged into
+/// it.
 const SMALL_SECTORS: u32 = 32;
 
 impl<H: HostTypes> Bfq<H> {
-    /// Finds the queue that a new request goes to, taking notice of what has changed about its process.
+    /// Finds the queue of a new request, and applies changes of its process.
     pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (process, sync) = (core.tables.requests[request].context, core.tables.requests[request].is_sync());
         self.meet(core, process);
@@ -58,7 +60,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Points a process to the async queue of its group and priority.
+    /// Assigns a process to the async queue of its group and priority.
     fn use_async(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
         let slot = self.async_queue(core, process);
         if slot != NIL {
@@ -68,7 +70,7 @@ impl<H: HostTypes> Bfq<H> {
         slot
     }
 
-    /// Opens the books on a process that is new here.
+    /// Creates the statistics of a new process.
     fn meet(&mut self, core: &mut QueueCore<H>, process: Slot) {
         if !core::mem::replace(&mut core.tables.contexts[process].history.known, true) {
             let priority = core.tables.contexts[process].effective_priority();
@@ -77,7 +79,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A process of another class or level goes to another async queue; its sync queue changes when it is scheduled next.
+    /// Applies a changed class or level: the process gets another async queue at once, and its sync
+    /// queue changes when it is next scheduled.
     fn notice_priority(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let priority = core.tables.contexts[process].effective_priority();
         if core::mem::replace(&mut self.processes[process].priority, priority) == priority {
@@ -101,7 +104,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Takes a request into its queue, or into the one that this is merged into.
+    /// Inserts a request into its queue, or into the queue to which that one is merged.
     pub(super) fn insert_request(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (process, sector) = (core.tables.requests[request].context, core.tables.requests[request].sector);
         let mut slot = core.tables.requests[request].owner;
@@ -129,15 +132,16 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// How long the process took to send its next request, and whether that is worth waiting for: it is unless, after three samples or more, the
-    /// mean is above half of the longest idling. If that has changed and nothing is known of injection yet, what is guessed of it begins anew.
+    /// Updates the think time of a process. Waiting is useful unless, after at least three samples,
+    /// the mean exceeds half of the idle wait. If the result changes and injection has no
+    /// statistics yet, its guess is reset.
     fn learn_think_time(&mut self, core: &QueueCore<H>, slot: Slot) {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
         let idle_class = self.is_idle_class(slot);
         let longest_ns = self.tunables.slice_idle_ns;
         let queue = &mut self.queues[slot];
         if !queue.busy && queue.in_flight == 0 {
-            // Before the first completion the difference is negative, and counts as huge.
+            // Before the first completion the difference is negative and wraps to a huge value.
             let elapsed_ns = now_ns.wrapping_sub(queue.last_end_ns);
             queue.think.add_think(elapsed_ns.min(longest_ns.saturating_mul(2)));
         }
@@ -153,7 +157,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Whether the request lies far from the queue's last one. A queue that seeks all the time does not play anything.
+    /// Records whether the request is far from the queue's last one. A completely seeky queue is
+    /// not soft real-time.
     fn learn_distance(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
         let far = self.is_far(core, self.queues[slot].last_sector, request);
         let queue = &mut self.queues[slot];
@@ -163,14 +168,15 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Whether a request lies far from a place; none is far from the start of the disk, which stands for no place.
+    /// Returns true if a request is far from a position. Position 0 stands for "none", from which
+    /// no request is far.
     pub(super) fn is_far(&self, core: &QueueCore<H>, place: u64, request: Slot) -> bool {
         let request = &core.tables.requests[request];
         let small = self.rotational || request.sectors < SMALL_ON_FLASH_SECTORS;
         place != 0 && request.sector.abs_diff(place) > NEAR_SECTORS && small
     }
 
-    /// Counts a request, and draws from it who wakes whom, how requests of others do and how idle the queue is.
+    /// Counts a request and updates wakers, injection and idle time.
     fn count(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, process: Slot) {
         let now_ns = core.ktime_ns();
         let nothing_waited = self.queues[slot].pending() == 0;
@@ -187,7 +193,8 @@ impl<H: HostTypes> Bfq<H> {
             self.time_request(core, slot);
         }
         let queue = &mut self.queues[slot];
-        // Unsigned, and wrapping around: a new queue's first gap is minus one, and reads as endless until there is a real one.
+        // Unsigned wrap-around: a new queue's first gap is -1 and counts as endless until there is
+        // a real one.
         let observed_ns = now_ns.wrapping_sub(queue.observed_ns);
         if nothing_waited && queue.in_flight == 0 {
             queue.idle_ns = queue.idle_ns.wrapping_add(now_ns.wrapping_sub(queue.last_end_ns));
@@ -201,8 +208,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Sorts a request in and schedules its queue; answers whether the queue became busy as an interactive one. `coefficient` is the
-    /// queue's before that.
+    /// Sorts a request in and schedules its queue. Returns true if the queue became busy as an
+    /// interactive one. `coefficient` is the queue's previous one.
     fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot, coefficient: u32) -> bool {
         let sync = core.tables.requests[request].is_sync();
         let [expire_async_ns, expire_sync_ns] = self.tunables.fifo_expire_ns;
@@ -234,7 +241,7 @@ impl<H: HostTypes> Bfq<H> {
         false
     }
 
-    /// The request that the disk was kept idle for has come.
+    /// Handles the request for which the disk was kept idle.
     fn end_waiting(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
         let queue = &self.queues[slot];
@@ -250,7 +257,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A queue that is not in service has another request to serve next: its budget has to hold that.
+    /// Updates the budget of a waiting queue whose next request has changed.
     pub(super) fn next_changed(&mut self, core: &QueueCore<H>, slot: Slot) {
         let next = self.queues[slot].next;
         if next == NIL || slot == self.in_service {
@@ -264,7 +271,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A request has grown at its front. It is sorted anew only if it has passed the one before it.
+    /// Handles a front merge. The request is sorted again only if it has passed the one before it.
     pub(super) fn merged_at_front(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let slot = core.tables.requests[request].owner;
         if slot == NIL {
@@ -289,7 +296,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// `absorbed` has become part of `request`, which may be another queue's.
+    /// Handles a merge of `absorbed` into `request`, which may be in another queue.
     pub(super) fn join_requests(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         let (slot, other) = (core.tables.requests[request].owner, core.tables.requests[absorbed].owner);
         if slot != NIL && slot == other {

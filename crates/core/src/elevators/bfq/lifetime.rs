@@ -1,4 +1,4 @@
-//! How queues come to be and end, and who points to them.
+//! Creation, references and end of queues.
 
 use super::state::{ASYNC, Process, Queue, SYNC};
 use super::{Bfq, NEVER, tick};
@@ -7,7 +7,7 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::priority::{Class, Priority};
 
-/// So many places are looked at for a queue that can be done without, when there is no free one.
+/// The number of entries examined for a reusable queue when none is free.
 const RECLAIM_STEPS: u32 = 64;
 
 /// The weight of a queue: 80 for level 0 down to 10 for level 7.
@@ -17,7 +17,7 @@ pub(crate) fn weight_of(priority: Priority) -> u32 {
 }
 
 impl<H: HostTypes> Bfq<H> {
-    /// The level that a queue's weight comes from.
+    /// The level from which a queue's weight follows.
     pub(super) fn level(&self, slot: Slot) -> u8 {
         8u32.saturating_sub(self.engine.entities[slot].base / 10) as u8
     }
@@ -27,7 +27,8 @@ impl<H: HostTypes> Bfq<H> {
         self.queues[slot].pid
     }
 
-    /// Makes a queue in a process's group, of its priority; [`NIL`] if there is no room. Nobody uses it yet.
+    /// Creates a queue without users in a process's group, of its priority; [`NIL`] if there is no
+    /// room.
     pub(super) fn make_queue(&mut self, core: &QueueCore<H>, process: Slot, sync: bool) -> Slot {
         let mut slot = self.free_queues.pop_front(&mut self.queues);
         if slot == NIL {
@@ -49,7 +50,7 @@ impl<H: HostTypes> Bfq<H> {
             timeout: NEVER,
             raised_at: now,
             soft_start: now,
-            // The next sample counts from after its making.
+            // Think times count only after its creation.
             last_end_ns: now_ns.saturating_add(1),
             observed_ns: now_ns,
             short_think: sync,
@@ -63,7 +64,7 @@ impl<H: HostTypes> Bfq<H> {
         slot
     }
 
-    /// The async queue for a process's group and priority, made if there is none.
+    /// The async queue for a process's group and priority, created if necessary.
     pub(super) fn async_queue(&mut self, core: &QueueCore<H>, process: Slot) -> Slot {
         let Process { priority, group: (group, _), .. } = self.processes[process];
         let known = self.groups[group].async_queues.get(priority);
@@ -73,13 +74,13 @@ impl<H: HostTypes> Bfq<H> {
         let slot = self.make_queue(core, process, false);
         if slot != NIL {
             self.groups[group].async_queues.put(priority, slot);
-            // Its group keeps it for good.
+            // The group's own reference keeps it permanently.
             self.queues[slot].users = 1;
         }
         slot
     }
 
-    /// Points a process to another queue (or none). It counts as a user of neither by this.
+    /// Assigns a process to another queue, or to none, without changing the counts of users.
     pub(super) fn point(&mut self, process: Slot, kind: usize, queue: Slot) {
         let Some(place) = self.processes[process].queues.get_mut(kind) else { return };
         let old = core::mem::replace(place, queue);
@@ -91,12 +92,12 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Counts one user more.
+    /// Adds a user to a queue.
     pub(super) fn add_user(&mut self, slot: Slot) {
         self.queues[slot].users = self.queues[slot].users.saturating_add(1);
     }
 
-    /// Drops a process's planned merge.
+    /// Cancels a process's planned merge.
     pub(super) fn unlink(&mut self, process: Slot) {
         let link = core::mem::replace(&mut self.processes[process].link, NIL);
         if link != NIL {
@@ -105,7 +106,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A process lets go of a queue that it used.
+    /// Ends a process's use of a queue.
     pub(super) fn release(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.busy && queue.requests.is_empty() && self.in_service != slot {
@@ -119,7 +120,7 @@ impl<H: HostTypes> Bfq<H> {
         self.end_if_unused(slot);
     }
 
-    /// Takes one user from each queue that this one's processes were to use instead.
+    /// Removes one user from each queue to which this one's processes were to move.
     pub(super) fn release_targets(&mut self, slot: Slot) {
         let mut at = self.queues[slot].target;
         while at != NIL {
@@ -130,7 +131,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// A process exits: it lets go of its queues. The one in service loses the disk.
+    /// Handles the exit of a process: it releases its queues. The queue in service expires.
     pub(super) fn process_exits(&mut self, core: &mut QueueCore<H>, process: Slot) {
         self.unlink(process);
         for kind in [SYNC, ASYNC] {
@@ -150,7 +151,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Ends the queues that the engine has forgotten and nobody else needs.
+    /// Frees queues that the engine has forgotten and that have no users.
     pub(super) fn sweep(&mut self) {
         loop {
             let slot = self.engine.take_forgotten();
@@ -161,7 +162,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Ends a queue that has neither users nor requests, and that the engine does not know.
+    /// Frees a queue without users, requests and state in the engine.
     pub(super) fn end_if_unused(&mut self, slot: Slot) {
         if self.is_unused(slot) && self.engine.is_out(slot) && !self.engine.entities[slot].weighed {
             self.end_queue(slot);
@@ -207,7 +208,7 @@ impl<H: HostTypes> Bfq<H> {
         self.free_queues.push_back(&mut self.queues, slot);
     }
 
-    /// Names the queue that wakes this one: it is put first among those that it wakes.
+    /// Sets the waker of this queue, which becomes the first in the waker's list.
     pub(super) fn set_waker(&mut self, slot: Slot, waker: Slot) {
         let old = core::mem::replace(&mut self.queues[slot].waker, waker);
         if old != NIL {
@@ -222,9 +223,10 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// There is no free queue: ends one that only the engine's memory of its service keeps. The kernel would have had room; a few places
-    /// are looked at at a time, around the table. If none of them can be done without, there is no room, though there may be one
-    /// further on: the request bypasses the queues, and the next try goes on from there.
+    /// Frees a queue that is kept only for its past service, if there is no free entry. The kernel
+    /// has no such limit. A fixed number of entries is examined in round-robin order. If none of
+    /// them can be freed, the request bypasses the queues, and the next search continues behind
+    /// them.
     fn reclaim(&mut self) {
         let count = self.queues.capacity();
         for _ in 0..RECLAIM_STEPS.min(count) {

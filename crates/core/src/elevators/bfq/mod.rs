@@ -1,17 +1,21 @@
 //! BFQ as in mainline: budget fair queueing with groups and low latency, Linux 6.1.
 //!
-//! The idea: one queue at a time has the disk, for a budget of sectors, and who comes next is decided by B-WF2Q+ (`crate::elevators::shared::wf2q`): the
-//! share of each follows its weight, and budgets can be as large as throughput asks for without changing it. A queue that seeks is
-//! charged the time that it took as if it had been sectors. Upon that stand heuristics: the disk is kept idle for a queue that will soon send more;
-//! queues that start a program or play are *raised* (their weights multiplied); processes that read side by side share a queue;
-//! while the disk is kept, others' requests are *injected*.
+//! The idea: one queue at a time is in service, for a budget of sectors. B-WF2Q+
+//! (`crate::elevators::shared::wf2q`) selects the next queue, so that each share follows the
+//! weight, however large budgets are for the sake of throughput. A seeky queue is charged for its
+//! time as if it had transferred sectors. Heuristics are added: the disk is kept idle for a queue
+//! that will soon send more; queues that start a program or play media are *raised* (their weights
+//! are multiplied); processes that read adjacent sectors share a queue; while the disk is idle,
+//! other queues' requests are *injected*.
 //!
-//! What the engine does for one call is O(log N). The heuristics are not all: the search for a request to inject, for one,
+//! Each call of the engine is O(log N). Some heuristics are not: the search for a request to inject
 //! walks all active queues.
 //!
-//! The state is in `state`: queues, processes, groups. This file has the way in from the request queue. Then, along a request's way: `insert`,
-//! `activation` (a queue becomes busy), `select` and `injection` (who is served), `expire` and `raising`, `completion` (with the
-//! timer); `cooperators` and `split` (shared queues), `bursts`, `groups`; `idling` has the tests that all of them ask; `rate` measures the device.
+//! `state` has the queues, processes and groups. This file has the calls from the request queue. In
+//! the order of a request's path follow `insert`, `activation` (a queue becomes busy), `select` and
+//! `injection`, `expire` and `raising`, `completion` (with the timer); then `cooperators` and
+//! `split` (shared queues), `bursts`, `groups`. `idling` has the conditions that all of them use,
+//! `rate` measures the device.
 
 mod activation;
 mod bursts;
@@ -48,30 +52,30 @@ use state::{GroupState, Member, NEVER, Process, Queue, Tick};
 pub(crate) use tunables::INFO;
 use tunables::{Tunables, place};
 
-/// A level's idle class is let before the others after so long without, in ms.
+/// The time without service after which a level's idle class is served once, in ms.
 const IDLE_CLASS_GUARANTEE_MS: u64 = 200;
-/// Budgets, as long as none is known to be better: 8 MiB.
+/// The default budget until a better one is known: 8 MiB.
 const BUDGET_DEFAULT: u64 = 16 * 1024;
-/// The smoothed count of slots from which the automatic budget is believed: reached with the 11th.
+/// The smoothed count of slots from which the automatic budget is used: reached with the 11th.
 const SLOTS_KNOWN: u32 = 194;
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
-    /// As many nodes, for the indices of positions.
+    /// One node per queue, for the indices of positions.
     index: H::Slots<Node>,
-    /// By the contexts' places.
+    /// One entry per context.
     processes: H::Slots<Process>,
-    /// By the groups' places.
+    /// One entry per group.
     groups: H::Slots<GroupState>,
     engine: wf2q::Tables<H>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Bfq<H: HostTypes> {
     queues: TableOf<H, Queue>,
     free_queues: List<Member>,
-    /// Where the look for a queue that only the past keeps goes on.
+    /// The position of the search for a reusable queue.
     reclaim_at: Slot,
     index_nodes: TableOf<H, Node>,
     processes: TableOf<H, Process>,
@@ -80,26 +84,28 @@ pub(crate) struct Bfq<H: HostTypes> {
 
     /// The queue in service, or [`NIL`].
     in_service: Slot,
-    /// When its slot began, and when the disk was last kept idle, in ns.
+    /// The start of the current slot, and of the last idling, in ns.
     slot_start_ns: u64,
     idle_start_ns: u64,
-    /// Busy queues by class. A class that changes while its queue is busy leaves one count too high and one too low: 0 alone reads as none.
+    /// The number of busy queues per class. If the class of a busy queue changes, one count remains
+    /// too high and another too low; only 0 reads as none.
     busy: [i32; wf2q::CLASSES],
     raised_busy: i32,
-    /// Requests waiting, and in the device.
+    /// Queued requests, and requests in the device.
     queued: u32,
     in_flight: u32,
 
-    /// The end of the request that was dispatched last; and of the last one of the queue in service, 0 at the start of a slot.
+    /// The end of the last dispatched request; and of the last one of the queue in service, 0 at
+    /// the start of a slot.
     position: u64,
     position_in_service: u64,
-    /// The largest budget, in sectors.
+    /// The maximum budget, in sectors.
     budget_max: u64,
-    /// A smoothed count of slots: it tends to 256.
+    /// A smoothed count of slots, which tends to 256.
     slots: u32,
     rate: Rate,
     queueing: Queueing,
-    /// The device is flash, and takes several requests at once or is not known not to.
+    /// Whether the device is flash with a queue of its own, or flash not known to be without.
     flash_queueing: bool,
     rotational: bool,
 
@@ -115,7 +121,7 @@ fn tick<H: HostTypes>(core: &QueueCore<H>) -> Tick {
     (core.ktime_ns() / 1_000_000) as Tick
 }
 
-/// The same for the engine.
+/// Whole milliseconds since boot, as a tick of the engine.
 fn engine_tick<H: HostTypes>(core: &QueueCore<H>) -> u64 {
     core.ktime_ns() / 1_000_000
 }
@@ -207,7 +213,8 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
             let waited = self.waits();
             self.notice_group(core, bio.context.slot);
             if waited && !self.waits() {
-                // The bio may be refused, and then its submitter does not look for deferred work: the timer brings the run that is due.
+                // If the bio is refused, its host does not process deferred work: the timer causes
+                // the run that is due.
                 core.arm_at_ktime(Timer::Idle, core.ktime_ns());
             }
             self.sweep();
@@ -250,7 +257,8 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     }
 
     fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
-        // Sixteenths of the tags: less for others while a raised queue is busy, so that it finds one free.
+        // Sixteenths of the tags: fewer for others while a raised queue is busy, so that it finds a
+        // free tag.
         let sixteenths = match (bio.op, bio.flags.has(Flags::SYNC), self.raised_busy > 0) {
             (Op::Read, _, _) => return nr_requests,
             (_, false, false) => 8,
@@ -285,14 +293,15 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if core.tables.requests[request].owner == NIL {
-            // No room for another queue: the storage was made too small, or none that can be done without was among the 64 places that
-            // were looked at. It bypasses the queues and is served in order of arrival.
+            // No room for another queue: the storage was made too small, or none of the 64 examined
+            // entries could be freed. The request bypasses the queues in order of arrival.
             return core.dispatch_append(request);
         }
         let waited = self.waits();
         self.insert_request(core, request);
         if waited && !self.waits() {
-            // Block layers that do not run the queue at every arrival would let the disk idle on.
+            // Block layers that do not run the queue at every arrival would otherwise leave the
+            // disk idle.
             core.run_now();
         }
         self.sweep();
@@ -356,12 +365,12 @@ impl<H: HostTypes> Bfq<H> {
         if sync { sync_queue } else { async_queue }
     }
 
-    /// Whether the disk is kept idle, and a timer ends that.
+    /// Returns true if the disk is kept idle until a timer fires.
     fn waits(&self) -> bool {
         self.in_service != NIL && self.queues[self.in_service].waits
     }
 
-    /// Which of two requests comes first within a queue.
+    /// The chooser of the next request within a queue.
     fn chooser(&self) -> Chooser {
         let Tunables { back_max_sectors: back_max, back_penalty, .. } = self.tunables;
         Chooser { back_max, back_penalty, marks_count: true }
@@ -372,17 +381,18 @@ impl<H: HostTypes> Bfq<H> {
         self.busy.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }
 
-    /// The largest budget as far as it can be relied on.
+    /// The maximum budget as far as it is known reliably.
     fn budget_safe(&self) -> u64 {
         if self.slots < SLOTS_KNOWN { BUDGET_DEFAULT } else { self.budget_max }
     }
 
-    /// The least budget.
+    /// The minimum budget.
     fn budget_min(&self) -> u64 {
         self.budget_safe() / 32
     }
 
-    /// Sets the largest budget: the user's, or what the device moves in a whole timeout.
+    /// Sets the maximum budget: the tunable's, or the volume that the device transfers in a full
+    /// timeout.
     fn find_budget_max(&mut self) {
         self.budget_max = match self.tunables.max_budget {
             0 => self.rate.sectors_in_ms(u64::from(self.tunables.timeout_ms)),
@@ -390,12 +400,12 @@ impl<H: HostTypes> Bfq<H> {
         };
     }
 
-    /// The group that a queue is in.
+    /// The group of a queue.
     fn group_of(&self, queue: Slot) -> Slot {
         self.engine.entities[queue].level
     }
 
-    /// By what a queue's weight is multiplied; 1 is not raised.
+    /// The factor on a queue's weight; 1 is not raised.
     fn coefficient(&self, queue: Slot) -> u32 {
         self.engine.entities[queue].coefficient
     }
@@ -404,7 +414,7 @@ impl<H: HostTypes> Bfq<H> {
         self.engine.entities[queue].class == wf2q::IDLE
     }
 
-    /// What is left of a queue's budget; it can be overdrawn.
+    /// The rest of a queue's budget; negative if overdrawn.
     fn budget_left(&self, queue: Slot) -> i64 {
         let at = &self.engine.entities[queue];
         (at.budget as i64).saturating_sub(at.service as i64)

@@ -1,4 +1,5 @@
-//! Raising: the weight of a queue that starts a program, or plays, is multiplied for a while.
+//! Weight raising: the weight of a queue that starts a program or plays media is multiplied for
+//! some time.
 
 use super::state::{INTERACTIVE, SOFT_REAL_TIME, Tick};
 use super::{Bfq, tick};
@@ -7,19 +8,21 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
-/// The shortest and the longest interactive raising, in ms.
+/// The minimum and maximum of interactive raising, in ms.
 const INTERACTIVE_MS: [u64; 2] = [3000, 25_000];
-/// So many sectors start any program: interactive raising ends with them.
+/// The number of sectors that suffices to start a program; interactive raising ends with them.
 const RAISED_SECTORS_MAX: u64 = 120_000;
-/// A queue that is slower than this on average may play something, in sectors a second.
+/// The maximum mean rate of a soft real-time queue, in sectors a second.
 const SOFT_SECTORS_PER_S: u64 = 7000;
-/// What a queue's next request is given beyond the longest idling before it counts as one of its own time, in ms.
+/// The margin beyond the idle wait that a queue's next request must keep to count as sent in its
+/// own time, in ms.
 const SOFT_MARGIN_MS: Tick = 4;
 
-/// The device that durations were measured on: a large program took `duration_ms` to start on one of this rate.
+/// The reference device of the durations: a large program took `duration_ms` to start on a device
+/// of this rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reference {
-    /// Sectors a microsecond, times 2^16.
+    /// The rate in sectors a microsecond, times 2^16.
     pub rate: u64,
     duration_ms: u64,
 }
@@ -33,7 +36,7 @@ impl Reference {
         }
     }
 
-    /// How long a program takes to start on a device of this rate, in ms.
+    /// The start time of a program on a device of this rate, in ms.
     pub fn duration(self, rate: u64) -> Tick {
         let [shortest, longest] = INTERACTIVE_MS;
         (self.rate.saturating_mul(self.duration_ms) / rate.max(1)).max(shortest).min(longest) as Tick
@@ -41,7 +44,7 @@ impl Reference {
 }
 
 impl<H: HostTypes> Bfq<H> {
-    /// How long interactive raising lasts on this device.
+    /// The duration of interactive raising on this device, in ms.
     pub(super) fn interactive_ms(&self) -> Tick {
         Reference::of(self.rotational).duration(self.rate.rate)
     }
@@ -68,7 +71,7 @@ impl<H: HostTypes> Bfq<H> {
         entity.pending = true;
     }
 
-    /// Soft real-time raising is over: what was left of the interactive one that it broke off goes on.
+    /// Ends soft real-time raising; an interrupted interactive raising continues.
     pub(super) fn end_soft_raising(&mut self, slot: Slot, now: Tick) {
         if self.interactive_is_over(slot, now) {
             self.end_raising(slot, now);
@@ -77,7 +80,8 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// Whether the interactive raising that soft real time broke off would be over by now.
+    /// Returns true if the interactive raising that soft real-time raising interrupted would be
+    /// over now.
     pub(super) fn interactive_is_over(&self, slot: Slot, now: Tick) -> bool {
         now > self.queues[slot].interactive_at.saturating_add(self.interactive_ms())
     }
@@ -89,7 +93,8 @@ impl<H: HostTypes> Bfq<H> {
         self.engine.entities[slot].pending = true;
     }
 
-    /// After a request of the queue in service: whether its raising is over. What changes is taken over at once.
+    /// Ends the raising of the queue in service after a request if it is over. The change applies
+    /// at once.
     pub(super) fn check_raising(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let now = tick(core);
         let before = self.coefficient(slot);
@@ -121,8 +126,8 @@ impl<H: HostTypes> Bfq<H> {
         debug_assert!(coefficient <= SOFT_REAL_TIME);
     }
 
-    /// From when on a request of the queue is one that plays in time: not before it would have been sent at the highest rate of such, and
-    /// not while the disk might have been kept idle for it.
+    /// The earliest arrival that makes the queue's next request soft real-time: not earlier than at
+    /// the maximum rate of soft real-time queues, and not within the idle wait.
     pub(super) fn next_soft_start(&self, slot: Slot, now: Tick) -> Tick {
         let queue = &self.queues[slot];
         let paced = (queue.served.saturating_mul(1000) / SOFT_SECTORS_PER_S) as Tick;
@@ -131,7 +136,7 @@ impl<H: HostTypes> Bfq<H> {
         queue.soft_start.max(queue.active_since.saturating_add(paced)).max(patient)
     }
 
-    /// Low latency was turned off.
+    /// Ends all raising, because low_latency was turned off.
     pub(super) fn end_all_raising(&mut self, now: Tick) {
         for slot in 0..self.queues.capacity() {
             if self.queues[slot].exists && self.coefficient(slot) > 1 {

@@ -1,18 +1,19 @@
-//! How fast the device is, and whether it queues by itself: what budgets and durations are derived from.
+//! The peak rate of the device and whether it has its own queue, from which budgets and durations
+//! follow.
 
-/// Rates are in sectors a microsecond, times 2^16.
+/// The fixed-point shift of rates in sectors a microsecond.
 const RATE_SHIFT: u32 = 16;
-/// Requests that an interval needs to be believed.
+/// The minimum number of requests of a valid interval.
 const REQUESTS_MIN: u64 = 32;
-/// How long it has to be for that.
+/// The minimum length of a valid interval, in ns.
 const LENGTH_NS_MIN: u64 = 300_000_000;
-/// At this length it ends.
+/// The maximum length of an interval, in ns.
 const LENGTH_NS_MAX: u64 = 1_000_000_000;
-/// A device with nothing to do for so long ends it too.
+/// The pause without requests that ends an interval, in ns.
 const PAUSE_NS_MAX: u64 = 100_000_000;
-/// A device that completed a request less than this ago was kept busy.
+/// The time after a completion in which the device counts as busy, in ns.
 const BUSY_NS: u64 = 2_000_000;
-/// Above 20 sectors a microsecond (10 GB/s) the sums are not believed.
+/// The maximum plausible rate: 20 sectors a microsecond (10 GB/s).
 const RATE_MAX: u64 = 20 << RATE_SHIFT;
 
 /// The estimate of the device's peak rate, from the requests dispatched in an interval.
@@ -20,25 +21,25 @@ const RATE_MAX: u64 = 20 << RATE_SHIFT;
 pub(super) struct Rate {
     /// Sectors a microsecond, times 2^16; at least 1.
     pub rate: u64,
-    /// Requests of the present interval; 0 if there is none.
+    /// Requests of the current interval; 0 if there is none.
     requests: u64,
-    /// Those that lay side by side and kept the device busy.
+    /// Requests that were adjacent to the previous one and kept the device busy.
     sequential: u64,
     sectors: u64,
-    /// The largest one lately.
+    /// The size of the largest recent request, in sectors.
     sectors_max: u64,
     first_ns: u64,
     last_ns: u64,
     length_ns: u64,
-    /// When a request completed last.
+    /// The time of the last completion, in ns.
     pub completed_ns: u64,
 }
 
-/// A request as the estimate sees it.
+/// A dispatched request as input of the estimate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dispatched {
     pub sectors: u32,
-    /// It does not lie near the one before it.
+    /// Whether it is far from the previous one.
     pub far: bool,
     /// Requests in the device before it.
     pub in_flight: u32,
@@ -59,7 +60,7 @@ impl Rate {
         }
     }
 
-    /// Counts a request that is dispatched; answers whether the rate has changed.
+    /// Counts a dispatched request. Returns true if the rate has changed.
     pub fn dispatched(&mut self, request: Dispatched, now_ns: u64) -> bool {
         let size = u64::from(request.sectors);
         let mut changed = false;
@@ -86,8 +87,8 @@ impl Rate {
         changed
     }
 
-    /// A request has completed; answers whether the rate has changed. A long pause in which even the largest request would have been slow ends
-    /// the interval: nobody used the device.
+    /// Handles a completion. Returns true if the rate has changed. A long pause, in which even the
+    /// largest request would have been slow, ends the interval, because the device was idle.
     pub fn completed(&mut self, now_ns: u64) -> bool {
         let since_us = now_ns.saturating_sub(self.completed_ns) / 1000;
         let slow = (self.sectors_max << RATE_SHIFT) / since_us.max(1) < 64;
@@ -96,7 +97,7 @@ impl Rate {
         changed
     }
 
-    /// The sectors that the device moves in so many milliseconds.
+    /// The sectors that the device transfers in this many milliseconds.
     pub fn sectors_in_ms(&self, ms: u64) -> u64 {
         self.rate.saturating_mul(1000).saturating_mul(ms) >> RATE_SHIFT
     }
@@ -107,7 +108,7 @@ impl Rate {
         self.first_ns = now_ns;
     }
 
-    /// Ends the interval. What it says counts the more, the longer and the more sequential it was.
+    /// Ends the interval. Its weight grows with its length and its sequential part.
     fn close(&mut self) -> bool {
         let requests = core::mem::take(&mut self.requests);
         if requests < REQUESTS_MIN || self.length_ns < LENGTH_NS_MIN {
@@ -128,28 +129,28 @@ impl Rate {
     }
 }
 
-/// So many requests in the device and waiting are a chance to see whether it queues.
+/// The minimum of queued and in-flight requests of a sample.
 const LOADED: u32 = 3;
-/// Samples before that is decided.
+/// The number of samples of a decision.
 const SAMPLES: u32 = 32;
 
-/// Whether the device takes several requests at once.
+/// The detection of a device queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queueing {
-    /// As far as it is known: a device that once did is known to for good.
+    /// Whether the device has its own queue, if known. A positive result is permanent.
     pub queues: Option<bool>,
     in_flight_max: u32,
     samples: u32,
 }
 
 impl Queueing {
-    /// The most requests that the device has had at once lately.
+    /// The maximum number of requests recently in flight.
     pub fn in_flight_max(&self) -> u32 {
         self.in_flight_max
     }
 
-    /// A request completes. `in_flight` counts it still; `loaded` is false where the queue in service sends little by itself. Answers
-    /// whether it was decided anew.
+    /// Handles a completion. `in_flight` still counts the request; `loaded` is false if the queue
+    /// in service sends few requests. Returns true after a new decision.
     pub fn sample(&mut self, in_flight: u32, queued: u32, loaded: bool) -> bool {
         self.in_flight_max = self.in_flight_max.max(in_flight);
         if self.queues == Some(true) || in_flight.saturating_add(queued) <= LOADED || !loaded {
@@ -171,7 +172,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Dispatches `count` requests of 512 sectors, one each 10 ms, each of which completes at once.
+    /// Dispatches `count` requests of 512 sectors, one every 10 ms, each completed at once.
     fn run(rate: &mut Rate, count: u64, far: bool) -> bool {
         let mut changed = false;
         for number in 0..count {
@@ -184,8 +185,9 @@ mod tests {
 
     #[test]
     fn a_second_of_sequential_requests_counts_for_half() {
-        // The 101st request ends the interval after 1 s: 101 * 512 * 2^16 / 1000000 us = 3389, of which each lay near the one before but the first,
-        // which is not asked: 9 * 100 / 101 = 8 parts. 9333 / 2 + 3389 / 2 = 4666 + 1694.
+        // The 101st request ends the interval after 1 s: 101 * 512 * 2^16 / 1000000 us = 3389. All
+        // requests but the first are adjacent to the previous one: 9 * 100 / 101 = 8 parts. 9333 /
+        // 2 + 3389 / 2 = 4666 + 1694.
         let mut rate = Rate::new(9333);
         assert!(!run(&mut rate, 100, false));
         assert_eq!(rate.rate, 9333);
@@ -210,6 +212,6 @@ mod tests {
         }
         assert!(queueing.sample(2, 2, true));
         assert_eq!(queueing.queues, Some(true));
-        assert!(!queueing.sample(1, 9, true), "and that is never taken back");
+        assert!(!queueing.sample(1, 9, true), "a positive result is permanent");
     }
 }

@@ -1,4 +1,5 @@
-//! Who is served: the queue in service as long as its budget and time last, then the one that B-WF2Q+ picks; and which of its requests.
+//! Selection: the queue in service while its budget and time last, then the one that B-WF2Q+ picks;
+//! and the next request within it.
 
 use super::rate::Dispatched;
 use super::{Bfq, engine_tick, tick};
@@ -9,7 +10,7 @@ use crate::elevators::shared::wf2q;
 use crate::event::{Expiry, Note};
 
 impl<H: HostTypes> Bfq<H> {
-    /// Moves the next request, if any may be moved now.
+    /// Dispatches the next request, if one may be dispatched now.
     pub(super) fn dispatch_one(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.queued == 0 || self.busy_queues() == 0 || (self.tunables.strict && self.in_flight > 0) {
             return 0;
@@ -17,7 +18,7 @@ impl<H: HostTypes> Bfq<H> {
         let slot = self.select(core);
         let request = self.queues[slot].next;
         if slot == NIL || request == NIL {
-            debug_assert!(slot == NIL, "a queue that is selected has a request");
+            debug_assert!(slot == NIL, "a selected queue has a request");
             return 0;
         }
         let cost = self.cost(core, request, slot);
@@ -37,8 +38,9 @@ impl<H: HostTypes> Bfq<H> {
         1
     }
 
-    /// Whether the next request to be moved is of real time, or it can be made so: a queue of another class then loses the disk. Classes are told
-    /// apart within a group, so it is the root's that counts. A queue of real time that has the disk and no request is waited for as ever.
+    /// Returns true if the next dispatched request is real-time, or can be made so by preempting a
+    /// queue of another class. Classes are compared within a group, so the root's count. A
+    /// real-time queue in service without requests is waited for as usual.
     pub(super) fn takes_real_time(&mut self, core: &mut QueueCore<H>) -> bool {
         let served = self.in_service;
         let entity = &self.engine.entities[served];
@@ -59,7 +61,7 @@ impl<H: HostTypes> Bfq<H> {
         true
     }
 
-    /// Moves all that is queued, whoever's turn it is.
+    /// Dispatches all queued requests in any order of turns.
     pub(super) fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.in_service != NIL {
             self.expire(core, self.in_service, Expiry::NoMoreRequests, false);
@@ -72,7 +74,8 @@ impl<H: HostTypes> Bfq<H> {
                 break;
             }
             if request == NIL {
-                // It waits for its turn without a request, as the disk should have been kept for it.
+                // It waits for its turn without requests, as the disk should have been kept idle
+                // for it.
                 self.leave_busy(core, slot, false);
                 continue;
             }
@@ -83,7 +86,7 @@ impl<H: HostTypes> Bfq<H> {
         moved
     }
 
-    /// Moves a request to the driver's side.
+    /// Moves a request to the dispatch list.
     fn hand_over(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (sectors, end) = (core.tables.requests[request].sectors, core.tables.requests[request].end());
         let queue = &mut self.queues[slot];
@@ -102,14 +105,14 @@ impl<H: HostTypes> Bfq<H> {
         core.dispatch_append(request);
     }
 
-    /// The device's rate is another: so is the largest budget, unless the user has set one.
+    /// Applies a changed peak rate: the maximum budget changes unless the tunable sets it.
     pub(super) fn rate_changed(&mut self) {
         if self.tunables.max_budget == 0 {
             self.find_budget_max();
         }
     }
 
-    /// The queue to take a request from now, or [`NIL`]: there is none, or the disk is kept for one that has none.
+    /// The queue from which to dispatch, or [`NIL`] if there is none or the disk is kept idle.
     fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         let served = self.in_service;
         if served != NIL && self.may_time_out(served, tick(core)) {
@@ -118,7 +121,8 @@ impl<H: HostTypes> Bfq<H> {
                 self.expire(core, served, Expiry::TimedOut, false);
             }
         }
-        // Each turn begins with a queue that has not had one in this call: there are no more turns than queues.
+        // Each turn begins with a queue that had none in this call, so there are at most as many
+        // turns as queues.
         for _ in 0..=self.queues.capacity() {
             if self.in_service == NIL && !self.begin_slot(core) {
                 return NIL;
@@ -142,7 +146,7 @@ impl<H: HostTypes> Bfq<H> {
         NIL
     }
 
-    /// Puts the queue whose turn it is into service; answers whether there is one.
+    /// Puts the next queue into service. Returns true if there is one.
     fn begin_slot(&mut self, core: &mut QueueCore<H>) -> bool {
         if self.busy_queues() == 0 {
             return false;
@@ -157,7 +161,7 @@ impl<H: HostTypes> Bfq<H> {
         let queue = &mut self.queues[slot];
         queue.fifo_checked = false;
         if raised && queue.is_soft() && now > queue.raised_at && now > queue.timeout {
-            // While it waited it was not served: its raising lasts so much longer.
+            // Its raising lasts longer by the time in which it waited for service.
             queue.raised_at = if queue.timeout > queue.raised_at {
                 queue.raised_at.saturating_add(now).saturating_sub(queue.timeout)
             } else {
@@ -173,7 +177,7 @@ impl<H: HostTypes> Bfq<H> {
         true
     }
 
-    /// Takes a request out of its queue: it is dispatched, or has become part of another.
+    /// Removes a request that is dispatched or was merged into another.
     pub(super) fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let slot = core.tables.requests[request].owner;
         if self.queues[slot].next == request {
@@ -204,7 +208,8 @@ impl<H: HostTypes> Bfq<H> {
         self.unindex(slot);
     }
 
-    /// Which request of the queue comes after one that leaves: once a slot the oldest, if it is overdue; else the one nearest to it.
+    /// The request after one that leaves: once a slot the oldest one, if it is overdue; otherwise
+    /// the nearest.
     fn successor(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) -> Slot {
         if !core::mem::replace(&mut self.queues[slot].fifo_checked, true) {
             let oldest = self.queues[slot].requests.oldest();

@@ -1,4 +1,4 @@
-//! Splitting: processes that no longer read side by side get queues of their own again.
+//! Splitting: processes that no longer read adjacent sectors get queues of their own again.
 
 use super::state::{INTERACTIVE, SYNC, Tick};
 use super::{Bfq, tick};
@@ -8,7 +8,8 @@ use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
 impl<H: HostTypes> Bfq<H> {
-    /// Gives a process its own queue in place of a shared one: the same, if it is the last that uses it. [`NIL`]: there is no room.
+    /// Gives a process its own queue instead of a shared one; the same queue if it is the last
+    /// user. [`NIL`]: no room.
     pub(super) fn split(&mut self, core: &mut QueueCore<H>, process: Slot, shared: Slot) -> Slot {
         core.note(|core| Note::QueueSplit { queue: core.tables.contexts[process].pid });
         if self.queues[shared].large_burst {
@@ -40,7 +41,8 @@ impl<H: HostTypes> Bfq<H> {
         slot
     }
 
-    /// A shared queue's waker, if it will still have users when one process has left the queue and all that it was to be merged into.
+    /// The waker of a shared queue, if it still has users after one process has left the queue and
+    /// its planned merges.
     fn waker_to_keep(&self, shared: Slot) -> Slot {
         let waker = self.queues[shared].waker;
         if waker == NIL {
@@ -54,7 +56,8 @@ impl<H: HostTypes> Bfq<H> {
         if self.queues[waker].users <= leaving { NIL } else { waker }
     }
 
-    /// Gives a process's own queue what it had before it was merged. `kept`: it is the queue that was shared.
+    /// Restores the state that a process's queue had before the merge. `kept`: it is the queue that
+    /// was shared.
     pub(super) fn restore(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, kept: bool) {
         let (saved, now) = (self.processes[process].saved, tick(core));
         let before = self.coefficient(slot);
@@ -88,7 +91,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// The raising that a queue had when it was merged may be over by now.
+    /// Ends a restored raising that is over by now.
     fn end_outlived_raising(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];
         let over = now > queue.raised_at.saturating_add(queue.raised_for);

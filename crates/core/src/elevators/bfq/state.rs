@@ -1,32 +1,34 @@
-//! What BFQ keeps: of each queue, of each process, of each group.
+//! The state of BFQ: queues, processes and groups.
 
 use crate::collections::{Link, LinkOf, List, Mean, NIL, Slot, Tree};
 use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::priority::Priority;
 
-/// A time in whole milliseconds since boot, by which the coarser decisions are taken.
+/// A time in whole milliseconds since boot, the resolution of the coarser decisions.
 pub(super) type Tick = i64;
 
-/// Before all times: nothing is within any distance of it.
+/// A time before all others, farther away than any interval.
 pub(super) const NEVER: Tick = i64::MIN / 4;
 
-/// Index of a process's async queue.
+/// The index of a process's async queue.
 pub(super) const ASYNC: usize = 0;
-/// Index of its sync queue.
+/// The index of a process's sync queue.
 pub(super) const SYNC: usize = 1;
 
-/// The coefficient of a queue that is raised to load a program or answer a user.
+/// The coefficient of interactive raising, for programs that start or answer a user.
 pub(super) const INTERACTIVE: u32 = 30;
-/// The coefficient of one that plays or records.
+/// The coefficient of soft real-time raising, for playback and recording.
 pub(super) const SOFT_REAL_TIME: u32 = 3000;
-/// How long the latter is raised at a time, in ms. It also tells the two apart: no interactive raising is that short.
+/// The duration of soft real-time raising, in ms. It distinguishes the two kinds, as interactive
+/// raising is always longer.
 pub(super) const SOFT_RAISING_MS: Tick = 300;
 
-/// More ones than this among the 32 last requests make a queue seeky.
+/// A queue is seeky if more of the last 32 requests than this were far from the previous one.
 const SEEKY_ABOVE: u32 = 19;
 
-/// The requests of one process's sync kind, of several that read side by side, or of all async ones of one priority in a group.
+/// A queue of sync requests of one process or of several cooperators, or of all async requests of
+/// one priority in a group.
 ///
 /// Budget, service, weight and class are in the engine's entity of the same number.
 #[derive(Clone, Copy, Debug)]
@@ -34,107 +36,109 @@ pub(super) struct Queue {
     pub generation: u32,
     pub exists: bool,
     pub sync: bool,
-    /// The process that it was made for; 0 if it is async.
+    /// The process id for which it was made; 0 for async.
     pub pid: u32,
-    /// The only process that uses it, if it has been told, or [`NIL`].
+    /// The only process that uses it, if known, or [`NIL`].
     pub owner: Slot,
-    /// Processes that point here, those that are to by planned merges, and the group of an async queue.
+    /// References: processes, planned merges, and the group of an async queue.
     pub users: u32,
     /// Its requests from insertion to completion.
     pub allocated: u32,
-    /// Processes that may come to share it if it turns out well.
+    /// Processes that may merge with it later.
     pub links: u32,
-    /// The queue that its processes are to use instead, or [`NIL`].
+    /// The queue to which its processes are to move, or [`NIL`].
     pub target: Slot,
 
     pub requests: SortedFifo,
     /// The request to serve next, or [`NIL`].
     pub next: Slot,
-    /// Requests waiting: async, sync.
+    /// Queued requests: async, sync.
     pub queued: [u32; 2],
     pub in_flight: u32,
 
-    /// What its budget starts from when it comes to be served again, in sectors.
+    /// The maximum from which its next budget follows, in sectors.
     pub budget_max: u64,
 
-    /// It is scheduled: it has requests, or is in service.
+    /// It is scheduled: it has requests or is in service.
     pub busy: bool,
     /// It has not been busy yet.
     pub fresh: bool,
-    /// It left service only for want of requests: what is left of its budget is kept for a while.
+    /// It left service only because it had no requests: the rest of its budget is kept for some
+    /// time.
     pub expired_waiting: bool,
-    /// Several processes use it, or did.
+    /// Several processes use it or have used it.
     pub shared: bool,
-    /// They no longer read side by side: each gets its own again.
+    /// Its processes no longer read adjacent sectors: each gets its own queue again.
     pub to_split: bool,
-    /// It came with many others at once: it is not raised.
+    /// It belongs to a large burst and is not raised.
     pub large_burst: bool,
-    /// It is one of those that came together lately.
+    /// It belongs to the current burst.
     pub in_burst: bool,
-    /// When it may be raised as soft real time is reckoned once its last request completes.
+    /// `soft_start` is computed when its last request completes.
     pub soft_later: bool,
-    /// The oldest request was looked at in this slot.
+    /// The oldest request was checked in this slot.
     pub fifo_checked: bool,
     /// The disk is kept idle for it.
     pub waits: bool,
 
     pub created: Tick,
-    /// In service: when its slot times out. Else: when it was left without requests, those in the device included.
+    /// In service: the timeout of its slot. Otherwise: the time at which its last request left,
+    /// including requests in the device.
     pub timeout: Tick,
-    /// The start of its raising; while it is not raised, up to when it certainly was not.
+    /// The start of its raising; while not raised, a time up to which it certainly was not raised.
     pub raised_at: Tick,
-    /// The start of the interactive raising that one as soft real time has broken off.
+    /// The start of the interactive raising that soft real-time raising interrupted.
     pub interactive_at: Tick,
-    /// How long its raising lasts.
+    /// The duration of its raising.
     pub raised_for: Tick,
-    /// When it got its own requests back.
+    /// The time of its last split.
     pub split_at: Tick,
-    /// From when on a request of it makes it soft real time.
+    /// The time from which a request makes it soft real-time.
     pub soft_start: Tick,
-    /// When it last became busy.
+    /// The time at which it last became busy.
     pub active_since: Tick,
-    /// When the first request since then was served.
+    /// The time of the first service since then.
     pub first_served: Tick,
     /// Sectors charged since it became busy.
     pub served: u64,
     /// Sectors charged since its raising began.
     pub served_raised: u64,
 
-    /// When its last request completed, in ns; one more than its making before that.
+    /// The time of its last completion, in ns; before that one more than its creation.
     pub last_end_ns: u64,
-    /// Since when its idle time is summed up, in ns.
+    /// The start of the current idle-time window, in ns.
     pub observed_ns: u64,
     pub idle_ns: u64,
     pub think: Mean,
-    /// Its process sends the next request soon.
+    /// Its process has a short think time.
     pub short_think: bool,
     pub io_bound: bool,
-    /// A one for each of the last 32 requests that was far from the one before.
+    /// The last 32 requests, one bit each: 1 if far from the previous one.
     pub history: u32,
     /// The end of the last request that arrived.
     pub last_sector: u64,
 
-    /// How many requests in the device at most while another is put in.
+    /// The maximum of requests in the device for an injection.
     pub inject_limit: u32,
-    /// How long a request of it takes if no other is put in, in ns; 0 is not known.
+    /// The latency of its requests without injection, in ns; 0 is unknown.
     pub baseline_ns: u64,
-    /// When the limit was last lowered, or all this forgotten.
+    /// The time at which the limit was last lowered or the statistics reset.
     pub lowered_at: Tick,
 
-    /// The queue whose completions make this one send its next request, or [`NIL`].
+    /// The queue whose completions trigger this one's next request, or [`NIL`].
     pub waker: Slot,
-    /// One that may be, with its generation; how often it was seen, and since when (ns).
+    /// The tentative waker with its generation; the number of observations and their start (ns).
     pub tentative: (Slot, u32),
     pub sightings: u32,
     pub sighted_ns: u64,
-    /// The queues whose waker this is.
+    /// The queues of which it is the waker.
     pub woken: List<Woken>,
     pub woken_link: Link,
 
     /// The group in whose index of positions it is, or [`NIL`].
     pub indexed: Slot,
     pub burst_link: Link,
-    /// Its place among the queues of its group, or among free entries.
+    /// The link in the list of its group's queues, or of free entries.
     pub member_link: Link,
 }
 
@@ -201,44 +205,44 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Requests waiting.
+    /// The number of queued requests.
     pub fn pending(&self) -> u32 {
         let [one, other] = self.queued;
         one.saturating_add(other)
     }
 
-    /// Most of its requests are far from the one before.
+    /// Returns true if most of its requests were far from the previous one.
     pub fn is_seeky(&self) -> bool {
         self.history.count_ones() > SEEKY_ABOVE
     }
 
-    /// All of them are.
+    /// Returns true if all of its requests were far from the previous one.
     pub fn is_totally_seeky(&self) -> bool {
         self.history == u32::MAX
     }
 
-    /// Raised as soft real time, if it is raised.
+    /// Returns true if it is soft real-time, provided that it is raised.
     pub fn is_soft(&self) -> bool {
         self.raised_for == SOFT_RAISING_MS
     }
 }
 
-/// What is known of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     /// Its async and its sync queue, or [`NIL`].
     pub queues: [Slot; 2],
-    /// The priority that was last seen.
+    /// The last known priority.
     pub priority: Priority,
-    /// The group that was last seen, with its generation.
+    /// The last known group, with its generation.
     pub group: (Slot, u32),
-    /// A queue that was made shortly before its own, with which that may be merged, or [`NIL`].
+    /// A queue created shortly before its own, with which that may be merged, or [`NIL`].
     pub link: Slot,
-    /// Its queue was merged for that reason: it is not split again.
+    /// Its queue was merged for that reason and is not split again.
     pub stably: bool,
     /// Its requests from insertion to completion.
     pub requests: u32,
-    /// Its own queue as it was when it was merged into another.
+    /// The state of its own queue before it was merged into another.
     pub saved: Saved,
 }
 
@@ -256,7 +260,7 @@ impl Default for Process {
     }
 }
 
-/// A queue's state while its process shares another.
+/// A queue's state while its process shares another queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Saved {
     pub baseline_ns: u64,
@@ -278,13 +282,13 @@ pub(super) struct Saved {
     pub raised_for: Tick,
 }
 
-/// What is known of a group.
+/// The state of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupState {
     pub async_queues: AsyncQueues,
-    /// The sync queue that was made last, or [`NIL`].
+    /// The sync queue created last, or [`NIL`].
     pub newest: Slot,
-    /// Queues by where their next requests lie.
+    /// Queues by the position of their next request.
     pub index: Tree,
     /// All queues of the group.
     pub members: List<Member>,
@@ -301,7 +305,7 @@ impl Default for GroupState {
     }
 }
 
-/// The queues that one waker wakes.
+/// The queues with the same waker.
 #[derive(Debug)]
 pub(super) struct Woken;
 
@@ -314,7 +318,7 @@ impl LinkOf<Queue> for Woken {
     }
 }
 
-/// The queues that came together lately.
+/// The queues of the current burst.
 #[derive(Debug)]
 pub(super) struct InBurst;
 
@@ -327,7 +331,7 @@ impl LinkOf<Queue> for InBurst {
     }
 }
 
-/// The queues of a group; free entries.
+/// The list of a group's queues, or of free entries.
 #[derive(Debug)]
 pub(super) struct Member;
 

@@ -22,18 +22,21 @@ const fn switch(name: &'static str, default: i64, meaning: &'static str, trade_o
     Tunable { name, unit: Unit::Switch, default, min: 0, max: 1, meaning, trade_off }
 }
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "bfq",
     aliases: &[],
     kernel: "6.1 (mainline since 4.12)",
     in_linux: "from 4.12",
-    headline: "Budgets by weight; favours programs that start",
-    idea: "One queue at a time has the disk, for a budget of sectors. B-WF2Q+ says whose turn it is, so each gets the share of \
-           its weight however large its budgets are; those who seek are charged the time that they took. Queues that start a \
-           program, or play, are raised; those that read side by side share a queue; gaps are filled with others' requests.",
-    suits: "Personal systems on slow disks, and guaranteed shares of bandwidth among processes and groups. It costs more \
-            processor time a request than the other schedulers of its kernel.",
+    headline: "Budgets by weight; favours starting programs",
+    idea: "One queue at a time is in service, for a budget of sectors. B-WF2Q+ selects the next, \
+           so each queue gets the share of its weight however large its budgets are; seeky queues \
+           are charged for their time. Queues that start a program or play media are raised; those \
+           that read adjacent sectors share a queue; idle gaps are filled with other queues' \
+           requests.",
+    suits: "Personal systems on slow disks, and guaranteed bandwidth shares among processes and \
+            groups. It costs more processor time per request than the other schedulers of its \
+            kernel.",
     layer: BlockLayer::V6_1,
     groups: true,
     reservations: false,
@@ -41,7 +44,8 @@ pub(crate) const INFO: Info = Info {
     hashes_back_merges: true,
     tunables: &[
         Tunable {
-            meaning: "The age from which a queue's oldest sync request goes first, once a slot.",
+            meaning: "The age from which a queue's oldest sync request goes first, checked once a \
+                      slot.",
             ..FIFO_EXPIRE_SYNC
         },
         FIFO_EXPIRE_ASYNC,
@@ -54,56 +58,60 @@ pub(crate) const INFO: Info = Info {
             Unit::Sectors,
             0,
             0,
-            "The largest budget; 0 is what the device moves in timeout_sync, as measured.",
-            "Larger seeks less; others wait longer for their turn.",
+            "The maximum budget; 0 is the volume that the device transfers in timeout_sync, as \
+             measured.",
+            "Larger seeks less; other processes wait longer for their turn.",
         ),
         row(
             "timeout_sync",
             Unit::Milliseconds,
             125,
             1,
-            "How long a queue may have the disk at a time, sync or async.",
-            "Longer seeks less; shorter bounds what a seeking queue can take.",
+            "The maximum time of a queue in service, sync or async.",
+            "Longer seeks less; shorter bounds the time of a seeky queue.",
         ),
         switch(
             "low_latency",
             1,
-            "1 raises queues for a while: the weight of one that starts a program counts 30 times, that of one that plays 3000 times.",
+            "1 raises queues for some time: the weight of a queue that starts a program is \
+             multiplied by 30, that of one that plays media by 3000.",
             "On, a system stays responsive under load; off, shares follow weights alone.",
         ),
         switch(
             "strict_guarantees",
             0,
-            "1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less.",
+            "1 keeps the disk idle for every queue and sends one request at a time; slice_idle \
+             becomes 8 ms if it is less.",
             "On, shares are exact whatever the device does with its own queue; throughput falls.",
         ),
         switch(
             "groups",
             1,
-            "0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes count as of the root. Not a tunable of the kernel's.",
-            "Off, a group's weight counts for nothing.",
+            "0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the \
+             root. Not a tunable of the kernel.",
+            "Off, weights of groups have no effect.",
         ),
         switch(
             "search_fixed",
             0,
-            "1 picks the least finish of all queues whose start has come; as shipped, the search may return another of them. Not a \
-             tunable of the kernel's.",
-            "On, a queue waits no longer than the theory says.",
+            "1 selects the least finish of all eligible queues; as shipped, the search may return \
+             another one. Not a tunable of the kernel.",
+            "On, the delay of a queue keeps the theoretical bound.",
         ),
         switch(
             "time_fixed",
             0,
-            "1 leaves the virtual time alone when the last queue with requests has gone; as shipped it can move back. Not a tunable \
-             of the kernel's.",
+            "1 keeps the virtual time when the last queue with requests has left; as shipped it \
+             can move back. Not a tunable of the kernel.",
             "On, the virtual time never decreases.",
         ),
     ],
 };
 
-/// How many there are.
+/// The number of tunables.
 const COUNT: usize = 13;
 
-/// The places of those rows that are told apart.
+/// The indices of tunables with special handling.
 pub(super) mod place {
     pub const FIFO_EXPIRE_SYNC: usize = 0;
     pub const FIFO_EXPIRE_ASYNC: usize = 1;
@@ -120,19 +128,19 @@ pub(super) mod place {
     pub const TIME_FIXED: usize = 12;
 }
 
-/// The idling that strict guarantees need at least.
+/// The minimum idle wait of strict guarantees, in ns.
 const STRICT_IDLE_NS: u64 = 8_000_000;
 
-/// Their values, as stored and in the units in which they are used.
+/// The values as stored and in the units in which they are used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tunables {
     stored: [i64; COUNT],
-    /// Async, sync.
+    /// The ages from which requests go first, in ns: async, sync.
     pub fifo_expire_ns: [u64; 2],
     pub back_max_sectors: u64,
     pub back_penalty: u64,
     pub slice_idle_ns: u64,
-    /// In sectors; 0 is automatic.
+    /// The maximum budget in sectors; 0 is automatic.
     pub max_budget: u64,
     pub timeout_ms: u32,
     pub low_latency: bool,

@@ -1,12 +1,14 @@
-//! BFQ in its first form: "bfq-v0", the patch that was posted for discussion in 2008, in Linux 2.6.29 and without control groups.
+//! The first BFQ: "bfq-v0", the patch posted for discussion in 2008, in Linux 2.6.29 and without
+//! control groups.
 //!
-//! The idea: give each process the disk to itself until it has used up a *budget* of sectors, and let B-WF2Q+ decide who is next by
-//! what each has really got. Then shares follow priorities whatever the budgets are, and the budgets may follow throughput:
-//! they grow while they are used up, and shrink while a process keeps the disk waiting. A process that is too slow to use its budget up
-//! in time pays for all of it, so that slow ones share time and fast ones bandwidth.
+//! The idea: each process has the disk until it has used up a *budget* of sectors, and B-WF2Q+
+//! selects the next process by the service actually received. Shares then follow priorities
+//! whatever the budgets are, and budgets can follow throughput: they grow while they are used up,
+//! and shrink while a process keeps the disk idle. A process too slow to use up its budget in time
+//! is charged all of it, so that slow processes share time and fast ones bandwidth.
 //!
-//! The way of a request is in `turns`, which queues of processes take by WF2Q+; here is what a turn is: a budget of sectors, how long it
-//! may take, and what is learnt from it of the queue and of the disk's rate. That is the state, in [`Sectors`].
+//! `turns` has the path of a request. This file defines a turn: a budget of sectors, its time
+//! limit, and the statistics of the queue and of the disk's rate. The state is in [`Sectors`].
 
 mod tunables;
 
@@ -23,48 +25,49 @@ use crate::priority::{LEVELS, Priority};
 pub(crate) use tunables::INFO;
 use tunables::Tunables;
 
-/// The greatest budget until the disk's rate is known, in sectors: 8 MiB.
+/// The maximum budget until the disk's rate is known, in sectors: 8 MiB.
 const DEFAULT_MAX_BUDGET: u64 = 16 * 1024;
-/// A decaying count of slots reaches this with the 11th: until then a queue's budgets are reckoned from the default.
+/// The decaying count of slots from which a queue's budgets no longer follow the default: reached
+/// with the 11th slot.
 const SLOTS_KNOWN: u32 = 194;
-/// By how much a budget grows that was used up, in sectors.
+/// The growth of a budget that was used up, in sectors.
 const BUDGET_STEP: u64 = 1024;
-/// By how much one shrinks whose queue kept the disk waiting, in sectors.
+/// The reduction of a budget whose queue kept the disk idle, in sectors.
 const BUDGET_STEP_BACK: u64 = 128;
-/// Rates are sectors a microsecond, times 2^16.
+/// The fixed-point shift of rates in sectors a microsecond.
 const RATE_SHIFT: u32 = 16;
-/// Slots that are shorter say nothing about a queue's speed, in us.
+/// Shorter slots do not measure a queue's speed, in us.
 const SLOT_MIN_US: u64 = 100;
-/// Slots that are longer say something about the disk's, in us.
+/// Longer slots measure the disk's rate, in us.
 const LONG_SLOT_US: u64 = 20_000;
-/// So many long slots have to be seen before the rate counts.
+/// The number of long slots before the rate is used.
 const RATE_SAMPLES: u32 = 32;
-/// A mean seek distance that a penalty of 1 halves budgets for, in sectors: 512 MiB.
+/// The mean seek distance for which a penalty of 1 halves budgets, in sectors: 512 MiB.
 const PENALTY_SECTORS: u64 = 1 << 20;
 
 /// The elevator.
 pub(crate) type BfqV0<H> = Turns<H, Sectors>;
 
-/// Turns are measured in sectors.
+/// The measure of turns in sectors.
 #[derive(Debug)]
 pub(crate) struct Sectors {
-    /// The greatest budget, in sectors.
+    /// The maximum budget, in sectors.
     max_budget: u64,
     /// The highest rate seen, in sectors a microsecond times 2^16.
     rate: u64,
-    /// Slots that it was seen in, up to 32.
+    /// The number of slots in which it was measured, up to 32.
     rate_samples: u32,
     tunables: Tunables,
 }
 
-/// What is kept of a queue's slots.
+/// The data of a queue about its slots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slots {
-    /// The budget that it is given, in sectors, if that is enough for its next request.
+    /// Its budget in sectors, if that suffices for its next request.
     max_budget: u64,
-    /// Slots granted, as a decaying count: 32 60 84 ... towards 256.
+    /// The number of slots granted, as a decaying count: 32 60 84 ... towards 256.
     granted: u32,
-    /// When the first request completed in this slot: tick and ns since boot.
+    /// The first completion in this slot: tick, and ns since boot.
     clock_started: Option<(u64, u64)>,
     /// The mean seek distance of its process, in sectors.
     seek_mean: u64,
@@ -120,13 +123,13 @@ impl Measure for Sectors {
         queue.own.max_budget = turns.measure.default_budget(&queue.own);
     }
 
-    /// Enough for its next request, at least.
+    /// Grants at least enough for the next request.
     fn grant_budget<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, slot: Slot) {
         let (queue, penalty) = (&turns.queues[slot], turns.measure.tunables.seek_penalty);
         let needed = Self::charge_of(core, queue.next);
         let mut budget = queue.own.max_budget;
         if penalty > 0 && queue.is_sync() && queue.own.seek_mean > SEEKY_SECTORS {
-            // At a penalty of 1: half of it for a mean distance of 512 MiB, a fifth for 2 GiB.
+            // With a penalty of 1: half of it for a mean distance of 512 MiB, a fifth for 2 GiB.
             let farther = queue.own.seek_mean.saturating_mul(penalty);
             budget = PENALTY_SECTORS.saturating_mul(budget) / PENALTY_SECTORS.saturating_add(farther).max(1);
         }
@@ -159,7 +162,7 @@ impl Measure for Sectors {
     ) {
         let slot = turns.active;
         if in_choice && reason == Expiry::TimedOut && !turns.measure.tunables.timeout_fixed {
-            // As shipped: the rate is then measured from what was charged.
+            // As shipped: the rate is then computed from the charge.
             charge_whole(turns, core);
         }
         let slow = measure(turns, core, idle_since_ns);
@@ -178,7 +181,7 @@ impl Measure for Sectors {
         idle_class || (!sync && moved >= self.tunables.max_budget_async_rq)
     }
 
-    /// Its time begins or is over, or the disk is kept idle for it.
+    /// Starts its time limit, ends its turn, or keeps the disk idle for it.
     fn completed<H: HostTypes>(turns: &mut BfqV0<H>, core: &mut QueueCore<H>, request: Slot) {
         let queue = &mut turns.queues[turns.active];
         queue.own.clock_started.get_or_insert((core.ticks(), core.ktime_ns()));
@@ -196,14 +199,14 @@ impl Measure for Sectors {
 }
 
 impl Sectors {
-    /// What a queue starts with: three quarters of the greatest budget.
+    /// The initial budget of a queue: three quarters of the maximum.
     fn default_budget(&self, own: &Slots) -> u64 {
         let unknown = self.tunables.max_budget == 0 && own.granted < SLOTS_KNOWN;
         let max = if unknown { DEFAULT_MAX_BUDGET } else { self.max_budget };
         max.saturating_sub(max / 4)
     }
 
-    /// The budget for a queue's next slot, after one that ended for this reason; `None`: nothing is learnt.
+    /// The budget of a queue's next slot after one that ended for this reason; `None` keeps it.
     fn next_budget(&self, own: &Slots, sync: bool, reason: Expiry) -> Option<u64> {
         let (old, max, least) = (own.max_budget, self.max_budget, self.max_budget / 2);
         let new = match reason {
@@ -218,7 +221,8 @@ impl Sectors {
         Some(if capped { new.min(max) } else { new })
     }
 
-    /// A slot of this length had a rate; the highest that a long one had is what the disk can do.
+    /// Measures the rate of a slot of this length; the highest rate of a long slot is the disk's
+    /// rate.
     fn learn_rate<H: HostTypes>(&mut self, core: &QueueCore<H>, rate: u64, us: u64) {
         if us <= LONG_SLOT_US {
             return;
@@ -232,13 +236,13 @@ impl Sectors {
         }
     }
 
-    /// Sectors that are moved at a rate in the time that a sync queue has.
+    /// The sectors transferred at a rate within the timeout of a sync queue.
     fn moved_in_timeout<H: HostTypes>(&self, core: &QueueCore<H>, rate: u64) -> u64 {
         let ms = core.clock.ms_of_ticks(self.tunables.timeout[SYNC]);
         rate.saturating_mul(1000).saturating_mul(ms) >> RATE_SHIFT
     }
 
-    /// Reckons the greatest budget anew: as set, or from the disk's rate, if that is known.
+    /// Computes the maximum budget: the tunable's, or from the disk's rate if that is known.
     fn set_max_budget<H: HostTypes>(&mut self, core: &QueueCore<H>) {
         self.max_budget = if self.tunables.max_budget != 0 {
             self.tunables.max_budget
@@ -251,7 +255,7 @@ impl Sectors {
     }
 }
 
-/// The rest of the active queue's budget counts as used.
+/// Charges the rest of the active queue's budget.
 fn charge_whole<H: HostTypes>(turns: &mut BfqV0<H>, core: &mut QueueCore<H>) {
     let slot = turns.active;
     let left = turns.left(slot);
@@ -270,7 +274,8 @@ fn learn_budget<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, reason:
     }
 }
 
-/// Measures how fast the active queue was in its slot, if it is a sync one; answers whether it counts as slow.
+/// Measures the rate of the active queue in its slot, if it is sync. Returns true if it counts as
+/// slow.
 fn measure<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, idle_since_ns: Option<u64>) -> bool {
     let queue = &turns.queues[turns.active];
     let Some((_, started_ns)) = queue.own.clock_started.filter(|_| queue.is_sync()) else { return false };
@@ -283,6 +288,6 @@ fn measure<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, idle_since_n
     let rate = entity.service.saturating_mul(1 << RATE_SHIFT) / us.max(1);
     turns.measure.learn_rate(core, rate, us);
     let expected = turns.measure.moved_in_timeout(core, rate);
-    // As shipped the comparison is the wrong way round.
+    // As shipped the comparison is reversed.
     if turns.measure.tunables.slow_fixed { expected < entity.budget } else { expected > entity.budget }
 }

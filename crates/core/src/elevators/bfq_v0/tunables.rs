@@ -1,4 +1,4 @@
-//! The tunables of BFQ's first form.
+//! The tunables of the first BFQ.
 
 use crate::clock::Clock;
 use crate::elevator::info::Info;
@@ -24,18 +24,20 @@ const fn switch(name: &'static str, meaning: &'static str, trade_off: &'static s
     row(name, Unit::Switch, 0, [0, 1], meaning, trade_off)
 }
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "bfq-v0",
     aliases: &[],
     kernel: "2.6.29 with the first public patch of BFQ (2008), without control groups",
     in_linux: "posted 2008",
-    headline: "A budget of sectors a process, exact shares",
-    idea: "Each process has the disk to itself until it has used up a budget of sectors. B-WF2Q+ decides who is next, by what each \
-           has really got: a process's share does not depend on its budget, which grows while it is used up and shrinks \
-           while its process keeps the disk waiting. Who is too slow for his budget pays for all of it.",
-    suits: "One disk and processes that are to share its bandwidth exactly by their priorities. Seeky processes get the disk for \
-            a time instead. Costs throughput where idling is in vain (arrays, flash).",
+    headline: "A budget of sectors per process, exact shares",
+    idea: "Each process has the disk until it has used up a budget of sectors. B-WF2Q+ selects the \
+           next process by the service received, so a share does not depend on the budget, which \
+           grows while it is used up and shrinks while its process keeps the disk idle. A process \
+           too slow for its budget is charged all of it.",
+    suits: "One disk whose bandwidth processes share exactly by their priorities. Seeky processes \
+            get the disk for a time instead. Costs throughput where idling is useless (arrays, \
+            flash).",
     layer: BlockLayer::V2_6_29,
     groups: false,
     reservations: false,
@@ -44,7 +46,8 @@ pub(crate) const INFO: Info = Info {
     tunables: &[
         QUANTUM,
         Tunable {
-            meaning: "The age from which a queue's oldest sync request goes first, if it has it when the queue's slot begins.",
+            meaning: "The age from which a queue's oldest sync request goes first, checked when \
+                      the queue's slot begins.",
             ..FIFO_EXPIRE_SYNC
         },
         FIFO_EXPIRE_ASYNC,
@@ -56,25 +59,26 @@ pub(crate) const INFO: Info = Info {
             Unit::Sectors,
             0,
             [0, i32::MAX as i64],
-            "The greatest budget; 0: three quarters of what the disk moves in `timeout_sync` at the highest rate seen, \
-             and 16384 until 32 long slots were seen.",
-            "Larger budgets seek less; the others wait longer for their turn.",
+            "The maximum budget; 0: three quarters of the volume that the disk transfers in \
+             `timeout_sync` at the highest rate seen, and 16384 until 32 long slots were seen.",
+            "Larger budgets seek less; other processes wait longer for their turn.",
         ),
         row(
             "max_budget_async_rq",
             Unit::Requests,
             4,
             [1, i32::MAX as i64],
-            "How many requests an async queue may have at a time while others wait.",
-            "Higher favours writes and lengthens the reads' wait.",
+            "The maximum of requests of an async queue in a batch while others wait.",
+            "Higher favours writes and lengthens the wait of reads.",
         ),
         row(
             "timeout_sync",
             Unit::Milliseconds,
             125,
             [1, i32::MAX as i64],
-            "How long after the first completion in its slot a sync queue may keep the disk; then it pays for its whole budget.",
-            "Shorter bounds how long slow processes hold the others up; they get less.",
+            "The time from the first completion in its slot after which a sync queue loses the \
+             disk and is charged its whole budget.",
+            "Shorter bounds the delay that slow processes cause; they receive less.",
         ),
         row("timeout_async", Unit::Milliseconds, 40, [0, i32::MAX as i64], "The same for async queues.", "As above."),
         row(
@@ -82,49 +86,53 @@ pub(crate) const INFO: Info = Info {
             Unit::Factor,
             0,
             [0, 1000],
-            "Shrinks the budgets of seeky processes in proportion to how far they seek: budget / (1 + seek_penalty * mean seek \
-             distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it.",
-            "A seeky process's slots get shorter, so that the others wait less for it; its share stays what it was, as it \
-             gets more slots.",
+            "Shrinks the budgets of seeky processes in proportion to their seek distance: budget / \
+             (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when \
+             BFQ was first discussed; no kernel had it.",
+            "A seeky process's slots get shorter, so that others wait less for it. Its share stays \
+             the same, as it gets more slots.",
         ),
         switch(
             "search_fixed",
-            "1 always chooses the eligible queue of the least finish. The search as shipped can overlook it. Not a tunable of the \
-             kernel's.",
+            "1 always selects the eligible queue with the least finish. The search as shipped can \
+             overlook it. Not a tunable of the kernel.",
             "The bounds on lag hold exactly.",
         ),
         switch(
             "time_fixed",
-            "1 lets the virtual time never go back. As shipped it does so now and then when no queue waits but some are remembered. Not a \
-             tunable of the kernel's.",
-            "Queues that come back then do not get ahead of those that worked meanwhile.",
+            "1 prevents the virtual time from going back. As shipped it can when no queue waits \
+             but idle ones are remembered. Not a tunable of the kernel.",
+            "Queues that return then do not get ahead of those that had requests meanwhile.",
         ),
         switch(
             "async_fixed",
-            "1 gives a process whose priority changed the async queue of its new one. As shipped, if that did not exist yet, the \
-             old queue with the old priority took its place, for everybody. Not a tunable of the kernel's.",
-            "Priorities of writers count.",
+            "1 gives a process with a changed priority the async queue of the new priority. As \
+             shipped, if that did not exist yet, the old queue with the old priority took its \
+             place, for all processes. Not a tunable of the kernel.",
+            "Priorities of writers take effect.",
         ),
         switch(
             "slow_fixed",
-            "1 treats a queue that could not have used up its budget in time as slow. As shipped those are slow that could have. Not a \
-             tunable of the kernel's.",
-            "Processes that keep the disk waiting pay for their slots' whole budgets if they are slow, not if they are fast.",
+            "1 treats a queue as slow that could not have used up its budget in time. As shipped \
+             those count as slow that could have. Not a tunable of the kernel.",
+            "Processes that keep the disk idle are charged whole budgets if they are slow, not if \
+             they are fast.",
         ),
         switch(
             "timeout_fixed",
-            "1 measures the rate of a slot that timed out before its whole budget is charged. As shipped, when the timeout is \
-             noticed in choosing a queue, the rate comes out too high. Not a tunable of the kernel's.",
-            "The automatic greatest budget follows the disk.",
+            "1 measures the rate of a timed-out slot before its whole budget is charged. As \
+             shipped, if the timeout is detected while a queue is selected, the rate comes out too \
+             high. Not a tunable of the kernel.",
+            "The automatic maximum budget follows the disk.",
         ),
     ],
 };
 
-/// Their values, as stored and as they count.
+/// The values as stored and as used.
 #[derive(Debug)]
 pub(super) struct Tunables {
     pub shared: SliceTunables,
-    /// Sectors; 0 is automatic.
+    /// The maximum budget in sectors; 0 is automatic.
     pub max_budget: u64,
     pub max_budget_async_rq: u32,
     /// Async, sync, in ticks.

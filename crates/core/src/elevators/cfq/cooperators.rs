@@ -1,8 +1,10 @@
-//! Processes that read side by side: they come to share a queue, and part again when one strays.
+//! Cooperators: processes that read adjacent sectors share a queue, and separate when one of them
+//! strays.
 //!
-//! Queues that can be close to each other lie in trees by the sector of their next request, one for each level. They are placed when
-//! they are filed and when their next request changes at an arrival, but compared by the next request that they have at present, where a
-//! place is marked with it: which of two neighbours a search meets depends on the shape of the tree.
+//! Candidate queues are in trees by the sector of their next request, one tree per level. A queue
+//! is inserted when it is filed and when an arrival changes its next request, but the search
+//! compares the current next requests, with which the nodes are marked. Which of two neighbours a
+//! search meets therefore depends on the shape of the tree.
 
 use super::{Cfq, SYNC};
 use crate::collections::tree::Descent;
@@ -12,18 +14,19 @@ use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 use crate::priority::LEVELS;
 
-/// What lies no farther than this from the head is close.
+/// The maximum distance from the head that counts as close, in sectors.
 const CLOSE_SECTORS: u64 = 8192;
 /// The number of trees.
 pub(super) const POSITION_TREES: usize = LEVELS as usize;
 
 impl<H: HostTypes> Cfq<H> {
-    /// Whether a sector is close to the end of what the driver took last.
+    /// Returns true if a sector is close to the end of the last request that the driver took.
     pub(super) fn is_close(&self, sector: u64) -> bool {
         sector.abs_diff(self.last_position) <= CLOSE_SECTORS
     }
 
-    /// Places a queue by its next request, anew if it has a place. Of queues with the same next sector one has a place.
+    /// Inserts a queue by its next request, or moves it. Of queues with the same next sector only
+    /// one is in the tree.
     pub(super) fn position(&mut self, core: &QueueCore<H>, slot: Slot) {
         self.leave_positions(slot);
         let queue = &self.queues[slot];
@@ -49,7 +52,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// Another queue whose next request lies where this one's might have, or [`NIL`].
+    /// Another queue whose next request is close to the end of this one's last request, or [`NIL`].
     pub(super) fn close_cooperator(&self, core: &QueueCore<H>, slot: Slot) -> Slot {
         let queue = &self.queues[slot];
         if queue.is_idle_class() || !queue.sync || queue.is_seeky() || self.groups[queue.group].queues == 1 {
@@ -83,12 +86,12 @@ impl<H: HostTypes> Cfq<H> {
     fn search(&self, core: &QueueCore<H>, level: u8, sector: u64) -> Descent {
         let tree = self.position_trees.get(usize::from(level)).copied().unwrap_or_default();
         tree.descend(&self.positions, |slot, next| {
-            debug_assert_eq!(next, self.next_sector(core, slot), "places are marked anew with every next request");
+            debug_assert_eq!(next, self.next_sector(core, slot), "nodes are marked anew with every next request");
             sector.cmp(&next)
         })
     }
 
-    /// The next request of a queue is another one, or begins elsewhere: its place stays, and is marked with where that is.
+    /// Marks a queue's node with its changed next request, without moving it.
     pub(super) fn mark_position(&mut self, core: &QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.positioned.is_some() && queue.next != NIL {
@@ -97,11 +100,12 @@ impl<H: HostTypes> Cfq<H> {
     }
 
     fn next_sector(&self, core: &QueueCore<H>, slot: Slot) -> u64 {
-        debug_assert!(self.queues[slot].next != NIL, "a queue with a position has requests");
+        debug_assert!(self.queues[slot].next != NIL, "a queue in a tree of positions has requests");
         core.tables.requests[self.queues[slot].next].sector
     }
 
-    /// Has the processes of one of two queues use the other's from their next sync request on: those of the one with fewer move.
+    /// Plans the merge of two queues: from their next sync request on, the processes of the one
+    /// with fewer requests use the other.
     pub(super) fn set_up_merge(&mut self, core: &mut QueueCore<H>, slot: Slot, other: Slot) {
         if self.queues[slot].merge_into != NIL {
             return;
@@ -118,7 +122,7 @@ impl<H: HostTypes> Cfq<H> {
             return;
         }
         let (from, to) = if other_users >= users { (slot, end) } else { (end, slot) };
-        // The references of those who move are counted in advance.
+        // References of the processes that will move are counted in advance.
         let moving = users.min(other_users);
         let queue = &mut self.queues[to];
         queue.references = queue.references.saturating_add(moving);
@@ -127,7 +131,7 @@ impl<H: HostTypes> Cfq<H> {
         core.note(|_| Note::QueuesMerged { queue, into });
     }
 
-    /// A process uses the queue that its own is to be merged into, as it was arranged.
+    /// Moves a process to the queue into which its own is to be merged.
     pub(super) fn follow_merge(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot) -> Slot {
         let to = self.queues[slot].merge_into;
         self.queues[to].coop = true;
@@ -136,7 +140,8 @@ impl<H: HostTypes> Cfq<H> {
         to
     }
 
-    /// The processes of a shared queue part: the last one keeps it, another one gets [`NIL`] and needs a new one.
+    /// Splits a shared queue: the last process keeps it, any other gets [`NIL`] and needs a new
+    /// queue.
     pub(super) fn split(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot) -> Slot {
         let pid = core.tables.contexts[context].pid;
         core.note(|_| Note::QueueSplit { queue: pid });
@@ -152,7 +157,7 @@ impl<H: HostTypes> Cfq<H> {
         NIL
     }
 
-    /// A process does not use a queue any more: nor will it use those that the queue is to be merged into.
+    /// Ends a process's use of a queue, and of the queues into which that one is to be merged.
     pub(super) fn leave_queue(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let mut at = self.queues[slot].merge_into;
         while at != NIL && at != slot {

@@ -1,8 +1,9 @@
-//! Groups: a tree of weights, and whose turn it is.
+//! Groups: a tree of weights, and the group that is served next.
 //!
-//! A group that has queues waits on a tree by its virtual time, which runs the slower the larger its fraction of the whole disk is;
-//! the lowest is next. The fraction is the product of its shares on the way up: its own processes' against its child groups', its
-//! against its siblings', and so on, counting only who has queues.
+//! A group with queues is in a tree by its virtual time, which runs the slower the larger the
+//! group's fraction of the disk is; the lowest is served next. The fraction is the product of
+//! shares on the way to the root: the group's own processes against its child groups, the group
+//! against its siblings, and so on, among those with queues.
 
 use super::process_queue::{Kind, ThinkTime};
 use super::{Cfq, workload::ServiceTree};
@@ -14,46 +15,47 @@ use crate::event::Note;
 use crate::group::{GroupWeights, ROOT};
 use crate::priority::Class;
 
-/// Fractions of the disk are in units of 1/2^12.
+/// The fixed-point shift of fractions of the disk.
 const FRACTION_SHIFT: u32 = 12;
-/// The least weight that CFQ takes.
+/// The minimum weight.
 const WEIGHT_MIN: u16 = 10;
-/// What the root weighs if nobody has said.
+/// The default weight of the root.
 const ROOT_WEIGHT: u16 = 1000;
-/// A new group begins so much behind the last one on the tree, in its virtual time: not scaled as charges are, this is little.
+/// The virtual time by which a new group starts behind the last one in the tree. It is not scaled
+/// like charges, so its effect is small.
 const DELAY_NS: u64 = 200_000_000;
-/// The same where requests are charged for, not time.
+/// The same if requests are charged instead of time.
 const DELAY_REQUESTS: u64 = 200;
-/// Virtual times beyond this are all set back at once, long before they would overflow.
+/// Virtual times beyond this are all reduced at once, long before an overflow.
 const VIRTUAL_TIME_MAX: u64 = 1 << 61;
 
-/// What is kept of a group.
+/// The state of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupState {
     vdisktime: u64,
-    /// Its share of the disk when it was last put on the tree.
+    /// Its fraction of the disk when it was last inserted into the tree.
     vfraction: u64,
     on_tree: bool,
-    /// The weights as they were when they were last counted.
+    /// The weights as last counted.
     weight: u64,
     leaf_weight: u64,
-    /// The weights of all that has queues here: its own processes and its child groups.
+    /// The sum of weights of the members with queues: its own processes and its child groups.
     children_weight: u64,
-    /// How many those are.
+    /// The number of those members.
     active_members: u32,
-    /// Queues that are filed.
+    /// The number of filed queues.
     pub queues: u32,
-    /// The average number of queues, real time and best effort.
+    /// The average number of queues: real time, best effort.
     busy_average: [u64; 2],
     pub dispatched: u32,
-    /// Requests that are allocated.
+    /// The number of allocated requests.
     pub requests: u32,
     pub think: ThinkTime,
-    /// What was left of a workload's time when the group last lost the disk; 0 for nothing.
+    /// The rest of the workload's time when the group last stopped being served; 0 for none.
     pub saved_slice: u64,
     pub saved_class: Class,
     pub saved_kind: Kind,
-    /// Real time, then best effort; three kinds each.
+    /// Three kinds each: real time, then best effort.
     trees: [ServiceTree; 6],
     idle: ServiceTree,
     pub async_queues: AsyncQueues,
@@ -90,7 +92,7 @@ impl GroupState {
         }
     }
 
-    /// The tree of a class and kind; the idle class has one.
+    /// The tree of a class and kind; the idle class has a single one.
     pub fn tree(&self, class: Class, kind: Kind) -> &ServiceTree {
         index_of(class, kind).and_then(|index| self.trees.get(index)).unwrap_or(&self.idle)
     }
@@ -102,7 +104,7 @@ impl GroupState {
         }
     }
 
-    /// Queues of a class.
+    /// The number of queues of a class.
     pub fn busy(&self, class: Class) -> u32 {
         if class == Class::Idle {
             return self.idle.count;
@@ -110,19 +112,19 @@ impl GroupState {
         Kind::ALL.iter().fold(0u32, |sum, &kind| sum.saturating_add(self.tree(class, kind).count))
     }
 
-    /// Async queues that are not of the idle class.
+    /// The number of async queues outside the idle class.
     pub fn busy_async(&self) -> u32 {
         let real_time = self.tree(Class::RealTime, Kind::Async).count;
         real_time.saturating_add(self.tree(Class::BestEffort, Kind::Async).count)
     }
 
-    /// Whether it has sync queues that are not of the idle class.
+    /// Returns true if it has sync queues outside the idle class.
     fn has_sync(&self) -> bool {
         self.queues > self.busy_async().saturating_add(self.idle.count)
     }
 
-    /// The average number of queues of a class, which the present number moves a quarter of the way if it is lower and three
-    /// quarters if it is higher. The idle class goes by the best-effort class's.
+    /// Updates the average number of queues of a class: a lower present number counts a quarter, a
+    /// higher one three quarters. The idle class uses the best-effort average.
     pub fn update_busy_average(&mut self, class: Class) -> u64 {
         let class = if class == Class::RealTime { class } else { Class::BestEffort };
         let busy = u64::from(self.busy(class));
@@ -133,13 +135,13 @@ impl GroupState {
         new
     }
 
-    /// The average as it was last worked out.
+    /// The average as last updated.
     pub fn busy_average(&self, class: Class) -> u64 {
         let [real_time, best_effort] = self.busy_average;
         if class == Class::RealTime { real_time } else { best_effort }
     }
 
-    /// Its part of a time.
+    /// Its fraction of a time.
     pub fn part_of(&self, time: u64) -> u64 {
         time.saturating_mul(self.vfraction) >> FRACTION_SHIFT
     }
@@ -153,8 +155,9 @@ fn index_of(class: Class, kind: Kind) -> Option<usize> {
     }
 }
 
-/// The weights that count: none is below CFQ's least. The root, whose weight nobody but its own processes feel against its child groups,
-/// has 1000 as in the kernel, unless it was given other weights than what every group starts with.
+/// The effective weights; CFQ's minimum applies. The root has 1000 as in the kernel, unless other
+/// weights than the default were set. Its weight matters only between its own processes and its
+/// child groups.
 fn weights_in_force<H: HostTypes>(core: &QueueCore<H>, group: Slot) -> (u64, u64) {
     let mut weights = core.tables.groups[group].weights;
     if group == ROOT && weights == GroupWeights::default() {
@@ -164,12 +167,13 @@ fn weights_in_force<H: HostTypes>(core: &QueueCore<H>, group: Slot) -> (u64, u64
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// Whether requests are charged for instead of time: where the disk is never kept idle and queues by itself.
+    /// Returns true if requests are charged instead of time: without idling on a device with its
+    /// own queue.
     fn charges_requests(&self) -> bool {
         self.tunables.slice_idle == 0 && self.hw_queue.may_queue()
     }
 
-    /// A queue of the group was filed.
+    /// Handles the filing of a queue of the group.
     pub(super) fn group_gained_queue(&mut self, core: &QueueCore<H>, group: Slot) {
         let state = &mut self.groups[group];
         state.queues = state.queues.saturating_add(1);
@@ -186,7 +190,7 @@ impl<H: HostTypes> Cfq<H> {
         self.put_group_on_tree(core, group);
     }
 
-    /// A queue of the group was taken off.
+    /// Handles the removal of a queue of the group.
     pub(super) fn group_lost_queue(&mut self, core: &QueueCore<H>, group: Slot) {
         let state = &mut self.groups[group];
         debug_assert!(state.queues > 0 && state.on_tree);
@@ -197,7 +201,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// The group whose turn it is, or [`NIL`].
+    /// The group to be served next, or [`NIL`].
     pub(super) fn next_group(&mut self) -> Slot {
         let first = self.group_tree.first();
         if first == NIL {
@@ -210,7 +214,8 @@ impl<H: HostTypes> Cfq<H> {
         first
     }
 
-    /// The active queue loses the disk: its group pays for the time, and remembers what was left of the workload's.
+    /// Charges the group of the active queue, which stops being served, and saves the rest of the
+    /// workload's time.
     pub(super) fn charge_group(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let now = core.counted_ns();
         let queue = &self.queues[slot];
@@ -220,7 +225,8 @@ impl<H: HostTypes> Cfq<H> {
         } else if !queue.sync && !self.groups[group].has_sync() {
             queue.allocated_slice
         } else if queue.slice_start == 0 || queue.slice_start == now {
-            // Nothing has completed, or only now: the device may have been seeking, and a tick is the least it has used.
+            // Nothing has completed, or only now: the device may have been seeking. The minimum
+            // charge is a tick.
             now.saturating_sub(queue.dispatch_start).max(core.clock.ns_of_ticks(1))
         } else {
             now.saturating_sub(queue.slice_start).min(queue.allocated_slice)
@@ -242,7 +248,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// Whether `group` is `above`, or below it.
+    /// Returns true if `group` is `above` or below it.
     pub(super) fn lies_within(&self, core: &QueueCore<H>, mut group: Slot, above: Slot) -> bool {
         while group != above && group != NIL {
             group = core.tables.groups[group].parent;
@@ -253,7 +259,7 @@ impl<H: HostTypes> Cfq<H> {
     fn put_group_on_tree(&mut self, core: &QueueCore<H>, group: Slot) {
         let vdisktime = self.groups[group].vdisktime;
         self.group_tree.insert(&mut self.group_places, group, vdisktime);
-        // Weights that have changed count from here on; so do a parent's only where it gains its first member.
+        // Changed weights apply from here on; a parent's only when it gains its first member.
         let (weight, leaf_weight) = weights_in_force(core, group);
         let state = &mut self.groups[group];
         (state.on_tree, state.leaf_weight) = (true, leaf_weight);
@@ -305,14 +311,15 @@ impl<H: HostTypes> Cfq<H> {
 }
 
 impl GroupState {
-    /// Its own processes or a child group have queues now; answers whether they are the first.
+    /// Adds a member with queues: its own processes or a child group. Returns true if it is the
+    /// first.
     fn gain(&mut self, weight: u64) -> bool {
         self.children_weight = self.children_weight.saturating_add(weight);
         self.active_members = self.active_members.saturating_add(1);
         self.active_members == 1
     }
 
-    /// They have none any more; answers whether they were the last.
+    /// Removes such a member. Returns true if it was the last.
     fn lose(&mut self, weight: u64) -> bool {
         debug_assert!(self.active_members > 0 && self.children_weight >= weight);
         self.children_weight = self.children_weight.saturating_sub(weight);
@@ -320,7 +327,7 @@ impl GroupState {
         self.active_members == 0
     }
 
-    /// The part of `fraction` that a member of this weight gets.
+    /// The part of `fraction` for a member of this weight.
     fn share(&self, fraction: u64, weight: u64) -> u64 {
         fraction.saturating_mul(weight).checked_div(self.children_weight).unwrap_or(fraction)
     }

@@ -1,4 +1,4 @@
-//! When the disk is kept idle, for whom, and what is learnt of who is worth it.
+//! Idling: when the disk is kept idle and for which queues, and the statistics behind it.
 
 use super::{Cfq, SMALL_SECTORS};
 use crate::bio::{Flags, Op};
@@ -8,18 +8,18 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
-/// Farther than this from the end of the request before, a request counts as a seek.
+/// The distance from the previous request above which a request counts as a seek, in sectors.
 const SEEK_SECTORS: u64 = 800;
-/// Shorter than this, a request counts as one on a device without an arm.
+/// The size below which a request counts as small on a non-rotational device, in sectors.
 const SMALL_SECTORS_FLASH: u32 = 64;
-/// With so many requests at a time a queue counts as deep.
+/// The number of queued requests from which a queue counts as deep.
 const DEEP: u32 = 4;
-/// A device that has had so many requests at once is taken to queue by itself.
+/// The number of in-flight requests from which a device counts as having its own queue.
 const HW_QUEUE_MIN: u32 = 5;
-/// So many completions under load are watched before that is decided.
+/// The number of completions under load before that decision.
 const HW_QUEUE_SAMPLES: u32 = 50;
 
-/// Whether the device queues by itself.
+/// The detection of a device queue.
 #[derive(Debug, Default)]
 pub(super) struct HwQueue {
     queues: Option<bool>,
@@ -28,21 +28,21 @@ pub(super) struct HwQueue {
 }
 
 impl HwQueue {
-    /// Whether it does, or nothing is known yet.
+    /// Returns true if the device has its own queue, or it is not known yet.
     pub fn may_queue(&self) -> bool {
         self.queues != Some(false)
     }
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// A request is about to be counted as done: look at how many the device had.
+    /// Samples the number of in-flight requests before a completion is counted.
     pub(super) fn watch_device(&mut self) {
         let in_driver = self.in_driver;
         self.hw_queue.depth_max = self.hw_queue.depth_max.max(in_driver);
         if self.hw_queue.queues == Some(true) || (self.queued <= HW_QUEUE_MIN && in_driver <= HW_QUEUE_MIN) {
             return;
         }
-        // A queue that is waited for may have too few requests to fill any device.
+        // A queue with idling may have too few requests to fill any device.
         let queue = &self.queues[self.active];
         let few = queue.dispatched.saturating_add(queue.queued) < HW_QUEUE_MIN && in_driver < HW_QUEUE_MIN;
         if self.active != NIL && queue.idle_window && few {
@@ -54,8 +54,8 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// Whether the disk would be kept idle for this queue, if it had no requests: because of its own habits, or because it is the only one
-    /// of those that are waited for together.
+    /// Returns true if the disk would be kept idle for this queue if it had no requests: because of
+    /// its own statistics, or because it is the last of those that share the idling.
     pub(super) fn should_idle(&self, core: &QueueCore<H>, slot: Slot) -> bool {
         let (queue, wait) = (&self.queues[slot], self.tunables.slice_idle);
         if wait == 0 || queue.is_idle_class() {
@@ -67,7 +67,8 @@ impl<H: HostTypes> Cfq<H> {
         self.tree_of(slot).is_some_and(|tree| tree.count == 1 && queue.sync && !tree.think.is_above(wait))
     }
 
-    /// Whether the active queue, which is empty and has time left, is waited for: by a timer, or for what it has in the device.
+    /// Returns true if the disk waits for the active queue, which is empty and has time left: by a
+    /// timer, or for its in-flight requests.
     pub(super) fn waits_for_request(&mut self, core: &mut QueueCore<H>, now: u64) -> bool {
         if core.timers.armed_for(Timer::Idle).is_some() {
             return true;
@@ -75,14 +76,14 @@ impl<H: HostTypes> Cfq<H> {
         let queue = &mut self.queues[self.active];
         let more_left_than_used = queue.slice_end.wrapping_sub(now) > now.wrapping_sub(queue.slice_start);
         if queue.is_seeky() && queue.idle_window && (queue.slice_new || more_left_than_used) {
-            // It is a seeky one that had many requests for a while: it would be waited for in vain.
+            // A seeky queue that was deep for some time: idling for it would be useless.
             queue.deep = false;
             queue.idle_window = false;
         }
         self.queues[self.active].dispatched > 0 && self.should_idle(core, self.active)
     }
 
-    /// Begins to keep the disk idle for the active queue, if it or its group is worth it.
+    /// Begins to keep the disk idle for the active queue, if idling is useful for it or its group.
     pub(super) fn arm_idle(&mut self, core: &mut QueueCore<H>) {
         let (slot, now) = (self.active, core.counted_ns());
         let group_idle = self.tunables.group_idle;
@@ -114,8 +115,8 @@ impl<H: HostTypes> Cfq<H> {
         core.note(|core| Note::IdleArmed { queue: pid, until_ns: core.clock.host_ns(until) });
     }
 
-    /// The last queue of a group that has run out of requests at the end of its slice is given a little longer: if it went, the group
-    /// would lose its place.
+    /// Extends the slice of the last queue of a group that has no requests at the end of its slice.
+    /// If it were removed, the group would lose its position.
     pub(super) fn draw_slice_out(&mut self, core: &mut QueueCore<H>) {
         let now = core.counted_ns();
         let queue = &self.queues[self.active];
@@ -135,7 +136,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// The wait for the active queue's next request is over.
+    /// The wait for the active queue's next request timed out.
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let queue = &mut self.queues[self.active];
@@ -156,7 +157,7 @@ impl<H: HostTypes> Cfq<H> {
         self.kick(core);
     }
 
-    /// Learns from a request that has come.
+    /// Updates the statistics with a new request.
     pub(super) fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let now = core.counted_ns();
         let entry = core.tables.requests[request];
@@ -199,8 +200,9 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// A request has come for the active queue, which was waited for: the driver may have it at once, unless it is small and nobody
-    /// else has requests; then more may come to join it.
+    /// Handles a request of the active queue for which the disk was kept idle: it is dispatched at
+    /// once, unless it is small and no other queue has requests; then more may be merged into it
+    /// first.
     pub(super) fn awaited_came(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.wait_request {

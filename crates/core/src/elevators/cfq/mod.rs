@@ -1,14 +1,17 @@
-//! CFQ's final form: "cfq", as in Linux 4.19 (2.6.33 to 4.20 had forms of it, from 4.8 on with a clock of nanoseconds).
+//! CFQ's final form: "cfq", as in Linux 4.19 (2.6.33 to 4.20 had forms of it, from 4.8 on with a
+//! clock of nanoseconds).
 //!
-//! The idea: groups share the disk by their weights; within a group real time goes before best effort before idle; within a class,
-//! async requests, the sync requests of seeking processes and those of the others are served by turns; and there each process has
-//! the disk to itself for a slice of time, scaled by its priority and by how many there are. For a process that reads one block after
-//! the other the disk is kept idle a few milliseconds; seeking processes are waited for together, as are the last of a group. Two
-//! processes that read side by side come to share a queue.
+//! The idea: groups share the disk by weight. Within a group real time precedes best effort, and
+//! best effort precedes idle. Within a class, async requests, sync requests of seeky processes, and
+//! other sync requests are served in turns. Within such a workload each process has the disk for a
+//! slice of time, scaled by its priority and the number of queues. The disk is kept idle for a few
+//! milliseconds for a process that reads sequentially; seeky processes share the idling, as does
+//! the last queue of a group. Two processes that read adjacent sectors share a queue.
 //!
-//! The state is in [`Cfq`]. `requesters` has what is known of processes, `groups` the tree of shares, `workload` the trees that queues are
-//! filed in, `slice` who has the disk, `idling` when it is kept idle, `preemption` who may take it, `cooperators` who shares a queue;
-//! this file the way of a request: allocate, insert, dispatch, complete.
+//! The state is in [`Cfq`]. `requesters` has the data of processes, `groups` the tree of shares,
+//! `workload` the service trees, `slice` the active queue, `idling` the idling, `preemption` and
+//! `cooperators` what their names say. This file has the path of a request: allocate, insert,
+//! dispatch, complete.
 
 mod cooperators;
 mod groups;
@@ -40,16 +43,16 @@ pub(crate) use tunables::INFO;
 use tunables::Tunables;
 use workload::Place;
 
-/// Index of a process's async queue, and of counts of async requests.
+/// The index of a process's async queue, and of counts of async requests.
 const ASYNC: usize = 0;
-/// Index of the sync one.
+/// The index of a process's sync queue, and of counts of sync requests.
 const SYNC: usize = 1;
 
-/// A request of at most a page (4 KiB) is small.
+/// The maximum size of a small request: a page (4 KiB).
 const SMALL_SECTORS: u32 = 8;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<ProcessQueue>,
     places: H::Slots<Node>,
@@ -59,41 +62,43 @@ pub(crate) struct Tables<H: HostTypes> {
     requesters: H::Slots<Requester>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Cfq<H: HostTypes> {
     queues: TableOf<H, ProcessQueue>,
     free_queues: List<FreeQueues>,
-    /// The places of queues in the trees of their groups.
+    /// The nodes of queues in the service trees of their groups.
     places: TableOf<H, Node>,
-    /// Their places by the sector of their next request, and the trees: one a level.
+    /// The nodes of queues by the sector of their next request, and the trees: one per level.
     positions: TableOf<H, Node>,
     position_trees: [Tree; POSITION_TREES],
     groups: TableOf<H, GroupState>,
     group_places: TableOf<H, Node>,
-    /// Groups that have queues, by their virtual time.
+    /// Groups with queues, by virtual time.
     group_tree: Tree,
     min_vdisktime: u64,
     requesters: TableOf<H, Requester>,
-    /// What is served, and until when; only the kind counts while a queue has the disk.
+    /// The class and kind being served, and the end of its time; while a queue is active only the
+    /// kind matters.
     serving_class: Class,
     serving_kind: Kind,
     workload_expires: u64,
-    /// The queue that has the disk, or [`NIL`].
+    /// The active queue, or [`NIL`].
     active: Slot,
-    /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as its process may exit meanwhile.
+    /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as
+    /// the process may exit meanwhile.
     active_context: Slot,
-    /// Queues that are filed: those with requests, and the active one.
+    /// The number of filed queues: those with requests, and the active one.
     busy_queues: u32,
     busy_sync_queues: u32,
-    /// Requests inside.
+    /// The number of queued requests.
     queued: u32,
-    /// Requests that were moved to the dispatch list and have not completed, of async and sync queues.
+    /// Requests on the dispatch list or in the device: async, sync.
     in_flight: [u32; 2],
     in_driver: u32,
     hw_queue: HwQueue,
     /// The end of the request that the driver took last.
     last_position: u64,
-    /// When a sync request was last done later than it should have been.
+    /// The time at which a sync request last completed late.
     last_delayed_sync: u64,
     tunables: Tunables,
 }
@@ -190,7 +195,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let queue = self.queue_of(core, bio.context.slot, bio.is_sync());
-        // What is no queue holds nothing.
+        // Slot NIL reads as an empty queue.
         self.queues[queue].requests.at_sector(core, bio.end())
     }
 
@@ -262,7 +267,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         let entry = core.tables.requests[request];
         let slot = entry.owner;
         if slot == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // The storage has no room for another queue: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
         self.read_priority(core, slot, entry.context);
@@ -368,7 +373,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// A request was sorted into a queue: it may be the one to serve next.
+    /// Updates the next request of a queue after a request was sorted in.
     fn compare_with_next(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
         let next = self.queues[slot].next;
         let best = self.chooser().best(core, next, request, self.last_position);
@@ -380,7 +385,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// Takes a request out of its queue, which stays filed.
+    /// Removes a request from its queue, which stays filed.
     fn remove(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         if self.queues[slot].next == request {
             self.queues[slot].next = self.neighbour(core, slot, request);
@@ -413,7 +418,8 @@ impl<H: HostTypes> Cfq<H> {
         core.dispatch_sort(request);
     }
 
-    /// Of the requests around one that leaves its queue, the nearer to its start; above the highest the lowest comes.
+    /// Of the two neighbours of a request that leaves its queue, the one nearer to its start; the
+    /// lowest request follows the highest.
     fn neighbour(&self, core: &QueueCore<H>, slot: Slot, request: Slot) -> Slot {
         let head = core.tables.requests[request].sector;
         self.chooser().neighbour(core, self.queues[slot].requests.tree(), request, head)
@@ -424,7 +430,7 @@ impl<H: HostTypes> Cfq<H> {
         Chooser { back_max, back_penalty: self.tunables.back_penalty, marks_count: true }
     }
 
-    /// The oldest request of a queue if it is overdue; looked at once a slice.
+    /// The oldest request of a queue if it is overdue; checked once a slice.
     fn overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let (oldest, checked) = (queue.requests.oldest(), queue.fifo_checked);
@@ -436,7 +442,8 @@ impl<H: HostTypes> Cfq<H> {
         oldest
     }
 
-    /// The slice of an async queue ends when it has had its number of requests, that of an idle one after each, if others wait.
+    /// Ends the slice of an async queue after its maximum of requests, and that of an idle-class
+    /// queue after each, if other queues wait.
     fn after_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &mut self.queues[slot];
         queue.slice_dispatch = queue.slice_dispatch.saturating_add(1);
@@ -472,7 +479,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// A request of the queue that has the disk is done.
+    /// Handles a completion of the active queue.
     fn active_completed(&mut self, core: &mut QueueCore<H>, sync: bool) {
         if self.queues[self.active].slice_new {
             self.start_slice(core);
@@ -486,7 +493,7 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// Moves everything: group by group, best effort, real time, idle.
+    /// Moves all requests: group by group, best effort, real time, idle.
     fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         self.expire(core, false);

@@ -1,4 +1,4 @@
-//! Who may take the disk from the active queue before its time.
+//! Preemption of the active queue.
 
 use super::Cfq;
 use super::process_queue::Kind;
@@ -10,7 +10,7 @@ use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
 impl<H: HostTypes> Cfq<H> {
-    /// Whether the queue of a request that has just come takes the disk.
+    /// Returns true if the queue of a new request preempts the active queue.
     pub(super) fn should_preempt(&self, core: &QueueCore<H>, slot: Slot, request: Slot) -> bool {
         let (new, active) = (&self.queues[slot], &self.queues[self.active]);
         let entry = &core.tables.requests[request];
@@ -32,7 +32,7 @@ impl<H: HostTypes> Cfq<H> {
         if active.slice_used(core.counted_ns()) || (new.is_real_time() && !active.is_real_time()) {
             return true;
         }
-        // Those that are waited for together take turns without waiting for each other.
+        // Queues that share the idling take turns without waiting for each other.
         let together = self.serving_kind == Kind::SyncNoIdle && new.kind() == Kind::SyncNoIdle;
         if together && active.is_empty() {
             return true;
@@ -53,7 +53,7 @@ impl<H: HostTypes> Cfq<H> {
         self.expire(core, true);
         let new = &self.queues[slot];
         if victim_kind != new.kind() {
-            // Its group would go on with the victim's kind of queues.
+            // Otherwise its group would continue with the victim's kind of queues.
             self.groups[new.group].saved_slice = 0;
         }
         self.file(core, slot, Place::Front);

@@ -4,86 +4,89 @@ use crate::collections::{Link, LinkOf, Mean, NIL, Slot};
 use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::priority::{Class, Priority};
 
-/// How a queue is served: what its tree is for.
+/// The kinds of service, which select the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Async requests.
     #[default]
     Async = 0,
-    /// Sync requests of somebody who is not worth waiting for alone: the disk is kept for all of them together.
+    /// Sync requests of processes for which idling alone is useless: the disk is kept idle for all
+    /// of them together.
     SyncNoIdle = 1,
-    /// Sync requests of somebody who is waited for.
+    /// Sync requests of processes for which the disk is kept idle.
     Sync = 2,
 }
 
 impl Kind {
-    /// In the order in which ties between their trees are broken.
+    /// All kinds, in the order in which ties between their trees are broken.
     pub const ALL: [Kind; 3] = [Kind::Async, Kind::SyncNoIdle, Kind::Sync];
 }
 
-/// More far (or small) requests than this among the last 32 make a queue seeky.
+/// A queue is seeky if more of its last 32 requests than this were seeks (or small).
 const SEEKY_ABOVE: u32 = 4;
 
 /// A queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessQueue {
-    /// The process that it was made for; 0 if processes share it for their async requests.
+    /// The process id for which it was made; 0 for shared async queues.
     pub pid: u32,
     pub sync: bool,
     pub group: Slot,
-    /// What counts now: raised above the original while metadata is asked for.
+    /// The effective priority, raised above the original one while metadata requests are queued.
     pub priority: Priority,
     pub original: Priority,
     pub requests: SortedFifo,
     pub queued: u32,
-    /// Metadata among them.
+    /// The number of metadata requests among them.
     pub metadata: u32,
     /// The request to serve next, if none is overdue.
     pub next: Slot,
     /// Requests on the dispatch list or in the device.
     pub dispatched: u32,
-    /// The tree that it is filed in: it stays there, whatever becomes of its class and kind, until it is filed anew.
+    /// The tree in which it is filed. It stays there until it is filed again, even if its class or
+    /// kind changes.
     pub filed: Option<(Class, Kind)>,
-    /// Which tree of positions it is in.
+    /// The index of its tree of positions.
     pub positioned: Option<u8>,
     pub dispatch_start: u64,
-    /// The first completion of its slice; 0 before.
+    /// The time of the first completion in its slice; 0 before.
     pub slice_start: u64,
     pub slice_end: u64,
     pub allocated_slice: u64,
-    /// What was left of its slice, if it was cut short; below 0 if it took too long.
+    /// The rest of its slice if it was preempted; negative if it overran.
     pub slice_left: i64,
     pub slice_dispatch: u32,
     /// The sector after its last request.
     pub last_position: u64,
-    /// A bit for each of its last 32 requests: whether it lay far off (on devices without an arm: was small).
+    /// The last 32 requests, one bit each: 1 for a seek (on non-rotational devices: for a small
+    /// request).
     pub seek_history: u32,
-    /// Contexts, requests, the group's table and queues to be merged into this one that point here.
+    /// References: contexts, requests, the group's table, and queues to be merged into this one.
     pub references: u32,
-    /// Those that are requests.
+    /// The references that are requests.
     pub allocated: u32,
-    /// The queue that its processes are to use from their next sync request on, or [`NIL`].
+    /// The queue that its processes use from their next sync request on, or [`NIL`].
     pub merge_into: Slot,
-    /// Its place among free entries.
+    /// The link in the list of free entries.
     pub free: Link,
     /// The disk is kept idle for its next request.
     pub wait_request: bool,
-    /// Its slice was drawn out to wait for a request.
+    /// Its slice was extended to wait for a request.
     pub wait_busy: bool,
     pub must_dispatch: bool,
     pub must_alloc_slice: bool,
-    /// Its oldest request was looked at in this slice already.
+    /// Its oldest request was checked in this slice.
     pub fifo_checked: bool,
     /// The disk may be kept idle for it.
     pub idle_window: bool,
     pub priority_changed: bool,
-    /// It has the disk, and none of its requests has completed since.
+    /// It is active, and none of its requests has completed in this slice.
     pub slice_new: bool,
     /// Several processes use it.
     pub coop: bool,
-    /// They should part.
+    /// It is to be split.
     pub split_coop: bool,
-    /// It once had four requests at a time.
+    /// It has had four queued requests at a time.
     pub deep: bool,
 }
 
@@ -150,7 +153,7 @@ impl ProcessQueue {
         self.priority.level()
     }
 
-    /// How it is served, going by what it is now.
+    /// Its kind, according to its present state.
     pub fn kind(&self) -> Kind {
         if !self.sync {
             Kind::Async
@@ -165,12 +168,12 @@ impl ProcessQueue {
         self.seek_history.count_ones() > SEEKY_ABOVE
     }
 
-    /// Its slice is over.
+    /// Returns true if its slice is over.
     pub fn slice_used(&self, now: u64) -> bool {
         !self.slice_new && now >= self.slice_end
     }
 
-    /// References that are not requests' own: the processes that use it, or are to.
+    /// References other than requests: the processes that use it or are to use it.
     pub fn users(&self) -> u32 {
         self.references.saturating_sub(self.allocated)
     }
@@ -189,10 +192,10 @@ impl LinkOf<ProcessQueue> for FreeQueues {
     }
 }
 
-/// How long somebody thinks between a completion and the next request, in ns.
+/// The think time of a process or group, from a completion to the next request, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThinkTime {
-    /// The last completion; to begin with, when it was made.
+    /// The time of the last completion; initially the time of creation.
     pub last_end: u64,
     mean: Mean,
 }
@@ -202,17 +205,17 @@ impl ThinkTime {
         ThinkTime { last_end: now, mean: Mean::default() }
     }
 
-    /// The next request has come. What is longer than twice the time that one would wait counts as that.
+    /// Adds a sample at the next request. Times above twice the idle wait count as twice the wait.
     pub fn sample(&mut self, now: u64, wait: u64) {
         self.mean.add_think(now.saturating_sub(self.last_end).min(wait.saturating_mul(2)));
     }
 
-    /// The mean, once enough was seen.
+    /// The mean, once there are enough samples.
     pub fn mean(&self) -> Option<u64> {
         self.mean.is_valid().then_some(self.mean.mean)
     }
 
-    /// Whether it is known to be longer than this.
+    /// Returns true if the mean is known to exceed `wait`.
     pub fn is_above(&self, wait: u64) -> bool {
         self.mean().is_some_and(|mean| mean > wait)
     }

@@ -1,4 +1,4 @@
-//! What is kept of a process: which queues its requests go to, and what it was when that was looked up.
+//! Data of processes: their queues, and the group and priority with which these were looked up.
 
 use super::process_queue::{ProcessQueue, ThinkTime};
 use super::{ASYNC, Cfq, SYNC};
@@ -8,14 +8,14 @@ use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
 use crate::priority::{Class, NORMAL_LEVEL, Priority};
 
-/// What is kept of a context, at its place. It means something once the context's history says that it is known.
+/// The data of a context, at its slot. It is valid if the context's history is marked as known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requester {
-    /// Its group when its queues were looked up, or [`NIL`].
+    /// Its group at the last look-up of its queues, or [`NIL`].
     pub group: Slot,
-    /// Its priority as set when its queues were looked up.
+    /// The priority set at the last look-up of its queues.
     priority: Priority,
-    /// Its async and its sync queue.
+    /// Its async and sync queue.
     pub queues: [Slot; 2],
     pub think: ThinkTime,
 }
@@ -27,7 +27,7 @@ impl Default for Requester {
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// The queue that a process's requests go to, if it has one, or [`NIL`].
+    /// The queue of a process's requests, or [`NIL`] if there is none.
     pub(super) fn queue_of(&self, core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let [of_async, of_sync] = self.requesters[context].queues;
         match (core.tables.contexts[context].history.known, sync) {
@@ -37,7 +37,8 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// The queue for a new request of a process; changes of its priority and group are noticed here. [`NIL`]: no room.
+    /// The queue for a new request of a process. Applies changes of priority and group. [`NIL`]: no
+    /// room.
     pub(super) fn queue_for_request(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let history = &mut core.tables.contexts[context].history;
         if !history.known {
@@ -61,8 +62,9 @@ impl<H: HostTypes> Cfq<H> {
         slot
     }
 
-    /// A changed priority: the sync queue reads it at its next request. The async queue is looked up by the priority that the process
-    /// had before, as in the kernel: so async requests follow a change late.
+    /// Applies a changed priority: the sync queue reads it at its next request. As in the kernel,
+    /// the async queue is looked up by the previous priority, so async requests follow a change
+    /// late.
     fn notice_priority(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let priority = core.tables.contexts[context].priority;
         let requester = &self.requesters[context];
@@ -81,8 +83,9 @@ impl<H: HostTypes> Cfq<H> {
         self.requesters[context].priority = priority;
     }
 
-    /// A changed group: the process gets other queues. (The kernel forgets here that a merge with another queue had counted the process
-    /// in advance, so that the other queue's memory is never freed. That is mended: the table would fill up.)
+    /// Applies a changed group: the process gets other queues. (At this point the kernel loses the
+    /// reference that a planned merge counted in advance, so that the other queue's memory is never
+    /// freed. This is fixed here, because the table would fill up.)
     fn notice_group(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let group = self.group_of(core, context);
         if self.requesters[context].group != group {
@@ -103,7 +106,7 @@ impl<H: HostTypes> Cfq<H> {
         if self.tunables.groups { core.tables.contexts[context].group } else { ROOT }
     }
 
-    /// The process exits. What it shares with others loses the disk too, if it has it.
+    /// Handles the exit of a process. Its queues, also shared ones, expire if active.
     pub(super) fn exit_queues(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if !core.tables.contexts[context].history.known {
             return;
@@ -120,7 +123,8 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// A queue for a process's requests, made if there is none; it counts one reference more. [`NIL`]: no room.
+    /// A queue for a process's requests, created if necessary, with one more reference. [`NIL`]: no
+    /// room.
     fn get_queue(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let group = self.group_of(core, context);
         let entry = &core.tables.contexts[context];
@@ -148,14 +152,15 @@ impl<H: HostTypes> Cfq<H> {
         };
         self.read_priority(core, slot, context);
         if !sync {
-            // The group keeps it for all who come later.
+            // The group's own reference keeps it permanently.
             self.groups[group].async_queues.put(priority, slot);
             self.reference(slot);
         }
         slot
     }
 
-    /// Reads a queue's priority from a process that uses it, if it has changed. Where the queue is filed does not change by it.
+    /// Reads a queue's priority again from a process that uses it, if it has changed. Its position
+    /// in the tree stays.
     pub(super) fn read_priority(&mut self, core: &QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.priority_changed {
@@ -170,7 +175,8 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// While metadata is asked for, a queue below normal best effort counts as that: somebody of any priority may wait for it.
+    /// While metadata requests are queued, a queue below normal best effort counts as normal best
+    /// effort, as a process of any priority may wait for them.
     pub(super) fn boost(&mut self, slot: Slot, metadata: bool) {
         let queue = &mut self.queues[slot];
         queue.priority = queue.original;
@@ -206,7 +212,8 @@ impl<H: HostTypes> Cfq<H> {
         self.free_queues.push_front(&mut self.queues, slot);
     }
 
-    /// Whether no queue is left once processes and groups have let go of theirs: with all requests done, nothing else refers to one.
+    /// Returns true if no queue is left after processes and groups have released theirs; all
+    /// requests have completed.
     pub(super) fn queues_all_come_back(&mut self, core: &mut QueueCore<H>) -> bool {
         for context in 0..self.requesters.capacity() {
             if core.tables.contexts[context].history.known {
@@ -226,12 +233,12 @@ impl<H: HostTypes> Cfq<H> {
         free == self.queues.capacity().min(self.places.capacity()).min(self.positions.capacity())
     }
 
-    /// Lets go of what is kept for a group that nobody is in, and answers whether no request of it is left.
+    /// Releases the data of a group without processes. Returns true if no request of it is left.
     pub(super) fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         if self.groups[group].requests > 0 {
             return false;
         }
-        // Processes that have left it and have not asked for anything since still point to its queues.
+        // Processes that left the group and sent no request since still refer to its queues.
         for context in 0..self.requesters.capacity() {
             let known = core.tables.contexts[context].history.known;
             if known && self.requesters[context].group == group {

@@ -1,4 +1,4 @@
-//! Who has the disk, for how long, and how many requests it may have in the device.
+//! The active queue: its selection, its slice, and its number of requests in the device.
 
 use super::Cfq;
 use super::workload::Place;
@@ -10,7 +10,7 @@ use crate::event::Note;
 use crate::priority::Class;
 
 impl<H: HostTypes> Cfq<H> {
-    /// The queue to dispatch from now, or [`NIL`] to wait.
+    /// Selects the queue to dispatch from, or [`NIL`] to wait.
     pub(super) fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         let active = self.active;
         if active == NIL {
@@ -26,8 +26,8 @@ impl<H: HostTypes> Cfq<H> {
         }
         let alone = self.groups[queue.group].queues == 1;
         if queue.slice_used(now) && !queue.must_dispatch {
-            // The last of its group, if it is worth waiting for, keeps the disk while the device works for it: the group might not come
-            // again in time.
+            // The last queue of its group, if idling is useful for it, stays active while it has
+            // requests in the device; otherwise the group might lose its position.
             if alone && queue.is_empty() && queue.dispatched > 0 && self.should_idle(core, active) {
                 return NIL;
             }
@@ -54,9 +54,10 @@ impl<H: HostTypes> Cfq<H> {
         self.end_and_activate_next(core)
     }
 
-    /// Whether the queue to dispatch from is a real-time one, or can be made so: in the group that has the disk, or whose turn it is, for classes
-    /// are told apart within a group only. A queue of another class loses the disk; one of real time that has it and no request is waited for
-    /// as ever.
+    /// Returns true if the next dispatched request is real-time, or can be made so, in the group
+    /// being served or next to be served (classes are compared within a group only). An active
+    /// queue of another class is preempted; an active real-time queue without requests is waited
+    /// for as usual.
     pub(super) fn takes_real_time(&mut self, core: &mut QueueCore<H>) -> bool {
         let (active, now) = (self.active, core.counted_ns());
         let queue = &self.queues[active];
@@ -72,7 +73,7 @@ impl<H: HostTypes> Cfq<H> {
         self.expire(core, !has_disk);
         let slot = self.choose_in_group(core, group);
         self.activate(core, slot);
-        // A queue may be filed by a class that it has no longer.
+        // A queue may be filed under a class that it no longer has.
         self.queues[slot].is_real_time()
     }
 
@@ -81,7 +82,7 @@ impl<H: HostTypes> Cfq<H> {
         self.activate_next(core)
     }
 
-    /// Gives the disk to the queue whose turn it is.
+    /// Activates the queue whose turn it is.
     fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
         let first = self.choose_queue(core);
         let slot = if self.queued == 0 { NIL } else { first };
@@ -108,7 +109,8 @@ impl<H: HostTypes> Cfq<H> {
         core.note(|_| Note::Activate { queue: pid, level });
     }
 
-    /// Takes the disk from the active queue, if one has it. What was left of its slice counts later if it was cut short.
+    /// Expires the active queue, if there is one. The rest of a slice that was cut short counts
+    /// later.
     pub(super) fn expire(&mut self, core: &mut QueueCore<H>, cut_short: bool) {
         let slot = self.active;
         if slot == NIL {
@@ -147,12 +149,12 @@ impl<H: HostTypes> Cfq<H> {
         self.follow(core, NIL);
     }
 
-    /// Makes `context` the one whose habits decide whether the disk is kept idle.
+    /// Sets the context whose statistics decide about idling.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
         core.hold_instead(&mut self.active_context, context);
     }
 
-    /// The first request of the active queue's slice has completed: the slice runs from now on.
+    /// Starts the slice of the active queue at its first completion.
     pub(super) fn start_slice(&mut self, core: &mut QueueCore<H>) {
         let (slot, now) = (self.active, core.counted_ns());
         let length = core.clock.counted_length(self.scaled_slice(slot));
@@ -165,8 +167,9 @@ impl<H: HostTypes> Cfq<H> {
         core.note(|core| Note::SliceSet { queue: pid, until_ns: core.clock.host_ns(end) });
     }
 
-    /// The length of a queue's slice. With `low_latency` it is shortened so that as many sync slices as the group has queues of the
-    /// class, on average, fit into its part of the latency that is aimed at; but to no less than two waits' worth.
+    /// The length of a queue's slice. With `low_latency` it is shortened so that one sync slice for
+    /// each of the group's queues of the class fits, on average, into the group's part of the
+    /// target latency; but not below two idle waits.
     fn scaled_slice(&mut self, slot: Slot) -> u64 {
         let queue = &self.queues[slot];
         let slice = self.tunables.slice_of(queue.sync, queue.level());
@@ -185,7 +188,7 @@ impl<H: HostTypes> Cfq<H> {
         slice.saturating_mul(granted).checked_div(expected).unwrap_or(slice).max(least)
     }
 
-    /// Whether one more request of a queue may go to the device.
+    /// Returns true if one more request of a queue may be dispatched.
     pub(super) fn may_dispatch(&self, core: &QueueCore<H>, slot: Slot) -> bool {
         let (queue, now) = (&self.queues[slot], core.counted_ns());
         let [async_in_flight, sync_in_flight] = self.in_flight;
@@ -207,7 +210,8 @@ impl<H: HostTypes> Cfq<H> {
             most = if alone || only_sync { u32::MAX } else { self.tunables.quantum };
         }
         if !queue.sync && self.tunables.low_latency {
-            // Since a sync request was last late, one more for each sync slice; the first goes without.
+            // One more async request for each sync slice since a sync request was last late; none
+            // in the first.
             let [_, slice_sync] = self.tunables.slice;
             let depth = now.wrapping_sub(self.last_delayed_sync).checked_div(slice_sync).unwrap_or(u64::MAX);
             let depth = if depth == 0 && queue.dispatched == 0 { 1 } else { depth };
@@ -216,7 +220,8 @@ impl<H: HostTypes> Cfq<H> {
         queue.dispatched < most
     }
 
-    /// The slice will be over when what is in the device is done, going by a wait for each.
+    /// Returns true if the slice will be over when the in-flight requests have completed, estimated
+    /// at one idle wait each.
     fn slice_used_soon(&self, slot: Slot, now: u64) -> bool {
         let queue = &self.queues[slot];
         let until_done = self.tunables.slice_idle.saturating_mul(queue.dispatched.into());

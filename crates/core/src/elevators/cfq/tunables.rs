@@ -12,7 +12,7 @@ const fn switch(name: &'static str, default: i64, meaning: &'static str, trade_o
     Tunable { name, unit: Unit::Switch, default, min: 0, max: 1, meaning, trade_off }
 }
 
-/// The same time under the name by which it is given in microseconds.
+/// The same time under a second name, in microseconds.
 const fn fine(name: &'static str, default_ms: i64, min: i64, meaning: &'static str) -> Tunable {
     let (unit, default, max) = (Unit::Microseconds, default_ms * 1000, u32::MAX as i64);
     Tunable { name, unit, default, min, max, meaning, trade_off: "As there." }
@@ -20,18 +20,20 @@ const fn fine(name: &'static str, default_ms: i64, min: i64, meaning: &'static s
 
 const COUNT: usize = 18;
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq",
     aliases: &[],
     kernel: "4.19 (this form from 2.6.33 to 4.20)",
     in_linux: "2.6.33-4.20",
     headline: "A slice of time by group, class and process",
-    idea: "Groups share the disk by weight, within a group real time goes before best effort before idle, and each process has it \
-           for a slice of time that its priority scales and the number of processes shortens. For one that reads in order the disk is \
-           kept idle a few ms; those that seek are waited for together; two that read side by side share a queue.",
-    suits: "One disk, many processes, shares by control group: fair, with short waits. Costs throughput where idling is in vain \
-            (arrays, flash: there slice_idle is 0 from the start).",
+    idea: "Groups share the disk by weight. Within a group real time precedes best effort and \
+           idle. Each process has the disk for a slice of time, scaled by its priority and \
+           shortened with the number of processes. The disk is kept idle for a few ms for \
+           sequential readers; seeky processes share the idling; two processes that read adjacent \
+           sectors share a queue.",
+    suits: "One disk, many processes, shares by control group: fair, with short waits. Costs \
+            throughput where idling is useless (arrays and flash, where slice_idle defaults to 0).",
     layer: BlockLayer::V4_19,
     groups: true,
     reservations: false,
@@ -43,12 +45,13 @@ pub(crate) const INFO: Info = Info {
 const TUNABLES: [Tunable; COUNT] = [
     Tunable {
         default: 8,
-        meaning: "Requests of one queue in the device at a time while others wait; half of it without further ado.",
+        meaning: "Requests of one queue in the device at a time while others wait; half of them \
+                  without further conditions.",
         ..QUANTUM
     },
     Tunable {
-        meaning: "The age from which a queue's oldest request goes first, looked at once a slice; a sync request that took longer \
-                  holds async ones back for a while.",
+        meaning: "The age from which a queue's oldest request goes first, checked once a slice. A \
+                  sync request that took longer holds back async requests for some time.",
         ..FIFO_EXPIRE_SYNC
     },
     FIFO_EXPIRE_ASYNC,
@@ -57,25 +60,27 @@ const TUNABLES: [Tunable; COUNT] = [
     SLICE_SYNC,
     SLICE_ASYNC,
     Tunable {
-        meaning: "The base of the number of async requests a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4.",
+        meaning: "The base b of the maximum of async requests in a slice while others wait: 2 * (b \
+                  + b * (7 - level)), 16 at level 4.",
         ..SLICE_ASYNC_RQ
     },
     Tunable {
-        meaning: "How long the disk is kept idle for a process's next sync request; 0 never. On a device without an arm it is 0 to begin \
-                  with.",
+        meaning: "How long the disk is kept idle for a process's next sync request; 0 disables \
+                  idling. The default on non-rotational devices is 0.",
         ..SLICE_IDLE
     },
     Tunable {
         name: "group_idle",
-        meaning: "How long it is kept idle for the last process of a group, where slice_idle does not; 0 never.",
-        trade_off: "Longer keeps shares of groups exact; 0 gives throughput.",
+        meaning: "How long the disk is kept idle for the last process of a group if slice_idle \
+                  does not apply; 0 disables it.",
+        trade_off: "Longer keeps the shares of groups exact; 0 gives throughput.",
         ..SLICE_IDLE
     },
     switch(
         "low_latency",
         1,
-        "1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly \
-         after a late sync one.",
+        "1 shortens slices so that all processes have a turn within target_latency, and lets async \
+         requests into the device only slowly after a late sync request.",
         "Off, slices are longer: more throughput, longer waits.",
     ),
     Tunable {
@@ -95,25 +100,26 @@ const TUNABLES: [Tunable; COUNT] = [
     switch(
         "groups",
         1,
-        "0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes count as in the root, and nobody's group is \
-         known to think long. Such a kernel had group_idle 0 too. Not a tunable of the kernel's.",
-        "Off, weights of groups do not count.",
+        "0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to \
+         the root, and think times of groups are not considered. Such a kernel also had group_idle \
+         0. Not a tunable of the kernel.",
+        "Off, weights of groups have no effect.",
     ),
 ];
 
 const NS_PER_US: u64 = 1000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Their values; times in ns.
+/// The values; times in ns.
 #[derive(Debug)]
 pub(super) struct Tunables {
     pub quantum: u32,
-    /// Async, sync.
+    /// The ages from which requests go first, in ns: async, sync.
     pub fifo_expire: [u64; 2],
-    /// In KiB.
+    /// The maximum distance behind the head, in KiB.
     back_seek_max: u64,
     pub back_penalty: u64,
-    /// Async, sync.
+    /// The base lengths of slices, in ns: async, sync.
     pub slice: [u64; 2],
     pub slice_async_rq: u32,
     pub slice_idle: u64,
@@ -124,7 +130,7 @@ pub(super) struct Tunables {
 }
 
 impl Tunables {
-    /// The defaults for a device whose arm moves, or that has none.
+    /// The defaults for a rotational or non-rotational device.
     pub fn defaults(rotational: bool) -> Tunables {
         let mut new = Tunables {
             quantum: 0,
@@ -199,18 +205,18 @@ impl Tunables {
         }
     }
 
-    /// How far behind the head a request may lie, in sectors of half a KiB.
+    /// The maximum distance behind the head, in sectors.
     pub fn back_max_sectors(&self) -> u64 {
         self.back_seek_max.saturating_mul(2)
     }
 
-    /// The length of a slice where few share the disk.
+    /// The length of a slice if few processes share the disk, in ns.
     pub fn slice_of(&self, sync: bool, level: u8) -> u64 {
         let [slice_async, slice_sync] = self.slice;
         slice_at_level(if sync { slice_sync } else { slice_async }, level)
     }
 
-    /// How many async requests a slice may have while others wait.
+    /// The maximum of async requests in a slice while others wait.
     pub fn max_async_requests(&self, level: u8) -> u32 {
         async_requests_at_level(self.slice_async_rq, level)
     }

@@ -1,7 +1,8 @@
-//! The trees that queues with requests are filed in, and which of them is served.
+//! The service trees of queues with requests, and the choice of the tree to serve.
 //!
-//! A group has a tree for each class and kind of queue. Within one, queues wait by a key that is a time: now, and later the more
-//! queues there are and the shorter the queue's slice is. Which tree is served is decided anew when its time is over or it is empty.
+//! A group has a tree for each class and kind of queue. Within a tree, the key of a queue is a
+//! time: the current one, plus an offset that grows with the number of queues and for shorter
+//! slices. The tree to serve is chosen anew when its time is over or it is empty.
 
 use super::Cfq;
 use super::process_queue::{Kind, ThinkTime};
@@ -11,11 +12,11 @@ use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 use crate::priority::Class;
 
-/// A queue of the idle class waits so long behind.
+/// The offset of a queue of the idle class, in ns.
 const IDLE_DELAY_NS: u64 = 200_000_000;
-/// What is filed at the front goes so far before the first.
+/// The distance before the first queue at which a preempting queue is filed, in ns.
 const FRONT_NS: u64 = 1_000_000_000;
-/// The shortest time that a tree is served for, in ticks.
+/// The minimum time for which a tree is served, in ticks.
 const WORKLOAD_TICKS_MIN: u64 = 2;
 
 /// The queues of a class and kind.
@@ -26,23 +27,23 @@ pub(super) struct ServiceTree {
     pub think: ThinkTime,
 }
 
-/// Where a queue is filed.
+/// The position at which a queue is filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// By its key.
     Usual,
-    /// Before all others: it takes the disk from somebody.
+    /// Before all others, because it preempts the active queue.
     Front,
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// Files a queue, or files it anew, in the tree of what it is now.
+    /// Files a queue in the tree of its present class and kind, or moves it there.
     pub(super) fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, place: Place) {
         let now = core.counted_ns();
         let queue = &self.queues[slot];
         let (group, class, kind, filed) = (queue.group, queue.class(), queue.kind(), queue.filed);
         let first = self.groups[group].tree(class, kind).tree.first();
-        // Keys wrap around, and are compared as they are: one below zero comes last.
+        // Keys wrap around and are compared as integers: one below zero comes last.
         let key = if class == Class::Idle {
             now.wrapping_add(IDLE_DELAY_NS)
         } else if place == Place::Front {
@@ -66,12 +67,12 @@ impl<H: HostTypes> Cfq<H> {
         tree.tree.insert(&mut self.places, slot, key);
         self.queues[slot].filed = Some((class, kind));
         if filed.is_none() {
-            // Only now does the group count it: its own key did not.
+            // The group counts the queue only now: its own key is computed without it.
             self.group_gained_queue(core, group);
         }
     }
 
-    /// Takes a queue without requests off its tree.
+    /// Removes a queue without requests from its tree.
     pub(super) fn unfile(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         debug_assert!(self.queues[slot].filed.is_some() && self.queues[slot].is_empty());
         self.leave_tree(slot);
@@ -92,8 +93,8 @@ impl<H: HostTypes> Cfq<H> {
         tree.tree.remove(&mut self.places, slot);
     }
 
-    /// How much later than now a queue comes: for each other queue of its group what its slice lacks to the longest one. While the
-    /// group does not count the queue itself yet, it may be earlier.
+    /// The offset of a queue's key: for each other queue of its group the difference between the
+    /// longest slice and its own. It may be negative while the group does not count the queue yet.
     fn key_offset(&self, slot: Slot) -> u64 {
         let queue = &self.queues[slot];
         let others = u64::from(self.groups[queue.group].queues).wrapping_sub(1);
@@ -101,13 +102,13 @@ impl<H: HostTypes> Cfq<H> {
         others.wrapping_mul(longest.wrapping_sub(self.tunables.slice_of(queue.sync, queue.level())))
     }
 
-    /// The tree that a queue is filed in.
+    /// The tree in which a queue is filed.
     pub(super) fn tree_of(&self, slot: Slot) -> Option<&ServiceTree> {
         let queue = &self.queues[slot];
         queue.filed.map(|(class, kind)| self.groups[queue.group].tree(class, kind))
     }
 
-    /// Decides which group, class and kind is served, and answers the first queue there, or [`NIL`].
+    /// Chooses the group, class and kind to serve, and returns the first queue there, or [`NIL`].
     pub(super) fn choose_queue(&mut self, core: &mut QueueCore<H>) -> Slot {
         let group = self.next_group();
         if group == NIL {
@@ -117,7 +118,8 @@ impl<H: HostTypes> Cfq<H> {
         self.choose_in_group(core, group)
     }
 
-    /// The same in this group, which has queues.
+    /// Chooses the class and kind to serve in this group, which has queues, and returns the first
+    /// queue.
     pub(super) fn choose_in_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> Slot {
         let now = core.counted_ns();
         let state = &self.groups[group];
@@ -166,7 +168,8 @@ impl<H: HostTypes> Cfq<H> {
         earliest.map_or(Kind::SyncNoIdle, |(_, kind)| kind)
     }
 
-    /// For how long the tree that is served may be: its queues' part of the group's part of the latency that is aimed at.
+    /// The time for which the chosen tree is served: its queues' part of the group's part of the
+    /// target latency.
     fn workload_slice(&self, group: Slot) -> u64 {
         let state = &self.groups[group];
         let (class, kind) = (self.serving_class, self.serving_kind);
@@ -177,7 +180,8 @@ impl<H: HostTypes> Cfq<H> {
         if kind != Kind::Async {
             return slice.max(self.tunables.slice_idle.saturating_mul(2));
         }
-        // Async queues of all processes are few: they count as one among all queues, and less, as their slices are shorter.
+        // Async queues count as one among all queues, and less in proportion to their shorter
+        // slices.
         let busy_async = u64::from(state.busy_async());
         let among_all = target.saturating_mul(busy_async).checked_div(u64::from(self.busy_queues)).unwrap_or(0);
         let [slice_async, slice_sync] = self.tunables.slice;

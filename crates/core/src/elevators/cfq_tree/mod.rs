@@ -1,12 +1,14 @@
-//! CFQ with time slices and one sorted tree: "cfq-tree", as in Linux 2.6.24 (2.6.22 to 2.6.32 had forms of it).
+//! CFQ with time slices and one sorted tree: "cfq-tree", as in Linux 2.6.24 (2.6.22 to 2.6.32 had
+//! forms of it).
 //!
-//! The idea: as before, each process has the disk to itself for a slice of time, scaled by its I/O priority. Whose turn is next is
-//! told by one tree instead of rounds of lists: a queue is filed under the time when it came plus an offset, longer the shorter its
-//! slices are and the more queues wait. Sync writes count as sync; a slice begins when its first request has completed; a sync
-//! request takes the disk from an async queue at once.
+//! The idea: as in cfq-v3, each process has the disk for a slice of time, scaled by its I/O
+//! priority. One tree replaces the lists and rounds: a queue is filed under its time of arrival
+//! plus an offset, which grows with the number of waiting queues and is larger for shorter slices.
+//! Sync writes count as sync. A slice begins when its first request has completed. A sync request
+//! preempts an async queue at once.
 //!
-//! The state is in [`CfqTree`]; `queue` has the queues and the tree that they wait in, `slice` who has the disk and for how long, this file
-//! the way of a request: insert, dispatch, complete.
+//! The state is in [`CfqTree`]. `queue` has the queues and the service tree, `slice` the active
+//! queue and its slice, this file the path of a request: insert, dispatch, complete.
 
 mod queue;
 mod slice;
@@ -27,43 +29,44 @@ use crate::priority::Class;
 use queue::{Queue, ServiceTree};
 pub(crate) use tunables::INFO;
 
-/// Index of a context's async queue.
+/// The index of a context's async queue.
 const ASYNC: usize = 0;
-/// Index of its sync queue.
+/// The index of a context's sync queue.
 const SYNC: usize = 1;
 
-/// The mark in a context's history that its priority was changed since its last allocation.
+/// The mark in a context's history that its priority has changed since its last allocation.
 const PRIORITY_CHANGED: u8 = 1;
-/// A mean seek distance above which a process counts as seeky, in sectors.
+/// The mean seek distance above which a process counts as seeky, in sectors.
 const SEEKY_SECTORS: u64 = 8 * 1024;
-/// With more than this many requests in the device at once, the device is taken to queue by itself.
+/// The number of in-flight requests above which the device counts as having its own queue.
 const HW_QUEUE_DEPTH: u32 = 4;
 
-/// Its tables. A context's sync queue lies at the context's slot, the async ones behind all of those.
+/// The tables. A context's sync queue is at the context's slot; the async queues follow.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
-    /// As many nodes, for the tree that queues wait in.
+    /// One node per queue, for the service tree.
     nodes: H::Slots<Node>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct CfqTree<H: HostTypes> {
     queues: TableOf<H, Queue>,
     /// Queues with requests, in the order of their turns.
     service: ServiceTree<H>,
     async_queues: AsyncQueues,
-    /// The queue that has the disk, or [`NIL`].
+    /// The active queue, or [`NIL`].
     active: Slot,
-    /// The context of the first request moved in this slice, or [`NIL`]; its entry is held, as its process may exit meanwhile.
+    /// The context of the first request moved in this slice, or [`NIL`]; its entry is held, as the
+    /// process may exit meanwhile.
     active_context: Slot,
     /// The end of the last request that the driver took.
     last_position: u64,
-    /// When a request of another class than idle completed last.
+    /// The last completion of a request outside the idle class.
     last_end: u64,
     in_driver: u32,
-    /// Requests of sync queues that were moved and have not completed.
+    /// Requests of sync queues on the dispatch list or in the device.
     sync_flight: u32,
-    /// The device has been seen to queue by itself.
+    /// Whether the device was seen to have its own queue.
     hw_queue: bool,
     tunables: SliceTunables,
 }
@@ -168,7 +171,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (owner, context) = (core.tables.requests[request].owner, core.tables.requests[request].context);
         if owner == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // The storage has no room for another queue: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
         self.read_priority(core, owner, context);
@@ -191,13 +194,13 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
             return moved;
         }
         loop {
-            // Asked once more when nothing is left, it takes the disk from an async queue that has run dry.
+            // A further selection after the last request makes an empty async queue expire.
             let slot = self.select(core);
             let queue = &mut self.queues[slot];
             let quantum = if queue.is_idle_class() { 1 } else { self.tunables.quantum };
             let alone = self.service.count <= 1;
             let enough = queue.dispatched >= quantum.saturating_mul(if alone { 4 } else { 1 });
-            // Async queues wait until all that sync ones have sent has come back.
+            // Async queues wait until all dispatched sync requests have completed.
             if slot == NIL || enough || (self.sync_flight > 0 && !queue.is_sync()) {
                 break;
             }
@@ -206,7 +209,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
             core.timers.cancel(Timer::Idle);
             let round = self.dispatch_from(core, slot, quantum.min(core.batch_max));
             moved = moved.saturating_add(round);
-            debug_assert!(round > 0, "a queue that was selected has a request");
+            debug_assert!(round > 0, "a selected queue has a request");
             if round == 0 || moved >= core.batch_max {
                 break;
             }
@@ -214,7 +217,8 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
         moved
     }
 
-    /// A queue of another class loses the disk. One of real time that has it and no request is waited for as ever.
+    /// An active queue of another class is preempted. An active real-time queue without requests is
+    /// waited for as usual.
     fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         let first = self.service.first();
         if first == NIL || !self.queues[first].is_real_time() {
@@ -280,7 +284,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     }
 
     fn priority_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        // It is noticed when the process allocates its next request.
+        // Applied when the process allocates its next request.
         core.tables.contexts[context].history.marks |= PRIORITY_CHANGED;
     }
 
@@ -299,7 +303,7 @@ impl<H: HostTypes> CfqTree<H> {
         self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
         sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
         if !self.queues[owner].filed {
-            // It counts itself when its place is worked out.
+            // The queue counts itself when its position is computed.
             self.service.count = self.service.count.saturating_add(1);
             self.refile(core, owner);
         }
@@ -307,7 +311,8 @@ impl<H: HostTypes> CfqTree<H> {
         self.queues[owner].next = self.tunables.chooser(true).best(core, next, request, self.last_position);
     }
 
-    /// Takes a request out of its queue, and the queue out of the service tree if that was the last.
+    /// Removes a request from its queue, and the queue from the service tree after its last
+    /// request.
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         let queue = &self.queues[owner];
@@ -322,7 +327,8 @@ impl<H: HostTypes> CfqTree<H> {
             queue.metadata = queue.metadata.saturating_sub(1);
         }
         if queue.tree.is_empty() {
-            // What is next after the last one is at most a request that grew down to its sector and stands aside until it is gone.
+            // After the last request, the next one is at most a request with a front merge to the
+            // same sector, which is out of the tree meanwhile.
             let requests = &core.tables.requests;
             debug_assert!(queue.next == NIL || requests[queue.next].sector == requests[request].sector);
             self.service.unfile(&mut self.queues, owner);
@@ -340,7 +346,7 @@ impl<H: HostTypes> CfqTree<H> {
         core.dispatch_sort(request);
     }
 
-    /// Moves up to `quantum` requests of the queue that has the disk.
+    /// Moves up to `quantum` requests of the active queue.
     fn dispatch_from(&mut self, core: &mut QueueCore<H>, slot: Slot, quantum: u32) -> u32 {
         let mut moved = 0u32;
         while moved < quantum && !self.queues[slot].tree.is_empty() {
@@ -364,7 +370,8 @@ impl<H: HostTypes> CfqTree<H> {
         moved
     }
 
-    /// The oldest request of a queue if it is overdue; asked for the first request of a slice only.
+    /// The oldest request of a queue if it is overdue; called for the first request of a slice
+    /// only.
     fn take_overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let oldest = queue.fifo.head();
@@ -395,7 +402,7 @@ impl<H: HostTypes> CfqTree<H> {
         moved
     }
 
-    /// A process allocates a request: it may be the first time, and its priority may have changed.
+    /// Prepares a context for an allocation: its first one, or one after a change of priority.
     fn meet(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let ticks = core.ticks();
         let history = &mut core.tables.contexts[context].history;
@@ -418,20 +425,21 @@ impl<H: HostTypes> CfqTree<H> {
         }
     }
 
-    /// Makes a context's sync queue; the context counts as one reference. [`NIL`]: no room.
+    /// Creates a context's sync queue; the context counts as one reference. [`NIL`]: no room.
     fn make_sync(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
         let pid = core.tables.contexts[context].pid;
         debug_assert_eq!(self.queues[context].references, 0);
         self.make_queue(core, context, context, Queue { pid: Some(pid), idle_window: true, ..Queue::default() })
     }
 
-    /// The async queue for a context, made if there is none; it counts one reference more. [`NIL`]: no room.
+    /// The async queue for a context, created if necessary, with one more reference. [`NIL`]: no
+    /// room.
     fn find_async(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
         let priority = core.tables.contexts[context].effective_priority();
         let mut queue = self.async_queues.get(priority);
         if queue == NIL {
-            // As shipped, a process whose priority was changed brings its old queue along, with its old class and level, and all of the
-            // new priority use that one from then on.
+            // As shipped, a process with a changed priority brings its old queue along, with its
+            // old class and level; all processes of the new priority then use it.
             queue = core.tables.contexts[context].history.queues[ASYNC];
             if queue == NIL {
                 let places = self.queues.capacity().saturating_sub(AsyncQueues::COUNT);
@@ -446,7 +454,7 @@ impl<H: HostTypes> CfqTree<H> {
         queue
     }
 
-    /// Makes a queue at this place, with one reference.
+    /// Creates a queue at this slot, with one reference.
     fn make_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot, queue: Queue) -> Slot {
         if slot >= self.queues.capacity().min(self.service.capacity()) {
             return NIL;
@@ -456,7 +464,7 @@ impl<H: HostTypes> CfqTree<H> {
         slot
     }
 
-    /// Reads a queue's priority from its owner, if it has changed.
+    /// Reads a queue's priority again from its process, if it has changed.
     fn read_priority(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !core::mem::take(&mut queue.priority_changed) {

@@ -1,11 +1,12 @@
-//! The queue of one process's sync requests, or of all async ones of one priority; and the tree that queues with requests wait in.
+//! The queue of one process's sync requests, or of all async requests of one priority; and the
+//! service tree.
 
 use crate::collections::{List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 use crate::priority::{Class, Priority};
 use crate::request::Arrivals;
 
-/// A queue of CFQ's.
+/// A queue of CFQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     /// The process, or `None` for async requests, which processes share.
@@ -15,26 +16,26 @@ pub(super) struct Queue {
     /// The request to serve next, if none is overdue.
     pub(super) next: Slot,
     pub(super) fifo: List<Arrivals>,
-    /// Whether it waits in the service tree: it does as long as it has requests, and while it has the disk.
+    /// Whether it is in the service tree: as long as it has requests, and while it is active.
     pub(super) filed: bool,
-    /// The time that it is filed under within its class, in ticks.
+    /// Its key within its class, in ticks.
     pub(super) key: u64,
-    /// The tick at which its slice is over, once the slice has begun.
+    /// The end of its slice in ticks, once the slice has begun.
     pub(super) slice_end: u64,
-    /// What its last slice left, or took too much (below 0), in ticks; it counts when it is filed next.
+    /// The rest of its last slice in ticks, negative if it overran; applied when it is filed next.
     pub(super) slice_left: i64,
     /// Requests on the dispatch list or in the device.
     pub(super) dispatched: u32,
-    /// Metadata requests that it holds.
+    /// The number of queued metadata requests.
     pub(super) metadata: u32,
-    /// The context and requests that point here; async queues count one more and stay for good.
+    /// References: its context and requests. Async queues have one more and stay permanently.
     pub(super) references: u32,
-    /// It has the disk, but no request of it has completed since: the slice has not begun.
+    /// It is active but no request of it has completed since: the slice has not begun.
     pub(super) slice_new: bool,
     pub(super) must_dispatch: bool,
     pub(super) wait_request: bool,
     pub(super) must_alloc_slice: bool,
-    /// Whether its oldest request was looked at in this slice.
+    /// Whether its oldest request was checked in this slice.
     pub(super) fifo_used: bool,
     pub(super) idle_window: bool,
     pub(super) priority_changed: bool,
@@ -67,7 +68,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// For one process's sync requests.
+    /// Returns true for a queue of one process's sync requests.
     pub(super) fn is_sync(&self) -> bool {
         self.pid.is_some()
     }
@@ -80,7 +81,7 @@ impl Queue {
         self.priority.level()
     }
 
-    /// Whether its slice has begun and is over.
+    /// Returns true if its slice has begun and is over.
     pub(super) fn slice_is_used(&self, now: u64) -> bool {
         !self.slice_new && now >= self.slice_end
     }
@@ -89,12 +90,13 @@ impl Queue {
         self.priority.class() == Class::RealTime
     }
 
-    /// What events call it.
+    /// The name in events: the process id, or 0.
     pub(super) fn name(&self) -> u32 {
         self.pid.unwrap_or(0)
     }
 
-    /// What it is sorted by: real time before best effort before idle, then the time of its key (62 bits of ticks are enough).
+    /// The sort key: real time before best effort before idle, then the key (62 bits of ticks are
+    /// enough).
     fn rank(&self) -> u64 {
         let class = match self.priority.class() {
             Class::RealTime => 0u64,
@@ -105,11 +107,11 @@ impl Queue {
     }
 }
 
-/// The queues with requests, in the order of their turns; of equals the one that came first.
+/// The queues with requests in the order of their turns; among equal keys in order of insertion.
 pub(super) struct ServiceTree<H: HostTypes> {
     nodes: TableOf<H, Node>,
     tree: Tree,
-    /// How many there are.
+    /// The number of queues.
     pub count: u32,
 }
 
@@ -122,7 +124,7 @@ impl<H: HostTypes> ServiceTree<H> {
         self.nodes.into_slots()
     }
 
-    /// For how many queues there is room.
+    /// The capacity in queues.
     pub fn capacity(&self) -> u32 {
         self.nodes.capacity()
     }
@@ -132,7 +134,7 @@ impl<H: HostTypes> ServiceTree<H> {
         self.tree.first()
     }
 
-    /// Files a queue, or moves it; under the key that it has already it keeps its place among equals.
+    /// Inserts a queue, or moves it. With an unchanged key it keeps its position among equals.
     pub fn file(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot, key: u64) {
         debug_assert!(slot < self.nodes.capacity());
         let queue = &mut queues[slot];
@@ -147,14 +149,15 @@ impl<H: HostTypes> ServiceTree<H> {
         self.tree.insert(&mut self.nodes, slot, queue.rank());
     }
 
-    /// A queue's class has changed. It keeps its place, but what is filed from now on is compared with what it is now.
+    /// Applies a changed class of a queue without moving it. Later insertions are compared with the
+    /// new class.
     pub fn class_changed(&mut self, queues: &TableOf<H, Queue>, slot: Slot) {
         if queues[slot].filed {
             self.nodes[slot].set_key(queues[slot].rank());
         }
     }
 
-    /// Takes a queue out.
+    /// Removes a queue.
     pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         if core::mem::take(&mut queues[slot].filed) {
             self.tree.remove(&mut self.nodes, slot);

@@ -1,4 +1,4 @@
-//! Who has the disk, for how long, and when it is kept idle.
+//! The active queue, its slice, and idling.
 
 use super::{CfqTree, SEEKY_SECTORS, is_metadata};
 use crate::clock::Timer;
@@ -9,7 +9,7 @@ use crate::elevators::shared::idling::{grace_end, idle_wait};
 use crate::event::Note;
 
 impl<H: HostTypes> CfqTree<H> {
-    /// The queue to dispatch from now, or [`NIL`] to wait.
+    /// Selects the queue to dispatch from, or [`NIL`] to wait.
     pub(super) fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         if self.active == NIL {
             return self.activate_next(core);
@@ -28,7 +28,7 @@ impl<H: HostTypes> CfqTree<H> {
         self.activate_next(core)
     }
 
-    /// Gives the disk to the queue whose turn it is.
+    /// Activates the queue whose turn it is.
     fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
         let mut slot = self.service.first();
         if slot != NIL && self.queues[slot].is_idle_class() {
@@ -53,7 +53,8 @@ impl<H: HostTypes> CfqTree<H> {
         slot
     }
 
-    /// Takes the disk from the active queue, if one has it. What is left of its slice is kept if that began and `keep` is set.
+    /// Expires the active queue, if there is one. With `keep`, the rest of a slice that has begun
+    /// is kept.
     pub(super) fn expire(&mut self, core: &mut QueueCore<H>, keep: bool) {
         let slot = self.active;
         if slot == NIL {
@@ -80,13 +81,14 @@ impl<H: HostTypes> CfqTree<H> {
         self.follow(core, NIL);
     }
 
-    /// Files a queue by the present time: the shorter its slices and the more queues wait, the later its turn. As shipped, what was
-    /// left of its last slice puts it back too.
+    /// Files a queue by the current time: later for shorter slices and more waiting queues. As
+    /// shipped, an unused rest of its last slice also delays it.
     pub(super) fn refile(&mut self, core: &QueueCore<H>, slot: Slot) {
         let longest = self.tunables.slice_of(true, 0);
         let queue = &mut self.queues[slot];
         let own = self.tunables.slice_of(queue.is_sync(), queue.level());
-        // The kernel multiplies in 32 bits without a sign: a slice longer than the longest sync one comes 2^32 ticks late.
+        // The kernel multiplies as unsigned 32 bits: a slice longer than the longest sync slice
+        // comes 2^32 ticks late.
         let others = self.service.count.saturating_sub(1);
         let offset = others.wrapping_mul((longest as u32).wrapping_sub(own as u32));
         let left = core::mem::take(&mut queue.slice_left);
@@ -94,12 +96,13 @@ impl<H: HostTypes> CfqTree<H> {
         self.service.file(&mut self.queues, slot, key);
     }
 
-    /// Makes `context` the one whose habits decide whether the disk is kept idle.
+    /// Sets the context whose statistics decide about idling.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
         core.hold_instead(&mut self.active_context, context);
     }
 
-    /// A request of the active queue has completed: its slice begins or ends, or the disk is kept idle for its next request.
+    /// Handles a completion of the active queue: its slice begins or ends, or the disk is kept idle
+    /// for its next request.
     pub(super) fn active_completed(&mut self, core: &mut QueueCore<H>, sync: bool) {
         let now = core.ticks();
         let queue = &mut self.queues[self.active];
@@ -116,7 +119,7 @@ impl<H: HostTypes> CfqTree<H> {
         }
     }
 
-    /// Begins to keep the disk idle for the active queue, if it is worth it.
+    /// Begins to keep the disk idle for the active queue, if idling is useful.
     fn arm_idle(&mut self, core: &mut QueueCore<H>) {
         let context = &core.tables.contexts[self.active_context];
         let queue = &mut self.queues[self.active];
@@ -133,7 +136,8 @@ impl<H: HostTypes> CfqTree<H> {
         core.note(|core| Note::IdleArmed { queue: name, until_ns: core.clock.time_of_tick(until) });
     }
 
-    /// A request has come: learn from it, and give its queue the disk if it was waited for or may take it.
+    /// Handles a new request: updates the statistics, and dispatches if it was waited for or
+    /// preempts.
     pub(super) fn enqueued(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         self.update_history(core, slot, request);
         if slot == self.active {
@@ -150,7 +154,8 @@ impl<H: HostTypes> CfqTree<H> {
         }
     }
 
-    /// Every request counts for what is known of its process, but only those of sync queues decide about waiting.
+    /// Updates the process's statistics with every request; only those of sync queues decide about
+    /// idling.
     fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (now, idle) = (core.ticks(), self.tunables.slice_idle);
         let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
@@ -191,12 +196,14 @@ impl<H: HostTypes> CfqTree<H> {
         if self.active_context == NIL || !active.wait_request {
             return false;
         }
-        // While the disk is kept idle anyway, a request may go in that lies as near as the active process's own usually do.
+        // While the disk is idle anyway, a request may be served that is as near as the active
+        // process's own usually are.
         let seek = core.tables.contexts[self.active_context].history.seek;
         seek.is_valid() && core.tables.requests[request].sector.abs_diff(self.last_position) <= seek.mean
     }
 
-    /// Takes the disk from the active queue and files this one before all others of its class; it is chosen when the queue runs.
+    /// Preempts the active queue and files this one before all others of its class; it is selected
+    /// when the queue runs.
     fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         debug_assert!(self.queues[slot].filed);
         let (queue, victim) = (self.queues[slot].name(), self.queues[self.active].name());
@@ -209,7 +216,7 @@ impl<H: HostTypes> CfqTree<H> {
         new.must_dispatch = true;
     }
 
-    /// The wait for the active queue's next request is over.
+    /// The wait for the active queue's next request timed out.
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let queue = &mut self.queues[self.active];
@@ -217,7 +224,7 @@ impl<H: HostTypes> CfqTree<H> {
             core.note(|_| Note::IdleTimeout { queue: name });
             if !queue.slice_is_used(core.ticks()) {
                 if self.service.count == 0 {
-                    // Nobody else wants the disk: it stays where it is until somebody does.
+                    // No other queue has requests: the active queue stays active until one has.
                     return;
                 }
                 if !queue.tree.is_empty() {
@@ -230,7 +237,7 @@ impl<H: HostTypes> CfqTree<H> {
         self.kick(core);
     }
 
-    /// The grace period of the idle class may be over.
+    /// Handles the possible end of the idle class's grace period.
     pub(super) fn grace_over(&mut self, core: &mut QueueCore<H>) {
         let ends = grace_end(core, self.last_end);
         if core.ticks() < ends {
@@ -240,7 +247,7 @@ impl<H: HostTypes> CfqTree<H> {
         }
     }
 
-    /// Asks for a run of the queue, if any queue has requests.
+    /// Asks for a run of the queue if any queue has requests.
     pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.service.count > 0 {
             core.kick();

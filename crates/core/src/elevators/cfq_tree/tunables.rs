@@ -8,18 +8,19 @@ use crate::elevators::shared::slice_tunables::{
 };
 use crate::layer::BlockLayer;
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq-tree",
     aliases: &[],
     kernel: "2.6.24 (this form from 2.6.22 to 2.6.32)",
     in_linux: "2.6.22-2.6.32",
-    headline: "A slice of time a process, in the order of a tree",
-    idea: "Each process has the disk to itself for a slice of time, which its priority scales. All queues with requests stand in one \
-           tree, by class and by a time: the later, the shorter their slices and the more others wait. At the end of a burst \
-           the disk is kept idle for a few ms; sync requests take it from async queues at once.",
-    suits: "Desktops and servers with one disk and several processes; sync writes count as such. Costs throughput where idling \
-            is in vain (many random readers, arrays, flash).",
+    headline: "A slice of time per process, in a tree's order",
+    idea: "Each process has the disk for a slice of time, scaled by its priority. All queues with \
+           requests are in one tree, by class and by a time that is later for shorter slices and \
+           more waiting queues. At the end of a burst the disk is kept idle for a few ms; sync \
+           requests preempt async queues at once.",
+    suits: "Desktops and servers with one disk and several processes; sync writes count as sync. \
+            Costs throughput where idling is useless (many random readers, arrays, flash).",
     layer: BlockLayer::V2_6_24,
     groups: false,
     reservations: false,
@@ -28,7 +29,8 @@ pub(crate) const INFO: Info = Info {
     tunables: &[
         QUANTUM,
         Tunable {
-            meaning: "The age from which a queue's oldest sync request goes first, if it has it when the queue's slice begins.",
+            meaning: "The age from which a queue's oldest sync request goes first, checked when \
+                      the queue's slice begins.",
             ..FIFO_EXPIRE_SYNC
         },
         FIFO_EXPIRE_ASYNC,
@@ -37,8 +39,9 @@ pub(crate) const INFO: Info = Info {
         SLICE_SYNC,
         SLICE_ASYNC,
         Tunable {
-            meaning: "The base of the number of async requests that end a slice when they are moved at once: \
-                      2 * (b + b * (7 - level)). At the default quantum of 4 only level 7 ever reaches it.",
+            meaning: "The base b of the number of async requests that end a slice when they are \
+                      moved at once: 2 * (b + b * (7 - level)). At the default quantum of 4 only \
+                      level 7 ever reaches it.",
             ..SLICE_ASYNC_RQ
         },
         SLICE_IDLE,

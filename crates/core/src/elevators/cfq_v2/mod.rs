@@ -1,16 +1,21 @@
 //! The second CFQ: "cfq-v2", as in Linux 2.6.10 to 2.6.12.
 //!
-//! The idea: as in the first, the driver gets one request of every queue a pass. But a queue lives as long as its process, so that
-//! passes can visit those first that have had least service in the last second or so; and who shares a queue can be chosen. Within
-//! a queue the request nearest to the head goes first, a short way behind it counting double, unless another one has waited too long.
+//! The idea: as in the first CFQ, the driver gets one request of every queue in each pass. But a
+//! queue exists as long as its process, so that passes can visit first the queues with the least
+//! service in the last second; and the grouping of processes into queues can be chosen. Within a
+//! queue the request nearest to the head goes first (a short distance behind the head counts
+//! double), unless another one has waited too long.
 //!
-//! Service is the time that requests take; once four were in the device at a time, which then queues by itself, it is their number.
+//! Service is the time that requests take. Once four requests were in the device at a time, which
+//! then has its own queue, service is their number.
 //!
-//! The state is in [`CfqV2`]; `queue` has the queues and the order of their turns. What a pass takes goes to the driver's list, which
-//! this elevator keeps itself: one by one they go on to the block layer.
+//! The state is in [`CfqV2`]; `queue` has the queues and the order of their turns. A pass moves
+//! requests to the driver's list, which the elevator keeps itself; from there they go to the block
+//! layer one by one.
 //!
-//! Nothing of this was recorded from a kernel: it is by specification only. Left out is what the queue cannot be told: processes
-//! that reclaim memory, which may always allocate, and how many requests a process woken for one may take.
+//! No decisions of a kernel were recorded for this elevator: it follows the specification only. Two
+//! inputs do not exist here and are left out: processes that reclaim memory may always allocate,
+//! and the number of requests that a process woken for one may take.
 
 mod queue;
 mod tunables;
@@ -30,46 +35,46 @@ use queue::{ByKey, Key, Queue, Turns};
 pub(crate) use tunables::INFO;
 use tunables::NR_REQUESTS;
 
-/// Index of async requests.
+/// The index of async requests.
 const ASYNC: usize = 0;
-/// Index of sync ones.
+/// The index of sync requests.
 const SYNC: usize = 1;
-/// Where a context's history keeps its queue: it has one for both.
+/// The index in a context's history of its queue, which is common to both kinds.
 const OWN: usize = 0;
-/// No queue may have more requests than this allocated in one direction.
+/// The limit of allocated requests of a queue in one direction.
 const MAX_QUEUED: u32 = NR_REQUESTS / 16;
-/// Service counts over this time.
+/// The period over which service counts, in ms.
 const SERVICE_PERIOD_MS: u64 = 1000;
-/// With so many requests in the device at once, it is taken to queue by itself.
+/// The number of in-flight requests from which the device counts as having its own queue.
 const TAGGED_DEPTH: u32 = 4;
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
-    /// As many nodes, for the order of turns.
+    /// One node per queue, for the order of turns.
     turns: H::Slots<Node>,
     buckets: H::Slots<u32>,
-    /// One entry a request, for the driver's list.
+    /// One entry per request, for the driver's list.
     places: H::Slots<Node<Range>>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct CfqV2<H: HostTypes> {
     queues: TableOf<H, Queue>,
     free_queues: List<ByKey>,
     by_key: HashChains<H::Slots<u32>>,
     turns: Turns<H>,
     driver_list: DriverList<H>,
-    /// Where the head is taken to be when requests are compared.
+    /// The assumed position of the head in comparisons.
     last_sector: u64,
     in_driver: u32,
-    /// The device has been seen to queue by itself.
+    /// Whether the device was seen to have its own queue.
     tagged: bool,
-    /// The tunables, as stored and in the order of their list.
+    /// The tunables as stored, in the order of their list.
     stored: [i64; 10],
     quantum: u32,
     queued: u32,
-    /// By the kind that they are named after: async, sync.
+    /// By the kind after which they are named: async, sync.
     fifo_expire: [u64; 2],
     fifo_batch_expire: u64,
     by_group: bool,
@@ -110,7 +115,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
             fifo_batch_expire: 0,
             by_group: false,
             find_best: false,
-            // Metadata and sync requests did not go before others yet.
+            // In this kernel, metadata and sync requests did not precede others.
             chooser: Chooser { back_max: 0, back_penalty: 0, marks_count: false },
             swapped_fifo: false,
         };
@@ -118,7 +123,8 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
             new.free_queues.push_back(&mut new.queues, slot);
         }
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
+            // Defaults are rounded down to ticks, but to at least one; values stored later are
+            // rounded up.
             new.store(index, tunable.default, core.clock.ticks_of_ms(tunable.default.unsigned_abs()).max(1));
         }
         new
@@ -156,7 +162,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
         let (owner, kind) = (core.tables.requests[request].owner, kind_of(core, request));
         let older = core.tables.arrivals[absorbed].deadline;
         if older < core.tables.arrivals[request].deadline && kind == kind_of(core, absorbed) {
-            // It has waited as long as the older of the two.
+            // Its age is that of the older of the two.
             core.tables.arrivals[request].deadline = older;
             let fifo = &mut self.queues[owner].fifos[kind];
             fifo.remove(&mut core.tables.arrivals, request);
@@ -169,7 +175,8 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
         let own = core.tables.contexts[context].history.queues[OWN];
         let slot = if own == NIL { self.find_queue(self.key_of(core, context)) } else { own };
         let allocated = self.queues[slot].allocated[op.direction()];
-        // Whoever is refused has requests allocated, and sleeps until one that goes the same way is done.
+        // A refused process has requests allocated. It sleeps until a request of the same direction
+        // completes.
         if slot != NIL && allocated >= MAX_QUEUED {
             return MayQueue::No;
         }
@@ -202,7 +209,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         if owner == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // The storage has no room for another queue: serve the request in order of arrival.
             return self.driver_list.append(core, request);
         }
         self.sort(core, owner, request);
@@ -229,7 +236,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
 
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (owner, now) = (core.tables.requests[request].owner, core.ticks());
-        // It is on no list by arrival any more: from now on this is when its service began.
+        // It is on no list by arrival any more: the field now holds the start of its service.
         core.tables.arrivals[request].deadline = now;
         if self.tagged {
             self.charge(core, owner, 1, 10);
@@ -282,8 +289,8 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
     }
 
     fn release_group(&mut self, _: &mut QueueCore<H>, group: Slot) -> bool {
-        // Requests may be left in its queue, and, since the type of keys was changed, processes of other groups: it goes on under a key that
-        // nobody will ever look for.
+        // Requests may be left in its queue, and, after a change of the key type, processes of
+        // other groups. It continues under a key that is never looked up.
         let slot = self.find_queue(Key::Group(group));
         if slot != NIL {
             self.set_key(slot, Key::Group(NIL));
@@ -293,8 +300,8 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
 }
 
 impl<H: HostTypes> CfqV2<H> {
-    /// Visits every queue once, the least served first, and takes a request of each; the first time a queue that has requests on
-    /// their way is passed over. Answers how many were moved.
+    /// Visits every queue once, the least served first, and takes a request of each; in the first
+    /// round, queues with in-flight requests are skipped. Returns the number of moved requests.
     fn pass(&mut self, core: &mut QueueCore<H>, first: bool) -> u32 {
         let (mut moved, mut at) = (0u32, self.turns.first());
         while at != NIL {
@@ -310,7 +317,8 @@ impl<H: HostTypes> CfqV2<H> {
         moved
     }
 
-    /// The request of a queue to serve next: one that has waited too long, async ones first; else the nearest.
+    /// The next request of a queue: one that has waited too long, async ones first; otherwise the
+    /// nearest.
     fn choose(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let now = core.ticks();
         let queue = &mut self.queues[slot];
@@ -330,8 +338,8 @@ impl<H: HostTypes> CfqV2<H> {
         if self.find_best { queue.next } else { queue.tree.first() }
     }
 
-    /// Takes a request out of its queue and puts it on the driver's list: behind the last one that lies below it, or that lies above
-    /// the head while it lies below.
+    /// Moves a request from its queue to the driver's list: behind the last one below it, or behind
+    /// the last one above the head if it is below the head.
     fn move_to_driver(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         self.remove(core, request);
@@ -363,7 +371,7 @@ impl<H: HostTypes> CfqV2<H> {
         self.queues[owner].next = self.chooser.best(core, next, request, self.last_sector);
     }
 
-    /// Takes a request out of its queue, and the queue out of the passes if that was the last.
+    /// Removes a request from its queue, and the queue from the passes after its last request.
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.leave_next(core, request);
         let owner = core.tables.requests[request].owner;
@@ -375,7 +383,7 @@ impl<H: HostTypes> CfqV2<H> {
         }
     }
 
-    /// A request that leaves its place hands its turn to the nearer of its neighbours.
+    /// Replaces a leaving next request by the nearer of its neighbours.
     fn leave_next(&mut self, core: &QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         let queue = &self.queues[owner];
@@ -385,7 +393,7 @@ impl<H: HostTypes> CfqV2<H> {
         }
     }
 
-    /// Counts service for a queue; what it had before counts less from one second to the next.
+    /// Charges service to a queue; older service counts less from second to second.
     fn charge(&mut self, core: &mut QueueCore<H>, slot: Slot, amount: u64, divisor: u64) {
         let (now, period) = (core.ticks(), core.clock.ticks_of_ms(SERVICE_PERIOD_MS));
         let queue = &mut self.queues[slot];
@@ -400,7 +408,7 @@ impl<H: HostTypes> CfqV2<H> {
         core.note(|_| Note::Charge { queue: name, amount });
     }
 
-    /// The queue that a context's request belongs to: its own, found or made. [`NIL`]: no room.
+    /// The queue of a context's request, found or created. [`NIL`]: no room.
     fn queue_of(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
         let key = self.key_of(core, context);
         let own = core.tables.contexts[context].history.queues[OWN];
@@ -409,7 +417,7 @@ impl<H: HostTypes> CfqV2<H> {
         }
         let mut slot = self.find_queue(key);
         if slot == NIL && own != NIL {
-            // The type of keys was changed: the queue goes on under its new key.
+            // The key type was changed: the queue continues under its new key.
             self.set_key(own, key);
             return own;
         }
@@ -465,7 +473,7 @@ impl<H: HostTypes> CfqV2<H> {
         }
     }
 
-    /// Stores a tunable; `ticks` is what it comes to if it is a time in ms.
+    /// Stores a tunable; `ticks` is its conversion if it is a time in ms.
     fn store(&mut self, index: usize, value: i64, ticks: u64) {
         if let Some(stored) = self.stored.get_mut(index) {
             *stored = value;

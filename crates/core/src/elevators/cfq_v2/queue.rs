@@ -4,12 +4,12 @@ use crate::collections::{Link, LinkOf, List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 use crate::request::Arrivals;
 
-/// Who a queue is for.
+/// The contexts that share a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// The contexts of the process of this id.
+    /// The contexts of the process with this id.
     Process(u32),
-    /// The contexts of the group at this place.
+    /// The contexts of the group at this slot.
     Group(Slot),
 }
 
@@ -20,7 +20,7 @@ impl Default for Key {
 }
 
 impl Key {
-    /// What it is hashed by.
+    /// The key of the hash chains.
     pub(super) fn hash(self) -> u64 {
         match self {
             Key::Process(pid) => u64::from(pid),
@@ -28,34 +28,34 @@ impl Key {
         }
     }
 
-    /// Whether both are processes or both groups.
+    /// Returns true if both are processes or both groups.
     pub(super) fn is_same_type(self, other: Key) -> bool {
         matches!((self, other), (Key::Process(_), Key::Process(_)) | (Key::Group(_), Key::Group(_)))
     }
 }
 
-/// A queue.
+/// A queue of CFQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     pub(super) key: Key,
     pub(super) tree: Tree,
-    /// The request that is nearest to the head.
+    /// The request nearest to the head.
     pub(super) next: Slot,
     /// Async and sync requests in order of arrival.
     pub(super) fifos: [List<Arrivals>; 2],
-    /// When a request last went first for its age.
+    /// The time at which a request last went first because of its age.
     pub(super) last_fifo_expire: u64,
-    /// Whether it is among the queues that passes visit: it has requests.
+    /// Whether passes visit it: it has requests.
     pub(super) filed: bool,
-    /// The beginning of the second over which service counts; `None` until it is served.
+    /// The start of the second over which service counts; `None` before the first service.
     pub(super) service_start: Option<u64>,
-    /// The service it has had: ticks, or requests in a device that queues by itself.
+    /// The service received: ticks, or requests on a device with its own queue.
     pub(super) service_used: u64,
     /// Requests on the driver's list or in the device.
     pub(super) in_flight: u32,
     /// Requests allocated: reads, writes.
     pub(super) allocated: [u32; 2],
-    /// Contexts and requests that point here.
+    /// References: its contexts and requests.
     pub(super) references: u32,
     pub(super) by_key: Link,
 }
@@ -80,7 +80,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// What events call it: a group's queue is shared.
+    /// The name in events: the process id, or 0 for a group's queue.
     pub(super) fn name(&self) -> u32 {
         match self.key {
             Key::Process(pid) => pid,
@@ -88,13 +88,13 @@ impl Queue {
         }
     }
 
-    /// Whether its second of service is over.
+    /// Returns true if its second of service is over.
     pub(super) fn period_is_over(&self, now: u64, period: u64) -> bool {
         self.service_start.is_some_and(|start| now > start.saturating_add(period))
     }
 }
 
-/// The chains of queues by key; a free entry's link is its place among the free ones.
+/// The hash chains of queues by key. For a free entry, the link in the list of free entries.
 #[derive(Debug)]
 pub(super) struct ByKey;
 
@@ -107,11 +107,11 @@ impl LinkOf<Queue> for ByKey {
     }
 }
 
-/// The queues with requests, the least served first; of equals, the one that came there last.
+/// The queues with requests, the least served first; among equals, the one inserted last.
 pub(super) struct Turns<H: HostTypes> {
     nodes: TableOf<H, Node>,
     tree: Tree,
-    /// How many there are.
+    /// The number of queues.
     pub count: u32,
 }
 
@@ -124,7 +124,7 @@ impl<H: HostTypes> Turns<H> {
         self.nodes.into_slots()
     }
 
-    /// For how many queues there is room.
+    /// The capacity in queues.
     pub fn capacity(&self) -> u32 {
         self.nodes.capacity()
     }
@@ -134,12 +134,12 @@ impl<H: HostTypes> Turns<H> {
         self.tree.first()
     }
 
-    /// The queue that it visits after this one, or [`NIL`].
+    /// The next queue of a pass, or [`NIL`].
     pub fn next(&self, slot: Slot) -> Slot {
         self.nodes[slot].next()
     }
 
-    /// Files a queue that has requests now.
+    /// Inserts a queue that has requests now.
     pub fn file(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         debug_assert!(!queues[slot].filed);
         queues[slot].filed = true;
@@ -147,7 +147,7 @@ impl<H: HostTypes> Turns<H> {
         self.insert(queues, slot);
     }
 
-    /// Takes a queue out that has no requests left.
+    /// Removes a queue without requests.
     pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         if core::mem::take(&mut queues[slot].filed) {
             self.tree.remove(&mut self.nodes, slot);
@@ -155,7 +155,8 @@ impl<H: HostTypes> Turns<H> {
         }
     }
 
-    /// The service of a queue has changed: it is moved only if it is out of order with its neighbours now.
+    /// Applies changed service of a queue. It is moved only if it is out of order with its
+    /// neighbours.
     pub fn service_changed(&mut self, queues: &TableOf<H, Queue>, slot: Slot) {
         let Queue { filed, service_used, .. } = queues[slot];
         if !filed {

@@ -5,7 +5,7 @@ use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevators::shared::slice_tunables::{BACK_SEEK_MAX, BACK_SEEK_PENALTY};
 use crate::layer::BlockLayer;
 
-/// The size of the pool of requests a direction that it sets when it is attached.
+/// The pool size per direction that the elevator sets when it is attached.
 pub(super) const NR_REQUESTS: u32 = 1024;
 
 const fn row(
@@ -22,17 +22,18 @@ const fn row(
 
 const MAX: i64 = u32::MAX as i64;
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq-v2",
     aliases: &[],
-    kernel: "2.6.10 to 2.6.12, by specification only: nothing was recorded",
+    kernel: "2.6.10 to 2.6.12, by specification only (no recorded decisions)",
     in_linux: "2.6.10-2.6.12",
     headline: "cfq-v1 that visits the least served first",
-    idea: "The driver gets one request of every queue a pass, first of those that have had least of the disk's time lately. A queue lives as \
-           long as its process; requests that have waited too long go first; short ways back are taken.",
-    suits: "Many processes or users on one disk that shall have equal numbers of requests. It keeps no disk idle, so that \
-            processes that read one block after the other seek at every request.",
+    idea: "The driver gets one request of every queue in each pass, first of those with the least \
+           disk time recently. A queue exists as long as its process. Requests that have waited \
+           too long go first; short backward seeks are allowed.",
+    suits: "Many processes or users on one disk that should get equal numbers of requests. It does \
+            not idle, so sequential readers seek at every request.",
     layer: BlockLayer::V2_6_18,
     groups: true,
     reservations: false,
@@ -45,8 +46,9 @@ pub(crate) const INFO: Info = Info {
             4,
             1,
             MAX,
-            "Passes over the queues are made until at least this many requests were moved to the driver's list.",
-            "Higher sorts more requests at a time; those that come meanwhile wait longer.",
+            "Passes over the queues continue until at least this many requests have moved to the \
+             driver's list.",
+            "Higher sorts more requests at a time, but requests that arrive meanwhile wait longer.",
         ),
         row(
             "queued",
@@ -54,8 +56,8 @@ pub(crate) const INFO: Info = Info {
             8,
             1,
             MAX,
-            "A queue may always have so many requests allocated in one direction.",
-            "Higher lets more of a burst be sorted and lets one queue take more of the pool.",
+            "The number of requests that a queue may always have allocated in one direction.",
+            "Higher sorts more of a burst, and lets one queue take more of the pool.",
         ),
         row(
             "fifo_expire_sync",
@@ -63,18 +65,28 @@ pub(crate) const INFO: Info = Info {
             500,
             1,
             MAX,
-            "The age from which a sync request goes first; as shipped (swapped_fifo), that of async ones.",
+            "The age from which a sync request goes first; as shipped (swapped_fifo), that of \
+             async requests.",
             "Shorter bounds latency and costs seeks.",
         ),
-        row("fifo_expire_async", Unit::Milliseconds, 5000, 1, MAX, "The same the other way round.", "As above."),
+        row(
+            "fifo_expire_async",
+            Unit::Milliseconds,
+            5000,
+            1,
+            MAX,
+            "The age of async requests; as shipped, of sync \
+                                                                    requests.",
+            "As above.",
+        ),
         row(
             "fifo_batch_expire",
             Unit::Milliseconds,
             125,
             0,
             MAX,
-            "In each queue, at most one request goes first for its age in this time.",
-            "Shorter rescues more of the overdue and costs seeks.",
+            "In each queue, at most one request per this time goes first because of its age.",
+            "Shorter serves more overdue requests early and costs seeks.",
         ),
         row(
             "key_type",
@@ -82,10 +94,11 @@ pub(crate) const INFO: Info = Info {
             0,
             0,
             1,
-            "Who shares a queue: 0 the contexts of one process (the kernel's tgid), 1 those of one group. A context tells no user or process \
-             group: make a group for each, and 1 is the kernel's uid, gid or pgid. A change counts for a context from its next \
-             request on; contexts whose queues were one stay together.",
-            "By group, a user does not get more for running more processes.",
+            "The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those \
+             of one group. A context has no user or process group: create a group for each, and 1 \
+             is the kernel's uid, gid or pgid. A change applies to a context from its next request \
+             on; contexts that shared a queue stay together.",
+            "By group, a user does not get more by running more processes.",
         ),
         row(
             "find_best_crq",
@@ -93,7 +106,7 @@ pub(crate) const INFO: Info = Info {
             1,
             0,
             1,
-            "1 serves the request that is nearest to the head next, 0 the lowest sector.",
+            "1 serves the request nearest to the head next, 0 the lowest sector.",
             "0 seeks back to the beginning again and again.",
         ),
         BACK_SEEK_MAX,
@@ -104,9 +117,9 @@ pub(crate) const INFO: Info = Info {
             1,
             0,
             1,
-            "1 is as shipped: fifo_expire_sync and fifo_expire_async count for the other kind each. 0 is as meant. Not a tunable of the \
-             kernel's.",
-            "0 bounds reads' latency instead of writes'.",
+            "1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. \
+             0 is as intended. Not a tunable of the kernel.",
+            "0 bounds the latency of reads instead of writes.",
         ),
     ],
 };

@@ -1,8 +1,9 @@
-//! The lists that queues with requests are filed on, and which level's turn it is.
+//! The lists of queues with requests, and the rotation over levels.
 //!
-//! A best-effort queue waits on the list of its level; whole lists move to the *current* one, which is served from its head. The
-//! kernel files a queue by a walk from the list's tail, past all that were served no earlier than it: a tree of the
-//! list's places, each subtree with its least time of service, gives the same place in O(log N).
+//! A best-effort queue waits on the list of its level. Whole lists move to the *current* list,
+//! which is served from its head. The kernel files a queue by a walk from the list's tail past all
+//! queues that were not served earlier. A tree of the list's positions, with the least time of
+//! service of each subtree, finds the same position in O(log N).
 
 use super::process_queue::{Busy, ProcessQueue};
 use crate::collections::tree::Least;
@@ -11,23 +12,25 @@ use crate::elevator::tables::{HostTypes, TableOf};
 use crate::priority::{Class, LEVELS};
 
 const LEVEL_COUNT: usize = LEVELS as usize;
-/// The numbers of the lists: one a level and the current one in changing roles, the idle class, those with requests under way.
+/// The indices of the lists: one per level and the current one in changing roles, the idle class,
+/// queues with in-flight requests.
 const LISTS: usize = LEVEL_COUNT + 2;
 const IDLE: u8 = LEVELS + 1;
 const BUSY: u8 = LEVELS + 2;
 
-/// The lists. A list moves as a whole by giving its number to another role.
+/// The lists. A list moves as a whole by passing its index to another role.
 pub(super) struct Filing<H: HostTypes> {
     nodes: TableOf<H, Node<Least>>,
     lists: [Tree; LISTS],
     busy: List<Busy>,
-    /// Which levels' lists have queues, a bit each.
+    /// The levels whose lists have queues, one bit each.
     waiting_levels: u8,
-    /// The number of each level's list.
+    /// The index of each level's list.
     level_lists: [u8; LEVEL_COUNT],
-    /// The number of the current list.
+    /// The index of the current list.
     current: u8,
-    /// The rotation over levels: 0; 0, 1; 0, 1, 2; ... `level` is the next, `last_level` the last of this round.
+    /// The rotation over levels: 0; 0, 1; 0, 1, 2; ... `level` is the next, `last_level` the last
+    /// of this round.
     level: u8,
     last_level: u8,
 }
@@ -50,17 +53,17 @@ impl<H: HostTypes> Filing<H> {
         self.nodes.into_slots()
     }
 
-    /// The first of the current list, or [`NIL`].
+    /// The first queue of the current list, or [`NIL`].
     pub fn first_current(&self) -> Slot {
         self.list(self.current).first()
     }
 
-    /// The first of those that have requests under way, or [`NIL`].
+    /// The first queue with in-flight requests, or [`NIL`].
     pub fn first_busy(&self) -> Slot {
         self.busy.head()
     }
 
-    /// The first of the idle class, or [`NIL`].
+    /// The first queue of the idle class, or [`NIL`].
     pub fn first_idle(&self) -> Slot {
         self.list(IDLE).first()
     }
@@ -77,7 +80,8 @@ impl<H: HostTypes> Filing<H> {
         levels.chain(rest).find(|&first| first != NIL).unwrap_or(NIL)
     }
 
-    /// Files a queue (anew) where its class, level and last service say; a preempted one goes near the end instead.
+    /// Files a queue (again) by its class, level and last service; a preempted one goes near the
+    /// end instead.
     pub fn refile(&mut self, queues: &mut TableOf<H, ProcessQueue>, slot: Slot, preempted: bool) {
         self.unfile(queues, slot);
         let queue = &mut queues[slot];
@@ -90,7 +94,8 @@ impl<H: HostTypes> Filing<H> {
         };
         queue.filed = Some(number);
         if number == BUSY {
-            // A preempted queue goes before the last of any list: the kernel means the front.
+            // A preempted queue goes before the last of any list, although the kernel intends the
+            // front.
             let after = if preempted { self.busy.tail() } else { NIL };
             return self.busy.insert_before(queues, after, slot);
         }
@@ -101,13 +106,13 @@ impl<H: HostTypes> Filing<H> {
         let before = if preempted {
             if list.last() == NIL { NIL } else { self.nodes[list.last()].prev() }
         } else {
-            // Behind the last one that was never served or was served earlier; a new one only behind new ones.
+            // Behind the last one never served or served earlier; a new queue only behind new ones.
             list.last_below(&self.nodes, service_last.max(1))
         };
         list.insert_after(&mut self.nodes, before, slot, service_last);
     }
 
-    /// Takes a queue off its list.
+    /// Removes a queue from its list.
     pub fn unfile(&mut self, queues: &mut TableOf<H, ProcessQueue>, slot: Slot) {
         let Some(number) = queues[slot].filed.take() else { return };
         if number == BUSY {
@@ -124,7 +129,8 @@ impl<H: HostTypes> Filing<H> {
         }
     }
 
-    /// Makes the next level's list the current one, which must be empty; answers whether any level has queues.
+    /// Makes the next level's list the current one, which must be empty. Returns true if any level
+    /// has queues.
     pub fn take_next_level(&mut self) -> bool {
         debug_assert!(self.list(self.current).is_empty());
         let Some(level) = self.find_level() else { return false };
@@ -146,7 +152,7 @@ impl<H: HostTypes> Filing<H> {
 
     fn find_level(&mut self) -> Option<u8> {
         if self.waiting_levels == 0 {
-            // The rotation runs through twice in vain.
+            // The rotation was completed twice without a result.
             (self.level, self.last_level) = (0, 0);
             return None;
         }

@@ -1,11 +1,13 @@
-//! CFQ with time slices and priority lists: "cfq-v3", as in Linux 2.6.18 (2.6.13 to 2.6.21 had forms of it).
+//! CFQ with time slices and priority lists: "cfq-v3", as in Linux 2.6.18 (2.6.13 to 2.6.21 had
+//! forms of it).
 //!
-//! The idea: give each process the disk to itself for a slice of time, scaled by its I/O priority. Within a slice, serve its
-//! requests in ascending order of sectors; at the end of a burst keep the disk idle for a few milliseconds, so that a process that
-//! reads one block after the other can go on. Async writes share one queue a priority and are limited in number.
+//! The idea: each process has the disk for a slice of time, scaled by its I/O priority. Within a
+//! slice its requests are served in ascending order of sectors. At the end of a burst the disk is
+//! kept idle for a few milliseconds, so that a process that reads sequentially can continue. The
+//! processes of one priority share a queue of async writes, whose number is limited.
 //!
-//! The state is in [`CfqV3`]; `filing` has the lists that queues wait on, `slice` who has the disk and for how long, this file the
-//! way of a request: insert, dispatch, complete.
+//! The state is in [`CfqV3`]. `filing` has the lists of waiting queues, `slice` the active queue
+//! and its slice, this file the path of a request: insert, dispatch, complete.
 
 mod filing;
 mod process_queue;
@@ -30,45 +32,45 @@ use process_queue::{ByPid, ProcessQueue, key_of};
 pub(crate) use tunables::INFO;
 use tunables::PREEMPT_FIXED;
 
-/// Index of a context's async queue.
+/// The index of a context's async queue.
 const ASYNC: usize = 0;
-/// Index of its sync queue.
+/// The index of a context's sync queue.
 const SYNC: usize = 1;
 
-/// A mean seek distance from which a process counts as seeky, in sectors.
+/// The mean seek distance above which a process counts as seeky, in sectors.
 const SEEKY_SECTORS: u64 = 128 * 1024;
-/// With more than this many requests in the device at once, the device is taken to queue by itself.
+/// The number of in-flight requests above which the device counts as having its own queue.
 const HW_QUEUE_DEPTH: u32 = 4;
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<ProcessQueue>,
-    /// As many nodes, for the lists that queues are filed on.
+    /// One node per queue, for the lists of waiting queues.
     nodes: H::Slots<Node<Least>>,
-    /// Buckets of the look-up by process.
+    /// Buckets of the hash of queues by process.
     buckets: H::Slots<u32>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct CfqV3<H: HostTypes> {
     queues: TableOf<H, ProcessQueue>,
     free_queues: List<ByPid>,
     by_pid: HashChains<H::Slots<u32>>,
     filing: Filing<H>,
-    /// Queues with requests.
+    /// The number of queues with requests.
     busy_queues: u32,
-    /// The queue that has the disk, or [`NIL`].
+    /// The active queue, or [`NIL`].
     active: Slot,
     /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as its process may exit meanwhile.
     active_context: Slot,
     /// Requests dispatched in this slice.
     dispatch_slice: u32,
-    /// The end of the request that is last on the dispatch list.
+    /// The end of the last request on the dispatch list.
     last_sector: u64,
-    /// When a request of another class than idle completed last.
+    /// The last completion of a request outside the idle class.
     last_end: u64,
     in_driver: u32,
-    /// The device has been seen to queue by itself.
+    /// Whether the device was seen to have its own queue.
     hw_queue: bool,
     tunables: SliceTunables,
     preempt_fixed: bool,
@@ -195,7 +197,7 @@ impl<H: HostTypes> Elevator<H> for CfqV3<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (owner, context) = (core.tables.requests[request].owner, core.tables.requests[request].context);
         if owner == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // The storage has no room for another queue: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
         self.read_priority(core, owner, context);
@@ -335,7 +337,7 @@ impl<H: HostTypes> CfqV3<H> {
         self.queues[owner].next = self.chooser().best(core, next, request, self.last_sector);
     }
 
-    /// Takes a request out of its queue, and the queue off its list if that was the last.
+    /// Removes a request from its queue, and the queue from its list after its last request.
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         let queue = &mut self.queues[owner];
@@ -358,7 +360,7 @@ impl<H: HostTypes> CfqV3<H> {
         self.last_sector = core.tables.requests[tail].end();
     }
 
-    /// Moves up to `quantum` requests of the queue that has the disk.
+    /// Moves up to `quantum` requests of the active queue.
     fn dispatch_from(&mut self, core: &mut QueueCore<H>, slot: Slot, quantum: u32) -> u32 {
         let mut moved = 0u32;
         while moved < quantum && !self.queues[slot].tree.is_empty() {
@@ -379,7 +381,7 @@ impl<H: HostTypes> CfqV3<H> {
         moved
     }
 
-    /// The oldest request of a queue if it is overdue; once a slice.
+    /// The oldest request of a queue if it is overdue; returned once a slice.
     fn take_overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let oldest = queue.fifo.head();
@@ -395,14 +397,16 @@ impl<H: HostTypes> CfqV3<H> {
         oldest
     }
 
-    /// Of the requests around one that leaves its queue, the nearer to the head; above the highest the lowest comes.
+    /// Of the two neighbours of a request that leaves its queue, the one nearer to the head; the
+    /// lowest request follows the highest.
     fn neighbour(&self, core: &QueueCore<H>, request: Slot) -> Slot {
         let owner = core.tables.requests[request].owner;
         self.chooser().neighbour(core, &self.queues[owner].tree, request, self.last_sector)
     }
 
     fn chooser(&self) -> Chooser {
-        // A queue has either sync requests or async ones, and metadata did not count yet.
+        // A queue has either sync or async requests, and in this kernel metadata did not precede
+        // data.
         self.tunables.chooser(false)
     }
 
@@ -421,8 +425,8 @@ impl<H: HostTypes> CfqV3<H> {
         moved
     }
 
-    /// The queue that a look-up by process and priority finds, the newest first, or [`NIL`]. Without a priority of its own a
-    /// process is given any queue of its key.
+    /// Looks a queue up by process and priority, the newest first; [`NIL`] if there is none. A
+    /// process without a priority of its own gets any queue of its key.
     fn find_queue(&self, core: &QueueCore<H>, context: Slot, op: Op) -> Slot {
         let context = &core.tables.contexts[context];
         let pid = (op == Op::Read).then_some(context.pid);
@@ -437,7 +441,8 @@ impl<H: HostTypes> CfqV3<H> {
         NIL
     }
 
-    /// The queue for a context's requests, made if there is none; it counts one reference more. [`NIL`]: no room.
+    /// The queue for a context's requests, created if necessary, with one more reference. [`NIL`]:
+    /// no room.
     fn get_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> Slot {
         let found = self.find_queue(core, context, op);
         if found != NIL {
@@ -462,7 +467,7 @@ impl<H: HostTypes> CfqV3<H> {
         slot
     }
 
-    /// Reads a queue's priority from its owner, if it has changed.
+    /// Reads a queue's priority again from its process, if it has changed.
     fn read_priority(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.priority_changed {
@@ -504,7 +509,7 @@ impl<H: HostTypes> CfqV3<H> {
     }
 }
 
-/// Every write is async here, whoever waits for it: the flag does not reach CFQ in 2.6.18.
+/// Every write is async: in 2.6.18 the flag of sync writes does not reach CFQ.
 #[inline]
 fn kind_of(op: Op) -> usize {
     if op == Op::Read { SYNC } else { ASYNC }

@@ -4,36 +4,36 @@ use crate::collections::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::{Class, Priority};
 use crate::request::Arrivals;
 
-/// A queue of CFQ's.
+/// A queue of CFQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessQueue {
     /// The process, or `None` for async requests, which processes share.
     pub(super) pid: Option<u32>,
     pub(super) priority: Priority,
-    /// The priority as it was when last read from its owner: look-ups compare this one.
+    /// The priority when last read from its process, which look-ups compare.
     pub(super) original: Priority,
     pub(super) tree: Tree,
     /// The request to serve next, if none is overdue.
     pub(super) next: Slot,
     pub(super) fifo: List<Arrivals>,
-    /// The list that it is filed on, if it has requests.
+    /// The index of its list, if it has requests.
     pub(super) filed: Option<u8>,
-    /// The tick after which its slice is over; 0 until its first request is dispatched.
+    /// The last tick of its slice; 0 until its first request is dispatched.
     pub(super) slice_end: u64,
     pub(super) slice_left: u64,
-    /// When it was served last; 0 is never.
+    /// The time of its last service; 0 for never.
     pub(super) service_last: u64,
     /// Requests on the dispatch list or in the device: async, sync.
     pub(super) on_dispatch: [u32; 2],
-    /// Contexts and requests that point here.
+    /// References: contexts and requests.
     pub(super) references: u32,
     pub(super) by_pid: Link,
-    /// Its place among those that have requests under way.
+    /// The link in the list of queues with in-flight requests.
     pub(super) busy: Link,
     pub(super) must_dispatch: bool,
     pub(super) wait_request: bool,
     pub(super) must_alloc_slice: bool,
-    /// An overdue request has gone first in this slice already.
+    /// An overdue request has gone first in this slice.
     pub(super) fifo_used: bool,
     pub(super) idle_window: bool,
     pub(super) priority_changed: bool,
@@ -67,12 +67,12 @@ impl Default for ProcessQueue {
 }
 
 impl ProcessQueue {
-    /// Made for one process's sync requests.
+    /// Returns true for a queue of one process's sync requests.
     pub(super) fn is_for_sync(&self) -> bool {
         self.pid.is_some()
     }
 
-    /// Counts as sync: made for it, or with sync requests under way.
+    /// Returns true if it counts as sync: made for sync requests, or with such requests in flight.
     pub(super) fn is_sync(&self) -> bool {
         self.is_for_sync() || self.on_dispatch[1] > 0
     }
@@ -85,19 +85,19 @@ impl ProcessQueue {
         self.priority.level()
     }
 
-    /// Requests under way.
+    /// Requests on the dispatch list or in the device.
     pub(super) fn dispatched(&self) -> u32 {
         let [a, b] = self.on_dispatch;
         a.saturating_add(b)
     }
 
-    /// What events call it.
+    /// The name in events: the process id, or 0.
     pub(super) fn name(&self) -> u32 {
         self.pid.unwrap_or(0)
     }
 }
 
-/// The chains of queues by process; a free entry's link is its place among the free ones.
+/// The hash chains of queues by process. For a free entry, the link in the list of free entries.
 #[derive(Debug)]
 pub(super) struct ByPid;
 
@@ -110,7 +110,7 @@ impl LinkOf<ProcessQueue> for ByPid {
     }
 }
 
-/// The list of queues that have requests under way.
+/// The list of queues with in-flight requests.
 #[derive(Debug)]
 pub(super) struct Busy;
 
@@ -123,7 +123,7 @@ impl LinkOf<ProcessQueue> for Busy {
     }
 }
 
-/// The key that queues of one process (or all async ones) are found by.
+/// The hash key of the queues of one process, or of all async queues.
 pub(super) fn key_of(pid: Option<u32>) -> u64 {
     pid.map_or(0, |pid| u64::from(pid).saturating_add(1))
 }

@@ -1,4 +1,4 @@
-//! Who has the disk, for how long, and when it is kept idle.
+//! The active queue, its slice, and idling.
 
 use super::process_queue::ProcessQueue;
 use super::{CfqV3, SEEKY_SECTORS};
@@ -11,7 +11,7 @@ use crate::event::Note;
 use crate::priority::Class;
 
 impl<H: HostTypes> CfqV3<H> {
-    /// The queue to dispatch from now, or [`NIL`] to wait.
+    /// Selects the queue to dispatch from, or [`NIL`] to wait.
     pub(super) fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         if self.active == NIL {
             return self.activate_next(core);
@@ -34,11 +34,11 @@ impl<H: HostTypes> CfqV3<H> {
         self.activate_next(core)
     }
 
-    /// The real-time queue to dispatch from now, or [`NIL`] if none has requests. A queue of another class that has the disk
-    /// loses it.
+    /// Selects the real-time queue to dispatch from, or [`NIL`] if none has requests. An active
+    /// queue of another class is preempted.
     pub(super) fn select_real_time(&mut self, core: &mut QueueCore<H>) -> Slot {
         let is_real_time = |queue: &ProcessQueue| queue.priority.class() == Class::RealTime;
-        // Real-time queues with requests are on the current list, whatever their level.
+        // Real-time queues with requests are on the current list, at any level.
         let mut slot = self.filing.first_current();
         while slot != NIL && !is_real_time(&self.queues[slot]) {
             slot = self.filing.next(slot);
@@ -64,7 +64,7 @@ impl<H: HostTypes> CfqV3<H> {
         }
     }
 
-    /// Gives the disk to the queue whose turn it is.
+    /// Activates the queue whose turn it is.
     fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
         let mut slot = self.filing.first_current();
         if slot == NIL && self.filing.take_next_level() {
@@ -100,7 +100,7 @@ impl<H: HostTypes> CfqV3<H> {
         core.note(|_| Note::Activate { queue: name, level });
     }
 
-    /// Takes the disk from the active queue, if one has it.
+    /// Expires the active queue, if there is one.
     pub(super) fn expire(&mut self, core: &mut QueueCore<H>, preempted: bool) {
         let slot = self.active;
         if slot == NIL {
@@ -131,12 +131,13 @@ impl<H: HostTypes> CfqV3<H> {
         self.dispatch_slice = 0;
     }
 
-    /// Makes `context` the one whose habits decide whether the disk is kept idle.
+    /// Sets the context whose statistics decide about idling.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
         core.hold_instead(&mut self.active_context, context);
     }
 
-    /// A round of requests was moved: set the slice's end if it has none, and end it if its queue may have no more.
+    /// Handles a dispatched round of requests: starts the slice if it has not begun, and ends it if
+    /// the queue has used up its requests.
     pub(super) fn after_round(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &mut self.queues[slot];
         let (sync, level) = (queue.is_sync(), queue.level());
@@ -151,7 +152,7 @@ impl<H: HostTypes> CfqV3<H> {
         }
     }
 
-    /// Begins to keep the disk idle for the active queue; answers whether it does.
+    /// Begins to keep the disk idle for the active queue. Returns true if it does.
     pub(super) fn arm_idle(&mut self, core: &mut QueueCore<H>) -> bool {
         let context = &core.tables.contexts[self.active_context];
         let queue = &mut self.queues[self.active];
@@ -168,7 +169,8 @@ impl<H: HostTypes> CfqV3<H> {
         true
     }
 
-    /// A request has come: learn from it, and give its queue the disk if it was waited for or may take it.
+    /// Handles a new request: updates the statistics, and dispatches if it was waited for or
+    /// preempts.
     pub(super) fn enqueued(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let context = core.tables.requests[request].context;
         if !core.reads(request) {
@@ -216,7 +218,7 @@ impl<H: HostTypes> CfqV3<H> {
         if active.is_idle_class() {
             return true;
         }
-        // Only an active queue ever waits for a request, so that as shipped nothing passes this.
+        // Only an active queue ever waits for a request, so as shipped this condition never holds.
         if !new.wait_request && !self.preempt_fixed {
             return false;
         }
@@ -229,7 +231,8 @@ impl<H: HostTypes> CfqV3<H> {
         let mut at = self.filing.first_current();
         while at != NIL {
             let next = self.filing.next(at);
-            // A real-time queue would be filed on this very list again: with three of them the walk would never end.
+            // A real-time queue would be filed on this very list again: with three of them the loop
+            // would never end.
             if self.queues[at].priority.class() != Class::RealTime {
                 self.filing.refile(&mut self.queues, at, true);
             }
@@ -243,7 +246,7 @@ impl<H: HostTypes> CfqV3<H> {
         self.set_active(core, slot);
     }
 
-    /// The wait for the active queue's next request is over.
+    /// The wait for the active queue's next request timed out.
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let queue = &mut self.queues[self.active];
@@ -251,7 +254,8 @@ impl<H: HostTypes> CfqV3<H> {
             core.note(|_| Note::IdleTimeout { queue: name });
             if core.ticks() <= queue.slice_end {
                 if self.busy_queues == 0 {
-                    // Nobody else wants the disk: it stays where it is, and the next stranger waits once more.
+                    // No other queue has requests: the queue stays active, and the next request of
+                    // another queue waits once more.
                     return;
                 }
                 if !queue.tree.is_empty() {
@@ -264,7 +268,7 @@ impl<H: HostTypes> CfqV3<H> {
         self.kick(core);
     }
 
-    /// The grace period of the idle class may be over.
+    /// Handles the possible end of the idle class's grace period.
     pub(super) fn grace_over(&mut self, core: &mut QueueCore<H>) {
         let ends = grace_end(core, self.last_end);
         if core.ticks() < ends {
@@ -274,7 +278,7 @@ impl<H: HostTypes> CfqV3<H> {
         }
     }
 
-    /// Asks for a run of the queue, if any queue has requests.
+    /// Asks for a run of the queue if any queue has requests.
     pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
             core.kick();

@@ -8,17 +8,18 @@ use crate::elevators::shared::slice_tunables::{
 };
 use crate::layer::BlockLayer;
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq-v3",
     aliases: &[],
     kernel: "2.6.18 (this form from 2.6.13 to 2.6.21)",
     in_linux: "2.6.13-2.6.21",
-    headline: "A slice of time a process, in rounds by priority",
-    idea: "Each process has the disk to itself for a slice of time, which its priority scales; at the end of a burst the disk \
-           is kept idle for a few ms for the process's next read. Async writes share one queue a level and are limited in number.",
-    suits: "Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where \
-            idling is in vain (many random readers, arrays, flash).",
+    headline: "A slice of time per process, rounds by priority",
+    idea: "Each process has the disk for a slice of time, scaled by its priority. At the end of a \
+           burst the disk is kept idle for a few ms for the process's next read. The processes of \
+           one level share a queue of async writes, whose number is limited.",
+    suits: "Desktops and servers with one disk and several processes: fair, with little seeking. \
+            Costs throughput where idling is useless (many random readers, arrays, flash).",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,
@@ -32,7 +33,7 @@ pub(crate) const INFO: Info = Info {
             default: 8,
             min: 1,
             max: u32::MAX as i64,
-            meaning: "Without effect; the kernel had it still.",
+            meaning: "No effect; the kernel still had it.",
             trade_off: "None.",
         },
         FIFO_EXPIRE_SYNC,
@@ -49,12 +50,13 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: 1,
-            meaning: "1 lets a sync request take the disk from an async queue, as was meant; as shipped, a test that nothing can \
-                      pass lets only idle-class queues be preempted. Not a tunable of the kernel's.",
+            meaning: "1 lets a sync request preempt an async queue, as intended. As shipped, a \
+                      condition that never holds restricts preemption to idle-class queues. Not a \
+                      tunable of the kernel.",
             trade_off: "On, reads wait less behind writes.",
         },
     ],
 };
 
-/// The place of `v3_preempt_fixed` in the list.
+/// The index of `v3_preempt_fixed` in the list.
 pub(super) const PREEMPT_FIXED: usize = 10;

@@ -1,12 +1,15 @@
-//! CFQ's time slices scheduled by WF2Q+: "cfq-wf2q", an idea of the discussion of BFQ in 2008. No kernel had it.
+//! CFQ's time slices scheduled by WF2Q+: "cfq-wf2q", an idea from the discussion of BFQ in 2008. No
+//! kernel had it.
 //!
-//! The idea: each process has the disk to itself for a slice of time, as with CFQ; but who is next, WF2Q+ decides, and what a slice
-//! really took is what its process pays. A queue's slice may begin when its virtual start has come (`S <= V`), and of those the one of
-//! the least virtual finish `F = S + slice / weight` is next: a deadline. Who leaves a slice unused does not lose the rest, who overran it
-//! waits the longer, and nobody falls behind his share by more than about a slice. Groups have weights among the processes and groups
-//! beside them.
+//! The idea: each process has the disk for a slice of time, as in CFQ, but WF2Q+ selects the next
+//! process, and a process is charged the time that its slice actually took. A queue is eligible
+//! when its virtual start has come (`S <= V`); of the eligible queues the one with the least
+//! virtual finish `F = S + slice / weight` is next. An unused rest of a slice is not lost, an
+//! overrun makes the queue wait longer, and no queue falls behind its share by more than about a
+//! slice. Groups have weights among the processes and groups beside them.
 //!
-//! The way of a request is in `turns`; here is what a turn is: a slice of time. That is the state, in [`Time`].
+//! `turns` has the path of a request. This file defines a turn: a slice of time. The state is in
+//! [`Time`].
 
 mod tunables;
 
@@ -23,21 +26,22 @@ use crate::priority::{Class, LEVELS, Priority};
 pub(crate) use tunables::INFO;
 use tunables::{SLICE_SCALING, Tunables};
 
-/// The weight of level 7; that of level 0 is eight times it. A group has 100 unless it is given another.
+/// The weight of level 7; level 0 has eight times as much. The default weight of a group is 100.
 const WEIGHT_STEP: u32 = 10;
 
 /// The elevator.
 pub(crate) type CfqWf2q<H> = Turns<H, Time>;
 
-/// Turns are measured in microseconds.
+/// The measure of turns in microseconds.
 #[derive(Debug)]
 pub(crate) struct Time {
-    /// Up to when the active queue has been charged, in ns since boot.
+    /// The time up to which the active queue was charged, in ns since boot.
     accounted_ns: u64,
     tunables: Tunables,
 }
 
-/// The weight of a queue. By frequency: 80 at level 0, 10 at level 7. By length: 90 and 20, as slices are 180 % and 40 %.
+/// The weight of a queue. By frequency: 80 at level 0, 10 at level 7. By length: 90 and 20, as
+/// slices are 180 % and 40 %.
 pub(crate) fn weight_of(priority: Priority, scales_length: bool) -> u32 {
     let best = if scales_length { LEVELS.saturating_add(1) } else { LEVELS };
     u32::from(best.saturating_sub(priority.level())).max(1).saturating_mul(WEIGHT_STEP)
@@ -81,7 +85,7 @@ impl Measure for Time {
 
     fn begin_with<H: HostTypes>(_: &mut CfqWf2q<H>, _: Slot) {}
 
-    /// The active queue pays for the time in which the disk works for it, or is kept idle for it.
+    /// Charges the active queue for the time in which the disk works or idles for it.
     fn account<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &QueueCore<H>) {
         let (slot, now_ns) = (turns.active, core.ktime_ns());
         let queue = &turns.queues[slot];
@@ -90,7 +94,7 @@ impl Measure for Time {
             return;
         }
         let us = now_ns.saturating_sub(turns.measure.accounted_ns) / 1000;
-        // Less than a microsecond is left for the next time.
+        // Less than a microsecond remains for the next call.
         let accounted_ns = turns.measure.accounted_ns.saturating_add(us.saturating_mul(1000));
         turns.measure.accounted_ns = accounted_ns;
         if us > 0 {
@@ -98,7 +102,7 @@ impl Measure for Time {
         }
     }
 
-    /// Its slice, in us.
+    /// Grants its slice, in us.
     fn grant_budget<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &QueueCore<H>, slot: Slot) {
         let queue = &turns.queues[slot];
         let ticks = turns.measure.tunables.slice_of(queue.is_sync(), queue.priority);
@@ -118,7 +122,8 @@ impl Measure for Time {
         });
     }
 
-    /// Its slice is used up; in the idle class, as soon as somebody else wants the disk.
+    /// Returns true if its slice is used up; for the idle class, as soon as another queue has
+    /// requests.
     fn is_over<H: HostTypes>(turns: &CfqWf2q<H>, _: &QueueCore<H>) -> bool {
         let (slot, entity) = (turns.active, &turns.engine.entities[turns.active]);
         let yields = entity.class == IDLE && entity.service > 0 && turns.queues[slot].in_flight == 0;
@@ -137,7 +142,8 @@ impl Measure for Time {
         turns.leave_disk(core);
     }
 
-    /// With its last request under way the slice may be over, or the disk be kept idle.
+    /// Ends the turn at the end of the slice, or keeps the disk idle, after the last in-flight
+    /// request.
     fn completed<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>, request: Slot) {
         let queue = &turns.queues[turns.active];
         if queue.in_flight > 0 {

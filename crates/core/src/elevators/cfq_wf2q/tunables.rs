@@ -9,20 +9,21 @@ use crate::elevators::shared::slice_tunables::{
 };
 use crate::layer::BlockLayer;
 
-/// The place of `slice_scaling` in the list.
+/// The index of `slice_scaling` in the list.
 pub(super) const SLICE_SCALING: usize = 8;
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "cfq-wf2q",
     aliases: &[],
     kernel: "none: an idea of 2008, in the block layer of 2.6.24",
     in_linux: "never",
-    headline: "A slice of time a process, exact shares",
-    idea: "Each process has the disk to itself for a slice of time. WF2Q+ decides who is next, by the time that each has really had: \
-           a better priority gets slices more often, an unused rest is not lost and an overrun is paid back.",
-    suits: "One disk and processes or groups that are to share its time exactly. Costs throughput where idling is in vain (many random \
-            readers, arrays, flash).",
+    headline: "A slice of time per process, exact shares",
+    idea: "Each process has the disk for a slice of time. WF2Q+ selects the next process by the \
+           time actually received: a higher priority gets slices more often, an unused rest is not \
+           lost, and an overrun is paid back.",
+    suits: "One disk whose time processes or groups share exactly. Costs throughput where idling \
+            is useless (many random readers, arrays, flash).",
     layer: BlockLayer::V2_6_24,
     groups: true,
     reservations: false,
@@ -31,7 +32,8 @@ pub(crate) const INFO: Info = Info {
     tunables: &[
         QUANTUM,
         Tunable {
-            meaning: "The age from which a queue's oldest sync request goes first, if it has it when the queue's slice begins.",
+            meaning: "The age from which a queue's oldest sync request goes first, checked when \
+                      the queue's slice begins.",
             ..FIFO_EXPIRE_SYNC
         },
         FIFO_EXPIRE_ASYNC,
@@ -46,18 +48,20 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: 1,
-            meaning: "What a better priority gets: 0 slices of the same length more often, 8 at level 0 for one at level 7; 1 longer \
-                      ones as often, by a fifth of the base for each level, as with CFQ.",
-            trade_off: "Longer slices seek less; more frequent ones make a better priority wait less.",
+            meaning: "The effect of a higher priority. 0: slices of the same length more often, 8 \
+                      at level 0 for one at level 7. 1: longer slices as often, by a fifth of the \
+                      base for each level, as with CFQ.",
+            trade_off: "Longer slices seek less; more frequent ones shorten the wait of higher \
+                        priorities.",
         },
     ],
 };
 
-/// Their values, as stored and as they count.
+/// The values as stored and as used.
 #[derive(Debug)]
 pub(super) struct Tunables {
     pub shared: SliceTunables,
-    /// Priorities scale the length of slices and not how often they come.
+    /// Priorities scale the length of slices, not their frequency.
     pub scales_length: bool,
 }
 

@@ -1,11 +1,12 @@
-//! The places of the async queues that processes of one priority share.
+//! The async queues that all processes of one priority share.
 
 use crate::collections::{NIL, Slot};
 use crate::priority::{Class, LEVELS, Priority};
 
 const LEVEL_COUNT: usize = LEVELS as usize;
 
-/// One place a level for the real-time class and for best effort, and one for the whole idle class; [`NIL`] while a place is empty.
+/// One queue per level of the real-time and best-effort class, and one for the idle class; [`NIL`]
+/// for a queue that does not exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AsyncQueues {
     places: [Slot; AsyncQueues::COUNT as usize],
@@ -18,10 +19,10 @@ impl Default for AsyncQueues {
 }
 
 impl AsyncQueues {
-    /// The number of places.
+    /// The number of shared queues.
     pub const COUNT: u32 = LEVELS as u32 * 2 + 1;
 
-    /// The number of the place for this priority, from 0.
+    /// The index of the queue for this priority.
     pub fn place(priority: Priority) -> usize {
         let level = usize::from(priority.level()).min(LEVEL_COUNT.saturating_sub(1));
         match priority.class() {
@@ -31,17 +32,17 @@ impl AsyncQueues {
         }
     }
 
-    /// The queue in the place for this priority, or [`NIL`].
+    /// The queue for this priority, or [`NIL`].
     pub fn get(&self, priority: Priority) -> Slot {
         self.places.get(Self::place(priority)).copied().unwrap_or(NIL)
     }
 
-    /// What is in all places.
+    /// All slots of queues, including [`NIL`].
     pub fn all(&self) -> impl Iterator<Item = Slot> {
         self.places.into_iter()
     }
 
-    /// Puts a queue in the place for this priority.
+    /// Sets the queue for this priority.
     pub fn put(&mut self, priority: Priority, queue: Slot) {
         if let Some(place) = self.places.get_mut(Self::place(priority)) {
             *place = queue;

@@ -1,26 +1,29 @@
-//! Which of two requests is nearer to the head of the disk: the chooser that CFQ, BFQ and the anticipatory elevator share.
+//! The choice between two requests by their distance from the disk's head, as in CFQ, BFQ and the
+//! anticipatory elevator.
 
 use crate::bio::Flags;
 use crate::collections::{NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 
-/// The weights of the choice.
+/// The parameters of the choice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chooser {
-    /// How far behind the head a request may lie and still be chosen, in sectors.
+    /// The maximum distance behind the head of a candidate, in sectors.
     pub back_max: u64,
-    /// How many times farther a request behind the head counts.
+    /// The factor by which distances behind the head count more.
     pub back_penalty: u64,
-    /// Wherever they lie, a sync request goes before an async one, then a metadata request before data (2.6.19 and later).
+    /// Whether a sync request precedes an async one, and a metadata request precedes data,
+    /// regardless of distance (2.6.19 and later).
     pub marks_count: bool,
 }
 
 impl Chooser {
-    /// The request that is nearer to `head`, going up; either may be [`NIL`].
+    /// Returns the request that is nearer to `head`; either may be [`NIL`].
     ///
-    /// A request that lies too far behind counts as one of the next sweep: it loses against any of this one, and among two the
-    /// lower wins. Of two equally near the higher wins, and in a tie of everything the first.
+    /// A request too far behind the head belongs to the next sweep: it loses against any request of
+    /// the current sweep; of two such requests the lower wins. Of two equally near ones the higher
+    /// wins; if all is equal, the first.
     #[inline]
     pub fn best<H: HostTypes>(&self, core: &QueueCore<H>, first: Slot, second: Slot, head: u64) -> Slot {
         if first == NIL || first == second {
@@ -39,7 +42,7 @@ impl Chooser {
             if meta != other_meta {
                 return if meta { first } else { second };
             }
-            // A request that grew at its front may not have been filed anew.
+            // A request with a front merge may not have been sorted again yet.
             (a, b) = (one.sector, other.sector);
         }
         match (self.cost(a, head), self.cost(b, head)) {
@@ -69,8 +72,9 @@ impl Chooser {
         }
     }
 
-    /// The one that is nearer to `head` of the two around a request in its tree: the one after it (above the highest the lowest comes)
-    /// and the one before it. It is what comes next when the request leaves.
+    /// Of the two neighbours of a request in its tree, returns the one nearer to `head`: its
+    /// successor (the lowest request if it is the highest) or its predecessor. It becomes the next
+    /// request when this one leaves.
     pub fn neighbour<H: HostTypes>(&self, core: &QueueCore<H>, tree: &Tree, request: Slot, head: u64) -> Slot {
         let node = &core.tables.nodes[request];
         let after = match node.next() {

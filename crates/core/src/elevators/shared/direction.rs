@@ -1,34 +1,36 @@
-//! The direction of deadline's and mq-deadline's batches: reads go first, and writes are starved only so often.
+//! The direction of batches in deadline and mq-deadline: reads first, with bounded starvation of
+//! writes.
 
 use crate::bio::Op;
 use crate::elevator::tunable::{Tunable, Unit};
 
-/// Indices of what an elevator has for each direction.
+/// Indices of the data directions.
 pub(crate) const READ: usize = Op::Read.direction();
 pub(crate) const WRITE: usize = Op::Write.direction();
 
-/// How often reads go first: the row of both deadlines.
+/// The tunable that bounds the starvation of writes, of both deadline elevators.
 pub(in crate::elevators) const WRITES_STARVED: Tunable = Tunable {
     name: "writes_starved",
     unit: Unit::Times,
     default: 2,
     min: i32::MIN as i64,
     max: i32::MAX as i64,
-    meaning: "How often reads are preferred to waiting writes.",
+    meaning: "The number of times that reads are preferred to waiting writes.",
     trade_off: "Higher favours reads, lower keeps writes flowing.",
 };
 
-/// The direction that a batch begins with.
+/// The choice of the direction of the next batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Direction {
-    /// How often reads have been chosen over waiting writes.
+    /// The number of times that reads were preferred to waiting writes.
     starved: i64,
-    /// How often they may be.
+    /// The limit of `starved`.
     pub writes_starved: i64,
 }
 
 impl Direction {
-    /// Reads, unless there are none or they have been preferred to waiting writes often enough; nothing if nothing waits in either.
+    /// Returns reads, unless there are none or they have been preferred often enough; `None` if
+    /// neither direction has requests.
     pub fn choose(&mut self, waiting: [bool; 2]) -> Option<usize> {
         let [reads, writes] = waiting;
         if reads && !writes {

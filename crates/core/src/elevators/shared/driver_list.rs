@@ -1,22 +1,24 @@
-//! The driver's list as elevators kept it before Linux 2.6.14: what is decided, in an order that is the elevator's own, given to
-//! the block layer one by one.
+//! The driver's list of elevators before Linux 2.6.14: dispatched requests in an order defined by
+//! the elevator, passed to the block layer one by one.
 //!
-//! Each form of CFQ has a rule of its own for where a request goes, told as a walk from the list's tail to the last entry of some kind. A
-//! tree of the list's places, each subtree with the range of its first sectors, gives the same place in O(log N).
+//! Each form of CFQ has its own insertion rule, defined as a walk from the list's tail to the last
+//! entry with some property. A tree of the list's positions, with the range of first sectors of
+//! each subtree, finds the same position in O(log N).
 
 use crate::collections::tree::Range;
 use crate::collections::{NIL, Node, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableOf};
 
-/// The list. Its entries lie at the requests' slots.
+/// The list. Its entries are at the requests' slots.
 ///
-/// It is filled all at once and then given away from its head, so requests that were given stay in the tree, as *stale* ones before the
-/// head, until another one comes; if none does before the list is empty, the tree is forgotten as a whole.
+/// The list is filled at once and then emptied from its head. Requests that were passed on stay in
+/// the tree as *stale* entries before the head until the next insertion; when the list becomes
+/// empty, the whole tree is dropped.
 pub(crate) struct DriverList<H: HostTypes> {
     nodes: TableOf<H, Node<Range>>,
     places: Tree,
-    /// The first request, or [`NIL`]. Before it in the tree are stale ones only.
+    /// The first request, or [`NIL`]. All entries before it in the tree are stale.
     head: Slot,
 }
 
@@ -48,14 +50,16 @@ impl<H: HostTypes> DriverList<H> {
         if request == self.head { NIL } else { self.nodes[request].prev() }
     }
 
-    /// The last request of which `holds` says so, or [`NIL`]; it is asked about ranges of first sectors, and must hold for a range of
-    /// several requests just if it does for one of them.
+    /// The last request for which `holds` returns true, or [`NIL`]. `holds` is called with ranges
+    /// of first sectors. It must be true of a range of several requests exactly if it is true of
+    /// one of them.
     pub fn last_that(&mut self, holds: impl Fn(Range) -> bool) -> Slot {
         self.drop_stale();
         self.places.last_that(&self.nodes, holds)
     }
 
-    /// Puts a request that has left its queue right after another, or first; it takes no more bios.
+    /// Inserts a request directly after another, or first, and excludes it from further merges. It
+    /// has left its queue.
     pub fn insert_after(&mut self, core: &mut QueueCore<H>, before: Slot, request: Slot) {
         self.drop_stale();
         core.end_merging(request);
@@ -64,12 +68,12 @@ impl<H: HostTypes> DriverList<H> {
         self.head = self.places.first();
     }
 
-    /// Puts a request last.
+    /// Appends a request.
     pub fn append(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.insert_after(core, self.places.last(), request);
     }
 
-    /// Gives the first request to the block layer; answers how many that were: 1 or 0.
+    /// Passes the first request to the block layer. Returns the number of requests passed: 1 or 0.
     pub fn give_first(&mut self, core: &mut QueueCore<H>) -> u32 {
         let request = self.head;
         if request == NIL {
@@ -83,7 +87,8 @@ impl<H: HostTypes> DriverList<H> {
         1
     }
 
-    /// Takes out of the tree what was given: each request once, so that it costs no more than if that had been done then.
+    /// Removes stale entries from the tree. Each is removed once, so the total cost equals
+    /// immediate removal.
     fn drop_stale(&mut self) {
         while self.places.first() != self.head {
             let stale = self.places.first();
@@ -91,7 +96,7 @@ impl<H: HostTypes> DriverList<H> {
         }
     }
 
-    /// Gives all requests to the block layer.
+    /// Passes all requests to the block layer. Returns their number.
     pub fn give_all(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut given = 0u32;
         while self.give_first(core) > 0 {

@@ -1,4 +1,4 @@
-//! The tunables that CFQ's forms with time slices share: their rows, and their values in ticks.
+//! The tunables of the CFQ forms with time slices: their declarations, and their values in ticks.
 
 use crate::clock::Clock;
 use crate::elevator::tunable::{Tunable, Unit};
@@ -20,15 +20,15 @@ pub(crate) const QUANTUM: Tunable = row(
     Unit::Requests,
     4,
     1,
-    "Requests moved to the dispatch list of one queue at a time.",
-    "Higher keeps a deep device busy and makes latencies of other queues longer.",
+    "Requests moved to the dispatch list from one queue at a time.",
+    "Higher keeps a device with a deep queue busy and lengthens the latencies of other queues.",
 );
 pub(crate) const FIFO_EXPIRE_SYNC: Tunable = row(
     "fifo_expire_sync",
     Unit::Milliseconds,
     125,
     1,
-    "The age from which a queue's oldest sync request goes first, once a slice.",
+    "The age from which a queue's oldest sync request goes first, checked once a slice.",
     "Shorter bounds latency within a queue and costs seeks.",
 );
 pub(crate) const FIFO_EXPIRE_ASYNC: Tunable =
@@ -38,7 +38,7 @@ pub(crate) const BACK_SEEK_MAX: Tunable = row(
     Unit::Kibibytes,
     16384,
     0,
-    "How far behind the head a request may lie and still be chosen before the sweep begins anew.",
+    "The maximum distance behind the head of a request that may be chosen before the next sweep.",
     "Longer shortens seeks and may keep the head in one place.",
 );
 pub(crate) const BACK_SEEK_PENALTY: Tunable = row(
@@ -46,7 +46,7 @@ pub(crate) const BACK_SEEK_PENALTY: Tunable = row(
     Unit::Factor,
     2,
     1,
-    "How many times farther a request behind the head counts.",
+    "The factor by which distances behind the head count more.",
     "Higher makes the head move upwards more strictly.",
 );
 pub(crate) const SLICE_SYNC: Tunable = row(
@@ -54,8 +54,8 @@ pub(crate) const SLICE_SYNC: Tunable = row(
     Unit::Milliseconds,
     100,
     1,
-    "The slice of a sync queue at level 4; a fifth of it more or less for each level.",
-    "Longer seeks less; other processes wait longer for their turn.",
+    "The slice of a sync queue at level 4; each level adds or removes a fifth.",
+    "Longer seeks less, but other processes wait longer for their turn.",
 );
 pub(crate) const SLICE_ASYNC: Tunable =
     row("slice_async", Unit::Milliseconds, 40, 1, "The slice of an async queue at level 4.", "Longer favours writes.");
@@ -64,59 +64,62 @@ pub(crate) const SLICE_ASYNC_RQ: Tunable = row(
     Unit::Requests,
     2,
     1,
-    "The base of the number of async requests a slice: 2 * (b + b * (7 - level)), 16 at level 4.",
-    "Higher favours writes and lengthens the reads' wait.",
+    "The base b of the maximum of async requests in a slice: 2 * (b + b * (7 - level)), 16 at \
+     level 4.",
+    "Higher favours writes and lengthens the wait of reads.",
 );
 pub(crate) const SLICE_IDLE: Tunable = row(
     "slice_idle",
     Unit::Milliseconds,
     8,
     0,
-    "How long the disk is kept idle for a process's next sync request; 0 never.",
-    "Longer keeps slow readers together; 0 gives throughput on devices without seeks and loses fairness.",
+    "How long the disk is kept idle for a process's next sync request; 0 disables idling.",
+    "Longer preserves the locality of slow readers; 0 gives throughput on devices without seeks \
+     and loses fairness.",
 );
 
-/// The values, as stored and as they count.
+/// The values as stored and as used.
 #[derive(Debug, Default)]
 pub(crate) struct SliceTunables {
-    /// As stored, by the order of the elevator's own list.
+    /// The values as stored, in the order of the elevator's own list.
     stored: [i64; 16],
     pub quantum: u32,
-    /// Async, sync.
+    /// The ages from which requests go first, in ticks: async, sync.
     pub fifo_expire: [u64; 2],
     pub back_max_sectors: u64,
     pub back_penalty: u64,
-    /// Async, sync.
+    /// The base lengths of slices, in ticks: async, sync.
     pub slice: [u64; 2],
     pub slice_async_rq: u32,
     pub slice_idle: u64,
 }
 
 impl SliceTunables {
-    /// The defaults of these rows.
+    /// Creates the values from the defaults of these rows.
     pub fn defaults(rows: &[Tunable], clock: &Clock) -> SliceTunables {
         let mut new = SliceTunables::default();
         debug_assert!(rows.len() <= new.stored.len());
         for (index, row) in rows.iter().enumerate() {
-            // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
+            // Defaults are rounded down to ticks, but to at least one; values stored later are
+            // rounded up.
             new.store(row, index, row.default, clock.ticks_of_ms(row.default.unsigned_abs()).max(1));
         }
         new
     }
 
-    /// The value at place `index` of the rows.
+    /// The stored value at `index` of the rows.
     pub fn get(&self, index: usize) -> i64 {
         self.stored.get(index).copied().unwrap_or(0)
     }
 
-    /// Stores a value at place `index` of the rows.
+    /// Sets the value at `index` of the rows.
     pub fn set(&mut self, rows: &[Tunable], clock: &Clock, index: usize, value: i64) {
         if let Some(row) = rows.get(index) {
             self.store(row, index, value, clock.ticks_of_stored_ms(value.unsigned_abs()));
         }
     }
 
-    /// Stores a value; `ticks` is what it comes to if it is a time in ms.
+    /// Stores a value; `ticks` is its conversion if it is a time in ms.
     fn store(&mut self, row: &Tunable, index: usize, value: i64, ticks: u64) {
         if let Some(stored) = self.stored.get_mut(index) {
             *stored = value;
@@ -137,23 +140,24 @@ impl SliceTunables {
         }
     }
 
-    /// The length of a slice in ticks: a fifth of the base more or less a level.
+    /// The length of a slice in ticks: each level adds or removes a fifth of the base.
     pub fn slice_of(&self, sync: bool, level: u8) -> u64 {
         slice_at_level(if sync { self.slice[1] } else { self.slice[0] }, level)
     }
 
-    /// How many async requests a slice may have.
+    /// The maximum of async requests in a slice.
     pub fn max_async_requests(&self, level: u8) -> u32 {
         async_requests_at_level(self.slice_async_rq, level)
     }
 
-    /// The chooser with these weights.
+    /// The chooser with these parameters.
     pub fn chooser(&self, marks_count: bool) -> Chooser {
         Chooser { back_max: self.back_max_sectors, back_penalty: self.back_penalty, marks_count }
     }
 }
 
-/// The length of a slice at a level, of what it is at level 4: a fifth more or less a level.
+/// The length of a slice at a level, from its length at level 4: each level adds or removes a
+/// fifth.
 pub(crate) fn slice_at_level(base: u64, level: u8) -> u64 {
     let step = base / 5;
     let longer = step.saturating_mul(u64::from(4u8.saturating_sub(level)));
@@ -161,7 +165,7 @@ pub(crate) fn slice_at_level(base: u64, level: u8) -> u64 {
     base.saturating_add(longer).saturating_sub(shorter)
 }
 
-/// How many async requests a slice may have at a level: 2 * (base + base * (7 - level)).
+/// The maximum of async requests in a slice at a level: 2 * (base + base * (7 - level)).
 pub(crate) fn async_requests_at_level(base: u32, level: u8) -> u32 {
     base.saturating_add(base.saturating_mul(u32::from(7u8.saturating_sub(level)))).saturating_mul(2)
 }

@@ -1,4 +1,4 @@
-//! Requests of one kind in two orders at once: by sector, and by arrival with a deadline each.
+//! A set of requests in two orders: by sector, and by arrival with a deadline each.
 
 use crate::collections::{List, NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
@@ -12,10 +12,12 @@ pub(crate) struct SortedFifo {
     fifo: List<Arrivals>,
 }
 
-/// Moves the request out that begins at the same sector as one that was just sorted into a tree, if there is one.
+/// Dispatches the request that begins at the same sector as one just sorted into a tree, if there
+/// is one.
 ///
-/// Before Linux 3.x an order by sector had room for one request a sector: the older one was dispatched, whoever's turn it was, *before* the
-/// newer one was sorted in. So the newer one stands aside while `move_out` looks at the older one's neighbours.
+/// Before Linux 3.x a sorted tree had room for one request per sector: the older one was dispatched
+/// *before* the newer one was inserted, regardless of whose turn it was. The newer one is therefore
+/// taken out of the tree while `move_out` examines the neighbours of the older one.
 #[inline]
 pub(crate) fn move_alias<H: HostTypes, E>(
     elevator: &mut E,
@@ -34,7 +36,8 @@ pub(crate) fn move_alias<H: HostTypes, E>(
     debug_assert_ne!(core.tables.nodes[request].prev(), alias);
 }
 
-/// Gives `request` the earlier of its own deadline and that of `absorbed`, which joins it. Its place in order of arrival stays.
+/// Gives `request` the earlier of its own deadline and that of `absorbed`, which is merged into it.
+/// Its position in order of arrival stays.
 pub(crate) fn take_older_deadline<H: HostTypes>(core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
     let older = core.tables.arrivals[absorbed].deadline;
     let deadline = &mut core.tables.arrivals[request].deadline;
@@ -42,25 +45,25 @@ pub(crate) fn take_older_deadline<H: HostTypes>(core: &mut QueueCore<H>, request
 }
 
 impl SortedFifo {
-    /// Whether it holds none.
+    /// Returns true if the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tree.is_empty()
     }
 
-    /// The order by sector.
+    /// The tree of requests by sector.
     #[inline]
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// The same, to be changed.
+    /// The tree of requests by sector, mutable.
     #[inline]
     pub fn tree_mut(&mut self) -> &mut Tree {
         &mut self.tree
     }
 
-    /// Takes a request in. Of several that begin at one sector, the new one comes last.
+    /// Adds a request. Of several that begin at one sector, the newest is last.
     #[inline]
     pub fn insert<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot, deadline: u64) {
         let sector = core.tables.requests[request].sector;
@@ -69,21 +72,23 @@ impl SortedFifo {
         self.fifo.push_back(&mut core.tables.arrivals, request);
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     #[inline]
     pub fn remove<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.tree.remove(&mut core.tables.nodes, request);
         self.fifo.remove(&mut core.tables.arrivals, request);
     }
 
-    /// Sorts a request anew, whose first sector has changed; its place in order of arrival stays.
+    /// Sorts a request again after its first sector has changed. Its position in order of arrival
+    /// stays.
     pub fn resort<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.tree.remove(&mut core.tables.nodes, request);
         let sector = core.tables.requests[request].sector;
         self.tree.insert(&mut core.tables.nodes, request, sector);
     }
 
-    /// Gives `request` the deadline and the place of `absorbed`, if those are the earlier; answers whether they were.
+    /// Gives `request` the deadline and position of `absorbed` if its deadline is earlier. Returns
+    /// true if it was.
     pub fn inherit<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) -> bool {
         let deadline = core.tables.arrivals[absorbed].deadline;
         if deadline >= core.tables.arrivals[request].deadline {
@@ -95,20 +100,21 @@ impl SortedFifo {
         true
     }
 
-    /// A request that begins at `sector`, or [`NIL`]: of several the one that a search from the tree's root meets first, as in the kernel,
-    /// whose trees have the same shape.
+    /// A request that begins at `sector`, or [`NIL`]. Of several, the one that a search from the
+    /// tree's root meets first, as in the kernel, whose trees have the same shape.
     #[inline]
     pub fn at_sector<H: HostTypes>(&self, core: &QueueCore<H>, sector: u64) -> Slot {
         self.tree.find_topmost(&core.tables.nodes, sector)
     }
 
-    /// A request begins at another sector than before, but still between the same others.
+    /// Updates the key of a request whose first sector has changed but whose neighbours are the
+    /// same.
     pub fn rekey<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let sector = core.tables.requests[request].sector;
         core.tables.nodes[request].set_key(sector);
     }
 
-    /// The request of the lowest sector, or [`NIL`].
+    /// The request with the lowest sector, or [`NIL`].
     #[inline]
     pub fn lowest(&self) -> Slot {
         self.tree.first()
@@ -120,7 +126,7 @@ impl SortedFifo {
         self.fifo.head()
     }
 
-    /// Whether the oldest request should have been started before `now`.
+    /// Returns true if the deadline of the oldest request is before `now`.
     #[inline]
     pub fn is_overdue<H: HostTypes>(&self, core: &QueueCore<H>, now: u64) -> bool {
         let oldest = self.oldest();

@@ -1,4 +1,4 @@
-//! What is learnt of processes and of the device, and how the disk is kept idle for a process's next request.
+//! Statistics of processes and of the device, and idling for a process's next request.
 
 use super::{Measure, Turns};
 use crate::clock::Timer;
@@ -9,17 +9,18 @@ use crate::elevators::shared::idling::idle_wait;
 use crate::elevators::shared::wf2q::IDLE;
 use crate::event::{Expiry, Note};
 
-/// A mean seek distance from which a process counts as seeky, in sectors.
+/// The mean seek distance above which a process counts as seeky, in sectors.
 pub(crate) const SEEKY_SECTORS: u64 = 8192;
-/// With more than this many requests in the device at once, the device is taken to queue by itself.
+/// The number of in-flight requests above which the device counts as having its own queue.
 const HW_QUEUE_DEPTH: u32 = 4;
-/// It is judged only while there are as many requests.
+/// The minimum of queued and in-flight requests for a sample.
 const HW_QUEUE_THRESHOLD: u32 = 4;
-/// The number of moments over which it is judged.
+/// The number of samples of a decision.
 const HW_QUEUE_SAMPLES: u32 = 32;
 
 impl<H: HostTypes, M: Measure> Turns<H, M> {
-    /// A request has come: learn from it how its process behaves, and whether the disk may be kept idle for it.
+    /// Updates the statistics of a process with a new request, and whether the disk may be kept
+    /// idle for it.
     pub(super) fn update_habits(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (now, idle) = (core.ticks(), self.measure.shared().slice_idle);
         let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
@@ -42,7 +43,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Judges whether the device queues by itself, by how many requests it has had while there were enough.
+    /// Decides whether the device has its own queue, from the number of in-flight requests while
+    /// there were enough requests.
     pub(super) fn judge_device(&mut self) {
         self.most_in_driver = self.most_in_driver.max(self.in_driver);
         if self.in_driver.saturating_add(self.queued) < HW_QUEUE_THRESHOLD {
@@ -56,8 +58,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Keeps the disk idle for the next request of the process that this one, of the queue that has the disk, was of. Answers whether it
-    /// does.
+    /// Keeps the disk idle for the next request of the process of `request`, which belongs to the
+    /// active queue. Returns true if it does.
     pub fn arm_idle(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
         let context = core.context_of(request);
         let (running, seek) = (context.is_running(), context.history.seek);
@@ -75,7 +77,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         true
     }
 
-    /// The wait for the next request of the queue that has the disk is over.
+    /// Ends the wait for the next request of the active queue.
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let name = self.queues[self.active].name();

@@ -1,4 +1,4 @@
-//! The queues themselves: which requests belong to which, their priorities and groups, and when their places are free again.
+//! The queues: assignment of requests, priorities and groups, and reuse of free entries.
 
 use super::{ASYNC, Measure, PRIORITY_CHANGED, Queue, SYNC, Turns, level_of, queue_of};
 use crate::collections::{NIL, Slot};
@@ -9,7 +9,8 @@ use crate::elevators::shared::wf2q::{IDLE, ROOT_LEVEL};
 use crate::priority::Priority;
 
 impl<H: HostTypes, M: Measure> Turns<H, M> {
-    /// The queue for a context's next request, made if there is none; [`NIL`] without room. A changed priority is noticed here.
+    /// The queue for a context's next request, created if necessary; [`NIL`] without room. Applies
+    /// a changed priority.
     pub(super) fn queue_for(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let now = core.ticks();
         let history = &mut core.tables.contexts[context].history;
@@ -37,7 +38,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         queue
     }
 
-    /// A process's priority has changed: its sync queue takes it over when it next waits for a turn, its async requests go to another queue.
+    /// Applies a process's changed priority: its sync queue adopts it when it next waits for a
+    /// turn; its async requests go to another queue.
     fn read_priority(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let [old, sync] = core.tables.contexts[context].history.queues;
         let priority = core.tables.contexts[context].effective_priority();
@@ -65,7 +67,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// The weights of priorities have changed: queues take them over when they next wait for a turn.
+    /// Applies changed weights of priorities: queues adopt them when they next wait for a turn.
     pub fn weigh_all(&mut self) {
         for slot in 0..self.queues.capacity().min(self.engine.queue_capacity()) {
             let entity = &mut self.engine.entities[slot];
@@ -74,7 +76,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// The async queue that processes of this one's group and priority share, or [`NIL`] if there is no room for it.
+    /// The async queue that processes with this group and priority share, or [`NIL`] if there is no
+    /// room for it.
     fn async_queue(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
         let priority = core.tables.contexts[context].effective_priority();
         let level = level_of::<H, M>(core, context);
@@ -89,13 +92,13 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         new
     }
 
-    /// Puts a queue in the place of a priority, which keeps it for good.
+    /// Sets the shared queue of a priority, for good.
     fn put_async(&mut self, level: Slot, priority: Priority, queue: Slot) {
         self.async_queues[level].put(priority, queue);
         self.reference(queue);
     }
 
-    /// A new queue that nothing refers to yet, or [`NIL`].
+    /// Creates a queue without references, or returns [`NIL`].
     fn make_queue(&mut self, core: &mut QueueCore<H>, level: Slot, priority: Priority, pid: Option<u32>) -> Slot {
         let mut slot = self.free_queues.pop_front(&mut self.queues);
         if slot == NIL {
@@ -103,7 +106,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             if slot == NIL {
                 return NIL;
             }
-            // The place of one that only the engine remembers: its past service is forgotten.
+            // Reuse the entry of a queue that only the engine refers to; its past service is
+            // forgotten.
             if slot == self.active {
                 self.leave_disk(core);
             }
@@ -132,13 +136,13 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         if queue.references > 0 {
             return;
         }
-        // Its requests are gone; it may have the disk still, empty, or be ahead of its tree's time.
+        // It has no requests, but it may still be the active queue or be ahead of its tree's time.
         let is_free = self.engine.is_out(slot) && !self.engine.entities[slot].forgotten;
         let spare = if is_free { &mut self.free_queues } else { &mut self.remembered };
         spare.push_back(&mut self.queues, slot);
     }
 
-    /// Frees the queues that the engine has let go of.
+    /// Frees the queues that the engine has forgotten.
     pub(super) fn free_forgotten(&mut self) {
         loop {
             let slot = self.engine.take_forgotten();
@@ -152,7 +156,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Takes in the groups that are there as the elevator is attached.
+    /// Adds the groups that exist when the elevator is attached.
     pub(super) fn add_groups(&mut self, core: &QueueCore<H>) {
         for group in ROOT_LEVEL.saturating_add(1)..self.async_queues.capacity() {
             if core.tables.groups[group].in_use {
@@ -169,7 +173,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// A group's weight counts from when it next waits for a turn.
+    /// Applies a group's weight when the group next waits for a turn.
     pub(super) fn weigh_group(&mut self, core: &QueueCore<H>, group: Slot) {
         if M::GROUPS && group != ROOT_LEVEL {
             let entity = self.engine.group_entity(group);
@@ -179,7 +183,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// A process has moved: its sync queue moves with it, whatever is in it; async requests stay where they are.
+    /// Moves a process's sync queue with its requests to another group. Async requests stay in
+    /// their queues.
     pub(super) fn move_to_group(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if !M::GROUPS {
             return;
@@ -208,7 +213,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.free_forgotten();
     }
 
-    /// Lets go of a group; answers `false` if requests of it are left.
+    /// Removes a group. Returns false if requests of it are left.
     pub(super) fn remove_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         if !M::GROUPS || group == ROOT_LEVEL {
             return true;
@@ -219,7 +224,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         let ends_turn = is_of_group && self.queues[active].next == NIL;
         let places = self.async_queues[group];
         let in_use = |slot: Slot| {
-            // The place itself refers to it. Without requests, one that has the disk is busy only until it leaves it.
+            // One reference is that of the shared slot. An active queue without requests is busy
+            // only until its turn ends.
             let busy = |slot: Slot| self.queues[slot].busy && !(ends_turn && slot == active);
             slot != NIL && (self.queues[slot].references > 1 || busy(slot))
         };

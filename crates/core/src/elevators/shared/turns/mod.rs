@@ -1,12 +1,14 @@
-//! Queues of processes that take turns by WF2Q+: what BFQ's first form and CFQ scheduled by WF2Q+ have in common.
+//! Queues of processes that take turns by WF2Q+: the common part of the first BFQ and of CFQ
+//! scheduled by WF2Q+.
 //!
-//! Each process has a queue of its sync requests; the async ones of a priority share one. A queue that has requests waits in the engine
-//! (`wf2q`) until it gets the disk to itself for a turn. What a turn is measured in, how long it may be and what is charged
-//! for it is the [`Measure`]: sectors in `bfq_v0`, time in `cfq_wf2q`. Within a turn requests go by sector, up to a quantum at a time;
-//! when the queue is empty the disk may be kept idle for its process for a few milliseconds.
+//! Each process has a queue of its sync requests; the processes of one priority share a queue of
+//! async requests. A queue with requests waits in the engine (`wf2q`) until it becomes the active
+//! queue for a turn. The [`Measure`] defines the unit of a turn, its length and its charge: sectors
+//! in `bfq_v0`, time in `cfq_wf2q`. Within a turn requests go by sector, up to a quantum at a time.
+//! When the queue is empty, the disk may be kept idle for its process for a few milliseconds.
 //!
-//! This file has the way of a request: insert, dispatch, complete. `keeping` has the queues themselves, with priorities and groups;
-//! `habits` what is learnt of processes and of the device, and idling.
+//! This file has the path of a request: insert, dispatch, complete. `keeping` has the queues with
+//! priorities and groups, `habits` the statistics of processes and of the device, and idling.
 
 mod habits;
 mod keeping;
@@ -29,58 +31,61 @@ pub(crate) use habits::SEEKY_SECTORS;
 pub(crate) use queue::Queue;
 use queue::Spare;
 
-/// Index of a context's async queue.
+/// The index of a context's async queue.
 const ASYNC: usize = 0;
-/// Index of its sync queue.
+/// The index of a context's sync queue.
 pub(crate) const SYNC: usize = 1;
-/// A context's mark: its priority has changed since its last request.
+/// The mark in a context's history that its priority has changed since its last request.
 const PRIORITY_CHANGED: u8 = 1;
-/// A queue that is alone may have so many times its quantum in flight.
+/// The multiple of its quantum that a queue may have in flight when it is the only one.
 const ALONE_QUANTUMS: u32 = 4;
 
-/// What turns are measured in. Its methods are the elevator's, apart from what both have in common.
+/// The unit of turns: the parts of an elevator in which those with turns differ.
 pub(crate) trait Measure: Sized + 'static {
     /// Whether groups share the disk.
     const GROUPS: bool;
-    /// Whether one call may move batches of several queues to the dispatch list. Then a turn can end, and the next begin, before the device
-    /// has worked off what was moved: no matter, unless it is charged for time.
+    /// Whether one call may move batches of several queues to the dispatch list. A turn can then
+    /// end, and the next begin, before the device has finished the moved requests. This matters
+    /// only if turns are charged for time.
     const MANY_BATCHES: bool;
-    /// What is kept of a queue's turns.
+    /// The data of a queue about its turns.
     type Own: Copy + Default + 'static;
 
-    /// With default tunables.
+    /// Creates the measure with default tunables.
     fn new(clock: &Clock) -> Self;
-    /// How the engine is to work.
+    /// The rules of the engine.
     fn rules() -> wf2q::Rules;
-    /// The tunables that all have.
+    /// The tunables common to all measures.
     fn shared(&self) -> &SliceTunables;
     /// The value of a tunable.
     fn tunable(&self, index: usize) -> i64;
-    /// Stores a tunable.
+    /// Sets a tunable.
     fn set_tunable<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>, index: usize, value: i64);
     /// The weight of a priority.
     fn weight_of(&self, priority: Priority) -> u32;
-    /// As shipped in the first BFQ: a process that changes its priority takes its async queue along to a place that is empty.
+    /// Whether a process that changes its priority takes its async queue to an unused priority, as
+    /// shipped in the first BFQ.
     fn takes_async_along(&self) -> bool {
         false
     }
-    /// How many async requests are moved at a time.
+    /// The number of async requests moved at a time.
     fn async_quantum(&self) -> u32;
 
-    /// A queue was made, or emptied by force: what it starts with.
+    /// Initialises the data of a queue that was created or emptied by force.
     fn begin_with<H: HostTypes>(turns: &mut Turns<H, Self>, slot: Slot);
-    /// Charges for what has happened since the last call, if time counts.
+    /// Charges for the time since the last call, in measures of time.
     fn account<H: HostTypes>(_turns: &mut Turns<H, Self>, _block: &QueueCore<H>) {}
-    /// Sets the budget of a queue that waits for its turn; it has a request to be served next.
+    /// Sets the budget of a queue that waits for its turn; it has a next request.
     fn grant_budget<H: HostTypes>(turns: &mut Turns<H, Self>, core: &QueueCore<H>, slot: Slot);
-    /// What a request uses up of its queue's budget as it is moved.
+    /// The part of its queue's budget that a request uses when it is moved.
     fn charge_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> u64;
-    /// The turn of the active queue begins.
+    /// Begins the turn of the active queue.
     fn begin_turn<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>);
-    /// Whether the time of the active queue's turn is over.
+    /// Returns true if the time of the active queue's turn is over.
     fn is_over<H: HostTypes>(turns: &Turns<H, Self>, core: &QueueCore<H>) -> bool;
-    /// Its turn ends, for this reason: [`Turns::leave_disk`], after what is to be learnt of it. `in_choice`: as a queue was to be chosen;
-    /// `idle_since_ns`: after the disk was idle from then on, in ns since boot.
+    /// Ends the turn of the active queue for this reason: updates its data and calls
+    /// [`Turns::leave_disk`]. `in_choice`: called while the next queue is selected.
+    /// `idle_since_ns`: the start of an idle period of the disk, in ns since boot.
     fn end_turn<H: HostTypes>(
         turns: &mut Turns<H, Self>,
         core: &mut QueueCore<H>,
@@ -88,51 +93,52 @@ pub(crate) trait Measure: Sized + 'static {
         in_choice: bool,
         idle_since_ns: Option<u64>,
     );
-    /// Whether a queue has had enough after a batch of so many requests, if others wait.
+    /// Returns true if a queue's turn ends after a batch of this many requests while others wait.
     fn ends_after(&self, _sync: bool, _idle_class: bool, _moved: u32) -> bool {
         false
     }
-    /// A request of the active queue is done.
+    /// Handles the completion of a request of the active queue.
     fn completed<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>, request: Slot);
-    /// A request of a sync queue has come: what else is to be learnt of it.
+    /// Updates further statistics on the arrival of a request of a sync queue.
     fn habits_updated(_own: &mut Self::Own, _seek_mean: u64) {}
 }
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes, M: Measure> {
     queues: H::Slots<Queue<M::Own>>,
     engine: wf2q::Tables<H>,
     async_queues: H::Slots<AsyncQueues>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Turns<H: HostTypes, M: Measure> {
     pub queues: TableOf<H, Queue<M::Own>>,
     pub engine: Engine<H>,
     free_queues: List<Spare>,
-    /// Queues that nobody but the engine knows any more: their past service still counts.
+    /// Queues to which only the engine refers, as their past service still counts.
     remembered: List<Spare>,
-    /// Of each group.
+    /// The shared async queues of each group.
     async_queues: TableOf<H, AsyncQueues>,
-    /// Queues that have requests, or the disk.
+    /// The number of queues that have requests or are active.
     pub busy_queues: u32,
-    /// The queue that has the disk, or [`NIL`].
+    /// The active queue, or [`NIL`].
     pub active: Slot,
-    /// Requests in the queues.
+    /// The number of queued requests.
     queued: u32,
-    /// Requests that the driver has.
+    /// The number of requests in the device.
     pub in_driver: u32,
     /// Requests of sync queues on the dispatch list or in the device.
     sync_in_flight: u32,
-    /// How many requests of the active queue's batch were moved before it was cut short, by a layer above that lets go of one at a time.
+    /// The number of requests already moved of the active queue's batch, which a layer above cut
+    /// short.
     batch_moved: u32,
     /// The end of the request that the driver took last.
     last_position: u64,
-    /// The device queues by itself, as far as is known.
+    /// Whether the device counts as having its own queue.
     hw_tag: bool,
     hw_tag_samples: u32,
     most_in_driver: u32,
-    /// Since when the disk is kept idle, in ns since boot.
+    /// The start of the current idle period of the disk, in ns since boot.
     idle_since_ns: u64,
     pub measure: M,
 }
@@ -140,7 +146,7 @@ pub(crate) struct Turns<H: HostTypes, M: Measure> {
 impl<H: HostTypes, M: Measure> MakeTables<H> for Turns<H, M> {
     fn make_tables<C: TableMaker<H>>(capacity: Capacity, maker: &mut C) -> Tables<H, M> {
         let groups = if M::GROUPS { capacity.group_slots() } else { 1 };
-        // A sync queue a process, as many that are only remembered, and the async ones.
+        // One sync queue per process, as many that only the engine refers to, and the async queues.
         let queues = capacity.contexts.saturating_mul(2).saturating_add(AsyncQueues::COUNT.saturating_mul(groups));
         Tables {
             queues: maker.table(queues),
@@ -228,7 +234,8 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
         M::account(self, core);
         let owner = core.tables.requests[absorbed].owner;
         if owner == core.tables.requests[request].owner {
-            // It takes over the earlier deadline, but keeps its own place in order of arrival.
+            // The request takes over the earlier deadline but keeps its position in order of
+            // arrival.
             sorted_fifo::take_older_deadline(core, request, absorbed);
         }
         self.remove(core, absorbed);
@@ -251,7 +258,7 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         if owner == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // The storage has no room for another queue: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
         M::account(self, core);
@@ -291,8 +298,9 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
         moved
     }
 
-    /// A queue of another class loses the disk, as far as classes are told apart: between groups they are not. One of real time that has it
-    /// and no request is waited for as ever.
+    /// Dispatches requests of real-time queues. An active queue of another class is preempted, as
+    /// far as the classes can be compared (not across groups). An active real-time queue without
+    /// requests is waited for as usual.
     fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         let waits = !self.engine.levels[ROOT_LEVEL].tree(REAL_TIME).active.is_empty();
         let active = &self.engine.entities[self.active];
@@ -392,11 +400,11 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
 }
 
 impl<H: HostTypes, M: Measure> Turns<H, M> {
-    /// Sorts a request into its queue, and lets the queue wait for its turn with a budget for what is next now.
+    /// Sorts a request into its queue and sets the queue's budget for the request that is now next.
     fn sort(&mut self, core: &mut QueueCore<H>, owner: Slot, request: Slot) {
         let sector = core.tables.requests[request].sector;
         self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
-        // The older of two at one sector counts for nothing.
+        // Of two requests at one sector the older is not considered.
         sorted_fifo::move_alias(self, core, request, |turns| &mut turns.queues[owner].tree, Self::move_to_dispatch);
         self.queued = self.queued.saturating_add(1);
         let (chooser, next) = (self.measure.shared().chooser(true), self.queues[owner].next);
@@ -411,8 +419,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Takes a request out of its queue, which finds what is next after it; a queue that waits for its turn does so with a budget for that,
-    /// or not at all if it was the last.
+    /// Removes a request from its queue and updates the queue's next request. A waiting queue gets
+    /// a budget for it, or stops waiting if there is none.
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
         if owner == NIL {
@@ -453,7 +461,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.busy_queues = if busy { self.busy_queues.saturating_add(1) } else { self.busy_queues.saturating_sub(1) };
     }
 
-    /// The queue to dispatch from now, or [`NIL`] to wait.
+    /// Selects the queue to dispatch from, or [`NIL`] to wait.
     fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         if self.active == NIL {
             return self.next_turn(core);
@@ -475,7 +483,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.next_turn(core)
     }
 
-    /// Gives the disk to the queue whose turn it is.
+    /// Makes the queue whose turn is next the active one.
     fn next_turn(&mut self, core: &mut QueueCore<H>) -> Slot {
         debug_assert!(self.active == NIL);
         let slot = if M::GROUPS { self.engine.pick_next(core.ticks()) } else { self.engine.flat_select() };
@@ -486,7 +494,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.engine.entities[slot].service = 0;
         self.batch_moved = 0;
         let queue = &mut self.queues[slot];
-        debug_assert!(queue.busy && queue.next != NIL, "a queue that waits for its turn has requests");
+        debug_assert!(queue.busy && queue.next != NIL, "a waiting queue has requests");
         queue.fifo_checked = false;
         let (name, level) = (queue.name(), queue.priority.level());
         core.note(|_| Note::Activate { queue: name, level });
@@ -494,13 +502,13 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         slot
     }
 
-    /// What is left of a queue's budget.
+    /// The rest of a queue's budget.
     pub fn left(&self, slot: Slot) -> u64 {
         let entity = &self.engine.entities[slot];
         entity.budget.saturating_sub(entity.service)
     }
 
-    /// Whether the queue that has the disk has as much in flight as it may, or has to let sync requests pass.
+    /// Returns true if the active queue has its maximum in flight, or must let sync requests pass.
     fn has_enough(&self, slot: Slot) -> bool {
         let (queue, quantum) = (&self.queues[slot], self.quantum(slot));
         let full = queue.in_flight >= quantum
@@ -508,7 +516,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         full || (!queue.is_sync() && self.sync_in_flight > 0)
     }
 
-    /// How many requests are moved at a time.
+    /// The number of requests moved at a time.
     fn quantum(&self, slot: Slot) -> u32 {
         if !self.queues[slot].is_sync() {
             self.measure.async_quantum()
@@ -519,8 +527,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Moves up to a quantum of requests of the queue that has the disk.
-    /// If fewer may be moved at once, the batch goes on with the next call.
+    /// Moves up to a quantum of requests of the active queue. If the batch is cut short, the next
+    /// call continues it.
     fn dispatch_batch(&mut self, core: &mut QueueCore<H>, slot: Slot) -> u32 {
         let (begun, quantum) = (core::mem::take(&mut self.batch_moved), self.quantum(slot));
         let (mut moved, most) = (0u32, quantum.saturating_sub(begun).min(core.batch_max));
@@ -551,7 +559,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         moved
     }
 
-    /// The oldest request of a queue, if it is overdue as the queue's turn begins.
+    /// Removes and returns the oldest request of a queue if it is overdue when the queue's turn
+    /// begins.
     fn take_overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let oldest = queue.fifo.head();
@@ -565,7 +574,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         oldest
     }
 
-    /// The queue that has the disk goes back among those that wait, or leaves them if it has no requests.
+    /// Ends the turn of the active queue: it waits again, or stops waiting if it has no requests.
     pub fn leave_disk(&mut self, core: &mut QueueCore<H>) {
         let slot = core::mem::replace(&mut self.active, NIL);
         if slot == NIL {
@@ -605,7 +614,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         moved
     }
 
-    /// A queue that had no requests waits for its turn.
+    /// Lets a queue that had no requests wait for its turn.
     fn wait_for_turn(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
             self.engine.raise(slot, false, false, false, core.ticks());
@@ -614,7 +623,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// One that waits goes behind others of the same finish, with the budget that it has now.
+    /// Lets a waiting queue wait behind others of the same finish, with its current budget.
     fn wait_anew(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
             self.engine.raise(slot, false, false, false, core.ticks());
@@ -623,7 +632,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// One that has no requests any more waits no longer. `served`: it has had its turn.
+    /// Stops a queue without requests from waiting. `served`: it has had its turn.
     fn wait_no_more(&mut self, core: &QueueCore<H>, slot: Slot, served: bool) {
         if M::GROUPS {
             self.engine.deactivate(slot, true, served, core.ticks());
@@ -635,7 +644,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// A queue has left service, and so have its groups: what they were served is reckoned with.
+    /// Accounts for the service of a queue that left service, and of its groups.
     fn out_of_service(&mut self, slot: Slot) {
         self.engine.clear_current(slot);
         let mut entity = slot;
@@ -645,7 +654,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Asks for a run of the queue, if there are requests.
+    /// Asks for a run of the queue if there are requests.
     pub fn kick(&self, core: &mut QueueCore<H>) {
         if self.queued > 0 {
             core.kick();
@@ -653,13 +662,13 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     }
 }
 
-/// A context's queue for sync requests or for async ones, or [`NIL`].
+/// A context's queue for sync or async requests, or [`NIL`].
 fn queue_of<H: HostTypes>(core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
     let [asynchronous, synchronous] = core.tables.contexts[context].history.queues;
     if sync { synchronous } else { asynchronous }
 }
 
-/// The level that a context's queues are at.
+/// The engine's level of a context's queues.
 fn level_of<H: HostTypes, M: Measure>(core: &QueueCore<H>, context: Slot) -> Slot {
     if M::GROUPS { core.tables.contexts[context].group } else { ROOT_LEVEL }
 }

@@ -4,7 +4,7 @@ use crate::collections::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::Priority;
 use crate::request::Arrivals;
 
-/// A queue. What the engine knows of it lies in its entity, at the same slot.
+/// A queue. The engine's data on it is in the entity at the same slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue<T> {
     /// The process, or `None` for async requests, which processes share.
@@ -17,19 +17,19 @@ pub(crate) struct Queue<T> {
     pub(crate) fifo: List<Arrivals>,
     /// Requests on the dispatch list or in the device.
     pub(crate) in_flight: u32,
-    /// What its elevator keeps of its turns.
+    /// The measure's data on its turns.
     pub(crate) own: T,
-    /// The context, places among the async queues, and requests that point here.
+    /// References: the context, the shared slot of its priority, and its requests.
     pub(crate) references: u32,
-    /// It has requests, or the disk.
+    /// Whether it has requests or is active.
     pub(crate) busy: bool,
-    /// Its oldest request was looked at in this slot.
+    /// Whether its oldest request was checked in this turn.
     pub(crate) fifo_checked: bool,
-    /// The disk may be kept idle for it.
+    /// Whether the disk may be kept idle for it.
     pub(crate) idle_window: bool,
-    /// The disk is being kept idle for it.
+    /// Whether the disk is being kept idle for it.
     pub(crate) wait_request: bool,
-    /// Its place among free entries, or among those that only the engine remembers.
+    /// The link in the list of free entries, or of queues to which only the engine refers.
     pub(crate) spare: Link,
 }
 
@@ -54,18 +54,18 @@ impl<T: Default> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// For one process's sync requests.
+    /// Returns true for a queue of one process's sync requests.
     pub(crate) fn is_sync(&self) -> bool {
         self.pid.is_some()
     }
 
-    /// What events call it.
+    /// The name in events: the process id, or 0.
     pub(crate) fn name(&self) -> u32 {
         self.pid.unwrap_or(0)
     }
 }
 
-/// The lists of free entries and of those that only the engine remembers.
+/// The lists of free entries and of queues to which only the engine refers.
 #[derive(Debug)]
 pub(crate) struct Spare;
 

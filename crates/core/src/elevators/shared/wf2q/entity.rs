@@ -1,31 +1,34 @@
-//! What the engine schedules, and the trees that it keeps them in.
+//! The scheduled entities and their trees.
 
 use crate::collections::tree::Augment;
 use crate::collections::{Link, LinkOf, NIL, Slot, Tree};
 use crate::priority::Class;
 
-/// The number of classes that a level tells apart.
+/// The number of classes in a level.
 pub(crate) const CLASSES: usize = 3;
-/// Real time: before all others.
+/// Real time, served before all others.
 pub(crate) const REAL_TIME: u8 = Class::RealTime.rank();
 /// Best effort.
 pub(crate) const BEST_EFFORT: u8 = Class::BestEffort.rank();
-/// Idle: when there is nobody else.
+/// Idle, served if no other class has requests.
 pub(crate) const IDLE: u8 = Class::Idle.rank();
 
-/// One unit of service for an entity of weight 1 moves its timestamps by 2^22, so that what is lost in dividing by a weight is small.
+/// One unit of service moves the timestamps of an entity with weight 1 by 2^22, so that rounding in
+/// the division by weights is small.
 const SHIFT: u32 = 22;
-/// The most service that is told apart: its distance stays below half of what a timestamp holds.
+/// The maximum of service in one step: its distance stays below half the range of a timestamp.
 const SERVICE_MAX: u64 = (1 << (63 - SHIFT)) - 1;
 
-/// How far `service` moves the timestamps of an entity of this weight (or the time of a tree of this sum of weights).
+/// The distance by which `service` moves the timestamps of an entity of this weight (or the time of
+/// a tree with this sum of weights).
 #[inline]
 pub(crate) fn virtual_distance(service: u64, weight: u64) -> u64 {
-    // What a budget can hold by an absurd tunable alone (2^41 sectors are a PiB) would wrap around and turn the order upside down.
+    // Budgets beyond this need an extreme tunable (2^41 sectors are 1 PiB); unclamped they would
+    // wrap around and reverse the order.
     service.min(SERVICE_MAX).wrapping_shl(SHIFT) / weight.max(1)
 }
 
-/// Whether a timestamp is later than another. They wrap around: the nearer way counts.
+/// Returns true if a timestamp is later than another, modulo 2^64: the shorter distance decides.
 #[inline]
 pub(crate) fn is_later(timestamp: u64, other: u64) -> bool {
     (timestamp.wrapping_sub(other) as i64) > 0
@@ -37,7 +40,8 @@ pub(crate) fn later(timestamp: u64, other: u64) -> u64 {
     if is_later(timestamp, other) { timestamp } else { other }
 }
 
-/// Trees are sorted by finish; each node has its start as its value and remembers the least start of its subtree.
+/// The summary of active trees. They are sorted by finish; the value of a node is its start, and
+/// the summary is the least start of its subtree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeastStart(pub u64);
 
@@ -62,58 +66,61 @@ impl Augment for LeastStart {
     }
 }
 
-/// Which of its tree's halves an entity lies in.
+/// The part of its tree in which an entity is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// In neither: unknown to the tree, or in service.
+    /// Neither part: unknown to the tree, or in service.
     #[default]
     Neither,
-    /// It has something to be served.
+    /// The entity has pending service.
     Active,
-    /// It has nothing, but is ahead of the tree's time by what it was served: its weight still counts.
+    /// The entity has no pending service but is ahead of the tree's time by the service received,
+    /// so its weight still counts.
     Idle,
 }
 
-/// A queue or a group, as its level schedules it.
+/// A queue or group, as scheduled in its level.
 #[derive(Clone, Copy, Debug)]
 pub struct Entity {
-    /// The virtual time from which it may be served.
+    /// The virtual time from which the entity is eligible.
     pub start: u64,
-    /// The virtual time at which it would have had its budget in a system that serves all at once.
+    /// The virtual time at which it would have received its budget in a system that serves all
+    /// entities at once.
     pub finish: u64,
-    /// The weight in use: the base weight times the coefficient, as they were when it was last put into a tree.
+    /// The weight in use: base weight times coefficient at the last insertion into a tree.
     pub weight: u32,
-    /// The weight that its priority gives it.
+    /// The weight of its priority.
     pub base: u32,
-    /// The base weight from the next time on that it is put into a tree.
+    /// The base weight from the next insertion into a tree on.
     pub new_base: u32,
-    /// By what the base weight is multiplied: 1, unless it is raised.
+    /// The factor on the base weight: 1, unless the weight is raised.
     pub coefficient: u32,
     /// The class in use.
     pub class: u8,
-    /// The class from then on.
+    /// The class from the next insertion into a tree on.
     pub new_class: u8,
-    /// A weight, class or coefficient is to be taken over.
+    /// Whether a weight, class or coefficient is to be applied.
     pub pending: bool,
-    /// Its tree counts its weight.
+    /// Whether its tree counts its weight.
     pub known: bool,
-    /// Where in the tree it is.
+    /// The part of the tree in which it is.
     pub place: Place,
-    /// Service granted in its present or next slot.
+    /// The service granted for its current or next turn.
     pub budget: u64,
-    /// Service received in it.
+    /// The service received of it.
     pub service: u64,
-    /// The level that it is scheduled by.
+    /// The level in which it is scheduled.
     pub level: Slot,
-    /// The level that a group's members are scheduled by; [`NIL`] for a queue.
+    /// The level of a group's members; [`NIL`] for a queue.
     pub inner: Slot,
-    /// A group that counts as having requests queued or in the device.
+    /// Whether a group is counted as having requests queued or in the device.
     pub counted: bool,
-    /// A queue whose weight is among those that are compared.
+    /// Whether a queue's weight is among those compared.
     pub weighed: bool,
-    /// A queue that was forgotten and not asked for since.
+    /// Whether a queue was forgotten and not yet returned by `take_forgotten`.
     pub forgotten: bool,
-    /// Its place among the queues that are in active trees, latest first; or among those that were forgotten.
+    /// The link in the list of queues in active trees (latest first), or in the list of forgotten
+    /// queues.
     pub recent: Link,
 }
 
@@ -144,7 +151,7 @@ impl Default for Entity {
 }
 
 impl Entity {
-    /// Whether it is a queue and not a group.
+    /// Returns true for a queue, false for a group.
     #[inline]
     pub fn is_queue(&self) -> bool {
         self.inner == NIL
@@ -167,13 +174,13 @@ impl LinkOf<Entity> for Recent {
 /// The entities of one class at one level.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceTree {
-    /// Its virtual time: how far an entity of weight 1 would have got.
+    /// The virtual time: the progress of an entity of weight 1.
     pub time: u64,
-    /// The weights of all entities that it knows: active, idle and in service.
+    /// The sum of the weights of all known entities: active, idle and in service.
     pub weights: u64,
     pub(crate) active: Tree,
     pub(crate) idle: Tree,
-    /// The idle entity that counts as the one of the greatest finish, or [`NIL`].
+    /// The idle entity that counts as the one with the greatest finish, or [`NIL`].
     pub(crate) greatest_idle: Slot,
 }
 
@@ -183,19 +190,19 @@ impl Default for ServiceTree {
     }
 }
 
-/// A level of the hierarchy: the members of one group, or of the root.
+/// A level of the hierarchy: the members of one group or of the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
     pub(crate) trees: [ServiceTree; CLASSES],
     /// The member in service, or [`NIL`].
     pub current: Slot,
-    /// The member that is to be served next, where that is kept, or [`NIL`].
+    /// The member to be served next, in forms that keep it up to date, or [`NIL`].
     pub next: Slot,
-    /// The entity of the group whose level it is; [`NIL`] for the root.
+    /// The entity of the level's group; [`NIL`] for the root.
     pub group: Slot,
     /// Members in active trees.
     pub active: u32,
-    /// The tick at which the idle class was last let before the others, or might have been.
+    /// The tick at which the idle class last precedes the others, or could have.
     pub idle_stamp: u64,
 }
 

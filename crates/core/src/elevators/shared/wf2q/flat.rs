@@ -1,22 +1,25 @@
-//! The scheduler of the first form (2008, built without groups): one level, and the next queue is looked up when it is needed.
+//! The scheduler of the first form (2008, built without groups): one level; the next queue is
+//! searched when it is needed.
 
 use super::{CLASSES, Engine, Place, ROOT_LEVEL, is_later, virtual_distance};
 use crate::collections::{NIL, Slot};
 use crate::elevator::tables::HostTypes;
 
 impl<H: HostTypes> Engine<H> {
-    /// A queue that had no requests has some.
+    /// Activates a queue that had no requests.
     pub fn flat_activate(&mut self, queue: Slot) {
         self.activate(queue, false);
     }
 
-    /// A queue with requests leaves service, or waits with a new budget. It goes behind others of the same finish.
+    /// Requeues a queue with requests that leaves service, or that waits with a new budget, behind
+    /// others of the same finish.
     pub fn flat_requeue(&mut self, queue: Slot) {
         self.requeue(queue);
         self.flat_leave_service(queue);
     }
 
-    /// A queue has no requests left. It stays known as long as it is ahead, if it is to be kept.
+    /// Deactivates a queue without requests. With `keep` it stays known as long as it is ahead of
+    /// the tree's time.
     pub fn flat_deactivate(&mut self, queue: Slot, keep: bool) {
         let at = self.entities[queue];
         if !at.known {
@@ -39,7 +42,8 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Puts the next queue into service and answers it, or [`NIL`]. If nobody's start has come, the time jumps to the least start.
+    /// Puts the next queue into service and returns it, or [`NIL`]. If no queue is eligible, the
+    /// time jumps to the least start.
     pub fn flat_select(&mut self) -> Slot {
         debug_assert!(self.levels[ROOT_LEVEL].current == NIL);
         for class in 0..CLASSES as u8 {

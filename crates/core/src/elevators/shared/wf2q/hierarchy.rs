@@ -1,13 +1,15 @@
-//! The scheduler of levels within levels (mainline's): each level keeps at hand who is next, and a change below is told upwards only as
-//! far as it changes that.
+//! The scheduler of nested levels (mainline): each level caches its next entity, and a change is
+//! propagated upwards only as far as it changes the next entity.
 
 use super::{CLASSES, Engine, IDLE, Level, Place, ROOT_LEVEL, is_later, later, virtual_distance};
 use crate::collections::{NIL, Slot};
 use crate::elevator::tables::HostTypes;
 
 impl<H: HostTypes> Engine<H> {
-    /// An entity has got something to be served, or another budget, or leaves service with something left; and so upwards, as long as that
-    /// changes who is next above, or to the top with `all`. `expiring`: a queue is leaving service. `tick` is now.
+    /// Activates or requeues an entity that received pending service, another budget, or leaves
+    /// service with requests left. The change is propagated upwards as long as it changes the next
+    /// entity above, or to the root with `all`. `expiring`: a queue is leaving service. `tick` is
+    /// the current tick.
     pub fn raise(&mut self, entity: Slot, backshift: bool, all: bool, expiring: bool, tick: u64) {
         let mut entity = entity;
         while entity != NIL {
@@ -25,8 +27,9 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Finds out who is next at a level. A candidate that is eligible and finishes before the present one takes its place without a search.
-    /// Answers whether that may change the level above: somebody is next where nobody was, or the group's budget has shrunk.
+    /// Updates the next entity of a level. A candidate that is eligible and finishes before the
+    /// current next entity replaces it without a search. Returns true if the level above may
+    /// change: there was no next entity before, or the group's budget has shrunk.
     pub fn refresh(&mut self, level: Slot, candidate: Slot, expiring: bool, tick: u64) -> bool {
         let Level { next, group, .. } = self.levels[level];
         let takes_over = candidate != NIL && candidate != next && (next == NIL || self.goes_before(candidate, next));
@@ -49,8 +52,8 @@ impl<H: HostTypes> Engine<H> {
         one.class == other.class && !is_later(one.start, self.time_of(candidate)) && is_later(other.finish, one.finish)
     }
 
-    /// Who is to be served next at a level, or [`NIL`]. If nobody's start has come, the time jumps to the least start; but only for this
-    /// look while a member is still being served.
+    /// Searches the next entity of a level, or returns [`NIL`]. If no entity is eligible, the time
+    /// jumps to the least start, for this search only while a member is in service.
     pub fn search(&mut self, level: Slot, expiring: bool, tick: u64) -> Slot {
         let mut first = 0;
         if let Some(timeout) = self.rules.idle_guarantee
@@ -76,8 +79,8 @@ impl<H: HostTypes> Engine<H> {
         NIL
     }
 
-    /// An entity has nothing left to be served; if that is so of its whole level, so has the group, and so upwards. It stays known as long
-    /// as it is ahead, if it is to be kept.
+    /// Deactivates an entity without pending service, and the groups above whose levels have none
+    /// either. With `keep` an entity stays known as long as it is ahead of the tree's time.
     pub fn deactivate(&mut self, entity: Slot, keep: bool, expiring: bool, tick: u64) {
         let (mut entity, mut keep) = (entity, keep);
         while entity != NIL {
@@ -126,13 +129,14 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Puts the next queue into service and answers it, or [`NIL`]. A group of which others may be served next stays in its tree meanwhile.
+    /// Puts the next queue into service and returns it, or [`NIL`]. A group with other members to
+    /// serve next stays in its tree.
     pub fn pick_next(&mut self, tick: u64) -> Slot {
         let mut level = ROOT_LEVEL;
         let queue = loop {
             let next = self.levels[level].next;
             if next == NIL {
-                debug_assert!(level == ROOT_LEVEL, "a group that is next has a member that is next");
+                debug_assert!(level == ROOT_LEVEL, "a group that is next has a next member");
                 break NIL;
             }
             self.levels[level].current = next;
@@ -152,7 +156,7 @@ impl<H: HostTypes> Engine<H> {
         queue
     }
 
-    /// A queue leaves service, and the groups that it is in.
+    /// Takes a queue and its groups out of service.
     pub fn clear_current(&mut self, queue: Slot) {
         let mut entity = queue;
         while entity != NIL {
@@ -162,14 +166,14 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Puts an entity that no tree knows under another level.
+    /// Moves an entity unknown to any tree to another level.
     pub fn set_parent(&mut self, entity: Slot, level: Slot) {
-        debug_assert!(!self.entities[entity].known, "it is under another level still");
+        debug_assert!(!self.entities[entity].known, "the entity is still in a tree of its level");
         self.entities[entity].level = level;
     }
 
-    /// A queue has nothing queued and nothing in the device: neither have its groups, up to the first that has others; and its weight is
-    /// no longer compared.
+    /// Removes a queue without queued and in-flight requests from the counts of its groups, up to
+    /// the first group with other members, and from the compared weights.
     pub fn leave_all(&mut self, queue: Slot) {
         let mut group = self.level_of(queue).group;
         while group != NIL && !self.has_next_or_current(self.entities[group].inner) {
@@ -181,7 +185,7 @@ impl<H: HostTypes> Engine<H> {
         self.leave_weights(queue);
     }
 
-    /// Whether a level has a member that is next or in service.
+    /// Returns true if a level has a member that is next or in service.
     pub fn has_next_or_current(&self, level: Slot) -> bool {
         self.levels[level].next != NIL || self.levels[level].current != NIL
     }

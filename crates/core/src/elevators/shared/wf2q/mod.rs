@@ -1,17 +1,19 @@
-//! B-WF2Q+: worst-case fair weighted fair queueing whose packets are whole budgets. The engine of BFQ in its forms, and of CFQ's time
-//! slices where those are scheduled by it.
+//! B-WF2Q+: worst-case fair weighted fair queueing with budgets as packets. It is the engine of
+//! both forms of BFQ and of cfq-wf2q.
 //!
-//! The idea (Bennett and Zhang's WF2Q+, Valente's budgets): every entity has a virtual start `S` and finish `F = S + budget / weight`.
-//! The tree's virtual time `V` moves by service over the sum of weights, as if all were served at once. Of the entities whose start
-//! has come (`S <= V`) the one of the least finish gets the disk to itself for its budget. What it really used is what its next start
-//! is reckoned from, so a budget that is too large or too small costs nobody his share.
+//! The idea (Bennett and Zhang's WF2Q+, Valente's budgets): every entity has a virtual start `S`
+//! and finish `F = S + budget / weight`. The tree's virtual time `V` advances by service over the
+//! sum of weights, as if all were served at once. Of the eligible entities (`S <= V`) the one with
+//! the least finish is served alone for its budget. Its next start is computed from the service
+//! that it actually used, so an unsuitable budget does not change the share of any entity.
 //!
-//! An [`Engine`] has entities (queues and groups, in one table: queues first, then groups) and levels (one a group; the root's is 0), each
-//! with a tree a class. Trees are sorted by finish and know the least start of each subtree, so that all that the engine does is O(log N) a
-//! level; an elevator that steps through the active queues itself, as BFQ does to inject, is not.
+//! An [`Engine`] has entities (queues and groups, in one table: queues first, then groups) and
+//! levels (one per group; the root's is 0), each with a tree per class. Trees are sorted by finish
+//! and keep the least start of each subtree, so every operation is O(log N) per level. Stepping
+//! through the active queues, as BFQ does for injection, is linear.
 //!
-//! `entity` has the state, this file what is done to one entity in its tree, `flat` the 2008 form's scheduler of a single level,
-//! `hierarchy` that of levels within levels as in mainline.
+//! `entity` has the state, this file the operations on one entity in its tree, `flat` the scheduler
+//! of a single level of 2008, `hierarchy` that of nested levels as in mainline.
 
 mod entity;
 mod flat;
@@ -26,23 +28,25 @@ use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 pub(crate) use entity::{BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, is_later};
 use entity::{Recent, later, virtual_distance};
 
-/// The level of those that are in no group.
+/// The level of queues that are in no group.
 pub(crate) const ROOT_LEVEL: Slot = 0;
 
-/// In what the forms of the engine differ.
+/// The differences between the forms of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Which search for the least finish among the eligible: the exact one, or the one that Linux shipped. The latter remembers an eligible
-    /// ancestor, and returns it where it should have looked to the right of a node that is not eligible.
+    /// Whether the search for the least eligible finish is exact. The search that Linux shipped
+    /// remembers an eligible ancestor and returns it where it should search to the right of an
+    /// ineligible node.
     pub exact_search: bool,
-    /// Whether the virtual time stays when the last active entity has left. As shipped it becomes the greatest finish of the idle ones, which
-    /// can be earlier.
+    /// Whether the virtual time stays when the last active entity has left. As shipped it becomes
+    /// the greatest finish of the idle entities, which can be earlier.
     pub keeps_time: bool,
-    /// After so many ticks without, the idle class is let before the others once, if a form guarantees it that.
+    /// The number of ticks after which the idle class is served once before the others, in forms
+    /// with this guarantee.
     pub idle_guarantee: Option<u64>,
 }
 
-/// Its tables.
+/// The tables of the engine.
 pub(crate) struct Tables<H: HostTypes> {
     entities: H::Slots<Entity>,
     nodes: H::Slots<Node<LeastStart>>,
@@ -58,19 +62,19 @@ pub(crate) struct Engine<H: HostTypes> {
     pub rules: Rules,
     nodes: TableOf<H, Node<LeastStart>>,
     queues: u32,
-    /// Queues in active trees, the latest to get there first.
+    /// Queues in active trees, the latest first.
     recent: List<Recent>,
-    /// Queues that a tree has forgotten since they were last asked for.
+    /// Queues that a tree has forgotten, until `take_forgotten` returns them.
     forgotten: List<Recent>,
-    /// Queues by weight, of those that are compared.
+    /// The compared queues, by weight.
     weighed: Tree,
     weight_nodes: TableOf<H, Node>,
-    /// Groups that have requests queued or in the device.
+    /// The number of groups with requests queued or in the device.
     pub groups_pending: u32,
 }
 
 impl<H: HostTypes> Engine<H> {
-    /// Tables for so many queues, and groups with the root included.
+    /// Makes tables for this number of queues, and of groups including the root.
     pub fn make_tables<M: TableMaker<H>>(queues: u32, groups: u32, maker: &mut M) -> Tables<H> {
         let entities = queues.saturating_add(groups);
         Tables {
@@ -81,7 +85,7 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// An engine without queues and with the root's level alone. `tick` is now.
+    /// Creates an engine without queues and with only the root's level. `tick` is the current tick.
     pub fn new(tables: Tables<H>, rules: Rules, tick: u64) -> Self {
         let (entities, weight_nodes): (TableOf<H, Entity>, TableOf<H, Node>) =
             (Arena::new(tables.entities), Arena::new(tables.weights));
@@ -110,17 +114,18 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// How many queues there is room for: their entities are 0 up to this.
+    /// The capacity in queues; their entities have the slots below it.
     pub fn queue_capacity(&self) -> u32 {
         self.queues
     }
 
-    /// The entity of a group (the root, group 0, has none that is scheduled).
+    /// The entity of a group. The root, group 0, has none that is scheduled.
     pub fn group_entity(&self, group: Slot) -> Slot {
         self.queues.saturating_add(group)
     }
 
-    /// Makes a queue of this level, class and weight. What was in its place must have been unknown to the engine.
+    /// Creates a queue with this level, class and weight. The previous entity at its slot must be
+    /// unknown to the engine.
     pub fn init_queue(&mut self, queue: Slot, level: Slot, class: u8, weight: u32, budget: u64) {
         self.forget_entirely(queue);
         self.entities[queue] = Entity {
@@ -135,7 +140,8 @@ impl<H: HostTypes> Engine<H> {
         };
     }
 
-    /// Makes the level of a group, and its entity of this weight in its parent's level, best effort.
+    /// Creates the level of a group, and its best-effort entity of this weight in its parent's
+    /// level.
     pub fn init_group(&mut self, group: Slot, parent: Slot, weight: u32) {
         let entity = self.group_entity(group);
         self.levels[group] = Level { group: entity, ..Level::default() };
@@ -143,7 +149,8 @@ impl<H: HostTypes> Engine<H> {
             Entity { weight, base: weight, new_base: weight, level: parent, inner: group, ..Entity::default() };
     }
 
-    /// Lets go of an entity wherever it is, without a word to the levels above: before its place is used for another.
+    /// Removes an entity wherever it is, without an update of the levels above, before its slot is
+    /// reused.
     pub fn forget_entirely(&mut self, entity: Slot) {
         self.leave_weights(entity);
         if self.entities[entity].forgotten {
@@ -171,7 +178,8 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// A queue that a tree has forgotten since the last call, or [`NIL`]: if nothing else needs it, its place is free.
+    /// Returns a queue that a tree has forgotten since the last call, or [`NIL`]. Its entry is free
+    /// if nothing else uses it.
     pub fn take_forgotten(&mut self) -> Slot {
         let queue = self.forgotten.pop_front(&mut self.entities);
         if queue != NIL {
@@ -185,12 +193,13 @@ impl<H: HostTypes> Engine<H> {
         self.recent.head()
     }
 
-    /// The one that did so before it, or [`NIL`].
+    /// The queue that entered an active tree before this one, or [`NIL`].
     pub fn recent_next(&self, queue: Slot) -> Slot {
         self.recent.next(&self.entities, queue)
     }
 
-    /// Whether a queue is unknown to its tree and not in service either: the engine has no use for it.
+    /// Returns true if a queue is neither known to its tree nor in service, so that the engine does
+    /// not need its entry.
     pub fn is_out(&self, entity: Slot) -> bool {
         let at = &self.entities[entity];
         !at.known && at.place == Place::Neither && self.levels[at.level].current != entity
@@ -203,7 +212,7 @@ impl<H: HostTypes> Engine<H> {
         self.levels[at.level].tree(at.class).time
     }
 
-    /// Takes over a pending weight or class. The class changes only where that is asked for: in no tree.
+    /// Applies a pending weight or class. The class changes only in an entity that is in no tree.
     pub fn apply(&mut self, entity: Slot, class_too: bool) {
         let at = self.entities[entity];
         if !at.pending {
@@ -212,7 +221,7 @@ impl<H: HostTypes> Engine<H> {
         debug_assert!(!class_too || at.place == Place::Neither, "a class changes in no tree");
         let class = if class_too { at.new_class } else { at.class };
         let weight = at.new_base.saturating_mul(at.coefficient).max(1);
-        // Groups are best effort for ever; a queue's class may have to wait for the next time.
+        // Groups are always best effort; a queue's class may have to wait for the next time.
         let pending = at.is_queue() && class != at.new_class;
         self.add_weight(entity, false);
         if weight != at.weight && at.is_queue() {
@@ -229,8 +238,9 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// An entity that was in no active tree has something to be served. With `backshift` one that was away for a moment only takes the place
-    /// up that it would have had: its start is its old finish, though the time is past that.
+    /// Inserts an entity that was in no active tree. With `backshift`, an entity that was away only
+    /// briefly gets the position that it would have had: its start is its old finish even if the
+    /// time is past that.
     fn activate(&mut self, entity: Slot, backshift: bool) {
         debug_assert!(self.entities[entity].place != Place::Active);
         let (finish, time) = (self.entities[entity].finish, self.time_of(entity));
@@ -254,7 +264,8 @@ impl<H: HostTypes> Engine<H> {
         self.enqueue(entity, shifted);
     }
 
-    /// An entity that was served, or whose budget has changed, goes back into its active tree. What it was served moves its start.
+    /// Returns an entity to its active tree after service or with a changed budget. The service
+    /// received moves its start.
     fn requeue(&mut self, entity: Slot) {
         let at = self.entities[entity];
         if self.levels[at.level].current == entity {
@@ -274,7 +285,8 @@ impl<H: HostTypes> Engine<H> {
         let at = &mut self.entities[entity];
         at.finish = at.start.wrapping_add(virtual_distance(at.budget, u64::from(at.weight)));
         if shifted && is_later(time, at.finish) {
-            // Even now its finish would lie in the past: it is pushed up to the present, a raised queue by its part only.
+            // Its finish would still lie in the past: it is moved up to the current time, a raised
+            // queue only by its part.
             let behind = time.wrapping_sub(at.finish);
             let push = if at.is_queue() { behind / u64::from(at.coefficient.max(1)) } else { behind };
             at.start = at.start.wrapping_add(push);
@@ -283,7 +295,7 @@ impl<H: HostTypes> Engine<H> {
         self.enter_active(entity);
     }
 
-    /// Lets go of an entity: its tree does not count its weight any more.
+    /// Forgets an entity: its tree no longer counts its weight.
     pub fn forget(&mut self, entity: Slot) {
         if self.entities[entity].place == Place::Idle {
             self.leave_idle(entity);
@@ -298,7 +310,7 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Forgets all that a level only remembers.
+    /// Forgets all idle entities of a level.
     pub fn forget_idle(&mut self, level: Slot) {
         for class in 0..CLASSES as u8 {
             while !self.levels[level].tree(class).idle.is_empty() {
@@ -307,7 +319,7 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// A queue is being given so much service: it, the groups that it is in, and the time of all their trees go on.
+    /// Accounts for service given to a queue: it, its groups and the time of their trees advance.
     pub fn charge(&mut self, queue: Slot, service: u64) {
         let mut entity = queue;
         while entity != NIL {
@@ -321,7 +333,8 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Forgets the idle entity of the least finish, if the time has come to that: one a call, so that a call costs O(log N).
+    /// Forgets the idle entity with the least finish if the time has reached it. One per call keeps
+    /// the call at O(log N).
     fn prune(&mut self, level: Slot, class: u8) {
         let tree = self.levels[level].tree(class);
         if tree.idle.is_empty() {
@@ -378,7 +391,7 @@ impl<H: HostTypes> Engine<H> {
         self.entities[entity].place = Place::Idle;
         let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
         tree.idle.insert_with(&mut self.nodes, entity, at.finish, at.start);
-        // Only a strictly later one takes over.
+        // Only a strictly later one replaces it.
         if tree.greatest_idle == NIL || is_later(at.finish, self.entities[tree.greatest_idle].finish) {
             tree.greatest_idle = entity;
         }
@@ -390,7 +403,8 @@ impl<H: HostTypes> Engine<H> {
         self.entities[entity].place = Place::Neither;
         let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
         if tree.greatest_idle == entity {
-            // Of several equal ones it may have been the first: then this is not the greatest. So it was shipped.
+            // Of several equal entities it may have been the first; then the previous one is not
+            // the greatest. This is as shipped.
             tree.greatest_idle = self.nodes[entity].prev();
         }
         tree.idle.remove(&mut self.nodes, entity);
@@ -412,27 +426,27 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
-    /// Puts a queue among those whose weights are compared, if it is not.
+    /// Adds a queue to the compared weights, if it is not among them.
     pub fn enter_weights(&mut self, queue: Slot) {
         if queue < self.queues && !core::mem::replace(&mut self.entities[queue].weighed, true) {
             self.weighed.insert(&mut self.weight_nodes, queue, u64::from(self.entities[queue].weight));
         }
     }
 
-    /// Takes it out from among them.
+    /// Removes a queue from the compared weights.
     pub fn leave_weights(&mut self, queue: Slot) {
         if core::mem::take(&mut self.entities[queue].weighed) {
             self.weighed.remove(&mut self.weight_nodes, queue);
         }
     }
 
-    /// Whether those that are compared have at least two different weights.
+    /// Returns true if the compared weights have at least two different values.
     pub fn weights_differ(&self) -> bool {
         let (first, last) = (self.weighed.first(), self.weighed.last());
         first != NIL && self.weight_nodes[first].key() != self.weight_nodes[last].key()
     }
 
-    /// Whether a queue is among them, and none has a lower weight.
+    /// Returns true if a queue is compared and no compared weight is lower.
     pub fn is_lightest(&self, queue: Slot) -> bool {
         let least = self.weight_nodes[self.weighed.first()].key();
         self.entities[queue].weighed && self.weight_nodes[queue].key() == least

@@ -1,22 +1,22 @@
-//! The search for the entity that is to be served next in one tree.
+//! The search for the next entity of one tree.
 
 use super::{Engine, is_later};
 use crate::collections::{NIL, Slot, Tree};
 use crate::elevator::tables::HostTypes;
 
 impl<H: HostTypes> Engine<H> {
-    /// The least start in an active tree that is not empty.
+    /// The least start in a non-empty active tree.
     pub(super) fn least_start(&self, tree: &Tree) -> u64 {
         self.nodes[tree.root()].summary().0
     }
 
-    /// One of the entities that start at `time` or before; there is one.
+    /// The selected one of the entities that start at `time` or before; there is at least one.
     pub(super) fn pick(&self, tree: &Tree, time: u64) -> Slot {
         debug_assert!(!is_later(self.least_start(tree), time), "somebody is eligible");
         if self.rules.exact_search { self.pick_exactly(tree, time) } else { self.pick_as_shipped(tree, time) }
     }
 
-    /// The first eligible one in order of finish.
+    /// The first eligible entity in order of finish.
     fn pick_exactly(&self, tree: &Tree, time: u64) -> Slot {
         let mut at = tree.root();
         while at != NIL {
@@ -32,8 +32,9 @@ impl<H: HostTypes> Engine<H> {
         NIL
     }
 
-    /// Linux's: once it has seen an eligible node, it never looks to the right of one that is not. What it returns is eligible, but not
-    /// always the first; it depends on the shape of the tree.
+    /// Linux's search: once it has seen an eligible node, it never searches to the right of an
+    /// ineligible one. The result is eligible, but not always the first; it depends on the shape of
+    /// the tree.
     fn pick_as_shipped(&self, tree: &Tree, time: u64) -> Slot {
         let (mut at, mut best) = (tree.root(), NIL);
         while at != NIL {

@@ -1,4 +1,4 @@
-//! The engine against sums worked by hand, a model that looks at everything, and the bounds that the theory states.
+//! Tests of the engine against hand-computed sums, a linear model, and the theoretical bounds.
 
 use crate::elevator::tables::{Owned, TableMaker};
 use alloc::boxed::Box;
@@ -32,7 +32,7 @@ fn engine(queues: u32, groups: u32, rules: Rules) -> Engine<HostTypes> {
     engine
 }
 
-/// A level with queues of these weights, all with something to be served and this budget, the first to come first.
+/// A level with queues of these weights in this order, all with pending service and this budget.
 fn flat(weights: &[u32], budget: u64, rules: Rules) -> Engine<HostTypes> {
     let mut engine = engine(weights.len() as u32, 1, rules);
     for (queue, &weight) in (0..).zip(weights) {
@@ -42,7 +42,7 @@ fn flat(weights: &[u32], budget: u64, rules: Rules) -> Engine<HostTypes> {
     engine
 }
 
-/// Serves whole budgets of one level; answers whose, a letter each.
+/// Serves `count` whole budgets of one level. Returns the queues, one letter each.
 fn turns(engine: &mut Engine<HostTypes>, count: usize) -> String {
     (0..count)
         .map(|_| {
@@ -73,7 +73,8 @@ fn equal_weights_take_turns() {
 
 #[test]
 fn two_thirds_are_not_served_in_one_go() {
-    // After the first A: S_A = 50 > V = 100/3, so that A is not eligible and B goes, though A finishes as early.
+    // After the first A: S_A = 50 > V = 100/3, so A is not eligible and B is served, although A
+    // finishes as early.
     let mut engine = flat(&[2, 1], 100, EXACT);
     assert_eq!(turns(&mut engine, 9), "ABAABAABA");
     assert_eq!(turns(&mut flat(&[3, 2, 1], 60, EXACT), 12), "ABACBAABACBA");
@@ -87,14 +88,14 @@ fn who_empties_early_is_charged_what_he_got_and_the_time_jumps() {
     assert_eq!(engine.flat_select(), 1);
     engine.charge(1, 30);
     engine.flat_deactivate(1, true);
-    // V = 65 is past F_B = 30: forgotten.
+    // V = 65 is past F_B = 30: B is forgotten.
     assert_eq!((time(&engine), engine.entities[1].known), (65.0, false));
     assert_eq!(engine.take_forgotten(), 1);
     // S_A = 100 is the least start: V jumps there.
     assert_eq!((engine.flat_select(), time(&engine)), (0, 100.0));
 }
 
-/// B (queue 1) is first, is served 100 and empties at V = 50 with F = 100: it is kept. A waits.
+/// B (queue 1) is first, is served 100 and empties at V = 50 with F = 100: it stays known. A waits.
 fn b_pauses() -> Engine<HostTypes> {
     let mut engine = flat(&[1, 1], 100, EXACT);
     engine.flat_requeue(0);
@@ -143,14 +144,16 @@ fn who_comes_back_in_time_has_the_place_that_he_would_have_had() {
         assert_eq!(engine.pick_next(0), 0);
         engine.charge(0, 100);
         assert_eq!((time(&engine), engine.entities[1].known), (65.0, false));
-        // S = its old F = 30, F = 30 + what is left. F = 50 lies behind V = 65: both are pushed on by 15.
+        // S = its old F = 30, F = 30 + the rest of its budget. F = 50 is behind V = 65: both move
+        // up by 15.
         engine.entities[1].budget = left;
         engine.raise(1, true, false, false, 0);
         assert_eq!([engine.entities[1].start, engine.entities[1].finish].map(sectors), [start, finish]);
     }
 }
 
-/// Two groups below the root and their members' weights; serves `count` budgets of 10 and answers whose.
+/// Two groups below the root with their members' weights; serves `count` budgets of 10 and returns
+/// the queues.
 fn grouped(weights: [u32; 2], members: [&[u32]; 2], count: usize) -> String {
     let queues = (members[0].len() + members[1].len()) as u32;
     let mut engine = engine(queues, 3, EXACT);
@@ -225,7 +228,7 @@ fn weights_are_compared_among_those_that_are_counted() {
     assert!(!engine.weights_differ() && engine.is_lightest(1));
     engine.enter_weights(0);
     assert!(engine.weights_differ() && engine.is_lightest(0) && !engine.is_lightest(1));
-    // Raised: it leaves; no longer raised: it is there again, though nobody put it there.
+    // A raised queue leaves; when it is no longer raised, it is compared again without a call.
     for (coefficient, differ) in [(30, false), (1, true)] {
         (engine.entities[0].coefficient, engine.entities[0].pending) = (coefficient, true);
         engine.apply(0, false);
@@ -233,7 +236,7 @@ fn weights_are_compared_among_those_that_are_counted() {
     }
 }
 
-/// The same in a plain list: whoever is asked for looks at everybody.
+/// The same scheduler as a plain list with linear searches.
 #[derive(Clone, Debug, Default)]
 struct Model {
     time: u64,
@@ -351,7 +354,7 @@ impl Random {
     }
 }
 
-/// A run of random arrivals, budgets and slots that end early, with the engine and the model side by side.
+/// Random arrivals, budgets and early ends, in the engine and the model side by side.
 fn run_beside_the_model(seed: u64) {
     let mut random = Random(seed);
     let count = 1 + random.below(12) as usize;
@@ -372,7 +375,7 @@ fn run_beside_the_model(seed: u64) {
         let largest = if random.below(4) == 0 { 20_000 } else { 500 };
         let budget = 1 + random.below(largest);
         match random.below(4) {
-            // An arrival: activated, or (waiting already) given another budget.
+            // An arrival: activated, or given another budget if it already waits.
             0 if current != Some(queue) => {
                 engine.entities[queue as u32].budget = budget;
                 model.members[queue].budget = budget;
@@ -384,7 +387,7 @@ fn run_beside_the_model(seed: u64) {
                     model.activate(queue);
                 }
             }
-            // All its requests were merged away.
+            // All its requests were merged into others.
             1 if current != Some(queue) && model.members[queue].active && random.below(4) == 0 => {
                 engine.flat_deactivate(queue as u32, true);
                 model.deactivate(queue, false);
@@ -440,8 +443,9 @@ fn the_engine_does_what_a_model_does_that_looks_at_everybody() {
     }
 }
 
-/// Queues that always have requests; budgets are granted anew each slot, slots end early now and then. Answers the greatest lag and lead of
-/// any of them, over the bound (the largest budget and the largest request), at the end of any slot.
+/// Queues with permanent backlog; budgets are granted in each turn, and turns sometimes end early.
+/// Returns the greatest lag and lead of any queue at the end of any turn, relative to the bound
+/// (the largest budget plus the largest request).
 fn lag_and_lead(seed: u64, rules: Rules) -> (f64, f64) {
     const LARGEST: u64 = 64;
     let mut random = Random(seed);
@@ -459,7 +463,8 @@ fn lag_and_lead(seed: u64, rules: Rules) -> (f64, f64) {
     for _ in 0..400 {
         let queue = engine.flat_select();
         let mut left = engine.entities[queue].budget;
-        // Requests until the next does not fit, or (one slot in eight) until its process makes the disk wait.
+        // Requests until the next does not fit, or (one turn in eight) until its process makes the
+        // disk wait.
         let early = random.below(8) == 0;
         loop {
             let request = 1 + random.below(LARGEST);
@@ -493,7 +498,7 @@ fn nobody_is_farther_behind_or_ahead_of_his_share_than_one_budget_and_one_reques
         assert!(behind < 1.0 && ahead < 1.0, "seed {seed}: {behind} behind, {ahead} ahead");
         (lag, lead) = (lag.max(behind), lead.max(ahead));
     }
-    // The bound is not idle: runs come near it.
+    // The bound is tight: runs come near it.
     assert!(lag > 0.5 && lead > 0.5, "{lag} behind, {lead} ahead at most");
 }
 
