@@ -1,4 +1,4 @@
-//! What the anticipatory elevator expects of processes, and when that says not to wait.
+//! The anticipatory elevator's estimates of processes, and the conditions that end a wait.
 
 use super::{Anticipatory, Status};
 use crate::collections::{Mean, NIL, Slot};
@@ -10,26 +10,26 @@ const STARTED: u8 = 1;
 /// Mark of a context: a sync request of it has completed.
 pub(super) const COMPLETED: u8 = 2;
 
-/// Think times count up to a fiftieth of a second less one tick.
+/// The maximum of think times that count: a fiftieth of a second less one tick.
 const THINK_MAX_MS: u64 = 20;
-/// How near a request must lie to be worth waiting less for, in sectors, before any time has passed.
+/// The distance within which a request is close at the start of a wait, in sectors.
 const CLOSE_SECTORS: u64 = 8192;
-/// The longest wait, in ms, for which that distance is still doubled each millisecond.
+/// The longest wait, in ms, for which that distance doubles every millisecond.
 const CLOSE_DELAY_MAX_MS: u64 = 20;
 
-/// Estimates over all processes, for those of which too little is known. 256 is certainty.
+/// Estimates over all processes, for those with too few samples. 256 is certainty.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    /// That a process exits after its read instead of sending another.
+    /// The probability that a process exits after its read.
     exit: u32,
-    /// That nobody takes over near by when it has.
+    /// The probability that no other process continues nearby after an exit.
     exit_alone: u32,
     new_think: Mean,
     new_seek: Mean,
 }
 
 impl Estimate {
-    /// Adds a sync request to the history of a context.
+    /// Updates the history of a context with a sync request.
     pub fn update<H: HostTypes>(&mut self, core: &mut QueueCore<H>, context: Slot, request: Slot) {
         let think_max = core.clock.ticks_of_ms(THINK_MAX_MS).saturating_sub(1);
         let now = core.ticks();
@@ -67,7 +67,8 @@ impl Estimate {
 }
 
 impl Anticipatory {
-    /// Whether it is wrong to wait (longer), now that `request` (or none) could be dispatched instead.
+    /// Returns true if the wait should end, given that `request` (or none) could be dispatched
+    /// instead.
     pub(super) fn breaks<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
         let context = &core.tables.contexts[self.awaited];
         let history = context.history;
@@ -107,8 +108,8 @@ impl Anticipatory {
         history.think.mean > self.tunables.antic_expire
     }
 
-    /// Whether a request lies so near that the awaited process's next one would hardly be nearer. The longer the wait has
-    /// lasted, the farther is near.
+    /// Returns true if a request is so close that the awaited process's next one would hardly be
+    /// closer. The limit grows with the time waited.
     fn is_close<H: HostTypes>(&self, core: &QueueCore<H>, request: Slot) -> bool {
         let last = self.last_sector[self.side & 1];
         let next = core.tables.requests[request].sector;

@@ -1,9 +1,11 @@
-//! anticipatory ("as"): deadline's order in timed batches, and a short wait after each read for the same process's next one.
+//! anticipatory ("as"): deadline's order in timed batches, and a short wait after each read for the
+//! next one of the same process.
 //!
-//! The idea: a process that reads asks for its next block only when it has got the last one. Moving the head away at once to
-//! serve somebody else costs two seeks; so, after a read, wait a few milliseconds for another read nearby (of the same
-//! process, or of anybody close), as long as what is known of the process says that one will come. Reads and writes alternate
-//! in batches that are limited by time. With anticipation on, one read is outstanding at a time.
+//! The idea: a process that reads sequentially requests its next block only after the last one has
+//! completed. Moving the head away at once to serve another process costs two seeks. So, after a
+//! read, wait a few milliseconds for another read nearby (of the same process, or a close one of
+//! any process), as long as the statistics of the process make one likely. Reads and writes
+//! alternate in batches limited by time. With anticipation on, one read is outstanding at a time.
 
 mod estimate;
 mod tunables;
@@ -23,53 +25,53 @@ use estimate::{COMPLETED, Estimate};
 pub(crate) use tunables::INFO;
 use tunables::Tunables;
 
-/// Index of async requests: writes that nobody waits for.
+/// The index of async requests: writes without a waiting process.
 const ASYNC: usize = 0;
-/// Index of sync ones: reads, and writes that somebody waits for.
+/// The index of sync requests: reads, and writes for which a process waits.
 const SYNC: usize = 1;
 
-/// Requests behind the head count double, and not at all beyond half a GiB.
+/// Distances behind the head count double; beyond half a GiB they are not considered.
 const CHOOSER: Chooser = Chooser { back_max: 1024 * 1024, back_penalty: 2, marks_count: false };
 
-/// What the elevator waits for.
+/// The state of anticipation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     /// Nothing.
     Off,
-    /// The process's read to complete; then for its next one.
+    /// Waiting for the awaited process's read to complete, then for its next one.
     WaitRequest,
-    /// The process's next read, until the timer fires.
+    /// Waiting for the process's next read until the timer fires.
     WaitNext,
-    /// It has waited; not again before something was dispatched.
+    /// The wait is over; no other one before a dispatch.
     Finished,
 }
 
-/// The state.
+/// The state of the elevator.
 #[derive(Debug)]
 pub(crate) struct Anticipatory {
     sides: [SortedFifo; 2],
-    /// The request nearest to the head, of each kind.
+    /// The request nearest to the head, by kind.
     next: [Slot; 2],
-    /// The end of the last request dispatched, of each kind.
+    /// The end of the last dispatched request, by kind.
     last_sector: [u64; 2],
-    /// When the deadlines of each kind were looked at last.
+    /// The time of the last deadline check, by kind.
     last_check: [u64; 2],
-    /// The kind of the present batch.
+    /// The kind of the current batch.
     side: usize,
     batch_expires: u64,
-    /// The kind has changed; the old batch's requests have to complete first.
+    /// The kind has changed; the old batch's requests must complete first.
     changed: bool,
-    /// A batch of reads has begun; its time runs from its first completion.
+    /// A batch of reads has begun; its time starts with its first completion.
     new_batch: bool,
     write_batch_count: u32,
     current_write_count: u32,
     write_batch_idled: bool,
     status: Status,
-    /// When the awaited process's read completed.
+    /// The completion time of the awaited process's read.
     antic_start: u64,
     /// The process of the last dispatched sync request, or [`NIL`].
     awaited: Slot,
-    /// Its read has completed.
+    /// Whether its read has completed.
     awaited_finished: bool,
     /// Requests dispatched and not completed.
     dispatched: u32,
@@ -123,7 +125,8 @@ impl<H: HostTypes> Elevator<H> for Anticipatory {
     }
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
-        // The kernel takes the data direction for the kind here: a read looks among async requests, where no read is.
+        // The kernel confuses kind and data direction here: for a read it searches the async
+        // requests, which contain no reads.
         let side = if bio.op == Op::Read { ASYNC } else { SYNC };
         self.sides[side].at_sector(core, bio.end())
     }
@@ -134,7 +137,8 @@ impl<H: HostTypes> Elevator<H> for Anticipatory {
             self.sides[side].resort(core, request);
             self.dispatch_alias(core, request, side);
             if self.next[side] == NIL {
-                // The alias was the last beside this one, which was not sorted in when it left.
+                // The alias was the only neighbour of this request, which was not in the tree when
+                // the alias left.
                 self.next[side] = request;
             }
         }
@@ -263,7 +267,8 @@ impl<H: HostTypes> Elevator<H> for Anticipatory {
 }
 
 impl Anticipatory {
-    /// The request to dispatch now, or [`NIL`]: the next of the batch, unless it is better to wait or to change the kind.
+    /// Selects the request to dispatch, or [`NIL`]: the next of the batch, unless it is better to
+    /// wait or to change the kind.
     fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let (sync_waits, async_waits) = (!self.sides[SYNC].is_empty(), !self.sides[ASYNC].is_empty());
         if self.side == ASYNC && !sync_waits && (self.current_write_count == 0 || !async_waits) {
@@ -294,7 +299,7 @@ impl Anticipatory {
         self.unless_overdue(core, next)
     }
 
-    /// Begins a batch of the other kind, or goes on with sync requests if there are no others.
+    /// Begins a batch of the other kind, or continues with sync requests if there are no others.
     fn change_side<H: HostTypes>(&mut self, core: &mut QueueCore<H>, sync_waits: bool, async_waits: bool) -> Slot {
         if sync_waits && !(async_waits && self.side == SYNC) {
             if self.side == ASYNC {
@@ -327,7 +332,8 @@ impl Anticipatory {
         oldest
     }
 
-    /// Whether the oldest request of a kind is overdue; looked at no more often than requests of that kind expire.
+    /// Returns true if the oldest request of a kind is overdue; checked at most once per expiry
+    /// time of the kind.
     fn check_fifo<H: HostTypes>(&mut self, core: &QueueCore<H>, side: usize) -> bool {
         let (now, side) = (core.ticks(), side & 1);
         if now.saturating_sub(self.last_check[side]) < self.tunables.expire[side] {
@@ -366,12 +372,13 @@ impl Anticipatory {
         self.dispatched = self.dispatched.saturating_add(1);
     }
 
-    /// Of the requests around one that leaves, the nearer to the head; above the highest the lowest comes.
+    /// Of the two neighbours of a request that leaves, the one nearer to the head; the lowest
+    /// request follows the highest.
     fn neighbour<H: HostTypes>(&self, core: &QueueCore<H>, request: Slot, side: usize) -> Slot {
         CHOOSER.neighbour(core, self.sides[side & 1].tree(), request, self.last_sector[side & 1])
     }
 
-    /// A queued request of the same kind and first sector goes to the dispatch list.
+    /// Dispatches a queued request of the same kind and first sector.
     #[inline]
     fn dispatch_alias<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot, side: usize) {
         sorted_fifo::move_alias(
@@ -411,7 +418,8 @@ impl Anticipatory {
         moved
     }
 
-    /// Fits the length of a batch of writes to the time that the last one took, at the first read completed after it.
+    /// Adapts the length of write batches to the time of the last one, at the first completion of a
+    /// read after it.
     fn resize_write_batch(&mut self, now: u64) {
         let target = self.tunables.batch_expire[ASYNC];
         let took = now.saturating_add(target).saturating_sub(self.batch_expires);
@@ -467,7 +475,7 @@ impl Anticipatory {
         core.kick();
     }
 
-    /// Makes `context` the one that the elevator may wait for, and keeps its entry meanwhile.
+    /// Sets the context for which the elevator may wait, and holds its entry.
     fn await_context<H: HostTypes>(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.awaited != context {
             core.hold_context(context);

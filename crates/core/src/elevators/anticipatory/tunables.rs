@@ -10,17 +10,17 @@ const fn milliseconds(name: &'static str, default: i64, meaning: &'static str, t
     Tunable { name, unit: Unit::Milliseconds, default, min: 0, max: i32::MAX as i64, meaning, trade_off }
 }
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "anticipatory",
     aliases: &["as"],
     kernel: "2.6.18 (in Linux from 2.6.0 to 2.6.32)",
     in_linux: "2.6.0-2.6.32",
     headline: "deadline that waits for a process's next read",
-    idea: "Deadline's order in timed batches of reads and writes; after a read the disk is kept still for a few ms, because the \
-           same process will probably read on near by.",
-    suits: "Single slow disks with processes that read one block after the other. Many outstanding requests, arrays and flash \
-            lose by it.",
+    idea: "Deadline's order in timed batches of reads and writes. After a read the disk is kept \
+           idle for a few ms, because the same process will probably continue nearby.",
+    suits: "Single slow disks with sequential readers. Many outstanding requests, arrays and flash \
+            lose throughput.",
     layer: BlockLayer::V2_6_18,
     groups: false,
     reservations: false,
@@ -30,8 +30,9 @@ pub(crate) const INFO: Info = Info {
         milliseconds(
             "read_expire",
             125,
-            "The time after which a sync request should have been started; also how often that is looked at.",
-            "Shorter bounds latency and makes it leave streams sooner.",
+            "The time after which a sync request should have been started; also the interval of \
+             the checks.",
+            "Shorter bounds latency and interrupts streams sooner.",
         ),
         milliseconds(
             "write_expire",
@@ -48,25 +49,26 @@ pub(crate) const INFO: Info = Info {
         milliseconds(
             "write_batch_expire",
             125,
-            "How long a batch of writes should take; the number of writes in it is adapted to that.",
+            "The intended duration of a batch of writes; the number of writes in it is adapted.",
             "Longer favours writes; reads wait longer.",
         ),
         milliseconds(
             "antic_expire",
             6,
-            "How long to wait for a process's next read; 0 waits never.",
-            "Longer keeps slower readers together and leaves the disk idle longer in vain.",
+            "How long to wait for a process's next read; 0 disables waiting.",
+            "Longer preserves the locality of slower readers and leaves the disk idle longer \
+             without result.",
         ),
     ],
 };
 
-/// Their values, in ms as they were stored and in ticks.
+/// The values, in ms as stored and in ticks.
 #[derive(Debug)]
 pub(super) struct Tunables {
     stored: [i64; 5],
-    /// By kind.
+    /// By kind, in ticks.
     pub expire: [u64; 2],
-    /// By kind.
+    /// By kind, in ticks.
     pub batch_expire: [u64; 2],
     pub antic_expire: u64,
 }
@@ -77,7 +79,8 @@ impl Tunables {
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             new.store(index, tunable.default, clock.ticks_of_ms(tunable.default.unsigned_abs()));
         }
-        // Defaults are rounded down to ticks, this one to one tick at least: 6 ms are 4 ms at 250 Hz, 10 ms at 100 Hz.
+        // Defaults are rounded down to ticks, this one to at least one tick: 6 ms are 4 ms at 250
+        // Hz, 10 ms at 100 Hz.
         new.antic_expire = new.antic_expire.max(1);
         new
     }

@@ -1,4 +1,4 @@
-//! How much of the device may be reserved, and what can be promised then.
+//! Admission of reservations, and the bounds that follow from them.
 //!
 //! `figures` has the arithmetic.
 
@@ -12,13 +12,13 @@ use crate::elevator::reservation::{Reservation, ReservationSummary, ReserveError
 use crate::elevator::tables::HostTypes;
 
 impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
-    /// Takes a reservation in, or refuses it.
+    /// Admits a reservation or refuses it.
     pub(super) fn admit(&mut self, core: &QueueCore<H>, flow: Slot, wanted: Reservation) -> Result<(), ReserveError> {
         let Reservation { bytes_per_second: rate, depth_bytes, request_bytes } = wanted;
         let now_ns = core.clock.now_ns();
         let figures = self.tunables.figures();
         figures.admit(self.load_ns(), self.flows[flow].reservation(), wanted)?;
-        // What comes in within a horizon: rate * T; 10^10 * 10^4 ms stays far below 2^64.
+        // Inflow in a horizon: rate * T; 10^10 * 10^4 ms stays far below 2^64.
         let in_horizon = rate.saturating_mul(figures.horizon_ns / 1_000_000) / 1000;
         let depth = depth_bytes.unwrap_or(in_horizon.max(request_bytes.saturating_mul(2)));
         let entry = &mut self.flows[flow];
@@ -39,12 +39,12 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.tunables.figures().load_ns(self.reserving().filter_map(|(_, flow)| flow.reservation()))
     }
 
-    /// The processes and groups that have reserved something.
+    /// The flows with reservations.
     fn reserving(&self) -> impl Iterator<Item = (Slot, &Flow)> {
         (0..self.flows.capacity()).map(|slot| (slot, &self.flows[slot])).filter(|(_, flow)| flow.is_reserved())
     }
 
-    /// Reckons anew what can be promised: reservations or the device's figures have changed.
+    /// Computes the bounds after a change of reservations or of the device's figures.
     pub(super) fn set_bounds(&mut self) {
         let (mut bytes, mut requests) = (0u64, 0u64);
         for (_, flow) in self.reserving() {
@@ -57,24 +57,25 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.sweep_ns_max = transfer.saturating_add(positioning).saturating_add(tunables.return_ns);
     }
 
-    /// How long after it is within the reservation a request is done at the latest: it waits for the sweep that runs, for its own, and
-    /// for one request that the device may have begun meanwhile. In ns.
+    /// The maximum time in ns from eligibility to completion of a request: the rest of the running
+    /// sweep, its own sweep, and one request that the device may have begun.
     pub(super) fn delay_ns_max(&self) -> u64 {
         self.sweep_ns_max.saturating_mul(2).saturating_add(self.one_ns())
     }
 
-    /// The same with a device that is given several requests at once: all but one of them can be before it.
+    /// The same bound for a device that takes several requests at once: all but one of them can
+    /// precede the request.
     pub(super) fn late_after_ns(&self) -> u64 {
         let more = u64::from(self.deepest.saturating_sub(1));
         self.delay_ns_max().saturating_add(self.one_ns().saturating_mul(more))
     }
 
-    /// What the device takes at most for one request, in ns.
+    /// The device's maximum time for one request, in ns.
     fn one_ns(&self) -> u64 {
         self.tunables.figures().transfer_ns(self.largest_bytes).saturating_add(self.tunables.position_ns)
     }
 
-    /// What is reserved, all told.
+    /// The summary of all reservations.
     pub(super) fn sum(&self) -> ReservationSummary {
         let contexts = self.reserving().filter(|&(flow, _)| flow < self.first_group).count();
         let contexts = u32::try_from(contexts).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The order of the classes: real time, within a reservation, best effort, beyond a reservation, idle.
+//! The order of classes: real time, reserved, best effort, excess of reservations, idle.
 
 use super::flow::Stage;
 use super::{BEST_EFFORT, Bandwidth, REAL_TIME, bytes_of, weight_of};
@@ -9,17 +9,18 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::priority::NORMAL_LEVEL;
 
-/// Sectors are scaled by this before they are divided by a weight.
+/// The factor on sectors before the division by a weight.
 const SCALE: u64 = 1 << 10;
 
 impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
-    /// Moves what comes next, one request unless the layer has nothing to do.
+    /// Dispatches the next request: one, unless there are no reservations.
     pub(super) fn dispatch_by_class(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.reservations == 0 && self.inside == 0 {
             return self.inner.dispatch(core, false);
         }
         core.timers.cancel(Timer::Refill);
-        // Who has reserved something waits for one request at most, even if nothing of it is here yet.
+        // A process with a reservation waits for at most one request, even if it has none queued
+        // yet.
         core.batch_max = 1;
         let idle = self.inside == 0 && self.awaited == NIL;
         let moved = if idle { self.dispatch_inner(core) } else { self.dispatch_one(core) };
@@ -52,18 +53,20 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
             }
         }
         if !self.least_served.is_empty() {
-            // In turn with best effort that has requests, it need not have fallen silent.
+            // In turn with best effort that has requests; silence is not required.
             let in_turn = !excess_leads && self.queued(BEST_EFFORT) > 0;
             return self.dispatch_excess(core, in_turn);
         }
-        // Of the idle class perhaps; whoever is of a better one has been asked already.
+        // Only the idle class may remain; better classes returned nothing before.
         if others { 0 } else { self.dispatch_inner(core) }
     }
 
-    /// The inner elevator's turn. Its service is reckoned against the excess, if there is some.
+    /// Dispatches from the inner elevator, and accounts for its service against the excess, if
+    /// there is some.
     ///
-    /// While it keeps the disk idle for somebody and would begin the wait anew, it is not asked. It would be asked after each request of a
-    /// reserving process: those who wait with it would never have their turn.
+    /// While the inner elevator keeps the disk idle and a dispatch would restart that wait, it is
+    /// not called. It would be called after each reserved request, and the processes that wait with
+    /// it would never be served.
     fn dispatch_inner(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.inner.waits_anew(core) {
             return 0;
@@ -83,12 +86,12 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         moved
     }
 
-    /// Serves the first request of the flow that has had the least beyond its reservation, when it is the excess's turn or best effort
-    /// has been silent for long enough. It pays no tokens for that.
+    /// Dispatches the first request of the flow with the least excess served, if it is the excess's
+    /// turn or best effort has been silent long enough. This takes no tokens.
     fn dispatch_excess(&mut self, core: &mut QueueCore<H>, in_turn: bool) -> u32 {
         let silent_at_ns = self.inner_end_ns.saturating_add(self.tunables.excess_wait_ns);
         if !in_turn && core.clock.now_ns() < silent_at_ns {
-            // Who comes within its reservation meanwhile does not wait.
+            // A request that becomes eligible meanwhile does not wait.
             let first = self.soonest.first();
             let at_ns = silent_at_ns.min(self.soonest_nodes[first].key());
             core.timers.arm(Timer::Refill, at_ns);
@@ -112,7 +115,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         1
     }
 
-    /// Moves everything, sweeps first; no tokens are paid.
+    /// Dispatches everything, sweeps first, without taking tokens.
     pub(super) fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         loop {

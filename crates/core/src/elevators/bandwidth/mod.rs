@@ -1,25 +1,29 @@
 //! A bandwidth class, as a layer over any other elevator.
 //!
-//! The idea: each process, or group of processes, that has reserved a rate has a token bucket, which fills at that rate. A request for
-//! which there are tokens is *within the reservation*; all such requests, of all processes, are served in one ascending sweep over the
-//! disk, so that many streams cost one stroke, not one seek each. They come after real-time processes and before best effort. What a
-//! reserving process asks beyond its reservation - its *excess* - is served when best effort is silent, and no tokens are paid for it; so
-//! nothing of the disk is wasted, and who asks for more than was promised does not lose what was. Admission control keeps the promises
-//! together below what the device can do.
+//! The idea: each process or group with a reservation has a token bucket that fills at the reserved
+//! rate. A request for which there are tokens is *within the reservation*. All such requests, of
+//! all processes, are served in one ascending sweep over the disk, so that many streams cost one
+//! stroke instead of one seek each. They come after real-time processes and before best effort. The
+//! *excess*, requests beyond a reservation, is served without tokens when best effort is silent. So
+//! no disk time is wasted, and a process that requests more than its reservation does not lose the
+//! reservation. Admission control limits the sum of reservations to the capacity of the device.
 //!
-//! All other requests are the inner elevator's, which decides as ever: it is told of them alone. As long as there is any reservation it
-//! moves one request at a time: between any two, one that is within its reservation can come. While requests of reserving processes
-//! wait, it is asked for real-time requests by themselves. While it keeps the disk idle, what is within a reservation is served all the
-//! same. The layer bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order. Without reservations
-//! the inner elevator works as if there were no layer.
+//! All other requests belong to the inner elevator, which handles only those. While there is any
+//! reservation, it dispatches one request at a time, so that a reserved one can come in between.
+//! While reserved requests wait, it is first called for real-time requests only. While it keeps the
+//! disk idle, reserved requests are served all the same. Reserved requests bypass the sorting of
+//! the dispatch list: they are appended in the sweep's order. Without reservations the inner
+//! elevator decides as if there were no layer.
 //!
-//! The state: for each process and each group a flow, which is a bucket and the requests that wait for its tokens, in order of arrival
-//! (`flow`); the present sweep and the next (`sweep`); two orders of the flows with waiting requests, by when the first comes within the
-//! reservation and by how much excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` and `figures` the promises, this
-//! file the way of a request.
+//! The state is a flow for each process and group: a bucket and the pending requests that wait for
+//! tokens, in order of arrival (`flow`); the current and the next sweep (`sweep`); and the flows
+//! with pending requests in two orders, by the eligibility of their first request and by the excess
+//! served (`waiting`). `dispatch` has the order of the classes, `admission` and `figures` the
+//! admission, this file the path of a request.
 //!
-//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen showed as a proof of concept for
-//! CFQ, as far as that was published: a token bucket a process, one elevator over all that reserve, what is not used for the others.
+//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and
+//! Halvorsen showed as a proof of concept for CFQ, as far as it was published: a token bucket per
+//! process, one elevator over all reservations, unused bandwidth for the others.
 
 mod admission;
 mod dispatch;
@@ -48,12 +52,12 @@ pub(super) use tunables::COUNT;
 pub(crate) use tunables::ROWS;
 use tunables::Tunables;
 
-/// Bytes a sector.
+/// Bytes per sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// Its tables: one entry a context and one a group in three of them, one a request in the fourth.
+/// The tables: three with one entry per context and group, one with one entry per request.
 pub(crate) struct Tables<H: HostTypes, T> {
-    /// How many contexts they were made for: the groups' entries come behind those.
+    /// The number of contexts; the entries of groups follow.
     contexts: u32,
     flows: H::Slots<Flow>,
     soonest: H::Slots<Node>,
@@ -65,52 +69,55 @@ pub(crate) struct Tables<H: HostTypes, T> {
 /// The state of the layer and the elevator below.
 pub(crate) struct Bandwidth<H: HostTypes, E: Elevator<H>> {
     pub(crate) inner: E,
-    /// Those of contexts at their places, and from `first_group` on those of groups.
+    /// The flows of contexts, and from `first_group` on those of groups.
     flows: TableOf<H, Flow>,
     first_group: Slot,
     held: TableOf<H, Held>,
-    /// Flows with pending requests by when the first of them comes within the reservation (ns) ...
+    /// Flows with pending requests by the eligibility of the first one (ns).
     soonest: Tree,
     soonest_nodes: TableOf<H, Node>,
-    /// ... and by the excess that they have been served (sectors), then by place.
+    /// Flows with pending requests by the excess served (sectors), then by slot.
     least_served: Tree,
     least_served_nodes: TableOf<H, Node>,
-    /// The excess that the last one served beyond its reservation had had before.
+    /// The excess of the flow that was last served beyond its reservation, before that service.
     excess_floor: u64,
-    /// The present sweep and the next, by sector, then by arrival.
+    /// The current and the next sweep, by sector, then by arrival.
     sweep: Tree,
     next_sweep: Tree,
     next_sweep_bytes: u64,
     sweep_number: u64,
-    /// Where the head is in the sweep: the end of the last one dispatched from it.
+    /// The position in the sweep: the end of its last dispatched request.
     head: u64,
-    /// A request of this sweep was late, and how many sweeps before it, in a row, had such.
+    /// Whether a request of this sweep was late, and the number of consecutive earlier sweeps with
+    /// late requests.
     late: bool,
     late_sweeps: u32,
-    /// Pending requests and those in sweeps.
+    /// Pending requests and requests in sweeps.
     inside: u32,
-    /// Counts arrivals.
+    /// The arrival count.
     arrivals: u64,
     /// Requests in the inner elevator that the driver has not taken: real time, best effort, idle.
     inner_queued: [u32; 3],
-    /// The weights of the processes with best-effort requests among them.
+    /// The sum of weights of processes with best-effort requests among them.
     inner_weight: u64,
-    /// When a request of the inner elevator's was done last, but for the idle class, in ns.
+    /// The last completion of a request of the inner elevator outside the idle class, in ns.
     inner_end_ns: u64,
-    /// How far the excess is ahead of best effort, in sectors a weight, scaled; as long as both have requests.
+    /// The lead of the excess over best effort, in scaled sectors per weight; valid while both have
+    /// requests.
     excess_lead: i64,
-    /// The flow for whose next request the head waits, or [`NIL`]; the process that had the one before, and until when, in ns.
+    /// The flow for whose next request the disk waits, or [`NIL`]; the process that had the one
+    /// before; and the end of the wait in ns.
     awaited: Slot,
     awaited_pid: u32,
     awaited_until_ns: u64,
-    /// Something is queued, and the last dispatch moved nothing.
+    /// Requests are queued, and the last dispatch moved none.
     waiting: bool,
-    /// Flows with a reservation.
+    /// The number of flows with a reservation.
     reservations: u32,
     /// The largest request seen, in bytes.
     largest_bytes: u64,
     sweep_ns_max: u64,
-    /// The most requests that the device has had at once.
+    /// The maximum number of requests that the device had at once.
     deepest: u32,
     tunables: Tunables,
 }
@@ -192,7 +199,8 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
     }
 
-    /// A reserving process's bio joins pending requests of its own flow only, and no other joins those.
+    /// Merges a reserving process's bio only with pending requests of its own flow, and no other
+    /// bio with those.
     fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
         let flow = self.flow_for(core, bio.context.slot, bio.op);
         if flow == NIL {
@@ -260,8 +268,8 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.join_pending(core, request, absorbed);
     }
 
-    /// A reserving process gets a request from a full pool as long as it has fewer waiting than its bucket holds: others must not be able
-    /// to keep it from what was promised.
+    /// Grants a reserving process a request from a full pool while it has fewer waiting than its
+    /// bucket holds, so that other processes cannot prevent its service.
     fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
         let flow = self.flow_for(core, context, op);
         if flow != NIL && u64::from(self.flows[flow].queued) < self.flows[flow].burst_requests() {
@@ -270,7 +278,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.inner.may_queue(core, context, op)
     }
 
-    /// What the inner elevator denies to some is for its own requests.
+    /// The inner elevator's limit applies to its own requests only.
     fn depth_limit(&self, core: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
         let own = self.flow_for(core, bio.context.slot, bio.op) != NIL;
         if own { nr_requests } else { self.inner.depth_limit(core, nr_requests, bio) }
@@ -303,7 +311,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             }
             return self.inner.prepare_insert(core, request);
         }
-        // Until it is among its own, it does not join: multi-queue layers would look for anybody's request.
+        // It is not merged before insertion: multi-queue layers would consider any request.
         core.tables.requests[request].marks.set(Marks::NO_MERGE);
     }
 
@@ -313,8 +321,8 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
         self.entered_inner(core, request);
         self.inner.insert(core, request);
-        // The wait may be the layer's own, and then the inner elevator does not know how to end it. Best effort ends the excess's wait for
-        // silence, but not the one for a reserving process's next request.
+        // The wait may be the layer's own, which the inner elevator cannot end. Best effort ends
+        // the excess's wait for silence, but not the wait for a reserving process's next request.
         let layer_waits = self.waiting && (self.inside > 0 || self.awaited != NIL);
         let ends_wait = match usize::from(core.tables.requests[request].priority.class().rank()) {
             REAL_TIME => true,
@@ -354,7 +362,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        // This one is not counted any more.
+        // The completed request is not counted any more.
         self.deepest = self.deepest.max(core.in_flight.saturating_add(1));
         if self.held[request].stage == Stage::Inner {
             if core.tables.requests[request].priority.class() != Class::Idle {
@@ -365,14 +373,14 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.completed(core, request);
     }
 
-    // So that the plain elevators do not pay for the room that it would take.
+    // Not inlined, so that plain elevators do not pay for its size.
     #[inline(never)]
     fn is_empty(&self) -> bool {
         self.inside == 0 && self.inner.is_empty()
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        // While the process is still there, for the inner elevator may have to get to know it.
+        // While the process still exists, as the inner elevator may see it for the first time.
         self.release(core, ReservationHolder::Context(context));
         self.give_up(core, context);
         self.inner.exit(core, context);
@@ -391,8 +399,8 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.admit(core, self.flow_of(holder), wanted)
     }
 
-    /// What is in a sweep stays there. What waits for tokens goes to where its process's new requests go: the flow of its group, or the
-    /// inner elevator.
+    /// Ends a reservation. Requests in a sweep stay there. Pending requests move to where the
+    /// process's new requests go: its group's flow or the inner elevator.
     fn release(&mut self, core: &mut QueueCore<H>, holder: ReservationHolder) {
         let flow = self.flow_of(holder);
         if !self.flows[flow].is_reserved() {
@@ -443,7 +451,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         let released = self.inner.release_group(core, group);
         if released {
-            // Requests of processes that have left the group may wait for its tokens yet.
+            // Requests of processes that have left the group may still be pending.
             self.release(core, ReservationHolder::Group(group));
         }
         released
@@ -457,7 +465,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         if timer != Timer::Refill {
             self.inner.timer(core, timer);
         }
-        // The inner elevator asks for a run only if it has something itself.
+        // The inner elevator asks for a run only if it has requests itself.
         if self.inside > 0 || (timer == Timer::Refill && !self.is_empty()) {
             core.kick();
         }
@@ -465,7 +473,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 }
 
 impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
-    /// The tables of the layer, and those that `inner` makes.
+    /// Makes the tables of the layer, and those of the inner elevator by `inner`.
     pub fn make_tables_over<M: TableMaker<H>>(
         capacity: Capacity,
         maker: &mut M,
@@ -482,7 +490,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// The place of a context's or group's flow.
+    /// The slot of a context's or group's flow.
     fn flow_of(&self, holder: ReservationHolder) -> Slot {
         match holder {
             ReservationHolder::Context(context) => context,
@@ -490,8 +498,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// The flow that a new request of this process would belong to: its own, if it has reserved something, or its group's, if that has;
-    /// [`NIL`] if neither has, or what the process asks for is not reserved.
+    /// The flow of a new request of this process: its own if it has a reservation, otherwise its
+    /// group's; [`NIL`] if there is none or the kind of request is not reserved.
     fn flow_for(&self, core: &QueueCore<H>, context: Slot, op: Op) -> Slot {
         let reserves = match op {
             Op::Read => self.tunables.reads,
@@ -508,7 +516,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         if self.flows[group].is_reserved() { group } else { NIL }
     }
 
-    /// A request that nobody has any more becomes one of the inner elevator's.
+    /// Passes a request to the inner elevator.
     fn pass_to_inner(&mut self, core: &mut QueueCore<H>, request: Slot) {
         debug_assert_eq!(self.held[request].stage, Stage::Ours);
         self.held[request] = Held::default();
@@ -517,8 +525,9 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.insert(core, request);
     }
 
-    /// A process exits: what waits for tokens of a group in its name becomes best effort. If the group gave its reservation back later, the
-    /// inner elevator would get to know a process that is gone.
+    /// Handles the exit of a process: its requests that wait for a group's tokens become best
+    /// effort. After a later release of the group's reservation the inner elevator would otherwise
+    /// see a process that has exited.
     fn give_up(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.inside == 0 || core.tables.contexts[context].requests == 0 {
             return;
@@ -531,7 +540,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// The inner elevator has one more request.
+    /// Counts a request that entered the inner elevator.
     fn entered_inner(&mut self, core: &QueueCore<H>, request: Slot) {
         let request = &core.tables.requests[request];
         let class = usize::from(request.priority.class().rank());
@@ -549,7 +558,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         flow.inner_queued = flow.inner_queued.saturating_add(1);
     }
 
-    /// It has one less: the driver has it, or another has absorbed it.
+    /// Counts a request that left the inner elevator: taken by the driver or absorbed.
     fn left_inner(&mut self, core: &QueueCore<H>, request: Slot) {
         let request = &core.tables.requests[request];
         let class = usize::from(request.priority.class().rank());
@@ -572,7 +581,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
 const REAL_TIME: usize = Class::RealTime.rank() as usize;
 const BEST_EFFORT: usize = Class::BestEffort.rank() as usize;
 
-/// The weight of a best-effort process, as CFQ's slices have it: a fifth of level 4's more or less for each level.
+/// The weight of a best-effort process, like CFQ's slices: each level adds or removes a fifth of
+/// level 4's.
 fn weight_of(level: u8) -> u32 {
     9u32.saturating_sub(u32::from(level))
 }

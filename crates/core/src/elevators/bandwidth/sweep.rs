@@ -1,4 +1,4 @@
-//! The sweeps: what is within a reservation, in the order of the disk.
+//! The sweeps over reserved requests, in the order of the disk.
 
 use super::flow::Stage;
 use super::{Bandwidth, bytes_of};
@@ -9,7 +9,7 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
-/// In so many sweeps in a row somebody must be late before it is told.
+/// The number of consecutive sweeps with late requests that is reported.
 const LATE_SWEEPS: u32 = 3;
 
 impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
@@ -26,15 +26,20 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// A flow pays for its first pending request, as of the moment at which there were the tokens for it: a full bucket would have let
-    /// more go to waste than the flow did. The request goes into the present sweep if that has not passed it and the flow has not
-    /// had its share of the sweep, else into the next.
+    /// Takes the tokens for a flow's first pending request, as of the moment at which there were
+    /// enough; otherwise a full bucket would have lost inflow. The request goes into the current
+    /// sweep if that has not passed it and the flow has not used up its part of the sweep;
+    /// otherwise into the next.
     fn promote_first(&mut self, core: &mut QueueCore<H>, slot: Slot, within_at_ns: u64) {
         let request = self.flows[slot].pending.head();
         let (bytes, sector) = (bytes_of(core, request), core.tables.requests[request].sector);
         let flow = &mut self.flows[slot];
         flow.bucket.refill(within_at_ns);
-        debug_assert!(flow.bucket.holds(bytes), "its time has come, and there are no tokens");
+        debug_assert!(
+            flow.bucket.holds(bytes),
+            "the request's time has come, but there are no \
+                                                 tokens"
+        );
         flow.bucket.take(bytes);
         self.take_pending(core, request, within_at_ns);
         self.held[request].stage = Stage::Swept;
@@ -64,14 +69,14 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.next_sweep = next;
     }
 
-    /// Files a request in a sweep: by sector, and among those that begin at one sector by arrival.
+    /// Inserts a request into a sweep: by sector, and among equal sectors by arrival.
     fn file(&self, core: &mut QueueCore<H>, sweep: &mut Tree, request: Slot, sector: u64) {
         let order = self.held[request].order;
         let precedes = |other: Slot, key: u64| (sector, order) < (key, self.held[other].order);
         sweep.insert_by(&mut core.tables.nodes, request, sector, precedes);
     }
 
-    /// When a sweep is over, the next begins at the bottom of the disk.
+    /// Begins the next sweep at the lowest sector when the current one is over.
     pub(super) fn begin_sweep(&mut self, core: &mut QueueCore<H>) {
         if !self.sweep.is_empty() || self.next_sweep.is_empty() {
             return;
@@ -89,7 +94,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// Takes the next request of the sweep to the dispatch list.
+    /// Moves the next request of the sweep to the dispatch list.
     pub(super) fn dispatch_swept(&mut self, core: &mut QueueCore<H>) {
         let request = self.sweep.first();
         self.sweep.remove(&mut core.tables.nodes, request);
@@ -101,7 +106,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         core.dispatch_append(request);
     }
 
-    /// A request of a reserving process is done: was it in time, and will the process go on?
+    /// Handles the completion of a reserving process's request: checks the bound and begins to wait
+    /// for the process's next one.
     pub(super) fn completed(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let Some(conformed_ns) = self.held[request].conformed_ns else { return };
         let now_ns = core.clock.now_ns();
@@ -122,8 +128,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// Whether the head waits for a flow's next request: as long as the time is not over, and if it would be within the reservation
-    /// and the flow's share of the sweep.
+    /// Returns true while the disk waits for a flow's next request: until the time is over, and if
+    /// the request would be within the reservation and the flow's part of the sweep.
     pub(super) fn waits_for_next(&mut self, core: &mut QueueCore<H>) -> bool {
         let slot = self.awaited;
         if slot == NIL {

@@ -1,11 +1,12 @@
-//! The tunables of the bandwidth class: the device's figures, and what is done with what nobody has reserved.
+//! The tunables of the bandwidth class: the device's figures, and the treatment of unreserved
+//! bandwidth.
 
 use crate::elevator::reservation::Reservation;
 use crate::elevator::tunable::{Tunable, Unit};
 
 impl Reservation {
-    /// The tunables of the layer: the device's figures for the admission, and what is done with what nobody has reserved. They come before
-    /// those of the elevator below.
+    /// The tunables of the layer: the device's figures for admission, and the treatment of
+    /// unreserved bandwidth. They precede those of the elevator below.
     pub const TUNABLES: &'static [Tunable] = &ROWS;
 }
 
@@ -19,88 +20,93 @@ const fn row(
     Tunable { name, unit, default, min, max, meaning, trade_off }
 }
 
-/// How many there are.
+/// The number of tunables.
 pub(in crate::elevators) const COUNT: usize = 10;
 
-/// Their declarations; those of the inner elevator come after them.
+/// The declarations; those of the inner elevator follow.
 pub(crate) const ROWS: [Tunable; COUNT] = [
     row(
         "device_bandwidth",
         Unit::KilobytesPerSecond,
         (60_000, 1, 10_000_000),
-        "What the device sustains at its slowest: on a disk, its innermost zone. 60 MB/s is a 7200 rpm disk of 2008.",
-        "Too high promises what the device cannot keep (it is noted as degraded); too low refuses what it could.",
+        "The sustained rate of the device at its slowest place: on a disk, its innermost zone. 60 \
+         MB/s is a 7200 rpm disk of 2008.",
+        "Too high admits reservations that the device cannot serve (noted as degraded); too low \
+         refuses reservations that it could serve.",
     ),
     row(
         "device_position",
         Unit::Microseconds,
         (12_000, 0, 1_000_000),
-        "What positioning costs a request: 12 ms for a 7200 rpm disk, 60 us for flash.",
+        "The positioning time per request: 12 ms for a 7200 rpm disk, 60 us for flash.",
         "As above.",
     ),
     row(
         "device_return",
         Unit::Microseconds,
         (15_000, 0, 1_000_000),
-        "The stroke back at the end of a sweep: 15 ms for a disk, 0 for flash.",
+        "The return stroke at the end of a sweep: 15 ms for a disk, 0 for flash.",
         "As above.",
     ),
     row(
         "sweep_horizon",
         Unit::Milliseconds,
         (500, 1, 10_000),
-        "How often a sweep is reckoned with, and the rate's share that a bucket holds if its depth is not told.",
+        "The assumed period of sweeps, and the default depth of a bucket as a part of the rate.",
         "Longer makes larger bursts, fewer strokes and a longer wait for others.",
     ),
     row(
         "rt_headroom",
         Unit::Percent,
         (5, 0, 100),
-        "The part of the device's time that is kept for real-time processes. They are not held to it.",
-        "Higher keeps the promises under more real-time load and admits fewer reservations.",
+        "The part of the device's time assumed for real-time processes. It is not enforced on them.",
+        "Higher keeps the bounds under more real-time load and admits fewer reservations.",
     ),
     row(
         "be_floor",
         Unit::Percent,
         (10, 0, 100),
-        "The part of the device's time that is left to best effort whatever is reserved.",
-        "Higher keeps best effort alive and admits fewer reservations.",
+        "The part of the device's time that is left to best effort at any load of reservations.",
+        "Higher guarantees more to best effort and admits fewer reservations.",
     ),
     row(
         "excess",
         Unit::Form,
         (0, 0, 1),
-        "Who gets what a reserving process asks for beyond its reservation served: 0 after best effort, 1 in turn with it, as one \
-         more process of level 4.",
-        "1 lets reserving processes profit from an unfair share; best effort pays.",
+        "When requests beyond a reservation (the excess) are served: 0 after best effort, 1 in \
+         turn with it, like one more process of level 4.",
+        "1 gives reserving processes an unfair share at the cost of best effort.",
     ),
     row(
         "excess_wait",
         Unit::Milliseconds,
         (0, 0, 100),
-        "How long best effort must have been silent before the excess is served, but for a turn that it has beside waiting best effort \
-         (excess=1).",
-        "0 never leaves the disk idle, and puts a request in after each one of a best-effort reader that asks for one at a time; 1 or 2 \
-         keep such readers together, and waste as much whenever best effort falls silent.",
+        "The silence of best effort before the excess is served, unless it has a turn beside \
+         waiting best effort (excess=1).",
+        "0 never leaves the disk idle and serves an excess request after each one of a best-effort \
+         reader that requests one at a time; 1 or 2 preserve the locality of such readers, and \
+         waste as much time whenever best effort falls silent.",
     ),
     row(
         "dirs",
         Unit::Form,
         (0, 0, 2),
-        "What of a process is reserved: 0 reads, 1 writes, 2 both. The rest is best effort.",
-        "Buffered writes belong to whoever flushes them, so that reserving them helps direct writers only.",
+        "The reserved requests of a process: 0 reads, 1 writes, 2 both. The others are best effort.",
+        "Buffered writes belong to the process that flushes them, so reserving them helps only \
+         direct writers.",
     ),
     row(
         "bw_idle",
         Unit::Milliseconds,
         (0, 0, 2),
-        "How long the head waits for the next request of the reserving process that it has just served, if that is within its \
-         reservation.",
-        "Waiting saves a seek with readers that have one request at a time, and wastes the time if none comes.",
+        "How long the disk waits for the next request of the reserving process just served, if \
+         that is within its reservation.",
+        "Waiting saves a seek for readers with one request at a time, and wastes the time if none \
+         comes.",
     ),
 ];
 
-/// Their values.
+/// The values of the tunables.
 #[derive(Debug)]
 pub(super) struct Tunables {
     stored: [i64; COUNT],
@@ -157,7 +163,8 @@ impl Tunables {
         }
     }
 
-    /// How much of the device's time may be reserved, in ns a second: what real time and best effort leave.
+    /// The device time that can be reserved, in ns a second: the rest beside real time and best
+    /// effort.
     pub fn load_ns_max(&self) -> u64 {
         let kept = self.get(4).saturating_add(self.get(5)).unsigned_abs();
         100u64.saturating_sub(kept).saturating_mul(10_000_000)

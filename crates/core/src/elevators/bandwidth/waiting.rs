@@ -1,4 +1,5 @@
-//! Requests that wait for tokens: in, merged, out; and the orders of the flows that have some.
+//! Requests that wait for tokens: insertion, merges, removal; and the orders of the flows with such
+//! requests.
 
 use super::flow::{Flow, Stage};
 use super::{Bandwidth, bytes_of};
@@ -10,9 +11,10 @@ use crate::event::Note;
 use crate::request::Marks;
 
 impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
-    /// A new request of a reserving process or group.
+    /// Inserts a new request of a reserving process or group.
     pub(super) fn insert_pending(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        // The queue's own search must not find it: a stranger's bio would be served in its name.
+        // The queue's own search must not find it: other processes' bios would be served with its
+        // tokens.
         core.unhash(request);
         core.tables.requests[request].marks.clear(Marks::NO_MERGE);
         if core.last_merge == request {
@@ -30,10 +32,10 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         flow.queued = flow.queued.saturating_add(1);
         self.inside = self.inside.saturating_add(1);
         if !flow.filed {
-            // Who comes anew does not get what it has not asked for so far.
+            // A flow that becomes active gets no credit for excess that it has not requested.
             flow.excess_served = flow.excess_served.max(self.excess_floor);
             let now_ns = core.clock.now_ns();
-            // While nothing waited, what came beyond a full bucket was lost.
+            // Inflow beyond a full bucket was lost while nothing waited.
             flow.bucket.refill(now_ns);
             self.refile(core, slot, now_ns);
         }
@@ -42,12 +44,12 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
             core.note(|core| Note::IdleHit { queue: core.tables.contexts[core.tables.requests[request].context].pid });
         }
         if self.waiting {
-            // Nobody runs a queue that waits but who ends the wait.
+            // The queue runs only if the wait is ended explicitly.
             core.run_now();
         }
     }
 
-    /// A bio was merged into a pending request.
+    /// Handles a merge of a bio into a pending request.
     pub(super) fn merged_pending(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         debug_assert_eq!(self.held[request].stage, Stage::Pending);
         if merge == Merge::Front {
@@ -59,7 +61,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.has_grown(core, request);
     }
 
-    /// A pending request has taken in its upper neighbour: it has the older place of the two.
+    /// Handles a merge of a pending request with its upper neighbour: it takes the older position
+    /// of the two.
     pub(super) fn join_pending(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         debug_assert_eq!(self.held[request].stage, Stage::Pending);
         let flow = self.held[request].flow;
@@ -82,7 +85,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
     }
 
-    /// Takes a request out of those that wait for tokens; the one behind it has been the first since `from_ns`.
+    /// Removes a request from those that wait for tokens; its successor has been the first since
+    /// `from_ns`.
     pub(super) fn take_pending(&mut self, core: &mut QueueCore<H>, request: Slot, from_ns: u64) {
         debug_assert_eq!(self.held[request].stage, Stage::Pending);
         let slot = self.held[request].flow;
@@ -95,8 +99,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.refile(core, slot, from_ns);
     }
 
-    /// Files a flow among those with pending requests, where its first one and its excess say; or takes it out. The first one is
-    /// within the reservation when there are tokens for it, but not before `from_ns`.
+    /// Inserts a flow into the trees by its first request and its excess, or removes it. The first
+    /// request becomes eligible when there are tokens for it, but not before `from_ns`.
     pub(super) fn refile(&mut self, core: &QueueCore<H>, flow: Slot, from_ns: u64) {
         let Flow { bucket, pending, excess_served, filed, .. } = self.flows[flow];
         if filed {
@@ -110,7 +114,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         }
         let within_at_ns = bucket.holds_at(bytes_of(core, first)).max(from_ns);
         self.soonest.insert(&mut self.soonest_nodes, flow, within_at_ns);
-        // Of those that have had the same, the one with the least place goes first.
+        // Of flows with equal excess the lowest slot goes first.
         let precedes = |other: Slot, served: u64| (excess_served, flow) < (served, other);
         self.least_served.insert_by(&mut self.least_served_nodes, flow, excess_served, precedes);
     }

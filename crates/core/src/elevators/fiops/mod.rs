@@ -1,14 +1,17 @@
-//! FIOPS, "fair IOPS": as posted in 2012 for Linux 3.4, for devices without an arm.
+//! FIOPS, "fair IOPS": as posted in 2012 for Linux 3.4, for non-rotational devices.
 //!
-//! The idea: each request costs its process a number of *vios*; the process that has spent least is served next, its requests in
-//! order of arrival. There are no slices and nothing is waited for: where a seek costs nothing, requests are all there is to share.
-//! Classes are strict: real time before best effort before idle.
+//! The idea: each request costs its process a number of *vios*. The process that has spent the
+//! least is served next, its requests in order of arrival. There are no slices and no idling:
+//! without seek costs, requests are the only resource to share. Classes are strict: real time
+//! before best effort before idle.
 //!
-//! Who was idle comes back with what the others have spent meanwhile (the floor of the tree), so idling earns no credit. Who still has
-//! requests in the device was not idle and keeps its place.
+//! A process that was idle continues with what the others have spent meanwhile (the floor of the
+//! tree), so idling earns no credit. A process with requests in the device was not idle and keeps
+//! its position.
 //!
-//! Processes are members of *shares*: one for each class of each group. Without groups, as in the kernel, there is one a class, and the
-//! order among shares decides nothing. The state is in [`Fiops`]; `service_tree` has the order, `tunables` the costs.
+//! Processes are members of *shares*: one for each class of each group. Without groups, as in the
+//! kernel, there is one per class, and the order among shares has no effect. The state is in
+//! [`Fiops`]; `service_tree` has the order, `tunables` the costs.
 
 mod service_tree;
 mod tunables;
@@ -27,32 +30,32 @@ use service_tree::{ServiceTree, is_below};
 pub(crate) use tunables::{INFO, cost_at_level};
 use tunables::{SyncPreempt, Tunables};
 
-/// The classes, best first.
+/// The number of classes, highest first.
 const CLASSES: usize = 3;
 const CLASS_SLOTS: u32 = 3;
-/// The group of a process that has left its group while it had no requests.
+/// The group of a process that left its group while it had no requests.
 const ELSEWHERE: Slot = NIL - 1;
-/// The weight of a group that pays what its requests cost.
+/// The weight of a group that is charged the cost of its requests.
 const NORMAL_WEIGHT: u64 = 100;
 
-/// A process: a context, at the context's place.
+/// A process, at the slot of its context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
-    /// What it has spent.
+    /// The vios that it has spent.
     vios: u64,
-    /// Counts placements, by which equals are told apart.
+    /// The count of insertions, which orders equals.
     order: u64,
-    /// Its requests, sync and async alike.
+    /// Its requests, sync and async.
     queue: SortedFifo,
-    /// Requests that were dispatched and are not done.
+    /// Requests on the dispatch list or in the device.
     in_flight: u32,
     priority: Priority,
     priority_changed: bool,
-    /// The share that it waits in, or [`NIL`].
+    /// The share in which it waits, or [`NIL`].
     share: Slot,
-    /// The group that its vios are counted in.
+    /// The group in which its vios are counted.
     group: Slot,
-    /// It is among those whose next request is sync.
+    /// It is among the processes whose next request is sync.
     leads_with_sync: bool,
 }
 
@@ -76,16 +79,17 @@ impl Default for Process {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     members: ServiceTree,
-    /// Those of them whose next request is sync, in the same order; kept while async requests can be passed.
+    /// The members whose next request is sync, in the same order; maintained if async requests can
+    /// be passed.
     sync_first: Tree,
-    /// What they have spent in all, by the group's weight.
+    /// The vios that the members have spent, scaled by the group's weight.
     vios: u64,
     in_flight: u32,
-    /// It is among the shares with work.
+    /// It is among the shares with requests.
     waits: bool,
 }
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     processes: H::Slots<Process>,
     process_nodes: H::Slots<Node>,
@@ -94,22 +98,22 @@ pub(crate) struct Tables<H: HostTypes> {
     share_nodes: H::Slots<Node>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Fiops<H: HostTypes> {
     processes: TableOf<H, Process>,
     process_nodes: TableOf<H, Node>,
     sync_nodes: TableOf<H, Node>,
     shares: TableOf<H, Share>,
     share_nodes: TableOf<H, Node>,
-    /// The shares with work, by class.
+    /// The shares with requests, by class.
     classes: [ServiceTree; CLASSES],
-    /// Processes with requests, by class.
+    /// The number of processes with requests, by class.
     waiting: [u32; CLASSES],
-    /// Requests in the device, or on their way to it: async, sync.
+    /// Requests on the dispatch list or in the device: async, sync.
     in_flight: [u32; 2],
-    /// Counts placements.
+    /// The count of insertions into trees.
     placements: u64,
-    /// Counts requests.
+    /// The count of requests.
     arrivals: u64,
     tunables: Tunables,
 }
@@ -210,7 +214,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let process = core.tables.requests[request].context;
         if !self.has_room_for(process) {
-            // The storage was made for fewer contexts: its requests are served in order of arrival.
+            // The storage was made for fewer contexts: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
         self.meet(core, process);
@@ -252,7 +256,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
         less(if sync { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
         less(&mut self.processes[process].in_flight);
         less(&mut self.shares[share].in_flight);
-        // More may be allowed now than was: async requests wait for sync ones.
+        // Async requests that waited for sync ones may be allowed now.
         if self.in_flight == [0; 2] && !Elevator::<H>::is_empty(self) {
             core.kick();
         }
@@ -290,13 +294,13 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
 }
 
 impl<H: HostTypes> Fiops<H> {
-    /// Whether the tables have a place for this context.
+    /// Returns true if the tables have an entry for this context.
     fn has_room_for(&self, process: Slot) -> bool {
         let nodes = self.process_nodes.capacity().min(self.sync_nodes.capacity());
         process < self.processes.capacity().min(nodes) && self.share_nodes.capacity() >= CLASS_SLOTS
     }
 
-    /// Gets to know a process that is new, or looks at its changed priority.
+    /// Initialises a new process, or applies its changed priority.
     fn meet(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let context = &mut core.tables.contexts[process];
         let entry = &mut self.processes[process];
@@ -311,13 +315,15 @@ impl<H: HostTypes> Fiops<H> {
         }
     }
 
-    /// Whose turn it is in a class: the process that has spent least, of the share that has.
+    /// The next process of a class: the one that has spent the least in the share that has spent
+    /// the least.
     fn turn_of(&self, class: usize) -> Slot {
         let share = self.class(class).first();
         self.shares[share].members.first()
     }
 
-    /// The process that is served, or [`NIL`] if none is for now. Lower classes are not tried then.
+    /// Selects the process to serve, or [`NIL`] if none may be served now. Lower classes are not
+    /// considered then.
     fn select(&mut self, core: &mut QueueCore<H>, class: usize) -> Slot {
         let process = self.turn_of(class);
         let request = self.processes[process].queue.oldest();
@@ -327,8 +333,8 @@ impl<H: HostTypes> Fiops<H> {
         let [_, sync_in_flight] = self.in_flight;
         let alone = self.waiting.get(class) == Some(&1);
         if self.tunables.postpones_async() && sync_in_flight > 0 && alone {
-            // With others around, their sync requests get their turn by what they cost. Sync requests are in the device, so a completion will
-            // run the queue.
+            // With other processes waiting, their sync requests get turns by their costs. Sync
+            // requests are in the device, so a completion will run the queue.
             core.note(|_| Note::Postponed);
             return NIL;
         }
@@ -343,7 +349,7 @@ impl<H: HostTypes> Fiops<H> {
         }
     }
 
-    /// Moves all requests of the process whose turn it is, for nothing.
+    /// Moves all requests of the next process without a charge.
     fn drain(&mut self, core: &mut QueueCore<H>, class: usize) -> u32 {
         let process = self.turn_of(class);
         let mut moved = 0u32;
@@ -356,13 +362,13 @@ impl<H: HostTypes> Fiops<H> {
         moved
     }
 
-    /// Moves a request to the dispatch list: from now on it counts as in the device.
+    /// Moves a request to the dispatch list; it then counts as in the device.
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, process: Slot, request: Slot) {
         let entry = &mut self.processes[process];
         entry.queue.remove(core, request);
         more(&mut entry.in_flight);
         let share = entry.share;
-        debug_assert!(share != NIL, "who has requests waits in a share");
+        debug_assert!(share != NIL, "a process with requests waits in a share");
         more(&mut self.shares[share].in_flight);
         let moved = &mut core.tables.requests[request];
         moved.owner = share;
@@ -374,7 +380,7 @@ impl<H: HostTypes> Fiops<H> {
         }
     }
 
-    /// Charges a process, and its share by the group's weight, for a request.
+    /// Charges a process for a request, and its share by the group's weight.
     fn charge(&mut self, core: &mut QueueCore<H>, process: Slot, request: Slot) {
         let entry = &mut self.processes[process];
         let cost = self.tunables.cost(&core.tables.requests[request], entry.priority);
@@ -386,8 +392,8 @@ impl<H: HostTypes> Fiops<H> {
         core.note(|core| Note::Charge { queue: core.tables.contexts[process].pid, amount: cost });
     }
 
-    /// Files a process that has requests again. Who was idle has no less spent than the others; who still has requests in the device
-    /// was not idle.
+    /// Files a process that has requests again. A process that was idle starts at the floor; one
+    /// with requests in the device was not idle.
     fn file(&mut self, core: &QueueCore<H>, process: Slot) {
         let share = self.share_of(core, process);
         let entry = &mut self.processes[process];
@@ -397,12 +403,13 @@ impl<H: HostTypes> Fiops<H> {
         self.enter(core, process, share);
     }
 
-    /// Files a process anew after what it has spent, its class or its group has changed; or not at all if it has no more requests.
+    /// Files a process again after its vios, class or group have changed; or removes it if it has
+    /// no more requests.
     fn refile(&mut self, core: &QueueCore<H>, process: Slot) {
         let Process { share, vios, ref queue, leads_with_sync, .. } = self.processes[process];
         let plain = self.tunables.sync_preempt == SyncPreempt::Off && !leads_with_sync;
         if plain && !queue.is_empty() && share == self.share_of(core, process) {
-            // It only takes another place in the same order.
+            // Only its position changes.
             self.placements = self.placements.wrapping_add(1);
             self.processes[process].order = self.placements;
             self.shares[share].members.refile::<H>(&mut self.process_nodes, process, vios);
@@ -416,7 +423,8 @@ impl<H: HostTypes> Fiops<H> {
         self.settle(before);
     }
 
-    /// Takes a process in, with what it has spent. What it spent in another group says nothing in this one.
+    /// Adds a process with the vios that it has spent. Vios spent in another group do not count
+    /// here.
     fn enter(&mut self, core: &QueueCore<H>, process: Slot, share: Slot) {
         let (group, class) = (share / CLASS_SLOTS, class_index(share));
         let entry = &mut self.processes[process];
@@ -438,7 +446,8 @@ impl<H: HostTypes> Fiops<H> {
         }
     }
 
-    /// Takes a process out of its share and answers which; [`settle`](Self::settle) has to follow.
+    /// Removes a process from its share and returns the share; [`settle`](Self::settle) must
+    /// follow.
     fn leave(&mut self, process: Slot) -> Slot {
         let entry = &mut self.processes[process];
         let share = core::mem::replace(&mut entry.share, NIL);
@@ -453,7 +462,7 @@ impl<H: HostTypes> Fiops<H> {
         share
     }
 
-    /// Keeps up who leads with a sync request, if that is asked for.
+    /// Updates whether the process leads with a sync request, if that is needed.
     fn note_lead(&mut self, core: &QueueCore<H>, process: Slot) {
         let entry = &self.processes[process];
         let (share, vios, order) = (entry.share, entry.vios, entry.order);
@@ -475,7 +484,7 @@ impl<H: HostTypes> Fiops<H> {
         }
     }
 
-    /// Files a share that has work again, by the rule for processes.
+    /// Files a share that has requests again, by the rule for processes.
     fn file_share(&mut self, share: Slot) {
         let entry = &mut self.shares[share];
         let [real_time, best_effort, idle] = &mut self.classes;
@@ -488,7 +497,7 @@ impl<H: HostTypes> Fiops<H> {
         class.raise_floor::<H>(&self.share_nodes);
     }
 
-    /// Brings a share to its place after its members or what it has spent have changed.
+    /// Updates the position of a share after a change of its members or vios.
     fn settle(&mut self, share: Slot) {
         let entry = &mut self.shares[share];
         entry.members.raise_floor::<H>(&self.process_nodes);
@@ -504,14 +513,14 @@ impl<H: HostTypes> Fiops<H> {
         class.raise_floor::<H>(&self.share_nodes);
     }
 
-    /// The share that a process belongs to now.
+    /// The share of a process now.
     fn share_of(&self, core: &QueueCore<H>, process: Slot) -> Slot {
         let first_form = self.tunables.first_form;
         let rank = if first_form { Class::BestEffort.rank() } else { self.processes[process].priority.class().rank() };
         let class = Slot::from(rank);
         let group = if self.tunables.groups { core.tables.contexts[process].group } else { ROOT };
         let share = group.saturating_mul(CLASS_SLOTS).saturating_add(class);
-        // A group that the storage was not made for counts as the root.
+        // A group beyond the capacity of the storage counts as the root.
         if share < self.shares.capacity().min(self.share_nodes.capacity()) { share } else { class }
     }
 
@@ -521,13 +530,13 @@ impl<H: HostTypes> Fiops<H> {
     }
 }
 
-/// The shares of a group, one a class.
+/// The shares of a group, one per class.
 fn shares_of(group: Slot) -> core::ops::Range<Slot> {
     let first = group.saturating_mul(CLASS_SLOTS);
     first..first.saturating_add(CLASS_SLOTS)
 }
 
-/// The class of a share, as an index.
+/// The index of a share's class.
 fn class_index(share: Slot) -> usize {
     (share % CLASS_SLOTS) as usize
 }
@@ -545,6 +554,6 @@ fn more(count: &mut u32) {
 }
 
 fn less(count: &mut u32) {
-    debug_assert!(*count > 0, "what is counted down was counted up");
+    debug_assert!(*count > 0, "the count matches earlier increments");
     *count = count.saturating_sub(1);
 }

@@ -1,20 +1,21 @@
-//! The order of service: by what has been spent, the least first.
+//! The order of service: by vios spent, the least first.
 
 use crate::collections::{NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 
-/// Whether one sum of costs is below another. Sums go on for ever, so it is their signed difference that counts.
+/// Returns true if one sum of costs is below another. Sums wrap around, so the sign of the
+/// difference decides.
 #[inline]
 pub(super) fn is_below(vios: u64, other: u64) -> bool {
     (vios.wrapping_sub(other) as i64) < 0
 }
 
-/// Members with work, ordered by what they have spent; of equals, who came last is last.
+/// Members with requests, ordered by vios spent; among equals the latest is last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ServiceTree {
     tree: Tree,
     len: u32,
-    /// What the one that has spent least had spent, at the highest: it never goes back.
+    /// The highest value that the first member had spent; it never decreases.
     floor: u64,
 }
 
@@ -24,7 +25,7 @@ impl ServiceTree {
         self.tree.is_empty()
     }
 
-    /// How many members are in it.
+    /// The number of members.
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
@@ -35,39 +36,41 @@ impl ServiceTree {
         self.floor
     }
 
-    /// Who has spent least, or [`NIL`].
+    /// The member that has spent the least, or [`NIL`].
     #[inline]
     pub fn first(&self) -> Slot {
         self.tree.first()
     }
 
-    /// Who has spent most, or [`NIL`].
+    /// The member that has spent the most, or [`NIL`].
     #[inline]
     pub fn last(&self) -> Slot {
         self.tree.last()
     }
 
-    /// What somebody who was idle enters with: no less than everybody else has spent.
+    /// The vios with which a formerly idle member enters: at least the floor.
     #[inline]
     pub fn entry(&self, vios: u64) -> u64 {
         if is_below(vios, self.floor) { self.floor } else { vios }
     }
 
-    /// Takes a member in.
+    /// Adds a member.
     pub fn insert<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
         self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
         self.len = self.len.saturating_add(1);
-        debug_assert!(!self.tree.is_empty(), "a member that was taken in is inside");
+        debug_assert!(!self.tree.is_empty(), "an added member is counted");
     }
 
-    /// Takes a member out. The floor stays where it is until [`raise_floor`](Self::raise_floor): the member may come back.
+    /// Removes a member. The floor stays until [`raise_floor`](Self::raise_floor), as the member
+    /// may return.
     pub fn remove<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot) {
         self.tree.remove(nodes, slot);
-        debug_assert!(self.len > 0, "a member that is taken out was inside");
+        debug_assert!(self.len > 0, "a removed member was counted");
         self.len = self.len.saturating_sub(1);
     }
 
-    /// Gives a member that has spent more (or less) its place by that: behind its equals. One that stands right is left where it is.
+    /// Moves a member after its vios have changed, behind its equals. A member in the right
+    /// position stays.
     pub fn refile<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
         let (before, after) = (nodes[slot].prev(), nodes[slot].next());
         let late = before != NIL && is_below(vios, nodes[before].key());
@@ -80,7 +83,7 @@ impl ServiceTree {
         }
     }
 
-    /// Raises the floor to what the first has spent, if it lies below.
+    /// Raises the floor to what the first member has spent, if the floor is below.
     pub fn raise_floor<H: HostTypes>(&mut self, nodes: &TableOf<H, Node>) {
         let first = self.tree.first();
         if first != NIL {

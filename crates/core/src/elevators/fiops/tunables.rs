@@ -1,4 +1,4 @@
-//! The tunables of FIOPS, and what a request costs by them.
+//! The tunables of FIOPS, and the cost of requests.
 
 use crate::elevator::info::Info;
 use crate::elevator::tunable::{Tunable, Unit};
@@ -15,17 +15,19 @@ const fn form(name: &'static str, default: i64, max: i64, meaning: &'static str,
     Tunable { name, unit, default, min: 0, max, meaning, trade_off }
 }
 
-/// What the registry tells of the elevator.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "fiops",
     aliases: &[],
     kernel: "posted for 3.4, 2012 (its second version; form 1 is the first)",
     in_linux: "posted 2012",
-    headline: "Who has spent least goes next; made for flash",
-    idea: "Each request costs its process so many vios, by direction, sync or async, and priority; the process that has spent least goes next, \
-           in order of arrival. No slices, no idling, no sorting.",
-    suits: "Flash with deep queues and several processes or groups that are to have equal shares of requests. On a disk with an arm it seeks \
-            for every request, and large requests cost as much as small ones.",
+    headline: "Least spent goes next; made for flash",
+    idea: "Each request costs its process a number of vios, by direction, sync or async, and \
+           priority. The process that has spent the least goes next, in order of arrival. No \
+           slices, no idling, no sorting.",
+    suits: "Flash with deep queues and several processes or groups that should get equal shares of \
+            requests. On a rotational disk it seeks for every request, and large requests cost as \
+            much as small ones.",
     layer: BlockLayer::V3_4,
     groups: true,
     reservations: false,
@@ -35,46 +37,64 @@ pub(crate) const INFO: Info = Info {
         scale(
             "read_scale",
             1,
-            "A write costs write_scale / read_scale times what a read costs.",
+            "A write costs write_scale / read_scale times as much as a read.",
             "Higher makes writes cheaper.",
         ),
-        scale("write_scale", 1, "See read_scale.", "Higher where writes keep the device busy for longer than reads."),
+        scale(
+            "write_scale",
+            1,
+            "See read_scale.",
+            "Higher where writes keep the device busy for \
+                                                    longer than reads.",
+        ),
         scale(
             "sync_scale",
             2,
-            "An async request costs async_scale / sync_scale times what a sync one costs.",
+            "An async request costs async_scale / sync_scale times as much as a sync one.",
             "Higher gives async writes a larger share.",
         ),
-        scale("async_scale", 5, "See sync_scale.", "Higher favours who waits over who writes in the background."),
+        scale(
+            "async_scale",
+            5,
+            "See sync_scale.",
+            "Higher favours processes that wait over background \
+                                                    writes.",
+        ),
         form(
             "deep_share",
             1,
             1,
-            "A process that returns while requests of it are in the device keeps its place, instead of being taken for one that was idle.",
-            "On is fair to deep queues, whose list of waiting requests is often empty for a moment; it can be behind and catch up.",
+            "A process that returns while requests of it are in the device keeps its position \
+             instead of counting as idle.",
+            "On is fair to deep queues, whose list of waiting requests is often empty for a \
+             moment; such a process can fall behind and catch up.",
         ),
         form(
             "postpone_async",
             1,
             1,
-            "The async requests of a class's only process wait while sync requests are in the device.",
-            "On lets the sync requests that follow a completion go first; a lone writer then uses less of the device.",
+            "The async requests of a class's only process wait while sync requests are in the \
+             device.",
+            "On lets the sync requests that follow a completion go first; a lone writer then uses \
+             less of the device.",
         ),
         form(
             "sync_preempt",
             0,
             2,
-            "1 serves the first process whose next request is sync, if that of the one whose turn it is is async. 2 is that as it was shipped, in a patch \
-             for experiments: if there is none, it takes the process that has spent most.",
-            "On shortens the wait of reads behind async writes and lets async ones starve within a class.",
+            "1 serves the first process whose next request is sync if the next process's is async. \
+             2 is the same as shipped in an experimental patch: without such a process, it serves \
+             the one that has spent the most.",
+            "On shortens the wait of reads behind async writes and lets async requests starve \
+             within a class.",
         ),
         form(
             "reread_priority",
             0,
             1,
-            "A changed I/O priority counts from the process's next request on. The code of 3.4 reads the priority with a process's first request \
-             and never again.",
-            "On does what ionice promises.",
+            "A changed I/O priority counts from the process's next request on. The code of 3.4 \
+             reads the priority with a process's first request and never again.",
+            "On, ionice takes effect.",
         ),
         Tunable {
             name: "size_cost",
@@ -82,43 +102,47 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: 1 << 20,
-            meaning: "A request of so many KiB costs twice what an empty one would, and longer ones more in proportion: what the device transfers in the \
-                      time that it takes for one request. With 0 size does not count, as in the kernel, where this was left to do.",
-            trade_off: "Set, it is bandwidth that is shared, for large requests; with 0, requests.",
+            meaning: "The size in KiB at which a request costs twice as much as an empty one; cost \
+                      grows linearly with size. It should be what the device transfers in the time \
+                      of one request. With 0 size has no effect, as in the kernel, where this was \
+                      left to do.",
+            trade_off: "Set, bandwidth is shared for large requests; with 0, requests.",
         },
         form(
             "groups",
             0,
             1,
-            "Groups of contexts are served by what they have spent in all, divided by their weight, and their processes within them. \
-             Nested groups compete side by side. Left to do in the kernel.",
+            "Groups of contexts are served by their total vios divided by their weight, and their \
+             processes within them. Nested groups compete as siblings. Left to do in the kernel.",
             "On, a group's share does not grow with the number of its processes.",
         ),
         form(
             "form",
             0,
             1,
-            "0 is the second version posted. 1 is the first: every request costs the same, one tree for all classes, no deep_share, no postponing.",
-            "The second version knows priorities and what sync means.",
+            "0 is the second version posted. 1 is the first: every request costs the same, one \
+             tree for all classes, no deep_share, no postponing.",
+            "The second version has priorities and distinguishes sync requests.",
         ),
     ],
 };
 
-/// What a read of a process of normal priority costs.
+/// The cost of a read at normal priority, in vios.
 pub(super) const VIOS: u64 = 1024;
-/// A level more or less is this part of the cost.
+/// Each level changes the cost by this fraction (1/5).
 const LEVELS_A_COST: u64 = 5;
-/// The level that costs neither more nor less.
+/// The level at which the cost is unchanged.
 const NORMAL_LEVEL: u8 = crate::priority::NORMAL_LEVEL;
-/// No request costs more: so sums of costs keep their order by signed difference.
+/// The maximum cost of a request, so that sums of costs keep their order by signed difference.
 const COST_MAX: u64 = 1 << 48;
 
-/// Whether the tunable at this place decides which share a process belongs to; a changed priority alone counts when the process is filed next.
+/// Returns true if the tunable at this index affects the share of a process. A changed priority
+/// alone applies when the process is filed next.
 pub(super) fn decides_shares(index: usize) -> bool {
     matches!(index, 9 | 10)
 }
 
-/// What is done when an async request's turn has come.
+/// The action when the next request is async.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyncPreempt {
     Off,
@@ -126,7 +150,7 @@ pub(super) enum SyncPreempt {
     Shipped,
 }
 
-/// Their values.
+/// The values of the tunables.
 #[derive(Debug)]
 pub(super) struct Tunables {
     stored: [i64; 11],
@@ -196,17 +220,17 @@ impl Tunables {
         }
     }
 
-    /// Whether who returns with requests in the device keeps its place.
+    /// Returns true if a process that returns with requests in the device keeps its position.
     pub fn shares_deep(&self) -> bool {
         self.deep_share && !self.first_form
     }
 
-    /// Whether async requests may have to wait for sync ones in the device.
+    /// Returns true if async requests may have to wait for sync ones in the device.
     pub fn postpones_async(&self) -> bool {
         self.postpone_async && !self.first_form
     }
 
-    /// What a request costs a process of this priority, in vios: at least 1, so that nobody is served for nothing. Each division truncates.
+    /// The cost of a request at this priority, in vios: at least 1. Each division truncates.
     pub fn cost(&self, request: &Request, priority: Priority) -> u64 {
         if self.first_form {
             return VIOS;
@@ -226,7 +250,7 @@ impl Tunables {
     }
 }
 
-/// What a request costs at a level, of what it costs at level 4: a fifth more or less a level.
+/// The cost of a request at a level, from its cost at level 4: each level changes it by a fifth.
 pub(crate) fn cost_at_level(cost: u64, level: u8) -> u64 {
     let more = cost.saturating_mul(u64::from(level.saturating_sub(NORMAL_LEVEL))) / LEVELS_A_COST;
     let less = cost.saturating_mul(u64::from(NORMAL_LEVEL.saturating_sub(level))) / LEVELS_A_COST;

@@ -1,24 +1,24 @@
-//! The kinds of requests that are told apart.
+//! The domains: kinds of requests with separate token pools.
 
 use core::ops::{Index, IndexMut};
 
 use crate::bio::Op;
 
-/// A domain: requests of one kind, with tokens of their own.
+/// A kind of requests with its own tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Domain {
     #[default]
     Read,
-    /// Writes, whether somebody waits for them or not.
+    /// Writes, sync or async.
     Write,
     Discard,
-    /// The rest: flushes, if they come as requests.
+    /// All other requests: flushes, if they come as requests.
     Other,
 }
 
 impl Domain {
     pub const ALL: [Domain; 4] = [Domain::Read, Domain::Write, Domain::Discard, Domain::Other];
-    /// Those whose latencies count.
+    /// The domains whose latencies are measured.
     pub const MEASURED: [Domain; 3] = [Domain::Read, Domain::Write, Domain::Discard];
 
     pub const fn of(op: Op) -> Domain {
@@ -30,7 +30,7 @@ impl Domain {
         }
     }
 
-    /// The one that is tried after it.
+    /// The domain that is tried next.
     pub const fn next(self) -> Domain {
         match self {
             Domain::Read => Domain::Write,
@@ -40,7 +40,7 @@ impl Domain {
         }
     }
 
-    /// The most of its requests that may be in the device.
+    /// The maximum number of its requests in the device.
     pub const fn depth_max(self) -> u32 {
         match self {
             Domain::Read => 256,
@@ -50,7 +50,7 @@ impl Domain {
         }
     }
 
-    /// How many of its requests are taken in a row while others wait.
+    /// The number of its requests in a batch while others wait.
     pub const fn batch(self) -> u32 {
         match self {
             Domain::Read => 16,
@@ -60,7 +60,7 @@ impl Domain {
     }
 }
 
-/// One of something for each domain.
+/// One value for each domain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PerDomain<T>(pub [T; 4]);
 

@@ -1,17 +1,17 @@
-//! How long requests took, in classes; and what follows from it for the depths.
+//! Latency histograms, and the changes of depths that follow from them.
 
 use super::domain::{Domain, PerDomain};
 
-/// Classes of latency: quarters of the target. The last takes what is longer.
+/// The number of latency classes, each a quarter of the target. The last one has no upper bound.
 const BUCKETS: usize = 8;
-/// Up to here the target is met.
+/// The number of classes that meet the target.
 const GOOD_BUCKETS: u32 = 4;
-/// A percentile of fewer samples is not worth much ...
+/// The number of samples from which a percentile is computed at once.
 const SAMPLES_MIN: u32 = 500;
-/// ... unless they were gathered for so long, in ms.
+/// The time after which fewer samples suffice, in ms.
 pub(super) const WINDOW_MS: u64 = 1000;
 
-/// Which latency.
+/// The kinds of latencies.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// From submission to completion.
@@ -25,27 +25,28 @@ enum Kind {
 struct Samples {
     total: [u32; BUCKETS],
     device: [u32; BUCKETS],
-    /// The tick from which few samples will do, or 0. One for both: as a rule the device's percentile is due first and
-    /// uses the window up, and the total one opens it anew. So with steady traffic the total one needs its 500 samples.
+    /// The tick from which fewer samples suffice, or 0. The kinds share it: usually the device's
+    /// percentile is due first and uses up the window, and the total one restarts it. So with
+    /// steady traffic the total one needs its 500 samples.
     window_end: u64,
     /// The total percentile of a time without congestion, to be used once.
     saved: Option<u32>,
 }
 
-/// The samples of all domains that are measured.
+/// The samples of all measured domains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Latencies(PerDomain<Samples>);
 
-/// How deep a domain should be from now on.
+/// A change of a domain's depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub domain: Domain,
-    /// Quarters of the present depth.
+    /// The new depth in quarters of the present one.
     pub quarters: u32,
 }
 
 impl Latencies {
-    /// A request took this long in all and in the device, in ns, of a domain with this target.
+    /// Adds a request's total and device latency, in ns, for a domain with this target.
     pub fn add(&mut self, domain: Domain, target_ns: u64, total_ns: u64, device_ns: u64) {
         let samples = &mut self.0[domain];
         for (buckets, latency_ns) in [(&mut samples.total, total_ns), (&mut samples.device, device_ns)] {
@@ -55,8 +56,8 @@ impl Latencies {
         }
     }
 
-    /// Looks at what was gathered; `window` is a second in ticks. A domain that does well is throttled only while another
-    /// one is slow in the device; one that does badly is let in more.
+    /// Evaluates the samples; `window` is a second in ticks. A domain that meets its target loses
+    /// depth only while another one is slow in the device; one that misses it gains depth.
     pub fn evaluate(&mut self, now: u64, window: u64, mut change: impl FnMut(Change)) {
         let mut congested = false;
         for domain in Domain::MEASURED {
@@ -83,7 +84,8 @@ impl Latencies {
 }
 
 impl Samples {
-    /// The class that `percent` percent of the samples do not exceed, if there are enough; then they are done with.
+    /// The class that `percent` percent of the samples do not exceed, if there are enough samples,
+    /// which are then discarded.
     fn percentile(&mut self, kind: Kind, percent: u32, now: u64, window: u64) -> Option<u32> {
         let buckets = match kind {
             Kind::Total => &mut self.total,
@@ -135,7 +137,7 @@ mod tests {
         for (latency_ns, class) in classes {
             assert_eq!(bucket(latency_ns, TARGET_NS), class, "{latency_ns} ns");
         }
-        assert_eq!(bucket(u64::MAX, 0), 7, "a target of nothing is missed");
+        assert_eq!(bucket(u64::MAX, 0), 7, "a target of 0 is missed");
     }
 
     #[test]
@@ -162,7 +164,8 @@ mod tests {
         }
         assert_eq!(evaluate(&mut latencies, 100), []);
         assert_eq!(evaluate(&mut latencies, 1099), []);
-        // The device's percentile uses the window up and shows congestion; the total one opens it anew.
+        // The device's percentile uses up the window and shows congestion; the total one restarts
+        // it.
         assert_eq!(evaluate(&mut latencies, 1100), []);
         for now in [1200, 2099] {
             assert_eq!(evaluate(&mut latencies, now), []);
@@ -176,7 +179,7 @@ mod tests {
         for _ in 0..500 {
             latencies.add(Domain::Read, TARGET_NS, TARGET_NS / 2 + 1, 1);
         }
-        assert_eq!(evaluate(&mut latencies, 100), [], "nobody is slow: the reads' class, 2, is saved");
+        assert_eq!(evaluate(&mut latencies, 100), [], "no domain is slow: the reads' class, 2, is saved");
         for _ in 0..500 {
             latencies.add(Domain::Write, TARGET_NS, 6 * TARGET_NS, 6 * TARGET_NS / 4);
         }

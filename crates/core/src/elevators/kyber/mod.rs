@@ -1,17 +1,19 @@
 //! Kyber: latency by admission, as in Linux 6.1 (in the kernel since 4.12; this form since 4.20).
 //!
-//! The idea: a fast device needs no order from outside, but it answers late when too much is in it. So every kind of request
-//! (reads, writes, discards, others: a *domain*) has tokens, and takes one into the device. Ten times a second the latencies
-//! that were measured are held against a target: while the device is slow for somebody, those who do well lose tokens, and those
-//! who do badly get more.
+//! The idea: a fast device needs no external order, but its latency grows with the number of
+//! requests in it. So every kind of request (reads, writes, discards, others: a *domain*) has
+//! tokens and needs one in the device. Ten times a second the measured latencies are compared with
+//! a target. While the device is slow for some domain, domains that meet their target lose tokens,
+//! and those that miss it gain some.
 //!
-//! The state: for each hardware queue of the device what waits for it, a list for each domain, in order of arrival, and whose turn
-//! it is; for all of them together the tokens (`tokens`) and the latencies (`latency`). Position and priority do not count, and the
-//! device is never kept idle.
+//! The state: for each hardware queue, lists of waiting requests by domain in order of arrival, and
+//! the domain whose turn it is; for all hardware queues together, the tokens (`tokens`) and the
+//! latencies (`latency`). Position and priority have no effect, and the device is never kept idle.
 //!
-//! The kernel keeps what was submitted lately in a list for each CPU, and moves those of all CPUs of a hardware queue to its list when
-//! that is empty. Here it is one list a hardware queue: with one CPU for each, as fast devices are mostly set up, it is the same. Of more
-//! hardware queues than 256, or than the storage has requests, some share their lists.
+//! The kernel keeps recent submissions in a list per CPU and moves those of all CPUs of a hardware
+//! queue to its list when that is empty. Here there is one list per hardware queue; with one CPU
+//! for each, the usual setup of fast devices, the result is the same. With more than 256 hardware
+//! queues, or more than the storage has requests, some share their lists.
 
 mod domain;
 mod latency;
@@ -33,28 +35,29 @@ use domain::{Domain, PerDomain};
 use latency::Latencies;
 use tokens::Tokens;
 
-/// Latencies are looked at this long after a completion, in ms, at the latest.
+/// The maximum delay from a completion to the evaluation of latencies, in ms.
 const ADJUST_MS: u64 = 100;
-/// What a discard may take; it cannot be set.
+/// The target latency of discards, in ns; it is not tunable.
 const DISCARD_TARGET_NS: u64 = 5_000_000_000;
-/// So many percent of the tags may be allocated for requests that nobody waits for.
+/// The percentage of tags that async requests may use.
 const ASYNC_PERCENT: u32 = 75;
-/// A bio is tried with so many requests: those that came last.
+/// The number of latest requests that are considered for a merge.
 const MERGE_TRIES: u32 = 8;
-/// More hardware queues than this share their lists; so do more than there are requests.
+/// The maximum number of separate lists of hardware queues; there are also not more than requests.
 const HW_QUEUES_MAX: u32 = 256;
 
-/// What the registry tells of it.
+/// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "kyber",
     aliases: &[],
     kernel: "6.1 (in the kernel since 4.12; this form since 4.20)",
     in_linux: "from 4.12",
-    headline: "As many in the device as keeps latency in bounds",
-    idea: "No order by position and no fairness among processes: reads, writes and discards may each have so many requests in the \
-           device, and that number follows the latencies that are measured against a target.",
-    suits: "Flash with many hardware queues, where reads must not wait for floods of writes. On a disk with an arm it leaves every \
-            seek as it is.",
+    headline: "Bounds latency by limiting the device's queue",
+    idea: "No order by position and no fairness among processes. Reads, writes and discards each \
+           have a maximum of requests in the device, which follows the measured latencies relative \
+           to a target.",
+    suits: "Flash with many hardware queues, where reads must not wait for bursts of writes. On a \
+            rotational disk it does not reduce seeks.",
     layer: BlockLayer::V6_1,
     groups: false,
     reservations: false,
@@ -67,8 +70,9 @@ pub(crate) const INFO: Info = Info {
             default: 2_000_000,
             min: 0,
             max: i64::MAX,
-            meaning: "The latency that reads should have.",
-            trade_off: "Lower holds writes back sooner while reads are slow; below what the device can do it helps nobody.",
+            meaning: "The target latency of reads.",
+            trade_off: "Lower holds writes back sooner while reads are slow. A target that the \
+                        device cannot meet has no benefit.",
         },
         Tunable {
             name: "write_lat_nsec",
@@ -76,18 +80,18 @@ pub(crate) const INFO: Info = Info {
             default: 10_000_000,
             min: 0,
             max: i64::MAX,
-            meaning: "The latency that writes should have.",
+            meaning: "The target latency of writes.",
             trade_off: "Lower holds reads back sooner while writes are slow.",
         },
     ],
 };
 
-/// What is kept about a request.
+/// Kyber's state of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
-    /// When the driver took it, in ns since boot.
+    /// The time at which the driver took it, in ns since boot.
     started_ns: u64,
-    /// Its token's number, or [`NIL`].
+    /// The number of its token, or [`NIL`].
     token: u32,
 }
 
@@ -97,24 +101,25 @@ impl Default for Entry {
     }
 }
 
-/// What waits for a hardware queue.
+/// The waiting requests of a hardware queue.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct HwQueue {
-    /// What has arrived. Bios can still be merged into it.
+    /// Requests that can still be merged with bios.
     staged: PerDomain<List<Arrivals>>,
-    /// What was moved on when a request of the domain was last taken from an empty list: it takes no more bios.
+    /// Requests moved here when one was taken from an empty list of the domain; excluded from
+    /// merges.
     flushed: PerDomain<List<Arrivals>>,
     /// Requests in these lists.
     queued: u32,
-    /// Whose turn it is.
+    /// The domain whose turn it is.
     domain: Domain,
     /// Requests taken in this turn.
     batching: u32,
-    /// Its place among those that have requests.
+    /// The link in the list of hardware queues with requests.
     busy: Link,
 }
 
-/// The list of hardware queues that have requests.
+/// The list of hardware queues with requests.
 #[derive(Debug)]
 struct Busy;
 
@@ -127,23 +132,23 @@ impl LinkOf<HwQueue> for Busy {
     }
 }
 
-/// Its tables.
+/// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     entries: H::Slots<Entry>,
     queues: H::Slots<HwQueue>,
 }
 
-/// The state.
+/// The state of the elevator.
 pub(crate) struct Kyber<H: HostTypes> {
     entries: TableOf<H, Entry>,
     queues: TableOf<H, HwQueue>,
-    /// How many of them are used.
+    /// The number of hardware queues in use.
     queue_count: u32,
-    /// Those that have requests: the one whose turn it is first.
+    /// The hardware queues with requests; the next one first.
     busy: List<Busy>,
     busy_count: u32,
     tokens: PerDomain<Tokens>,
-    /// Somebody has looked for a token of this domain in vain.
+    /// Whether a request waits for a token of the domain.
     waiting: PerDomain<bool>,
     latencies: Latencies,
     targets_ns: PerDomain<u64>,
@@ -195,7 +200,8 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
         true
     }
 
-    /// The requests of the bio's hardware queue and domain that came last, newest first. The first that it touches decides.
+    /// Searches the latest requests of the bio's hardware queue and domain, newest first. The first
+    /// adjacent one decides.
     fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
         let context = &core.tables.contexts[bio.context.slot];
         let priority = context.effective_priority();
@@ -229,7 +235,7 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
     }
 
     fn join(&mut self, _: &mut QueueCore<H>, _: Slot, _: Slot) {
-        debug_assert!(false, "queued requests are never joined: no search for merges but Kyber's own finds them");
+        debug_assert!(false, "only Kyber's own search finds merges");
     }
 
     fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
@@ -278,7 +284,7 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
     }
 
     fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        // It goes to the driver again without a token, as it is at the head of the dispatch list.
+        // It is issued again without a token, as it is at the head of the dispatch list.
         self.put_token(core, request);
     }
 
@@ -306,7 +312,7 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
         self.busy_count == 0
     }
 
-    /// New depths, from the latencies of the last tenth of a second or more.
+    /// Computes new depths from the latencies of the last tenth of a second or more.
     fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
         let window = core.clock.ticks_of_ms(latency::WINDOW_MS);
         let tokens = &mut self.tokens;
@@ -323,7 +329,7 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
 }
 
 impl<H: HostTypes> Kyber<H> {
-    /// Takes a request for the driver from whichever hardware queue has one: they take turns.
+    /// Takes a request from the hardware queues in rotation.
     fn dispatch_in_rotation(&mut self, core: &mut QueueCore<H>) -> bool {
         for _ in 0..self.busy_count {
             let queue = self.busy.pop_front(&mut self.queues);
@@ -335,8 +341,8 @@ impl<H: HostTypes> Kyber<H> {
         false
     }
 
-    /// Takes a request from a hardware queue: of the domain whose turn it is, for as long as a batch lasts, else of the next one that has
-    /// both a request and a token.
+    /// Takes a request from a hardware queue: of the current domain until its batch ends, otherwise
+    /// of the next domain with both a request and a token.
     fn dispatch_from(&mut self, core: &mut QueueCore<H>, slot: Slot) -> bool {
         let HwQueue { queued, mut domain, batching, .. } = self.queues[slot];
         if queued == 0 {
@@ -356,7 +362,7 @@ impl<H: HostTypes> Kyber<H> {
         false
     }
 
-    /// Takes the oldest request of a domain, if it has one and there is a token for it.
+    /// Takes the oldest request of a domain, if there is one and a token for it.
     fn take(&mut self, core: &mut QueueCore<H>, slot: Slot, domain: Domain) -> bool {
         let queue = &mut self.queues[slot];
         if queue.flushed[domain].is_empty() && queue.staged[domain].is_empty() {
@@ -395,7 +401,7 @@ impl<H: HostTypes> Kyber<H> {
         moved
     }
 
-    /// Sends on a request that was taken off its list.
+    /// Moves a request to the dispatch list after its removal from its list.
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
         queue.queued = queue.queued.saturating_sub(1);
@@ -406,7 +412,7 @@ impl<H: HostTypes> Kyber<H> {
         core.dispatch_append(request);
     }
 
-    /// A request gives its token back, if it has one; who waits for it has the queue run.
+    /// Returns a request's token, if it has one, and schedules a run if a request waits for it.
     fn put_token(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let token = core::mem::replace(&mut self.entries[request].token, NIL);
         if token == NIL {
@@ -419,7 +425,7 @@ impl<H: HostTypes> Kyber<H> {
         }
     }
 
-    /// The hardware queue of this number, or of a CPU.
+    /// The hardware queue with this number, or of a CPU.
     fn queue_for(&self, core: &QueueCore<H>, number: u16) -> Slot {
         let number = number.checked_rem(core.hw_queues).unwrap_or(0);
         u32::from(number).checked_rem(self.queue_count).unwrap_or(0)

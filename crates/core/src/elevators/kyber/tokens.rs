@@ -1,36 +1,38 @@
-//! The tokens of one domain: as many requests of it may be in the device as there are.
+//! The tokens of one domain, which limit its requests in the device.
 //!
-//! Tokens have numbers, since a domain's depth changes while they are out: after it has shrunk, those at or above the new depth
-//! no longer count against it. The kernel keeps them in a map of bits, a quarter of the largest depth a word, and is lazy about
-//! giving back: a token is only marked as freed, and free again when its word is found full. Which number is given out next
-//! therefore depends on history; decisions show it when many tokens are out while the depth falls.
+//! Tokens have numbers, because the depth changes while tokens are in use: after it has shrunk,
+//! tokens with numbers from the new depth on no longer count. The kernel keeps them in a bitmap of
+//! four words and frees lazily: a returned token is only marked, and is free again when its word is
+//! found full. The next number therefore depends on the history; decisions show it when many tokens
+//! are in use while the depth falls.
 
-/// The words of the map.
+/// The words of the bitmap.
 const WORDS: usize = 4;
 
-/// The tokens.
+/// The tokens of a domain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tokens {
-    /// How many there are.
+    /// The number of tokens.
     depth: u32,
-    /// A word has 2 to this power of them.
+    /// The binary logarithm of the number of tokens per word.
     shift: u32,
-    /// Where the next one is looked for. The kernel begins at a random place, one for each CPU; this is one, and begins at 0.
+    /// The position at which the search starts. The kernel starts at a random position per CPU;
+    /// here there is one, and it starts at 0.
     hint: u32,
     words: [Word; WORDS],
 }
 
-/// A bit a token.
+/// One bit per token.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    /// It is out, or marked as freed.
+    /// In use, or marked as freed.
     taken: u64,
-    /// It was given back.
+    /// Marked as freed.
     freed: u64,
 }
 
 impl Tokens {
-    /// So many tokens, at most 256: a power of two of 4 or more.
+    /// Creates this many tokens: a power of two from 4 to 256.
     pub const fn new(depth: u32) -> Tokens {
         Tokens {
             depth,
@@ -40,7 +42,7 @@ impl Tokens {
         }
     }
 
-    /// How many there are.
+    /// The number of tokens.
     pub fn depth(&self) -> u32 {
         self.depth
     }
@@ -72,7 +74,7 @@ impl Tokens {
         None
     }
 
-    /// Gives a token back.
+    /// Returns a token.
     pub fn put(&mut self, token: u32) {
         let index = token.wrapping_shr(self.shift);
         let bit = 1u64.wrapping_shl(token.wrapping_sub(self.first_of(index)));
@@ -85,7 +87,7 @@ impl Tokens {
         }
     }
 
-    /// Changes how many there are, up to the largest depth. Tokens that are out stay out.
+    /// Changes the number of tokens, up to the maximum depth. Tokens in use stay in use.
     pub fn resize(&mut self, depth: u32) {
         let in_use = self.words_in_use() as usize;
         for word in self.words.iter_mut().take(in_use) {
@@ -94,7 +96,7 @@ impl Tokens {
         self.depth = depth;
     }
 
-    /// The lowest free one of a word.
+    /// Takes the lowest free token of a word.
     fn take_in(&mut self, index: u32) -> Option<u32> {
         let allowed = mask(self.depth.saturating_sub(self.first_of(index)).min(1u32.wrapping_shl(self.shift)));
         let word = self.words.get_mut(index as usize)?;
@@ -122,15 +124,15 @@ impl Tokens {
 }
 
 impl Word {
-    /// What was marked as freed is free.
+    /// Frees the tokens marked as freed.
     fn release(&mut self) {
-        debug_assert_eq!(self.freed & !self.taken, 0, "only what was taken is freed");
+        debug_assert_eq!(self.freed & !self.taken, 0, "only taken tokens are freed");
         self.taken &= !self.freed;
         self.freed = 0;
     }
 }
 
-/// The lowest `bits` bits, of 64.
+/// The lowest `bits` bits of 64.
 fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { 1u64.wrapping_shl(bits).wrapping_sub(1) }
 }
@@ -152,7 +154,8 @@ mod tests {
 
     #[test]
     fn after_a_shrink_only_the_tokens_below_the_new_depth_count() {
-        // 6 of 16 are out, 0 to 5; of the four that there are afterwards all are out, though 4 and 5 come back first.
+        // 6 of 16 are in use, 0 to 5; of the four afterwards all are in use, although 4 and 5 are
+        // returned first.
         let mut tokens = Tokens::new(16);
         for token in 0..6 {
             assert_eq!(tokens.take(), Some(token));
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_token_that_came_back_is_free_only_once_its_word_is_full() {
-        // A word of four: 0 comes back, 1 to 3 go out before it does again.
+        // A word of four: 0 is returned, and 1 to 3 are taken before 0 is taken again.
         let mut tokens = Tokens::new(16);
         assert_eq!(tokens.take(), Some(0));
         tokens.put(0);
