@@ -170,9 +170,9 @@ impl History {
 
 /// The list of contexts that sleep for a request. The same link serves the list of free entries.
 #[derive(Debug)]
-pub(crate) struct Waiting;
+pub(crate) struct SleepingContexts;
 
-impl LinkOf<Context> for Waiting {
+impl LinkOf<Context> for SleepingContexts {
     fn link(context: &Context) -> &Link {
         &context.waiting
     }

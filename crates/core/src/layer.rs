@@ -20,7 +20,7 @@ pub enum BlockLayer {
 
 /// The differences between block layers that affect decisions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct LayerRules {
     /// The queue searches for back merges for every elevator; before 2.6.19 each elevator decided.
     pub hashes_back_merges: bool,
     /// Sorting into the dispatch list stops at a request of the other direction.
@@ -39,9 +39,9 @@ pub(crate) struct Rules {
 }
 
 impl BlockLayer {
-    pub(crate) const fn rules(self) -> Rules {
+    pub(crate) const fn rules(self) -> LayerRules {
         let first = matches!(self, BlockLayer::V2_6_18);
-        Rules {
+        LayerRules {
             hashes_back_merges: !first,
             sorting_stops_at_direction: !first,
             asks_elevator: !first,

@@ -237,8 +237,8 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         each!(self, e => e.dispatch_real_time(core))
     }
-    fn waits_anew(&self, core: &QueueCore<H>) -> bool {
-        each!(self, e => e.waits_anew(core))
+    fn would_restart_wait(&self, core: &QueueCore<H>) -> bool {
+        each!(self, e => e.would_restart_wait(core))
     }
     #[inline]
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {

@@ -201,9 +201,9 @@ impl Default for MergedBio {
 /// Lists linked through the requests: merge hash chains, the plain part of the dispatch list, free
 /// entries. A request is on one of them at a time.
 #[derive(Debug)]
-pub(crate) struct Plain;
+pub(crate) struct RequestLists;
 
-impl LinkOf<Request> for Plain {
+impl LinkOf<Request> for RequestLists {
     #[inline]
     fn link(request: &Request) -> &Link {
         &request.list

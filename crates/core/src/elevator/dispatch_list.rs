@@ -16,14 +16,14 @@
 use super::tables::QueueTables;
 use crate::collections::{Heap, HeapEntry, List, NIL, Slot};
 use crate::elevator::tables::HostTypes;
-use crate::request::{Marks, Plain, Request};
+use crate::request::{Marks, Request, RequestLists};
 
 /// The dispatch list. Its requests are stored in the queue's table.
 pub(crate) struct DispatchList<H: HostTypes> {
     /// A single request, in neither part while it is alone; or [`NIL`].
     lone: Slot,
     /// The requests before the sweep, in order.
-    plain: List<Plain>,
+    plain: List<RequestLists>,
     /// The requests of the sweep.
     sweep: Heap<H::Slots<HeapEntry>>,
     /// The start of the sweep: the end of the request that the driver took last or that was

@@ -157,7 +157,7 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
 
     /// Returns true if the elevator keeps the disk idle and a `dispatch` now would restart that
     /// wait.
-    fn waits_anew(&self, _core: &QueueCore<H>) -> bool {
+    fn would_restart_wait(&self, _core: &QueueCore<H>) -> bool {
         false
     }
 

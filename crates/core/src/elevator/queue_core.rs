@@ -4,11 +4,11 @@ use super::dispatch_list::DispatchList;
 use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
 use crate::collections::{HashChains, List, NIL, Ring, Slot};
-use crate::context::{Context, State as ContextState, Waiting};
+use crate::context::{Context, SleepingContexts, State as ContextState};
 use crate::elevator::tables::{DeferredWork, HostTypes, QueueTables};
 use crate::event::{Event, Io, Note, Sink};
 use crate::group::ROOT;
-use crate::request::{Marks, Plain, State};
+use crate::request::{Marks, RequestLists, State};
 
 /// The queue's state outside the elevator.
 pub(crate) struct QueueCore<H: HostTypes> {
@@ -24,7 +24,7 @@ pub(crate) struct QueueCore<H: HostTypes> {
     pub in_flight: u32,
     /// Reserved requests that completed after their bound, since the queue was created.
     pub late_requests: u64,
-    pub free_contexts: List<Waiting>,
+    pub free_contexts: List<SleepingContexts>,
     pub work: Ring<DeferredWork, H::Slots<DeferredWork>>,
     /// The pool size per direction as set by the host (in multi-queue layers: all tags).
     pub nr_requests: u32,
@@ -115,7 +115,7 @@ impl<H: HostTypes> QueueCore<H> {
         if request.marks.has(Marks::HASHED) {
             request.marks.clear(Marks::HASHED);
             let end = request.end();
-            self.hash.remove::<Plain, _, _>(&mut self.tables.requests, end, slot);
+            self.hash.remove::<RequestLists, _, _>(&mut self.tables.requests, end, slot);
         }
     }
 
@@ -216,7 +216,7 @@ impl<H: HostTypes> QueueCore<H> {
 
     /// Records an event, if the sink is enabled.
     #[inline(always)]
-    pub fn tell(&mut self, event: impl FnOnce(&Self) -> Event) {
+    pub fn emit(&mut self, event: impl FnOnce(&Self) -> Event) {
         if H::Sink::ENABLED {
             let event = event(self);
             self.sink.record(self.clock.now_ns(), event);

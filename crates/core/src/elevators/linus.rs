@@ -111,7 +111,7 @@ pub(crate) struct Linus<H: HostTypes> {
     left: TableOf<H, i64>,
     /// The position of the bio searched for last, valid if it becomes a request before anything
     /// else changes.
-    place: Option<Place>,
+    place: Option<CachedPosition>,
     read_latency: i64,
     write_latency: i64,
     max_bomb_segments: i64,
@@ -121,7 +121,7 @@ pub(crate) struct Linus<H: HostTypes> {
 /// A position in the list for the bio with this process, token and first sector. Tokens alone need
 /// not be unique.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct CachedPosition {
     context: Slot,
     token: u64,
     sector: u64,
@@ -218,7 +218,7 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
             return Search::Found(request, merge);
         }
         let after = self.place_of(core, newcomer, &walk);
-        self.place = Some(Place { context: bio.context.slot, token: bio.token, sector: bio.sector, after });
+        self.place = Some(CachedPosition { context: bio.context.slot, token: bio.token, sector: bio.sector, after });
         Search::Nothing
     }
 
@@ -239,8 +239,9 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = &core.tables.requests[request];
         let newcomer = Newcomer { op: entry.op, sector: entry.sector, sectors: entry.sectors, merges: false };
-        let is_of_it =
-            |place: &Place| (place.context, place.token, place.sector) == (entry.context, entry.token, entry.sector);
+        let is_of_it = |place: &CachedPosition| {
+            (place.context, place.token, place.sector) == (entry.context, entry.token, entry.sector)
+        };
         let after = match self.place.take().filter(is_of_it) {
             Some(place) => place.after,
             // No position was recorded, or the queue has changed while the process slept.

@@ -118,7 +118,7 @@ impl<H: HostTypes> RequestQueue<H> {
         if barrier {
             self.core.dispatch.set_boundary(&mut self.core.tables, slot);
         }
-        self.core.tell(|core| Event::Insert(core.io(slot)));
+        self.core.emit(|core| Event::Insert(core.io(slot)));
         self.drain_elevator();
         self.core.tables.requests[slot].state = State::Dispatched;
         self.core.dispatch.push_back(&mut self.core.tables, slot);

@@ -6,7 +6,7 @@ use crate::collections::{NIL, Slot};
 use crate::elevator::tables::HostTypes;
 use crate::elevator::{Elevator, Merge, Search};
 use crate::event::Event;
-use crate::request::{Marks, MergedBio, Plain, RequestId};
+use crate::request::{Marks, MergedBio, RequestId, RequestLists};
 
 impl<H: HostTypes> RequestQueue<H> {
     /// Tries to merge the bio into a queued request. Only the first candidate is considered: if it
@@ -38,7 +38,7 @@ impl<H: HostTypes> RequestQueue<H> {
     pub(super) fn hash_insert(&mut self, slot: Slot) {
         let end = self.core.tables.requests[slot].end();
         self.core.tables.requests[slot].marks.set(Marks::HASHED);
-        self.core.hash.insert::<Plain, _, _>(&mut self.core.tables.requests, end, slot);
+        self.core.hash.insert::<RequestLists, _, _>(&mut self.core.tables.requests, end, slot);
     }
 
     /// Merges a request that is being inserted into one that ends where it begins, repeatedly.
@@ -142,7 +142,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     fn merge_back(&mut self, slot: Slot, bio: &Bio) -> Slot {
         let into = self.core.tables.requests[slot].token;
-        self.core.tell(|core| Event::BackMerge { bio: super::io_of(core, bio), into });
+        self.core.emit(|core| Event::BackMerge { bio: super::io_of(core, bio), into });
         self.add_bio(slot, bio.token);
         let request = &mut self.core.tables.requests[slot];
         let end = request.end();
@@ -158,7 +158,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     fn merge_front(&mut self, slot: Slot, bio: &Bio) -> Slot {
         let into = self.core.tables.requests[slot].token;
-        self.core.tell(|core| Event::FrontMerge { bio: super::io_of(core, bio), into });
+        self.core.emit(|core| Event::FrontMerge { bio: super::io_of(core, bio), into });
         self.add_bio(slot, bio.token);
         // The neighbour is found by the request's previous position.
         let former = self.elevator.former(&self.core, slot);
@@ -186,7 +186,7 @@ impl<H: HostTypes> RequestQueue<H> {
     /// Merges `absorbed` into `request`, its lower neighbour.
     fn join(&mut self, request: Slot, absorbed: Slot) -> Slot {
         let into = self.core.tables.requests[request].token;
-        self.core.tell(|core| Event::Join { request: core.io(absorbed), into });
+        self.core.emit(|core| Event::Join { request: core.io(absorbed), into });
         let gone = self.core.tables.requests[absorbed];
         self.add_bio(request, gone.token);
         self.append_chain(request, gone.merged);
@@ -206,7 +206,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     fn rehash(&mut self, slot: Slot, old_end: u64) {
         if self.core.tables.requests[slot].marks.has(Marks::HASHED) {
-            self.core.hash.remove::<Plain, _, _>(&mut self.core.tables.requests, old_end, slot);
+            self.core.hash.remove::<RequestLists, _, _>(&mut self.core.tables.requests, old_end, slot);
             self.hash_insert(slot);
         }
     }

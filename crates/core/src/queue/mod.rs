@@ -24,10 +24,10 @@ use crate::elevator::tables::{Capacity, DeferredWork, HostTypes, QueueTables};
 use crate::elevator::tunable::{Tunable, TunableError};
 use crate::event::{Event, Io};
 use crate::group::{FreeGroups, ROOT};
-use crate::layer::{BlockLayer, Rules};
+use crate::layer::{BlockLayer, LayerRules};
 use crate::priority::{CpuPolicy, Priority};
 use crate::registry::{AnyElevator, Kind};
-use crate::request::{Marks, Plain, Request, RequestId, State};
+use crate::request::{Marks, Request, RequestId, RequestLists, State};
 use crate::storage::{ElevatorStorage, Storage};
 
 pub use barrier::OrderedMode;
@@ -177,12 +177,12 @@ pub struct RequestQueue<H: HostTypes> {
     config: QueueConfig,
     /// The smaller of the capacities of the queue's and the elevator's tables.
     capacity: Capacity,
-    rules: Rules,
+    rules: LayerRules,
     core: QueueCore<H>,
     elevator: AnyElevator<H>,
     /// Whether the merge hash is in use.
     hashing: bool,
-    free_requests: List<Plain>,
+    free_requests: List<RequestLists>,
     free_request_count: u32,
     free_merged: Slot,
     free_groups: List<FreeGroups>,
@@ -398,7 +398,7 @@ impl<H: HostTypes> RequestQueue<H> {
         if self.core.tables.contexts[bio.context.slot].sleep != Sleep::Awake {
             return Err(SubmitError::Asleep);
         }
-        self.core.tell(|core| Event::Queue(io_of(core, &bio)));
+        self.core.emit(|core| Event::Queue(io_of(core, &bio)));
         let submitted = match self.try_merge(&bio) {
             Some(request) => Submitted::Merged(request),
             None => self.make_request(&bio, false)?,
@@ -438,7 +438,7 @@ impl<H: HostTypes> RequestQueue<H> {
         request.state = State::Started;
         let id = RequestId { slot, generation: request.generation };
         self.core.in_flight = self.core.in_flight.saturating_add(1);
-        self.core.tell(|core| Event::Issue(core.io(slot)));
+        self.core.emit(|core| Event::Issue(core.io(slot)));
         Next::Request(id)
     }
 
@@ -481,7 +481,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
         self.core.in_flight = self.core.in_flight.saturating_sub(1);
-        self.core.tell(|core| Event::Complete(core.io(slot)));
+        self.core.emit(|core| Event::Complete(core.io(slot)));
         self.finish(slot, done);
         self.drained();
         self.unplug_after_completion();
@@ -494,7 +494,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
         self.core.in_flight = self.core.in_flight.saturating_sub(1);
-        self.core.tell(|core| Event::Requeue(core.io(slot)));
+        self.core.emit(|core| Event::Requeue(core.io(slot)));
         if self.core.tables.requests[slot].marks.has(Marks::SORTED) {
             self.elevator.deactivate(&mut self.core, slot);
         }
@@ -619,16 +619,16 @@ impl<H: HostTypes> RequestQueue<H> {
             self.core.tables.contexts[context].sleep = Sleep::Awake;
         }
         if !self.allocate_from_pool(context, bio, woken) {
-            self.core.tell(|core| Event::Sleep(io_of(core, bio)));
+            self.core.emit(|core| Event::Sleep(io_of(core, bio)));
             self.sleep(context, bio.op);
             if woken {
-                self.pass_on(bio.op);
+                self.pass_wakeup_on(bio.op);
             }
             return Ok(Submitted::Asleep);
         }
         let slot = self.take_free_request();
         let generation = self.fill(slot, bio);
-        self.core.tell(|core| Event::Get(core.io(slot)));
+        self.core.emit(|core| Event::Get(core.io(slot)));
         if self.config.plugging && self.is_empty() {
             self.plug();
         }
@@ -720,7 +720,7 @@ impl<H: HostTypes> RequestQueue<H> {
                 self.hash_insert(slot);
             }
         }
-        self.core.tell(|core| Event::Insert(core.io(slot)));
+        self.core.emit(|core| Event::Insert(core.io(slot)));
         if !self.rules.multi_queue {
             self.elevator.prepare_insert(&mut self.core, slot);
         }

@@ -22,7 +22,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let delay = self.core.clock.ticks_of_ms(UNPLUG_DELAY_MS).max(1);
         let expires = self.core.ticks().saturating_add(delay);
         self.core.arm_at_tick(Timer::Unplug, expires);
-        self.core.tell(|_| Event::Plug);
+        self.core.emit(|_| Event::Plug);
     }
 
     /// Removes the plug. Returns true if the queue was plugged.
@@ -33,7 +33,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.plugged = false;
         self.core.timers.cancel(Timer::Unplug);
         let waiting = self.waiting();
-        self.core.tell(|_| Event::Unplug { waiting });
+        self.core.emit(|_| Event::Unplug { waiting });
         true
     }
 
@@ -56,7 +56,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     /// Handles the unplug timer, which only schedules the unplugging.
     pub(super) fn unplug_timer(&mut self) {
-        self.core.tell(|_| Event::UnplugTimer);
+        self.core.emit(|_| Event::UnplugTimer);
         self.core.work.push(DeferredWork::Unplug);
     }
 

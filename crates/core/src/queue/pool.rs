@@ -4,7 +4,7 @@
 use super::{RequestQueue, direction};
 use crate::bio::{Bio, Op};
 use crate::collections::{Arena, List, Slot};
-use crate::context::{Context, ContextId, Sleep, Waiting};
+use crate::context::{Context, ContextId, Sleep, SleepingContexts};
 use crate::elevator::tables::{DeferredWork, HostTypes};
 use crate::elevator::{Elevator, MayQueue};
 use core::ops::DerefMut;
@@ -31,7 +31,7 @@ struct Side {
     count: u32,
     /// The pool is full: only batchers may allocate.
     full: bool,
-    waiters: List<Waiting>,
+    waiters: List<SleepingContexts>,
     /// The number of sleeping processes.
     sleeping: u32,
     /// Further wake-ups allowed because a woken process could not allocate: each process at most
@@ -183,7 +183,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     /// Handles a woken process that was denied again and sleeps at the end of the list: the wake-up
     /// passes to the next process.
-    pub(super) fn pass_on(&mut self, op: Op) {
+    pub(super) fn pass_wakeup_on(&mut self, op: Op) {
         let index = direction(op);
         let Some(side) = self.pool.sides.get_mut(index) else { return };
         if side.passes > 0 && self.pool.denied {

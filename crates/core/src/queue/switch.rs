@@ -108,6 +108,6 @@ impl<H: HostTypes> RequestQueue<H> {
         let kind = self.kind();
         self.fit_to(kind);
         self.core.last_merge = crate::collections::NIL;
-        self.core.tell(|_| Event::Note(Note::Switched { elevator: kind.index() }));
+        self.core.emit(|_| Event::Note(Note::Switched { elevator: kind.index() }));
     }
 }

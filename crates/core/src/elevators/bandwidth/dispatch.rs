@@ -68,7 +68,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     /// not called. It would be called after each reserved request, and the processes that wait with
     /// it would never be served.
     fn dispatch_inner(&mut self, core: &mut QueueCore<H>) -> u32 {
-        if self.inner.waits_anew(core) {
+        if self.inner.would_restart_wait(core) {
             return 0;
         }
         let moved = self.inner.dispatch(core, false);
@@ -126,7 +126,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
             }
             sweep.remove(&mut core.tables.nodes, request);
             *(if self.sweep.is_empty() { &mut self.next_sweep } else { &mut self.sweep }) = sweep;
-            self.held[request].stage = Stage::Ours;
+            self.held[request].stage = Stage::Layer;
             self.inside = self.inside.saturating_sub(1);
             core.dispatch_sort(request);
             moved = moved.saturating_add(1);

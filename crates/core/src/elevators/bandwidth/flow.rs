@@ -111,7 +111,7 @@ pub(super) enum Stage {
     #[default]
     Inner,
     /// The flow's, but neither pending nor in a sweep: not inserted yet, dispatched, or absorbed.
-    Ours,
+    Layer,
     /// Waiting for tokens.
     Pending,
     /// In the current or the next sweep.

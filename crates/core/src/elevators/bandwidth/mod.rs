@@ -229,7 +229,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         match self.held[request].stage {
             Stage::Inner => flow == NIL && self.inner.allow_merge(core, request, bio),
             Stage::Pending => self.held[request].flow == flow,
-            Stage::Ours | Stage::Swept => false,
+            Stage::Layer | Stage::Swept => false,
         }
     }
 
@@ -241,7 +241,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         match self.held[request].stage {
             Stage::Inner => self.inner.former(core, request),
             Stage::Pending => core.tables.nodes[request].prev(),
-            Stage::Ours | Stage::Swept => NIL,
+            Stage::Layer | Stage::Swept => NIL,
         }
     }
 
@@ -249,7 +249,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         match self.held[request].stage {
             Stage::Inner => self.inner.latter(core, request),
             Stage::Pending => core.tables.nodes[request].next(),
-            Stage::Ours | Stage::Swept => NIL,
+            Stage::Layer | Stage::Swept => NIL,
         }
     }
 
@@ -289,7 +289,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         debug_assert_eq!(self.held[request].stage, Stage::Inner);
         let flow = self.flow_for(core, context, op);
         if flow != NIL {
-            self.held[request] = Held { stage: Stage::Ours, flow, ..Held::default() };
+            self.held[request] = Held { stage: Stage::Layer, flow, ..Held::default() };
         } else {
             self.inner.allocate(core, request);
         }
@@ -297,7 +297,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let stage = take(&mut self.held[request]).stage;
-        debug_assert!(matches!(stage, Stage::Inner | Stage::Ours), "{stage:?} is in a list");
+        debug_assert!(matches!(stage, Stage::Inner | Stage::Layer), "{stage:?} is in a list");
         if stage == Stage::Inner {
             self.inner.free(core, request);
         }
@@ -382,7 +382,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
         // While the process still exists, as the inner elevator may see it for the first time.
         self.release(core, ReservationHolder::Context(context));
-        self.give_up(core, context);
+        self.drop_pending_of_exited(core, context);
         self.inner.exit(core, context);
     }
 
@@ -518,7 +518,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
 
     /// Passes a request to the inner elevator.
     fn pass_to_inner(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        debug_assert_eq!(self.held[request].stage, Stage::Ours);
+        debug_assert_eq!(self.held[request].stage, Stage::Layer);
         self.held[request] = Held::default();
         self.inner.allocate(core, request);
         self.inner.prepare_insert(core, request);
@@ -528,7 +528,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     /// Handles the exit of a process: its requests that wait for a group's tokens become best
     /// effort. After a later release of the group's reservation the inner elevator would otherwise
     /// see a process that has exited.
-    fn give_up(&mut self, core: &mut QueueCore<H>, context: Slot) {
+    fn drop_pending_of_exited(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.inside == 0 || core.tables.contexts[context].requests == 0 {
             return;
         }

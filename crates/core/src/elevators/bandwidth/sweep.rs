@@ -98,7 +98,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     pub(super) fn dispatch_swept(&mut self, core: &mut QueueCore<H>) {
         let request = self.sweep.first();
         self.sweep.remove(&mut core.tables.nodes, request);
-        self.held[request].stage = Stage::Ours;
+        self.held[request].stage = Stage::Layer;
         self.inside = self.inside.saturating_sub(1);
         debug_assert!(core.tables.nodes[request].next() == NIL, "it is out of the tree");
         self.head = self.head.max(core.tables.requests[request].end());

@@ -90,7 +90,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     pub(super) fn take_pending(&mut self, core: &mut QueueCore<H>, request: Slot, from_ns: u64) {
         debug_assert_eq!(self.held[request].stage, Stage::Pending);
         let slot = self.held[request].flow;
-        self.held[request].stage = Stage::Ours;
+        self.held[request].stage = Stage::Layer;
         let flow = &mut self.flows[slot];
         flow.pending.remove(&mut core.tables.arrivals, request);
         flow.sorted.remove(&mut core.tables.nodes, request);

@@ -19,7 +19,7 @@ const DEFAULT_WEIGHT: u32 = 40;
 
 /// The classification of a queue that becomes busy.
 #[derive(Clone, Copy, Debug)]
-struct Looks {
+struct Classification {
     /// It resembles the start of a program.
     interactive: bool,
     /// It resembles soft real-time I/O, such as playback.
@@ -37,10 +37,10 @@ impl<H: HostTypes> Bfq<H> {
     pub(super) fn activate_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, coefficient: u32) -> bool {
         debug_assert!(self.queues[slot].next != NIL);
         let now = tick(core);
-        let looks = self.looks_of(core, slot);
+        let kind = self.classify(core, slot);
         let returns = self.renew_budget(core, slot);
         let queue = &self.queues[slot];
-        let forgotten = looks.empty_long && now > queue.timeout.saturating_add(BURST_FORGOTTEN_MS);
+        let forgotten = kind.empty_long && now > queue.timeout.saturating_add(BURST_FORGOTTEN_MS);
         if !queue.fresh && forgotten {
             self.leave_burst(slot);
             self.queues[slot].large_burst = false;
@@ -48,7 +48,7 @@ impl<H: HostTypes> Bfq<H> {
         self.queues[slot].fresh = false;
         let long_since_split = now > self.queues[slot].split_at.saturating_add(RAISED_AFTER_SPLIT_MS);
         if self.tunables.low_latency && long_since_split {
-            self.change_raising(slot, coefficient, looks, now);
+            self.change_raising(slot, coefficient, kind, now);
             if self.coefficient(slot) != coefficient {
                 self.engine.entities[slot].pending = true;
                 let coefficient = self.coefficient(slot);
@@ -61,10 +61,10 @@ impl<H: HostTypes> Bfq<H> {
         queue.soft_later = false;
         self.become_busy(core, slot);
         self.preempt(core, slot, returns);
-        looks.interactive
+        kind.interactive
     }
 
-    fn looks_of(&self, core: &QueueCore<H>, slot: Slot) -> Looks {
+    fn classify(&self, core: &QueueCore<H>, slot: Slot) -> Classification {
         let now = tick(core);
         let queue = &self.queues[slot];
         let default_weight = self.engine.entities[slot].new_base == DEFAULT_WEIGHT;
@@ -79,7 +79,7 @@ impl<H: HostTypes> Bfq<H> {
         let alone = queue.owner != NIL || self.processes[process].stably;
         let raised = self.coefficient(slot) > 1;
         let deserves = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
-        Looks { interactive, soft, deserves, empty_long, large_burst: queue.large_burst }
+        Classification { interactive, soft, deserves, empty_long, large_burst: queue.large_burst }
     }
 
     /// Sets a queue's budget: the rest of the last one if it left service only because it had no
@@ -101,15 +101,15 @@ impl<H: HostTypes> Bfq<H> {
         false
     }
 
-    fn change_raising(&mut self, slot: Slot, coefficient: u32, looks: Looks, now: Tick) {
+    fn change_raising(&mut self, slot: Slot, coefficient: u32, kind: Classification, now: Tick) {
         let duration = Reference::of(self.rotational).duration(self.rate.rate);
         let entity = &mut self.engine.entities[slot];
         let queue = &mut self.queues[slot];
         if coefficient == 1 {
-            if !looks.deserves {
+            if !kind.deserves {
                 return;
             }
-            if looks.interactive {
+            if kind.interactive {
                 queue.served_raised = 0;
                 (entity.coefficient, queue.raised_for) = (INTERACTIVE, duration);
             } else {
@@ -119,11 +119,11 @@ impl<H: HostTypes> Bfq<H> {
             let budget_min = self.budget_min();
             let entity = &mut self.engine.entities[slot];
             entity.budget = entity.budget.min(budget_min.saturating_mul(2));
-        } else if looks.interactive {
+        } else if kind.interactive {
             (entity.coefficient, queue.raised_for) = (INTERACTIVE, duration);
-        } else if looks.large_burst {
+        } else if kind.large_burst {
             entity.coefficient = 1;
-        } else if looks.soft {
+        } else if kind.soft {
             if !queue.is_soft() {
                 queue.interactive_at = queue.raised_at;
                 queue.raised_for = SOFT_RAISING_MS;

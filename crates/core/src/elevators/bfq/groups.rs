@@ -10,7 +10,7 @@ use crate::group::ROOT;
 
 impl<H: HostTypes> Bfq<H> {
     /// Adds the groups that existed before the elevator, parents before children.
-    pub(super) fn meet_groups(&mut self, core: &QueueCore<H>) {
+    pub(super) fn add_groups(&mut self, core: &QueueCore<H>) {
         let count = self.groups.capacity().min(core.tables.groups.capacity());
         for group in 0..count {
             let known = &core.tables.groups[group];
@@ -21,7 +21,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Adds a new group.
-    pub(super) fn meet_group(&mut self, core: &QueueCore<H>, group: Slot) {
+    pub(super) fn add_group(&mut self, core: &QueueCore<H>, group: Slot) {
         let known = &core.tables.groups[group];
         self.groups[group] = GroupState::default();
         self.engine.init_group(group, known.parent, u32::from(known.weights.weight));

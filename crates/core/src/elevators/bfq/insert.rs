@@ -29,7 +29,7 @@ impl<H: HostTypes> Bfq<H> {
     /// Finds the queue of a new request, and applies changes of its process.
     pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (process, sync) = (core.tables.requests[request].context, core.tables.requests[request].is_sync());
-        self.meet(core, process);
+        self.prepare_process(core, process);
         self.notice_priority(core, process);
         self.notice_group(core, process);
         let mut slot = self.queue_of(core, process, sync);
@@ -71,7 +71,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Creates the statistics of a new process.
-    fn meet(&mut self, core: &mut QueueCore<H>, process: Slot) {
+    fn prepare_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
         if !core::mem::replace(&mut core.tables.contexts[process].history.known, true) {
             let priority = core.tables.contexts[process].effective_priority();
             let group = self.group_now(core, process);

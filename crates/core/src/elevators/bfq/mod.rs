@@ -179,7 +179,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
         for slot in 0..room {
             bfq.free_queues.push_back(&mut bfq.queues, slot);
         }
-        bfq.meet_groups(core);
+        bfq.add_groups(core);
         bfq
     }
 
@@ -336,7 +336,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     }
 
     fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
-        self.meet_group(core, group);
+        self.add_group(core, group);
     }
 
     fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {

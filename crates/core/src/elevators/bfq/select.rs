@@ -28,7 +28,7 @@ impl<H: HostTypes> Bfq<H> {
         } else {
             core.note(|_| Note::Injected { queue: self.name(slot), into: self.name(self.in_service) });
         }
-        self.hand_over(core, slot, request);
+        self.move_to_dispatch(core, slot, request);
         if slot == self.in_service {
             self.check_raising(core, slot);
             if self.is_idle_class(slot) && self.busy_queues() > 1 {
@@ -79,7 +79,7 @@ impl<H: HostTypes> Bfq<H> {
                 self.leave_busy(core, slot, false);
                 continue;
             }
-            self.hand_over(core, slot, request);
+            self.move_to_dispatch(core, slot, request);
             moved = moved.saturating_add(1);
         }
         debug_assert!(self.queued == 0, "every queue with requests is in an active tree");
@@ -87,7 +87,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Moves a request to the dispatch list.
-    fn hand_over(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (sectors, end) = (core.tables.requests[request].sectors, core.tables.requests[request].end());
         let queue = &mut self.queues[slot];
         queue.in_flight = queue.in_flight.saturating_add(1);

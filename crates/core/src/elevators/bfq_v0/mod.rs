@@ -193,7 +193,7 @@ impl Measure for Sectors {
         }
     }
 
-    fn habits_updated(own: &mut Slots, seek_mean: u64) {
+    fn history_updated(own: &mut Slots, seek_mean: u64) {
         own.seek_mean = seek_mean;
     }
 }

@@ -41,7 +41,7 @@ use process_queue::{FreeQueues, Kind, ProcessQueue};
 use requesters::Requester;
 pub(crate) use tunables::INFO;
 use tunables::Tunables;
-use workload::Place;
+use workload::FilingPosition;
 
 /// The index of a process's async queue, and of counts of async requests.
 const ASYNC: usize = 0;
@@ -278,7 +278,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         queue.requests.insert(core, request, deadline);
         queue.queued = queue.queued.saturating_add(1);
         if queue.filed.is_none() {
-            self.file(core, slot, Place::Usual);
+            self.file(core, slot, FilingPosition::Usual);
         }
         self.compare_with_next(core, slot, request);
         self.queued = self.queued.saturating_add(1);

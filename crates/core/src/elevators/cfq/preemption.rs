@@ -2,7 +2,7 @@
 
 use super::Cfq;
 use super::process_queue::Kind;
-use super::workload::Place;
+use super::workload::FilingPosition;
 use crate::bio::Flags;
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -56,7 +56,7 @@ impl<H: HostTypes> Cfq<H> {
             // Otherwise its group would continue with the victim's kind of queues.
             self.groups[new.group].saved_slice = 0;
         }
-        self.file(core, slot, Place::Front);
+        self.file(core, slot, FilingPosition::Front);
         let new = &mut self.queues[slot];
         new.slice_end = 0;
         new.slice_new = true;

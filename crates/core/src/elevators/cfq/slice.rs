@@ -1,7 +1,7 @@
 //! The active queue: its selection, its slice, and its number of requests in the device.
 
 use super::Cfq;
-use super::workload::Place;
+use super::workload::FilingPosition;
 use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -142,7 +142,7 @@ impl<H: HostTypes> Cfq<H> {
         if empty {
             self.unfile(core, slot);
         } else {
-            self.file(core, slot, Place::Usual);
+            self.file(core, slot, FilingPosition::Usual);
             self.position(core, slot);
         }
         self.active = NIL;

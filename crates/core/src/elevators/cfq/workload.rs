@@ -29,7 +29,7 @@ pub(super) struct ServiceTree {
 
 /// The position at which a queue is filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FilingPosition {
     /// By its key.
     Usual,
     /// Before all others, because it preempts the active queue.
@@ -38,7 +38,7 @@ pub(super) enum Place {
 
 impl<H: HostTypes> Cfq<H> {
     /// Files a queue in the tree of its present class and kind, or moves it there.
-    pub(super) fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, place: Place) {
+    pub(super) fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, place: FilingPosition) {
         let now = core.counted_ns();
         let queue = &self.queues[slot];
         let (group, class, kind, filed) = (queue.group, queue.class(), queue.kind(), queue.filed);
@@ -46,7 +46,7 @@ impl<H: HostTypes> Cfq<H> {
         // Keys wrap around and are compared as integers: one below zero comes last.
         let key = if class == Class::Idle {
             now.wrapping_add(IDLE_DELAY_NS)
-        } else if place == Place::Front {
+        } else if place == FilingPosition::Front {
             let from = if first == NIL { now } else { self.places[first].key() };
             from.wrapping_sub(FRONT_NS)
         } else {

@@ -153,7 +153,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let context = core.tables.requests[request].context;
         let kind = usize::from(core.tables.requests[request].is_sync());
-        self.meet(core, context);
+        self.prepare_process(core, context);
         if core.tables.contexts[context].history.queues[kind] == NIL {
             let queue = if kind == SYNC { self.make_sync(core, context) } else { self.find_async(core, context) };
             core.tables.contexts[context].history.queues[kind] = queue;
@@ -403,7 +403,7 @@ impl<H: HostTypes> CfqTree<H> {
     }
 
     /// Prepares a context for an allocation: its first one, or one after a change of priority.
-    fn meet(&mut self, core: &mut QueueCore<H>, context: Slot) {
+    fn prepare_process(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let ticks = core.ticks();
         let history = &mut core.tables.contexts[context].history;
         if !history.known {

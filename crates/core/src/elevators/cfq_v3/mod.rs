@@ -245,7 +245,7 @@ impl<H: HostTypes> Elevator<H> for CfqV3<H> {
         self.dispatch_from(core, slot, quantum)
     }
 
-    fn waits_anew(&self, core: &QueueCore<H>) -> bool {
+    fn would_restart_wait(&self, core: &QueueCore<H>) -> bool {
         core.timers.armed_for(Timer::Idle).is_some()
     }
 

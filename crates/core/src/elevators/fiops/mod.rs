@@ -217,7 +217,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
             // The storage was made for fewer contexts: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
-        self.meet(core, process);
+        self.prepare_process(core, process);
         self.arrivals = self.arrivals.wrapping_add(1);
         let arrival = self.arrivals;
         self.processes[process].queue.insert(core, request, arrival);
@@ -301,7 +301,7 @@ impl<H: HostTypes> Fiops<H> {
     }
 
     /// Initialises a new process, or applies its changed priority.
-    fn meet(&mut self, core: &mut QueueCore<H>, process: Slot) {
+    fn prepare_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let context = &mut core.tables.contexts[process];
         let entry = &mut self.processes[process];
         let new = !core::mem::replace(&mut context.history.known, true);

@@ -56,7 +56,7 @@ impl Tokens {
         let words = self.words_in_use();
         let mut index = self.hint.wrapping_shr(self.shift);
         for _ in 0..words {
-            if let Some(bit) = self.take_in(index) {
+            if let Some(bit) = self.take_from_word(index) {
                 let token = self.first_of(index).saturating_add(bit);
                 debug_assert!(token < self.depth);
                 if token == self.hint {
@@ -97,7 +97,7 @@ impl Tokens {
     }
 
     /// Takes the lowest free token of a word.
-    fn take_in(&mut self, index: u32) -> Option<u32> {
+    fn take_from_word(&mut self, index: u32) -> Option<u32> {
         let allowed = mask(self.depth.saturating_sub(self.first_of(index)).min(1u32.wrapping_shl(self.shift)));
         let word = self.words.get_mut(index as usize)?;
         if word.taken & allowed == allowed {

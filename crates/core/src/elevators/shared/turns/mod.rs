@@ -7,11 +7,11 @@
 //! in `bfq_v0`, time in `cfq_wf2q`. Within a turn requests go by sector, up to a quantum at a time.
 //! When the queue is empty, the disk may be kept idle for its process for a few milliseconds.
 //!
-//! This file has the path of a request: insert, dispatch, complete. `keeping` has the queues with
-//! priorities and groups, `habits` the statistics of processes and of the device, and idling.
+//! This file has the path of a request: insert, dispatch, complete. `assignment` has the queues with
+//! priorities and groups, `history` the statistics of processes and of the device, and idling.
 
-mod habits;
-mod keeping;
+mod assignment;
+mod history;
 mod queue;
 
 use super::async_queues::AsyncQueues;
@@ -27,7 +27,7 @@ use crate::elevators::shared::sorted_fifo;
 use crate::event::{Expiry, Note};
 use crate::priority::Priority;
 
-pub(crate) use habits::SEEKY_SECTORS;
+pub(crate) use history::SEEKY_SECTORS;
 pub(crate) use queue::Queue;
 use queue::Spare;
 
@@ -100,7 +100,7 @@ pub(crate) trait Measure: Sized + 'static {
     /// Handles the completion of a request of the active queue.
     fn completed<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>, request: Slot);
     /// Updates further statistics on the arrival of a request of a sync queue.
-    fn habits_updated(_own: &mut Self::Own, _seek_mean: u64) {}
+    fn history_updated(_own: &mut Self::Own, _seek_mean: u64) {}
 }
 
 /// The tables of the elevator.
@@ -266,7 +266,7 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
         let expire = self.measure.shared().fifo_expire[usize::from(self.queues[owner].is_sync())];
         core.tables.arrivals[request].deadline = core.ticks().saturating_add(expire);
         self.queues[owner].fifo.push_back(&mut core.tables.arrivals, request);
-        self.update_habits(core, owner, request);
+        self.update_history(core, owner, request);
         if owner == self.active && core::mem::take(&mut self.queues[owner].wait_request) {
             core.timers.cancel(Timer::Idle);
             let name = self.queues[owner].name();
@@ -415,7 +415,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             self.wait_for_turn(core, owner);
         } else if owner != self.active {
             M::grant_budget(self, core, owner);
-            self.wait_anew(core, owner);
+            self.requeue_waiting(core, owner);
         }
     }
 
@@ -431,7 +431,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             self.queues[owner].next = chooser.neighbour(core, &tree, request, self.last_position);
             if self.queues[owner].next != NIL && owner != self.active {
                 M::grant_budget(self, core, owner);
-                self.wait_anew(core, owner);
+                self.requeue_waiting(core, owner);
             }
         }
         let queue = &mut self.queues[owner];
@@ -440,7 +440,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.queued = self.queued.saturating_sub(1);
         if queue.tree.is_empty() && queue.busy && owner != self.active {
             self.set_busy(owner, false);
-            self.wait_no_more(core, owner, false);
+            self.stop_waiting(core, owner, false);
         }
     }
 
@@ -584,7 +584,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.queues[slot].wait_request = false;
         if self.queues[slot].next == NIL {
             self.set_busy(slot, false);
-            self.wait_no_more(core, slot, true);
+            self.stop_waiting(core, slot, true);
         } else if M::GROUPS {
             self.engine.raise(slot, false, true, true, core.ticks());
             self.out_of_service(slot);
@@ -624,7 +624,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     }
 
     /// Lets a waiting queue wait behind others of the same finish, with its current budget.
-    fn wait_anew(&mut self, core: &QueueCore<H>, slot: Slot) {
+    fn requeue_waiting(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
             self.engine.raise(slot, false, false, false, core.ticks());
         } else {
@@ -633,7 +633,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     }
 
     /// Stops a queue without requests from waiting. `served`: it has had its turn.
-    fn wait_no_more(&mut self, core: &QueueCore<H>, slot: Slot, served: bool) {
+    fn stop_waiting(&mut self, core: &QueueCore<H>, slot: Slot, served: bool) {
         if M::GROUPS {
             self.engine.deactivate(slot, true, served, core.ticks());
             if served {

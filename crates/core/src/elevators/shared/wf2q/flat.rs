@@ -1,7 +1,7 @@
 //! The scheduler of the first form (2008, built without groups): one level; the next queue is
 //! searched when it is needed.
 
-use super::{CLASSES, Engine, Place, ROOT_LEVEL, is_later, virtual_distance};
+use super::{CLASSES, Engine, ROOT_LEVEL, TreePart, is_later, virtual_distance};
 use crate::collections::{NIL, Slot};
 use crate::elevator::tables::HostTypes;
 
@@ -31,9 +31,9 @@ impl<H: HostTypes> Engine<H> {
             self.flat_leave_service(queue);
         }
         match at.place {
-            Place::Active => self.leave_active(queue),
-            Place::Idle => self.leave_idle(queue),
-            Place::Neither => {}
+            TreePart::Active => self.leave_active(queue),
+            TreePart::Idle => self.leave_idle(queue),
+            TreePart::Neither => {}
         }
         if keep && is_later(self.entities[queue].finish, self.time_of(queue)) {
             self.enter_idle(queue);

@@ -1,7 +1,7 @@
 //! The scheduler of nested levels (mainline): each level caches its next entity, and a change is
 //! propagated upwards only as far as it changes the next entity.
 
-use super::{CLASSES, Engine, IDLE, Level, Place, ROOT_LEVEL, is_later, later, virtual_distance};
+use super::{CLASSES, Engine, IDLE, Level, ROOT_LEVEL, TreePart, is_later, later, virtual_distance};
 use crate::collections::{NIL, Slot};
 use crate::elevator::tables::HostTypes;
 
@@ -14,7 +14,7 @@ impl<H: HostTypes> Engine<H> {
         let mut entity = entity;
         while entity != NIL {
             let Level { current, group, .. } = *self.level_of(entity);
-            if current == entity || self.entities[entity].place == Place::Active {
+            if current == entity || self.entities[entity].place == TreePart::Active {
                 self.requeue(entity);
             } else {
                 self.activate(entity, backshift);
@@ -118,9 +118,9 @@ impl<H: HostTypes> Engine<H> {
             self.entities[entity].service = 0;
         }
         match at.place {
-            Place::Active => self.leave_active(entity),
-            Place::Idle => self.leave_idle(entity),
-            Place::Neither => {}
+            TreePart::Active => self.leave_active(entity),
+            TreePart::Idle => self.leave_idle(entity),
+            TreePart::Neither => {}
         }
         if keep && is_later(self.entities[entity].finish, self.time_of(entity)) {
             self.enter_idle(entity);
@@ -141,7 +141,7 @@ impl<H: HostTypes> Engine<H> {
             }
             self.levels[level].current = next;
             let inner = self.entities[next].inner;
-            if self.entities[next].place == Place::Active && (inner == NIL || self.levels[inner].active == 1) {
+            if self.entities[next].place == TreePart::Active && (inner == NIL || self.levels[inner].active == 1) {
                 self.leave_active(next);
             }
             if inner == NIL {

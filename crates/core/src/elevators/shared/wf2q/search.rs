@@ -12,7 +12,7 @@ impl<H: HostTypes> Engine<H> {
 
     /// The selected one of the entities that start at `time` or before; there is at least one.
     pub(super) fn pick(&self, tree: &Tree, time: u64) -> Slot {
-        debug_assert!(!is_later(self.least_start(tree), time), "somebody is eligible");
+        debug_assert!(!is_later(self.least_start(tree), time), "an entity is eligible");
         if self.rules.exact_search { self.pick_exactly(tree, time) } else { self.pick_as_shipped(tree, time) }
     }
 

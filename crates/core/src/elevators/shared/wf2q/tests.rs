@@ -72,7 +72,7 @@ fn equal_weights_take_turns() {
 }
 
 #[test]
-fn two_thirds_are_not_served_in_one_go() {
+fn a_share_of_two_thirds_is_not_served_in_one_run() {
     // After the first A: S_A = 50 > V = 100/3, so A is not eligible and B is served, although A
     // finishes as early.
     let mut engine = flat(&[2, 1], 100, EXACT);
@@ -82,7 +82,7 @@ fn two_thirds_are_not_served_in_one_go() {
 }
 
 #[test]
-fn who_empties_early_is_charged_what_he_got_and_the_time_jumps() {
+fn a_queue_that_empties_early_is_charged_its_service_and_the_time_jumps() {
     let mut engine = flat(&[1, 1], 100, EXACT);
     assert_eq!(turns(&mut engine, 1), "A");
     assert_eq!(engine.flat_select(), 1);
@@ -102,7 +102,7 @@ fn b_pauses() -> Engine<HostTypes> {
     assert_eq!(engine.flat_select(), 1);
     engine.charge(1, 100);
     engine.flat_deactivate(1, true);
-    assert_eq!((time(&engine), engine.entities[1].place), (50.0, Place::Idle));
+    assert_eq!((time(&engine), engine.entities[1].place), (50.0, TreePart::Idle));
     engine
 }
 
@@ -131,7 +131,7 @@ fn a_long_pause_earns_no_credit() {
 }
 
 #[test]
-fn who_comes_back_in_time_has_the_place_that_he_would_have_had() {
+fn a_queue_that_returns_in_time_keeps_its_position() {
     for (left, start, finish) in [(70, 30.0, 100.0), (20, 45.0, 65.0)] {
         let mut engine = engine(2, 1, EXACT);
         for queue in [1, 0] {
@@ -426,18 +426,18 @@ fn compare(engine: &Engine<HostTypes>, model: &Model, at: (u64, u32)) {
         let entity = &engine.entities[queue as u32];
         assert_eq!((entity.start, entity.finish, entity.known), (member.start, member.finish, member.known));
         let place = if member.active {
-            Place::Active
+            TreePart::Active
         } else if member.idle {
-            Place::Idle
+            TreePart::Idle
         } else {
-            Place::Neither
+            TreePart::Neither
         };
         assert_eq!(entity.place, place, "seed and step {at:?}, queue {queue}");
     }
 }
 
 #[test]
-fn the_engine_does_what_a_model_does_that_looks_at_everybody() {
+fn the_engine_agrees_with_a_linear_model() {
     for seed in 0..300 {
         run_beside_the_model(seed);
     }
@@ -491,7 +491,7 @@ fn lag_and_lead(seed: u64, rules: Rules) -> (f64, f64) {
 }
 
 #[test]
-fn nobody_is_farther_behind_or_ahead_of_his_share_than_one_budget_and_one_request() {
+fn lag_and_lead_stay_within_one_budget_and_one_request() {
     let (mut lag, mut lead) = (0f64, 0f64);
     for seed in 0..500 {
         let (behind, ahead) = lag_and_lead(seed, EXACT);
@@ -503,7 +503,7 @@ fn nobody_is_farther_behind_or_ahead_of_his_share_than_one_budget_and_one_reques
 }
 
 #[test]
-fn the_search_as_shipped_differs_from_the_exact_one_but_always_finds_somebody_eligible() {
+fn the_search_as_shipped_differs_from_the_exact_one_but_finds_an_eligible_queue() {
     let mut differ = 0;
     for seed in 0..3000 {
         let mut random = Random(seed);

@@ -21,7 +21,7 @@ const HW_QUEUE_SAMPLES: u32 = 32;
 impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// Updates the statistics of a process with a new request, and whether the disk may be kept
     /// idle for it.
-    pub(super) fn update_habits(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+    pub(super) fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (now, idle) = (core.ticks(), self.measure.shared().slice_idle);
         let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
         let context = core.context_of(request);
@@ -33,7 +33,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         if !queue.is_sync() {
             return;
         }
-        M::habits_updated(&mut queue.own, history.seek.mean);
+        M::history_updated(&mut queue.own, history.seek.mean);
         if self.engine.entities[slot].class == IDLE {
             return;
         }
