@@ -63,11 +63,11 @@ impl Disk {
     }
 
     /// Unmounts it and ends the server, which must leave cleanly.
-    pub fn leave(self) -> Result<()> {
+    pub fn stop(self) -> Result<()> {
         let Disk { mounted, fuse, server } = self;
         drop(mounted);
         drop(fuse);
-        server.leave().map(drop)
+        server.stop().map(drop)
     }
 }
 

@@ -1,8 +1,8 @@
-//! `cargo xtask soak`: the server under clients that check what they get back, for as long as one likes.
+//! `cargo xtask soak`: the server under clients that verify what they read.
 //!
-//! Four parts: fio writes and verifies while the elevator is switched again and again; a file system is made on an export through
-//! nbdfuse and a loop device, filled, checked and compared; qemu's and libnbd's tools copy in and out; a drive in real time is asked for requests one at a
-//! time and many at once, and how late its completions were is printed.
+//! There are four parts. fio writes and verifies while the elevator is switched again and again. A file system is made on an
+//! export through nbdfuse and a loop device, filled, checked and compared. The tools of qemu and libnbd copy in and out. A drive
+//! in real time gets requests one at a time and many at once, and the lateness of its completions is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use crate::server::{self, Server};
 use crate::tools;
@@ -29,72 +30,71 @@ const PACKAGES: [(&str, &str); 8] = [
 /// How late 99 % of an emulated drive's completions may be.
 const LATENESS_P99_NS_MAX: u64 = 200_000;
 
-pub const USAGE: &str =
-    "cargo xtask soak [--minutes N] [--only verify|filesystem|tools|lateness]... [--hoistway PROGRAM]";
-
-/// Runs the parts; the longer ones for `--minutes` each.
-pub fn run(arguments: &[&str]) -> Result<()> {
-    let (mut minutes, mut only, mut hoistway) = (10.0, Vec::new(), None);
-    let mut words = arguments.iter();
-    while let Some(&word) = words.next() {
-        let mut value = || words.next().copied().with_context(|| format!("{word} needs a value\n{USAGE}"));
-        match word {
-            "--minutes" => minutes = value()?.parse::<f64>().context("--minutes takes a number")?,
-            "--only" => only.push(value()?),
-            "--hoistway" => hoistway = Some(PathBuf::from(value()?)),
-            other => bail!("{other:?} is no option\n{USAGE}"),
-        }
-    }
-    let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(program, _)| tools::find(program).is_none()).map(|(_, package)| *package).collect();
-    if !missing.is_empty() {
-        tools::install(&missing)?;
-    }
-    let hoistway = hoistway.map_or_else(server::build, Ok)?;
-    let place = Place::new(hoistway)?;
-    let duration = Duration::from_secs_f64(minutes * 60.0);
-    let parts: [Part<'_>; 4] = [
-        ("tools", &|| tools_agree(&place)),
-        ("filesystem", &|| file_system(&place)),
-        ("verify", &|| verify(&place, duration)),
-        ("lateness", &|| lateness(&place, duration)),
-    ];
-    if let Some(unknown) = only.iter().find(|only| parts.iter().all(|(name, _)| name != *only)) {
-        bail!("--only takes verify, filesystem, tools or lateness, not {unknown:?}");
-    }
-    let wanted = parts.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name));
-    let outcome = run_all(wanted);
-    fs::remove_dir_all(&place.directory)?;
-    outcome
+/// Options of `cargo xtask soak`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Minutes of each of the longer parts
+    #[arg(long, default_value_t = 10.0, value_name = "N")]
+    minutes: f64,
+    /// Run only this part; may be repeated
+    #[arg(long, value_name = "PART")]
+    only: Vec<Part>,
+    /// The program to run, instead of the one that is built with the profile `dist`
+    #[arg(long, value_name = "PROGRAM")]
+    hoistway: Option<PathBuf>,
+    /// Install missing programs (as root on Debian)
+    #[arg(long)]
+    install: bool,
 }
 
-/// A part: its name and what it does.
-type Part<'a> = (&'a str, &'a dyn Fn() -> Result<()>);
+/// The parts, in order.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Tools,
+    Filesystem,
+    Verify,
+    Lateness,
+}
 
-/// Runs all parts, whatever becomes of the others, and fails at the end if one did.
-fn run_all<'a>(parts: impl Iterator<Item = Part<'a>>) -> Result<()> {
+/// Runs the selected parts; one that fails does not keep the others from running. Fails at the end and names all that failed.
+pub fn run(options: &Options) -> Result<()> {
+    tools::require_all(&PACKAGES, options.install)?;
+    let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
+    let setup = Setup::new(hoistway)?;
+    let duration = Duration::from_secs_f64(options.minutes * 60.0);
     let mut failed = Vec::new();
-    for (name, part) in parts {
+    for part in Part::value_variants() {
+        if !options.only.is_empty() && !options.only.contains(part) {
+            continue;
+        }
+        let name = format!("{part:?}").to_lowercase();
         println!("== {name}");
-        if let Err(error) = part() {
+        let result = match part {
+            Part::Tools => tools_agree(&setup),
+            Part::Filesystem => file_system(&setup),
+            Part::Verify => verify(&setup, duration),
+            Part::Lateness => lateness(&setup, duration),
+        };
+        if let Err(error) = result {
             eprintln!("error: {name}: {error:#}");
             failed.push(name);
         }
     }
+    fs::remove_dir_all(&setup.directory)?;
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
-/// Where a run's files lie.
-struct Place {
+/// The directory of a run and the program.
+struct Setup {
     directory: PathBuf,
     hoistway: PathBuf,
 }
 
-impl Place {
-    fn new(hoistway: PathBuf) -> Result<Place> {
+impl Setup {
+    fn new(hoistway: PathBuf) -> Result<Setup> {
         let directory = std::env::temp_dir().join(format!("hoistway-soak-{}", std::process::id()));
         fs::create_dir_all(&directory)?;
-        Ok(Place { directory, hoistway })
+        Ok(Setup { directory, hoistway })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -149,15 +149,15 @@ impl Place {
 }
 
 /// fio writes, reads back and checks four exports of one device, with the elevator switched twenty times a second.
-fn verify(place: &Place, duration: Duration) -> Result<()> {
-    let image = place.image("verify.img", 2 << 30)?;
+fn verify(setup: &Setup, duration: Duration) -> Result<()> {
+    let image = setup.image("verify.img", 2 << 30)?;
     let mut arguments = Vec::new();
     for index in 0..4u64 {
         let text = format!("part{index}={},offset={},size=256M", image.display(), index * (512 << 20));
         arguments.extend(["--export".to_owned(), text]);
     }
-    let server = place.serve(&arguments)?;
-    let job = place.file("verify.fio");
+    let server = setup.serve(&arguments)?;
+    let job = setup.file("verify.fio");
     let seconds = duration.as_secs().max(5);
     let mut text = format!(
         "[global]\nioengine=nbd\nsize=256m\nverify=crc32c\nverify_fatal=1\nverify_backlog=256\nverify_state_save=0\ntime_based\nruntime={seconds}\nthread\n"
@@ -171,11 +171,11 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
     .iter()
     .enumerate()
     {
-        text += &format!("[part{index}]\nuri={}\n{what}\n", place.uri(&format!("part{index}")));
+        text += &format!("[part{index}]\nuri={}\n{what}\n", setup.uri(&format!("part{index}")));
     }
     fs::write(&job, text)?;
-    let device = first_device(place)?;
-    let elevators = server::elevators(&place.hoistway)?;
+    let device = first_device(setup)?;
+    let elevators = server::elevators(&setup.hoistway)?;
     let (over, switches) = (AtomicBool::new(false), AtomicU64::new(0));
     let outcome = std::thread::scope(|scope| {
         let switching = scope.spawn(|| -> Result<()> {
@@ -184,10 +184,10 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
                     break;
                 }
                 // A switch ends when what the old elevator dispatched is done; another one before that is refused.
-                while place.ctl(&["get", &format!("devices/{device}/switching")])?.trim() != "0" {
+                while setup.ctl(&["get", &format!("devices/{device}/switching")])?.trim() != "0" {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                place.ctl(&["set", &format!("devices/{device}/queue/scheduler"), elevator])?;
+                setup.ctl(&["set", &format!("devices/{device}/queue/scheduler"), elevator])?;
                 switches.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -197,7 +197,7 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
             Command::new("fio")
                 .arg("--output-format=terse")
                 .arg(&job)
-                .current_dir(&place.directory)
+                .current_dir(&setup.directory)
                 .stdin(Stdio::null()),
         );
         over.store(true, Ordering::Relaxed);
@@ -205,38 +205,38 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
         fio.and(switched)
     });
     outcome?;
-    server.leave()?;
+    server.stop()?;
     println!("{seconds} s of writes verified, {} switches of the elevator", switches.load(Ordering::Relaxed));
     Ok(())
 }
 
-fn first_device(place: &Place) -> Result<String> {
-    let listed = place.ctl(&["ls", "devices"])?;
+fn first_device(setup: &Setup) -> Result<String> {
+    let listed = setup.ctl(&["ls", "devices"])?;
     let name = listed.split_whitespace().next().context("the server has no device")?;
     Ok(name.trim_end_matches('/').to_owned())
 }
 
 /// ext4 on an export, through nbdfuse and a loop device: made, filled, checked, compared.
-fn file_system(place: &Place) -> Result<()> {
+fn file_system(setup: &Setup) -> Result<()> {
     if !Path::new("/dev/fuse").exists() {
         println!("skipped: there is no /dev/fuse");
         return Ok(());
     }
-    let image = place.image("ext4.img", 1 << 30)?;
-    let server = place.serve(&["--export".to_owned(), format!("={}", image.display())])?;
-    let (folder, mounted) = (place.file("fuse"), place.file("mounted"));
+    let image = setup.image("ext4.img", 1 << 30)?;
+    let server = setup.serve(&["--export".to_owned(), format!("={}", image.display())])?;
+    let (folder, mounted) = (setup.file("fuse"), setup.file("mounted"));
     fs::create_dir_all(&folder)?;
     fs::create_dir_all(&mounted)?;
     let disk = folder.join("disk");
     let mut fuse =
-        Command::new("nbdfuse").arg(&disk).arg("--unix").arg(place.file("nbd.sock")).spawn().context("nbdfuse")?;
+        Command::new("nbdfuse").arg(&disk).arg("--unix").arg(setup.file("nbd.sock")).spawn().context("nbdfuse")?;
     let outcome = wait_for(&disk).and_then(|()| on_loop(&disk, &mounted));
     let unmounted = tools::run(Command::new("fusermount3").arg("-u").arg(&folder))
         .or_else(|_| tools::run(Command::new("umount").arg(&folder)));
     let _ = fuse.wait();
     outcome?;
     unmounted?;
-    server.leave()?;
+    server.stop()?;
     println!("ext4 made, filled, unmounted, clean by fsck, equal to its source");
     Ok(())
 }
@@ -272,22 +272,22 @@ fn on_loop(disk: &Path, mounted: &Path) -> Result<()> {
 }
 
 /// qemu's and libnbd's tools: information, copies in and out, patterns, zeroes, discards.
-fn tools_agree(place: &Place) -> Result<()> {
-    let source = place.file("source.img");
+fn tools_agree(setup: &Setup) -> Result<()> {
+    let source = setup.file("source.img");
     let pattern: Vec<u8> = (0..(24u32 << 20)).map(|at| (at % 253) as u8).collect();
     fs::write(&source, &pattern)?;
     // Sparse at the end, so that holes are copied too.
     fs::OpenOptions::new().write(true).open(&source)?.set_len(64 << 20)?;
-    let target = place.image("target.img", 64 << 20)?;
-    let server = place.serve(&[
+    let target = setup.image("target.img", 64 << 20)?;
+    let server = setup.serve(&[
         "--export".to_owned(),
         format!("file={}", target.display()),
         "--export".to_owned(),
         "memory=mem:64M".to_owned(),
     ])?;
     for export in ["file", "memory"] {
-        let uri = place.uri(export);
-        let back = place.file("back.img");
+        let uri = setup.uri(export);
+        let back = setup.file("back.img");
         tools::output(Command::new("nbdinfo").arg("--json").arg(&uri))?;
         tools::run(Command::new("nbdcopy").arg(&source).arg(&uri))?;
         tools::run(Command::new("nbdcopy").arg(&uri).arg(&back))?;
@@ -322,31 +322,31 @@ fn tools_agree(place: &Place) -> Result<()> {
         }
         fs::remove_file(&back)?;
     }
-    server.leave()?;
+    server.stop()?;
     println!("nbdinfo, nbdcopy, qemu-img (compare, convert, bench) and qemu-io agree with a file and with memory");
     Ok(())
 }
 
 /// A disk in real time, one request at once and 32: how late the server's completions were against the model's.
-fn lateness(place: &Place, duration: Duration) -> Result<()> {
+fn lateness(setup: &Setup, duration: Duration) -> Result<()> {
     // As many commands as it takes at once, so that the same model is under both.
     const DRIVE: &str = "cmr-8tb";
     let mut late = Vec::new();
     for depth in [1, 32] {
         let arguments = ["--export", "=null:64G", "--drive", DRIVE, "--elevator", "noop"];
-        let (server, is_first) = place.serve_first(&arguments.map(str::to_owned))?;
+        let (server, is_first) = setup.serve_first(&arguments.map(str::to_owned))?;
         let mut fio = Command::new("fio");
         fio.args(["--name=l", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--size=64g", "--time_based"]);
         fio.args(["--norandommap", "--thread", "--output-format=terse"]);
         fio.arg(format!("--iodepth={depth}")).arg(format!("--runtime={}", duration.as_secs().max(2)));
-        fio.arg(format!("--uri={}", place.uri("")));
+        fio.arg(format!("--uri={}", setup.uri("")));
         tools::output(&mut fio)?;
-        let device = first_device(place)?;
-        let told = place.ctl(&["get", &format!("devices/{device}/lateness")])?;
+        let device = first_device(setup)?;
+        let told = setup.ctl(&["get", &format!("devices/{device}/lateness")])?;
         let p99_ns = p99_of(&told).with_context(|| format!("no p99 in {told:?}"))?;
         let class = if is_first { "first of all processes (chrt -f 10)" } else { "as any other process" };
         println!("{DRIVE}, {depth} at once, {} s, {class}:", duration.as_secs());
-        histogram_in(&server.leave()?).for_each(|line| println!("  {line}"));
+        histogram_in(&server.stop()?).for_each(|line| println!("  {line}"));
         if p99_ns > LATENESS_P99_NS_MAX {
             late.push(format!("{depth} at once: 99 % came within {p99_ns} ns"));
         }
@@ -370,25 +370,7 @@ fn histogram_in(log: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
     use super::*;
-
-    #[test]
-    fn a_part_that_fails_keeps_no_other_from_running() {
-        let ran = RefCell::new(Vec::new());
-        let part = |name: &'static str, works: bool| {
-            let ran = &ran;
-            move || {
-                ran.borrow_mut().push(name);
-                if works { Ok(()) } else { bail!("it does not") }
-            }
-        };
-        let (first, second, third) = (part("first", false), part("second", true), part("third", false));
-        let parts: [Part<'_>; 3] = [("first", &first), ("second", &second), ("third", &third)];
-        let error = run_all(parts.into_iter()).expect_err("two fail");
-        assert_eq!((error.to_string().as_str(), ran.borrow().len()), ("failed: first, third", 3));
-    }
 
     #[test]
     fn the_p99_and_the_histogram_are_found() {

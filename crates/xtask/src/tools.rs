@@ -1,11 +1,11 @@
-//! Programs that the checks need, and how they come to a machine.
+//! Programs that the checks start, and their installation.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The Debian packages of the programs that tests use.
+/// The programs that tests start, each with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[
     ("cc", "gcc"),
     ("objdump", "binutils"),
@@ -27,27 +27,44 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mkfs.ext4", "e2fsprogs"),
 ];
 
-/// Installs what is missing, on Debian and as root; elsewhere a missing program is an error that names it.
-pub fn install_missing() -> Result<()> {
-    let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| find(program).is_none()).collect();
-    if missing.is_empty() {
-        println!("all of {} are here", PROGRAMS.iter().map(|(program, _)| *program).collect::<Vec<_>>().join(", "));
+/// Fails if programs are missing and names the command that installs them, or installs them.
+pub fn require(install: bool) -> Result<()> {
+    require_all(PROGRAMS, install)
+}
+
+/// The same for these programs, each with its Debian package.
+pub fn require_all(programs: &[(&str, &str)], install: bool) -> Result<()> {
+    let missing = |programs: &[(&str, &str)]| -> Vec<String> {
+        let missing = programs.iter().filter(|(program, _)| find(program).is_none());
+        let mut packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+        packages.sort();
+        packages.dedup();
+        packages
+    };
+    let packages = missing(programs);
+    if packages.is_empty() {
         return Ok(());
     }
-    let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
-    install(&packages)?;
-    let still: Vec<&str> =
-        PROGRAMS.iter().map(|(program, _)| *program).filter(|program| find(program).is_none()).collect();
+    let names: Vec<&str> = packages.iter().map(String::as_str).collect();
+    if !install {
+        bail!("programs are missing; on Debian, install them with\n  {}\nor pass --install", install_command(&names));
+    }
+    self::install(&names)?;
+    let still = missing(programs);
     if still.is_empty() { Ok(()) } else { bail!("still missing after their installation: {}", still.join(", ")) }
+}
+
+/// The command that a person types to install Debian packages.
+fn install_command(packages: &[&str]) -> String {
+    format!("apt-get install --no-install-recommends {}", packages.join(" "))
 }
 
 /// Installs Debian packages with apt-get.
 pub fn install(packages: &[&str]) -> Result<()> {
-    let names = packages.join(" ");
     if find("apt-get").is_none() || !is_root() {
-        bail!("install these packages (as root on Debian this would be done by itself): {names}");
+        bail!("only root on Debian can do this: {}", install_command(packages));
     }
-    println!("installing {names}");
+    println!("installing {}", packages.join(" "));
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     run(Command::new("apt-get")
         .args(["install", "-y", "-qq", "--no-install-recommends"])
@@ -56,20 +73,28 @@ pub fn install(packages: &[&str]) -> Result<()> {
         .stdout(Stdio::null()))
 }
 
-/// Where a program lies on the path.
+/// Finds a subcommand of cargo, on the path or where cargo installs programs.
+pub fn find_cargo_tool(program: &str) -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let installed = home.map(|home| home.join("bin").join(program)).filter(|path| path.is_file());
+    find(program).or(installed)
+}
+
+/// Finds a program on the path.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Runs a command; its failure is an error that shows it.
+/// Runs a command. A failure is an error that shows the command.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);
     let status = command.status().with_context(|| format!("cannot start {shown}"))?;
     if status.success() { Ok(()) } else { bail!("{shown}: {status}") }
 }
 
-/// Runs a command and answers what it printed.
+/// Runs a command and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
     let shown = show(command);
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {shown}"))?;
@@ -80,28 +105,46 @@ pub fn output(command: &mut Command) -> Result<String> {
     }
 }
 
-/// Cargo, as it runs this program, in the root of the workspace.
+/// The cargo that runs this program, started in the root of the workspace.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::repository::root());
     command
 }
 
-/// The directory that cargo builds into.
+/// Returns the directory that cargo builds into.
 pub fn target_directory() -> Result<PathBuf> {
     let printed = output(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&printed).context("what cargo metadata prints")?;
+    let metadata: serde_json::Value = serde_json::from_str(&printed).context("the output of cargo metadata")?;
     let directory = metadata.get("target_directory").and_then(serde_json::Value::as_str);
     Ok(PathBuf::from(directory.context("cargo metadata names no target_directory")?))
 }
 
-/// A command as a person would type it.
+/// Formats a command as a person types it.
 fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether this is root.
+/// Returns true if this process runs as root.
 pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MISSING: &[(&str, &str)] = &[("no-such-program", "its-package"), ("sh", "dash")];
+
+    #[test]
+    fn a_missing_program_is_named_with_the_command_that_installs_it() {
+        let error = require_all(MISSING, false).expect_err("one is missing").to_string();
+        assert!(error.contains("apt-get install --no-install-recommends its-package\n"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_installed_if_no_program_is_missing() {
+        assert!(require_all(&[("sh", "no-such-package")], true).is_ok());
+    }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::load::{Figures, Load};
 use super::ways::{Reached, Way};
-use super::{Part, Place};
+use super::{Bench, Section};
 use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
@@ -41,39 +41,39 @@ const DIRECT_WRITE: Load = Load {
 };
 
 /// The file and its file system in memory: what stands between is all that is to be seen.
-pub fn in_memory(place: &Place) -> Result<Part> {
+pub fn in_memory(bench: &Bench) -> Result<Section> {
     let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let found = compared(place, &folder, &[READ, WRITE, RANDOM, DIRECT, DIRECT_WRITE], &ways(), false);
+    let found = compared(bench, &folder, &[READ, WRITE, RANDOM, DIRECT, DIRECT_WRITE], &ways(), false);
     let _ = fs::remove_dir_all(&folder);
     let found = found?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-mount --only cost\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds in which the ways take turns. The processor's time is fio's and that of whoever \
          stands between, the kernel's work for both included.\n\n",
-        place.rounds
+        bench.rounds
     );
     for (load, row) in &found {
         table(&mut text, load, row);
     }
     let mut goals = goals(&found);
-    scheduling(place, &mut text, &mut goals)?;
-    Ok(Part { text, goals })
+    scheduling(bench, &mut text, &mut goals)?;
+    Ok(Section { text, goals })
 }
 
 /// From the machine's own disk, with nothing in memory.
-pub fn cold(place: &Place) -> Result<Part> {
+pub fn cold(bench: &Bench) -> Result<Section> {
     let ways = [Way::Plain, Way::Bindfs, Way::Unscheduled, Way::Under(ELEVATORS[0]), Way::Under("bfq")];
-    let found = compared(place, &place.folder, &[READ], &ways, true)?;
+    let found = compared(bench, &bench.folder, &[READ], &ways, true)?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-mount --only cold\n```\n\nAn ext4 on a loop device over a file on the machine's own disk, nothing in memory; medians of {} rounds.\n\n",
-        place.rounds
+        bench.rounds
     );
     let mut goals = Vec::new();
     for (load, row) in &found {
         table(&mut text, load, row);
         goals.push(rate_goal("cold", load, row, &ways));
     }
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 fn ways() -> Vec<Way> {
@@ -83,18 +83,18 @@ fn ways() -> Vec<Way> {
 type Row = Vec<(Way, Figures)>;
 
 /// Each load in each way, in rounds.
-fn compared(place: &Place, folder: &Path, loads: &[Load], ways: &[Way], is_cold: bool) -> Result<Vec<(Load, Row)>> {
+fn compared(bench: &Bench, folder: &Path, loads: &[Load], ways: &[Way], is_cold: bool) -> Result<Vec<(Load, Row)>> {
     let image = image(folder)?;
     let mut found = Vec::new();
     for load in loads {
         let mut measured = vec![Vec::new(); ways.len()];
-        for _ in 0..place.rounds {
+        for _ in 0..bench.rounds {
             for (way, measured) in ways.iter().zip(&mut measured) {
                 let mounted = Mounted::writable(&image, &folder.join("source"))?;
                 if !is_cold {
                     tools::run(Command::new("cat").arg(mounted.at.join(FILE)).stdout(std::process::Stdio::null()))?;
                 }
-                let reached = Reached::new(*way, &place.hoistway, &mounted.at, &folder.join("seen"))?;
+                let reached = Reached::new(*way, &bench.hoistway, &mounted.at, &folder.join("seen"))?;
                 let figures = load.run(&reached, FILE).with_context(|| format!("{}: {}", way.name(), load.what));
                 drop(reached);
                 measured.push(figures?);
@@ -126,8 +126,8 @@ fn image(folder: &Path) -> Result<PathBuf> {
 }
 
 /// What scheduling itself costs: the differences between the rows of a table above are smaller than what runs differ by.
-fn scheduling(place: &Place, text: &mut String, goals: &mut Vec<Goal>) -> Result<()> {
-    let mut bench = Command::new(&place.hoistway);
+fn scheduling(bench: &Bench, text: &mut String, goals: &mut Vec<Goal>) -> Result<()> {
+    let mut bench = Command::new(&bench.hoistway);
     bench.args(["bench", "mount", "--json", "--elevators", &ELEVATORS.join(",")]);
     let document: serde_json::Value =
         serde_json::from_str(&tools::output(&mut bench)?).context("what hoistway bench mount prints")?;

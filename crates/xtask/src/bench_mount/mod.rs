@@ -1,7 +1,7 @@
-//! `cargo xtask bench-mount`: what a mount costs beside other ways to the same files, and how processes share a disk through it:
-//! docs/mount-benchmarks.md.
+//! `cargo xtask bench-mount`: what a mount costs beside other ways to the same files, and how processes share a disk through a
+//! mount: docs/mount-benchmarks.md.
 //!
-//! The page is written whatever was found; a goal that is missed, or could not be measured, is the task's failure.
+//! The page is written even if goals are missed; then the task fails.
 
 mod cost;
 mod load;
@@ -11,94 +11,87 @@ mod writing;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use clap::ValueEnum;
 
-use crate::parts::{self, Part};
+use crate::sections::{self, Section};
 use crate::tools;
 
 const PAGE: &str = "docs/mount-benchmarks.md";
-const PARTS: [&str; 4] = ["cost", "cold", "writing", "sharing"];
-const USAGE: &str = "cargo xtask bench-mount [--only cost|cold|writing|sharing]... [--rounds N] [--seconds S] [--folder DIR] [--hoistway PROGRAM] [--write]";
+/// The programs that measure or are compared, each with its Debian package.
+const PROGRAMS: [(&str, &str); 4] =
+    [("fio", "fio"), ("bindfs", "bindfs"), ("nbdfuse", "libnbd-bin"), ("mkfs.ext4", "e2fsprogs")];
 
-/// What is asked for.
-struct Options {
-    /// Empty: all parts.
-    only: Vec<String>,
-    rounds: usize,
+/// Options of `cargo xtask bench-mount`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Measure only this part; may be repeated
+    #[arg(long, value_name = "PART")]
+    only: Vec<Part>,
+    /// Rounds of the runs that take little time
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Seconds of a run in which processes share a disk
+    #[arg(long, default_value_t = 20, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
+    /// The directory for images, on the disk that is measured; the default is cargo's target directory
+    #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// The program to measure, instead of the one that is built with the profile `dist`
+    #[arg(long, value_name = "PROGRAM")]
     hoistway: Option<PathBuf>,
-    /// Into the page, not only to the screen.
+    /// Write the tables to docs/mount-benchmarks.md instead of printing them
+    #[arg(long)]
     write: bool,
+    /// Install missing programs (as root on Debian)
+    #[arg(long)]
+    install: bool,
 }
 
-/// What is measured, and where.
-struct Place {
+/// The parts of the page, in order.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Cost,
+    Cold,
+    Writing,
+    Sharing,
+}
+
+/// The program, the directory and the repetitions of a measurement.
+struct Bench {
     hoistway: PathBuf,
-    /// On the machine's own disk.
+    /// A directory on the machine's own disk.
     folder: PathBuf,
-    /// How often what takes little time is measured.
+    /// Repetitions of the runs that take little time.
     rounds: usize,
-    /// How long a run takes in which processes share a disk.
+    /// Seconds of a run in which processes share a disk.
     seconds: u32,
 }
 
-/// Runs the parts that are asked for, and prints or writes them.
-pub fn run(arguments: &[&str]) -> Result<()> {
-    let options = options(arguments)?;
-    let place = prepare(&options)?;
-    let mut parts = Vec::new();
-    for name in PARTS {
-        if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
+/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not measured.
+pub fn run(options: &Options) -> Result<()> {
+    let bench = prepare(options)?;
+    let mut sections = Vec::new();
+    for part in Part::value_variants() {
+        if !options.only.is_empty() && !options.only.contains(part) {
             continue;
         }
-        let part = match name {
-            "cost" => cost::in_memory(&place)?,
-            "cold" => cost::cold(&place)?,
-            "writing" => writing::measure(&place)?,
-            _ => sharing::measure(&place)?,
-        };
-        parts.push((name, part));
+        sections.push(match part {
+            Part::Cost => ("cost", cost::in_memory(&bench)?),
+            Part::Cold => ("cold", cost::cold(&bench)?),
+            Part::Writing => ("writing", writing::measure(&bench)?),
+            Part::Sharing => ("sharing", sharing::measure(&bench)?),
+        });
     }
-    parts::tell(PAGE, parts, options.write)
+    sections::publish(PAGE, sections, options.write)
 }
 
-fn options(words: &[&str]) -> Result<Options> {
-    let mut options = Options { only: Vec::new(), rounds: 5, seconds: 20, folder: None, hoistway: None, write: false };
-    let mut words = words.iter();
-    while let Some(&word) = words.next() {
-        let mut value = || words.next().copied().with_context(|| format!("{word} needs a value\n{USAGE}"));
-        match word {
-            "--only" => match value()? {
-                part if PARTS.contains(&part) => options.only.push(part.to_owned()),
-                other => bail!("--only takes {}, not {other:?}", PARTS.join(", ")),
-            },
-            "--rounds" => options.rounds = value()?.parse().context("--rounds takes a number")?,
-            "--seconds" => options.seconds = value()?.parse().context("--seconds takes a number")?,
-            "--folder" => options.folder = Some(value()?.into()),
-            "--hoistway" => options.hoistway = Some(value()?.into()),
-            "--write" => options.write = true,
-            other => bail!("{other:?} is no option\n{USAGE}"),
-        }
-    }
-    if options.rounds == 0 || options.seconds == 0 {
-        bail!("--rounds and --seconds must be at least 1");
-    }
-    Ok(options)
-}
-
-fn prepare(options: &Options) -> Result<Place> {
+fn prepare(options: &Options) -> Result<Bench> {
     if !tools::is_root() {
         bail!("only root can mount what is compared");
     }
-    for (program, package) in
-        [("fio", "fio"), ("bindfs", "bindfs"), ("nbdfuse", "libnbd-bin"), ("mkfs.ext4", "e2fsprogs")]
-    {
-        if tools::find(program).is_none() {
-            tools::install(&[package])?;
-        }
-    }
-    let hoistway = parts::program(options.hoistway.as_deref())?;
-    let folder = parts::folder(options.folder.as_deref(), "mount-bench")?;
-    Ok(Place { hoistway, folder, rounds: options.rounds, seconds: options.seconds })
+    tools::require_all(&PROGRAMS, options.install)?;
+    let hoistway = sections::program(options.hoistway.as_deref())?;
+    let folder = sections::folder(options.folder.as_deref(), "mount-bench")?;
+    Ok(Bench { hoistway, folder, rounds: options.rounds as usize, seconds: options.seconds })
 }

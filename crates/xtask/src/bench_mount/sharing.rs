@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::ways::{Reached, Way, mount};
-use super::{Part, Place};
+use super::{Bench, Section};
 use crate::emulated::{Disk, Mounted, Setup};
 use crate::goals::Goal;
 use crate::tools;
@@ -101,25 +101,25 @@ struct Rates {
 }
 
 /// Runs all of it.
-pub fn measure(place: &Place) -> Result<Part> {
+pub fn measure(bench: &Bench) -> Result<Section> {
     let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let measured = all(place, &folder);
+    let measured = all(bench, &folder);
     let _ = fs::remove_dir_all(&folder);
     measured
 }
 
-fn all(place: &Place, folder: &Path) -> Result<Part> {
+fn all(bench: &Bench, folder: &Path) -> Result<Section> {
     let image = image(folder)?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-mount --only sharing\n```\n\nAn ext4 on `{DRIVE}`, emulated in real time behind nbdfuse and a loop device, which the mount is told to be a rotating disk. The reader streams a file, {COPIES} others copy one each, for {} s.\n\n\
          | through | what | reader, MB/s | of what it gets alone | copies, MB/s in sum |\n|---|---|---|---|---|\n",
-        place.seconds
+        bench.seconds
     );
     let (mut alone, mut goals) = (None, Vec::new());
     for (number, case) in cases().into_iter().enumerate() {
         let through = case.elevator.map_or("nothing".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
-        let rates = match run(place, folder, &image, &case, number as u32) {
+        let rates = match run(bench, folder, &image, &case, number as u32) {
             Ok(rates) => rates,
             Err(error) => {
                 let error = format!("{error:#}");
@@ -141,7 +141,7 @@ fn all(place: &Place, folder: &Path) -> Result<Part> {
         );
         goals.extend(goal(&case, &through, rates, alone));
     }
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 fn goal(case: &Case, through: &str, rates: Rates, alone: f64) -> Option<Goal> {
@@ -156,9 +156,9 @@ fn goal(case: &Case, through: &str, rates: Rates, alone: f64) -> Option<Goal> {
     Some(Goal::found(&format!("{through}: {}: {text}", case.what), format!("{:.0} %", part * 100.0), holds))
 }
 
-fn run(place: &Place, folder: &Path, image: &Path, case: &Case, number: u32) -> Result<Rates> {
+fn run(bench: &Bench, folder: &Path, image: &Path, case: &Case, number: u32) -> Result<Rates> {
     let disk = Disk::new(&Setup {
-        hoistway: &place.hoistway,
+        hoistway: &bench.hoistway,
         image,
         folder,
         drive: DRIVE,
@@ -168,16 +168,16 @@ fn run(place: &Place, folder: &Path, image: &Path, case: &Case, number: u32) -> 
     })?;
     let source = &disk.mounted().at;
     let reached = match case.elevator {
-        None => Reached::new(Way::Plain, &place.hoistway, source, source)?,
+        None => Reached::new(Way::Plain, &bench.hoistway, source, source)?,
         Some(elevator) => {
             let at = folder.join("seen");
-            let mut command = mount(&place.hoistway, source, &at, &["--elevator", elevator]);
+            let mut command = mount(&bench.hoistway, source, &at, &["--elevator", elevator]);
             command.arg("--config").arg(config(folder, &disk.mounted().device, case.reserves)?);
             Reached::by(command, &at)?
         }
     };
     let copies = case.copies.map(|words| copies(&reached.at, words)).transpose()?.unwrap_or_default();
-    let reader = stream(&reached.at, case, place.seconds);
+    let reader = stream(&reached.at, case, bench.seconds);
     let copied =
         (0..COPIES).map(|copy| fs::metadata(reached.at.join(format!("copy-{copy}"))).map_or(0, |file| file.len()));
     let copied: u64 = copied.sum();
@@ -186,8 +186,8 @@ fn run(place: &Place, folder: &Path, image: &Path, case: &Case, number: u32) -> 
         let _ = fs::remove_file(reached.at.join(format!("copy-{copy}")));
     }
     drop(reached);
-    disk.leave()?;
-    Ok(Rates { reader: reader?, copies: copied as f64 / f64::from(place.seconds) })
+    disk.stop()?;
+    Ok(Rates { reader: reader?, copies: copied as f64 / f64::from(bench.seconds) })
 }
 
 /// What the reader got, in bytes a second.

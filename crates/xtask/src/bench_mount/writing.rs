@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::ways::{Reached, Way};
-use super::{Part, Place};
+use super::{Bench, Section};
 use crate::emulated::Mounted;
 use crate::processor::Cpu;
 use crate::tools;
@@ -38,16 +38,16 @@ struct Took {
 }
 
 /// Measures all ways, in memory: what stands between is all that is to be seen.
-pub fn measure(place: &Place) -> Result<Part> {
+pub fn measure(bench: &Bench) -> Result<Section> {
     let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let found = all(place, &folder);
+    let found = all(bench, &folder);
     let _ = fs::remove_dir_all(&folder);
     let found = found?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-mount --only writing\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds in which the ways take turns. *Written*: until the last call has returned; *durable*: until \
          everything is on the disk (`fsync` of the large file, `sync -f` of the file system below for the small ones). The processor's time is that of who writes and of whoever stands between; threads of the kernel are not in it.\n\n",
-        place.rounds
+        bench.rounds
     );
     for (what, row) in found {
         let _ = write!(text, "### {what}\n\n| way | written, s | durable, s | processor, s |\n|---|---|---|---|\n");
@@ -57,13 +57,13 @@ pub fn measure(place: &Place) -> Result<Part> {
         }
         text.push('\n');
     }
-    Ok(Part { text, goals: Vec::new() })
+    Ok(Section { text, goals: Vec::new() })
 }
 
 type Load = fn(&Reached, &Path) -> Result<Took>;
 type Row = Vec<(Way, Took)>;
 
-fn all(place: &Place, folder: &Path) -> Result<Vec<(String, Row)>> {
+fn all(bench: &Bench, folder: &Path) -> Result<Vec<(String, Row)>> {
     let loads: [(String, Load); 2] = [
         (format!("a file of {} GiB, in writes of {} KiB", FILE_BYTES >> 30, WRITE_BYTES >> 10), large),
         (format!("{FILES} files of {} KiB", SMALL_BYTES >> 10), small),
@@ -71,9 +71,9 @@ fn all(place: &Place, folder: &Path) -> Result<Vec<(String, Row)>> {
     let mut found = Vec::new();
     for (what, load) in loads {
         let mut measured = vec![Vec::new(); WAYS.len()];
-        for _ in 0..place.rounds {
+        for _ in 0..bench.rounds {
             for (way, measured) in WAYS.iter().zip(&mut measured) {
-                let took = once(place, folder, *way, load);
+                let took = once(bench, folder, *way, load);
                 measured.push(took.with_context(|| format!("{}: {what}", way.name()))?);
             }
         }
@@ -84,12 +84,12 @@ fn all(place: &Place, folder: &Path) -> Result<Vec<(String, Row)>> {
 }
 
 /// One load on a new file system.
-fn once(place: &Place, folder: &Path, way: Way, load: Load) -> Result<Took> {
+fn once(bench: &Bench, folder: &Path, way: Way, load: Load) -> Result<Took> {
     let image = folder.join("disk.img");
     File::create(&image)?.set_len(FILE_BYTES + (1 << 30))?;
     tools::run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096"]).arg(&image))?;
     let mounted = Mounted::writable(&image, &folder.join("source"))?;
-    let reached = Reached::new(way, &place.hoistway, &mounted.at, &folder.join("seen"))?;
+    let reached = Reached::new(way, &bench.hoistway, &mounted.at, &folder.join("seen"))?;
     let took = load(&reached, &mounted.at);
     drop(reached);
     drop(mounted);

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::servers::{EXPORT_BYTES, Place, Running, Server};
+use super::servers::{Bench, EXPORT_BYTES, Running, Server};
 
 pub const OPEN: usize = 10_000;
 pub const ACTIVE: usize = 1_000;
@@ -35,13 +35,13 @@ pub struct Crowd {
 }
 
 /// Opens the connections, keeps some busy for a while, and counts.
-pub fn measure(place: &Place, seconds: f64) -> Result<Crowd> {
+pub fn measure(bench: &Bench, seconds: f64) -> Result<Crowd> {
     raise_open_files()?;
-    let server = Running::start(Server::HoistwayMemory(None), place)?;
+    let server = Running::start(Server::HoistwayMemory(None), bench)?;
     let alone_bytes = server.resident_bytes()?;
     let mut clients = Vec::with_capacity(OPEN);
     for _ in 0..OPEN {
-        clients.push(Client::connect(&place.socket)?);
+        clients.push(Client::connect(&bench.socket)?);
     }
     let open_bytes = server.resident_bytes()?;
     let active = &mut clients[..ACTIVE];

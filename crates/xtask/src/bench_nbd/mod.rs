@@ -1,7 +1,7 @@
-//! `cargo xtask bench-nbd`: hoistway's server beside others, and how it shares: docs/serve-benchmarks.md.
+//! `cargo xtask bench-nbd`: hoistway's server beside other NBD servers: docs/serve-benchmarks.md.
 //!
-//! Every server is started afresh for each run, the runs of a table are interleaved, and figures are medians over the rounds: what counts are ratios
-//! in one table. The page is written whatever was found; a goal that is missed, or could not be measured, is the task's failure.
+//! Each run starts its server anew, the runs of a table are interleaved, and figures are medians over the rounds. Compare only
+//! figures of one table. The page is written even if goals are missed; then the task fails.
 
 mod crowd;
 mod goals;
@@ -14,12 +14,12 @@ mod transport;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::{goals as wanted, pages, server, tools};
-use servers::{EXPORT_BYTES, Place};
+use crate::{goals as targets, pages, server, tools};
+use servers::{Bench, EXPORT_BYTES};
 
-/// The packages of the peers, on Debian.
+/// The programs that are measured or that measure, each with its Debian package.
 const PACKAGES: [(&str, &str); 5] = [
     ("fio", "fio"),
     ("nbdkit", "nbdkit"),
@@ -28,109 +28,90 @@ const PACKAGES: [(&str, &str); 5] = [
     ("qemu-storage-daemon", "qemu-system-common"),
 ];
 
-pub const USAGE: &str = "cargo xtask bench-nbd [--rounds N] [--seconds S] [--share-seconds S] [--only cost|sharing|crowd]... [--hoistway PROGRAM] \
-                         [--write]";
-
-/// What is asked for.
-#[derive(Debug)]
-struct Options {
+/// Options of `cargo xtask bench-nbd`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Rounds; figures are medians over them
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Seconds of a run that measures the cost of a request
+    #[arg(long, default_value_t = 1.5, value_name = "S")]
     seconds: f64,
+    /// Seconds of a run that measures shares
+    #[arg(long, default_value_t = 10.0, value_name = "S")]
     share_seconds: f64,
-    /// Empty: all parts.
-    only: Vec<String>,
+    /// Measure only this part; may be repeated
+    #[arg(long, value_name = "PART")]
+    only: Vec<Part>,
+    /// The program to measure, instead of the one that is built with the profile `dist`
+    #[arg(long, value_name = "PROGRAM")]
     hoistway: Option<PathBuf>,
-    /// Into docs/serve-benchmarks.md, not only to the screen.
+    /// Write the tables to docs/serve-benchmarks.md instead of printing them
+    #[arg(long)]
     write: bool,
+    /// Install missing servers; otherwise the tables leave them out
+    #[arg(long)]
+    install: bool,
+}
+
+/// The parts of the page.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Cost,
+    Sharing,
+    Crowd,
 }
 
 impl Options {
-    fn parse(arguments: &[&str]) -> Result<Options> {
-        let mut options =
-            Options { rounds: 5, seconds: 1.5, share_seconds: 10.0, only: Vec::new(), hoistway: None, write: false };
-        let mut words = arguments.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().copied().with_context(|| format!("{word} needs a value\n{USAGE}"));
-            match word {
-                "--rounds" => options.rounds = value()?.parse().context("--rounds takes a number")?,
-                "--seconds" => options.seconds = value()?.parse().context("--seconds takes a number")?,
-                "--share-seconds" => {
-                    options.share_seconds = value()?.parse().context("--share-seconds takes a number")?
-                }
-                "--only" => match value()? {
-                    part @ ("cost" | "sharing" | "crowd") => options.only.push(part.to_owned()),
-                    other => bail!("--only takes cost, sharing or crowd, not {other:?}"),
-                },
-                "--hoistway" => options.hoistway = Some(value()?.into()),
-                "--write" => options.write = true,
-                other => bail!("{other:?} is no option\n{USAGE}"),
-            }
-        }
-        if options.rounds == 0 {
-            bail!("--rounds must be at least 1");
-        }
-        Ok(options)
-    }
-
-    fn wants(&self, part: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| only == part)
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
     }
 }
 
-/// Runs the parts that are asked for, and prints or writes their page.
-pub fn run(arguments: &[&str]) -> Result<()> {
-    let options = Options::parse(arguments)?;
-    install_peers();
+/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not measured.
+pub fn run(options: &Options) -> Result<()> {
+    if let Err(error) = tools::require_all(&PACKAGES, options.install) {
+        eprintln!("the tables leave out servers: {error:#}");
+    }
     let hoistway = match &options.hoistway {
         Some(program) => program.clone(),
         None => server::build()?,
     };
-    let place = prepare(hoistway)?;
+    let bench = prepare(hoistway)?;
     let (mut sections, mut goals) = (Vec::new(), Vec::new());
-    if options.wants("cost") {
-        let elevators = server::elevators(&place.hoistway)?;
+    if options.wants(Part::Cost) {
+        let elevators = server::elevators(&bench.hoistway)?;
         let mut tables = Vec::new();
         for workload in transport::workloads(options.seconds, &elevators) {
-            let medians = transport::measure(&workload, &place, options.rounds)?;
+            let medians = transport::measure(&workload, &bench, options.rounds)?;
             tables.push((workload, medians));
         }
         let found = goals::of_cost(&tables);
         sections.push(("cost", page::cost(&tables, &found, options.rounds, options.seconds)));
         goals.extend(found);
     }
-    if options.wants("sharing") {
-        let results = sharing::measure(&place, options.share_seconds)?;
+    if options.wants(Part::Sharing) {
+        let results = sharing::measure(&bench, options.share_seconds)?;
         sections.push(("sharing", page::sharing(&results)));
         goals.extend(goals::of_sharing(&results));
     }
-    if options.wants("crowd") {
-        let crowd = crowd::measure(&place, options.share_seconds)?;
+    if options.wants(Part::Crowd) {
+        let crowd = crowd::measure(&bench, options.share_seconds)?;
         let found = goals::of_crowd(&crowd);
         sections.push(("crowd", page::crowd(&crowd, &found)));
         goals.extend(found);
     }
-    fs::remove_dir_all(&place.directory)?;
+    fs::remove_dir_all(&bench.directory)?;
     if options.write {
         pages::put_parts(page::PAGE, &sections)?;
     } else {
         sections.iter().for_each(|(_, section)| println!("{section}"));
     }
-    wanted::judge(&goals)
+    targets::judge(&goals)
 }
 
-/// Peers that cannot be installed are left out of the tables, which say so; goals that name them are not measured then.
-fn install_peers() {
-    let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(program, _)| tools::find(program).is_none()).map(|(_, package)| *package).collect();
-    if !missing.is_empty()
-        && let Err(error) = tools::install(&missing)
-    {
-        eprintln!("left out of the tables: {} ({error:#})", missing.join(", "));
-    }
-}
-
-/// A directory of its own on tmpfs, with a file that is filled, so that no server reads holes.
-fn prepare(hoistway: PathBuf) -> Result<Place> {
+/// Creates a directory on tmpfs with an image that is filled, so that no server reads holes.
+fn prepare(hoistway: PathBuf) -> Result<Bench> {
     let directory = PathBuf::from("/dev/shm").join(format!("hoistway-bench-{}", std::process::id()));
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let image = directory.join("disk.img");
@@ -143,5 +124,5 @@ fn prepare(hoistway: PathBuf) -> Result<Place> {
         fs::OpenOptions::new().create(true).append(true).open(&image)?.write_all(&bytes)?;
     }
     let socket = directory.join("nbd.sock");
-    Ok(Place { directory, socket, image, hoistway })
+    Ok(Bench { directory, socket, image, hoistway })
 }

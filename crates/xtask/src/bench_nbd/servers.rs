@@ -80,10 +80,10 @@ impl Server {
         self.is_ours() || tools::find(self.program()).is_some()
     }
 
-    fn command(self, place: &Place) -> Result<Command> {
-        let socket = place.socket.display();
-        let image = place.image.display();
-        let mut command = if self.is_ours() { Command::new(&place.hoistway) } else { Command::new(self.program()) };
+    fn command(self, bench: &Bench) -> Result<Command> {
+        let socket = bench.socket.display();
+        let image = bench.image.display();
+        let mut command = if self.is_ours() { Command::new(&bench.hoistway) } else { Command::new(self.program()) };
         match self {
             Server::HoistwayMemory(elevator) => {
                 command.args(["serve", "--export", &format!("=mem:{EXPORT_BYTES}")]);
@@ -108,12 +108,12 @@ impl Server {
                 command.args(["-f", "-U", &socket.to_string(), "file", &image.to_string()]);
             }
             Server::NbdServerFile => {
-                let configuration = place.directory.join("nbd-server.conf");
+                let configuration = bench.directory.join("nbd-server.conf");
                 let text = format!(
                     "[generic]\nunixsock = {socket}\nlistenaddr = 127.0.0.1\n[default]\nexportname = {image}\nfilesize = {EXPORT_BYTES}\n"
                 );
                 fs::write(&configuration, text)?;
-                command.arg("-C").arg(configuration).arg("-p").arg(place.directory.join(PID_FILE));
+                command.arg("-C").arg(configuration).arg("-p").arg(bench.directory.join(PID_FILE));
             }
             Server::QemuNbdThreads | Server::QemuNbdUring => {
                 let aio = if self == Server::QemuNbdThreads { "threads" } else { "io_uring" };
@@ -145,7 +145,7 @@ impl Server {
 
 /// Where everything lies during a run.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Bench {
     /// A directory of the run's own.
     pub directory: PathBuf,
     /// The socket.
@@ -156,7 +156,7 @@ pub struct Place {
     pub hoistway: PathBuf,
 }
 
-impl Place {
+impl Bench {
     /// The URI of an export.
     pub fn uri(&self, export: &str) -> String {
         format!("nbd+unix:///{export}?socket={}", self.socket.display())
@@ -196,12 +196,12 @@ impl Drop for Peer {
 
 impl Running {
     /// Starts a server afresh and waits until it takes connections.
-    pub fn start(server: Server, place: &Place) -> Result<Running> {
-        let mut command = server.command(place)?;
+    pub fn start(server: Server, bench: &Bench) -> Result<Running> {
+        let mut command = server.command(bench)?;
         let started = if server.is_ours() {
-            Running::start_ours(&mut command, &place.directory)
+            Running::start_ours(&mut command, &bench.directory)
         } else {
-            Running::start_peer(&mut command, &place.socket, &place.directory)
+            Running::start_peer(&mut command, &bench.socket, &bench.directory)
         };
         started.with_context(|| server.name())
     }
@@ -274,7 +274,7 @@ impl Running {
     pub fn stop(self) {
         let mut peer = match self.process {
             // How it leaves is not what is measured here.
-            Process::Ours(server) => return drop(server.leave()),
+            Process::Ours(server) => return drop(server.stop()),
             Process::Peer(peer) => peer,
         };
         terminate(self.pid);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::load::{Load, Outcome};
-use super::servers::{Place, Running};
+use super::servers::{Bench, Running};
 use crate::tools;
 
 /// So many reads of 4 KiB are the budget that bfq has in [`sizes`].
@@ -63,26 +63,26 @@ impl NullDrive {
 }
 
 /// All rows. Tests of rates last `seconds` six times over, that buckets are emptied and shares settle.
-pub fn measure(place: &Place, seconds: f64) -> Result<Vec<Shares>> {
+pub fn measure(bench: &Bench, seconds: f64) -> Result<Vec<Shares>> {
     let mut rows = Vec::new();
     for elevator in ["fiops", "bfq", "cfq-wf2q"] {
-        rows.push(depths(place, elevator, (100, 100), seconds)?);
-        rows.push(depths(place, elevator, (100, 400), seconds)?);
-        rows.push(sizes(place, elevator, 64, seconds)?);
+        rows.push(depths(bench, elevator, (100, 100), seconds)?);
+        rows.push(depths(bench, elevator, (100, 400), seconds)?);
+        rows.push(sizes(bench, elevator, 64, seconds)?);
     }
-    rows.push(sizes(place, "bfq", 256, seconds)?);
+    rows.push(sizes(bench, "bfq", 256, seconds)?);
     for elevator in ["fiops", "bfq"] {
-        rows.push(thinker(place, elevator, seconds)?);
+        rows.push(thinker(bench, elevator, seconds)?);
     }
     for elevator in ["fiops", "bfq", "noop"] {
-        rows.extend(reservation(place, elevator, seconds * 6.0)?);
-        rows.extend(limits(place, elevator, seconds * 6.0)?);
+        rows.extend(reservation(bench, elevator, seconds * 6.0)?);
+        rows.extend(limits(bench, elevator, seconds * 6.0)?);
     }
     Ok(rows)
 }
 
 /// Two backlogged tenants, one with 4 requests at once and one with 64.
-fn depths(place: &Place, elevator: &'static str, weights: (u32, u32), seconds: f64) -> Result<Shares> {
+fn depths(bench: &Bench, elevator: &'static str, weights: (u32, u32), seconds: f64) -> Result<Shares> {
     let tenant = |name, weight, depth| Tenant {
         name,
         terms: format!("weight = {weight}"),
@@ -90,7 +90,7 @@ fn depths(place: &Place, elevator: &'static str, weights: (u32, u32), seconds: f
     };
     let tenants = [tenant("few", weights.0, 4), tenant("many", weights.1, 64)];
     let drive = NullDrive::of(500, 2);
-    let found = run(place, elevator, drive, &tenants, "")?.0;
+    let found = run(bench, elevator, drive, &tenants, "")?.0;
     let share = found[0].operations_per_s / (found[0].operations_per_s + found[1].operations_per_s);
     let wanted = f64::from(weights.0) / f64::from(weights.0 + weights.1);
     Ok(ratio_row(
@@ -103,7 +103,7 @@ fn depths(place: &Place, elevator: &'static str, weights: (u32, u32), seconds: f
 }
 
 /// Two backlogged tenants, one with so many requests of 4 KiB at once and one with four of 1 MiB: equal in what the elevator counts.
-fn sizes(place: &Place, elevator: &'static str, depth: u32, seconds: f64) -> Result<Shares> {
+fn sizes(bench: &Bench, elevator: &'static str, depth: u32, seconds: f64) -> Result<Shares> {
     let reads = |depth| Load { ramp_seconds: 1.0, ..Load::random_reads(depth, seconds) };
     let tenants = [
         Tenant { name: "small", terms: String::new(), load: reads(depth) },
@@ -113,7 +113,7 @@ fn sizes(place: &Place, elevator: &'static str, depth: u32, seconds: f64) -> Res
     let is_bfq = elevator == "bfq";
     let tunables = if is_bfq { "max_budget = 1024" } else { "" };
     let drive = NullDrive { tunables, ..NullDrive::of(500, 2) };
-    let found = run(place, elevator, drive, &tenants, "")?.0;
+    let found = run(bench, elevator, drive, &tenants, "")?.0;
     let (currency, figure): (&str, fn(&Outcome) -> f64) = match elevator {
         "bfq" => ("bytes (max_budget=1024)", |outcome| outcome.bytes_per_s),
         "fiops" => ("operations", |outcome| outcome.operations_per_s),
@@ -134,17 +134,17 @@ fn sizes(place: &Place, elevator: &'static str, depth: u32, seconds: f64) -> Res
 
 /// A client with one request at a time and 10 ms of thought between, beside three greedy ones. Its 99th percentile in the server may be
 /// twice what it is alone, and one request of each rival.
-fn thinker(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares> {
+fn thinker(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Shares> {
     let light = || Tenant {
         name: "light",
         terms: String::new(),
         load: Load { more: vec!["--thinktime=10ms".to_owned()], ..Load::random_reads(1, seconds) },
     };
     let drive = NullDrive::of(1000, 8);
-    let alone_ms = server_p99_ms(&run(place, elevator, drive, &[light()], "light")?.1)?;
+    let alone_ms = server_p99_ms(&run(bench, elevator, drive, &[light()], "light")?.1)?;
     let greedy = |name| Tenant { name, terms: String::new(), load: Load::random_reads(32, seconds) };
     let tenants = [light(), greedy("greedy-1"), greedy("greedy-2"), greedy("greedy-3")];
-    let beside_ms = server_p99_ms(&run(place, elevator, drive, &tenants, "light")?.1)?;
+    let beside_ms = server_p99_ms(&run(bench, elevator, drive, &tenants, "light")?.1)?;
     let bound_ms = 2.0 * alone_ms + 3.0 * f64::from(drive.service_us) / 1e3;
     Ok(Shares {
         what: format!(
@@ -162,7 +162,7 @@ fn thinker(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares
 }
 
 /// A reserving tenant beside two greedy ones: it asks for exactly what it has reserved, and for all that it can get.
-fn reservation(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
+fn reservation(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
     let wanted = 40.0 * f64::from(1 << 20);
     let terms = "reserve = { rate = \"40M\", request = \"64k\" }".to_owned();
     let large = |depth| Load { block: "64k", ramp_seconds: 2.0, ..Load::random_reads(depth, seconds) };
@@ -175,7 +175,7 @@ fn reservation(place: &Place, elevator: &'static str, seconds: f64) -> Result<Ve
         let reserving = Tenant { name: "reserving", terms: terms.clone(), load };
         // 1 ms, two at once: 2,000 a second or 125 MiB/s, of which a third would be 42 MiB/s: with four rivals a fair share is less.
         let tenants = [reserving, greedy("greedy-1"), greedy("greedy-2"), greedy("greedy-3"), greedy("greedy-4")];
-        let found = run(place, elevator, NullDrive::of(1000, 2), &tenants, "")?.0;
+        let found = run(bench, elevator, NullDrive::of(1000, 2), &tenants, "")?.0;
         let off_percent = (found[0].bytes_per_s / wanted - 1.0) * 100.0;
         rows.push(Shares {
             what: format!("reserved 40 MiB/s of 125 beside four greedy; {what}"),
@@ -193,7 +193,7 @@ fn reservation(place: &Place, elevator: &'static str, seconds: f64) -> Result<Ve
 }
 
 /// Two tenants held to bytes and to operations a second on a drive that could do far more.
-fn limits(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
+fn limits(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
     let tenants = [
         Tenant {
             name: "bytes",
@@ -206,7 +206,7 @@ fn limits(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Sha
             load: Load { ramp_seconds: 5.0, ..Load::random_reads(16, seconds) },
         },
     ];
-    let found = run(place, elevator, NullDrive::of(100, 4), &tenants, "")?.0;
+    let found = run(bench, elevator, NullDrive::of(100, 4), &tenants, "")?.0;
     let row = |what: &str, wanted: String, found: String, ratio: f64| Shares {
         what: what.to_owned(),
         seconds,
@@ -243,22 +243,22 @@ fn ratio_row(what: String, elevator: &str, seconds: f64, wanted: f64, share: f64
 /// Serves one device to all tenants, an export for each, and lets them work at the same time. Answers what each got, and what the
 /// server tells of the one named `told`.
 fn run(
-    place: &Place,
+    bench: &Bench,
     elevator: &str,
     drive: NullDrive,
     tenants: &[Tenant],
     told: &str,
 ) -> Result<(Vec<Outcome>, Value)> {
-    let configuration = place.directory.join("shares.toml");
-    fs::write(&configuration, text(place, elevator, drive, tenants)?)?;
-    let control = place.directory.join("control.sock");
-    let mut command = Command::new(&place.hoistway);
-    command.args(["serve", "--config"]).arg(&configuration).arg("--socket").arg(&place.socket);
+    let configuration = bench.directory.join("shares.toml");
+    fs::write(&configuration, text(bench, elevator, drive, tenants)?)?;
+    let control = bench.directory.join("control.sock");
+    let mut command = Command::new(&bench.hoistway);
+    command.args(["serve", "--config"]).arg(&configuration).arg("--socket").arg(&bench.socket);
     command.arg("--control").arg(&control);
-    let server = Running::start_ours(&mut command, &place.directory)?;
+    let server = Running::start_ours(&mut command, &bench.directory)?;
     let mut running = Vec::new();
     for tenant in tenants {
-        running.push(tenant.load.start(&place.uri(tenant.name))?);
+        running.push(tenant.load.start(&bench.uri(tenant.name))?);
     }
     let outcomes = running.into_iter().map(|load| load.finish()).collect::<Result<Vec<_>>>()?;
     let stat = if told.is_empty() {
@@ -266,7 +266,7 @@ fn run(
     } else {
         let path = format!("tenants/{told}/stat.json");
         let printed =
-            tools::output(Command::new(&place.hoistway).args(["ctl", "get", &path, "--control"]).arg(&control))?;
+            tools::output(Command::new(&bench.hoistway).args(["ctl", "get", &path, "--control"]).arg(&control))?;
         serde_json::from_str(&printed).with_context(|| format!("what hoistway ctl get {path} prints"))?
     };
     server.stop();
@@ -283,8 +283,8 @@ fn run(
 }
 
 /// The configuration: a drive of constant time over nothing.
-fn text(place: &Place, elevator: &str, drive: NullDrive, tenants: &[Tenant]) -> Result<String> {
-    let profile = place.directory.join("constant.toml");
+fn text(bench: &Bench, elevator: &str, drive: NullDrive, tenants: &[Tenant]) -> Result<String> {
+    let profile = bench.directory.join("constant.toml");
     let (service_ns, depth) = (drive.service_us * 1000, drive.depth);
     let capacity_sectors = 64u64 << 21;
     fs::write(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::load::{Cpus, Load};
-use super::servers::{Place, Running, Server};
+use super::servers::{Bench, Running, Server};
 
 /// A load and the servers that it is put on.
 #[derive(Clone, Debug)]
@@ -90,11 +90,11 @@ pub const RANDOM_WRITE: &str = "4 KiB random write, QD16";
 pub const SCHEDULING: &str = "What an elevator costs: 4 KiB random read, QD16, from memory";
 
 /// Runs one load on all of its servers that are here, in turn, `rounds` times.
-pub fn measure(workload: &Workload, place: &Place, rounds: u32) -> Result<Medians> {
+pub fn measure(workload: &Workload, bench: &Bench, rounds: u32) -> Result<Medians> {
     let mut samples: BTreeMap<Server, Vec<Sample>> = BTreeMap::new();
     for round in 0..rounds {
         for &server in workload.servers.iter().filter(|server| server.is_here()) {
-            let sample = one(server, &workload.load, place)?;
+            let sample = one(server, &workload.load, bench)?;
             eprintln!(
                 "{} · round {} · {}: {:.0}/s, p50 {:.0} us, p99 {:.0} us, server {:.2} us",
                 workload.title,
@@ -111,13 +111,13 @@ pub fn measure(workload: &Workload, place: &Place, rounds: u32) -> Result<Median
     Ok(samples.into_iter().map(|(server, samples)| (server, medians(&samples))).collect())
 }
 
-fn one(server: Server, load: &Load, place: &Place) -> Result<Sample> {
-    let running = Running::start(server, place)?;
+fn one(server: Server, load: &Load, bench: &Bench) -> Result<Sample> {
+    let running = Running::start(server, bench)?;
     if let Some(cpus) = load.cpus {
         running.pin(cpus.server)?;
     }
     let before = running.cpu()?;
-    let outcome = load.run(&place.uri(server.export()))?;
+    let outcome = load.run(&bench.uri(server.export()))?;
     let used_s = running.cpu()?.since(before);
     running.stop();
     let server_us = used_s * 1e6 / outcome.operations.max(1.0);

@@ -7,62 +7,62 @@ use anyhow::Result;
 
 use super::image;
 use super::timed::{self, Times};
-use super::{Part, Place};
+use super::{Bench, Section};
 use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
 
 /// GNU tar first: the others are held against it.
-fn commands(place: &Place) -> Result<Vec<(&'static str, String)>> {
+fn commands(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
     if tools::find("bsdtar").is_none() {
         tools::install(&["libarchive-tools"])?;
     }
     Ok(vec![
         ("GNU tar", "tar -cf - tree".to_owned()),
-        ("hoistway tar", format!("{} tar -cf - tree", place.hoistway.display())),
+        ("hoistway tar", format!("{} tar -cf - tree", bench.hoistway.display())),
         ("bsdtar", "bsdtar -cf - tree".to_owned()),
     ])
 }
 
 /// All in memory: the processor's time, user and system, of the archiver alone.
-pub fn warm(place: &Place) -> Result<Part> {
-    let commands = commands(place)?;
+pub fn warm(bench: &Bench) -> Result<Section> {
+    let commands = commands(bench)?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-order --only cpu\n```\n\nMedians of {} rounds in which the programs take turns, each through `| cat > /dev/null`; cat is not counted.\n\n\
          | tree | program | processor s | user | system | wall s |\n|---|---|---|---|---|---|\n",
-        place.rounds
+        bench.rounds
     );
     let mut goals = Vec::new();
     for (name, aged) in [("fresh", false), ("aged", true)] {
-        let image = image::of_files(&place.folder, aged)?;
-        let mounted = Mounted::new(&image, &place.folder.join("mnt"))?;
+        let image = image::of_files(&bench.folder, aged)?;
+        let mounted = Mounted::new(&image, &bench.folder.join("mnt"))?;
         let words: Vec<&str> = commands.iter().map(|(_, command)| command.as_str()).collect();
-        let found = timed::interleaved(&words, &mounted.at, place.rounds, || Ok(()))?;
+        let found = timed::interleaved(&words, &mounted.at, bench.rounds, || Ok(()))?;
         for ((program, _), Times { wall, user, system }) in commands.iter().zip(&found) {
             let _ =
                 writeln!(text, "| {name} | {program} | {:.3} | {user:.3} | {system:.3} | {wall:.3} |", user + system);
         }
         goals.push(against(&format!("{name}, warm: processor time <= GNU tar's"), &found, Times::cpu, 1.0));
     }
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 /// Nothing in memory, on the disk that the images lie on.
-pub fn cold(place: &Place) -> Result<Part> {
-    let commands = commands(place)?;
+pub fn cold(bench: &Bench) -> Result<Section> {
+    let commands = commands(bench)?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-order --only cold\n```\n\nMedians of {} rounds; the image is mounted anew for each program, on a loop device past the page cache, on the disk of the machine.\n\n\
          | tree | program | wall s | processor s | reads |\n|---|---|---|---|---|\n",
-        place.rounds
+        bench.rounds
     );
     let mut goals = Vec::new();
     for (name, aged, most) in [("fresh", false, 1.0), ("aged", true, 0.85)] {
-        let image = image::of_files(&place.folder, aged)?;
+        let image = image::of_files(&bench.folder, aged)?;
         let mut found = Vec::new();
         let mut measured = vec![Vec::new(); commands.len()];
-        for _ in 0..place.rounds {
+        for _ in 0..bench.rounds {
             for ((_, command), measured) in commands.iter().zip(&mut measured) {
-                measured.push(once(&image, &place.folder.join("mnt"), command)?);
+                measured.push(once(&image, &bench.folder.join("mnt"), command)?);
             }
         }
         for ((program, _), rounds) in commands.iter().zip(&measured) {
@@ -74,7 +74,7 @@ pub fn cold(place: &Place) -> Result<Part> {
         let goal = format!("{name}, cold: time <= {most} of GNU tar's");
         goals.push(against(&goal, &found, |times| times.wall, most));
     }
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 fn once(image: &Path, at: &Path, command: &str) -> Result<(Times, u64)> {

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::timed;
-use super::{Part, Place};
+use super::{Bench, Section};
 use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
@@ -19,21 +19,21 @@ const FOLDER_FILES: u64 = 1000;
 const MORE_INODES: u64 = 10_000;
 
 /// `hoistway order` against `find` and `sort`, all in memory.
-pub fn measure(place: &Place) -> Result<Part> {
-    let image = image(place)?;
-    let mounted = Mounted::new(&image, &place.folder.join("mnt"))?;
-    let hoistway = place.hoistway.display().to_string();
+pub fn measure(bench: &Bench) -> Result<Section> {
+    let image = image(bench)?;
+    let mounted = Mounted::new(&image, &bench.folder.join("mnt"))?;
+    let hoistway = bench.hoistway.display().to_string();
     let programs = [
         ("find and sort", "bash -c \"find tree -printf '%i %p\\n' | sort -n\"".to_owned()),
         ("hoistway order", format!("{hoistway} order tree")),
         ("hoistway order, by inode", format!("{hoistway} order --by inode tree")),
     ];
     let words: Vec<&str> = programs.iter().map(|(_, command)| command.as_str()).collect();
-    let found = timed::interleaved(&words, &mounted.at, place.rounds, || Ok(()))?;
+    let found = timed::interleaved(&words, &mounted.at, bench.rounds, || Ok(()))?;
     let mut text = format!(
         "```console\n$ cargo xtask bench-order --only list\n```\n\n{} files of one block in directories of {FOLDER_FILES}, all in memory; medians of {} rounds.\n\n\
          | program | wall s | processor s | user | system |\n|---|---|---|---|---|\n",
-        place.files, place.rounds
+        bench.files, bench.rounds
     );
     for ((_, command), times) in programs.iter().zip(&found) {
         let shown = command.replace(&hoistway, "hoistway");
@@ -55,24 +55,24 @@ pub fn measure(place: &Place) -> Result<Part> {
         _ => Goal::not_measured(what, "nothing was run"),
     };
     let goals = vec![goal("processor time", |times| times.cpu()), goal("time", |times| times.wall)];
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 /// An ext4 with so many files, each with a block of its own.
-fn image(place: &Place) -> Result<std::path::PathBuf> {
-    let image = place.folder.join(format!("list-written-{}.img", place.files));
+fn image(bench: &Bench) -> Result<std::path::PathBuf> {
+    let image = bench.folder.join(format!("list-written-{}.img", bench.files));
     if image.exists() {
         return Ok(image);
     }
-    let unfinished = place.folder.join("unfinished.img");
-    let bytes = place.files * 6 * 1024 + (1 << 30);
+    let unfinished = bench.folder.join("unfinished.img");
+    let bytes = bench.files * 6 * 1024 + (1 << 30);
     fs::File::create(&unfinished)?.set_len(bytes).with_context(|| unfinished.display().to_string())?;
-    let inodes = (place.files + place.files / FOLDER_FILES + MORE_INODES).to_string();
+    let inodes = (bench.files + bench.files / FOLDER_FILES + MORE_INODES).to_string();
     tools::run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-N", &inodes]).arg(&unfinished))?;
-    let at = place.folder.join("mnt");
+    let at = bench.folder.join("mnt");
     fs::create_dir_all(&at)?;
     tools::run(Command::new("mount").args(["-o", "loop,noatime"]).arg(&unfinished).arg(&at))?;
-    let filled = fill(&at.join("tree"), place.files);
+    let filled = fill(&at.join("tree"), bench.files);
     tools::run(Command::new("umount").arg(&at))?;
     filled?;
     fs::rename(&unfinished, &image)?;

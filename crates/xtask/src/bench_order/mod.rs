@@ -1,6 +1,7 @@
-//! `cargo xtask bench-order`: what disk order is worth, on model drives and for real, and what archiving and listing cost: docs/order-benchmarks.md.
+//! `cargo xtask bench-order`: what disk order gains, on model drives and real ones, and what archiving and listing cost:
+//! docs/order-benchmarks.md.
 //!
-//! The page is written whatever was found; a goal that is missed, or could not be measured, is the task's failure.
+//! The page is written even if goals are missed; then the task fails.
 
 mod cpu;
 mod image;
@@ -11,96 +12,92 @@ mod timed;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use clap::ValueEnum;
 
-use crate::parts::{self, Part};
+use crate::sections::{self, Section};
 use crate::tools;
 
 const PAGE: &str = "docs/order-benchmarks.md";
-const PARTS: [&str; 5] = ["simulated", "real", "cpu", "cold", "list"];
-const USAGE: &str = "cargo xtask bench-order [--only simulated|real|cpu|cold|list]... [--rounds N] [--files N] [--folder DIR] [--hoistway PROGRAM] [--write]";
 
-/// What is asked for.
-struct Options {
-    /// Empty: all parts.
-    only: Vec<String>,
-    /// How often what takes little time is measured.
-    rounds: usize,
-    /// The names that are listed.
+/// Options of `cargo xtask bench-order`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Measure only this part; may be repeated. All parts but `simulated` need root
+    #[arg(long, value_name = "PART")]
+    only: Vec<Part>,
+    /// Rounds of the runs that take little time
+    #[arg(long, default_value_t = 7, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Number of names that are listed
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     files: u64,
-    /// Where images lie.
+    /// The directory for images, on the disk that is measured; the default is cargo's target directory
+    #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// The program to measure, instead of the one that is built with the profile `dist`
+    #[arg(long, value_name = "PROGRAM")]
     hoistway: Option<PathBuf>,
-    /// Into the page, not only to the screen.
+    /// Write the tables to docs/order-benchmarks.md instead of printing them
+    #[arg(long)]
     write: bool,
+    /// Install missing programs (as root on Debian)
+    #[arg(long)]
+    install: bool,
 }
 
-/// What is measured, and where.
-struct Place {
+/// The parts of the page, in order.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Simulated,
+    Real,
+    Cpu,
+    Cold,
+    List,
+}
+
+/// The program, the directory and the repetitions of a measurement.
+struct Bench {
     hoistway: PathBuf,
     folder: PathBuf,
     rounds: usize,
     files: u64,
 }
 
-/// Runs the parts that are asked for, and prints or writes them.
-pub fn run(arguments: &[&str]) -> Result<()> {
-    let options = options(arguments)?;
-    let mut parts = Vec::new();
-    let mut place = None;
-    for name in PARTS {
-        if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
+/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not measured.
+pub fn run(options: &Options) -> Result<()> {
+    let mut sections = Vec::new();
+    let mut prepared = None;
+    for part in Part::value_variants() {
+        if !options.only.is_empty() && !options.only.contains(part) {
             continue;
         }
-        let part = if name == "simulated" {
-            simulated::measure()?
-        } else {
-            let place = match &mut place {
-                Some(place) => place,
-                none => none.insert(prepare(&options)?),
-            };
-            match name {
-                "real" => real::measure(place)?,
-                "cpu" => cpu::warm(place)?,
-                "cold" => cpu::cold(place)?,
-                _ => list::measure(place)?,
-            }
-        };
-        parts.push((name, part));
-    }
-    parts::tell(PAGE, parts, options.write)
-}
-
-fn options(words: &[&str]) -> Result<Options> {
-    let mut options =
-        Options { only: Vec::new(), rounds: 7, files: 1_000_000, folder: None, hoistway: None, write: false };
-    let mut words = words.iter();
-    while let Some(&word) = words.next() {
-        let mut value = || words.next().copied().with_context(|| format!("{word} needs a value\n{USAGE}"));
-        match word {
-            "--only" => match value()? {
-                part if PARTS.contains(&part) => options.only.push(part.to_owned()),
-                other => bail!("--only takes {}, not {other:?}", PARTS.join(", ")),
-            },
-            "--rounds" => options.rounds = value()?.parse().context("--rounds takes a number")?,
-            "--files" => options.files = value()?.parse().context("--files takes a number")?,
-            "--folder" => options.folder = Some(value()?.into()),
-            "--hoistway" => options.hoistway = Some(value()?.into()),
-            "--write" => options.write = true,
-            other => bail!("{other:?} is no option\n{USAGE}"),
+        if *part == Part::Simulated {
+            sections.push(("simulated", simulated::measure()?));
+            continue;
         }
+        if *part == Part::Real {
+            tools::require_all(&[("nbdfuse", "libnbd-bin"), ("losetup", "mount")], options.install)?;
+        }
+        let bench = match &mut prepared {
+            Some(bench) => bench,
+            none => none.insert(prepare(options)?),
+        };
+        sections.push(match part {
+            Part::Simulated | Part::Real => ("real", real::measure(bench)?),
+            Part::Cpu => ("cpu", cpu::warm(bench)?),
+            Part::Cold => ("cold", cpu::cold(bench)?),
+            Part::List => ("list", list::measure(bench)?),
+        });
     }
-    if options.rounds == 0 || options.files == 0 {
-        bail!("--rounds and --files must be at least 1");
-    }
-    Ok(options)
+    sections::publish(PAGE, sections, options.write)
 }
 
-fn prepare(options: &Options) -> Result<Place> {
+fn prepare(options: &Options) -> Result<Bench> {
     if !tools::is_root() {
-        bail!("only root can mount images: `--only simulated` is for everybody");
+        bail!("only root can mount images: `--only simulated` needs no root");
     }
-    let hoistway = parts::program(options.hoistway.as_deref())?;
-    let folder = parts::folder(options.folder.as_deref(), "order-bench")?;
-    Ok(Place { hoistway, folder, rounds: options.rounds, files: options.files })
+    let hoistway = sections::program(options.hoistway.as_deref())?;
+    let folder = sections::folder(options.folder.as_deref(), "order-bench")?;
+    Ok(Bench { hoistway, folder, rounds: options.rounds as usize, files: options.files })
 }

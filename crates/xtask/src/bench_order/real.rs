@@ -14,7 +14,7 @@ use hoistway_order::read_plan::ReadPlan;
 use super::image;
 use super::simulated::{Plans, taken};
 use super::timed::{self, Times};
-use super::{Part, Place};
+use super::{Bench, Section};
 use crate::emulated::{Disk, Mounted, Setup};
 use crate::goals::Goal;
 use crate::tools;
@@ -50,21 +50,16 @@ struct Measured {
 }
 
 /// Runs tar, tar with the list of `hoistway order`, and `hoistway tar`.
-pub fn measure(place: &Place) -> Result<Part> {
-    for (program, package) in [("nbdfuse", "libnbd-bin"), ("losetup", "mount")] {
-        if tools::find(program).is_none() {
-            tools::install(&[package])?;
-        }
-    }
-    let on_disk = image::of_files(&place.folder, true)?;
-    // In memory: what the emulated drive takes is all that is to be seen.
-    let bench = Bench::new(&on_disk, place)?;
-    let plans = bench.plans()?;
-    let hoistway = place.hoistway.display().to_string();
+pub fn measure(bench: &Bench) -> Result<Section> {
+    let on_disk = image::of_files(&bench.folder, true)?;
+    // The image is in memory: only the time of the emulated drive counts.
+    let emulation = Emulation::new(&on_disk, bench)?;
+    let plans = emulation.plans()?;
+    let hoistway = bench.hoistway.display().to_string();
     let mut text = "```console\n$ cargo xtask bench-order --only real\n```\n\n| what is run | s | predicted | off | tar : this | pause, ms | reads | MB read |\n|---|---|---|---|---|---|---|---|\n".to_owned();
     let (mut tar_s, mut goals) = (None, Vec::new());
     for case in cases(&hoistway) {
-        match bench.case(&case, &plans) {
+        match emulation.case(&case, &plans) {
             Ok(found) => {
                 let first_s = *tar_s.get_or_insert(found.measured.times.wall);
                 row(&mut text, &case.command.replace(&hoistway, "hoistway"), &found, first_s);
@@ -77,7 +72,7 @@ pub fn measure(place: &Place) -> Result<Part> {
             }
         }
     }
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 fn cases(hoistway: &str) -> [Case; 5] {
@@ -134,21 +129,21 @@ fn wanted(case: &Case, found: &Found, first_s: f64) -> Vec<Goal> {
 }
 
 /// The image in memory, and where sockets and mounts are.
-struct Bench<'p> {
-    place: &'p Place,
+struct Emulation<'p> {
+    bench: &'p Bench,
     image: PathBuf,
     folder: PathBuf,
     runs: Cell<u32>,
 }
 
-impl<'p> Bench<'p> {
-    fn new(on_disk: &Path, place: &'p Place) -> Result<Bench<'p>> {
+impl<'p> Emulation<'p> {
+    fn new(on_disk: &Path, bench: &'p Bench) -> Result<Emulation<'p>> {
         let folder = PathBuf::from(format!("/dev/shm/hoistway-order-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let image = folder.join("disk.img");
-        let bench = Bench { place, image, folder, runs: Cell::new(0) };
-        tools::run(Command::new("cp").arg("--sparse=always").arg(on_disk).arg(&bench.image))?;
-        Ok(bench)
+        let emulation = Emulation { bench, image, folder, runs: Cell::new(0) };
+        tools::run(Command::new("cp").arg("--sparse=always").arg(on_disk).arg(&emulation.image))?;
+        Ok(emulation)
     }
 
     fn plans(&self) -> Result<Plans> {
@@ -179,7 +174,7 @@ impl<'p> Bench<'p> {
     /// Runs a command where the file system is mounted, of which nothing is in memory.
     fn run(&self, drive: &str, command: &str) -> Result<Measured> {
         let disk = Disk::new(&Setup {
-            hoistway: &self.place.hoistway,
+            hoistway: &self.bench.hoistway,
             image: &self.image,
             folder: &self.folder,
             drive,
@@ -190,12 +185,12 @@ impl<'p> Bench<'p> {
         let before = disk.mounted().reads()?;
         let times = timed::run_first(command, &disk.mounted().at)?;
         let after = disk.mounted().reads()?;
-        disk.leave()?;
+        disk.stop()?;
         Ok(Measured { times, reads: after.0 - before.0, bytes: after.1 - before.1 })
     }
 }
 
-impl Drop for Bench<'_> {
+impl Drop for Emulation<'_> {
     fn drop(&mut self) {
         // What is left is in memory, and seen by whoever looks there.
         let _ = fs::remove_dir_all(&self.folder);

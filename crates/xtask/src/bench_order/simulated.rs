@@ -11,7 +11,7 @@ use hoistway_order::read_plan::{
 use hoistway_order::read_time::{ReadTime, ReaderModel, simulate};
 use hoistway_order::{EntryId, FileKind};
 
-use super::Part;
+use super::Section;
 use crate::goals::Goal;
 use crate::repository;
 
@@ -82,7 +82,7 @@ struct Row<'p> {
 }
 
 /// All of them, from the stored list.
-pub fn measure() -> Result<Part> {
+pub fn measure() -> Result<Section> {
     let layout = stored()?;
     let plans = Plans::of(&layout);
     let sweep = plans.tar.sweep();
@@ -106,7 +106,7 @@ pub fn measure() -> Result<Part> {
     }
     depths(&mut text, metadata, data)?;
     distances(&mut text, &layout);
-    Ok(Part { text, goals })
+    Ok(Section { text, goals })
 }
 
 fn stored() -> Result<TreeLayout> {

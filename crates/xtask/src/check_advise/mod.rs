@@ -13,24 +13,23 @@ use case::CASES;
 /// The part of the page that measures nothing.
 const LOOPS: &str = "loop device";
 
-/// Advises, predicts, measures; writes docs/advise-checked.md if told to.
-pub fn run(words: &[&str]) -> Result<()> {
-    let (mut seconds, mut write, mut only) = (15, false, None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match *word {
-            "--write" => write = true,
-            "--seconds" => {
-                let value = words.next().with_context(|| format!("{word} needs a value"))?;
-                seconds = value.parse().with_context(|| format!("{word} is `{value}`: it takes a number"))?;
-            }
-            "--only" => only = Some(*words.next().with_context(|| format!("{word} needs a value"))?),
-            _ => bail!("{word} is not known: there are --seconds S, --only CASE and --write"),
-        }
-    }
-    if write && only.is_some() {
-        bail!("--write writes the whole page: it cannot stand beside --only");
-    }
+/// Options of `cargo xtask check-advise`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Seconds of a real run
+    #[arg(long, default_value_t = 15, value_name = "S")]
+    seconds: u64,
+    /// Check only the cases with this text in their names
+    #[arg(long, value_name = "CASE", conflicts_with = "write")]
+    only: Option<String>,
+    /// Write docs/advise-checked.md instead of printing the tables
+    #[arg(long)]
+    write: bool,
+}
+
+/// Advises, predicts and measures. Prints the tables, or writes docs/advise-checked.md.
+pub fn run(options: &Options) -> Result<()> {
+    let (seconds, only) = (options.seconds, options.only.as_deref());
     let wanted = |name: &str| only.is_none_or(|only| name.contains(only));
     let cases: Vec<_> = CASES.iter().filter(|case| wanted(case.name)).collect();
     let names = || CASES.iter().map(|case| case.name).chain([LOOPS]).collect::<Vec<_>>().join("; ");
@@ -52,7 +51,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     if wanted(LOOPS) {
         loops::section(&mut text, loops.as_deref());
     }
-    match write {
+    match options.write {
         true => page::write(&text),
         false => {
             println!("{text}");

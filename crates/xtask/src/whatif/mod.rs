@@ -12,35 +12,48 @@ use serde_json::Value;
 use crate::tools::{self, cargo};
 use pairs::{Case, Summary};
 
-/// What is asked for.
-struct Options {
-    /// Seeds that were never used while predictions were made better: those of development are below 110.
+/// Options of `cargo xtask whatif`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Seeds of the recorded workloads; seeds below 110 were used while the predictions were developed
+    #[arg(long, default_value = "111-116", value_name = "FROM-TO", value_parser = seeds)]
     seeds: (u64, u64),
+    /// Seconds of a recording, in virtual time
+    #[arg(long, default_value_t = 180, value_name = "S")]
     seconds: u64,
-    /// How long a run in real time is; 0: none.
+    /// Seconds of a run in real time; 0 runs none
+    #[arg(long, default_value_t = 20, value_name = "S")]
     real_seconds: u64,
+    /// Write docs/whatif.md
+    #[arg(long)]
     write: bool,
-    /// What `recorded_clients quality` printed for these seeds and seconds, instead of running it again.
+    /// Use this output of `recorded_clients quality`, for the same seeds and seconds, instead of running the program
+    #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }
 
-/// Measures, writes docs/whatif.md if told to, and fails if a goal is missed.
-pub fn run(words: &[&str]) -> Result<()> {
-    let options = options(words)?;
+/// Parses `FROM-TO`.
+fn seeds(text: &str) -> Result<(u64, u64)> {
+    let (from, to) = text.split_once('-').context("the form is FROM-TO")?;
+    Ok((from.parse()?, to.parse()?))
+}
+
+/// Measures, writes docs/whatif.md with `--write`, and fails if a goal is missed.
+pub fn run(options: &Options) -> Result<()> {
     let programs = programs(options.real_seconds > 0)?;
     let cases = match &options.from {
         Some(file) => read(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?,
-        None => virtual_cases(&programs, &options)?,
+        None => virtual_cases(&programs, options)?,
     };
     let real = if options.real_seconds > 0 { real::cases(&programs, options.real_seconds)? } else { Vec::new() };
-    let (told, fitted): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.drive == "told");
-    let goals = page::goals(&Summary::of(&told));
+    let (given, fitted): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.drive == pairs::GIVEN);
+    let goals = page::goals(&Summary::of(&given));
     for goal in &goals {
         println!("{}: {} ({})", goal.text, goal.found, if goal.holds { "yes" } else { "NO" });
     }
     if options.write {
         page::write(&page::Measured {
-            told,
+            given,
             fitted,
             real,
             goals: &goals,
@@ -55,27 +68,28 @@ pub fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// What is run.
+/// The programs that run.
 pub struct Programs {
     pub(crate) clients: PathBuf,
     pub(crate) hoistway: PathBuf,
 }
 
-/// Builds them.
+/// Builds the programs.
 pub(crate) fn programs(with_server: bool) -> Result<Programs> {
     tools::run(cargo().args([
         "build",
         "--quiet",
-        "--release",
+        "--profile",
+        "dist",
         "-p",
         "hoistway-serve",
         "--example",
         "recorded_clients",
     ]))?;
     if with_server {
-        tools::run(cargo().args(["build", "--quiet", "--release", "-p", "hoistway-cli"]))?;
+        crate::server::build()?;
     }
-    let folder = tools::target_directory()?.join("release");
+    let folder = tools::target_directory()?.join("dist");
     Ok(Programs { clients: folder.join("examples/recorded_clients"), hoistway: folder.join("hoistway") })
 }
 
@@ -87,33 +101,6 @@ fn virtual_cases(programs: &Programs, options: &Options) -> Result<Vec<Case>> {
 }
 
 fn read(text: &str) -> Result<Vec<Case>> {
-    let document: Value = serde_json::from_str(text).context("what recorded_clients prints")?;
+    let document: Value = serde_json::from_str(text).context("the output of recorded_clients")?;
     document.as_array().context("an array of cases")?.iter().map(Case::read).collect()
-}
-
-fn options(words: &[&str]) -> Result<Options> {
-    let mut options = Options { seeds: (111, 116), seconds: 180, real_seconds: 20, write: false, from: None };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        if *word == "--write" {
-            options.write = true;
-            continue;
-        }
-        let value = words.next().with_context(|| format!("{word} needs a value"))?;
-        let number = || value.parse::<u64>().with_context(|| format!("{word} is `{value}`: it takes a number"));
-        match *word {
-            "--seeds" => {
-                let (from, to) =
-                    value.split_once('-').with_context(|| format!("{word} is `{value}`: it takes FROM-TO"))?;
-                options.seeds = (from.parse()?, to.parse()?);
-            }
-            "--seconds" => options.seconds = number()?,
-            "--from" => options.from = Some(value.into()),
-            "--real-seconds" => options.real_seconds = number()?,
-            _ => bail!(
-                "{word} is not known: there are --seeds FROM-TO, --seconds S, --real-seconds S (0: none), --from FILE and --write"
-            ),
-        }
-    }
-    Ok(options)
 }

@@ -19,7 +19,7 @@ pub struct Goal {
 /// All that goes into the page.
 pub struct Measured<'a> {
     /// With the drive's own profile, with one fitted to the recording, and in real time.
-    pub told: Vec<Case>,
+    pub given: Vec<Case>,
     pub fitted: Vec<Case>,
     pub real: Vec<Case>,
     pub goals: &'a [Goal],
@@ -74,7 +74,7 @@ fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
          readers, a writer of batches and a log writer; a thinker among streams), work for {seconds} s on the server's device with an emulated drive \
          (`sata-7200-2006`). Each is recorded under one elevator; from the recording alone the other {} are predicted; then they are run, and measured and predicted \
          figures are set side by side. The seeds here ({from} to {to}) were not used while predictions were being made better.\n",
-        measured.told.iter().map(|case| case.pairs.len()).max().unwrap_or(0)
+        measured.given.iter().map(|case| case.pairs.len()).max().unwrap_or(0)
     )?;
     writeln!(
         text,
@@ -92,7 +92,7 @@ fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     }
     text.push('\n');
     summaries(measured, text)?;
-    best(&measured.told, text)?;
+    best(&measured.given, text)?;
     real(measured, text)?;
     writeln!(text, "## Every recording with a fitted drive\n")?;
     writeln!(
@@ -117,7 +117,7 @@ fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
         }
     }
     writeln!(text, "\n## Every pair with the drive told\n")?;
-    measured.told.iter().try_for_each(|case| pairs(case, text))
+    measured.given.iter().try_for_each(|case| pairs(case, text))
 }
 
 fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
@@ -126,7 +126,7 @@ fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
         "| drive | recordings | refused | pairs | throughput a process: median | 90 % | p99 latency a process: median | 90 % | best named, or as good |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
-    for (what, cases) in [("told (`--drive NAME`)", &measured.told), ("fitted (`--drive fit`)", &measured.fitted)] {
+    for (what, cases) in [("told (`--drive NAME`)", &measured.given), ("fitted (`--drive fit`)", &measured.fitted)] {
         let Summary { pairs, refused, cases, throughput, p99, questions, as_good, .. } = Summary::of(cases);
         let share = |figures: &[f64], share| percent(percentile(figures, share));
         writeln!(

@@ -3,6 +3,9 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+/// The value of [`Case::drive`] where the prediction knew the profile of the drive.
+pub const GIVEN: &str = "told";
+
 /// Elevators whose figure is within this part of the best one's are as good.
 const AS_GOOD: f64 = 0.02;
 
@@ -11,7 +14,7 @@ pub struct Case {
     pub workload: String,
     pub seed: u64,
     pub recorded: String,
-    /// `told` or `fitted`.
+    /// [`GIVEN`] or `fitted`: whether the prediction knew the profile of the drive.
     pub drive: String,
     pub clients: Vec<String>,
     /// The error of the model on the recorded elevator.
@@ -201,7 +204,7 @@ mod tests {
             workload: "w".into(),
             seed: 1,
             recorded: "noop".into(),
-            drive: "told".into(),
+            drive: GIVEN.into(),
             clients,
             miss: None,
             refused: None,

@@ -44,7 +44,7 @@ fn case(programs: &Programs, run: &(&str, u64, &str, [&str; 2]), seconds: u64, f
         workload: workload.into(),
         seed,
         recorded: recorded.into(),
-        drive: "told".into(),
+        drive: super::pairs::GIVEN.into(),
         clients: Vec::new(),
         miss: predicted["model"]["miss"].as_f64(),
         refused: (!output.status.success()).then(|| "the model misses the recording by more than 20 %".to_owned()),

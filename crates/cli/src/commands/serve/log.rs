@@ -3,22 +3,23 @@
 use std::io;
 
 use hoistway_serve::server::Log;
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// By which what is told can be changed while the server runs.
-pub struct Handle(reload::Handle<EnvFilter, tracing_subscriber::Registry>);
+pub struct Handle(reload::Handle<Targets, tracing_subscriber::Registry>);
 
 impl Log for Handle {
     fn filter(&self) -> String {
-        self.0.with_current(EnvFilter::to_string).unwrap_or_default()
+        self.0.with_current(Targets::to_string).unwrap_or_default()
     }
 
     fn set(&mut self, filter: &str) -> Result<(), String> {
-        let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
+        let filter: Targets = filter.parse().map_err(|error: ParseError| error.to_string())?;
         self.0.reload(filter).map_err(|error| error.to_string())
     }
 }
@@ -26,18 +27,20 @@ impl Log for Handle {
 /// Begins to tell: what `RUST_LOG` says, else by the command line. A journal writes down the time itself.
 pub fn start(quiet: bool, verbose: u8) -> Handle {
     let level = match (quiet, verbose) {
-        (true, _) => "error",
-        (false, 0) => "info",
-        (false, 1) => "debug",
-        (false, _) => "trace",
+        (true, _) => Level::ERROR,
+        (false, 0) => Level::INFO,
+        (false, 1) => Level::DEBUG,
+        (false, _) => Level::TRACE,
     };
     // What a client that was killed waited for is dropped unanswered, of which that library warns.
+    // The target `hoistway` covers all crates of the workspace: targets match by prefix.
     let usual = || {
-        EnvFilter::new(format!(
-            "warn,fuser::reply=error,hoistway_serve={level},hoistway_mount={level},hoistway={level}"
-        ))
+        Targets::new()
+            .with_default(Level::WARN)
+            .with_target("fuser::reply", Level::ERROR)
+            .with_target("hoistway", level)
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
+    let filter = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_else(usual);
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)

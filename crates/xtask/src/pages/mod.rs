@@ -1,8 +1,16 @@
-//! Generated parts of pages: docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown` prints, and
-//! docs/drives.md what `hoistway drives --markdown` measures, with a plot of each recorded drive in docs/drives.
+//! Generated parts of documents, each between a pair of comments `begin: NAME` and `end: NAME`.
 //!
-//! What is made from the repository's own data is made anew by every check and must be what the page has. The part on the whole
-//! recordings of decisions, which are not in the repository, is made by whoever has them.
+//! docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown` prints. docs/drives.md has the
+//! measurements of `hoistway drives --markdown`, with a plot of each recorded drive in docs/drives. ARCHITECTURE.md has the
+//! crates, CONTRIBUTING.md the tasks.
+//!
+//! A check generates again what comes from data in the repository, and compares. The counts of the whole recordings of decisions,
+//! which are not in the repository, are generated only with `--recordings`.
+
+mod crates;
+mod picture;
+mod tasks;
+mod tunables;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,40 +19,113 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::laws;
 use crate::repository;
+use crate::server;
 use crate::tools::{self, cargo};
 
 const CONFORMANCE: &str = "docs/conformance.md";
 const DRIVES: &str = "docs/drives.md";
-/// Where the plots of the page of drives lie.
+/// The directory of the plots of docs/drives.md.
 const PLOTS: &str = "docs/drives";
 const TEST_DATA: &str = "testdata/decisions";
 const RECORDINGS: &str = "crates/drive/testdata";
-/// Exit codes of `hoistway conform`: all is identical; something differs, which the page tells.
-const TOLD: [i32; 2] = [0, 3];
+/// Exit codes of `hoistway conform` that the page can show: all decisions are identical; some differ.
+const EXIT_CODES: [i32; 2] = [0, 3];
 
-/// Checks that the pages are current.
+/// Options of `cargo xtask pages`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// What to do with the pages instead of checking them.
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Write the generated parts, the tables of tunables in docs/elevators, and docs/reproduced.md with its pictures
+    Write {
+        /// Write the counts of the whole recordings of decisions in this directory, too
+        #[arg(value_name = "DIR")]
+        recordings: Option<PathBuf>,
+        /// Write only the parts that need no build: the crates and the tasks
+        #[arg(long, conflicts_with = "recordings")]
+        quick: bool,
+    },
+    /// Write docs/trace-view.png with Chromium
+    Picture,
+}
+
+/// Runs the task.
+pub fn run(options: &Options) -> Result<()> {
+    match &options.action {
+        None => check(),
+        Some(Action::Picture) => picture::write(),
+        Some(Action::Write { quick: true, .. }) => write_sources(),
+        Some(Action::Write { recordings, .. }) => {
+            write_sources()?;
+            write(recordings.as_deref())?;
+            tunables::write()?;
+            write_reproduced()
+        }
+    }
+}
+
+/// The generated parts that come from sources and manifests alone: page, name of the part, and the text.
+fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
+    let packages = laws::packages()?;
+    Ok(vec![
+        ("ARCHITECTURE.md", "crates", crates::picture(&packages)),
+        ("ARCHITECTURE.md", "table of crates", crates::table(&packages)?),
+        ("CONTRIBUTING.md", "tasks", tasks::table()),
+    ])
+}
+
+/// Writes the parts that come from sources and manifests.
+fn write_sources() -> Result<()> {
+    for (page, name, text) in from_sources()? {
+        put_parts(page, &[(name, text)])?;
+    }
+    Ok(())
+}
+
+/// Checks the parts that come from sources and manifests.
+pub fn check_sources() -> Result<()> {
+    for (page, name, text) in from_sources()? {
+        let old = read(page)?;
+        is_current(page, &with_part(page, &old, name, &text)?)?;
+    }
+    Ok(())
+}
+
+/// Checks that the counts of recorded decisions in docs/conformance.md are current.
+pub fn check_decisions() -> Result<()> {
+    let generated = with_part(CONFORMANCE, &read(CONFORMANCE)?, "testdata", &conform(Path::new(TEST_DATA))?)?;
+    is_current(CONFORMANCE, &generated)
+}
+
+/// Checks that all generated parts are current.
 pub fn check() -> Result<()> {
-    let made = with_part(CONFORMANCE, &read(CONFORMANCE)?, "testdata", &conform(Path::new(TEST_DATA))?)?;
-    is_current(CONFORMANCE, &made)?;
+    check_sources()?;
+    check_decisions()?;
     let plots = tools::target_directory()?.join("drives-plots");
     let measured = drives(&plots)?;
     is_current(DRIVES, &with_part(DRIVES, &read(DRIVES)?, "drives", &measured)?)?;
     let (old, new) = (files(&repository::root().join(PLOTS))?, files(&plots)?);
     for name in old.keys().chain(new.keys()) {
         if old.get(name) != new.get(name) {
-            bail!("{PLOTS}/{name} is not what `hoistway drives` draws: run cargo xtask pages write");
+            bail!("{PLOTS}/{name} is not current: run cargo xtask pages write");
         }
     }
     println!("{PLOTS} is current");
     Ok(())
 }
 
-/// Writes the parts on the repository's own data, and that on the whole recordings of decisions if a folder of them is named.
-pub fn write(recordings: Option<&str>) -> Result<()> {
+/// Writes the parts that come from data in the repository, and the counts of whole recordings if a directory of them is given.
+fn write(recordings: Option<&Path>) -> Result<()> {
     let mut page = with_part(CONFORMANCE, &read(CONFORMANCE)?, "testdata", &conform(Path::new(TEST_DATA))?)?;
     if let Some(folder) = recordings {
-        page = with_part(CONFORMANCE, &page, "recordings", &conform(Path::new(folder))?)?;
+        page = with_part(CONFORMANCE, &page, "recordings", &conform(folder)?)?;
     }
     put(CONFORMANCE, &page)?;
     let measured = drives(&repository::root().join(PLOTS))?;
@@ -53,9 +134,7 @@ pub fn write(recordings: Option<&str>) -> Result<()> {
 
 fn is_current(page: &str, made: &str) -> Result<()> {
     if let Some((line, old, new)) = first_difference(&read(page)?, made) {
-        bail!(
-            "{page}:{line} is not what is found now: run cargo xtask pages write\n  is         {old}\n  should be  {new}"
-        );
+        bail!("{page}:{line} is not current: run cargo xtask pages write\n  is         {old}\n  should be  {new}");
     }
     println!("{page} is current");
     Ok(())
@@ -71,7 +150,7 @@ fn read(page: &str) -> Result<String> {
     fs::read_to_string(repository::root().join(page)).with_context(|| format!("cannot read {page}"))
 }
 
-/// The files of a folder by name.
+/// Reads the files of a directory, by name.
 fn files(folder: &Path) -> Result<BTreeMap<String, String>> {
     let listed = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let file = |entry: std::io::Result<fs::DirEntry>| {
@@ -82,7 +161,7 @@ fn files(folder: &Path) -> Result<BTreeMap<String, String>> {
     listed.map(file).collect()
 }
 
-/// What `hoistway drives --markdown` prints; its plots are all that is in `plots` then.
+/// Returns the output of `hoistway drives --markdown`, which writes its plots to the directory `plots`, emptied before.
 fn drives(plots: &Path) -> Result<String> {
     if plots.exists() {
         fs::remove_dir_all(plots).with_context(|| format!("cannot empty {}", plots.display()))?;
@@ -96,37 +175,27 @@ fn drives(plots: &Path) -> Result<String> {
     if !output.status.success() {
         bail!("hoistway drives --markdown: {}", output.status);
     }
-    String::from_utf8(output.stdout).context("what hoistway drives prints")
+    String::from_utf8(output.stdout).context("the output of hoistway drives")
 }
 
-/// Writes docs/reproduced.md and its pictures: all published results, run by a program that is built for speed.
-pub fn write_reproduced() -> Result<()> {
-    tools::run(cargo().args([
-        "run",
-        "--release",
-        "--quiet",
-        "--package",
-        "hoistway-cli",
-        "--",
-        "reproduce",
-        "--page",
-        "docs",
-    ]))
+/// Writes docs/reproduced.md and its pictures: all published results, simulated by the program for packages.
+fn write_reproduced() -> Result<()> {
+    tools::run(Command::new(server::build()?).args(["reproduce", "--page", "docs"]).current_dir(repository::root()))
 }
 
-/// The program, built.
+/// Builds the program in the configuration that the tests use, and returns its path.
 fn hoistway() -> Result<PathBuf> {
-    tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-cli"]))?;
+    tools::run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway"]))?;
     Ok(tools::target_directory()?.join("debug/hoistway"))
 }
 
-/// What `hoistway conform --markdown` prints for the decision files in a folder.
+/// Returns the output of `hoistway conform --markdown` for the decision files in a directory.
 fn conform(folder: &Path) -> Result<String> {
     let folder = repository::root().join(folder);
     let listed = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut files: Vec<PathBuf> = listed.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     files.retain(|file| file.to_string_lossy().ends_with(".jsonl.gz"));
-    // By name without its endings, so that a set stands before those that are named after it.
+    // Sorted by name without extensions, so that a set precedes the sets whose names extend its name.
     files.sort_by_key(|file| file.to_string_lossy().trim_end_matches(".jsonl.gz").to_owned());
     if files.is_empty() {
         bail!("no decision files (.jsonl.gz) in {}", folder.display());
@@ -138,13 +207,13 @@ fn conform(folder: &Path) -> Result<String> {
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot start {}", program.display()))?;
-    if !output.status.code().is_some_and(|code| TOLD.contains(&code)) {
+    if !output.status.code().is_some_and(|code| EXIT_CODES.contains(&code)) {
         bail!("hoistway conform --markdown: {}", output.status);
     }
-    String::from_utf8(output.stdout).context("what hoistway conform prints")
+    String::from_utf8(output.stdout).context("the output of hoistway conform")
 }
 
-/// Puts parts into a page, each between its comments.
+/// Writes parts into a page, each between its comments.
 pub fn put_parts(file: &str, parts: &[(&str, String)]) -> Result<()> {
     let mut page = read(file)?;
     for (name, part) in parts {
@@ -153,7 +222,7 @@ pub fn put_parts(file: &str, parts: &[(&str, String)]) -> Result<()> {
     put(file, &page)
 }
 
-/// The page with a part replaced: what stands between the comments `begin: NAME` and `end: NAME`.
+/// Replaces the text between the comments `begin: NAME` and `end: NAME` of a page.
 fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
     let missing = || format!("{file} has no `<!-- begin: {name}` with an `<!-- end: {name} -->` behind it");
     let begin = page.find(&format!("<!-- begin: {name}")).with_context(missing)?;
@@ -162,7 +231,7 @@ fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
     Ok(format!("{}\n\n{}\n\n{}", &page[..start], part.trim(), &page[end..]))
 }
 
-/// The first line in which two texts differ, from 1, and what either has there.
+/// Finds the first line in which two texts differ: its number from 1, and the line of each.
 fn first_difference<'a>(old: &'a str, new: &'a str) -> Option<(usize, &'a str, &'a str)> {
     let (mut old, mut new) = (old.lines(), new.lines());
     for line in 1.. {
@@ -183,14 +252,14 @@ mod tests {
 
     #[test]
     fn a_part_is_replaced_between_its_comments() {
-        let made = with_part("a.md", EXAMPLE, "x", "new\n").expect("it has the comments");
-        assert_eq!(made, "# A\n\n<!-- begin: x, made by y -->\n\nnew\n\n<!-- end: x -->\nrest\n");
-        assert_eq!(with_part("a.md", &made, "x", "new").expect("still"), made, "once more changes nothing");
+        let generated = with_part("a.md", EXAMPLE, "x", "new\n").expect("it has the comments");
+        assert_eq!(generated, "# A\n\n<!-- begin: x, made by y -->\n\nnew\n\n<!-- end: x -->\nrest\n");
+        assert_eq!(with_part("a.md", &generated, "x", "new").expect("still"), generated, "once more changes nothing");
         assert!(with_part("a.md", EXAMPLE, "z", "").is_err());
     }
 
     #[test]
-    fn the_first_difference_is_told_with_its_line() {
+    fn the_first_difference_has_its_line() {
         assert_eq!(first_difference("a\nb", "a\nb"), None);
         assert_eq!(first_difference("a\nb\nd", "a\nc"), Some((2, "b", "c")));
         assert_eq!(first_difference("a", "a\nc"), Some((2, "(nothing)", "c")));

@@ -1,4 +1,4 @@
-//! Pages of figures that are measured part by part: where that is done, and what becomes of the parts.
+//! Sections of pages of figures: the program and the directory that are measured, and the output.
 
 use std::path::{Path, PathBuf};
 
@@ -7,20 +7,20 @@ use anyhow::{Context, Result};
 use crate::goals::{Goal, goal_rows, judge};
 use crate::{pages, server, tools};
 
-/// A part of a page, and the goals in it.
-pub struct Part {
+/// A section of a page, and its goals.
+pub struct Section {
     pub text: String,
     pub goals: Vec<Goal>,
 }
 
-/// Writes parts, by their names, into a page, or prints them; an error if a goal is missed or was not measured.
-pub fn tell(page: &str, parts: Vec<(&str, Part)>, write: bool) -> Result<()> {
+/// Writes sections, by their names, into a page, or prints them. Fails if a goal is missed or was not measured.
+pub fn publish(page: &str, sections: Vec<(&str, Section)>, write: bool) -> Result<()> {
     let (mut texts, mut goals) = (Vec::new(), Vec::new());
-    for (name, part) in parts {
+    for (name, section) in sections {
         let mut rows = String::new();
-        goal_rows(&mut rows, &part.goals);
-        texts.push((name, format!("{}\n{rows}", part.text)));
-        goals.extend(part.goals);
+        goal_rows(&mut rows, &section.goals);
+        texts.push((name, format!("{}\n{rows}", section.text)));
+        goals.extend(section.goals);
     }
     if write {
         pages::put_parts(page, &texts)?;
@@ -30,7 +30,7 @@ pub fn tell(page: &str, parts: Vec<(&str, Part)>, write: bool) -> Result<()> {
     judge(&goals)
 }
 
-/// The program that is measured: one that was named, or the one that is shipped, built now.
+/// Returns the program to measure: the named one, or the one for packages, built now.
 pub fn program(named: Option<&Path>) -> Result<PathBuf> {
     match named {
         Some(program) => program.canonicalize().with_context(|| program.display().to_string()),
@@ -38,7 +38,7 @@ pub fn program(named: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// The folder for images, made if it is not there: one that was named, or one of this name where cargo builds.
+/// Creates the directory for images: the named one, or `usual` in the directory that cargo builds into.
 pub fn folder(named: Option<&Path>, usual: &str) -> Result<PathBuf> {
     let folder = match named {
         Some(folder) => folder.to_owned(),

@@ -1,4 +1,4 @@
-//! The picture of a trace's page in the README: a recorded trace, drawn by the program and looked at with Chromium.
+//! The picture in the README of the page of a trace: the program draws a recorded trace, and Chromium takes a picture of it.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::repository;
-use crate::tools::{self, cargo};
+use crate::tools;
 
 const TRACE: &str = "crates/trace/testdata/blktrace/vda-bfq.blktrace.*.xz";
 const PICTURE: &str = "docs/trace-view.png";
-/// What of it is shown: a tenth of a second in which readers and writers share the disk, and one request.
+/// The part that is shown: a tenth of a second in which readers and writers share the disk, and one request.
 const SHOWN: &str = "?theme=light#t=0.68-0.8&request=0.480";
 const SIZE: &str = "1240,1480";
 
@@ -24,8 +24,8 @@ pub fn write() -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let page = folder.join("page.html");
     tools::run(
-        cargo()
-            .args(["run", "--quiet", "--package", "hoistway-cli", "--", "trace", "view"])
+        Command::new(super::hoistway()?)
+            .args(["trace", "view"])
             .arg(repository::root().join(TRACE))
             .args(["--title", "Six processes on a virtual disk under bfq", "-o"])
             .arg(&page),

@@ -1,4 +1,4 @@
-//! A build of the core for a machine without an operating system: nothing of `std` can have slipped in.
+//! A build of the core for a machine without an operating system: it fails if the core needs `std`.
 
 use std::process::Command;
 
@@ -9,8 +9,8 @@ use crate::tools::{self, cargo};
 
 const TARGET: &str = "x86_64-unknown-none";
 
-/// Builds the core for the bare machine with whatever compiler there is: the present one, after rustup has fetched its library
-/// if need be, else Debian's, which comes with the source of `core`.
+/// Builds the core for the bare machine with the present compiler, whose library rustup fetches if necessary.
+/// Where rustup cannot fetch it, Debian's compiler builds it: that one comes with the source of `core`.
 pub fn build() -> Result<()> {
     if rustup_has_target() || rustup_adds_target() {
         return tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-core", "--target", TARGET]));

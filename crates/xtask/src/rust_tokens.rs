@@ -1,17 +1,27 @@
-//! The tokens of a Rust file, as far as the checks need them: comments and the insides of strings are gone.
+//! The tokens and the comments of a Rust file, as far as the checks need them. The contents of strings are left out.
 
-/// A token and the line it is on, counted from 1.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
     pub kind: Kind,
-    /// Its text; empty for strings and characters.
+    /// The source text; empty for strings and characters.
     pub text: String,
-    /// Its line.
+    /// The line, counted from 1.
     pub line: usize,
 }
 
-/// The kinds of tokens.
+/// A line of a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// The text with its marks.
+    pub text: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// True if no code precedes the comment in its line.
+    pub is_alone: bool,
+}
+
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A word: identifier, keyword or lifetime.
@@ -27,22 +37,31 @@ pub enum Kind {
 }
 
 impl Token {
-    /// Whether it is this word or mark.
+    /// Returns true if the token is this word or mark.
     pub fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Word | Kind::Mark) && self.text == text
     }
 }
 
-/// The tokens of a file, in order.
+/// Reads the tokens of a file, in order.
 pub fn tokens(text: &str) -> Vec<Token> {
-    let mut reader = Reader { rest: text, line: 1, tokens: Vec::new() };
+    read(text).tokens
+}
+
+/// Reads the comments of a file, one a line, in order.
+pub fn comments(text: &str) -> Vec<Comment> {
+    read(text).comments
+}
+
+fn read(text: &str) -> Reader<'_> {
+    let mut reader = Reader { rest: text, line: 1, tokens: Vec::new(), comments: Vec::new() };
     while !reader.rest.is_empty() {
         reader.step();
     }
-    reader.tokens
+    reader
 }
 
-/// The tokens without those of items marked `#[cfg(test)]`.
+/// Returns the tokens without those of items marked `#[cfg(test)]`.
 pub fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mark = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut kept = Vec::new();
@@ -59,7 +78,7 @@ pub fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// The index after an item that begins at `at`: after its closing brace, or after a semicolon outside of braces.
+/// Returns the index after the item at `at`: after its closing brace, or after a semicolon outside of braces.
 fn end_of_item(tokens: &[Token], mut at: usize) -> usize {
     let mut depth = 0usize;
     while let Some(token) = tokens.get(at) {
@@ -83,6 +102,7 @@ struct Reader<'a> {
     rest: &'a str,
     line: usize,
     tokens: Vec<Token>,
+    comments: Vec<Comment>,
 }
 
 impl Reader<'_> {
@@ -90,9 +110,9 @@ impl Reader<'_> {
         let rest = self.rest;
         let Some(first) = rest.chars().next() else { return };
         if rest.starts_with("//") {
-            self.skip(rest.find('\n').unwrap_or(rest.len()));
+            self.comment(rest.find('\n').unwrap_or(rest.len()));
         } else if rest.starts_with("/*") {
-            self.skip(block_comment(rest));
+            self.comment(block_comment(rest));
         } else if let Some(len) = raw_string(rest) {
             self.push(Kind::Literal, len);
         } else if first == '"' || rest.starts_with("b\"") || rest.starts_with("c\"") {
@@ -119,13 +139,22 @@ impl Reader<'_> {
         self.skip(len);
     }
 
+    /// Takes a comment of this length.
+    fn comment(&mut self, len: usize) {
+        let is_alone = self.tokens.last().is_none_or(|token| token.line != self.line);
+        let lines = self.rest[..len].lines().enumerate();
+        let comments = lines.map(|(index, text)| Comment { text: text.to_owned(), line: self.line + index, is_alone });
+        self.comments.extend(comments);
+        self.skip(len);
+    }
+
     fn skip(&mut self, len: usize) {
         let (gone, rest) = self.rest.split_at(len);
         self.line += gone.matches('\n').count();
         self.rest = rest;
     }
 
-    /// A number: the field of a tuple (`pair.0.1`) and the end of a range (`0..5`) have no fraction.
+    /// Reads a number. The field of a tuple (`pair.0.1`) and the end of a range (`0..5`) have no fraction.
     fn number(&self) -> (Kind, usize) {
         let bytes = self.rest.as_bytes();
         let word = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -155,7 +184,7 @@ impl Reader<'_> {
     }
 }
 
-/// An `e` that is not part of a suffix such as `usize`.
+/// Returns true if an `e` is an exponent and not part of a suffix such as `usize`.
 fn has_exponent(digits: &str) -> bool {
     digits.find(['e', 'E']).is_some_and(|at| digits[..at].bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b'.'))
 }
@@ -203,7 +232,7 @@ fn quoted(rest: &str, open: usize, close: char) -> usize {
     rest.len()
 }
 
-/// A character literal and not a lifetime: a quote closes it after one character or an escape.
+/// The length of a character literal. In contrast to a lifetime, a quote closes it after one character or an escape.
 fn character(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix('\'').or_else(|| rest.strip_prefix("b'"))?;
     let open = rest.len() - body.len();

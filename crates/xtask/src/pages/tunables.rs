@@ -1,13 +1,14 @@
-//! The tables of tunables in docs/elevators, brought up to date from what `hoistway elevators NAME --markdown` prints.
+//! The tables of tunables in docs/elevators, which `hoistway elevators NAME --markdown` prints.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::repository;
-use crate::tools::{self, cargo};
+use crate::tools;
 
-/// How the table of a page begins, whatever its other columns are.
+/// The beginning of the table on each page.
 const HEADER: &str = "| tunable |";
 
 /// Rewrites the tables that differ.
@@ -21,9 +22,9 @@ pub fn write() -> Result<()> {
     Ok(())
 }
 
-/// What the command prints for an elevator.
+/// Returns the table that the command prints for an elevator.
 fn printed(name: &str) -> Result<String> {
-    tools::output(cargo().args(["run", "--quiet", "-p", "hoistway-cli", "--", "elevators", name, "--markdown"]))
+    tools::output(Command::new(super::hoistway()?).args(["elevators", name, "--markdown"]))
 }
 
 fn bring_up_to_date(path: &Path, table: &str) -> Result<()> {
@@ -36,7 +37,7 @@ fn bring_up_to_date(path: &Path, table: &str) -> Result<()> {
     Ok(())
 }
 
-/// The page with this table in the place of its own; a page without one stays as it is.
+/// Replaces the table of a page. A page without a table is not changed.
 fn with_table(page: &str, table: &str) -> String {
     let (mut new, mut in_table) = (String::new(), false);
     for line in page.split_inclusive('\n') {

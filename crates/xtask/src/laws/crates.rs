@@ -1,0 +1,144 @@
+//! The arrows between the crates of the workspace: which crate may depend on which, and how large a crate may grow.
+
+use std::collections::BTreeMap;
+
+use super::packages::Package;
+use crate::graph;
+
+/// What each crate may depend on. A crate that is not listed is a violation. Tests may depend on any crate, but not in a circle.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("drive", &[]),
+    ("machine", &["core"]),
+    ("nbd", &[]),
+    ("report", &[]),
+    ("units", &[]),
+    ("capi", &["core"]),
+    ("fio", &["units"]),
+    ("trace", &["fio", "units"]),
+    ("order", &["drive", "machine"]),
+    ("sim", &["core", "drive", "fio", "trace"]),
+    ("advise", &["core", "drive", "fio", "machine", "sim", "trace", "units"]),
+    ("qos", &["core"]),
+    ("reactor", &["machine"]),
+    ("blockdev", &["core", "drive", "machine", "qos", "reactor", "units"]),
+    ("control", &["core", "machine", "qos", "units"]),
+    ("config", &["core", "drive", "machine", "qos", "units"]),
+    ("record", &["blockdev", "core", "machine", "nbd", "trace", "units"]),
+    ("server", &["blockdev", "config", "control", "core", "drive", "machine", "nbd", "qos", "reactor", "units"]),
+    ("simulation", &["blockdev", "config", "control", "core", "drive", "nbd", "qos", "reactor", "server", "units"]),
+    ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor", "units"]),
+    // Until the server's crate is split into those above.
+    ("serve", &["core", "drive", "machine", "nbd", "qos", "reactor", "trace", "units"]),
+    (
+        "cli",
+        &[
+            "advise", "blockdev", "config", "control", "core", "drive", "fio", "machine", "mount", "nbd", "order",
+            "qos", "record", "report", "serve", "server", "sim", "trace", "units",
+        ],
+    ),
+    ("xtask", &["drive", "order"]),
+];
+
+/// Arrows that point where they must not, each with the work that removes it. The list only shrinks.
+const EXCEPTIONS: &[(&str, &str)] = &[("mount", "serve")];
+
+/// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
+const LINES_MAX: usize = 15_000;
+/// Crates above [`LINES_MAX`], with the lines that they may have. The list only shrinks, but for the core.
+const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("serve", 33_500), ("cli", 21_000), ("sim", 18_000)];
+
+/// Lists the arrows and sizes that break the law.
+pub fn violations(packages: &[Package]) -> Vec<String> {
+    let mut found: Vec<String> = packages.iter().flat_map(forbidden_arrows).collect();
+    found.extend(circles(packages));
+    for package in packages {
+        let lines = package.sources().map_or(0, |files| files.iter().map(|file| file.text.lines().count()).sum());
+        found.extend(too_large(&package.name, lines));
+    }
+    found
+}
+
+fn forbidden_arrows(package: &Package) -> Vec<String> {
+    let name = package.name.as_str();
+    let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
+        return vec![format!(
+            "{}: the crate is missing in the table of crates/xtask/src/laws/crates.rs",
+            package.directory
+        )];
+    };
+    let is_allowed = |other: &str| allowed.contains(&other) || EXCEPTIONS.contains(&(name, other));
+    let forbidden = package.dependencies.iter().filter(|other| !is_allowed(other));
+    let allowed = if allowed.is_empty() { "no other crate".to_owned() } else { allowed.join(", ") };
+    forbidden.map(|other| format!("{}: depends on {other}; it may depend on {allowed}", package.directory)).collect()
+}
+
+/// Circles of crates, the dependencies of tests included: cargo itself refuses only those without tests.
+fn circles(packages: &[Package]) -> Vec<String> {
+    let mut arrows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        let all = package.dependencies.iter().chain(&package.dev_dependencies).map(String::as_str);
+        arrows.insert(&package.name, all.filter(|other| *other != package.name).collect());
+    }
+    let circles = graph::circles(&arrows);
+    circles
+        .into_iter()
+        .map(|circle| format!("crates depend on one another in a circle: {}", circle.join(", ")))
+        .collect()
+}
+
+fn too_large(name: &str, lines: usize) -> Option<String> {
+    let most = LARGE.iter().find(|(known, _)| *known == name).map_or(LINES_MAX, |(_, most)| *most);
+    (lines > most).then(|| format!("crates/{name}: {lines} lines in src; {most} is the most"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[&str], dev: &[&str]) -> Package {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Package {
+            name: name.to_owned(),
+            directory: format!("crates/{name}"),
+            dependencies: owned(dependencies),
+            dev_dependencies: owned(dev),
+            ..Package::default()
+        }
+    }
+
+    #[test]
+    fn a_forbidden_arrow_is_found() {
+        let found = forbidden_arrows(&package("core", &["sim"], &[]));
+        assert_eq!(found, ["crates/core: depends on sim; it may depend on no other crate"]);
+        assert_eq!(forbidden_arrows(&package("units", &["core", "fio"], &[])).len(), 2);
+    }
+
+    #[test]
+    fn allowed_arrows_and_those_of_tests_pass() {
+        assert_eq!(forbidden_arrows(&package("sim", &["core"], &["advise"])), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_outside_the_table_is_found() {
+        assert_eq!(forbidden_arrows(&package("unheard-of", &[], &[])).len(), 1);
+    }
+
+    #[test]
+    fn a_circle_through_a_dependency_of_tests_is_found() {
+        let found = circles(&[package("a", &["b"], &[]), package("b", &[], &["a"]), package("c", &["a"], &[])]);
+        assert_eq!(found, ["crates depend on one another in a circle: a, b"]);
+    }
+
+    #[test]
+    fn the_table_itself_has_no_circle() {
+        let table: Vec<Package> = ARROWS.iter().map(|(name, allowed)| package(name, allowed, &[])).collect();
+        assert_eq!(circles(&table), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_above_the_limit_is_found() {
+        assert_eq!(too_large("fio", LINES_MAX), None);
+        assert!(too_large("fio", LINES_MAX + 1).is_some());
+    }
+}

@@ -1,0 +1,32 @@
+//! The laws of the workspace that a program can check: the source of the core, the arrows between crates, circles of modules.
+
+mod bare_build;
+mod core_source;
+mod crates;
+mod modules;
+mod packages;
+
+use anyhow::{Result, bail};
+
+pub use packages::{Package, packages};
+
+/// Checks every law that needs no build.
+pub fn check_sources() -> Result<()> {
+    let packages = packages()?;
+    let mut violations = core_source::violations()?;
+    violations.extend(crates::violations(&packages));
+    violations.extend(modules::violations(&packages)?);
+    if !violations.is_empty() {
+        bail!("{} violations of the laws:\n  {}", violations.len(), violations.join("\n  "));
+    }
+    println!("laws: the core's source, the arrows between crates, their sizes and their modules keep the laws");
+    Ok(())
+}
+
+/// Checks every law, and builds the core for a machine without an operating system.
+pub fn check() -> Result<()> {
+    check_sources()?;
+    bare_build::build()?;
+    println!("laws: the core builds for a bare machine");
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! The packages of the workspace, as `cargo metadata` lists them.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::repository::{self, File};
+use crate::tools::{self, cargo};
+
+/// What the names of all packages of the workspace begin with.
+const PREFIX: &str = "hoistway-";
+
+/// A package of the workspace.
+#[derive(Clone, Debug, Default)]
+pub struct Package {
+    /// The name without `hoistway-`.
+    pub name: String,
+    /// The description in its manifest.
+    pub description: String,
+    /// The directory from the root of the repository, for example `crates/core`.
+    pub directory: String,
+    /// The packages of the workspace that its library or program needs, by short name, sorted.
+    pub dependencies: Vec<String>,
+    /// The packages of the workspace that only its tests and examples need, by short name, sorted.
+    pub dev_dependencies: Vec<String>,
+}
+
+impl Package {
+    /// Reads the Rust files below `src`, unit tests included.
+    pub fn sources(&self) -> Result<Vec<File>> {
+        repository::rust_files(&format!("{}/src", self.directory))
+    }
+}
+
+/// Lists the packages of the workspace, sorted by name.
+pub fn packages() -> Result<Vec<Package>> {
+    let printed = tools::output(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&printed).context("the output of cargo metadata")?;
+    let listed = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let mut packages: Vec<Package> = listed.iter().map(read).collect::<Result<_>>()?;
+    packages.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(packages)
+}
+
+fn read(package: &Value) -> Result<Package> {
+    let full_name = package["name"].as_str().context("a package without a name")?;
+    let manifest = PathBuf::from(package["manifest_path"].as_str().context("a package without a manifest")?);
+    let directory = manifest.parent().and_then(|path| path.file_name()).context("a manifest without a directory")?;
+    let all = package["dependencies"].as_array().context("a package without a list of dependencies")?;
+    let of = |is_dev: bool| {
+        let wanted = all.iter().filter(|one| (one["kind"].as_str() == Some("dev")) == is_dev);
+        let names = wanted.filter_map(|one| one["name"].as_str()?.strip_prefix(PREFIX));
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    Ok(Package {
+        name: full_name.strip_prefix(PREFIX).unwrap_or(full_name).to_owned(),
+        description: package["description"].as_str().unwrap_or_default().to_owned(),
+        directory: format!("crates/{}", directory.to_string_lossy()),
+        dependencies: of(false),
+        dev_dependencies: of(true),
+    })
+}

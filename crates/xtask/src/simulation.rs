@@ -1,0 +1,43 @@
+//! Simulated worlds of the server, and the server that is killed for real.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::server;
+use crate::tools::{self, cargo};
+
+/// The package whose examples play the worlds, and the features that they need.
+const PACKAGE: [&str; 4] = ["-p", "hoistway-serve", "--features", "world"];
+
+/// Arguments that are passed on to the program.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Options of the program; `-- --help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+/// Plays simulated worlds, built with optimisation and with all checks of a debug build.
+pub fn worlds(options: &Options) -> Result<()> {
+    let example = ["run", "--quiet", "--profile", "checked", "--example", "worlds"];
+    tools::run(cargo().args(example).args(PACKAGE).arg("--").args(&options.arguments))
+}
+
+/// Plays 500 worlds in the build that the tests use; takes less than a minute.
+pub fn some_worlds() -> Result<()> {
+    let example = ["run", "--quiet", "--example", "worlds"];
+    tools::run(cargo().args(example).args(PACKAGE).args(["--", "--seeds", "500"]))
+}
+
+/// Kills the real server under load and checks the data that it had acknowledged.
+pub fn crash_test(options: &Options) -> Result<()> {
+    let mut arguments = options.arguments.clone();
+    let named = arguments.iter().position(|word| word == "--hoistway").filter(|at| at + 1 < arguments.len());
+    let hoistway = match named {
+        Some(at) => arguments.drain(at..at + 2).next_back().map(PathBuf::from).unwrap_or_default(),
+        None => server::build()?,
+    };
+    let example = ["run", "--quiet", "--profile", "checked", "--example", "crash_test"];
+    tools::run(cargo().args(example).args(PACKAGE).args(["--", "--hoistway"]).arg(hoistway).args(arguments))
+}
