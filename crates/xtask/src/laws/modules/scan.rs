@@ -105,7 +105,7 @@ fn tree(tokens: &[Token], above: &[String], is_public: bool, imports: &mut Vec<I
             let name = tokens.get(at).map_or_else(String::new, |token| token.text.clone());
             imports.push(Import { path, name, is_public, line });
             return;
-        } else if token.kind == Kind::Word && !(token.is("self") && !path.is_empty()) {
+        } else if token.kind == Kind::Word && (path.is_empty() || !token.is("self")) {
             path.push(token.text.clone());
         }
     }
