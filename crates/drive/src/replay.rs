@@ -5,65 +5,66 @@ use crate::disk::Media;
 use crate::profile::{DiskProfile, Profile};
 use crate::recording::Record;
 
-/// One request of a replay.
+/// A replayed request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
-    /// What was recorded: a read or a write.
+    /// The operation.
     pub op: Op,
-    /// The zone of its first sector.
+    /// The zone of the first sector.
     pub zone: u32,
-    /// What the model says, in ns.
+    /// Service time of the model in ns.
     pub predicted_ns: u64,
-    /// What was recorded, in ns.
+    /// Recorded service time in ns.
     pub recorded_ns: u64,
-    /// How long the drive had been idle, in ns.
+    /// Idle time of the drive before the request in ns.
     pub idle_ns: u64,
 }
 
 impl Prediction {
-    /// Predicted less recorded, in ms.
+    /// The predicted minus the recorded service time in ms.
     pub fn error_ms(&self) -> f64 {
         (self.predicted_ns as f64 - self.recorded_ns as f64) / 1e6
     }
 }
 
-/// Why a fit was not possible.
+/// Reasons for which a recording cannot be replayed with a profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// The profile has no platter.
+    /// The profile is not that of a disk.
     #[error("profile `{name}` is of a device without a platter: a disk's is needed")]
     NoPlatter {
-        /// The profile's name.
+        /// The name of the profile.
         name: String,
     },
-    /// A request does not fit the disk.
+    /// A request is invalid for the disk.
     #[error("request {index} of the recording: {source}")]
     Access {
-        /// Its number, from 0.
+        /// The index of the request, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error of the request.
         source: AccessError,
     },
-    /// Too little to fit.
+    /// The recording has too few requests to fit.
     #[error("the recording has {found} requests: at least 100 are needed")]
     TooShort {
-        /// Requests that it has.
+        /// Number of requests.
         found: usize,
     },
 }
 
-/// By how much predictions were wrong, in ms; all 0 for no requests.
+/// Errors of predictions in ms; all 0 without requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct PredictionErrors {
-    /// How many requests.
+    /// Number of requests.
     pub requests: usize,
-    /// Root mean square of predicted less recorded service time, request by request.
+    /// Root mean square of predicted minus recorded service time.
     pub rms_ms: f64,
-    /// The median of the errors' amounts.
+    /// Median of the absolute errors.
     #[serde(skip)]
     pub median_ms: f64,
-    /// Root mean square horizontal distance between the distributions of service times, the "demerit figure" of C. Ruemmler and
-    /// J. Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994).
+    /// The demerit: the RMS horizontal distance between the distributions of service times (C.
+    /// Ruemmler and J. Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3),
+    /// 1994).
     pub demerit_ms: f64,
     /// Mean recorded service time.
     pub recorded_mean_ms: f64,
@@ -71,10 +72,11 @@ pub struct PredictionErrors {
     pub predicted_mean_ms: f64,
 }
 
-/// Asks the model for every recorded request at its recorded time. Each starts where the arm was left by the one before.
+/// Predicts the service time of every recorded request at its recorded time. Each starts at the arm
+/// position after the one before.
 ///
-/// # PredictionErrors
-/// [`ReplayError`] when the profile is no disk's or a request does not fit the disk.
+/// # Errors
+/// [`ReplayError`] if the profile is not that of a disk or a request is invalid for it.
 pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>, ReplayError> {
     let disk = disk_of(profile)?;
     check_recording(disk, recording)?;
@@ -97,7 +99,7 @@ pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>
     Ok(recording.iter().map(predict).collect())
 }
 
-/// The root mean square error in ms; 0 for no predictions.
+/// Root mean square error in ms; 0 without predictions.
 pub fn rms_ms<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> f64 {
     let (mut sum, mut count) = (0.0, 0u32);
     for prediction in predictions {
@@ -120,7 +122,7 @@ pub(crate) fn check_recording(disk: &DiskProfile, recording: &[Record]) -> Resul
 }
 
 impl PredictionErrors {
-    /// The errors of some predictions.
+    /// The errors of `predictions`.
     pub fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> PredictionErrors {
         let predictions: Vec<Prediction> = predictions.into_iter().copied().collect();
         let mut amounts: Vec<f64> = predictions.iter().map(|prediction| prediction.error_ms().abs()).collect();
@@ -138,7 +140,7 @@ impl PredictionErrors {
     }
 }
 
-/// Recorded and predicted service times in ms, each from the shortest to the longest.
+/// Recorded and predicted service times in ms, each in rising order.
 pub(crate) fn distributions(predictions: &[Prediction]) -> (Vec<f64>, Vec<f64>) {
     let sorted = |time_ns: fn(&Prediction) -> u64| {
         let mut times: Vec<f64> = predictions.iter().map(|prediction| time_ns(prediction) as f64 / 1e6).collect();

@@ -1,4 +1,4 @@
-//! How near a drive's model comes to a recording of the drive.
+//! The accuracy of a model against a recording of the same drive.
 
 use crate::command::Op;
 use crate::fit::fit_rotation;
@@ -6,53 +6,56 @@ use crate::profile::Profile;
 use crate::recording::Record;
 use crate::replay::{Prediction, PredictionErrors, ReplayError, distributions, replay};
 
-/// A request counts as following at once when the drive had been idle for less than this, in ns.
+/// The longest idle time in ns after which a request counts as following at once.
 const AT_ONCE_NS: u64 = 1_000_000;
-/// How many points the curves of service times have: every half percent.
+/// Number of points of the distributions: one for every half percent.
 const POINTS: usize = 201;
 
-/// A model against a recording, request by request and as distributions of service times.
+/// The errors of a model against a recording, request by request and by distributions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Validation {
-    /// The time of a revolution in ns, fitted to the recording.
+    /// Time of a revolution in ns, fitted to the recording.
     pub revolution_ns: f64,
-    /// How well recorded completions agree with the sectors' angles: 1 for always the same, about 0 for by chance.
+    /// Agreement of the recorded completions with the angles of the sectors: 1 for perfect
+    /// agreement, about 0 for chance.
     pub coherence: f64,
-    /// All requests.
+    /// The errors of all requests.
     pub all: PredictionErrors,
-    /// Reads alone.
+    /// The errors of reads.
     pub reads: PredictionErrors,
-    /// Writes alone.
+    /// The errors of writes.
     pub writes: PredictionErrors,
-    /// Requests that came less than 1 ms after the one before was over.
+    /// The errors of requests within 1 ms after the previous completion.
     pub at_once: PredictionErrors,
-    /// The others, before which the drive had time for itself.
+    /// The errors of the other requests, before which the drive could do background work.
     pub after_pause: PredictionErrors,
-    /// The requests of each zone, by zone.
+    /// The errors of the requests of each zone.
     pub zones: Vec<PredictionErrors>,
-    /// The two distributions of service times, of all requests: 201 points from the shortest to the longest.
+    /// The two distributions of service times: 201 points from the shortest to the longest.
     pub curve: Vec<CurvePoint>,
-    /// Every request, in the recording's order.
+    /// The predictions in the order of the recording.
     pub predictions: Vec<Prediction>,
 }
 
-/// The service time that a share of the requests did not exceed.
+/// A point of two distributions: the service time that a share of the requests does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct CurvePoint {
     /// The share, 0 to 1.
     pub share: f64,
-    /// The drive's.
+    /// Recorded service time in ms.
     pub recorded_ms: f64,
-    /// The model's.
+    /// Service time of the model in ms.
     pub predicted_ms: f64,
 }
 
-/// Replays a recording with the drive of `profile`, its buffer as the profile has it ([`Profile::without_buffer`] for a recording
-/// that was made without), and measures what is wrong. Only the time of a revolution and the platter's angle at the start, which no
-/// parameter file can know, are fitted first.
+/// Replays a recording with the model of `profile` and measures the errors.
 ///
-/// # PredictionErrors
-/// [`ReplayError`] when the profile is no disk's, a request does not fit the disk, or there are fewer than 100.
+/// Use [`Profile::without_buffer`] for a recording that was made with the buffer off. The
+/// revolution and the angle at the start, which no profile can state, are fitted first.
+///
+/// # Errors
+/// [`ReplayError`] if the profile is not that of a disk, a request is invalid for it, or there are
+/// fewer than 100 requests.
 pub fn validate(profile: &Profile, recording: &[Record]) -> Result<Validation, ReplayError> {
     let fit = fit_rotation(profile, recording)?;
     let predictions = replay(&fit.profile, recording)?;

@@ -1,25 +1,29 @@
-//! A token bucket in whole numbers: what it holds is counted in billionths of a unit, so that a rate a second is that many a nanosecond.
+//! A token bucket in integers. The content is in billionths of a token, so a rate a second is that
+//! many billionths a nanosecond.
 
 const PARTS: i128 = 1_000_000_000;
 
-/// An account that fills at a rate up to a depth. Whoever draws more than there is waits for it, and all after them.
+/// A bucket that fills at a rate up to its capacity. A draw beyond the content waits, and so do all
+/// later draws.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     rate_per_s: i128,
     depth: i128,
     content: i128,
-    /// When the content was what it is: not before the last who drew were covered.
+    /// The time of the content, at the earliest the time at which the last draw was covered.
     at_ns: u64,
 }
 
 impl Bucket {
-    /// An account into which `rate_per_s` units flow (at least 1), which holds `depth` of them, and `start` at time 0.
+    /// Creates a bucket with a rate of at least 1, a capacity of `depth` and `start` tokens at time
+    /// 0.
     pub(super) fn new(rate_per_s: u64, depth: u64, start: u64) -> Bucket {
         let parts = |units: u64| i128::from(units) * PARTS;
         Bucket { rate_per_s: i128::from(rate_per_s.max(1)), depth: parts(depth), content: parts(start), at_ns: 0 }
     }
 
-    /// Draws `units` and answers when they were covered: at `now_ns`, or later. More than the account holds may be drawn.
+    /// Draws `units` and returns the time at which they are covered: `now_ns` or later. A draw may
+    /// exceed the capacity.
     pub(super) fn draw(&mut self, now_ns: u64, units: u64) -> u64 {
         if now_ns > self.at_ns {
             let inflow = i128::from(now_ns - self.at_ns) * self.rate_per_s;
@@ -43,7 +47,7 @@ mod tests {
     #[test]
     fn full_bucket_covers_its_depth_at_once_and_then_its_rate() {
         let mut bucket = Bucket::new(100, 3, 3);
-        // 10 ms a unit once the three are gone.
+        // 10 ms for each token after the first three.
         let at: Vec<u64> = (0..5).map(|_| bucket.draw(5, 1)).collect();
         assert_eq!(at, [5, 5, 5, 10_000_005, 20_000_005]);
     }
@@ -51,7 +55,7 @@ mod tests {
     #[test]
     fn idle_bucket_fills_up_to_its_depth_and_no_further() {
         let mut bucket = Bucket::new(100, 3, 0);
-        // An hour would be 360,000 units.
+        // An hour would yield 360,000 tokens.
         let hour_ns = 3_600_000_000_000;
         let at: Vec<u64> = (0..4).map(|_| bucket.draw(hour_ns, 1) - hour_ns).collect();
         assert_eq!(at, [0, 0, 0, 10_000_000]);

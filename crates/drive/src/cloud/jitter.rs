@@ -1,19 +1,21 @@
-//! A latency with a floor and a lognormal part above it, the same on every machine.
+//! A latency with a floor and a lognormal part, bit-identical on every machine.
 //!
-//! Logarithms and exponentials differ between systems' mathematical libraries in the last digit. Here the quantiles of the distribution are made once, from
-//! additions, multiplications, divisions and square roots alone, which IEEE 754 defines to the bit, and a draw is a place in their table.
+//! Logarithms and exponentials of different mathematical libraries differ in the last digit. The
+//! quantiles of the distribution are therefore computed once from additions, multiplications,
+//! divisions and square roots, which IEEE 754 defines exactly. A draw is an index into their table.
 
 use crate::profile::LatencyProfile;
 use crate::random::SplitMix64;
 
-/// So many quantiles: the mean of the table is the distribution's within 0.3 % up to a sigma of 1.
+/// Number of quantiles. The mean of the table is within 0.3 % of the distribution's up to a sigma
+/// of 1.
 const QUANTILES: usize = 4096;
 
-/// A stream of latencies.
+/// A stream of random latencies.
 #[derive(Debug, Clone)]
 pub(super) struct Jitter {
     floor_ns: u64,
-    /// Rising; empty without jitter.
+    /// Quantiles above the floor in rising order; empty without jitter.
     above_ns: Vec<u64>,
     random: SplitMix64,
 }
@@ -30,7 +32,7 @@ impl Jitter {
         Jitter { floor_ns: profile.floor_ns, above_ns, random: SplitMix64::new(profile.seed) }
     }
 
-    /// The next latency.
+    /// The next latency in ns.
     pub(super) fn draw_ns(&mut self) -> u64 {
         if self.above_ns.is_empty() {
             return self.floor_ns;
@@ -40,13 +42,14 @@ impl Jitter {
     }
 }
 
-/// The normal distribution's quantiles in the middles of equal parts, rising: each is found from the one before by Newton's method.
+/// The quantiles of the normal distribution at the midpoints of equal parts, in rising order.
+/// Newton's method finds each from the one before.
 fn normal_quantiles() -> impl Iterator<Item = f64> {
     let mut upper = Vec::with_capacity(QUANTILES / 2);
     let mut z = 0.0;
     for part in 0..QUANTILES / 2 {
         let above_half = (part as f64 + 0.5) / QUANTILES as f64;
-        // From below, where the density is higher, Newton's steps fall short and none is too far.
+        // From below, where the density is higher, Newton's steps never overshoot.
         for _ in 0..8 {
             z += (above_half - half_to(z)) / density(z);
         }
@@ -60,7 +63,8 @@ fn density(z: f64) -> f64 {
     exponential(-z * z / 2.0) / (2.0 * std::f64::consts::PI).sqrt()
 }
 
-/// The normal distribution from 0 to `z`: the series of G. Marsaglia, "Evaluating the normal distribution", J. Stat. Software 11(4), 2004.
+/// The normal distribution from 0 to `z`: the series of G. Marsaglia, "Evaluating the normal
+/// distribution", J. Stat. Software 11(4), 2004.
 fn half_to(z: f64) -> f64 {
     let (mut term, mut sum) = (z, z);
     let mut odd = 1.0;
@@ -72,7 +76,8 @@ fn half_to(z: f64) -> f64 {
     sum * density(z)
 }
 
-/// e to the power of `x`: the series of a part of it so small that 18 terms are exact to a double's digits, squared up again.
+/// e to the power of `x`: a series for a fraction of `x` that is exact after 18 terms, then
+/// repeated squaring.
 fn exponential(x: f64) -> f64 {
     let mut halvings = 0;
     let mut small = x;

@@ -1,9 +1,11 @@
-//! A cloud volume: two accounts in series, then a latency.
+//! A cloud volume: two token buckets in series, then a latency.
 //!
-//! A command waits, in the order of arrival, until the account of operations and then the account of bytes cover it (token buckets: J. Turner,
-//! "New directions in communications", IEEE Communications 24(10), 1986); it is over a latency later. An operation is charged once for each unit that
-//! it fills or begins; one that goes on where the one before it ends, and comes while that one still waits, is merged with it and charged only for
-//! the units that both together begin anew. What has been answered is kept: a flush costs its way there and back.
+//! A command waits in the order of arrival until the bucket of operations and then the bucket of
+//! bytes cover it (token buckets: J. Turner, "New directions in communications", IEEE
+//! Communications 24(10), 1986). It completes a latency later. An operation costs one token for
+//! each unit that it fills or begins. An operation that continues the one before, while that one
+//! still waits, is merged with it and pays only for additional units. Completed writes are durable:
+//! a flush costs one round trip.
 
 mod bucket;
 mod jitter;
@@ -14,7 +16,7 @@ use crate::profile::{BucketProfile, CloudProfile};
 use bucket::Bucket;
 use jitter::Jitter;
 
-/// A volume with limits on operations and on bytes.
+/// A volume with limits on operations and bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Cloud {
     capacity_sectors: u64,
@@ -23,12 +25,12 @@ pub(crate) struct Cloud {
     operations: Account,
     bytes: Account,
     jitter: Jitter,
-    /// The operation charged last, which a neighbour may become part of.
+    /// The operation charged last, with which an adjacent one may be merged.
     last: Option<Charged>,
     pending: Pending,
 }
 
-/// An account, and how fast it may be drawn on.
+/// A token bucket with a ceiling on its drain rate.
 #[derive(Debug, Clone)]
 struct Account {
     content: Bucket,
@@ -40,7 +42,7 @@ struct Charged {
     op: Op,
     end_sector: u64,
     bytes: u64,
-    /// When it is let in.
+    /// The time of admission.
     admitted_ns: u64,
 }
 
@@ -59,12 +61,12 @@ impl Cloud {
         }
     }
 
-    /// How many sectors the volume has.
+    /// Capacity in sectors of 512 bytes.
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.capacity_sectors
     }
 
-    /// How many commands it takes at once.
+    /// The largest number of commands in flight.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
@@ -91,7 +93,7 @@ impl Cloud {
         self.pending.poll(now_ns)
     }
 
-    /// Charges a transfer and answers when it is let in.
+    /// Charges a transfer and returns the time of its admission.
     fn admit(&mut self, now_ns: u64, access: &Access) -> u64 {
         let bytes = u64::from(access.sectors) * SECTOR_BYTES;
         let end_sector = access.end();
@@ -111,7 +113,7 @@ impl Cloud {
 }
 
 impl Account {
-    /// `one` is what may be drawn at once by a ceiling, which is about rates.
+    /// `one` is the amount that the ceiling, which limits a rate, lets through at once.
     fn new(profile: &BucketProfile, one: u64) -> Account {
         Account {
             content: Bucket::new(profile.rate_per_s, profile.depth, profile.start),
@@ -119,7 +121,7 @@ impl Account {
         }
     }
 
-    /// Draws `amount` from `now_ns` on, after all that was drawn before; answers when it is covered.
+    /// Draws `amount` after all earlier draws and returns the time at which it is covered.
     fn draw(&mut self, now_ns: u64, amount: u64) -> u64 {
         let covered_ns = self.content.draw(now_ns, amount);
         self.ceiling.as_mut().map_or(covered_ns, |ceiling| ceiling.draw(covered_ns, amount))

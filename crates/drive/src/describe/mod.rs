@@ -1,4 +1,4 @@
-//! What a profile means, in figures that can be checked by hand.
+//! Descriptions of drives: figures that follow from a profile and can be checked by hand.
 
 mod json;
 mod list;
@@ -20,55 +20,56 @@ pub use list::DriveList;
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[serde(into = "json::DescriptionJson")]
 pub struct Description {
-    /// The profile's name.
+    /// The name of the profile.
     pub name: String,
-    /// What drive it is.
+    /// The drive that the profile models.
     pub what: String,
-    /// Where its figures come from.
+    /// The sources of the figures.
     pub source: String,
-    /// The terms under which the figures were published, if any.
+    /// The licence of the figures, if they were published under one.
     pub licence: Option<String>,
-    /// Figures that were put in rather than found, each with its origin.
+    /// Figures that are assumed, each with the reason.
     pub inputs: Vec<String>,
-    /// Sectors of 512 bytes.
+    /// Capacity in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands that it takes at once.
+    /// The largest number of commands in flight.
     pub depth: u32,
-    /// How it chooses among them, in words; empty where there is no choice.
+    /// The rule of the command queue in words; empty without a queue.
     pub queue: String,
-    /// What is wrong with it, a sentence each.
+    /// The faults of the drive, one sentence each.
     pub faults: Vec<String>,
-    /// Revolutions a minute; `None` for a device without a platter.
+    /// Revolutions a minute; `None` for a drive without a platter.
     pub rpm: Option<f64>,
-    /// One revolution in ms; 0 without a platter.
+    /// Time of one revolution in ms; 0 without a platter.
     pub revolution_ms: f64,
-    /// Surfaces, and heads.
+    /// Number of surfaces, which is the number of heads.
     pub surfaces: u32,
-    /// Cylinders, those of no zone included.
+    /// Number of cylinders, including those that belong to no zone.
     pub cylinders: u32,
-    /// How tracks follow each other, in words.
+    /// The order of tracks, or the structure of an array or a flash drive, in words.
     pub mapping: String,
     /// Mean seek in ms over pairs of uniform cylinders.
     pub mean_seek_cylinders_ms: f64,
-    /// Mean seek in ms over pairs of uniform sectors: smaller, for outer tracks hold more.
+    /// Mean seek in ms over pairs of uniform sectors. It is shorter, because outer tracks hold more
+    /// sectors.
     pub mean_seek_sectors_ms: f64,
-    /// One cylinder, in ms.
+    /// Seek of one cylinder in ms.
     pub single_seek_ms: f64,
-    /// From the first to the last cylinder, in ms.
+    /// Seek from the first to the last cylinder in ms.
     pub full_seek_ms: f64,
-    /// Switching heads, in ms.
+    /// Head switch in ms.
     pub head_switch_ms: f64,
-    /// What a write's positioning takes beyond a read's, in ms.
+    /// Additional settling time of a write in ms.
     pub write_settle_ms: f64,
-    /// The zones from the outside in.
+    /// The zones, outermost first.
     pub zones: Vec<ZoneDescription>,
-    /// The read-ahead buffer.
+    /// The read-ahead buffer; `None` without one.
     pub buffer: Option<BufferDescription>,
-    /// What a flash drive is made of.
+    /// The parts of a flash drive; `None` for every other drive.
     pub flash: Option<FlashDescription>,
-    /// The interface's rate in MB/s; `None` when it takes no time.
+    /// Rate of the interface in MB/s; `None` if it needs no time.
     pub interface_mb_s: Option<f64>,
-    /// Mean time of a random 4 KiB read in ms, overhead included.
+    /// Mean service time of a random 4 KiB read in ms, including overheads.
     pub random_read_4k_ms: f64,
     /// Random 4 KiB reads a second, one at a time.
     pub random_read_4k_iops: f64,
@@ -76,11 +77,11 @@ pub struct Description {
     pub sequential_outer_mb_s: f64,
     /// Sequential rate of the innermost tracks in MB/s.
     pub sequential_inner_mb_s: f64,
-    /// What a reader of the figures should know.
+    /// Notes about the figures.
     pub warnings: Vec<String>,
 }
 
-/// One zone explained.
+/// The figures of one zone.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct ZoneDescription {
     /// First cylinder.
@@ -89,48 +90,48 @@ pub struct ZoneDescription {
     pub last_cylinder: u32,
     /// First sector.
     pub first_sector: u64,
-    /// Sectors with an address.
+    /// Number of sectors with an address.
     pub sectors: u64,
-    /// Sectors on a track.
+    /// Sectors of a track.
     pub sectors_per_track: u32,
-    /// Under the head, in MB/s: sectors a track x 512 / revolution.
+    /// Rate under the head in MB/s: sectors a track x 512 / revolution.
     pub media_mb_s: f64,
-    /// From track to track to track in MB/s: the skews take their time.
+    /// Sequential rate in MB/s, including the skews.
     pub sustained_mb_s: f64,
 }
 
-/// The read-ahead buffer explained.
+/// The figures of the read-ahead buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferDescription {
-    /// Whether it is on.
+    /// True if the buffer is switched on.
     pub enabled: bool,
-    /// Segments.
+    /// Number of segments.
     pub segments: u32,
-    /// Sectors in each.
+    /// Sectors of a segment.
     pub segment_sectors: u32,
-    /// Most sectors read beyond a command.
+    /// The largest number of sectors that are read ahead.
     pub read_ahead_sectors: u32,
-    /// Where read-ahead stops, in words.
+    /// The end of read-ahead in words.
     pub read_ahead_until: String,
-    /// Whether reading may begin in the middle of a command.
+    /// True if a read may begin with the sector that is under the head first.
     pub immediate_read: bool,
-    /// The most sectors that wait in the write cache; `None` when writes end on the media.
+    /// Capacity of the write cache in sectors; `None` if writes complete on the media.
     pub write_cache_sectors: Option<u64>,
 }
 
-/// What a flash drive is made of, and how fast its parts are.
+/// The parts of a flash drive and their times.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct FlashDescription {
-    /// The controller's time for a command, one at a time, in us.
+    /// Processing time of the controller for a command in us.
     #[serde(skip)]
     pub command_us: f64,
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// The rate of each, in MB/s.
+    /// Rate of a channel in MB/s.
     pub channel_mb_s: f64,
-    /// Dies on all channels together.
+    /// Number of dies on all channels.
     pub dies: u32,
-    /// Planes of a die: it reads, programs and erases on all of them at once.
+    /// Planes of a die, which read, program and erase together.
     pub planes: u32,
     /// Blocks of a plane.
     pub blocks_per_plane: u32,
@@ -138,36 +139,36 @@ pub struct FlashDescription {
     pub pages_per_block: u32,
     /// Bytes of a page.
     pub page_bytes: u32,
-    /// Reading a page in us, by kind of page.
+    /// Page read times in us, one for each kind of page.
     pub page_read_us: Vec<f64>,
-    /// Pages of a plane that are programmed at once.
+    /// Pages of a plane that are programmed together.
     pub wordline_pages: u32,
-    /// Programming them, in us.
+    /// Program time in us.
     pub program_us: f64,
-    /// Erasing a block, in us.
+    /// Block erase time in us.
     pub erase_us: f64,
-    /// Suspending a program or an erase for reads, in us; `None`: reads wait.
+    /// Time in us to suspend a program or an erase for reads; `None` if reads wait.
     pub suspend_us: Option<f64>,
-    /// The part of the flash that is spare.
+    /// The spare share of the flash.
     pub spare_factor: f64,
-    /// Units programmed for one that the host writes, under uniform random writes: the closed form for greedy garbage collection, not a
-    /// parameter.
+    /// Write amplification under uniform random writes, from the closed form for greedy garbage
+    /// collection.
     pub write_amplification: f64,
-    /// What was done to the drive before, in words.
+    /// The state at time 0 in words.
     pub precondition: String,
-    /// The write buffer; 0: a write is over when it is programmed.
+    /// Capacity of the write buffer in bytes. With 0 a write completes when it is programmed.
     pub buffer_bytes: u64,
-    /// What a flush takes beside emptying the buffer, in us.
+    /// Time of a flush in us, in addition to emptying the buffer.
     pub flush_us: f64,
-    /// Whether the buffer outlives a loss of power, so that a flush need not empty it.
+    /// True if the buffer survives a power loss. A flush then does not empty it.
     pub power_loss_protection: bool,
-    /// Whether other commands wait for a flush.
+    /// True if other commands wait for a flush.
     pub flush_blocks_commands: bool,
-    /// How much of the drive has a map of its own in the model; addresses beyond are folded into it.
+    /// Simulated capacity in bytes. Higher addresses are folded into it.
     pub simulated_bytes: u64,
 }
 
-/// Explains a profile.
+/// Derives the description of a drive from its profile.
 pub fn describe(profile: &Profile) -> Description {
     let mut description = match profile.kind() {
         Kind::Single(single) => describe_single(single),
@@ -199,7 +200,8 @@ fn describe_null(null: &NullProfile) -> Description {
     description
 }
 
-/// One 4 KiB read at a time: its command, its page, its sectors on the channel and the link.
+/// The service time of a 4 KiB read is the sum of command, page read, and transfer over channel and
+/// link.
 fn describe_flash(flash: &FlashProfile) -> Description {
     let random_ns = (flash.command_ns + flash.interface_ns + flash.channel.ns(8) + flash.link.ns(8)) as f64;
     let random_ms = (random_ns + flash.page_read_mean_ns()) / 1e6;
@@ -253,7 +255,8 @@ fn flash_parts(flash: &FlashProfile) -> FlashDescription {
     }
 }
 
-/// One 4 KiB read at a time, while the accounts cover it: its latency alone, or the accounts' pace where that is slower.
+/// The service time of a 4 KiB read is its latency, or the interval of the token buckets if that is
+/// longer.
 fn describe_cloud(cloud: &CloudProfile) -> Description {
     let sigma = f64::from(cloud.latency.jitter_sigma_milli) / 1000.0;
     let jitter_ns = cloud.latency.jitter_median_ns as f64 * (sigma * sigma / 2.0).exp();
@@ -274,7 +277,8 @@ fn describe_cloud(cloud: &CloudProfile) -> Description {
     }
 }
 
-/// One 4 KiB read at a time: the controller's time, a member's, and the link's; in sequence all columns at once, as far as the link goes.
+/// The service time of a 4 KiB read is the sum of controller, member and link. Sequential reads use
+/// all columns up to the rate of the link.
 fn describe_array(array: &ArrayProfile) -> Description {
     let members: Vec<Description> = array.members.iter().map(|member| describe_single(&member.kind)).collect();
     let mean_ms = members.iter().map(|member| member.random_read_4k_ms).sum::<f64>() / members.len().max(1) as f64;
@@ -413,8 +417,8 @@ fn zones(disk: &DiskProfile) -> Vec<ZoneDescription> {
     disk.zones.iter().zip(bounds).map(describe).collect()
 }
 
-/// The rate over a whole cylinder, or over a group of runs: its sectors, over its revolutions and all its skews. A skew
-/// that is shorter than the switch costs whole revolutions more.
+/// Sequential rate over a cylinder or a group of runs: its sectors over its revolutions and skews.
+/// A skew that is shorter than its switch costs another revolution.
 fn sustained_mb_s(disk: &DiskProfile, zone: &ZoneProfile) -> f64 {
     let (per_run, runs) = match disk.mapping {
         Mapping::Cylinder => (f64::from(disk.surfaces), 1.0),
@@ -442,10 +446,11 @@ fn sustained_mb_s(disk: &DiskProfile, zone: &ZoneProfile) -> f64 {
     sectors * SECTOR_BYTES as f64 * 1000.0 / (total * disk.revolution_ns)
 }
 
-/// The mean seek over pairs of cylinders, each taken with the density `weight`.
+/// The mean seek over pairs of cylinders with density `weight`.
 ///
-/// The weight of a distance is the autocorrelation of the density over the cylinders. The density is constant within a zone,
-/// so its second difference has impulses at the differences of zone borders alone, and two running sums give every weight.
+/// The weight of a distance is the autocorrelation of the density over the cylinders. The density
+/// is constant within a zone, so its second difference has impulses only at the differences of zone
+/// borders, and two running sums give every weight.
 fn mean_seek_ms(disk: &DiskProfile, weight: impl Fn(&ZoneProfile) -> f64) -> f64 {
     let mut jumps: Vec<(u32, f64)> = Vec::new();
     for zone in &disk.zones {
@@ -460,7 +465,8 @@ fn mean_seek_ms(disk: &DiskProfile, weight: impl Fn(&ZoneProfile) -> f64) -> f64
             }
         }
     }
-    // From the longest distance, where the weight is 0, down to 0; other distances than 0 occur in both directions.
+    // The distances fall from the longest, with weight 0. Distances other than 0 occur in both
+    // directions.
     let (mut slope, mut weight_here, mut sum, mut total) = (0.0, 0.0, 0.0, 0.0);
     for distance in (0..disk.cylinders).rev() {
         slope += impulses.get(distance as usize + 1).copied().unwrap_or(0.0);
@@ -472,7 +478,8 @@ fn mean_seek_ms(disk: &DiskProfile, weight: impl Fn(&ZoneProfile) -> f64) -> f64
     if total > 0.0 { sum / total } else { 0.0 }
 }
 
-/// The mean time for `sectors` to pass under the head, over uniform sectors, the skew of the tracks crossed included.
+/// Mean time in ms for `sectors` to pass under the head, over uniform sectors, including the skews
+/// of the tracks crossed.
 fn transfer_ms(disk: &DiskProfile, sectors: f64) -> f64 {
     let (mut sum, mut total) = (0.0, 0.0);
     for zone in &disk.zones {
@@ -484,11 +491,12 @@ fn transfer_ms(disk: &DiskProfile, sectors: f64) -> f64 {
     if total > 0.0 { sum / total } else { 0.0 }
 }
 
-/// What a read that misses costs beside the mechanics: its command, and the last sector's way to the host.
+/// Time in ms of a read miss outside the mechanics: the command, and the transfer of the last
+/// sector to the host.
 fn overhead_ms(disk: &DiskProfile) -> f64 {
     let passing_ns = transfer_ms(disk, 1.0) * 1e6;
     let interface_ns = f64::from(disk.interface_sector_ns);
-    // A slow interface is the pipe's narrow part for 7 of 8 sectors.
+    // A slow interface is the bottleneck for 7 of 8 sectors.
     let behind_ns = if disk.store_and_forward {
         8.0 * interface_ns
     } else {
@@ -541,7 +549,7 @@ fn warnings(disk: &DiskProfile) -> Vec<String> {
     warnings
 }
 
-/// A skew below the time that its switch takes loses a revolution at every crossing.
+/// Warns of every skew that is shorter than its switch, because each crossing loses a revolution.
 fn lost_revolutions(disk: &DiskProfile, warnings: &mut Vec<String>) {
     let cylinder_ms = disk.seek.time_ms(1, disk.cylinders).max(disk.head_switch_ms);
     let (track_ms, change_ms) = match disk.mapping {

@@ -1,9 +1,9 @@
-//! A disk's command queue and faults in words.
+//! The command queue and the faults of a disk in words.
 
 use crate::faults::Faults;
 use crate::profile::{QueuePolicy, QueueProfile};
 
-/// How the next of several commands is chosen; empty for a drive that takes one at a time.
+/// The rule of the command queue; empty for a queue of one command.
 pub(crate) fn queue(queue: &QueueProfile) -> String {
     if queue.depth == 1 {
         return String::new();
@@ -24,7 +24,7 @@ pub(crate) fn queue(queue: &QueueProfile) -> String {
     words
 }
 
-/// Each kind of fault in a sentence.
+/// One sentence for each kind of fault.
 pub(crate) fn faults(faults: &Faults) -> Vec<String> {
     let mut texts = Vec::new();
     let tries = format!("{} revolutions of retries", faults.retries);

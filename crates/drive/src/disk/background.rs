@@ -1,12 +1,13 @@
-//! What the drive does for itself: it reads ahead, goes back over what was written, and empties its write cache.
+//! Background work of a disk: read-ahead, verification of writes, and write-back.
 //!
-//! None of it is an event. It is worked out, up to the time at hand, when the next command arrives.
+//! Background work has no events of its own. It is computed up to the current time when the next
+//! command arrives.
 
 use super::media::{Media, Progress};
 use crate::command::{Access, Op, Phases, Service, Source};
 
 impl Media {
-    /// Brings arm, buffer and write cache to where they are at `now_ns` when no command came since the last one.
+    /// Computes the state of arm, buffer and write cache at `now_ns` after a time without commands.
     pub(super) fn background_until(&mut self, now_ns: u64) {
         self.read_ahead_until(now_ns);
         if self.verify.is_some() {
@@ -17,18 +18,18 @@ impl Media {
         }
     }
 
-    /// Whether a write may end in the cache.
+    /// Returns true if a write may complete in the write cache.
     pub(super) fn caches(&self, access: &Access) -> bool {
         self.write_cache.as_ref().is_some_and(|cache| !cache.is_too_small_for(u64::from(access.sectors)))
     }
 
-    /// Whether the cache takes a write at once.
+    /// Returns true if the write cache has space for a write at `now_ns`.
     pub(super) fn has_room(&self, now_ns: u64, access: &Access) -> bool {
         let end = access.end();
         self.write_cache.as_ref().is_some_and(|cache| cache.has_room(now_ns, access.sector, end))
     }
 
-    /// A cache that is too full has its turn before each command that waited for the arm: one run is written.
+    /// Writes back one run before the next command if the cache is above its high mark.
     pub(super) fn give_turn(&mut self, now_ns: u64) {
         if self.write_cache.as_ref().is_some_and(|cache| cache.is_draining()) {
             self.ahead = None;
@@ -36,14 +37,14 @@ impl Media {
         }
     }
 
-    /// Forgets sectors that are needed no more.
+    /// Drops sectors whose content is unused.
     pub(super) fn discard(&mut self, start: u64, end: u64) {
         if let Some(cache) = &mut self.write_cache {
             cache.remove(start, end);
         }
     }
 
-    /// Everything that the cache holds goes to the media, the nearest first.
+    /// Writes back all dirty sectors, nearest first.
     pub(crate) fn flush(&mut self, now_ns: u64) -> Service {
         let now_ns = now_ns.max(self.free_ns);
         self.background_until(now_ns);
@@ -57,7 +58,7 @@ impl Media {
             progress.transfer_ns += done.transfer_ns;
             begin_ns = done.now_ns;
         }
-        // A run that the drive was writing for itself counts too: the flush ends when it has.
+        // The flush also waits for a run that is being written back.
         let finish_ns = now_ns.max(self.busy_ns);
         self.released_ns = self.released_ns.max(finish_ns);
         self.free_ns = finish_ns;
@@ -72,7 +73,7 @@ impl Media {
         Service { finish_ns, phases, source, cylinder: self.arm.cylinder }
     }
 
-    /// Waits until the cache has room for the sectors, and answers when.
+    /// Waits until the cache has space for the sectors and returns that time.
     pub(super) fn make_room(&mut self, now_ns: u64, start: u64, end: u64) -> u64 {
         let mut room_ns = now_ns;
         while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.has_room(room_ns, start, end)) {
@@ -88,8 +89,9 @@ impl Media {
         room_ns
     }
 
-    /// Writes one run of the cache, or of a long one what lies on a track: the one that takes the least time to reach. The arm is busy
-    /// until it is written; `None` when there is none.
+    /// Writes back the run with the shortest access time, or the part of a long run on one track.
+    ///
+    /// The arm is busy until the run is written. `None` if there is no dirty run.
     pub(super) fn write_back(&mut self, begin_ns: u64) -> Option<Progress> {
         let cache = self.write_cache.as_ref()?;
         let reach_ns = |first: u64| {
@@ -108,7 +110,7 @@ impl Media {
         Some(progress)
     }
 
-    /// Empties the cache while the arm has nothing else to do, or whatever it has when the cache is too full.
+    /// Writes back while the arm is idle, or in any case while the cache is above its marks.
     fn write_back_until(&mut self, now_ns: u64) {
         while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.is_empty()) {
             let mut begin_ns = self.released_ns.max(self.busy_ns).max(self.dirty_ns);
@@ -130,8 +132,8 @@ impl Media {
         }
     }
 
-    /// Goes back over what was written while no command came, from the lowest address up, after a pause before each. The arm is busy at
-    /// `now_ns` only while it is on its way to a written sector.
+    /// Verifies written sectors while no command arrives, from the lowest address up and with a
+    /// pause before each. At `now_ns` the arm is busy only while it moves to a sector.
     fn verify_until(&mut self, now_ns: u64) {
         let Some(mut verify) = self.verify.take() else { return };
         let mut begun_ns = self.free_ns.saturating_add(verify.delay_ns);

@@ -1,4 +1,4 @@
-//! A disk's faults at work: retries, errors, spare sectors and hangs.
+//! Faults at run time: retries, errors, spare sectors and hangs.
 
 use std::collections::BTreeSet;
 
@@ -7,30 +7,30 @@ use crate::faults::Faults;
 
 use super::media::Media;
 
-/// The end of what never ends.
+/// The end of a hang without an end.
 pub(super) const NEVER_NS: u64 = u64::MAX;
-/// Sectors that are bad or slow by chance are so together: the physical sectors of today's drives hold 8 of 512 bytes.
+/// Sectors of a physical sector: random faults affect physical sectors of 4 KiB.
 const PHYSICAL_SECTORS: u64 = 8;
 
-/// Which sectors are faulty now, and when the disk hangs.
+/// The current faulty sectors and the hangs.
 #[derive(Debug, Clone)]
 pub(super) struct FaultyParts {
     bad: Vec<(u64, u64)>,
     slow: Vec<(u64, u64)>,
-    /// A physical sector is bad, or slow, when its draw is below these.
+    /// A physical sector is bad, or slow, if its random number is below this.
     bad_below: u64,
     slow_below: u64,
     seed: u64,
     retries_ns: u64,
     spares: u64,
-    /// Sectors that lie in a spare one.
+    /// Sectors that are remapped to a spare sector.
     moved: BTreeSet<u64>,
-    /// From, and up to but not including.
+    /// Begin and end in ns; the end is excluded.
     hangs: Vec<(u64, u64)>,
 }
 
 impl FaultyParts {
-    /// `None` for a disk without faults.
+    /// The run-time state of `faults`; `None` without faults.
     pub(super) fn new(faults: &Faults, revolution_ns: u64) -> Option<FaultyParts> {
         if faults.is_empty() {
             return None;
@@ -56,12 +56,13 @@ impl FaultyParts {
         })
     }
 
-    /// Whether any of the sectors is not as it should be: they never come from the buffer, and are never held in the write cache.
+    /// Returns true if any of the sectors is faulty. Such an access never uses the buffer or the
+    /// write cache.
     pub(super) fn touch(&self, access: &Access) -> bool {
         sectors(access).any(|sector| self.moved.contains(&sector) || self.is_bad(sector) || self.is_slow(sector))
     }
 
-    /// Serves an access that they touch.
+    /// Serves an access with faulty sectors.
     pub(super) fn serve(
         &mut self,
         media: &mut Media,
@@ -74,7 +75,7 @@ impl FaultyParts {
         }
         let bad = sectors(access).find(|sector| self.is_bad(*sector));
         let slow = access.op == Op::Read && sectors(access).any(|sector| self.is_slow(sector));
-        // The sectors up to the bad one, and that one, pass under the head.
+        // The sectors up to and including the bad one pass under the head.
         let tried = match bad {
             Some(sector) => Access { sectors: (sector + 1 - access.sector) as u32, ..*access },
             None => *access,
@@ -90,13 +91,13 @@ impl FaultyParts {
         (service, bad.map_or(Status::Done, |sector| Status::MediaError { sector }))
     }
 
-    /// When what is to begin at `now_ns` does.
+    /// The start of a service that is due at `now_ns`, after any hang.
     pub(super) fn awake_ns(&self, now_ns: u64) -> u64 {
         let hang = self.hangs.iter().find(|(at_ns, end_ns)| *at_ns <= now_ns && now_ns < *end_ns);
         hang.map_or(now_ns, |(_, end_ns)| *end_ns)
     }
 
-    /// How much later than at `finish_ns` something ends that has begun at `begun_ns`.
+    /// The delay by hangs of a service from `begun_ns` to `finish_ns`.
     pub(super) fn delay_ns(&self, begun_ns: u64, finish_ns: u64) -> u64 {
         let mut end_ns = finish_ns;
         for (at_ns, until_ns) in &self.hangs {
@@ -107,7 +108,8 @@ impl FaultyParts {
         end_ns - finish_ns
     }
 
-    /// One piece after the other: what lies where it should, and each sector that was put elsewhere. The way to a spare and back is the arm's.
+    /// Serves the contiguous parts and the remapped sectors of an access one after the other. The
+    /// arm seeks to each spare sector and back.
     fn pass(&self, media: &mut Media, now_ns: u64, access: &Access, prepared_ns: u64) -> Service {
         let end = access.end();
         let spare = media.capacity_sectors() - 1;
@@ -117,7 +119,7 @@ impl FaultyParts {
             let next_moved = self.moved.range(sector..end).next().copied().unwrap_or(end);
             let (at, sectors) = if next_moved == sector { (spare, 1) } else { (sector, next_moved - sector) };
             let piece = Access { op: access.op, sector: at, sectors: sectors as u32 };
-            // The command's overhead comes once.
+            // The overhead of the command counts once.
             let service =
                 media.start_prepared(total.finish_ns, &piece, true, if first { prepared_ns } else { NEVER_NS });
             if at == spare {
@@ -135,7 +137,7 @@ impl FaultyParts {
         total
     }
 
-    /// Gives spare sectors to the bad ones that are being written, as long as there are any.
+    /// Remaps the bad sectors of a write while there are free spare sectors.
     fn move_away(&mut self, access: &Access) {
         for sector in sectors(access) {
             if self.spares > 0 && self.is_bad(sector) {
@@ -154,8 +156,10 @@ impl FaultyParts {
         lies_in(&self.slow, sector) || (self.slow_below > 0 && self.draw(sector, 1) < self.slow_below)
     }
 
-    /// A number from the whole range of 64 bits that belongs to a physical sector: two rounds of a multiply-and-shift mixer (the finalizer of
-    /// SplitMix64; G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    /// A random number of 64 bits for a physical sector.
+    ///
+    /// Two rounds of a multiply-and-shift mixer, the finalizer of SplitMix64 (G. L. Steele, D. Lea
+    /// and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
     fn draw(&self, sector: u64, kind: u64) -> u64 {
         let number = (sector / PHYSICAL_SECTORS * 2 + kind).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mix(mix(number) ^ self.seed)

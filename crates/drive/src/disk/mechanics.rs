@@ -1,4 +1,4 @@
-//! The arm: what it takes to bring a head over a track.
+//! Seek and head-switch times of the arm.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use crate::geometry::Spot;
 use crate::platter::Platter;
 use crate::profile::DiskProfile;
 
-/// What it takes to bring a head over a track.
+/// Seek and head-switch times of the arm.
 #[derive(Debug, Clone)]
 pub(super) struct Mechanics {
     seek_ns: Arc<[u32]>,
-    /// For every 2^shift distances the fewest turns (2^32 a revolution) that a move takes: a table small enough to stay near the
-    /// processor.
+    /// A lower bound of the seek for every 2^shift distances, 2^32 a revolution. The table is small
+    /// enough for the processor's cache.
     least_turns: Arc<[u64]>,
     shift: u32,
     head_switch_ns: u64,
@@ -21,14 +21,14 @@ pub(super) struct Mechanics {
 }
 
 impl Mechanics {
-    /// About as many entries has the table of least times.
+    /// The approximate number of entries of the table of lower bounds.
     const LEAST_ENTRIES: usize = 1024;
 
     pub(super) fn new(profile: &DiskProfile, platter: &Platter) -> Mechanics {
         let seek_ns = profile.seek.table_ns(profile.cylinders);
         let shift = (seek_ns.len() / Mechanics::LEAST_ENTRIES).checked_ilog2().map_or(0, |log| log + 1);
         let least_ns = seek_ns.chunks(1 << shift).map(|chunk| u64::from(chunk.iter().copied().min().unwrap_or(0)));
-        // A negative settle time makes writes faster than reads.
+        // A negative settling time makes writes faster than reads.
         let faster_ns = (profile.write_settle_ms.min(0.0) * -1e6).round() as u64;
         Mechanics {
             least_turns: least_ns.map(|least_ns| platter.angle_in(least_ns.saturating_sub(faster_ns))).collect(),
@@ -40,17 +40,19 @@ impl Mechanics {
         }
     }
 
-    /// For every 2^shift distances the fewest turns that a move takes, be it for a read or a write; and the shift.
+    /// The lower bounds of seeks for every 2^shift distances, for reads and writes, and the shift.
     pub(super) fn least_moves(&self) -> (&[u64], u32) {
         (&self.least_turns, self.shift)
     }
 
-    /// The least time of a move between a read and a write: where the one head flies beside the other, that to the next cylinder.
+    /// The least move between a read and a write. With separate heads it is the seek of one
+    /// cylinder.
     pub(super) fn change_ns(&self, from: Op, to: Op) -> u64 {
         if self.heads_apart && from != to { self.seek_ns.get(1).copied().map_or(0, u64::from) } else { 0 }
     }
 
-    /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.
+    /// The time from track to track: a seek that includes the head switch, or a head switch alone.
+    /// A write settles afterwards.
     #[inline]
     pub(super) fn move_ns(&self, from: &Spot, to: &Spot, op: Op) -> u64 {
         if from.same_track(to) {

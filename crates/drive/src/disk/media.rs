@@ -1,4 +1,5 @@
-//! The works of a disk: one arm, one platter, one access at a time, and a read-ahead buffer that fills between accesses.
+//! The mechanics of a disk: one arm, one platter, one access at a time, and a read-ahead buffer
+//! that fills between accesses.
 
 use crate::buffer::Segments;
 use crate::command::{Access, Op, Phases, Service, Source};
@@ -11,8 +12,8 @@ use super::positioning::Positioning;
 use super::verify::Verify;
 use super::write_cache::WriteCache;
 
-/// Arm, platter and buffer. Their state is that of the last access; what the read-ahead did since then is worked out when the next
-/// one arrives.
+/// Arm, platter and buffer. The state is that after the last access; later read-ahead is computed
+/// when the next access arrives.
 #[derive(Debug, Clone)]
 pub(crate) struct Media {
     pub(super) geometry: Geometry,
@@ -28,53 +29,53 @@ pub(crate) struct Media {
     segments: Segments,
     pub(super) ahead: Option<Ahead>,
     pub(super) arm: Spot,
-    /// The sector behind which the arm stopped.
+    /// The sector after which the arm stopped.
     pub(super) arm_sector: u64,
-    /// What it did last.
+    /// The last operation of the arm.
     arm_op: Op,
     last: Op,
     pub(super) free_ns: u64,
-    /// How long the command that begins has been in the drive already: so much of its overhead is done, and so many of its
-    /// data have come.
+    /// The time that the starting command has already spent in the drive. Its overhead and the
+    /// transfer of its write data overlap with that time.
     prepared_ns: u64,
-    /// When the last command let go of the arm.
+    /// The time at which the last command released the arm.
     pub(super) released_ns: u64,
-    /// When the arm is free of what the drive does with it for itself, read-ahead apart.
+    /// The time at which background work other than read-ahead releases the arm.
     pub(super) busy_ns: u64,
     pub(super) verify: Option<Verify>,
     pub(super) write_cache: Option<WriteCache>,
-    /// When the write cache was last filled from empty.
+    /// The time at which the write cache became non-empty.
     pub(super) dirty_ns: u64,
-    /// What was written through the cache and can still be read from it.
+    /// Written-back sectors that can still be read from the cache.
     written: Segments,
 }
 
-/// The most runs that stay readable once they are written: each is looked at by every read.
+/// The largest number of written-back runs that stay readable. Every read searches them.
 const WRITTEN_SEGMENTS_MAX: usize = 64;
 
-/// Reading on into a segment after the command that started it.
+/// Read-ahead into a segment after the command that started it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ahead {
     segment: usize,
-    /// The next sector to be read, and the one at which to stop.
+    /// The next sector to read, and the sector at which read-ahead stops.
     pub(super) next: u64,
     pub(super) limit: u64,
-    /// When the sector before `next` had passed the head.
+    /// The time at which the sector before `next` had passed the head.
     pub(super) at_ns: u64,
 }
 
-/// A command on its way through the media.
+/// The progress of a command through the media.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Progress {
     pub(super) now_ns: u64,
-    /// When the host has what was read so far.
+    /// The time at which the host has the data read so far.
     pub(super) host_ns: u64,
     pub(super) seek_ns: u64,
     pub(super) rotation_ns: u64,
     pub(super) transfer_ns: u64,
-    /// The cylinder on which it began.
+    /// The cylinder of the first sector.
     pub(super) cylinder: Option<u32>,
-    /// The sector after the last of the track on which it ends.
+    /// The sector after the track on which the command ends.
     pub(super) track_end: u64,
 }
 
@@ -122,7 +123,7 @@ impl Media {
         self.platter.revolution_ns()
     }
 
-    /// Serves an access that is known to be within the disk; with `fua` a write goes to the media.
+    /// Serves an access within the disk. With `fua` a write goes to the media.
     pub(crate) fn start(&mut self, now_ns: u64, access: &Access, fua: bool) -> Service {
         let now_ns = now_ns.max(self.free_ns);
         self.background_until(now_ns);
@@ -137,8 +138,8 @@ impl Media {
         service
     }
 
-    /// Serves an access that has been in the drive for `prepared_ns`: command processing, and the data of a write, go on while
-    /// the works are at other commands.
+    /// Serves an access that has been in the drive for `prepared_ns`. Command processing and the
+    /// transfer of write data overlap with other commands.
     pub(super) fn start_prepared(&mut self, now_ns: u64, access: &Access, fua: bool, prepared_ns: u64) -> Service {
         self.prepared_ns = prepared_ns;
         let service = self.start(now_ns, access, fua);
@@ -146,8 +147,8 @@ impl Media {
         service
     }
 
-    /// Serves what needs the interface alone, wherever the arm is: a read whose sectors are all in the buffer, a write for which the
-    /// write cache has room; `None` for any other.
+    /// Serves an access that needs only the interface: a read hit, or a write that fits into the
+    /// cache. `None` for any other access.
     pub(super) fn serve_held(&mut self, now_ns: u64, access: &Access) -> Option<Service> {
         let end = access.end();
         let service = match access.op {
@@ -172,7 +173,8 @@ impl Media {
         Some((segment.start, segment.end))
     }
 
-    /// Where arm and platter are, to choose the next command by, at `now_ns` or when the drive lets go of the arm.
+    /// The position of arm and platter at `now_ns`, or when the arm is released, for the choice of
+    /// the next command.
     pub(super) fn positioning(&self, now_ns: u64) -> Positioning<'_> {
         let now_ns = now_ns.max(self.busy_ns);
         let stream = self.ahead.filter(|ahead| ahead.next < ahead.limit);
@@ -190,27 +192,27 @@ impl Media {
         }
     }
 
-    /// Lets the next command begin when it arrives, whatever the model thought of the last one: a replay of recorded
-    /// times goes by what the real drive did.
+    /// Makes the arm available at `free_ns`. A replay of recorded times follows the real drive and
+    /// not the model.
     pub(crate) fn resume_at(&mut self, free_ns: u64) {
         self.free_ns = free_ns;
         self.released_ns = self.released_ns.min(free_ns);
     }
 
-    /// Drops what is buffered of the sectors `start..end`: they have to come from the media.
+    /// Drops buffered data of the sectors `start..end`, so that the next read uses the media.
     pub(super) fn forget(&mut self, start: u64, end: u64) {
         self.ahead = None;
         self.segments.forget(start, end);
         self.written.forget(start, end);
     }
 
-    /// Keeps the works with the access before until `until_ns`.
+    /// Keeps the arm busy until `until_ns`.
     pub(super) fn hold_until(&mut self, until_ns: u64) {
         self.free_ns = self.free_ns.max(until_ns);
         self.released_ns = self.released_ns.max(until_ns);
     }
 
-    /// The place of a sector.
+    /// The position of a sector.
     pub(crate) fn locate(&self, sector: u64) -> Spot {
         self.geometry.locate(sector)
     }
@@ -236,19 +238,21 @@ impl Media {
         }
     }
 
-    /// All of it lies in the buffer: overhead and interface. Read-ahead goes on behind what the host has taken.
+    /// Serves a read hit: overhead and interface. Read-ahead continues behind the data that the
+    /// host has taken.
     fn read_buffer(&mut self, now_ns: u64, access: &Access, index: usize) -> Service {
         if let Some(ahead) = self.ahead.filter(|ahead| ahead.segment == index) {
             let stopped = ahead.next >= ahead.limit;
             let limit = self.read_ahead_limit(access, None).max(ahead.limit);
-            // A read-ahead that had stopped, its segment full, wakes up at this command, not in the past.
+            // A read-ahead that stopped with a full segment resumes at this command, not in the
+            // past.
             let at_ns = if stopped { now_ns.max(ahead.at_ns).max(self.busy_ns) } else { ahead.at_ns };
             self.ahead = Some(Ahead { limit, at_ns, ..ahead });
         }
         self.hit(now_ns, access)
     }
 
-    /// Overhead and interface: neither arm nor platter is asked.
+    /// Service with overhead and interface alone.
     pub(super) fn hit(&self, now_ns: u64, access: &Access) -> Service {
         let overhead_ns = self.overheads.hit(access.op, self.last).saturating_sub(self.prepared_ns);
         let overhead_ns = overhead_ns + u64::from(access.sectors) * self.interface_sector_ns;
@@ -257,7 +261,7 @@ impl Media {
         Service { finish_ns: now_ns + overhead_ns, phases, source: Source::Buffer, cylinder }
     }
 
-    /// Whether the sectors were written through the cache and are still in it.
+    /// Returns true if the sectors were written through the cache and are still in it.
     fn holds_written(&mut self, start: u64, end: u64) -> bool {
         if let Some(index) = self.written.find(start).filter(|index| self.written.get(*index).end >= end) {
             self.written.touch(index);
@@ -266,7 +270,8 @@ impl Media {
         self.write_cache.as_ref().is_some_and(|cache| cache.holds(start, end))
     }
 
-    /// The head is already reading towards the rest of it: no seek, and the command's overhead is hidden by the media.
+    /// Serves a read that the running read-ahead will complete: no seek, and the media hides the
+    /// overhead.
     fn read_stream(&mut self, now_ns: u64, access: &Access, index: usize, ahead: Ahead) -> Service {
         let end = access.end();
         let overhead_ns = self.overheads.hit(Op::Read, self.last).saturating_sub(self.prepared_ns);
@@ -295,7 +300,8 @@ impl Media {
         Service { finish_ns, phases, source, cylinder: spot.cylinder }
     }
 
-    /// From the media, all of it or (with `held`: a segment, and the sector up to which it reaches) the rest.
+    /// Reads from the media: all sectors, or the rest after `held`, a segment and the sector at
+    /// which its data end.
     fn read_media(&mut self, now_ns: u64, access: &Access, held: Option<(usize, u64)>) -> Service {
         let end = access.end();
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
@@ -333,10 +339,12 @@ impl Media {
             |sectors: u64| now_ns + (overhead_ns + sectors * self.interface_sector_ns).saturating_sub(self.prepared_ns);
         let all_ns = arrived_ns(u64::from(access.sectors));
         let mut progress = self.take_arm(now_ns + overhead_ns.saturating_sub(self.prepared_ns));
-        // The arm moves while the data arrive; the first sector is written once it is there.
+        // The arm moves while the data arrive. The first sector is written after its data have
+        // arrived.
         progress.host_ns = arrived_ns(1);
         self.pass(&mut progress, access.sector, end, Op::Write);
-        // A host slower than the media would starve the head: its data set the end then.
+        // The media waits for a host that is slower. The arrival of the data then determines the
+        // end.
         let finish_ns = progress.now_ns.max(all_ns);
         self.released_ns = progress.now_ns;
         if let Some(verify) = &mut self.verify {
@@ -345,8 +353,8 @@ impl Media {
         self.service(now_ns, finish_ns, &progress, Source::Media, access)
     }
 
-    /// A write that ends when the cache has its data: at once if there is room, or when enough has gone to the media. Reading ahead
-    /// goes on, unless it is of what is written.
+    /// A write that completes in the cache: at once if there is space, or after write-back has made
+    /// space. Read-ahead of other sectors continues.
     pub(super) fn write_to_cache(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.end();
         let room_ns = self.make_room(now_ns, access.sector, end);
@@ -365,7 +373,7 @@ impl Media {
         Service { phases, ..service }
     }
 
-    /// Lets the sectors be read from where they were put on their way to the media, as long as no other write needs the place.
+    /// Keeps written-back sectors readable until another write needs the space.
     fn keep_written(&mut self, start: u64, end: u64) {
         let continued = self.written.find(start).filter(|index| self.written.get(*index).end == start);
         if continued.is_none() {
@@ -377,7 +385,7 @@ impl Media {
         }
     }
 
-    /// Forgets every copy of the sectors: they are being written on the media.
+    /// Drops every copy of sectors that are being written to the media.
     fn supersede(&mut self, start: u64, end: u64) {
         self.segments.forget(start, end);
         self.written.forget(start, end);
@@ -386,7 +394,7 @@ impl Media {
         }
     }
 
-    /// A command that will need the arm from `ready_ns` on gets it when the drive lets go of it.
+    /// Takes the arm for a command that needs it from `ready_ns` on, after the arm is released.
     fn take_arm(&self, ready_ns: u64) -> Progress {
         let begun_ns = ready_ns.max(self.busy_ns);
         Progress { now_ns: begun_ns, host_ns: begun_ns, seek_ns: begun_ns - ready_ns, ..Progress::default() }
@@ -401,7 +409,8 @@ impl Media {
         Service { finish_ns, phases, source, cylinder }
     }
 
-    /// Brings the sectors `from..end` past the head, track by track, and leaves the arm over the last one.
+    /// Passes the sectors `from..end` under the head, track by track. The arm ends over the last
+    /// one.
     pub(super) fn pass(&mut self, progress: &mut Progress, from: u64, end: u64, op: Op) {
         let mut next = from;
         while next < end {
@@ -414,7 +423,7 @@ impl Media {
             progress.seek_ns += move_ns;
             progress.now_ns += move_ns;
             if op == Op::Write && next == from {
-                // Data that arrive later than the arm hold it up; that is the interface's time.
+                // The arm waits for data that arrive later. The wait counts as interface time.
                 progress.now_ns = progress.now_ns.max(progress.host_ns);
             }
             let whole = next == from && next + u64::from(sectors) == end;
@@ -426,8 +435,8 @@ impl Media {
         self.arm_sector = end;
     }
 
-    /// Waits for `spot` and lets `sectors` pass. With `anywhere` the reading may begin in their middle: the tail is read
-    /// first and the head when it comes round, one revolution in all.
+    /// Waits for `spot` and passes `sectors` under the head. With `anywhere` a read may begin in
+    /// their middle: the tail is read first and the head after the rest of one revolution.
     fn pass_track(&mut self, progress: &mut Progress, spot: &Spot, sectors: u32, anywhere: bool) {
         let span = spot.span(sectors);
         let passing_ns = self.platter.turn_ns(span);
@@ -439,19 +448,21 @@ impl Media {
         progress.transfer_ns += passing_ns;
         let begun_ns = progress.now_ns + wait_ns;
         progress.now_ns = begun_ns + passing_ns;
-        // The interface follows a sector behind the head, or takes its own time from the first sector on.
+        // The interface sends each sector after it was read, or takes its own time from the first
+        // sector on.
         let first_ns = begun_ns + self.platter.turn_ns(spot.span(1));
         let interface_ns = u64::from(sectors) * self.interface_sector_ns;
         let followed_ns = progress.now_ns + self.interface_sector_ns;
         progress.host_ns = (progress.host_ns.max(first_ns) + interface_ns).max(followed_ns);
     }
 
-    /// Where read-ahead stops after a command: its segment full, the drive's limit, or the policy's track or cylinder.
-    /// `track_end` is the end of the command's last track, if it is known.
+    /// The end of read-ahead after a command: the end of the segment, the limit of the drive, or
+    /// the track or cylinder of the policy. `track_end` is the end of the last track of the
+    /// command, if known.
     fn read_ahead_limit(&self, access: &Access, track_end: Option<u64>) -> u64 {
         let end = access.end();
-        // A request that fills more than half of its segment is overwritten from its beginning, which the host has taken: drives
-        // stream with requests of any size.
+        // A request of more than half a segment is overwritten from its beginning, which the host
+        // has taken. Drives stream with requests of any size.
         let segment = self.segments.segment_sectors();
         let full = (access.sector + segment).max(end + segment / 2);
         let limit = full.min(end + self.read_ahead_sectors).min(self.capacity_sectors());
@@ -481,7 +492,7 @@ impl Media {
         end
     }
 
-    /// Works out what the read-ahead has read by `now_ns`.
+    /// Computes the progress of read-ahead until `now_ns`.
     pub(super) fn read_ahead_until(&mut self, now_ns: u64) {
         if let Some(mut ahead) = self.ahead
             && ahead.next < ahead.limit
@@ -493,7 +504,7 @@ impl Media {
         }
     }
 
-    /// Reads on to the limit, but not past `until_ns`; the arm follows.
+    /// Reads on to the limit, but not beyond `until_ns`. The arm follows.
     fn advance(&mut self, ahead: &mut Ahead, until_ns: u64) {
         while ahead.next < ahead.limit {
             let spot = self.geometry.locate(ahead.next);

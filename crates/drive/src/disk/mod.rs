@@ -1,13 +1,14 @@
-//! A disk drive: commands in, completions out. The works - one arm, one platter - do one access at a time; the other commands wait in
-//! the drive, which chooses the next when one is over.
+//! A disk with its command queue. The mechanics - one arm, one platter - serve one access at a
+//! time. The other commands wait in the queue.
 //!
-//! What of a command is not the works' goes on beside them: a command's processing begins at its arrival, so its overhead is done by
-//! the time it is chosen if it has waited that long; the data of a waiting write come meanwhile. Reads whose sectors are all in the
-//! buffer never wait for the arm, nor do writes that the write cache takes: they cross the interface one after the other, in the order of
-//! their arrival. (That they and the data from the media share the interface is not counted.)
+//! Work outside the mechanics overlaps with them. Command processing begins at arrival, so a
+//! command that has waited long enough has no overhead left; the data of a waiting write arrive in
+//! the meantime. Read hits and writes that fit into the write cache never wait for the arm. They
+//! cross the interface one after the other in the order of arrival. (The model ignores that media
+//! transfers share the interface.)
 //!
-//! A flush begins when the works are free. Where it blocks (SATA, whose flush is not queued) it waits for every command before it, and every
-//! command after it waits for it.
+//! A flush begins when the mechanics are free. A blocking flush (SATA cannot queue a flush) waits
+//! for every earlier command, and every later command waits for it.
 
 mod background;
 mod faults;
@@ -26,21 +27,21 @@ use faults::{FaultyParts, NEVER_NS};
 pub(crate) use media::Media;
 use queue::{Queue, Waiting};
 
-/// A disk drive.
+/// A disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     media: Media,
     depth: u32,
     queue: Queue,
-    /// The command that the works are at, as it will be completed.
+    /// The command in service by the mechanics, with its completion.
     active: Option<Active>,
-    /// What ends without the works, by the time at which it ends.
+    /// Completions without the mechanics, in the order of time.
     interface: VecDeque<Completion>,
-    /// Until when the interface is busy with them.
+    /// The time until which the interface is busy with them.
     interface_ns: u64,
-    /// Whether a flush has the drive to itself.
+    /// True if a flush blocks all other commands.
     flush_blocks: bool,
-    /// Flushes that wait to begin and, where they block, what came after them.
+    /// Waiting flushes and, if they block, the commands after them.
     held: VecDeque<Held>,
     faulty: Option<Box<FaultyParts>>,
 }
@@ -52,7 +53,7 @@ struct Active {
     completion: Completion,
 }
 
-/// A command that waits for a flush, or is one.
+/// A waiting flush, or a command that waits for a flush.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     tag: u32,
@@ -76,12 +77,12 @@ impl Disk {
         }
     }
 
-    /// How many sectors the disk has.
+    /// Capacity in sectors of 512 bytes.
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.media.capacity_sectors()
     }
 
-    /// How many commands it takes at once.
+    /// The largest number of commands in flight.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
@@ -129,7 +130,8 @@ impl Disk {
         Some(done.completion)
     }
 
-    /// Begins the flush that waits longest, if it may, or what waited for one that is over.
+    /// Begins the oldest waiting flush if it may begin, or the commands that waited for a completed
+    /// one.
     fn begin_held(&mut self, now_ns: u64) {
         while self.active.is_none() && (!self.flush_blocks || self.queue.is_empty()) {
             let Some(held) = self.held.pop_front() else { return };
@@ -154,7 +156,7 @@ impl Disk {
         }
     }
 
-    /// Lets the commands after a flush in, up to the next one.
+    /// Admits the commands after a flush up to the next flush.
     fn release(&mut self, now_ns: u64, first: Held) {
         let mut next = Some(first);
         while let Some(held) = next {
@@ -169,7 +171,7 @@ impl Disk {
         }
     }
 
-    /// Nothing to do but to forget what was to be written.
+    /// Completes a discard, which only drops dirty sectors.
     fn discard(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, sector: u64, sectors: u32) {
         self.media.discard(sector, sector + u64::from(sectors));
         let finish_ns = now_ns.max(self.interface_ns);
@@ -198,13 +200,14 @@ impl Disk {
         }
     }
 
-    /// Whether the works are at an access that this one overlaps: what is being read is in the buffer when it has been read.
+    /// Returns true if the mechanics serve an overlapping access. Its data are in the buffer when
+    /// it completes.
     fn is_under_way(&self, access: &Access) -> bool {
         let active = self.active.as_ref().and_then(|active| active.access);
         active.is_some_and(|active| active.overlaps(access))
     }
 
-    /// Has a command served by buffer or write cache, if it can be.
+    /// Serves a command from buffer or write cache, if possible, and returns true if it did.
     fn serve_held(&mut self, now_ns: u64, waiting: &Waiting) -> bool {
         let faulty = self.faulty.as_ref().is_some_and(|faulty| faulty.touch(&waiting.access));
         if faulty || (waiting.fua && waiting.access.op == Op::Write) {
@@ -224,8 +227,8 @@ impl Disk {
         true
     }
 
-    /// Has those reads served from the buffer that the access before has brought there, and those writes taken for which the cache has
-    /// room again.
+    /// Serves waiting reads from the data of the previous access, and waiting writes for which the
+    /// cache has space again.
     fn serve_filled(&mut self, now_ns: u64) {
         while let Some(waiting) = self.queue.take_write(|access| self.media.has_room(now_ns, access)) {
             if !self.serve_held(now_ns, &waiting) {
@@ -268,12 +271,12 @@ impl Disk {
         self.active = Some(Active { access: Some(access), completion });
     }
 
-    /// When what is to begin at `now_ns` does, hangs considered.
+    /// The start of a service that is due at `now_ns`, after any hang.
     fn awake_ns(&self, now_ns: u64) -> u64 {
         self.faulty.as_ref().map_or(now_ns, |faulty| faulty.awake_ns(now_ns))
     }
 
-    /// Adds what a hang costs a service that has begun at `begun_ns`.
+    /// Adds the delay by hangs to a service that began at `begun_ns`.
     fn delayed(&mut self, begun_ns: u64, mut service: Service) -> Service {
         if let Some(faulty) = &self.faulty {
             let delay_ns = faulty.delay_ns(begun_ns, service.finish_ns);
@@ -289,7 +292,7 @@ impl Disk {
     }
 }
 
-/// How a command ends that a disk never answers.
+/// The completion of a command that a disk never answers.
 fn unanswered(tag: u32, arrived_ns: u64) -> Completion {
     let phases = Phases { wait_ns: NEVER_NS - arrived_ns, ..Phases::default() };
     let service = Service { finish_ns: NEVER_NS, phases, source: Source::Media, cylinder: 0 };

@@ -1,6 +1,7 @@
-//! How long the works need, from where they are, until a command's first sector is under the head.
+//! The access time from the current position of the arm to the first sector of a command.
 //!
-//! Times are counted in turns of the platter, 2^32 a revolution, so that the wait for an angle after a move is a subtraction.
+//! Times are angles of the platter, 2^32 a revolution, so that the rotational latency after a seek
+//! is a subtraction.
 
 use crate::command::{Access, Op};
 use crate::geometry::Spot;
@@ -9,7 +10,7 @@ use crate::profile::OverheadsNs;
 
 use super::mechanics::Mechanics;
 
-/// Arm and platter at one moment, to compare commands by.
+/// The position of arm and platter at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Positioning<'a> {
     pub(super) at_ns: u64,
@@ -21,7 +22,7 @@ pub(super) struct Positioning<'a> {
     pub(super) last: Op,
     /// The angle under the head.
     pub(super) angle: u32,
-    /// Reads that begin in these sectors, from the first up to and with the second, go on with what the head is reading.
+    /// Reads that begin in this range of sectors (both ends included) continue the current stream.
     pub(super) stream: Option<(u64, u64)>,
 }
 
@@ -30,13 +31,14 @@ impl Positioning<'_> {
         self.at_ns
     }
 
-    /// What can be told at a glance.
+    /// The lower bound of access times.
     pub(super) fn least(&self) -> Least<'_> {
         let (moves, shift) = self.mechanics.least_moves();
         Least { cylinder: self.arm.cylinder, angle: self.angle, tolerance: self.platter.tolerance(), moves, shift }
     }
 
-    /// The turns until the first sector, at `spot`, of a command that has waited for `waited_ns`.
+    /// The access time, as an angle, to the first sector at `spot` of a command that has waited for
+    /// `waited_ns`.
     pub(super) fn needed(&self, access: &Access, spot: &Spot, waited_ns: u64) -> u64 {
         let (op, sector) = (access.op, access.sector);
         if op == Op::Read && self.stream.is_some_and(|(first, next)| first <= sector && sector <= next) {
@@ -45,18 +47,19 @@ impl Positioning<'_> {
         let overhead_ns = self.overheads.miss(op, self.last);
         let first_ns = if op == Op::Write { self.interface_sector_ns } else { 0 };
         let move_ns = overhead_ns.saturating_sub(waited_ns) + self.mechanics.move_ns(self.arm, spot, op);
-        // The first sector of a write has to have come.
+        // The first sector of a write must have arrived.
         let move_ns = move_ns.max((overhead_ns + first_ns).saturating_sub(waited_ns));
         reached(spot.angle.wrapping_sub(self.angle), self.platter.angle_in(move_ns), self.platter.tolerance())
     }
 
-    /// A time as turns.
+    /// Converts a time to an angle.
     pub(super) fn turns(&self, span_ns: u64) -> u64 {
         self.platter.angle_in(span_ns)
     }
 }
 
-/// A bound from the distance alone. Its parts lie close together: every waiting command is held against it at every choice.
+/// A lower bound of the access time from the distance alone. Its fields are adjacent in memory,
+/// because every choice compares every waiting command with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Least<'a> {
     cylinder: u32,
@@ -67,7 +70,7 @@ pub(super) struct Least<'a> {
 }
 
 impl Least<'_> {
-    /// Nothing at `cylinder` and `angle` is reached in fewer turns.
+    /// The lower bound for a sector at `cylinder` and `angle`.
     #[inline]
     pub(super) fn turns(&self, cylinder: u32, angle: u32) -> u64 {
         let distance = self.cylinder.abs_diff(cylinder);
@@ -76,7 +79,8 @@ impl Least<'_> {
     }
 }
 
-/// When an angle that is `ahead` is under the head for the first time after a move. A mark that has only just passed is still caught.
+/// The angle until a sector that is `ahead` is under the head for the first time after a move. A
+/// sector that has just passed is still read.
 #[inline]
 fn reached(ahead: u32, move_turns: u64, tolerance: u32) -> u64 {
     let wait = ahead.wrapping_add(tolerance).wrapping_sub(move_turns as u32);

@@ -1,4 +1,4 @@
-//! The commands that wait in a disk, and the choice of the next.
+//! The waiting commands of a disk, and the choice of the next one.
 
 use crate::command::{Access, Op};
 use crate::geometry::Spot;
@@ -6,36 +6,36 @@ use crate::profile::{QueuePolicy, QueueProfile};
 
 use super::positioning::Positioning;
 
-/// Waiting commands in the order of their arrival.
+/// Waiting commands in the order of arrival.
 ///
-/// A command that overlaps an earlier one, when one of the two writes, is held back until the earlier one has begun: what is read and what
-/// remains written are as if the commands had been done in the order of their arrival.
+/// A command that overlaps an earlier one, if one of the two is a write, is held back until the
+/// earlier one has begun. The data are therefore those of the order of arrival.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     entries: Vec<Waiting>,
-    /// What the choice looks at of each entry, close together.
+    /// The keys of the choice, adjacent in memory.
     targets: Vec<Target>,
-    /// What one choice makes of them.
+    /// The lower bounds of one choice.
     glances: Vec<u64>,
     writes: usize,
-    /// How many entries are held back.
+    /// The number of entries that are held back.
     held_back: usize,
     policy: QueuePolicy,
     window: usize,
-    /// What a nanosecond of waiting is worth, in 2^-16 ns of positioning.
+    /// The credit for a nanosecond of waiting, in 2^-16 ns of access time.
     age_weight: u64,
     max_wait_ns: Option<u64>,
 }
 
-/// A command in the drive that has not begun.
+/// A waiting command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) tag: u32,
     pub(super) access: Access,
-    /// A write that is not to end in the cache.
+    /// True for a write that must not complete in the cache.
     pub(super) fua: bool,
     pub(super) arrived_ns: u64,
-    /// Where its first sector lies.
+    /// The position of the first sector.
     pub(super) spot: Spot,
 }
 
@@ -44,7 +44,7 @@ struct Target {
     sector: u64,
     cylinder: u32,
     angle: u32,
-    /// How many earlier commands have to begin before it.
+    /// The number of earlier commands that must begin first.
     behind: u32,
     op: Op,
 }
@@ -68,7 +68,7 @@ impl Queue {
         self.entries.is_empty()
     }
 
-    /// How many commands that are here have to begin before this one.
+    /// The number of waiting commands that must begin before `access`.
     pub(super) fn behind(&self, access: &Access) -> u32 {
         if self.writes == 0 && access.op == Op::Read {
             return 0;
@@ -76,7 +76,7 @@ impl Queue {
         self.entries.iter().filter(|entry| conflict(&entry.access, access)).count() as u32
     }
 
-    /// Adds a command that has to wait for `behind` of those here.
+    /// Adds a command that waits for `behind` others.
     pub(super) fn add(&mut self, waiting: Waiting, behind: u32) {
         let Waiting { access: Access { op, sector, .. }, spot: Spot { cylinder, angle, .. }, .. } = waiting;
         self.held_back += usize::from(behind > 0);
@@ -85,7 +85,7 @@ impl Queue {
         self.targets.push(Target { sector, cylinder, angle, behind, op });
     }
 
-    /// Takes out the command to be begun now.
+    /// Removes and returns the next command to serve.
     pub(super) fn take_next(&mut self, positioning: &Positioning<'_>) -> Option<Waiting> {
         let index = match self.policy {
             QueuePolicy::Fifo => 0,
@@ -96,7 +96,7 @@ impl Queue {
         (index < self.entries.len()).then(|| self.remove(index))
     }
 
-    /// Takes out the oldest read that lies in the sectors from `start` up to but not including `end` and is not held back.
+    /// Removes and returns the oldest read within the sectors `start..end` that is not held back.
     pub(super) fn take_read_within(&mut self, start: u64, end: u64) -> Option<Waiting> {
         // One comparison that is nearly always false: two would mispredict on random sectors.
         let begins_within = |target: &Target| target.sector.wrapping_sub(start) < end - start;
@@ -114,7 +114,8 @@ impl Queue {
         None
     }
 
-    /// Takes out the oldest write that may end in the cache and for which it has room.
+    /// Removes and returns the oldest write that may complete in the cache and for which there is
+    /// space.
     pub(super) fn take_write(&mut self, has_room: impl Fn(&Access) -> bool) -> Option<Waiting> {
         if self.writes == 0 {
             return None;
@@ -130,10 +131,10 @@ impl Queue {
         now_ns.saturating_sub(oldest.arrived_ns) >= limit_ns
     }
 
-    /// The command of the shortest positioning time among the oldest; of two that are equally near the older.
+    /// The index of the oldest commands' shortest access time; the older command wins a tie.
     ///
-    /// What the distance tells at a glance orders them nearly as they are, so few seeks are looked up: the table of all distances is
-    /// larger than what lies near a processor.
+    /// The lower bounds nearly have the order of the access times, so few seeks are looked up. The
+    /// table of all distances is larger than the processor's cache.
     fn nearest(&mut self, positioning: &Positioning<'_>) -> usize {
         let (first, next) = positioning.stream.unwrap_or((1, 0));
         let least = positioning.least();
@@ -143,7 +144,7 @@ impl Queue {
             let streams = target.op == Op::Read && first <= target.sector && target.sector <= next;
             let turns = least.turns(target.cylinder, target.angle);
             let turns = if streams { 0 } else { turns };
-            // Turns take no more than 2^41, a place in the queue 8 bits.
+            // An angle needs at most 41 bits, an index in the queue 8 bits.
             *glance = if target.behind > 0 { u64::MAX } else { turns << 8 | index };
         }
         let (mut best, mut best_turns) = (0, u64::MAX);
@@ -161,7 +162,7 @@ impl Queue {
         best
     }
 
-    /// The same with each command credited with its age.
+    /// The same with a credit for the age of each command.
     fn nearest_aged(&self, positioning: &Positioning<'_>) -> usize {
         let (mut best, mut best_turns) = (0, i128::MAX);
         for (index, target) in self.targets.iter().enumerate().take(self.window) {
@@ -195,7 +196,7 @@ impl Queue {
         taken
     }
 
-    /// Lets go of those that were behind the command that was at `index`.
+    /// Releases the commands that were held back by the command at `index`.
     fn release(&mut self, index: usize, begun: &Access) {
         for (entry, target) in self.entries.iter().zip(&mut self.targets).skip(index) {
             if target.behind > 0 && conflict(begun, &entry.access) {
@@ -206,7 +207,7 @@ impl Queue {
     }
 }
 
-/// Whether the order of two commands can be told from the data.
+/// Returns true if the order of two commands affects the data.
 fn conflict(one: &Access, other: &Access) -> bool {
     one.overlaps(other) && (one.op == Op::Write || other.op == Op::Write)
 }

@@ -1,9 +1,9 @@
-//! Going back over what was written: some drives read it again when no command comes (idle read after write: A. Riska and E. Riedel,
-//! "Idle Read After Write - IRAW", USENIX 2008).
+//! Idle read after write: some drives read written sectors again while no command arrives (A. Riska
+//! and E. Riedel, "Idle Read After Write - IRAW", USENIX 2008).
 
 use crate::command::Access;
 
-/// The written sectors that the drive will read again when it has nothing else to do.
+/// The written sectors that the drive will verify.
 #[derive(Debug, Clone)]
 pub(super) struct Verify {
     pub(super) delay_ns: u64,
@@ -11,7 +11,7 @@ pub(super) struct Verify {
 }
 
 impl Verify {
-    /// The most that are remembered; the oldest is forgotten.
+    /// The largest number of entries; the oldest is dropped.
     const CAPACITY: usize = 64;
 
     pub(super) fn new(delay_ms: f64) -> Verify {
@@ -29,7 +29,7 @@ impl Verify {
         self.written.remove(index);
     }
 
-    /// The written sectors to read again first: by address, as the recording of the Cheetah 15K.5 has it.
+    /// The sectors to verify next: the lowest address, as in the recording of the Cheetah 15K.5.
     pub(super) fn lowest(&self) -> Option<(usize, Access)> {
         self.written.iter().copied().enumerate().min_by_key(|(_, access)| access.sector)
     }

@@ -1,30 +1,30 @@
-//! The write cache: which sectors the drive has taken and not yet written.
+//! The write cache of a disk: sectors that are received and not yet written.
 
 use std::collections::BTreeMap;
 
 use crate::profile::WriteCacheProfile;
 
-/// Dirty sectors as runs that neither touch nor overlap: what adjoins is one run, however many writes brought it.
+/// Dirty sectors as runs that neither touch nor overlap. Adjacent writes form one run.
 #[derive(Debug, Clone)]
 pub(super) struct WriteCache {
-    /// The first sector of each run, and the one after its last.
+    /// The first sector of each run, and the sector after its last.
     runs: BTreeMap<u64, u64>,
     sectors: u64,
     profile: WriteCacheProfile,
     draining: bool,
-    /// How many sectors are being written, and until when: their place is not free before.
+    /// The number of sectors that are being written, and the time until which they occupy space.
     leaving: (u64, u64),
 }
 
 impl WriteCache {
-    /// Of so many runs, the next ones upwards from the arm, the nearest in time is written first.
+    /// The number of runs, upwards from the arm, among which the nearest in time is written first.
     const WINDOW: usize = 32;
 
     pub(super) fn new(profile: &WriteCacheProfile) -> WriteCache {
         WriteCache { runs: BTreeMap::new(), sectors: 0, profile: profile.clone(), draining: false, leaving: (0, 0) }
     }
 
-    /// How long the arm is left where it is after a command, in ns.
+    /// Idle time of the arm after a command before write-back starts, in ns.
     pub(super) fn idle_ns(&self) -> u64 {
         self.profile.idle_ns
     }
@@ -33,17 +33,18 @@ impl WriteCache {
         self.runs.is_empty()
     }
 
-    /// Whether the cache was filled above its high mark and has not come down to its low one since.
+    /// Returns true from the high mark until the low mark is reached.
     pub(super) fn is_draining(&self) -> bool {
         self.draining
     }
 
-    /// Whether the sectors are more than the cache ever holds.
+    /// Returns true if the sectors never fit into the cache.
     pub(super) fn is_too_small_for(&self, sectors: u64) -> bool {
         sectors > self.profile.sectors
     }
 
-    /// Whether there is room for the sectors at `now_ns`: those that are dirty already, and a run that they make longer, need none.
+    /// Returns true if there is space for the sectors at `now_ns`. Dirty sectors and an extended
+    /// run need no new space.
     pub(super) fn has_room(&self, now_ns: u64, start: u64, end: u64) -> bool {
         let (mut sectors, mut runs) = (self.sectors + (end - start), self.runs.len() + 1);
         for (first, after) in self.touching(start, end) {
@@ -56,18 +57,18 @@ impl WriteCache {
         sectors <= self.profile.sectors && runs <= self.profile.runs
     }
 
-    /// The sectors that are on their way to the media at `now_ns`, and when they will be there.
+    /// The number of sectors that are being written at `now_ns`, and the time of their completion.
     pub(super) fn leaving_at(&self, now_ns: u64) -> Option<(u64, u64)> {
         Some(self.leaving).filter(|(_, until_ns)| *until_ns > now_ns)
     }
 
-    /// The sectors are being written until `until_ns`.
+    /// Marks the sectors as being written until `until_ns`.
     pub(super) fn leave(&mut self, start: u64, end: u64, until_ns: u64) {
         self.remove(start, end);
         self.leaving = (end - start, until_ns);
     }
 
-    /// Takes the sectors, there being room.
+    /// Adds sectors, for which there must be space.
     pub(super) fn add(&mut self, start: u64, end: u64) {
         let touched: Vec<(u64, u64)> = self.touching(start, end).collect();
         let (mut first, mut after) = (start, end);
@@ -81,7 +82,7 @@ impl WriteCache {
         self.draining |= self.level() >= self.profile.high;
     }
 
-    /// Forgets the sectors: they have been written, or what was in them counts no more.
+    /// Removes sectors that have been written or have become invalid.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
         let overlapping: Vec<(u64, u64)> =
             self.touching(start, end).filter(|run| run.1 > start && run.0 < end).collect();
@@ -98,18 +99,19 @@ impl WriteCache {
         self.draining &= !self.is_empty() && self.level() > self.profile.low;
     }
 
-    /// Whether every one of the sectors is dirty.
+    /// Returns true if all sectors are dirty.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         self.runs.range(..=start).next_back().is_some_and(|(_, after)| *after >= end)
     }
 
-    /// The run that takes the least time to reach, of the next ones upwards from sector `arm`, around the end of the disk.
+    /// The run with the shortest access time among the next ones upwards from sector `arm`, around
+    /// the end of the disk.
     pub(super) fn nearest(&self, arm: u64, reach_ns: impl Fn(u64) -> u64) -> Option<(u64, u64)> {
         let upwards = self.runs.range(arm..).chain(self.runs.range(..arm)).take(WriteCache::WINDOW);
         upwards.map(|(first, after)| (*first, *after)).min_by_key(|(first, _)| reach_ns(*first))
     }
 
-    /// How full it is, by sectors or by runs, whichever is nearer to its limit: 1 is full.
+    /// The fill level by sectors or by runs, whichever is higher; 1 is full.
     fn level(&self) -> f64 {
         let sectors = self.sectors as f64 / self.profile.sectors as f64;
         let runs = self.runs.len() as f64 / self.profile.runs as f64;
@@ -169,7 +171,7 @@ mod tests {
         assert!(cache.has_room(0, 55, 60) && !cache.has_room(0, 55, 61));
         assert!(!cache.has_room(0, 80, 81), "a third run");
         assert!(cache.has_room(0, 0, 10) && cache.has_room(0, 5, 15) && !cache.has_room(0, 5, 16));
-        // Closing the gap from 10 to 50 would make one run of the two, of 55 sectors.
+        // A write of the gap from 10 to 50 would join the two runs to one of 55 sectors.
         assert!(!cache.has_room(0, 10, 50));
         assert!(cache.is_too_small_for(21) && !cache.is_too_small_for(20));
     }
@@ -203,7 +205,7 @@ mod tests {
         for index in 0..100 {
             cache.add(index * 10, index * 10 + 5);
         }
-        // From 500 on, 32 runs: the last of them, at 810, is the cheapest.
+        // The 32 runs from 500 on: the last one, at 810, is the cheapest.
         assert_eq!(cache.nearest(500, |first| 1000 - first), Some((810, 815)));
         assert_eq!(cache.nearest(995, |first| first), Some((0, 5)));
     }

@@ -1,4 +1,4 @@
-//! The arm's times from service times: what is left when the mean wait for the platter and the transfer are taken off.
+//! Seek times from service times: the rest after the mean rotational latency and the transfer.
 
 use crate::command::Op;
 
@@ -6,47 +6,48 @@ use super::layout::Layout;
 use super::requests::{Request, Requests};
 use super::stats::{line, mean, percentile, rising};
 
-/// Points of the curve, evenly spaced in the root of the distance.
+/// Points of the curve, evenly spaced in the square root of the distance.
 const POINTS: usize = 14;
-/// Straight lines from one point to the next in the table that is made of them.
+/// Straight lines in the resulting table for each interval of the curve.
 const LINES: usize = 4;
-/// How much the curve resists bending, in requests a point.
+/// Resistance of the curve to bending, in requests for each point.
 const STIFFNESS: f64 = 4.0;
-/// A request off by more than so many revolutions is a drive busy with something else: it is left out.
+/// A request with a larger error in revolutions is left out, because the drive did background work.
 const OUTLIER_REVOLUTIONS: f64 = 2.0;
-/// Accesses within a cylinder that tell the command's overhead.
+/// The least number of accesses within a cylinder from which the overhead is determined.
 const WITHIN_CYLINDER: usize = 30;
-/// A slope over so many of its standard deviations is not by chance.
+/// A slope above this many standard deviations is significant.
 const CERTAIN_DEVIATIONS: f64 = 6.0;
-/// What a command is taken to cost when nothing tells it, in ms: usual for SCSI and ATA disks.
+/// Default overhead of a command in ms, usual for SCSI and ATA disks.
 const USUAL_OVERHEAD_MS: f64 = 0.2;
 
-/// What is known before: rotation and interface.
+/// The known parameters: rotation and interface.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Platter {
     pub(super) revolution_ms: f64,
     pub(super) interface_ms: f64,
-    /// Whether data cross the interface when all of them have passed the head, not while they do.
+    /// True if data cross the interface after the last sector was read, and not while sectors are
+    /// read.
     pub(super) store_and_forward: bool,
 }
 
-/// The arm.
+/// The fitted parameters of the arm.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arm {
-    /// Distance in cylinders, ms; rising in both.
+    /// Seek times (cylinders, ms), rising in both.
     pub(super) points_ms: Vec<(u32, f64)>,
     pub(super) overhead_ms: f64,
-    /// Whether accesses within a cylinder told the overhead.
+    /// True if accesses within a cylinder determined the overhead.
     pub(super) overhead_seen: bool,
-    /// What a write takes beyond a read, be it in overhead or in settling.
+    /// Additional time of a write, overhead or settling.
     pub(super) write_extra_ms: f64,
-    /// Reads that the curve was drawn through.
+    /// Number of reads that the curve is fitted to.
     pub(super) reads: usize,
-    /// Writes that told it.
+    /// Number of writes that determined `write_extra_ms`.
     pub(super) writes: usize,
 }
 
-/// Takes mean wait and transfer off a request.
+/// The service time without mean rotational latency and transfer.
 fn movement_ms(request: &Request, layout: &Layout, platter: Platter) -> f64 {
     let sectors = f64::from(request.sectors);
     let per_sector_ms = platter.revolution_ms / f64::from(layout.sectors_per_track(request.sector));
@@ -62,7 +63,7 @@ fn distance(request: &Request, layout: &Layout) -> u32 {
     layout.cylinder(request.from).abs_diff(layout.cylinder(request.sector))
 }
 
-/// Draws the curve and takes the overheads from the rest.
+/// Fits the curve, and the overheads from the remainder.
 pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Arm {
     let moved: Vec<(u32, f64)> = requests
         .media(Op::Read)
@@ -78,7 +79,8 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
     let total = through(&kept, far);
     let overhead_seen = within.len() >= WITHIN_CYLINDER;
     let nearest_ms = total.first().map_or(0.0, |point| point.1);
-    // Requests that follow each other at equal gaps wait for more than their share: a tenth of all waits no more than a tenth of a turn.
+    // Requests at equal gaps may wait for longer: a tenth of all rotational latencies is below a
+    // tenth of a revolution.
     let quick_tenth_ms = percentile(&within, 0.1) + 0.4 * platter.revolution_ms;
     let overhead_ms = if overhead_seen { mean(&within).min(quick_tenth_ms) } else { USUAL_OVERHEAD_MS };
     let overhead_ms = overhead_ms.min(nearest_ms).max(0.0);
@@ -100,7 +102,8 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
 }
 
 impl Arm {
-    /// What reads take beyond the model for each sector in ms, if it is more than chance: transfers are slower than was assumed.
+    /// Additional time of reads for each sector in ms if it is significant: transfers are slower
+    /// than assumed.
     pub(super) fn missing_ms_per_sector(&self, requests: &Requests, layout: &Layout, platter: Platter) -> Option<f64> {
         let rest = |request: &Request| {
             let distance = distance(request, layout);
@@ -117,7 +120,8 @@ impl Arm {
     }
 }
 
-/// The rising curve of straight lines in the root of the distance that is nearest to (distance, ms), from 1 to `far`.
+/// The rising curve nearest to (distance, ms) from 1 to `far`, linear in the square root of the
+/// distance.
 fn through(moved: &[(u32, f64)], far: u32) -> Vec<(u32, f64)> {
     let last = f64::from(far).sqrt();
     let count = POINTS.min(far as usize).max(1);
@@ -135,7 +139,7 @@ fn through(moved: &[(u32, f64)], far: u32) -> Vec<(u32, f64)> {
             sums[row][count] += part * ms;
         }
     }
-    // Second differences near 0 carry the curve over distances that nobody asked for.
+    // Second differences near 0 continue the curve over distances without requests.
     for middle in 1..count.saturating_sub(1) {
         let bend = [(middle - 1, 1.0), (middle, -2.0), (middle + 1, 1.0)];
         for (row, one) in bend {
@@ -147,7 +151,7 @@ fn through(moved: &[(u32, f64)], far: u32) -> Vec<(u32, f64)> {
     tabled(&rising(&weighed), step)
 }
 
-/// The curve as a table, which is of straight lines in the distance: each line in its root becomes several.
+/// The curve as a table that is linear in the distance: each interval becomes several lines.
 fn tabled(ms: &[f64], step: f64) -> Vec<(u32, f64)> {
     let place = |place: f64| {
         let left = place.floor() as usize;
@@ -165,7 +169,7 @@ fn at(points: &[(u32, f64)], distance: u32) -> f64 {
     crate::seek::SeekCurve::Table(points.to_vec()).time_ms(distance.max(1), 1)
 }
 
-/// Gaussian elimination with pivots; an unknown that nothing tells becomes 0.
+/// Gaussian elimination with pivots. An undetermined unknown becomes 0.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let count = rows.len();
     for column in 0..count {

@@ -1,4 +1,5 @@
-//! A profile whose geometry is known, fitted to a trace: rotation, overheads, settling, and the height of the seek curve.
+//! Fits a profile with a known geometry to a trace: rotation, overheads, settling, and the height
+//! of the seek curve.
 
 use toml::{Table, Value};
 
@@ -11,17 +12,20 @@ use super::rotation::fit_rotation;
 use super::stats::percentile;
 use crate::replay::{Prediction, PredictionErrors, ReplayError, replay};
 
-/// With less coherence than this the trace's clock does not tell the platter's angle, and distributions are compared instead.
+/// The least coherence at which the clock of the trace shows the angle of the platter. Below it
+/// distributions are compared.
 const COHERENT: f64 = 0.3;
-/// How often the steps are halved.
+/// The number of times that the steps are halved.
 const HALVINGS: usize = 6;
 
-/// How often phase and the rest are fitted in turn.
+/// The number of alternating fits of phase and other parameters.
 const ROUNDS: usize = 3;
 
-/// What is added to the base: ms before reads and before writes, ms of settling, and a factor on seeks.
+/// Changes to the base: ms before reads, ms before writes, ms of settling, and the relative change
+/// of seeks.
 type Changes = [f64; 4];
-/// The first steps: each alone, and those that make up for each other together, for a seek takes about 5 ms.
+/// The initial steps: each parameter alone, and combinations that compensate each other, because a
+/// seek takes about 5 ms.
 const STEPS: [Changes; 6] = [
     [0.1, 0.0, 0.0, 0.0],
     [0.0, 0.1, 0.0, 0.0],
@@ -31,7 +35,7 @@ const STEPS: [Changes; 6] = [
     [0.0, 0.1, -0.1, 0.0],
 ];
 
-/// Fits to `half` and measures with all.
+/// Fits to `half` and measures the errors of all records.
 pub(super) fn fit(
     half: &[Record],
     records: &[Record],
@@ -93,8 +97,10 @@ pub(super) fn fit(
     finish(toml, name, found, undetermined, |profile| replay(profile, records))
 }
 
-/// The profile with its phase such that half of the requests are predicted too late and half too early. The phase with the least
-/// RMS error would make up for overheads that are still wrong; most requests err by the phase alone.
+/// The profile with a phase at which half of the predictions are too late.
+///
+/// The phase with the least RMS error would compensate overheads that are still wrong. Most
+/// requests have an error of the phase alone.
 fn in_phase(profile: Profile, changes: &Changes, records: &[Record]) -> Result<Profile, ReplayError> {
     let predictions = replay(&changed(&profile, changes), records)?;
     let errors: Vec<f64> = predictions.iter().map(Prediction::error_ms).collect();
@@ -106,7 +112,7 @@ fn in_phase(profile: Profile, changes: &Changes, records: &[Record]) -> Result<P
     })
 }
 
-/// Walks from `at` to where each step either way is worse, and answers the error there.
+/// Descends from `at` to a local minimum and returns it with its error.
 fn descend(
     mut at: Changes,
     wrong_ms: impl Fn(&Changes) -> Result<f64, ReplayError>,
@@ -133,7 +139,7 @@ fn descend(
     Ok((at, least_ms))
 }
 
-/// The profile with changes; nothing becomes negative.
+/// The profile with changes. No parameter becomes negative.
 fn changed(profile: &Profile, changes: &Changes) -> Profile {
     let mut profile = profile.clone();
     if let Some(disk) = profile.disk_mut() {
@@ -162,7 +168,7 @@ fn scale(curve: &mut SeekCurve, factor: f64) {
     }
 }
 
-/// The base's text with the fitted figures.
+/// The text of the base with the fitted parameters.
 fn edited(base: &Base, name: &str, disk: &DiskProfile, seeks: f64) -> Result<String, FitProfileError> {
     let missing = |key: &str| FitProfileError::BaseTable { file: base.file_name.to_string(), key: key.to_string() };
     let table: Table = base.toml.parse().map_err(|_| missing("the file"))?;
@@ -201,7 +207,7 @@ fn edited(base: &Base, name: &str, disk: &DiskProfile, seeks: f64) -> Result<Str
     Ok(toml::to_string(&table).unwrap_or_default())
 }
 
-/// A profile that stands on another with the other's tables put in.
+/// A derived profile with the tables of its base.
 fn resolved(mut table: Table) -> Table {
     let below = table.get("base").and_then(Value::as_str).and_then(Profile::builtin_toml);
     match below.and_then(|text| text.parse::<Table>().ok()) {

@@ -1,4 +1,4 @@
-//! The read-ahead buffer: with which segments the model hits when the drive did.
+//! The segments of the read-ahead buffer with which the model hits when the drive did.
 
 use crate::command::Op;
 use crate::profile::Profile;
@@ -7,22 +7,23 @@ use crate::recording::Record;
 use super::requests::Requests;
 use crate::replay::{ReplayError, replay};
 
-/// Segments, and sectors in each, that are tried.
+/// The candidates: numbers of segments, and sectors of a segment.
 const SEGMENTS: [u32; 5] = [1, 3, 8, 16, 32];
 const SEGMENT_SECTORS: [u32; 5] = [64, 128, 256, 512, 1024];
-/// Requests that the choice is made with: enough to tell, and soon done.
+/// The number of requests that the choice uses: enough for a decision, few enough to be fast.
 const REPLAYED: usize = 2500;
 
-/// Segments, and when they are filled ahead.
+/// A candidate configuration of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) segments: u32,
     pub(super) segment_sectors: u32,
-    /// Reading ahead begins with the second of two reads in a row, not with every read.
+    /// True if read-ahead begins with the second of two sequential reads, and not with every read.
     pub(super) sequential: bool,
 }
 
-/// A choice, and how many reads the model with it serves as the drive did: from memory or from the media.
+/// A candidate, and the number of reads that the model serves from the same source as the drive:
+/// memory or media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) choice: Choice,
@@ -30,7 +31,7 @@ pub(super) struct Chosen {
     pub(super) of: usize,
 }
 
-/// The best of all choices; `make` builds the profile with one.
+/// The best candidate. `make` builds the profile of a candidate.
 pub(super) fn choose<E: From<ReplayError>>(
     records: &[Record],
     requests: &Requests,

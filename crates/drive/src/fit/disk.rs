@@ -1,4 +1,4 @@
-//! A disk's profile from nothing but its requests.
+//! Fits the profile of a disk to requests alone.
 
 use std::fmt::Write;
 
@@ -15,17 +15,17 @@ use super::stats::percentile;
 use super::tracks::{self, Tracks};
 use crate::replay::replay;
 
-/// Reads away from others that are needed.
+/// The least number of reads away from other requests.
 const FAR_READS_MIN: usize = 100;
-/// Sectors on a track when nothing tells them.
+/// Default number of sectors of a track.
 const USUAL_TRACK_SECTORS: f64 = 512.0;
 
-/// What was found.
+/// The fitted parameters.
 struct Disk {
     name: String,
     revolution_ns: f64,
     tracks: Option<Tracks>,
-    /// Whether the times of long reads told how many sectors a track has.
+    /// True if the times of long reads determined the sectors of a track.
     sized: bool,
     platter: Platter,
     layout: Layout,
@@ -34,7 +34,7 @@ struct Disk {
     write_hits: Option<Hits>,
 }
 
-/// Fits to `half` and measures with all.
+/// Fits to `half` and measures the errors of all records.
 pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<FittedProfile, FitProfileError> {
     let requests = Requests::new(half);
     if requests.far_reads < FAR_READS_MIN {
@@ -62,7 +62,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     let mut arm = arm::find(&requests, &layout, platter);
     let missing_ms = arm.missing_ms_per_sector(&requests, &layout, platter).filter(|_| tracks.is_none());
     if let Some(missing_ms) = missing_ms {
-        // What the interface was taken to hide it does not.
+        // The interface does not hide the transfer that it was assumed to hide.
         let assumed_ms = revolution_ms / USUAL_TRACK_SECTORS;
         platter.store_and_forward = interface_ms > assumed_ms;
         let sector_ms = if platter.store_and_forward { missing_ms } else { assumed_ms + missing_ms };
@@ -81,12 +81,12 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     finish(toml, name, found, undetermined, |profile| replay(profile, records))
 }
 
-/// A revolution from the spread of service times: reads from equally far away wait for any part of one, so that half of them lie
-/// within half a revolution.
+/// A revolution from the spread of service times. Reads at equal distance wait for any part of a
+/// revolution, so half of them are within half a revolution.
 fn spread_ms(requests: &Requests, capacity_sectors: u64) -> f64 {
     let bins = 16;
     let mut by_distance: Vec<Vec<f64>> = vec![Vec::new(); bins];
-    // Long reads differ by their transfers too.
+    // Long reads also differ by their transfers.
     let sizes: Vec<f64> = requests.media(Op::Read).map(|read| f64::from(read.sectors)).collect();
     let usual_size = percentile(&sizes, 0.5);
     for read in requests.media(Op::Read).filter(|read| f64::from(read.sectors) <= usual_size) {
@@ -101,7 +101,7 @@ fn spread_ms(requests: &Requests, capacity_sectors: u64) -> f64 {
 }
 
 impl Disk {
-    /// The profile's text.
+    /// The text of the profile.
     fn toml(&self, buffer: Option<Choice>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -120,11 +120,12 @@ impl Disk {
         writeln!(text, "[disk]\nrevolution_ns = {:.2}\nsurfaces = {}", self.revolution_ns, layout.surfaces)?;
         writeln!(text, "cylinders = {}\ncapacity_sectors = {}", layout.cylinders, layout.capacity_sectors)?;
         writeln!(text, "mapping = \"cylinder\"\nhead_switch_ms = 0.0")?;
-        // Rounded up, so that the shortest seek ends before its sector comes.
+        // Rounded up, so that the shortest seek ends before its sector arrives.
         writeln!(text, "track_skew_revolutions = 0.0\nchange_skew_revolutions = {:.4}\n", change_skew + 1e-4)?;
         let hit_ms = |quick: Option<Hits>| quick.map_or(arm.overhead_ms, |quick| quick.overhead_ms);
         writeln!(text, "[overhead]")?;
-        // Settling of writes goes with the overhead: with it, a track crossed would cost a write a revolution, for the skews are not known.
+        // The settling of writes counts as overhead. As settling it would cost a write a revolution
+        // at every track crossed, because the skews are unknown.
         let write_ms = (arm.overhead_ms + arm.write_extra_ms).max(0.0);
         for (op, quick, miss_ms) in [("read", self.read_hits, arm.overhead_ms), ("write", self.write_hits, write_ms)] {
             for last in ["read", "write"] {
@@ -162,7 +163,7 @@ impl Disk {
         Ok(())
     }
 
-    /// What was fitted, with its figures.
+    /// The fitted parameters with their figures.
     fn found(&self, spread_ns: f64, chosen: Option<Chosen>) -> Vec<Finding> {
         let finding = |what, value: String, from: String| Finding { what, value, from };
         let rotation = format!("{:.1} ns, {:.1} rpm", self.revolution_ns, 6e10 / self.revolution_ns);

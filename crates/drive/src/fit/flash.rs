@@ -1,4 +1,4 @@
-//! A flash drive's profile from requests that were made one at a time.
+//! Fits the profile of a flash drive to requests that were issued one at a time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,29 +12,29 @@ use super::result::{Finding, FitProfileError, FittedProfile, finish, quoted};
 use super::stats::{line, percentile};
 use crate::replay::{Prediction, ReplayError};
 
-/// The part of a read that is taken to be the controller's when no buffered write tells it: one request at a time cannot tell it from
-/// the page's own time.
+/// The assumed share of the controller in a read if no buffered write determines it. One request at
+/// a time cannot separate it from the page read.
 const INTERFACE_SHARE: f64 = 0.1;
-/// Kinds of page: so many steps the distribution of read times is drawn with.
+/// Kinds of pages, that is steps of the distribution of read times.
 const KINDS: usize = 16;
-/// A write that takes less, in us, was only taken into a buffer: no flash programs so quickly.
+/// A write below this time in us was only buffered: no flash programs as fast.
 const BUFFERED_US: f64 = 150.0;
-/// What is assumed of a drive's inside: channels, dies, bytes a page, pages a block.
+/// The assumed structure of the drive.
 const CHANNELS: u64 = 8;
 const DIES: u64 = 16;
 const PAGE_BYTES: u64 = 16_384;
 const BLOCK_PAGES: u64 = 256;
-/// A channel's quickest sector in us: 1200 MB/s.
+/// The shortest transfer of a sector over a channel in us: 1200 MB/s.
 const CHANNEL_SECTOR_US: f64 = 0.427;
-/// A link that takes no visible time, in MB/s.
+/// A link of negligible time, in MB/s.
 const FAST_LINK_MB_S: f64 = 10_000.0;
 const SPARE_FACTOR: f64 = 0.12;
-/// The smallest drive that is made, in sectors: 8 GiB. A trace may touch less.
+/// The smallest drive in sectors: 8 GiB. A trace may touch less.
 const CAPACITY_MIN: u64 = 1 << 24;
-/// Blocks a plane that are simulated at most.
+/// The largest number of simulated blocks of a plane.
 const SLICE_BLOCKS: u64 = 256;
 
-/// Service time as a line over the size.
+/// Service time as a linear function of the size.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     fixed_us: f64,
@@ -43,18 +43,18 @@ struct Line {
     sizes: usize,
 }
 
-/// The drive's times.
+/// The fitted times.
 struct Flash {
     capacity_sectors: u64,
     interface_us: f64,
     link_mb_s: f64,
     channel_mb_s: f64,
     page_read_us: Vec<f64>,
-    /// `None` when writes were only taken into a buffer, or when there were none.
+    /// `None` without writes, or if writes were only buffered.
     program_us: Option<f64>,
 }
 
-/// Fits to `half` and measures with all.
+/// Fits to `half` and measures the errors of all records.
 pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<FittedProfile, FitProfileError> {
     let end = |record: &Record| record.access.end();
     let last = records.iter().map(end).max().unwrap_or(1);
@@ -62,7 +62,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     let buffered = writes.requests > 0 && writes.fixed_us < BUFFERED_US;
     let of = if reads.requests > 0 { reads } else { writes };
     let interface_us = if buffered { writes.fixed_us.min(of.fixed_us) } else { of.fixed_us * INTERFACE_SHARE };
-    // A sector crosses a channel and the link: which takes how much of its time cannot be told.
+    // A sector crosses a channel and the link. Their shares of the time cannot be separated.
     let channel_us = if reads.requests > 0 { (of.sector_us / 2.0).min(CHANNEL_SECTOR_US) } else { 0.0 };
     let mb_s = |sector_us: f64| if sector_us > 0.0 { (512.0 / sector_us).min(FAST_LINK_MB_S) } else { FAST_LINK_MB_S };
     let flash = Flash {
@@ -94,7 +94,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     finish(flash.toml(name), name, found, flash.undetermined(), |profile| replay(profile, records))
 }
 
-/// Page reads in steps of the reads' distribution, without what their size and the controller take.
+/// Page read times as steps of the distribution of reads, without transfer and controller.
 fn kinds(records: &[Record], reads: Line, interface_us: f64) -> Vec<f64> {
     let page_us = |record: &Record| {
         let size_us = f64::from(record.access.sectors) * reads.sector_us;
@@ -159,7 +159,8 @@ impl Flash {
     }
 }
 
-/// The line through the quarter of each size that is quickest: what waits for other work of the drive's lies above.
+/// The line through the fastest quarter of each size. Requests that waited for background work are
+/// above it.
 fn by_size(records: &[Record], op: Op) -> Line {
     let mut sizes: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.access.op == op) {
@@ -174,7 +175,8 @@ fn by_size(records: &[Record], op: Op) -> Line {
     Line { fixed_us: fixed_us.max(0.0), sector_us: sector_us.max(0.0), requests, sizes: sizes.len() }
 }
 
-/// Asks the model for every request at its recorded time, or when it is done with the one before.
+/// Predicts the service time of every request at its recorded time, or after the completion of the
+/// one before.
 fn replay(profile: &Profile, records: &[Record]) -> Result<Vec<Prediction>, ReplayError> {
     let mut drive = Drive::new(profile);
     let (mut free_ns, mut recorded_free_ns) = (0u64, 0u64);

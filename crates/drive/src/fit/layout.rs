@@ -1,10 +1,12 @@
-//! A disk's geometry as far as sector numbers tell it: zones that shrink evenly from the outside in.
+//! The geometry of a disk as far as sector numbers show it: zones that shrink evenly from the
+//! outside in.
 
-/// Zones that a disk is given.
+/// Number of zones.
 const ZONES: u32 = 8;
-/// Surfaces that a disk is given: what lies on how many cannot be told, for a seek is known by its sectors alone.
+/// Default number of surfaces. The true number cannot be determined, because only the sectors of a
+/// seek are known.
 const SURFACES: u32 = 4;
-/// More cylinders than this are put on more surfaces.
+/// A layout with more cylinders uses more surfaces.
 const CYLINDERS_MAX: u64 = 500_000;
 
 /// A geometry.
@@ -23,12 +25,13 @@ pub(super) struct LayoutZone {
     pub(super) last_cylinder: u32,
     pub(super) sectors_per_track: u32,
     pub(super) first_sector: u64,
-    /// Sectors behind the drive's last one.
+    /// Sectors after the last one of the drive.
     pub(super) spare_sectors: u64,
 }
 
 impl Layout {
-    /// A geometry for so many sectors, with tracks of `outer` to `inner` sectors; `None` when 255 surfaces do not hold them.
+    /// A geometry for `capacity_sectors` with tracks of `outer` to `inner` sectors; `None` if 255
+    /// surfaces do not hold them.
     pub(super) fn new(capacity_sectors: u64, outer: f64, inner: f64) -> Option<Layout> {
         let tracks = (capacity_sectors as f64 / ((outer + inner) / 2.0)).ceil() as u64;
         let surfaces = u32::try_from(tracks / CYLINDERS_MAX).ok()?.max(SURFACES);
@@ -36,7 +39,7 @@ impl Layout {
         if surfaces > 255 {
             return None;
         }
-        // Rounding may have taken a few sectors from the tracks: a cylinder more at a time makes up for it.
+        // Rounding may have removed a few sectors of the tracks. Additional cylinders compensate.
         (least..=least.saturating_add(least / 10 + ZONES + 1))
             .map(|cylinders| Layout::of(capacity_sectors, surfaces, cylinders, (outer, inner)))
             .find(|(layout, sectors)| {
@@ -46,7 +49,7 @@ impl Layout {
             .map(|(layout, _)| layout)
     }
 
-    /// A layout of `cylinders`, and how many sectors it holds.
+    /// A layout of `cylinders`, and its capacity in sectors.
     fn of(capacity_sectors: u64, surfaces: u32, cylinders: u32, tracks: (f64, f64)) -> (Layout, u64) {
         let count = ZONES.min(cylinders);
         let mut zones = Vec::with_capacity(count as usize);
@@ -85,7 +88,7 @@ impl Layout {
         })
     }
 
-    /// Sectors a track at a sector.
+    /// Sectors of the track at a sector.
     pub(super) fn sectors_per_track(&self, sector: u64) -> u32 {
         self.zone(sector).map_or(1, |zone| zone.sectors_per_track)
     }

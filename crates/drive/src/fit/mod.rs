@@ -1,4 +1,4 @@
-//! Fitting a profile to a recording.
+//! Fits profiles to recordings of requests and service times.
 
 mod arm;
 mod base;
@@ -18,10 +18,13 @@ pub use result::{Agreement, Base, Finding, FitKind, FitOptions, FitProfileError,
 pub use rotation::{RotationFit, fit_rotation};
 use stats::percentile;
 
-/// Fits a profile to requests that were made one at a time. The first half is fitted to, the second is held out.
+/// Fits a profile to requests that were issued one at a time.
+///
+/// The profile is fitted to the first half of the records and checked with the second half.
 ///
 /// # Errors
-/// [`FitProfileError`] when the trace is too short, too local or makes no sense, or the base does not suit it.
+/// [`FitProfileError`] if the trace is too short, too local or inconsistent, or if the base does
+/// not suit it.
 pub fn fit_profile(records: &[Record], options: &FitOptions) -> Result<FittedProfile, FitProfileError> {
     checked(records)?;
     let half = &records[..records.len() / 2];
@@ -47,7 +50,7 @@ fn checked(records: &[Record]) -> Result<(), FitProfileError> {
     if last > 1 << 55 {
         return Err(FitProfileError::TooLarge { sector: last - 1 });
     }
-    // Times in whole microseconds may overlap by the last one's rounding.
+    // Times in whole microseconds may overlap by the rounding of the last digit.
     let overlaps = |pair: &&[Record]| pair[0].issue_ns.saturating_add(pair[0].service_ns) > pair[1].issue_ns + 2000;
     let overlapping: Vec<usize> =
         records.windows(2).enumerate().filter(|(_, pair)| overlaps(pair)).map(|(index, _)| index + 1).collect();
@@ -57,7 +60,7 @@ fn checked(records: &[Record]) -> Result<(), FitProfileError> {
     }
 }
 
-/// A disk's reads take milliseconds. Where there are hardly any, its writes do.
+/// The kind of drive. Reads of a disk take milliseconds, or its writes if there are few reads.
 fn guess(records: &[Record]) -> FitKind {
     let times = |op: Op| -> Vec<f64> {
         let of_kind = records.iter().filter(|record| record.access.op == op);
@@ -65,6 +68,6 @@ fn guess(records: &[Record]) -> FitKind {
     };
     let reads = times(Op::Read);
     let times = if reads.len() >= 50 { reads } else { times(Op::Write) };
-    // Hits may be quick on a disk: the slower quarter tells.
+    // Hits are fast on a disk too, so the slowest quarter decides.
     if percentile(&times, 0.75) > 1.0 { FitKind::Disk } else { FitKind::Flash }
 }

@@ -1,4 +1,5 @@
-//! A recording as the fit of a disk sees it: which requests the media served, and from where the arm came.
+//! The requests of a recording for the fit of a disk: those served by the media, and the arm
+//! positions before them.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,15 @@ use crate::recording::Record;
 
 use super::stats::{line, percentile};
 
-/// How many requests back a read may find its data in the buffer, and how far ahead of them, in sectors.
+/// The number of previous requests in whose buffered data, or read-ahead, a read may be.
 const RECENT: usize = 64;
 const AHEAD_SECTORS: u64 = 2048;
-/// Of the reads that no buffer can have had, so many are quicker than the quickest that counts as served by the media.
+/// The share of reads without buffered data that are faster than the fastest one that counts as
+/// served by the media.
 const QUICK_SHARE: f64 = 0.05;
-/// Hits that tell of a buffer.
+/// The least number of hits that shows a buffer.
 const HITS_MIN: usize = 20;
-/// A hit takes at most so many times what hits of its size do, and a little more.
+/// A hit takes at most this many times the usual hit of its size, and a little more.
 const HIT_RATIO: f64 = 1.5;
 const HIT_MARGIN_MS: f64 = 0.2;
 
@@ -24,32 +26,32 @@ pub(super) struct Request {
     pub(super) op: Op,
     pub(super) sector: u64,
     pub(super) sectors: u32,
-    /// The sector behind the request before, where the arm was left.
+    /// The sector after the previous request, at which the arm stopped.
     pub(super) from: u64,
     pub(super) service_ms: f64,
     pub(super) completion_ns: f64,
-    /// Quicker than the media can be: the drive's memory served it.
+    /// True if the request was faster than the media: memory served it.
     pub(super) quick: bool,
 }
 
-/// What requests cost that the drive's memory serves.
+/// The service time of hits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Hits {
-    /// Before the first sector, in ms.
+    /// Overhead in ms.
     pub(super) overhead_ms: f64,
-    /// A sector, in ms.
+    /// Transfer of a sector in ms.
     pub(super) sector_ms: f64,
     pub(super) requests: usize,
 }
 
-/// A recording, sorted out.
+/// A classified recording.
 #[derive(Debug, Clone)]
 pub(super) struct Requests {
     pub(super) all: Vec<Request>,
     pub(super) read_hits: Option<Hits>,
-    /// Writes that complete in the drive's memory; `None` when most do not.
+    /// Writes that complete in memory; `None` if most do not.
     pub(super) write_hits: Option<Hits>,
-    /// Reads that no buffer can have had.
+    /// Number of reads that no buffer can hold.
     pub(super) far_reads: usize,
 }
 
@@ -85,14 +87,15 @@ impl Requests {
         Requests { all, read_hits, write_hits, far_reads: far.len() }
     }
 
-    /// Requests of one kind that the media served. The first of the recording is left out: nobody knows where the arm was.
+    /// Requests of one operation that the media served, without the first, whose arm position is
+    /// unknown.
     pub(super) fn media(&self, op: Op) -> impl Iterator<Item = &Request> {
         self.all.iter().skip(1).filter(move |request| request.op == op && !request.quick)
     }
 }
 
 impl Hits {
-    /// The line through times of hits by size; `None` when there are hardly any.
+    /// The line through the times of hits by size; `None` if there are too few.
     fn of<'a>(hits: impl Iterator<Item = &'a Record>) -> Option<Hits> {
         let mut by_size: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for hit in hits {
@@ -102,7 +105,7 @@ impl Hits {
         if requests < HITS_MIN {
             return None;
         }
-        // Waits only ever make a hit slower: the quicker half tells.
+        // Waits only make a hit slower, so the faster half decides.
         let typical = by_size.iter().flat_map(|(sectors, times)| {
             std::iter::repeat_n((f64::from(*sectors), percentile(times, 0.3)), times.len())
         });
@@ -110,7 +113,7 @@ impl Hits {
         Some(Hits { overhead_ms: overhead_ms.max(0.0), sector_ms: sector_ms.max(0.0), requests })
     }
 
-    /// Whether a request of so many sectors that took `ms` was a hit.
+    /// Returns true if a request of `sectors` that took `ms` is a hit.
     pub(super) fn take(&self, sectors: u32, ms: f64) -> bool {
         ms < HIT_RATIO * (self.overhead_ms + f64::from(sectors) * self.sector_ms) + HIT_MARGIN_MS
     }
@@ -120,8 +123,8 @@ fn ms(record: &Record) -> f64 {
     record.service_ns as f64 / 1e6
 }
 
-/// Whether memory may serve a request: a write, or a read that begins where one of the last requests was, or where the drive may
-/// have read ahead for it.
+/// Returns true if memory may serve a request: a write, or a read at or after one of the last
+/// requests.
 fn is_near(records: &[Record], index: usize) -> bool {
     let access = records[index].access;
     let may_be_held = |recent: &Record| {

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::stats::percentile;
 
-/// The fewest requests that a profile is fitted to: half of them are held out.
+/// The least number of requests for a fit. Half of them are held out.
 pub const REQUESTS_MIN: usize = 400;
 
-/// What kind of drive made the trace.
+/// The kind of drive that made a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FitKind {
     /// A disk.
@@ -22,48 +22,49 @@ pub enum FitKind {
 /// A profile whose geometry is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Base<'a> {
-    /// The profile's text.
+    /// The text of the profile.
     pub toml: &'a str,
-    /// What errors call it.
+    /// The file name that errors quote.
     pub file_name: &'a str,
 }
 
-/// What to fit.
+/// The options of a fit.
 #[derive(Debug, Clone, Copy)]
 pub struct FitOptions<'a> {
     /// The name of the new profile.
     pub name: &'a str,
-    /// The kind of drive; `None`: a disk when a quarter of the reads takes over a millisecond, flash otherwise.
+    /// The kind of drive. With `None` it is a disk if a quarter of the reads takes over 1 ms, and
+    /// flash otherwise.
     pub kind: Option<FitKind>,
-    /// Keeps this profile's geometry and fits rotation, overheads, settling and the height of the seek curve alone. It must be a
-    /// disk's.
+    /// The disk whose geometry is kept. Only rotation, overheads, settling and the height of the
+    /// seek curve are fitted.
     pub base: Option<Base<'a>>,
 }
 
-/// A figure that was fitted.
+/// A fitted parameter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What it is.
+    /// The name of the parameter.
     pub what: &'static str,
-    /// The figure with its unit.
+    /// The value with its unit.
     pub value: String,
-    /// What it was found from.
+    /// The data that determined it.
     pub from: String,
 }
 
-/// Recorded against modelled service times.
+/// Recorded service times against those of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Request by request, and the demerit.
+    /// Errors request by request, and the demerit.
     #[serde(flatten)]
     pub errors: PredictionErrors,
     /// Percentiles 50, 90 and 99 of the recorded service times, in ms.
     pub recorded_ms: [f64; 3],
-    /// The same of the model's.
+    /// Percentiles 50, 90 and 99 of the service times of the model, in ms.
     pub predicted_ms: [f64; 3],
 }
 
-/// A profile made from a trace.
+/// A profile fitted to a trace.
 ///
 /// Its serialised form is the JSON document of `hoistway drives --fit --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -88,65 +89,65 @@ pub struct FittedProfile {
     pub profile: Profile,
 }
 
-/// Why no profile could be fitted.
+/// Reasons for which no profile can be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitProfileError {
-    /// Too few requests.
+    /// The trace has too few requests.
     #[error("the trace has {found} requests: at least {REQUESTS_MIN} are needed, half of which are held out")]
     TooFew {
-        /// Requests in the trace.
+        /// Number of requests.
         found: usize,
     },
-    /// Hardly any read goes elsewhere.
+    /// Nearly all reads are near previous requests.
     #[error(
         "{found} reads of the trace's first half begin away from what was asked before: at least {needed} are needed to tell seeks from waits"
     )]
     TooLocal {
-        /// Reads that do.
+        /// Number of distant reads.
         found: usize,
-        /// Reads that should.
+        /// Number of distant reads that are needed.
         needed: usize,
     },
-    /// No drive is so quick.
+    /// Many requests have a service time of 0.
     #[error(
         "{found} of the trace's {of} requests took no time at all: the times are those from issue to completion, in us"
     )]
     NoTime {
-        /// Requests with a service time of 0.
+        /// Number of requests with a service time of 0.
         found: usize,
-        /// All requests.
+        /// Number of requests.
         of: usize,
     },
-    /// Service times without any spread.
+    /// The service times have no spread.
     #[error("reads from equally far away differ by {ms:.3} ms: a disk's differ by up to a revolution, 3 to 20 ms")]
     NoSpread {
-        /// By how much they differ.
+        /// Spread in ms.
         ms: f64,
     },
-    /// Requests that were issued before the one before was over.
+    /// Requests were issued before the previous one had completed.
     #[error(
         "request {index} of the trace was issued before the one before it was over: the fit needs requests one at a time"
     )]
     Overlap {
-        /// The first such request, from 0.
+        /// The index of the first such request, from 0.
         index: usize,
     },
-    /// More sectors than tracks of the length found can hold.
+    /// The sectors do not fit on tracks of the length found.
     #[error("the trace reaches up to sector {sector}: no disk is so large")]
     TooLarge {
         /// The last sector.
         sector: u64,
     },
-    /// The base, or the profile made, is none.
+    /// The base, or the fitted profile, is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The base does not fit the trace.
+    /// The base does not suit the trace.
     #[error(transparent)]
     Base(#[from] ReplayError),
-    /// The base's text cannot be edited.
+    /// The text of the base cannot be edited.
     #[error("{file}: a table is expected at `{key}`")]
     BaseTable {
-        /// The base.
+        /// The file name of the base.
         file: String,
         /// The key.
         key: String,
@@ -154,7 +155,7 @@ pub enum FitProfileError {
 }
 
 impl Agreement {
-    /// How well predictions agree with what was recorded.
+    /// The agreement of `predictions` with the recorded times.
     pub fn of(predictions: &[Prediction]) -> Agreement {
         let percentiles = |time_ns: fn(&Prediction) -> u64| {
             let times: Vec<f64> = predictions.iter().map(|prediction| time_ns(prediction) as f64 / 1e6).collect();
@@ -168,7 +169,7 @@ impl Agreement {
     }
 }
 
-/// The result, its text read back.
+/// Parses the fitted profile and measures its errors.
 pub(super) fn finish(
     toml: String,
     name: &str,
@@ -184,7 +185,7 @@ pub(super) fn finish(
     Ok(FittedProfile { schema: 1, name, found, undetermined, fitted_to, held_out, toml, profile })
 }
 
-/// A string as TOML has it.
+/// A string as a TOML literal.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_string()).to_string()
 }

@@ -1,11 +1,12 @@
-//! Fitting a model to a recording: the exact time of a revolution and the platter's phase.
+//! Fits the revolution and the phase of the platter to a recording.
 //!
-//! Two steps. The time of a revolution is the one at which the recorded completions, seen as angles, agree best with where
-//! the requests' last sectors lie: no seek and no overhead enters, for a completion tells the angle whatever went before.
-//! The phase is then the one with which the model's service times are nearest to the recorded ones.
+//! There are two steps. The revolution is the one at which the recorded completions, as angles,
+//! agree best with the angles of the last sectors. Seeks and overheads have no effect, because a
+//! completion shows the angle in any case. The phase is the one at which the service times of the
+//! model are nearest to the recorded ones.
 //!
-//! Request by request is the strict measure. A distribution of service times (the demerit of Ruemmler & Wilkes 1994) comes
-//! out nearly as well from a rotation that is guessed.
+//! The error request by request is the strict measure. A distribution of service times (the demerit
+//! of Ruemmler & Wilkes 1994) is nearly as good with a guessed rotation.
 
 use std::f64::consts::TAU;
 
@@ -15,28 +16,32 @@ use crate::profile::{DiskProfile, Profile};
 use crate::recording::Record;
 use crate::replay::{ReplayError, check_recording, disk_of, replay, rms_ms};
 
-/// How far the fitted revolution may be from the profile's, as a part of it: 0.035 %.
+/// The largest relative change of the revolution: 0.035 %.
 pub const REVOLUTION_RANGE: f64 = 3.5e-4;
 
-/// What a fit found.
+/// A fitted rotation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RotationFit {
-    /// The time of a revolution in ns.
+    /// Time of a revolution in ns.
     pub revolution_ns: f64,
-    /// The angle under the head at the first request's issue, in revolutions.
+    /// The angle under the head at the first request, in revolutions.
     pub phase_revolutions: f64,
-    /// How well recorded completions agree with the sectors' angles: 1 for always the same, about 0 for by chance.
+    /// Agreement of the recorded completions with the angles of the sectors: 1 for perfect
+    /// agreement, about 0 for chance.
     pub coherence: f64,
     /// Root mean square error of the service times, in ms.
     pub rms_ms: f64,
-    /// The profile that was given, with the fitted rotation.
+    /// The given profile with the fitted rotation.
     pub profile: Profile,
 }
 
-/// Fits revolution and phase of `profile` to a recording that was made with the drive's buffer as the profile has it.
+/// Fits revolution and phase of `profile` to a recording.
+///
+/// Use [`Profile::without_buffer`] for a recording that was made with the buffer off.
 ///
 /// # Errors
-/// Those of [`fit`].
+/// [`ReplayError`] if the profile is not that of a disk, a request is invalid for it, or there are
+/// fewer than 100 requests.
 pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<RotationFit, ReplayError> {
     let disk = disk_of(profile)?;
     if recording.len() < 100 {
@@ -47,7 +52,8 @@ pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<RotationF
     let (revolution_ns, resultant) = best_revolution(&marks, disk.revolution_ns);
     let fitted = |phase: f64| profile.clone().with_rotation(revolution_ns, phase);
     let mut best: Option<(f64, f64)> = None;
-    // What is sent after the last sector has passed comes before or after the mean of the marks: look 0.04 turns around.
+    // Transfers after the last sector shift the mean of the marks, so the search covers 0.04
+    // revolutions around it.
     for step in -20..=20 {
         let phase = resultant.phase() + f64::from(step) * 0.002;
         let rms = rms_ms(&replay(&fitted(phase), recording)?);
@@ -65,8 +71,8 @@ pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<RotationF
     })
 }
 
-/// Completion (ns) and the angle at which the request's last sector ends (revolutions) of every request but writes that complete
-/// in a cache.
+/// The completion (ns) of every request and the angle (revolutions) at which its last sector ends,
+/// without writes that complete in a cache.
 fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
     let model = Media::new(disk);
     let mark = |record: &Record| {
@@ -78,7 +84,7 @@ fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
     recording.iter().filter(|record| !cached || record.access.op == Op::Read).map(mark).collect()
 }
 
-/// The sum of unit vectors at the marks' angles.
+/// The sum of unit vectors at the angles of the marks.
 #[derive(Debug, Clone, Copy)]
 struct Resultant {
     x: f64,
@@ -91,7 +97,7 @@ impl Resultant {
         self.x.hypot(self.y) / self.count
     }
 
-    /// The platter's angle at time 0 in revolutions, 0 up to 1.
+    /// The angle of the platter at time 0 in revolutions, 0 or more and below 1.
     fn phase(self) -> f64 {
         let turns = self.y.atan2(self.x) / TAU;
         turns - turns.floor()
@@ -108,8 +114,8 @@ fn resultant(marks: &[(f64, f64)], revolution_ns: f64) -> Resultant {
     sum
 }
 
-/// The revolution with the best agreement: a grid fine enough that the last mark turns by a quarter from step to step,
-/// then ever finer ones around the best.
+/// The revolution with the best agreement. The first grid is fine enough that the last mark turns
+/// by a quarter between steps; finer grids around the best follow.
 fn best_revolution(marks: &[(f64, f64)], stated_ns: f64) -> (f64, Resultant) {
     let turns = marks.iter().map(|mark| mark.0).fold(0.0, f64::max) / stated_ns;
     let mut step = 0.25 / turns.max(1.0);

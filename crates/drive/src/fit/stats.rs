@@ -1,6 +1,6 @@
-//! Small sums that the fits share.
+//! Statistics that the fits share.
 
-/// The value below which `share` of the values lie; 0 of no values.
+/// The value below which the share `share` of the values is; 0 without values.
 pub(super) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -8,12 +8,12 @@ pub(super) fn percentile(values: &[f64], share: f64) -> f64 {
     sorted.get(index).copied().unwrap_or(0.0)
 }
 
-/// The mean; 0 of no values.
+/// The mean; 0 without values.
 pub(super) fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The least squares line through points, as (value at 0, slope); level when all abscissae are the same.
+/// The least-squares line through points as (value at 0, slope); level if all abscissae are equal.
 pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64) {
     let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
     let (x_mean, y_mean) = (mean(&xs), mean(&ys));
@@ -25,9 +25,10 @@ pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (y_mean - slope * x_mean, slope)
 }
 
-/// The rising sequence nearest to weighed values (pool adjacent violators): neighbours that fall become their mean.
+/// The rising sequence nearest to weighted values (pool adjacent violators): falling neighbours
+/// become their mean.
 pub(super) fn rising(values: &[(f64, f64)]) -> Vec<f64> {
-    // Blocks of (mean, weight, how many values).
+    // Blocks of (mean, weight, number of values).
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     for (value, weight) in values {
         let mut block = (*value, weight.max(1e-9), 1);

@@ -1,53 +1,57 @@
-//! What pairs of reads on one track tell: the time of a revolution, and how many sectors a track has.
+//! The revolution and the sectors of a track from pairs of reads on one track.
 //!
-//! Two reads of the same size on the same track complete at angles that lie as far apart as their sectors. So the time between them
-//! is a whole number of revolutions and a part that their distance in sectors gives, whatever seeks went before.
+//! Two reads of the same size on one track complete at angles that are as far apart as their
+//! sectors. The time between them is a whole number of revolutions plus the part given by their
+//! distance, whatever seeks come before.
 
 use std::f64::consts::TAU;
 
 use super::requests::Request;
 
-/// Usual speeds of spindles, in revolutions a minute.
+/// Usual spindle speeds in revolutions a minute.
 const USUAL_RPM: [f64; 8] = [3600.0, 4200.0, 5400.0, 5900.0, 7200.0, 10_000.0, 12_000.0, 15_000.0];
-/// How far a usual speed may be from what the spread of service times says.
+/// The largest relative distance of a usual speed from that of the spread of service times.
 const USUAL_RANGE: f64 = 0.12;
-/// How far the search goes to either side of the spread.
+/// The relative range of the search on either side of the spread.
 const SEARCH_RANGE: f64 = 0.12;
-/// The most pairs that are looked at, the nearest first.
+/// The largest number of pairs, nearest first.
 const PAIRS: usize = 300;
-/// Pairs that the search begins with.
+/// The number of pairs at the start of the search.
 const FIRST_PAIRS: usize = 80;
-/// Sectors on a track: the fewest and the most that are tried, and the step from one to the next.
+/// Sectors of a track: the least and the largest candidate, and the step between candidates.
 const TRACK_SECTORS: (f64, f64, f64) = (40.0, 6000.0, 1.25);
-/// The part of a track that the reads of a pair may be apart: more of them lie on one track the nearer they are.
+/// The largest distance of the reads of a pair, as a share of a track. Nearer reads are more often
+/// on one track.
 const NEAR: f64 = 0.4;
-/// How much likelier than the best of as many guesses an agreement must be (its logarithm).
+/// The logarithm of the factor by which an agreement must be likelier than the best of as many
+/// guesses.
 const EVIDENCE: f64 = 7.0;
 
-/// What the pairs told.
+/// The fitted rotation and track lengths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tracks {
     pub(super) revolution_ns: f64,
-    /// Sectors a track at the first sector and at the last one.
+    /// Sectors of a track at the first sector and at the last one.
     pub(super) outer_sectors: f64,
     pub(super) inner_sectors: f64,
-    /// How well the pairs agree: 1 for always, about 0 for by chance.
+    /// Agreement of the pairs: 1 for perfect agreement, about 0 for chance.
     pub(super) coherence: f64,
     pub(super) pairs: usize,
 }
 
-/// A guess of the search.
+/// A candidate of the search.
 #[derive(Debug, Clone, Copy)]
 struct Guess {
     evidence: f64,
     revolution_ns: f64,
-    /// On a track in the middle.
+    /// Sectors of a track in the middle of the drive.
     sectors: f64,
-    /// The longest time between two reads that it was made from.
+    /// The longest time between two reads of a pair.
     window_ns: f64,
 }
 
-/// Two reads: how many sectors lie between them, the time between their completions, and where on the drive they are (0 to 1).
+/// Two reads: the distance in sectors, the time between their completions, and their position on
+/// the drive (0 to 1).
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     sectors: f64,
@@ -55,10 +59,11 @@ struct Pair {
     place: f64,
 }
 
-/// Looks for revolution and track length near `spread_ns`; `None` when the pairs agree no better than by chance.
+/// Searches for revolution and track length near `spread_ns`; `None` if the pairs agree no better
+/// than by chance.
 ///
-/// The search begins with the pairs that are nearest in time, for which a coarse grid will do, and lets in the others as the grid becomes
-/// finer.
+/// The search starts with the pairs nearest in time, for which a coarse grid suffices, and adds the
+/// others as the grid becomes finer.
 pub(super) fn find<'a>(
     reads: impl Iterator<Item = &'a Request>,
     capacity_sectors: u64,
@@ -70,7 +75,7 @@ pub(super) fn find<'a>(
     let mut guesses = 1.0;
     let mut sectors = TRACK_SECTORS.0;
     while sectors <= TRACK_SECTORS.1 {
-        // Tracks of disks with zones hold about half as much again outside as inside.
+        // Outer tracks of zoned disks hold about half as much again as inner ones.
         let mut marks = marks(&pairs, 1.2 * sectors, 0.8 * sectors, f64::INFINITY);
         marks.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
         marks.truncate(FIRST_PAIRS);
@@ -91,14 +96,15 @@ pub(super) fn find<'a>(
     sure.map(|guess| refine(&table, &pairs, guess))
 }
 
-/// The usual speed that is nearest to the spread of service times, as ns a revolution; the spread itself when none is near.
+/// The usual speed nearest to the spread of service times, in ns a revolution; the spread itself if
+/// none is near.
 pub(super) fn usual_ns(spread_ns: f64) -> f64 {
     let usual = USUAL_RPM.iter().map(|rpm| 6e10 / rpm);
     let nearest = usual.min_by(|a, b| (a / spread_ns).ln().abs().total_cmp(&(b / spread_ns).ln().abs()));
     nearest.filter(|usual| (usual / spread_ns - 1.0).abs() < USUAL_RANGE).unwrap_or(spread_ns)
 }
 
-/// Pairs of reads of equal sizes, the nearest first.
+/// Pairs of reads of equal size, nearest first.
 fn pairs(mut reads: Vec<Request>, capacity_sectors: u64) -> Vec<Pair> {
     reads.sort_by_key(|read| (read.sectors, read.sector));
     let mut pairs: Vec<Pair> = Vec::new();
@@ -117,7 +123,7 @@ fn pairs(mut reads: Vec<Request>, capacity_sectors: u64) -> Vec<Pair> {
     pairs
 }
 
-/// Time between the reads of pairs that are no longer than `window_ns` apart, and the angle between them, for tracks that hold `outer` to
+/// Time and angle between the reads of pairs at most `window_ns` apart, for tracks of `outer` to
 /// `inner` sectors.
 fn marks(pairs: &[Pair], outer: f64, inner: f64, window_ns: f64) -> Vec<(f64, f64)> {
     let turns = |pair: &Pair| (pair.time_ns, pair.sectors / (outer + (inner - outer) * pair.place));
@@ -125,7 +131,7 @@ fn marks(pairs: &[Pair], outer: f64, inner: f64, window_ns: f64) -> Vec<(f64, f6
     near.filter(|mark| mark.0.abs() <= window_ns).take(PAIRS).collect()
 }
 
-/// Finer and finer grids around the best guess, with pairs from an ever wider window of time.
+/// Refines the best guess with finer grids and with pairs from a growing window of time.
 fn refine(table: &Table, pairs: &[Pair], guess: Guess) -> Tracks {
     let Guess { mut revolution_ns, mut window_ns, sectors, .. } = guess;
     let (mut outer, mut inner, mut ratio) = (1.2 * sectors, 0.8 * sectors, 0.06);
@@ -135,7 +141,7 @@ fn refine(table: &Table, pairs: &[Pair], guess: Guess) -> Tracks {
         let around = |value: f64, step: f64, steps: i32| {
             (-steps..=steps).map(move |index| value * (1.0 + f64::from(index) * step))
         };
-        // Twice, for a better time of a revolution shows a better length of tracks.
+        // Twice, because a better revolution yields a better track length.
         for _ in 0..2 {
             let mut best = (evidence(outer, inner, revolution_ns), outer, inner);
             for outer in around(outer, ratio, 3) {
@@ -161,7 +167,7 @@ fn refine(table: &Table, pairs: &[Pair], guess: Guess) -> Tracks {
     }
 }
 
-/// Cosines in a table: the search takes a hundred million of them.
+/// A table of cosines: the search evaluates a hundred million of them.
 struct Table(Vec<f64>);
 
 impl Table {
@@ -169,12 +175,12 @@ impl Table {
         Table((0..1024).map(|index| (TAU * f64::from(index) / 1024.0).cos()).collect())
     }
 
-    /// How unlikely it is by chance that marks agree around 0: the negative logarithm of the probability (Rayleigh's test for a known
-    /// direction).
+    /// The negative logarithm of the probability that marks agree around 0 by chance (Rayleigh's
+    /// test for a known direction).
     fn evidence(&self, marks: &[(f64, f64)], revolution_ns: f64) -> f64 {
         let per_ns = 1.0 / revolution_ns;
         let cosine = |(time_ns, angle): &(f64, f64)| {
-            // A negative number of steps wraps as angles do, for it is a two's complement.
+            // A negative number of steps wraps as angles do, in two's complement.
             let step = ((time_ns * per_ns - angle) * 1024.0).round() as i64 & 1023;
             self.0.get(step as usize).copied().unwrap_or(0.0)
         };

@@ -1,33 +1,33 @@
-//! The write buffer: units that the host has written and no die has programmed.
+//! The write buffer: units that the host has written and that are not programmed yet.
 
 use std::collections::VecDeque;
 
-/// No command waits for the slot.
+/// The command index of a slot without a waiting command.
 pub(super) const NO_COMMAND: u32 = u32::MAX;
 
-/// One unit in the buffer.
+/// One unit of the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    /// Its number on the whole drive.
+    /// The number of the unit on the drive.
     pub(super) unit: u64,
-    /// Which in the order of arrival.
+    /// The sequence number of its arrival.
     pub(super) arrival: u64,
-    /// The command that is over when it is programmed, or [`NO_COMMAND`].
+    /// The command that completes when the unit is programmed, or [`NO_COMMAND`].
     pub(super) command: u32,
-    /// A die has it.
+    /// True while a die programs the unit.
     programming: bool,
 }
 
-/// The buffer.
+/// The write buffer.
 #[derive(Debug, Clone)]
 pub(super) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Slots that no die has, by arrival.
+    /// Slots that wait for a die, by arrival.
     waiting: VecDeque<u32>,
-    /// How many units it holds at most.
+    /// Capacity in units.
     capacity: usize,
-    /// Waiting slots that have to be programmed soon: a command waits for them.
+    /// The number of waiting slots for which a command waits.
     urgent: usize,
     arrivals: u64,
 }
@@ -46,27 +46,27 @@ impl WriteBuffer {
         self.len() >= self.capacity
     }
 
-    /// Units that no die has.
+    /// Units that wait for a die.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether a command waits for a unit that no die has.
+    /// Returns true if a command waits for a unit that no die programs yet.
     pub(super) fn is_urgent(&self) -> bool {
         self.urgent > 0
     }
 
-    /// How many units have ever come.
+    /// The number of units that have arrived so far.
     pub(super) fn arrivals(&self) -> u64 {
         self.arrivals
     }
 
-    /// Whether the slot has this unit.
+    /// Returns true if the slot holds this unit.
     pub(super) fn holds(&self, slot: u32, unit: u64) -> bool {
         self.slots[slot as usize].unit == unit
     }
 
-    /// Takes a unit in; the buffer is not full.
+    /// Adds a unit to the buffer, which must not be full.
     pub(super) fn add(&mut self, unit: u64, command: u32) -> u32 {
         self.arrivals += 1;
         let entry = Slot { unit, arrival: self.arrivals, command, programming: false };
@@ -85,7 +85,8 @@ impl WriteBuffer {
         slot
     }
 
-    /// New data for a unit that waits take the place of the old; not when a die has these, or a command waits for them.
+    /// Replaces the data of a waiting unit. Returns false if a die programs the unit or a command
+    /// waits for it.
     pub(super) fn overwrite(&mut self, slot: u32, unit: u64) -> bool {
         let entry = &self.slots[slot as usize];
         let fits = entry.unit == unit && !entry.programming && entry.command == NO_COMMAND;
@@ -93,7 +94,7 @@ impl WriteBuffer {
         fits
     }
 
-    /// Gives the oldest units that wait, `most` of them, to a die.
+    /// Moves up to `most` of the oldest waiting units to a die.
     pub(super) fn take(&mut self, most: usize, slots: &mut Vec<u32>) {
         slots.clear();
         slots.extend(self.waiting.drain(..most.min(self.waiting.len())));
@@ -104,7 +105,7 @@ impl WriteBuffer {
         }
     }
 
-    /// A slot's unit is programmed.
+    /// Frees the slot of a programmed unit.
     pub(super) fn release(&mut self, slot: u32) -> Slot {
         self.free.push(slot);
         self.slots[slot as usize]

@@ -1,61 +1,62 @@
-//! One die: what it does, what it was doing, and what waits for it.
+//! One die: its current operation, its suspended operation and its queue.
 
 use std::collections::VecDeque;
 
-/// Reading the pages of one number on all planes, for one command.
+/// A read of the pages with one number on all planes, for one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageRead {
-    /// The command, or [`super::buffer::NO_COMMAND`] when the drive reads for itself.
+    /// The command, or [`super::buffer::NO_COMMAND`] for a read of the drive itself.
     pub(super) command: u32,
-    /// Which pages.
+    /// The number of the pages.
     pub(super) row: u32,
-    /// How many sectors of them are wanted.
+    /// The number of sectors to transfer.
     pub(super) sectors: u32,
 }
 
-/// What a die does.
+/// The operation of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Nothing.
+    /// No operation.
     Idle,
     /// Reads pages for a command.
     Read(PageRead),
-    /// Its register is read out over the channel.
+    /// Transfers its register over the channel.
     Send,
-    /// Programs the host's data, after they have come over the channel.
+    /// Programs data of the host after their transfer over the channel.
     Program,
-    /// Reads what garbage collection moves.
+    /// Reads pages for garbage collection.
     Gather,
-    /// Programs what garbage collection moves, after it has gone over the channel to the controller and back.
+    /// Programs units of garbage collection after their transfer over the channel to the controller
+    /// and back.
     Move,
     /// Erases a block.
     Erase,
-    /// Stops what it was doing.
+    /// Suspends an operation.
     Suspend,
 }
 
-/// A die.
+/// The state of a die.
 #[derive(Debug, Clone)]
 pub(super) struct Die {
     pub(super) doing: Doing,
-    /// When that ends, if no read suspends it.
+    /// The end of the operation unless a read suspends it.
     pub(super) until_ns: u64,
-    /// Until then data cross the channel to it, and it cannot be suspended.
+    /// The end of a channel transfer to the die. It cannot be suspended before.
     pub(super) locked_until_ns: u64,
-    /// The number of the event that is in force; others have been overtaken.
+    /// The number of the valid event; earlier events are obsolete.
     pub(super) plan: u32,
-    /// The event in force is the end of the lock: the die is suspended then.
+    /// True if the valid event is the end of the transfer, at which the die is suspended.
     pub(super) suspend_at_unlock: bool,
-    /// What was suspended, and how long it takes yet, in ns.
+    /// The suspended operation and its remaining time in ns.
     pub(super) suspended: Option<(Doing, u64)>,
-    /// How many reads may still go before what else it has to do: however many come, that is done in the end.
+    /// The number of reads that may still overtake other work. It bounds the delay of that work.
     pub(super) overtakes_left: u32,
     pub(super) reads: VecDeque<PageRead>,
-    /// The slots of the buffer, or the places, that it programs; and where to.
+    /// The buffer slots or the flash locations that the die programs, and their destination.
     pub(super) slots: Vec<u32>,
     pub(super) places: Vec<u32>,
     pub(super) to: u32,
-    /// What reading one row takes on the average while it gathers, in ns.
+    /// The mean read time of one row in garbage collection, in ns.
     pub(super) gather_row_ns: u64,
 }
 
@@ -78,7 +79,7 @@ impl Die {
     }
 }
 
-/// Which dies have nothing to do: a bit each.
+/// A bit set of the idle dies.
 #[derive(Debug, Clone)]
 pub(super) struct IdleDies {
     bits: Vec<u64>,
@@ -98,7 +99,7 @@ impl IdleDies {
         *word = if idle { *word | bit } else { *word & !bit };
     }
 
-    /// The first idle die from `die` on, up to the last.
+    /// The first idle die at or after `die`.
     fn from(&self, die: u32) -> Option<u32> {
         let mut word = (die / 64) as usize;
         let mut bits = self.bits.get(word)? & (u64::MAX << (die % 64));
@@ -109,7 +110,7 @@ impl IdleDies {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// The first idle die from `die` on, round from the last to the first.
+    /// The first idle die at or after `die`, in circular order.
     pub(super) fn next(&self, die: u32) -> Option<u32> {
         self.from(die % self.dies).or_else(|| self.from(0))
     }

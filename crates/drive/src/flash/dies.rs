@@ -1,4 +1,5 @@
-//! What the dies do: reads first, then what was suspended, then programs, moves and erases.
+//! The schedule of a die: reads first, then a suspended operation, then programs, garbage
+//! collection and erases.
 
 use super::Flash;
 use super::buffer::NO_COMMAND;
@@ -9,7 +10,7 @@ use crate::command::Op;
 use crate::profile::UNIT_SECTORS;
 
 impl Flash {
-    /// Gives a die pages to read.
+    /// Queues a page read at its die.
     pub(super) fn add_read(&mut self, read: PageRead, now_ns: u64) {
         let number = self.ftl.die(read.row * self.profile.row_units());
         self.dies[number as usize].reads.push_back(read);
@@ -22,7 +23,7 @@ impl Flash {
         }
     }
 
-    /// Stops what a die does for itself, if it can be stopped and that is worth it.
+    /// Suspends the operation of a die if that is possible and worth its cost.
     fn suspend(&mut self, number: u32, now_ns: u64) {
         let die = &mut self.dies[number as usize];
         let left_ns = die.until_ns - now_ns;
@@ -30,7 +31,7 @@ impl Flash {
             return;
         }
         if die.doing == Doing::Gather {
-            // Between two pages.
+            // The suspension takes effect between two pages.
             let page_ns = left_ns % die.gather_row_ns;
             die.suspended = Some((Doing::Gather, left_ns - page_ns));
             self.plan(number, Doing::Suspend, now_ns + page_ns);
@@ -51,14 +52,14 @@ impl Flash {
         self.plan(number, Doing::Suspend, now_ns + suspend_ns);
     }
 
-    /// A die does something until a time.
+    /// Starts an operation that ends at `until_ns`.
     fn plan(&mut self, number: u32, doing: Doing, until_ns: u64) {
         let die = &mut self.dies[number as usize];
         (die.doing, die.until_ns) = (doing, until_ns);
         self.arm(number, until_ns);
     }
 
-    /// The die is looked at again at a time, and not before.
+    /// Schedules the only valid event of a die.
     fn arm(&mut self, number: u32, at_ns: u64) {
         let die = &mut self.dies[number as usize];
         die.plan = die.plan.wrapping_add(1);
@@ -72,7 +73,7 @@ impl Flash {
         }
         if std::mem::take(&mut die.suspend_at_unlock) {
             let until_ns = die.until_ns;
-            // Not worth it any more: the end is armed again.
+            // The remaining time is no longer worth a suspension, so the end is scheduled again.
             self.arm(number, until_ns);
             self.suspend(number, now_ns);
             return;
@@ -95,7 +96,7 @@ impl Flash {
         self.dispatch(now_ns);
     }
 
-    /// The pages are in the die's register: they cross its channel, and the link.
+    /// Transfers the pages in the register of a die over its channel and the link.
     fn send(&mut self, number: u32, read: PageRead, now_ns: u64) {
         let sectors = u64::from(read.sectors);
         let sent_ns = self.cross_channel(number, sectors, now_ns);
@@ -114,14 +115,14 @@ impl Flash {
         }
     }
 
-    /// How long pages of this number are read: the kinds take turns within a block.
+    /// The read time of the pages with number `row`. The kinds of pages alternate within a block.
     fn page_read_ns(&self, row: u32) -> u64 {
         let kinds = &self.profile.page_read_ns;
         let page = row % self.profile.pages_per_block;
         kinds.get(page as usize % kinds.len()).copied().unwrap_or(0)
     }
 
-    /// Hands out what the buffer has to idle dies, in turn.
+    /// Distributes buffered units to idle dies in turn.
     pub(super) fn dispatch(&mut self, now_ns: u64) {
         for _ in 0..self.profile.dies {
             if !self.has_program() {
@@ -133,14 +134,14 @@ impl Flash {
         }
     }
 
-    /// Whether the buffer has data for a die: a whole program, or less when somebody waits for it.
+    /// Returns true if the buffer has a whole program, or less if a command waits for it.
     fn has_program(&self) -> bool {
         let waiting = self.buffer.waiting();
         waiting >= self.profile.program_units() as usize
             || (waiting > 0 && (self.buffer.is_urgent() || !self.flushes.is_empty()))
     }
 
-    /// Begins what a die has to do next.
+    /// Starts the next operation of a die.
     fn next_work(&mut self, number: u32, now_ns: u64) {
         self.idle.set(number, false);
         if self.dies[number as usize].overtakes_left > 0 && self.begin_read(number, now_ns) {
@@ -160,7 +161,7 @@ impl Flash {
         }
     }
 
-    /// Reads what was asked for first.
+    /// Starts the oldest queued read; false without one.
     fn begin_read(&mut self, number: u32, now_ns: u64) -> bool {
         let Some(read) = self.dies[number as usize].reads.pop_front() else { return false };
         let until_ns = now_ns + self.page_read_ns(read.row);
@@ -168,7 +169,7 @@ impl Flash {
         true
     }
 
-    /// Programs what the buffer has had longest.
+    /// Programs the oldest units of the buffer.
     fn program(&mut self, number: u32, now_ns: u64) -> bool {
         let Some(to) = self.ftl.allocate(number, Stream::Host) else { return false };
         let units = self.profile.program_units();
@@ -196,7 +197,8 @@ impl Flash {
         self.accept(now_ns);
     }
 
-    /// The next step of garbage collection: some pages of the victim, or its erase when nothing valid is left.
+    /// Performs the next step of garbage collection: reads pages of the victim, or erases it if it
+    /// has no valid units left.
     fn collect(&mut self, number: u32, now_ns: u64) {
         let die = &mut self.dies[number as usize];
         let rows = self.ftl.gather(number, &mut die.places);
@@ -213,7 +215,7 @@ impl Flash {
         self.plan(number, Doing::Gather, now_ns + read_ns);
     }
 
-    /// What was gathered goes to the controller, which corrects errors, and back.
+    /// Transfers the gathered units to the controller, which corrects errors, and back.
     fn move_gathered(&mut self, number: u32, now_ns: u64) {
         let Some(to) = self.ftl.allocate(number, Stream::Moved) else {
             debug_assert!(false, "a block is kept free for what is moved");

@@ -1,22 +1,22 @@
-//! What the drive has to do, by time.
+//! The events of a flash drive in the order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something to do; numbers are those of commands and dies.
+/// An event. The numbers are indices of commands and dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// The controller is through with a command.
+    /// The controller has processed a command.
     Ready(u32),
-    /// A write's data have crossed the link.
+    /// The data of a write have crossed the link.
     Arrived(u32),
-    /// What a die does ends, unless its plan has changed since.
+    /// The operation of a die ends, unless its plan has changed since.
     Die { die: u32, plan: u32 },
-    /// A flush is over.
+    /// A flush completes.
     Flushed(u32),
 }
 
-/// Events by time, and at one time in the order of their making.
+/// Events by time; events of one time in the order of their creation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Events {
     heap: BinaryHeap<Reverse<(u64, u64, Event)>>,

@@ -1,51 +1,54 @@
-//! The map from addresses to places, and the blocks.
+//! The map from addresses to flash locations, and the blocks.
 //!
-//! An address is the number of a unit of 4 KiB, a place that of a unit of flash: die, block, unit in the block. What lies where it lay at
-//! time 0 has no entry: [`Start`] says where.
+//! An address is the number of a 4 KiB unit. A location is a unit of flash: die, block, and unit in
+//! the block. Addresses whose data have not moved since time 0 have no entry; [`Start`] computes
+//! their location.
 
 use std::collections::VecDeque;
 
 use super::start::Start;
 use crate::profile::FlashProfile;
 
-/// Where an address has its data.
+/// The location of the data of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It has none.
+    /// The address has no data.
     Nowhere,
-    /// In this slot of the write buffer.
+    /// A slot of the write buffer.
     Buffer(u32),
-    /// At this place of the flash.
+    /// A location on the flash.
     Media(u32),
 }
 
-/// Whose data a block takes: those of the host and those that garbage collection moves are kept apart.
+/// The origin of the data of a block. Host data and data moved by garbage collection use separate
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
     Host,
     Moved,
 }
 
-/// A map's entry for what lies where it lay at time 0.
+/// The map entry of an address whose data have not moved since time 0.
 const AS_AT_START: u32 = 0;
-/// A map's entry for what has no data.
+/// The map entry of an address without data.
 const NOWHERE: u32 = u32::MAX;
-/// Marks a slot of the write buffer in a map's entry.
+/// Flag of a map entry that holds a slot of the write buffer.
 const IN_BUFFER: u32 = 1 << 31;
-/// Marks a block that is not full, in its count of valid units: greater than any that is.
+/// Flag in the valid count of a block that is not full. It makes the count larger than that of any
+/// full block.
 const NOT_FULL: u32 = 1 << 31;
 
-/// Map and blocks.
+/// The map and the blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Ftl {
     start: Start,
-    /// By address: one of the constants above, a slot of the buffer, or a place plus 1.
+    /// By address: one of the constants above, a slot of the buffer, or a location plus 1.
     map: Vec<u32>,
-    /// By place: the address whose data were written there plus 1, or 0 for what lies there since the start.
+    /// By location: the address of the data written there plus 1, or 0 for data from time 0.
     owners: Vec<u32>,
-    /// A bit a place: it has the data of its owner.
+    /// By location: a bit that is set while the data are valid.
     valid: Vec<u64>,
-    /// By block: valid units, and whether it is not full.
+    /// By block: the number of valid units, and the flag of a block that is not full.
     counts: Vec<u32>,
     pools: Vec<Pool>,
     die_blocks: u32,
@@ -56,19 +59,19 @@ pub(super) struct Ftl {
     gc_hard_blocks: u32,
 }
 
-/// The blocks of one die that are not simply full.
+/// The free, open and victim blocks of one die.
 #[derive(Debug, Clone, Default)]
 struct Pool {
-    /// Erased blocks, by number in the drive; the one that has been free longest is taken first.
+    /// Erased blocks by number; the one erased first is used first.
     free: VecDeque<u32>,
     host: Option<Open>,
     moved: Option<Open>,
     victim: Option<Victim>,
-    /// No block was worth collecting when last looked, and nothing has become stale since.
+    /// True if the last search found no block worth collecting and no unit has become stale since.
     barren: bool,
 }
 
-/// A block that takes data.
+/// A block that is being filled.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     block: u32,
@@ -79,9 +82,9 @@ struct Open {
 #[derive(Debug, Clone, Copy)]
 struct Victim {
     block: u32,
-    /// The first unit that was not looked at.
+    /// The first unit that has not been examined.
     next_unit: u32,
-    /// Valid units when it was chosen.
+    /// The number of valid units at its choice.
     valid_units: u32,
 }
 
@@ -121,7 +124,7 @@ impl Ftl {
         ftl
     }
 
-    /// Marks what is valid in the blocks of a row at time 0: the same in each, moved to where the block's bits are.
+    /// Marks the valid units of a row of blocks at time 0. The pattern is the same in each block.
     fn fill_row(&mut self, row: u32) {
         let count = self.start.valid_units(row as usize);
         let open = self.start.programmed_units(row as usize) < self.block_units;
@@ -144,7 +147,7 @@ impl Ftl {
         }
     }
 
-    /// How many addresses there are.
+    /// Number of addresses.
     pub(super) fn addresses(&self) -> u32 {
         self.map.len() as u32
     }
@@ -159,31 +162,32 @@ impl Ftl {
         }
     }
 
-    /// Where an address had its data at time 0.
+    /// The location of the data of an address at time 0.
     pub(super) fn place_at_start(&self, address: u32) -> Option<u32> {
         let (die, row, unit) = self.start.place(address)?;
         Some((die * self.die_blocks + row) * self.block_units + unit)
     }
 
-    /// The die of a place.
+    /// The die of a location.
     #[inline]
     pub(super) fn die(&self, place: u32) -> u32 {
         place / (self.die_blocks * self.block_units)
     }
 
-    /// The number of the pages, one a plane, that a place is in: those that are read at once.
+    /// The page number of a location. The pages with this number on all planes are read together.
     #[inline]
     pub(super) fn row(&self, place: u32) -> u32 {
         place / self.row_units
     }
 
-    /// New data for an address are in a slot of the buffer: what the flash has is stale.
+    /// Records that the newest data of an address are in a buffer slot. The data on flash become
+    /// stale.
     pub(super) fn buffered(&mut self, address: u32, slot: u32) {
         self.forget(address);
         self.map[address as usize] = IN_BUFFER | slot;
     }
 
-    /// The data of an address are needed no more.
+    /// Removes the data of an address.
     pub(super) fn discard(&mut self, address: u32) {
         self.forget(address);
         self.map[address as usize] = NOWHERE;
@@ -207,13 +211,14 @@ impl Ftl {
         self.valid[(place / 64) as usize] >> (place % 64) & 1 != 0
     }
 
-    /// Whether a die has room for the host's data.
+    /// Returns true if a die has space for host data.
     pub(super) fn has_room(&self, die: u32) -> bool {
         let pool = &self.pools[die as usize];
         pool.host.is_some() || pool.free.len() > self.gc_hard_blocks as usize
     }
 
-    /// Takes the places that are programmed next: the first of a program's units. `None`: the die has no block for them.
+    /// Allocates the locations of the next program and returns the first; `None` if the die has no
+    /// block for them.
     pub(super) fn allocate(&mut self, die: u32, stream: Stream) -> Option<u32> {
         let pool = &mut self.pools[die as usize];
         let open = match stream {
@@ -229,7 +234,8 @@ impl Ftl {
         Some(place)
     }
 
-    /// The data of a slot of the buffer are programmed; they may have been overwritten in the meantime.
+    /// Records that the data of a buffer slot are programmed at a location. They may have been
+    /// overwritten in the meantime.
     pub(super) fn written(&mut self, address: u32, slot: u32, place: u32) {
         if self.map[address as usize] == IN_BUFFER | slot {
             self.settle(address, place);
@@ -243,7 +249,7 @@ impl Ftl {
         self.counts[(place / self.block_units) as usize] += 1;
     }
 
-    /// A program is over: a block that is full with it takes no more, and may be collected.
+    /// Completes a program. A block that is full becomes a candidate for garbage collection.
     pub(super) fn programmed(&mut self, die: u32, stream: Stream) {
         let pool = &mut self.pools[die as usize];
         let open = match stream {
@@ -257,7 +263,8 @@ impl Ftl {
         }
     }
 
-    /// Whether a die has garbage to collect: a victim is begun, or it lacks room and a block is worth collecting.
+    /// Returns true if a die has garbage to collect: it has a victim, or it lacks space and a block
+    /// is worth collecting.
     pub(super) fn has_garbage(&mut self, die: u32) -> bool {
         if self.pools[die as usize].victim.is_none() && self.lacks_room(die) {
             self.choose_victim(die);
@@ -265,7 +272,8 @@ impl Ftl {
         self.pools[die as usize].victim.is_some()
     }
 
-    /// Whether garbage collection goes before the host's data: the die lacks room, is out of blocks, or only the erase is left.
+    /// Returns true if garbage collection precedes host data: the die lacks space, has no free
+    /// block, or only the erase remains.
     pub(super) fn garbage_first(&self, die: u32) -> bool {
         let pool = &self.pools[die as usize];
         let Some(victim) = pool.victim else { return false };
@@ -274,11 +282,13 @@ impl Ftl {
             || self.counts[victim.block as usize] & !NOT_FULL == 0
     }
 
-    /// Whether a die has less room than the free blocks that garbage collection is to keep, and one block's worth in those that are open.
+    /// Returns true if a die has less space than the free blocks that garbage collection keeps plus
+    /// one block.
     ///
-    /// Room is what is free in free and open blocks, and of the victim such a part as has been moved of what was valid. The
-    /// host's program takes its units away, and a move gives as much back as the victim yields for it: so collection keeps step with the host,
-    /// and what is in use is the same at all times, that of the closed form.
+    /// Space is the free units in free and open blocks, and the share of the victim that
+    /// corresponds to the valid units already moved. A program of the host uses space, and a move
+    /// returns as much as the victim yields for it. Garbage collection therefore keeps pace with
+    /// the host, and the occupancy is constant as in the closed form.
     fn lacks_room(&self, die: u32) -> bool {
         let pool = &self.pools[die as usize];
         let free = pool.free.len() as u64 * u64::from(self.block_units);
@@ -296,7 +306,7 @@ impl Ftl {
         free + open.sum::<u64>() + freed < wanted
     }
 
-    /// The full block with the fewest valid units, if collecting it gains a program's units.
+    /// The full block with the fewest valid units, if its collection frees at least one program.
     fn choose_victim(&mut self, die: u32) {
         let pool = &self.pools[die as usize];
         if pool.barren {
@@ -317,7 +327,8 @@ impl Ftl {
         }
     }
 
-    /// Gathers the next valid units of a die's victim, a program's at most, and answers how many rows of pages have to be read for them.
+    /// Gathers the next valid units of a victim, at most one program, and returns the number of
+    /// rows to read for them.
     pub(super) fn gather(&mut self, die: u32, places: &mut Vec<u32>) -> u32 {
         places.clear();
         let Some(mut victim) = self.pools[die as usize].victim else { return 0 };
@@ -344,7 +355,8 @@ impl Ftl {
         rows
     }
 
-    /// What was gathered is programmed from `to` on; what became stale on the way is stale there too. Answers how many units moved.
+    /// Records that gathered units are programmed from `to` on and returns how many moved. Units
+    /// that became stale in the meantime stay stale.
     pub(super) fn moved(&mut self, places: &[u32], to: u32) -> u32 {
         let mut moved = 0;
         for (from, to) in places.iter().zip(to..) {
@@ -358,7 +370,7 @@ impl Ftl {
         moved
     }
 
-    /// The address whose data are at a valid place.
+    /// The address of the data at a valid location.
     fn owner(&self, place: u32) -> u32 {
         match self.owners[place as usize] {
             0 => {
@@ -369,7 +381,7 @@ impl Ftl {
         }
     }
 
-    /// A die's victim is erased, and free.
+    /// Frees the erased victim of a die.
     pub(super) fn erased(&mut self, die: u32) {
         let pool = &mut self.pools[die as usize];
         if let Some(victim) = pool.victim.take() {
@@ -381,7 +393,8 @@ impl Ftl {
 
 #[cfg(test)]
 impl Ftl {
-    /// Every valid place is the place of its owner and of nobody else, blocks count their valid units, and no block is in two roles.
+    /// Asserts that every valid location is that of exactly one address, that blocks count their
+    /// valid units, and that no block has two roles.
     pub(super) fn check(&self) {
         let places = self.counts.len() as u32 * self.block_units;
         let mut counted = vec![0; self.counts.len()];
@@ -413,7 +426,7 @@ impl Ftl {
         }
     }
 
-    /// The addresses that have data, in the buffer or on the flash.
+    /// The addresses with data, in the buffer or on flash.
     pub(super) fn written_addresses(&self) -> std::collections::BTreeSet<u32> {
         (0..self.addresses()).filter(|address| self.look_up(*address) != Place::Nowhere).collect()
     }

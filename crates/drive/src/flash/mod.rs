@@ -1,20 +1,25 @@
-//! A flash drive with a flash translation layer.
+//! A flash drive with a flash translation layer (FTL).
 //!
-//! A command passes the controller, which takes one at a time and the same time for each. A read's pages are read by their dies side by
-//! side, cross the dies' channels and the link. A write's data cross the link into the write buffer, where the write is over; from there
-//! dies program them, whichever has nothing else to do, and the map is changed. When a die runs out of free blocks it collects garbage: the
-//! block with the fewest valid units is read, what is valid is programmed anew, and the block is erased. How many units are programmed for one of the
-//! host's, the write amplification, follows from that; it is not a parameter.
+//! The controller processes commands one after the other, with a constant time each. The dies read
+//! the pages of a read in parallel, and the data cross the channels and the link. The data of a
+//! write cross the link into the write buffer, where the write completes. Idle dies program the
+//! buffered units, and the map changes. A die that runs out of free blocks collects garbage: the
+//! block with the fewest valid units is read, its valid units are programmed elsewhere, and the
+//! block is erased. The write amplification, the number of units programmed for each unit of the
+//! host, is a result and not a parameter.
 //!
-//! Reads go before everything else that a die has to do, and may suspend its program or erase. Garbage collection is paced: for each of the
-//! host's programs a die moves as much as the block that it is emptying costs a freed page.
+//! Reads precede all other work of a die and may suspend a program or an erase. Garbage collection
+//! is paced: for each program of the host a die moves as much as a freed page of its victim costs.
 //!
-//! A drive too large for its map to be kept may simulate a *slice* of its blocks: all dies, with fewer blocks each, and addresses folded
-//! into it modulo its size. Rates, latencies and the write amplification of a workload that covers the drive evenly are those of the whole
-//! drive. What differs: a fresh drive begins to collect garbage earlier, in the proportion of the sizes; a hot region that is small on the
-//! drive is a greater part of the slice; and addresses a slice apart share a place, so that a discard of one frees the other.
+//! A drive whose map would be too large may simulate a *slice* of its blocks: all dies with fewer
+//! blocks each, and addresses modulo the size of the slice. Rates, latencies and write
+//! amplification of a workload that covers the drive evenly are those of the whole drive. Three
+//! things differ. A fresh drive begins to collect garbage earlier, in proportion to the sizes. A
+//! small hot region is a larger share of the slice. Addresses that are a slice apart share a
+//! location, so a discard of one frees the other.
 //!
-//! Not modelled: SLC caches, wear and its levelling, read retries, map pages on flash, power states.
+//! Not modelled: SLC caches, wear and wear levelling, read retries, map pages on flash, power
+//! states.
 
 mod buffer;
 mod die;
@@ -38,29 +43,30 @@ use die::{Die, IdleDies, PageRead};
 use events::{Event, Events};
 use ftl::{Ftl, Place};
 
-/// What a flash drive has done since it was made, in units of 4 KiB where nothing else is said.
+/// Counters of a flash drive since its creation, in units of 4 KiB unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlashCounters {
-    /// Written by the host and programmed, or overwritten in the buffer before that.
+    /// Units written by the host, including those overwritten in the buffer.
     pub host_units: u64,
-    /// Programmed for the host: whole programs, padded where a flush could not wait for more data.
+    /// Units programmed for the host: whole programs, padded when a flush cannot wait for more
+    /// data.
     pub host_programmed_units: u64,
-    /// Programmed by garbage collection, padding included.
+    /// Units programmed by garbage collection, including padding.
     pub moved_units: u64,
-    /// Erases, each of a block on every plane of a die.
+    /// Number of erases, each of a block on every plane of a die.
     pub erases: u64,
-    /// How often a program or an erase was suspended for reads.
+    /// Number of programs and erases suspended for reads.
     pub suspends: u64,
 }
 
 impl FlashCounters {
-    /// Units programmed for one that the host wrote; `None` before anything was.
+    /// Units programmed for each unit that the host wrote; `None` before the first write.
     pub fn write_amplification(&self) -> Option<f64> {
         let programmed = self.host_programmed_units + self.moved_units;
         (self.host_units > 0).then(|| programmed as f64 / self.host_units as f64)
     }
 
-    /// What was done since `earlier`.
+    /// The difference to `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &FlashCounters) -> FlashCounters {
         FlashCounters {
@@ -73,7 +79,7 @@ impl FlashCounters {
     }
 }
 
-/// A flash drive.
+/// The state of a flash drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Flash {
     profile: FlashProfile,
@@ -81,44 +87,45 @@ pub(crate) struct Flash {
     buffer: WriteBuffer,
     dies: Vec<Die>,
     idle: IdleDies,
-    /// Where the search for a die to program begins.
+    /// The die at which the search for an idle die starts.
     next_die: u32,
-    /// Until when controller, link (to the host, from the host) and channels are busy, in ns.
+    /// The times until which controller, links (to the host, from the host) and channels are busy,
+    /// in ns.
     controller_ns: u64,
     links_ns: [u64; 2],
     channels_ns: Vec<u64>,
     commands: Vec<Running>,
     free_commands: Vec<u32>,
-    /// Writes whose data wait for room in the buffer, by arrival.
+    /// Writes whose data wait for space in the buffer, by arrival.
     stalled: VecDeque<u32>,
     flushes: Vec<Flush>,
-    /// A flush that no command may pass, and the commands that it holds back.
+    /// A flush that blocks later commands, and the commands that wait for it.
     gate: Option<u32>,
     held: VecDeque<u32>,
-    /// What had been written when the last flush was over.
+    /// The number of arrivals at the last completed flush.
     flushed_arrivals: u64,
     events: Events,
     pending: Pending,
-    /// Commands under way that are not in `pending`.
+    /// The number of commands in flight that are not in `pending`.
     running: usize,
     counters: FlashCounters,
 }
 
-/// A command under way.
+/// A command in flight.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     tag: u32,
     submitted_ns: u64,
     command: Command,
-    /// Page reads, or programs, that are not over.
+    /// The number of page reads or programs that have not completed.
     parts: u32,
-    /// When the last of its data were where they had to be.
+    /// The time at which the last part of the data was complete.
     done_ns: u64,
-    /// What the part that was done last took by itself.
+    /// The duration of the last completed part.
     work_ns: u64,
     from_media: bool,
     from_buffer: bool,
-    /// Units of a write that the buffer has.
+    /// The number of units of a write that the buffer has accepted.
     accepted: u32,
 }
 
@@ -126,9 +133,9 @@ struct Running {
 #[derive(Debug, Clone, Copy)]
 struct Flush {
     command: u32,
-    /// The last arrival that it waits for.
+    /// The last arrival that the flush waits for.
     arrival: u64,
-    /// Units up to that one that are not programmed.
+    /// The number of units up to that arrival that are not programmed.
     left: usize,
 }
 
@@ -159,17 +166,17 @@ impl Flash {
         }
     }
 
-    /// How many sectors the drive has.
+    /// Capacity in sectors of 512 bytes.
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.profile.capacity_sectors
     }
 
-    /// How many commands it takes at once.
+    /// The largest number of commands in flight.
     pub(crate) fn depth(&self) -> u32 {
         self.profile.depth
     }
 
-    /// What it has done so far.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> FlashCounters {
         let in_buffer = self.buffer.len() as u64;
         FlashCounters { host_units: self.counters.host_units.saturating_sub(in_buffer), ..self.counters }
@@ -208,7 +215,7 @@ impl Flash {
         }
     }
 
-    /// No command is over sooner than its interface time after the event that it hangs on.
+    /// A command completes at the earliest its interface time after the event that completes it.
     #[inline]
     pub(crate) fn next_event_ns(&self) -> Option<u64> {
         let pending_ns = self.pending.next_event_ns();
@@ -234,7 +241,7 @@ impl Flash {
         }
     }
 
-    /// Does what is due by `now_ns`.
+    /// Processes the events up to `now_ns`.
     fn advance(&mut self, now_ns: u64) {
         while self.events.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
             self.step();
@@ -251,7 +258,7 @@ impl Flash {
         }
     }
 
-    /// The controller is through with a command.
+    /// Starts a command that the controller has processed.
     fn ready(&mut self, number: u32, now_ns: u64) {
         if self.gate.is_some() {
             self.held.push_back(number);
@@ -313,18 +320,19 @@ impl Flash {
         }
     }
 
-    /// Where a unit of the drive is on the flash, if it is read from there.
+    /// The flash location of a unit; `None` if it is in the buffer or has no data.
     fn on_media(&self, unit: u64) -> Option<u32> {
         let address = self.address(unit);
         match self.ftl.look_up(address) {
             Place::Media(place) => Some(place),
-            // The buffer has another unit of this address: what the flash has is not known, and lies about where it once lay.
+            // The buffer holds another unit of this address. The location of the older data is
+            // unknown, so the one at time 0 stands in.
             Place::Buffer(slot) if !self.buffer.holds(slot, unit) => self.ftl.place_at_start(address),
             Place::Nowhere | Place::Buffer(_) => None,
         }
     }
 
-    /// The address of a unit of the drive: itself, or folded into the slice.
+    /// The address of a unit: its number, folded into the slice.
     fn address(&self, unit: u64) -> u32 {
         let addresses = u64::from(self.ftl.addresses());
         (if unit < addresses { unit } else { unit % addresses }) as u32
@@ -343,7 +351,7 @@ impl Flash {
         *channel_ns
     }
 
-    /// Part of a command's data are where they have to be at `done_ns`.
+    /// Completes a part of a command at `done_ns`.
     fn part_done(&mut self, number: u32, done_ns: u64, work_ns: u64) {
         let command = &mut self.commands[number as usize];
         if done_ns >= command.done_ns {
@@ -351,7 +359,7 @@ impl Flash {
         }
     }
 
-    /// A command is over, but for the interface's time.
+    /// Completes a command, apart from the interface time.
     fn complete(&mut self, number: u32, done_ns: u64) {
         let command = self.commands[number as usize];
         let finish_ns = done_ns.saturating_add(self.profile.interface_ns);
@@ -370,14 +378,14 @@ impl Flash {
         self.running -= 1;
     }
 
-    /// Whole units are forgotten; what is named of others stays.
+    /// Discards the whole units of a range. Partial units keep their data.
     fn discard(&mut self, sector: u64, sectors: u64) {
         let first = sector.div_ceil(UNIT_SECTORS);
         let mut end = (sector + sectors) / UNIT_SECTORS;
         if sector + sectors == self.profile.capacity_sectors {
             end = self.profile.capacity_units();
         }
-        // Beyond the slice's size all of it is forgotten.
+        // A range beyond the size of the slice discards all of it.
         for unit in first..end.min(first + u64::from(self.ftl.addresses())) {
             let address = self.address(unit);
             self.ftl.discard(address);

@@ -1,23 +1,25 @@
-//! Where everything lies when the time begins, by arithmetic: nothing is stored for what was never moved since.
+//! The state of the flash at time 0, computed on demand. Only data that have moved are stored.
 //!
-//! The blocks of one number on all dies are a *row*, and all of a row's blocks begin with equally many valid units. Units are numbered
-//! along the rows; a shuffle says which address has which number (none after writing in order). A drive of terabytes is made in no time,
-//! and in the state that only weeks of writing bring about.
+//! The blocks with one number on all dies are a *row*; all blocks of a row begin with the same
+//! number of valid units. Units are numbered along the rows, and a permutation maps addresses to
+//! numbers (the identity after sequential writes). A drive of terabytes is thus created at once in
+//! a state that takes weeks of writes.
 
 use crate::profile::{FlashProfile, Precondition};
 
-/// The write amplification of greedy garbage collection under uniform random writes, from the part of the flash that is spare
-/// (`(T - U) / T`, with `T` units in blocks that hold data and `U` units with an address; above 0 and below 1).
+/// The write amplification of greedy garbage collection under uniform random writes.
 ///
-/// With `a = T / U` it is `a / (a + W(-a e^-a))`, `W` being Lambert's function: P. Desnoyers, "Analytic modeling of SSD write
-/// performance", SYSTOR 2012, for cleaning in order of age, which greedy cleaning becomes as blocks grow large: the valid part of a
-/// block falls as `exp` with its age, and the oldest is the emptiest. The same as `1 / (1 - u)` with `u = exp(-(1 - u) a)`, the part of a
-/// victim that is still valid.
+/// `spare_factor` is `(T - U) / T` with `T` units in blocks that hold data and `U` units with an
+/// address; it is above 0 and below 1. With `a = T / U` the result is `a / (a + W(-a e^-a))`, where
+/// `W` is Lambert's function: P. Desnoyers, "Analytic modeling of SSD write performance", SYSTOR
+/// 2012, for cleaning in the order of age, which greedy cleaning approaches as blocks grow. The
+/// valid share of a block falls as `exp` with its age, and the oldest block is the emptiest. The
+/// result equals `1 / (1 - u)` with `u = exp(-(1 - u) a)`, the valid share of a victim.
 pub fn greedy_write_amplification(spare_factor: f64) -> f64 {
     1.0 / (1.0 - victim_valid_part(1.0 - spare_factor))
 }
 
-/// The root `u` of `u = exp(-(1 - u) / utilisation)` below 1.
+/// The root `u` below 1 of `u = exp(-(1 - u) / utilisation)`.
 fn victim_valid_part(utilisation: f64) -> f64 {
     let (mut low, mut high) = (0.0, utilisation);
     for _ in 0..64 {
@@ -31,11 +33,12 @@ fn victim_valid_part(utilisation: f64) -> f64 {
 /// The state at time 0.
 #[derive(Debug, Clone)]
 pub(super) struct Start {
-    /// Valid units in each block of a row, by row.
+    /// Valid units of each block, by row.
     valid: Vec<u32>,
-    /// The units at the front of each block of a row among which the valid ones are spread: all, or what of an open block is programmed.
+    /// By row: the number of leading units of each block that hold the valid ones. It is smaller
+    /// than a block for an open block.
     span: Vec<u32>,
-    /// The number of a row's first unit; one more entry at the end.
+    /// The number of the first unit of each row, and one entry for the end.
     first: Vec<u32>,
     shuffle: Option<Shuffle>,
     dies: u32,
@@ -64,29 +67,29 @@ impl Start {
         Start { valid, span, first, shuffle, dies: profile.dies, program_units }
     }
 
-    /// How many rows have data; those after them are free.
+    /// The number of rows with data. The rows after them are free.
     pub(super) fn rows(&self) -> usize {
         self.valid.len()
     }
 
-    /// Valid units in each block of a row.
+    /// Valid units of each block of a row.
     pub(super) fn valid_units(&self, row: usize) -> u32 {
         self.valid.get(row).copied().unwrap_or(0)
     }
 
-    /// Units of each block of a row that are programmed.
+    /// Programmed units of each block of a row.
     pub(super) fn programmed_units(&self, row: usize) -> u32 {
         self.span.get(row).copied().unwrap_or(0)
     }
 
-    /// Whether a unit of a row's blocks is valid: the valid ones are spread evenly.
+    /// Returns true if a unit of a row is valid. The valid units are spread evenly.
     pub(super) fn is_valid(&self, row: usize, unit: u32) -> bool {
         let span = self.programmed_units(row);
         let before = |unit: u32| u64::from(unit) * u64::from(self.valid_units(row)) / u64::from(span);
         unit < span && before(unit + 1) > before(unit)
     }
 
-    /// Where an address lies: die, row and unit in the block. `None` when it was never written.
+    /// The die, row and unit in the block of an address; `None` if it was never written.
     pub(super) fn place(&self, address: u32) -> Option<(u32, u32, u32)> {
         let number = self.shuffle.map_or(address, |shuffle| shuffle.number(address));
         let row = self.first.partition_point(|first| *first <= number).checked_sub(1)?;
@@ -98,7 +101,7 @@ impl Start {
         Some((program % self.dies, row as u32, unit as u32))
     }
 
-    /// The address whose data lay at a place that was valid.
+    /// The address of the data at a valid location.
     pub(super) fn address(&self, die: u32, row: u32, unit: u32) -> u32 {
         let valid = self.valid_units(row as usize);
         let span = self.programmed_units(row as usize).max(1);
@@ -110,14 +113,14 @@ impl Start {
     }
 }
 
-/// A row's blocks, in programs: how many of the first `span` are valid.
+/// The valid programs and the span of programs of each block of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     valid: u32,
     span: u32,
 }
 
-/// Rows that were filled in order.
+/// The rows of a drive that was filled sequentially.
 fn filled(die_programs: u32, block_programs: u32) -> Vec<Row> {
     let mut rows = vec![Row { valid: block_programs, span: block_programs }; (die_programs / block_programs) as usize];
     let rest = die_programs % block_programs;
@@ -127,8 +130,10 @@ fn filled(die_programs: u32, block_programs: u32) -> Vec<Row> {
     rows
 }
 
-/// Rows in the steady state of [`greedy_write_amplification`]: of age `x` (0 the youngest, 1 the next victim) the part `u^x` is valid.
-/// Of the blocks' worth of room, one is in two that are open, for the host's data and for what is moved, each half full.
+/// The rows in the steady state of [`greedy_write_amplification`].
+///
+/// A row of age `x` (0 for the youngest, 1 for the next victim) has the valid share `u^x`. One
+/// block of the free space is in two open blocks, for host data and for moved data, each half full.
 fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
     let victim = victim_valid_part(f64::from(die_programs) / (f64::from(block_programs) * blocks as f64));
     let (full, open) = if blocks < 4 { (blocks, 0) } else { (blocks - 1, block_programs / 2) };
@@ -144,7 +149,7 @@ fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
         given += valid;
         rows.push(Row { valid, span: block_programs });
     }
-    // What rounding left over goes where there is room.
+    // The remainder of the rounding goes to rows with space.
     let mut rest = in_full.saturating_sub(given);
     for row in &mut rows {
         let more = rest.min(block_programs - row.valid);
@@ -157,8 +162,8 @@ fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
     rows
 }
 
-/// A permutation of the numbers below `count`: odd multiplications and shifts within the next power of two, repeated until the result is
-/// in range.
+/// A permutation of the numbers below `count`: odd multiplications and shifts within the next power
+/// of two, repeated until the result is in range.
 #[derive(Debug, Clone, Copy)]
 struct Shuffle {
     count: u32,
@@ -166,7 +171,7 @@ struct Shuffle {
     shift: u32,
 }
 
-/// Odd numbers and their inverses modulo 2^32 (Knuth's and Steele & Vigna's multipliers).
+/// Odd multipliers (Knuth; Steele & Vigna), used with their inverses modulo 2^32.
 const MULTIPLIERS: [u32; 3] = [2_654_435_769, 0x915f_77f5, 0xadb4_a92d];
 
 impl Shuffle {
@@ -203,7 +208,8 @@ impl Shuffle {
     }
 }
 
-/// The inverse of an odd number modulo 2^32, by Newton's iteration: each step doubles the bits that are right, from 3 on.
+/// The inverse of an odd number modulo 2^32 by Newton's iteration. Each step doubles the correct
+/// bits, starting from 3.
 const fn inverse(odd: u32) -> u32 {
     let mut inverse = odd;
     let mut step = 0;

@@ -1,4 +1,4 @@
-//! Nothing is lost or doubled, whatever is written, discarded and flushed.
+//! Writes, discards and flushes neither lose nor duplicate data.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ fn run(
     }
 }
 
-/// What is done to the drive; sectors modulo its size.
+/// A random command.
 fn command() -> impl Strategy<Value = Command> {
     let place = || (0_u64..9000, 1_u32..200);
     let span = |(sector, sectors): (u64, u32)| (sector, sectors.min((9000 - sector) as u32));
@@ -97,7 +97,7 @@ fn command() -> impl Strategy<Value = Command> {
     prop_oneof![8 => transfer(Op::Write), 4 => transfer(Op::Read), 1 => discard, 1 => Just(Command::Flush)]
 }
 
-/// The addresses that have data: a set, kept by the rules of the interface alone.
+/// The addresses with data, derived from the rules of the interface alone.
 struct Model {
     written: BTreeSet<u32>,
     addresses: u32,
@@ -136,7 +136,7 @@ proptest! {
         let mut model = Model { written, addresses };
         flash.ftl.check();
         let mut now_ns = 0;
-        // One at a time, so that the order in which they are done is that of the model.
+        // One command in flight, so that the order of service is that of the model.
         for command in &commands {
             let mut over = 0;
             now_ns = run(&mut flash, now_ns, 1, &[*command], |_, _| over += 1);

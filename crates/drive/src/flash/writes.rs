@@ -1,4 +1,4 @@
-//! Into the buffer, and what waits for it to be emptied.
+//! Writes into the buffer, and commands that wait for the buffer.
 
 use super::buffer::NO_COMMAND;
 use super::die::PageRead;
@@ -9,14 +9,14 @@ use crate::flash::events::Event;
 use crate::profile::UNIT_SECTORS;
 
 impl Flash {
-    /// A write's data are in the drive.
+    /// The data of a write have arrived in the drive.
     pub(super) fn arrived(&mut self, number: u32, now_ns: u64) {
         self.stalled.push_back(number);
         self.accept(now_ns);
         self.dispatch(now_ns);
     }
 
-    /// Takes what was written into the buffer, in order, as far as there is room.
+    /// Moves arrived units into the buffer in order while there is space.
     pub(super) fn accept(&mut self, now_ns: u64) {
         while let Some(number) = self.stalled.front().copied() {
             let Command::Transfer { access, fua } = self.commands[number as usize].command else { return };
@@ -42,7 +42,8 @@ impl Flash {
         }
     }
 
-    /// Takes one unit in; `false` when there is no room. Of a unit that is not written whole, the rest is read first.
+    /// Adds one unit and returns true if there is space. The rest of a partially written unit is
+    /// read first.
     fn accept_unit(&mut self, unit: u64, whole: bool, command: u32, now_ns: u64) -> bool {
         let address = self.address(unit);
         let place = self.ftl.look_up(address);
@@ -69,7 +70,8 @@ impl Flash {
         true
     }
 
-    /// A die has programmed a slot of the buffer at a place. Answers when that frees commands which waited for it.
+    /// Records that a die has programmed a buffer slot, and completes the commands that waited for
+    /// it.
     pub(super) fn slot_programmed(&mut self, slot: u32, place: u32, work_ns: u64, now_ns: u64) {
         let entry = self.buffer.release(slot);
         let address = self.address(entry.unit);
@@ -90,7 +92,7 @@ impl Flash {
         }
     }
 
-    /// A flush: nothing to wait for with a buffer that outlives a loss of power.
+    /// Starts a flush. With a buffer that survives a power loss it waits for nothing.
     pub(super) fn flush(&mut self, number: u32, now_ns: u64) {
         if self.profile.flush.blocks_commands {
             self.gate = Some(number);
@@ -104,7 +106,7 @@ impl Flash {
         self.dispatch(now_ns);
     }
 
-    /// Flushes whose data are all programmed write down the map and the like; if there was nothing since the last, they are over.
+    /// Lets drained flushes write the map. A flush without new data completes at once.
     pub(super) fn drained(&mut self, now_ns: u64) {
         while let Some(at) = self.flushes.iter().position(|flush| flush.left == 0) {
             let flush = self.flushes.remove(at);
@@ -114,7 +116,7 @@ impl Flash {
         }
     }
 
-    /// A flush is over: what it held back goes on, up to the next flush.
+    /// Completes a flush and admits the commands up to the next flush.
     pub(super) fn flushed(&mut self, number: u32, now_ns: u64) {
         self.commands[number as usize].from_media = true;
         self.complete(number, now_ns);

@@ -1,4 +1,5 @@
-//! Memory in the drive: spans that are read again, and writes that are answered before they could be on the media.
+//! The memory of a drive: spans that are reread, and writes that complete before they can be on the
+//! media.
 
 use super::subject::Subject;
 use super::{BURST_BYTES_MAX, Cache, Findings, Probe, ProbeError, SpanPoint, on};
@@ -6,30 +7,32 @@ use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
 
-/// A read or a write: 4 KiB.
+/// Sectors of a read or a write: 4 KiB.
 const BLOCK_SECTORS: u64 = 8;
 const BLOCK_BYTES: u64 = BLOCK_SECTORS * 512;
-/// From 4 KiB to 64 MiB.
+/// Number of span sizes, from 4 KiB to 64 MiB.
 const SPANS: u32 = 15;
-/// Memory makes a difference when the fastest reads take at most so much of what the slowest take.
+/// Memory is present if the fastest reads take at most this share of the slowest.
 const FAST: f64 = 0.5;
-/// A span counts as remembered when its reads take at most so many times as long as the fastest.
+/// A span is in memory if its reads take at most this many times the fastest.
 const FULL: f64 = 3.0;
-/// The most writes of a burst.
+/// The largest number of writes in a burst.
 const BURST_MAX: usize = (BURST_BYTES_MAX / BLOCK_BYTES) as usize;
-/// Writes to the media, to know what one takes.
+/// Number of writes to the media that establish their service time.
 const MEDIA_WRITES: u64 = 50;
-/// The first writes of a burst, which are not the media's when they take less than half of that.
+/// Number of first writes of a burst. They complete in memory if they take less than half of a
+/// media write.
 const FIRST_WRITES: usize = 8;
-/// A write waited when it took so many times as long as these; a burst is over when half of the last 32 did.
+/// A write waited if it took this many times the first writes. A burst ends when half of the last
+/// 32 writes waited.
 const WAITED: f64 = 4.0;
 const WAITED_OF_32: u32 = 16;
-/// The most places that are looked for in memory.
+/// The largest number of distant reads that are looked for in memory.
 const SEGMENTS_MAX: u32 = 4096;
-/// Time for the drive to read ahead.
+/// Pause in which the drive can read ahead.
 const PAUSE_NS: u64 = 30_000_000;
 
-/// Each span has a drive as it was given.
+/// Measures each span on a copy of the drive.
 pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Cache, ProbeError> {
     let mut spans = Vec::new();
     for exponent in 0..SPANS {
@@ -47,16 +50,18 @@ pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Cache, ProbeE
         fast.map(|point| point.bytes).filter(|bytes| *bytes > least)
     };
     let read_bytes = largest(|point| point.again_ns, 0);
-    // The first block was asked for.
+    // The first block was requested, not read ahead.
     let ahead_bytes = largest(|point| point.ahead_ns, BLOCK_BYTES);
     let segments = segments(drive, found, limit_ns)?;
     let write_bytes = on(drive, Probe::Cache, found, burst)?;
     Ok(Cache { spans, read_bytes, ahead_bytes, segments, write_bytes })
 }
 
-/// Reads a span, or its first block and lets the drive read `ahead`; then times the whole in a random order.
+/// Reads a span, or only its first block for read-ahead, and then measures reads of the whole span
+/// in random order.
 fn span_ns(subject: &mut Subject, blocks: u64, ahead: bool) -> Result<f64, ProbeError> {
-    // In the middle of the drive. Even steps would fall into step with tracks and their skews.
+    // The span is in the middle of the drive. Reads at even steps would be in phase with tracks and
+    // skews.
     let start = subject.capacity_sectors() / 2 / BLOCK_SECTORS * BLOCK_SECTORS;
     let start = start.min(subject.capacity_sectors() - blocks * BLOCK_SECTORS);
     let mut order: Vec<u64> = (0..blocks).collect();
@@ -78,7 +83,8 @@ fn read(sector: u64) -> Command {
     Access { op: Op::Read, sector, sectors: BLOCK_SECTORS as u32 }.into()
 }
 
-/// The most places that come from memory when each is read again in the same order: first by doubling, then by halving what is between.
+/// The largest number of distant reads that memory holds together, by doubling and then by
+/// bisection.
 fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<u32>, ProbeError> {
     let mut remembers = |places: u32| on(drive, Probe::Cache, found, |subject| places_ns(subject, places));
     let (mut most, mut too_many) = (0, 1);
@@ -92,7 +98,7 @@ fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<
     Ok((most > 0).then_some(most))
 }
 
-/// The mean latency of reading places again that are spread over the drive.
+/// The mean latency of rereading positions that are spread over the drive.
 fn places_ns(subject: &mut Subject, places: u32) -> Result<f64, ProbeError> {
     let apart = subject.capacity_sectors() / u64::from(places) / BLOCK_SECTORS * BLOCK_SECTORS;
     for number in 0..u64::from(places) {
@@ -102,7 +108,8 @@ fn places_ns(subject: &mut Subject, places: u32) -> Result<f64, ProbeError> {
     Ok(subject.series(1, (0..u64::from(places)).map(|number| read(number * apart)))?.mean_ns())
 }
 
-/// How much a burst of random writes finds room for; `None` when the first already wait for the media.
+/// The size of a burst of random writes that memory takes; `None` if the first writes wait for the
+/// media.
 fn burst(subject: &mut Subject) -> Result<Option<u64>, ProbeError> {
     let mut random = SplitMix64::new(3);
     let blocks = subject.capacity_sectors() / BLOCK_SECTORS;
@@ -115,7 +122,7 @@ fn burst(subject: &mut Subject) -> Result<Option<u64>, ProbeError> {
     if first_ns >= media_ns / 2.0 {
         return Ok(None);
     }
-    // The last 32 writes, a bit each: whether they waited.
+    // The last 32 writes, one bit each: 1 if the write waited.
     let mut waited = 0u32;
     for number in FIRST_WRITES..BURST_MAX {
         let latency_ns = subject.series(1, [write(false)])?.mean_ns();

@@ -1,4 +1,4 @@
-//! Operations a second and latency by commands under way.
+//! Operations a second and latency by commands in flight.
 
 use super::subject::{Subject, at_once};
 use super::{DepthPoint, Findings, Probe, ProbeError, on};
@@ -6,13 +6,13 @@ use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
 
-/// Random reads for each depth, and more for each command under way.
+/// Number of random reads at each depth, plus a number for each command in flight.
 const READS: u64 = 2000;
 const READS_A_COMMAND: u64 = 100;
-/// A read: 4 KiB.
+/// Sectors of a read: 4 KiB.
 const READ_SECTORS: u32 = 8;
 
-/// Each depth has a drive as it was given.
+/// Measures each depth on a copy of the drive.
 pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Vec<DepthPoint>, ProbeError> {
     let most = at_once(drive);
     let doubled = std::iter::successors(Some(1u32), |depth| Some(depth * 2)).take_while(|depth| *depth < most);

@@ -1,4 +1,4 @@
-//! What matters for flash: the size of commands, and random writes over a full drive.
+//! Probes for flash drives: command sizes, and random overwrites of a full drive.
 
 use super::subject::{Subject, at_once};
 use super::{Findings, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
@@ -8,23 +8,23 @@ use crate::random::SplitMix64;
 
 /// Sizes from 4 KiB to 1 MiB, in sectors.
 const SIZES: [u32; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048];
-/// Commands of each size: as many as move 64 MiB, within these.
+/// Commands of each size: as many as transfer 64 MiB, within these limits.
 const COMMANDS_MIN: u64 = 200;
 const COMMANDS_MAX: u64 = 4000;
 const BYTES_A_SIZE: u64 = 64 << 20;
-/// A write at random: 4 KiB.
+/// Sectors of a random write: 4 KiB.
 const WRITE_SECTORS: u64 = 8;
-/// A write that fills: 1 MiB.
+/// Sectors of a filling write: 1 MiB.
 const FILL_SECTORS: u64 = 2048;
-/// The most that is filled: 32 GiB. Of a larger drive the front is filled and written over.
+/// The largest part that is filled and overwritten: the first 32 GiB.
 const FILLED_SECTORS_MAX: u64 = 32 << 21;
-/// The most random writes, and in how many windows they are timed.
+/// The largest number of random writes, and the number of windows in which their rate is measured.
 const WRITES_MAX: u64 = 3_000_000;
 const WINDOWS: u64 = 80;
-/// Writing over has set in when the rate is below this part of the first window's.
+/// Garbage collection has set in when the rate is below this share of the first window's.
 const ONSET: f64 = 0.7;
 
-/// Each size has a drive as it was given.
+/// Measures each size on a copy of the drive.
 pub(super) fn sizes(drive: &Drive, found: &mut Findings) -> Result<Vec<SizePoint>, ProbeError> {
     let mut points = Vec::new();
     for sectors in SIZES.into_iter().filter(|sectors| u64::from(*sectors) <= drive.capacity_sectors()) {
@@ -54,7 +54,7 @@ fn at_random(capacity_sectors: u64, op: Op, sectors: u32, count: u64) -> impl It
     (0..count).map(move |_| Access { op, sector: random.below(places) * u64::from(sectors), sectors }.into())
 }
 
-/// Fills the drive in sequence, then writes over it at random as much again, within the limits above.
+/// Fills the drive sequentially, then overwrites as much at random, within the limits above.
 pub(super) fn overwrite(subject: &mut Subject) -> Result<Overwrite, ProbeError> {
     subject.needs(FILL_SECTORS)?;
     let depth = subject.depth();

@@ -1,15 +1,16 @@
-//! Probes: what a drive shows to whoever gives it commands and looks at the clock.
+//! Probes: measurements of a drive from outside, with commands and a clock.
 //!
-//! Nothing here reads a profile. The methods are those by which real drives are measured from outside (Worthington, Ganger, Patt & Wilkes,
-//! "On-line extraction of SCSI disk drive parameters", SIGMETRICS 1995; Schindler & Ganger, "Automated disk drive
-//! characterization", CMU-CS-99-176): they write over what is on the drive.
+//! The probes do not read the profile. They use the methods by which real drives are measured
+//! (Worthington, Ganger, Patt & Wilkes, "On-line extraction of SCSI disk drive parameters",
+//! SIGMETRICS 1995; Schindler & Ganger, "Automated disk drive characterization", CMU-CS-99-176),
+//! and they overwrite the content of the drive.
 //!
 //! ```
-//! use hoistway_drive::probe::{Probe, probe};
-//! use hoistway_drive::{Drive, Profile};
-//! let drive = Drive::new(&Profile::builtin("slide-7200").expect("a built-in profile"));
-//! let found = probe(&drive, &[Probe::Rotation])?;
-//! let rotation = found.rotation.expect("a platter turns in it");
+//! use hoistway_drive::Profile;
+//! use hoistway_drive::probe::{Probe, ProbeReport};
+//! let profile = Profile::builtin("slide-7200").expect("a built-in profile");
+//! let report = ProbeReport::measure(&profile, &[Probe::Rotation])?;
+//! let rotation = report.findings.rotation.expect("a disk rotates");
 //! assert!((rotation.revolution_ns - 60e9 / 7200.0).abs() < 1000.0);
 //! # Ok::<(), hoistway_drive::probe::ProbeError>(())
 //! ```
@@ -29,47 +30,49 @@ use crate::drive::Drive;
 use crate::profile::Profile;
 use subject::Subject;
 
-/// What can be looked at.
+/// A kind of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
-    /// The time of a revolution, from writes of one sector.
+    /// The time of a revolution, from repeated writes of one sector.
     Rotation,
-    /// Positioning time against distance; needs a rotation.
+    /// Positioning time by distance. It measures the rotation first.
     Seek,
     /// Sequential rate along the address space.
     Zones,
-    /// Operations a second and latency by commands under way.
+    /// Operations a second and latency by commands in flight.
     Depth,
-    /// What is read again from memory, and what a burst of writes finds there.
+    /// Rereads from memory, and bursts of writes.
     Cache,
-    /// Rate and latency by size of command.
+    /// Rate and latency by command size.
     Sizes,
-    /// Random writes over a full drive, over time.
+    /// The rate of random writes to a full drive over time.
     Overwrite,
 }
 
-/// What was found. Whatever was not asked for, or is not there, is `None`; then `notes` may say why.
+/// The results of probes. A result that was not requested, or that does not apply, is `None`;
+/// `notes` may give the reason.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Findings {
-    /// The platter's turning.
+    /// The rotation of the platter.
     pub rotation: Option<Rotation>,
-    /// The arm's moves.
+    /// The movements of the arm.
     pub seek: Option<Seek>,
-    /// Sequential rate along the address space, rising sectors.
+    /// Sequential rate along the address space, by rising sector.
     pub zones: Option<Vec<ZonePoint>>,
-    /// By commands under way, rising.
+    /// Random reads by rising number of commands in flight.
     pub depth: Option<Vec<DepthPoint>>,
-    /// Memory in the drive.
+    /// The memory of the drive.
     pub cache: Option<Cache>,
-    /// By size, rising.
+    /// Rate and latency by rising size.
     pub sizes: Option<Vec<SizePoint>>,
-    /// Random writes over time.
+    /// The rate of random writes over time.
     pub overwrite: Option<Overwrite>,
-    /// How many commands failed.
+    /// Number of failed commands.
     pub failures: u64,
-    /// Sectors that could not be read or written, in order of discovery: at most [`FAILURES_KEPT`].
+    /// Sectors that could not be read or written, in the order of discovery; at most
+    /// [`FAILURES_KEPT`].
     pub failed_sectors: Vec<u64>,
-    /// What a reader should know: what was looked for in vain, what ended early.
+    /// Notes about the results: measurements that failed or ended early.
     pub notes: Vec<String>,
 }
 
@@ -113,45 +116,48 @@ impl ProbeReport {
     }
 }
 
-/// So many failed sectors are listed.
+/// The largest number of failed sectors that are listed.
 pub const FAILURES_KEPT: usize = 64;
 
-/// A revolution.
+/// The rotation of a platter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rotation {
-    /// In ns.
+    /// Time of a revolution in ns.
     pub revolution_ns: f64,
-    /// How far single completions lay from the revolutions that were found, in ns at most.
+    /// The largest deviation of a completion from a multiple of the revolution, in ns.
     pub residue_ns: f64,
-    /// Sectors on the first track, from the angle between its sectors.
+    /// Sectors of the first track, from the angle between adjacent sectors.
     pub first_track_sectors: u32,
 }
 
-/// Positioning, without the wait for rotation: from the command to the first moment at which the target could be written, less
-/// what a write of the same sector takes when the arm is there. The settling of a write is in it.
+/// Positioning times without rotational latency.
+///
+/// The time runs from the command to the first moment at which the target can be written, minus the
+/// time of a write of the same sector without a seek. It includes the settling of a write.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Seek {
-    /// Surfaces that take turns in a cylinder; `None` when tracks do not show any.
+    /// Number of surfaces; `None` if the tracks do not show them.
     pub surfaces: Option<u32>,
-    /// To the other surfaces of a cylinder; `None` when the next track is on the next cylinder.
+    /// Time to another surface of the same cylinder in ns; `None` if the next track is on the next
+    /// cylinder.
     pub head_switch_ns: Option<u64>,
-    /// To the next cylinder.
+    /// Time to the next cylinder in ns.
     pub single_ns: u64,
-    /// To the last sectors.
+    /// Time to the last sectors in ns.
     pub full_ns: u64,
-    /// To the tracks that follow the first, in their order.
+    /// Times to the tracks after the first, in their order.
     pub tracks: Vec<SeekPoint>,
-    /// To sectors farther and farther away from the first track.
+    /// Times to sectors at growing distances from the first track.
     pub curve: Vec<SeekPoint>,
 }
 
-/// Positioning over a distance.
+/// The positioning time of one distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(into = "(u64, u64)")]
 pub struct SeekPoint {
-    /// In sectors.
+    /// Distance in sectors.
     pub distance_sectors: u64,
-    /// In ns.
+    /// Positioning time in ns.
     pub positioning_ns: u64,
 }
 
@@ -161,19 +167,19 @@ impl From<SeekPoint> for (u64, u64) {
     }
 }
 
-/// Sequential rate at a place.
+/// The sequential rate at one position.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ZonePoint {
-    /// Where reading began.
+    /// The first sector of the read.
     pub sector: u64,
-    /// In MB/s (10^6 bytes).
+    /// Rate in MB/s (10^6 bytes a second).
     pub mb_s: f64,
 }
 
-/// Random reads of 4 KiB with so many under way.
+/// Random reads of 4 KiB at one queue depth.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DepthPoint {
-    /// Commands under way.
+    /// Commands in flight.
     pub depth: u32,
     /// Reads a second.
     pub iops: f64,
@@ -183,69 +189,74 @@ pub struct DepthPoint {
     pub p99_ns: u64,
 }
 
-/// Memory in the drive.
+/// The memory of a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cache {
-    /// The largest span that came from memory when it was read again, in bytes; `None` when memory made no difference.
+    /// The largest span in bytes that is reread from memory; `None` if memory makes no difference.
     pub read_bytes: Option<u64>,
-    /// The largest span that came from memory when its first 4 KiB alone had been read, in bytes; `None` when nothing is read ahead.
+    /// The largest span in bytes that is read from memory after its first 4 KiB alone were read;
+    /// `None` without read-ahead.
     pub ahead_bytes: Option<u64>,
-    /// Places far from each other that it remembers together; `None` when it remembers none.
+    /// The number of distant reads that memory holds together; `None` for none.
     pub segments: Option<u32>,
-    /// What a burst of random writes found room for before one had to wait, in bytes: what was written back meanwhile included; [`BURST_BYTES_MAX`] when
-    /// none had to. `None` when such writes take no less than writes to the media.
+    /// The size in bytes of a burst of random writes before one has to wait, including write-back
+    /// during the burst.
+    ///
+    /// [`BURST_BYTES_MAX`] if none has to wait. `None` if such writes take as long as writes to the
+    /// media.
     pub write_bytes: Option<u64>,
-    /// Reading spans of growing size, 4 KiB at a time and out of order.
+    /// Reads of 4 KiB out of order in spans of growing size.
     pub spans: Vec<SpanPoint>,
 }
 
-/// A burst of writes ends here.
+/// The largest burst of writes in bytes.
 pub const BURST_BYTES_MAX: u64 = 512 << 20;
 
 /// A span that is read out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpanPoint {
-    /// Its size.
+    /// Size of the span in bytes.
     pub bytes: u64,
-    /// Mean latency of a read in ns, right after it was read in order.
+    /// Mean latency of a read in ns after the span was read in order.
     pub again_ns: f64,
-    /// Mean latency of a read in ns, a while after its first 4 KiB were read.
+    /// Mean latency of a read in ns after a pause since the first 4 KiB were read.
     pub ahead_ns: f64,
 }
 
-/// Commands of one size at random places.
+/// Commands of one size at random positions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SizePoint {
-    /// Their size.
+    /// Size in bytes.
     pub bytes: u64,
     /// Mean latency in ns of reads, one at a time.
     pub read_ns: f64,
-    /// Rate of reads with as many under way as the drive takes, in MB/s.
+    /// Rate of reads at full depth in MB/s.
     pub read_mb_s: f64,
     /// Mean latency in ns of writes, one at a time.
     pub write_ns: f64,
-    /// Rate of writes with as many under way as the drive takes, in MB/s.
+    /// Rate of writes at full depth in MB/s.
     pub write_mb_s: f64,
 }
 
-/// Random writes of 4 KiB over a drive that was filled in sequence, as many under way as it takes.
+/// Random writes of 4 KiB at full depth to a drive that was filled sequentially.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overwrite {
-    /// What had been written at random when the rate fell below 70 % of what it was at first; `None` when it did not.
+    /// Bytes written at random when the rate fell below 70 % of the initial rate; `None` if it did
+    /// not.
     pub onset_bytes: Option<u64>,
-    /// The rate of the last tenth, in MB/s.
+    /// The rate of the last tenth of the writes in MB/s.
     pub steady_mb_s: f64,
     /// The rate over time.
     pub windows: Vec<OverwritePoint>,
 }
 
-/// A part of the random writes.
+/// A window of the random writes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(into = "(u64, f64)")]
 pub struct OverwritePoint {
-    /// Bytes written at random up to its end.
+    /// Bytes written at random up to the end of the window.
     pub bytes: u64,
-    /// In MB/s.
+    /// Rate in MB/s.
     pub mb_s: f64,
 }
 
@@ -255,53 +266,54 @@ impl From<OverwritePoint> for (u64, f64) {
     }
 }
 
-/// Why a drive could not be probed.
+/// Reasons for which a drive cannot be probed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// The drive refused a command.
     #[error("{probe}: the drive refused a command: {source}")]
     Refused {
-        /// The probe's name.
+        /// The name of the probe.
         probe: &'static str,
-        /// Why.
+        /// The reason.
         source: AccessError,
     },
-    /// Too much of the drive cannot be read or written.
+    /// Too many sectors of the drive cannot be read or written.
     #[error("{probe}: {failures} commands failed, the last at sector {sector}: the drive is too damaged to be probed")]
     Damaged {
-        /// The probe's name.
+        /// The name of the probe.
         probe: &'static str,
-        /// How many commands failed.
+        /// Number of failed commands.
         failures: u64,
-        /// The last that did.
+        /// The sector of the last failure.
         sector: u64,
     },
-    /// A command was never answered.
+    /// The drive never completed a command.
     #[error("{probe}: the drive never answered a command: it has been silent from {:.3} ms of its clock on", *since_ns as f64 / 1e6)]
     Silent {
-        /// The probe's name.
+        /// The name of the probe.
         probe: &'static str,
-        /// When the drive was last heard of, on its own clock.
+        /// The time of the last completion on the clock of the drive.
         since_ns: u64,
     },
     /// The drive is too small for a probe.
     #[error("{probe}: the drive has {capacity_sectors} sectors: at least {needed} are needed")]
     TooSmall {
-        /// The probe's name.
+        /// The name of the probe.
         probe: &'static str,
-        /// What the drive has.
+        /// Capacity of the drive in sectors.
         capacity_sectors: u64,
-        /// What the probe needs.
+        /// Sectors that the probe needs.
         needed: u64,
     },
 }
 
 impl Probe {
-    /// All, in the order in which they are made.
+    /// All probes in the order in which they run.
     pub const ALL: &[Probe] =
         &[Probe::Rotation, Probe::Seek, Probe::Zones, Probe::Depth, Probe::Cache, Probe::Sizes, Probe::Overwrite];
 
-    /// The name: "rotation", "seek", "zones", "depth", "cache", "sizes", "overwrite".
+    /// The name of the probe: `rotation`, `seek`, `zones`, `depth`, `cache`, `sizes` or
+    /// `overwrite`.
     pub fn name(self) -> &'static str {
         match self {
             Probe::Rotation => "rotation",
@@ -325,17 +337,18 @@ impl Probe {
         }
     }
 
-    /// The probe of this name.
+    /// The probe with this name.
     pub fn from_name(name: &str) -> Option<Probe> {
         Probe::ALL.iter().copied().find(|probe| probe.name() == name)
     }
 }
 
-/// Makes the probes of `which` on copies of `drive`, each on one of its own, and tells what they show. A seek probe finds the rotation
-/// that it needs by itself.
+/// Runs the probes of `which`, each on its own copy of `drive`. The seek probe measures the
+/// rotation first.
 ///
 /// # Errors
-/// [`ProbeError`] when a drive is too small, too damaged or silent. Single sectors that fail are listed in what was found.
+/// [`ProbeError`] if the drive is too small, too damaged or does not respond. Single failed sectors
+/// are listed in the findings.
 pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Findings, ProbeError> {
     let mut found = Findings::default();
     let asked = |probe| which.contains(&probe);
@@ -371,7 +384,7 @@ pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Findings, ProbeError> {
     Ok(found)
 }
 
-/// Makes a probe on a copy of the drive, and takes over what failed.
+/// Runs a probe on a copy of the drive and collects its failures and notes.
 fn on<T>(
     drive: &Drive,
     probe: Probe,

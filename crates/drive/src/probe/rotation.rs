@@ -1,17 +1,18 @@
-//! The time of a revolution: a sector can be written once in each, so that writes of it end at multiples of a period.
+//! The time of a revolution. One sector can be written once in each revolution, so its writes
+//! complete at multiples of a period.
 
 use super::subject::Subject;
 use super::{ProbeError, Rotation};
 use crate::random::SplitMix64;
 
 const WRITES: usize = 200;
-/// The host waits up to so long between writes, that they are different numbers of revolutions apart.
+/// The longest pause between writes, so that they are different numbers of revolutions apart.
 const WAIT_NS_MAX: u64 = 50_000_000;
-/// Periods from 120,000 rpm to 600 rpm count as a rotation.
+/// Periods that count as a rotation: 120,000 rpm to 600 rpm.
 const PERIOD_NS: std::ops::RangeInclusive<f64> = 5e5..=1e8;
-/// The part of a period by which single writes may miss it.
+/// The largest deviation of a write, as a share of the period.
 const RESIDUE: f64 = 0.01;
-/// The first sectors that are tried until one can be written.
+/// The number of first sectors that are tried until one can be written.
 const TRIES: u64 = 100;
 
 pub(super) fn probe(subject: &mut Subject) -> Result<Option<Rotation>, ProbeError> {
@@ -31,7 +32,7 @@ pub(super) fn probe(subject: &mut Subject) -> Result<Option<Rotation>, ProbeErro
     Ok(first_track_sectors.map(|sectors| Rotation { revolution_ns, residue_ns, first_track_sectors: sectors }))
 }
 
-/// The first sector from `from` on that can be written.
+/// The first writable sector at or after `from`.
 fn writable(subject: &mut Subject, from: u64) -> Result<Option<u64>, ProbeError> {
     for sector in from..from + TRIES {
         if subject.write_media(sector)?.is_some() {
@@ -42,8 +43,8 @@ fn writable(subject: &mut Subject, from: u64) -> Result<Option<u64>, ProbeError>
     Ok(None)
 }
 
-/// The longest period of which all gaps are multiples, and by how much they miss it at most. Neighbours among the gaps, by size, are at
-/// least a period apart or nearly equal.
+/// The longest period of which all gaps are multiples, and the largest deviation. Gaps adjacent in
+/// size are nearly equal or at least a period apart.
 fn period(gaps: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = gaps.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -52,7 +53,8 @@ fn period(gaps: &[f64]) -> Option<(f64, f64)> {
     if !PERIOD_NS.contains(&period) {
         return None;
     }
-    // Each gap is a few periods long, so that rounding finds how many; all of them together give the period.
+    // Each gap is a few periods long, so rounding yields their number. All gaps together yield the
+    // period.
     for _ in 0..3 {
         let periods: f64 = gaps.iter().map(|gap| (gap / period).round()).sum();
         period = gaps.iter().sum::<f64>() / periods;
@@ -61,9 +63,10 @@ fn period(gaps: &[f64]) -> Option<(f64, f64)> {
     (residue <= RESIDUE * period).then_some((period, residue))
 }
 
-/// Sectors on the track of `sector`: one sector is that part of a revolution by which its neighbour ends later.
+/// Sectors of the track of `sector`. One sector is the share of a revolution by which the next one
+/// completes later.
 fn first_track_sectors(subject: &mut Subject, sector: u64, period: f64) -> Result<Option<u32>, ProbeError> {
-    // Eight sectors apart, and with what that gives, farther apart within half a track.
+    // First with a distance of eight sectors, then with a larger distance within half a track.
     let Some(near) = angle(subject, sector, sector + 8, period)?.filter(|angle| *angle > 1e-6) else {
         return Ok(None);
     };
@@ -72,7 +75,7 @@ fn first_track_sectors(subject: &mut Subject, sector: u64, period: f64) -> Resul
     Ok(Some(far.filter(|angle| *angle > 1e-6).map_or(8.0 / near, |far| apart as f64 / far).round() as u32))
 }
 
-/// How far behind `from` the sector `to` ends, in revolutions.
+/// The angle in revolutions from the end of sector `from` to that of sector `to`.
 pub(super) fn angle(subject: &mut Subject, from: u64, to: u64, period: f64) -> Result<Option<f64>, ProbeError> {
     if subject.write_media(from)?.is_none() {
         return Ok(None);

@@ -1,31 +1,34 @@
-//! Positioning time against distance.
+//! Positioning time by distance.
 //!
-//! After a write on the home track comes one far away. From a sector that passes later, by a part of a revolution, the other ends at the same
-//! moment, until it can just not be reached any more: then it ends a revolution later. The latest sector from which it can be reached is found
-//! by halving, and then the latest moment within that sector; the drive is never idle for longer, for idle drives follow plans of their own. From
-//! there to the end no time is lost waiting for rotation. What a write within the home track takes so, command and transfer, is
-//! taken off.
+//! A write on the home track is followed by a distant one. If the first sector passes the head
+//! later by a part of a revolution, the second write completes at the same moment, until it is just
+//! missed: then it completes a revolution later. Bisection finds the latest home sector from which
+//! the target is reached, and then the latest moment within that sector. The drive is never idle
+//! for longer, because idle drives start background work. At that moment no time is lost to
+//! rotational latency. The time of a write within the home track, command and transfer, is
+//! subtracted.
 
 use super::rotation::angle;
 use super::subject::Subject;
 use super::{ProbeError, Rotation, Seek, SeekPoint};
 
-/// Halvings of the time in which a sector passes.
+/// Bisection steps within the time of one sector.
 const HALVINGS: u32 = 6;
-/// So many tracks are tried as the home track.
+/// The number of tracks that are tried as the home track.
 const HOMES: u64 = 16;
-/// So many tracks behind the home track are looked at one by one.
+/// The number of tracks after the home track that are measured one by one.
 const TRACKS: u64 = 64;
 /// Points of the curve over the whole drive.
 const POINTS: u32 = 32;
-/// Positioning times that differ by less than this part of a revolution count as the same.
+/// Positioning times that differ by less than this share of a revolution count as equal.
 const SAME: f64 = 1.0 / 1024.0;
-/// A switch of heads and a seek differ by more than so many times that: less is the seek curve itself, which rises by little.
+/// A head switch and a seek differ by more than this many times `SAME`. A smaller step is the rise
+/// of the seek curve.
 const STEP: f64 = 4.0;
-/// Sectors between which the density of a track is taken.
+/// Distance in sectors over which the density of a track is measured.
 const APART: u64 = 8;
 
-/// The track from which seeks are made.
+/// The track at which seeks begin.
 struct Home {
     first_sector: u64,
     sectors: u64,
@@ -44,7 +47,7 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
     let point = |subject: &mut Subject, distance_sectors: u64| -> Result<Option<SeekPoint>, ProbeError> {
         let to = from + distance_sectors;
         let Some(reach_ns) = home.reach_ns(subject, to)? else { return Ok(None) };
-        // A sector takes longer to pass where a track has fewer.
+        // A sector takes longer to pass where a track has fewer sectors.
         let sector_ns = home.sector_ns_at(subject, to)? - home.sector_ns();
         let positioning_ns = (reach_ns as f64 - base_ns as f64 - sector_ns).max(0.0).round() as u64;
         Ok(Some(SeekPoint { distance_sectors, positioning_ns }))
@@ -58,7 +61,7 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
     let shortest = (per_track as f64).min(longest);
     for number in 0..POINTS {
         let part = f64::from(number) / f64::from(POINTS - 1);
-        // Equal steps of the square root, of which a seek of middle length is nearly a linear function.
+        // Equal steps of the square root, in which a seek of medium length is nearly linear.
         let root = shortest.sqrt() + (longest.sqrt() - shortest.sqrt()) * part;
         curve.extend(point(subject, ((root * root).round() as u64).min(last - from))?);
     }
@@ -77,7 +80,8 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
     }))
 }
 
-/// The first whole track of which enough can be written, and how long a write of its middle takes after one on it.
+/// The first whole track with enough writable sectors, and the time of a write of its middle after
+/// one on the same track.
 fn home(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<Option<(Home, u64)>, ProbeError> {
     let first = home_sector(subject, rotation, per_track)?;
     for track in 0..HOMES {
@@ -90,8 +94,8 @@ fn home(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<Op
     Ok(None)
 }
 
-/// The first sector of a whole track: where the angle between neighbours is another than within a track. Sector 0 where there is no such place,
-/// for then tracks follow each other without a skew.
+/// The first sector of a whole track, where the angle between adjacent sectors differs from that
+/// within a track. 0 if there is none, because tracks then have no skew.
 fn home_sector(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<u64, ProbeError> {
     let within = 1.0 / per_track as f64;
     for sector in 1..=per_track {
@@ -108,12 +112,12 @@ impl Home {
         self.revolution_ns / self.sectors as f64
     }
 
-    /// How long a sector takes to pass at `sector`: from the angles of two pairs before it, of which at most one lies over the end of a
-    /// track, which makes it wider. Near the drive's beginning there are fewer.
+    /// The time of one sector at `sector`, from the angles of two pairs before it. At most one pair
+    /// spans the end of a track, which widens it.
     fn sector_ns_at(&self, subject: &mut Subject, sector: u64) -> Result<f64, ProbeError> {
         let mut least: Option<f64> = None;
         for back in [1, 2] {
-            // A track that many bad sectors make look short has places that near the beginning of the drive.
+            // There are fewer pairs near the beginning of the drive.
             let Some(begin) = sector.checked_sub(back * APART) else { break };
             let width = angle(subject, begin, begin + APART, self.revolution_ns)?.filter(|angle| *angle > 0.0);
             if let Some(width) = width {
@@ -123,8 +127,8 @@ impl Home {
         Ok(least.map_or(self.sector_ns(), |width| width * self.revolution_ns / APART as f64))
     }
 
-    /// How long a write of `to` takes after one on the home track when no time is lost waiting for rotation; `None` when either cannot
-    /// be written.
+    /// The time of a write of `to` after one on the home track without rotational latency; `None`
+    /// if either cannot be written.
     fn reach_ns(&self, subject: &mut Subject, to: u64) -> Result<Option<u64>, ProbeError> {
         let mut after = |offset: u64, wait_ns: u64| -> Result<Option<u64>, ProbeError> {
             if subject.write_media(self.first_sector + offset)?.is_none() {
@@ -134,7 +138,8 @@ impl Home {
             subject.write_media(to)
         };
         let Some(at_once_ns) = after(0, 0)? else { return Ok(None) };
-        // When it ends, on a clock that begins with the first sector's end: always then, or a revolution later.
+        // The completion on a clock that starts at the end of the first sector: always then, or a
+        // revolution later.
         let missed_at_ns = at_once_ns as f64 + self.revolution_ns / 2.0;
         let reached = |offset: u64, wait_ns: u64, took_ns: u64| {
             offset as f64 * self.sector_ns() + (wait_ns + took_ns) as f64 <= missed_at_ns
@@ -159,9 +164,11 @@ impl Home {
     }
 }
 
-/// How many surfaces take turns, and the time to the next cylinder. With tracks cylinder by cylinder, the other surfaces are a head switch
-/// away, and then there are as many tracks as surfaces one cylinder away. Where two levels do not follow each other so, the
-/// next track is on the next cylinder.
+/// The number of surfaces, and the time to the next cylinder.
+///
+/// With tracks cylinder by cylinder, the other surfaces are a head switch away, and then as many
+/// tracks as surfaces are one cylinder away. Without two such levels the next track is on the next
+/// cylinder.
 fn surfaces(tracks: &[SeekPoint], same_ns: f64) -> (Option<u32>, Option<u64>) {
     let level = |from: usize| {
         let first = tracks.get(from)?.positioning_ns as f64;
@@ -174,7 +181,8 @@ fn surfaces(tracks: &[SeekPoint], same_ns: f64) -> (Option<u32>, Option<u64>) {
     if first_ns.abs_diff(next_ns) as f64 <= same_ns * STEP {
         return (None, None);
     }
-    // The drive may begin in the middle of its first cylinder; the next is whole, if it ends among these tracks.
+    // The drive may begin within its first cylinder. The next cylinder is whole if it ends among
+    // these tracks.
     let surfaces = if switches + next < tracks.len() { next } else { switches + 1 };
     (Some(surfaces as u32), Some(next_ns))
 }
@@ -197,7 +205,7 @@ mod tests {
     #[test]
     fn drive_that_begins_within_a_cylinder_shows_its_surfaces_in_the_next() {
         assert_eq!(surfaces(&tracks(&[500, 900, 900, 900, 900, 1200]), 10.0), (Some(4), Some(900)));
-        // Seeks that all take the same have no end to tell by.
+        // Seeks of equal time do not show the end of a cylinder.
         assert_eq!(surfaces(&tracks(&[500, 900, 900, 900, 900]), 10.0), (Some(2), Some(900)));
     }
 
@@ -205,7 +213,7 @@ mod tests {
     fn tracks_one_cylinder_apart_show_no_surfaces() {
         assert_eq!(surfaces(&tracks(&[900, 1200, 1400, 1500]), 10.0), (None, None));
         assert_eq!(surfaces(&tracks(&[900, 900, 900]), 10.0), (None, None));
-        // A curve that rises by little is no switch.
+        // A small rise of the curve is not a head switch.
         assert_eq!(surfaces(&tracks(&[900, 920, 925, 930, 950]), 10.0), (None, None));
         assert_eq!(surfaces(&[], 10.0), (None, None));
     }

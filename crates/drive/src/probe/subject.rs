@@ -1,13 +1,14 @@
-//! The drive under the probe: commands, the clock, and a list of what failed.
+//! The drive under test with its clock and its failures.
 
 use super::{FAILURES_KEPT, ProbeError};
 use crate::closed_loop::closed_loop;
 use crate::command::{Access, AccessError, Command, Op, Status};
 use crate::drive::Drive;
 
-/// More failures than this, and half of all commands, end a probe.
+/// A probe ends after more failures than this if they are half of all commands.
 const FAILURES_MAX: u64 = 200;
-/// The most commands that a probe keeps under way: no drive of one's own is slower with more, and each takes memory.
+/// The largest number of commands in flight. More do not change the rate of a drive and cost
+/// memory.
 const MOST_AT_ONCE: u32 = 1024;
 
 pub(super) struct Subject {
@@ -20,12 +21,12 @@ pub(super) struct Subject {
     pub(super) notes: Vec<String>,
 }
 
-/// What a series of commands took.
+/// The timing of a series of commands.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Series {
-    /// From the first command to the last answer.
+    /// Time from the first submission to the last completion.
     pub(super) elapsed_ns: u64,
-    /// Of those that were done, in the order of their ends.
+    /// Latencies of the successful commands in the order of completion.
     pub(super) latencies_ns: Vec<u64>,
 }
 
@@ -34,12 +35,12 @@ impl Series {
         self.latencies_ns.iter().sum::<u64>() as f64 / self.latencies_ns.len().max(1) as f64
     }
 
-    /// Of the commands that were done, a second.
+    /// Successful commands a second.
     pub(super) fn per_s(&self) -> f64 {
         self.latencies_ns.len() as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    /// The latency that `part` of the commands stayed within.
+    /// The latency within which the share `part` of the commands completes.
     pub(super) fn percentile_ns(&self, part: f64) -> u64 {
         let mut sorted = self.latencies_ns.clone();
         sorted.sort_unstable();
@@ -57,12 +58,12 @@ impl Subject {
         self.drive.capacity_sectors()
     }
 
-    /// How many commands it is given at once.
+    /// The number of commands in flight at full depth.
     pub(super) fn depth(&self) -> u32 {
         at_once(&self.drive)
     }
 
-    /// An error when the drive has fewer sectors than a probe needs.
+    /// Returns an error if the drive has fewer sectors than a probe needs.
     pub(super) fn needs(&self, needed: u64) -> Result<(), ProbeError> {
         let capacity_sectors = self.capacity_sectors();
         if capacity_sectors < needed {
@@ -71,18 +72,18 @@ impl Subject {
         Ok(())
     }
 
-    /// Writes a sector to the media and answers how long it took; `None` when the sector failed.
+    /// Writes a sector to the media and returns the time; `None` if the sector failed.
     pub(super) fn write_media(&mut self, sector: u64) -> Result<Option<u64>, ProbeError> {
         let write = Command::Transfer { access: Access { op: Op::Write, sector, sectors: 1 }, fua: true };
         Ok(self.series(1, [write])?.latencies_ns.first().copied())
     }
 
-    /// Lets the time pass.
+    /// Advances the clock.
     pub(super) fn wait(&mut self, wait_ns: u64) {
         self.now_ns += wait_ns;
     }
 
-    /// Gives the drive the commands, so many at a time.
+    /// Runs commands with `depth` of them in flight.
     pub(super) fn series(
         &mut self,
         depth: u32,
@@ -121,7 +122,7 @@ impl Subject {
     }
 }
 
-/// How many commands a probe gives a drive at once: all that it takes, up to a bound.
+/// The number of commands in flight at full depth, up to a limit.
 pub(super) fn at_once(drive: &Drive) -> u32 {
     drive.depth().clamp(1, MOST_AT_ONCE)
 }

@@ -4,13 +4,14 @@ use super::subject::Subject;
 use super::{ProbeError, ZonePoint};
 use crate::command::{Access, Command, Op};
 
-/// Places, spread evenly.
+/// Number of positions, evenly spaced.
 const POINTS: u64 = 64;
-/// A read: 128 KiB.
+/// Sectors of a read: 128 KiB.
 const READ_SECTORS: u64 = 256;
-/// Reads at a place: 48 MiB, tens of tracks, so that the skews of a track or two more hardly show.
+/// Reads at a position: 48 MiB are tens of tracks, so that one or two more skews have little
+/// effect.
 const READS_MAX: u64 = 384;
-/// Reads before the clock is started: the first are on their way to the place.
+/// Reads before the measurement: the first ones include the seek to the position.
 const READS_BEFORE: u64 = 8;
 
 pub(super) fn probe(subject: &mut Subject) -> Result<Vec<ZonePoint>, ProbeError> {

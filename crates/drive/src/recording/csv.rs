@@ -1,16 +1,18 @@
-//! Recordings as comma-separated values, for captures from elsewhere.
+//! Recordings as comma-separated values.
 
 use super::{Line, Record, RecordingError};
 use crate::command::{Access, Op};
 
-/// The first line of such a file.
+/// The header line.
 pub const HEADER: &str = "issue_us,op,sector,sectors,service_us";
 
-/// Reads a recording whose first line is [`HEADER`]; `file_name` is what errors call it. Each line is a request: when it was issued and how
-/// long the drive took, in us, and what was asked. Issue times do not decrease; they are counted from the first. Empty lines are skipped.
+/// Parses a recording whose first line is [`HEADER`]. Errors quote `file_name`.
+///
+/// Each line is a request: time of issue and service time in us, operation, and sectors. Times of
+/// issue do not decrease and are counted from the first one. Empty lines are skipped.
 ///
 /// # Errors
-/// [`RecordingError`] for the first field that is missing, one too many, or not what it should be.
+/// [`RecordingError`] for the first field that is missing, superfluous or invalid.
 pub fn parse_csv(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingError> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (index, header) = lines.next().unwrap_or((0, ""));
@@ -47,10 +49,11 @@ pub fn parse_csv(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingEr
     Ok(records)
 }
 
-/// Reads a recording of either form: that of [`parse_csv`] when a comma stands in its first line, that of [`super::parse`] otherwise.
+/// Parses a recording of either format: that of [`parse_csv`] if its first line has a comma, that
+/// of [`super::parse`] otherwise.
 ///
 /// # Errors
-/// Those of the two.
+/// The errors of the two functions.
 pub fn parse_any(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingError> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     if first.contains(',') { parse_csv(text, file_name) } else { super::parse(text, file_name) }

@@ -1,8 +1,9 @@
-//! Recordings of real drives: what was asked, and how long the drive took.
+//! Recordings of real drives: requests with their service times.
 //!
-//! The format is that of the validation traces of DiskSim (J. S. Bucy et al., "The DiskSim simulation environment version
-//! 4.0 reference manual", CMU-PDL-08-101): a line a request, `R|W Hit|Miss sector sectors service_us gap_us`. The next
-//! request was issued when this one had completed and the gap had passed.
+//! The format is that of the validation traces of DiskSim (J. S. Bucy et al., "The DiskSim
+//! simulation environment version 4.0 reference manual", CMU-PDL-08-101): one line for each
+//! request, `R|W Hit|Miss sector sectors service_us gap_us`. The next request is issued when this
+//! one has completed and the gap has passed.
 
 mod csv;
 mod load;
@@ -14,34 +15,34 @@ pub use load::{LoadError, load};
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// When it was issued, counted from the first request.
+    /// Time of issue in ns since the first request.
     pub issue_ns: u64,
-    /// What was asked.
+    /// Operation and sectors.
     pub access: Access,
-    /// How long the drive took.
+    /// Service time in ns.
     pub service_ns: u64,
 }
 
-/// Why a recording could not be read.
+/// An invalid field of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: field {field} is `{value}`: {expected}")]
 pub struct RecordingError {
-    /// The file's name, as given.
+    /// The file name as given.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Field, from 1.
     pub field: usize,
-    /// What was found; empty when the line ended before.
+    /// The content of the field; empty if the line ends before it.
     pub value: String,
-    /// What would be right.
+    /// The valid values.
     pub expected: &'static str,
 }
 
-/// Reads a recording; `file_name` is what errors call it. Empty lines are skipped.
+/// Parses a recording. Errors quote `file_name`. Empty lines are skipped.
 ///
 /// # Errors
-/// [`RecordingError`] for the first field that is missing, one too many, or not what it should be.
+/// [`RecordingError`] for the first field that is missing, superfluous or invalid.
 pub fn parse(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingError> {
     let mut records = Vec::new();
     let mut issue_ns = 0u64;
@@ -90,7 +91,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// A time in microseconds, up to a day, as nanoseconds.
+    /// A time in microseconds, up to a day, in ns.
     fn time_ns(&self, number: usize) -> Result<u64, RecordingError> {
         match self.field(number).parse::<f64>() {
             Ok(us) if (0.0..=86_400e6).contains(&us) => Ok((us * 1000.0).round() as u64),
