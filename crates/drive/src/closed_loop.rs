@@ -21,25 +21,25 @@ pub fn closed_loop(
     mut each: impl FnMut(u64, &Completion),
 ) -> Result<u64, AccessError> {
     let depth = depth.clamp(1, drive.depth().max(1)) as usize;
-    let mut under_way: Vec<(u32, u64)> = Vec::with_capacity(depth);
+    let mut in_flight: Vec<(u32, u64)> = Vec::with_capacity(depth);
     let mut now_ns = start_ns;
     let mut numbered = (0u64..).zip(commands);
     let mut next = numbered.next();
     loop {
-        while let (Some((number, command)), true) = (&next, under_way.len() < depth) {
+        while let (Some((number, command)), true) = (&next, in_flight.len() < depth) {
             let tag = *number as u32;
             drive.submit(now_ns, tag, command)?;
-            under_way.push((tag, now_ns));
+            in_flight.push((tag, now_ns));
             next = numbered.next();
         }
-        if under_way.is_empty() {
+        if in_flight.is_empty() {
             return Ok(now_ns);
         }
         let at_ns = drive.next_event_ns().ok_or(AccessError::NoAnswer { since_ns: now_ns })?;
         now_ns = now_ns.max(at_ns);
         while let Some(completion) = drive.poll(now_ns) {
-            if let Some(at) = under_way.iter().position(|(tag, _)| *tag == completion.tag) {
-                let (_, submitted_ns) = under_way.swap_remove(at);
+            if let Some(at) = in_flight.iter().position(|(tag, _)| *tag == completion.tag) {
+                let (_, submitted_ns) = in_flight.swap_remove(at);
                 each(submitted_ns, &completion);
             }
         }

@@ -175,7 +175,7 @@ pub enum AccessError {
         sector: u64,
     },
     /// The drive hangs for ever with commands in flight.
-    #[error("the drive does not answer: at {since_ns} ns commands are under way, and it will never complete one")]
+    #[error("the drive does not respond: at {since_ns} ns commands are in flight that it will never complete")]
     NoAnswer {
         /// The time of the last wait, on the clock of the drive.
         since_ns: u64,

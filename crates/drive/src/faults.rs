@@ -44,7 +44,7 @@ pub struct Hang {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FaultsError {
     /// The drive is not a disk.
-    #[error("drive `{drive}` is no disk: only disks have faults")]
+    #[error("drive `{drive}` is not a disk: only disks have faults")]
     NotADisk {
         /// The name of the profile.
         drive: String,
@@ -140,7 +140,7 @@ impl Faults {
             } else if hang.for_ms.is_nan() || hang.for_ms <= 0.0 {
                 "a hang lasts more than 0 ms; `inf` is for ever".to_string()
             } else if hang.at_ms < free_from_ms {
-                format!("hangs follow each other, and the one before ends at {free_from_ms} ms")
+                format!("hangs do not overlap, and the previous one ends at {free_from_ms} ms")
             } else {
                 free_from_ms = hang.at_ms + hang.for_ms;
                 continue;

@@ -23,7 +23,7 @@ pub(crate) struct Geometry {
 
 /// The position of one sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct SectorPosition {
     /// Index of the zone.
     pub(crate) zone: u32,
     /// Cylinder, counted from the outermost.
@@ -38,7 +38,7 @@ pub(crate) struct Spot {
     sector_angle: u64,
 }
 
-impl Spot {
+impl SectorPosition {
     /// The angle of `sectors` sectors, at most a track, 2^32 a revolution.
     pub(crate) fn span(&self, sectors: u32) -> u64 {
         u64::from(sectors).saturating_mul(self.sector_angle) >> 32
@@ -51,7 +51,7 @@ impl Spot {
     }
 
     /// Returns true if both sectors are on the same track.
-    pub(crate) fn same_track(&self, other: &Spot) -> bool {
+    pub(crate) fn same_track(&self, other: &SectorPosition) -> bool {
         self.cylinder == other.cylinder && self.head == other.head
     }
 }
@@ -115,13 +115,13 @@ impl Geometry {
 
     /// The position of `sector`, which must be below the capacity. The last zone extends beyond the
     /// capacity.
-    pub(crate) fn locate(&self, sector: u64) -> Spot {
+    pub(crate) fn locate(&self, sector: u64) -> SectorPosition {
         if self.slips.is_empty() {
-            return self.place(sector);
+            return self.position(sector);
         }
         let after = self.slip_index.count_up_to(sector);
         let slipped = after.checked_sub(1).and_then(|index| self.slips.get(index)).map_or(0, |slip| slip.1);
-        let mut spot = self.place(sector + slipped);
+        let mut spot = self.position(sector + slipped);
         // Slipped sectors pass under the head as a gap. Read-ahead within a track ends at such a
         // gap.
         if let Some(next) = self.slips.get(after) {
@@ -131,11 +131,11 @@ impl Geometry {
     }
 
     /// The position of a sector number that includes slipped sectors.
-    fn place(&self, sector: u64) -> Spot {
+    fn position(&self, sector: u64) -> SectorPosition {
         let index = self.zone_index.count_up_to(sector).saturating_sub(1);
         match self.zones.get(index) {
             Some(zone) => zone.locate(sector, index as u32, self.surfaces, self.serpentine),
-            None => Spot { zone: 0, cylinder: 0, head: 0, angle: 0, room: 1, sector_angle: u64::MAX },
+            None => SectorPosition { zone: 0, cylinder: 0, head: 0, angle: 0, room: 1, sector_angle: u64::MAX },
         }
     }
 
@@ -218,7 +218,7 @@ impl Zone {
         }
     }
 
-    fn locate(&self, sector: u64, index: u32, surfaces: u32, serpentine: bool) -> Spot {
+    fn locate(&self, sector: u64, index: u32, surfaces: u32, serpentine: bool) -> SectorPosition {
         let offset = sector - self.first_sector + self.front;
         let full_sectors = self.full_runs * self.run_sectors;
         let (run, within, tracks) = if offset < full_sectors {
@@ -233,9 +233,9 @@ impl Zone {
         let spare = if track + 1 == tracks { self.spare_per_run } else { 0 };
         let on_media = (self.sectors_per_track - spare).saturating_sub(on_track).max(1);
         let left = self.end_sector.saturating_sub(sector).max(1);
-        let (cylinder, head) = self.place(run, track, tracks, surfaces, serpentine);
+        let (cylinder, head) = self.position(run, track, tracks, surfaces, serpentine);
         let angle = self.track_angle(run, track, surfaces, serpentine);
-        Spot {
+        SectorPosition {
             zone: index,
             cylinder,
             head,
@@ -247,7 +247,7 @@ impl Zone {
 
     /// Cylinder and head of a track. Serpentine runs alternate in direction. The next group starts
     /// on the head on which the last one ended, so the heads are 0 1 2 3, 3 2 1 0, ...
-    fn place(&self, run: u64, track: u32, tracks: u32, surfaces: u32, serpentine: bool) -> (u32, u32) {
+    fn position(&self, run: u64, track: u32, tracks: u32, surfaces: u32, serpentine: bool) -> (u32, u32) {
         if !serpentine {
             return (self.first_cylinder + run as u32, track);
         }

@@ -1,12 +1,11 @@
-//! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer), of flash, of cloud volumes and of arrays.
+//! Models of drives: disks, flash drives, cloud volumes and arrays, as a simulator sees them.
 //!
-//! A [`Profile`] is read from TOML (or taken from the built-in ones), checked once, and made into a [`Drive`]. A drive is
-//! told the time and given [`Command`]s; it says when something happens next ([`Drive::next_event_ns`]) and hands out what has
-//! been completed by then and where the time went ([`Drive::poll`]). It reads no clock and draws no random numbers but from its own
-//! seeded stream: the same calls give the same answers on every machine.
-//!
-//! The service time is that of Ruemmler & Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994):
-//! command overhead, seek or head switch, rotational delay to the first sector, transfer, and the skews crossed on the way.
+//! A [`Profile`] is read from a TOML file or taken from the built-in ones, checked once, and made
+//! into a [`Drive`]. A drive is a state machine without I/O and without a clock: the host passes
+//! the current time with every call. It submits [`Command`]s, asks for the time of the next event
+//! ([`Drive::next_event_ns`]), and polls completions with the parts of their service time
+//! ([`Drive::poll`]). Random numbers come from seeds in the profile, so the same calls give the same
+//! results on every machine.
 //!
 //! ```
 //! use hoistway_drive::{Access, Drive, Op, Profile};
@@ -14,10 +13,52 @@
 //! let mut drive = Drive::new(&profile);
 //! let access = Access { op: Op::Read, sector: 123_456, sectors: 8 };
 //! drive.submit(0, 7, &access.into()).expect("within the disk");
-//! let finish_ns = drive.next_event_ns().expect("a command is under way");
-//! let completion = drive.poll(finish_ns).expect("it is over");
+//! let finish_ns = drive.next_event_ns().expect("a command is in flight");
+//! let completion = drive.poll(finish_ns).expect("the command has completed");
 //! assert_eq!((completion.tag, completion.service.phases.total_ns()), (7, finish_ns));
 //! ```
+//!
+//! `examples/describe_and_measure.rs` shows the other answers of this crate. Each is a value that
+//! serde serialises: [`DriveList`], [`probe::ProbeReport`], [`fit::FittedProfile`] and
+//! [`accuracy::AccuracyReport`].
+//!
+//! # Flow of data
+//!
+//! ```text
+//! TOML ─profile/raw─▶ tables ─profile/check─▶ Profile ─┬─▶ Drive ─▶ single ─▶ disk, flash, cloud, null
+//!                                                      │      └───▶ array ──▶ single (one each member)
+//!                                                      └─▶ describe (figures without a run)
+//! commands ─▶ Drive ─▶ Completion ─┬─▶ closed_loop, probe (measurements from outside)
+//!                                  └─▶ accuracy (models against sums, recordings, published figures)
+//! recording ─▶ replay ─▶ fit (a new profile), validation (errors of a profile)
+//! ```
+//!
+//! A disk is a command queue over its mechanics, which serve one access at a time. The angle of the
+//! platter is an integer, 2^32 a revolution, computed from the time and never accumulated. The
+//! service time follows Ruemmler & Wilkes, "An introduction to disk drive modeling" (IEEE Computer
+//! 27(3), 1994): command overhead, seek or head switch, rotational latency to the first sector,
+//! transfer, and the skews in between. A flash drive is a queue of events over dies, channels and a
+//! translation layer.
+//!
+//! # Where do I change ...
+//!
+//! | what | where |
+//! |---|---|
+//! | a drive | a file in `profiles/`, a line in `builtin.rs` |
+//! | a key of a drive file | `profile/raw/` (its type), `profile/check/` (its range), and its line in `docs/drive-files.md`, which a test compares |
+//! | commands, completions and their errors | `command.rs` |
+//! | the choice of the next command of a disk | `disk/queue.rs`, by the access times of `disk/positioning.rs` |
+//! | seek, rotation, transfer, read-ahead | `disk/media.rs`, `disk/mechanics.rs`; work in idle time in `disk/background.rs` |
+//! | the write cache of a disk | `disk/write_cache.rs` |
+//! | retries, bad sectors and hangs | `faults.rs` (the settings), `disk/faults.rs` (at run time) |
+//! | the position of a sector | `geometry.rs`; its angle in `platter.rs`; seek curves in `seek.rs` |
+//! | the translation layer of flash | `flash/ftl.rs` (map and blocks), `flash/dies.rs` (schedule of a die), `flash/start.rs` (state at time 0), `flash/writes.rs` (write buffer and flushes) |
+//! | the limits of a cloud volume | `cloud/mod.rs`, its token buckets in `cloud/bucket.rs` |
+//! | an array and its cache | `array/mod.rs`, `array/cache.rs` |
+//! | a figure of `hoistway drives NAME` | `describe/`; its JSON form in `describe/json.rs` |
+//! | a measurement from outside | `probe/`, one file a probe |
+//! | a fit to a trace | `fit/`: `requests.rs` separates hits from media accesses, `tracks.rs` finds revolution and tracks, `arm.rs` seeks, `buffer.rs` segments; `base.rs` keeps a geometry |
+//! | a table of `docs/drives.md` | `accuracy/` measures, the command renders; `cargo xtask pages write` writes the page |
 
 #![forbid(unsafe_code)]
 

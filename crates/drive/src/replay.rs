@@ -31,7 +31,7 @@ impl Prediction {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The profile is not that of a disk.
-    #[error("profile `{name}` is of a device without a platter: a disk's is needed")]
+    #[error("profile `{name}` has no platter: the profile of a disk is needed")]
     NoPlatter {
         /// The name of the profile.
         name: String,

@@ -77,9 +77,10 @@ impl SeekCurve {
     }
 }
 
-/// The coefficients `b` and `c` of Lee & Katz's three-point curve `a + b sqrt(d-1) + c (d-1)`, with the mean over uniform
-/// pairs equal to the average: E[sqrt u] = 8/15 and E[u] = 1/3 for the distance u of two uniform points.
-/// (E. K. Lee and R. H. Katz, "An analytic performance model of disk arrays", SIGMETRICS 1993.)
+/// The coefficients `b` and `c` of Lee & Katz's three-point curve `a + b sqrt(d-1) + c (d-1)`, with
+/// the mean over uniform pairs equal to the average: E[sqrt u] = 8/15 and E[u] = 1/3 for the
+/// distance u of two uniform points. (E. K. Lee and R. H. Katz, "An analytic performance model of
+/// disk arrays", SIGMETRICS 1993.)
 pub(crate) fn lee_katz(single_ms: f64, average_ms: f64, full_ms: f64, cylinders: u32) -> (f64, f64) {
     let n = f64::from(cylinders.max(1));
     let b = (15.0 * average_ms - 10.0 * single_ms - 5.0 * full_ms) / (3.0 * n.sqrt());
@@ -142,7 +143,8 @@ mod tests {
 
     #[test]
     fn ruemmler_wilkes_is_a_root_and_then_a_line() {
-        // The HP C2247A as published: 3.81 + 0.33 sqrt d up to 300 cylinders, 7.75 + 0.0059 d from there.
+        // The HP C2247A as published: 3.81 + 0.33 sqrt d up to 300 cylinders, 7.75 + 0.0059 d from
+        // there.
         let (a_ms, b_ms, c_ms, e_ms) = (3.81, 0.33, 7.75, 0.0059);
         let curve = SeekCurve::RuemmlerWilkes { knee_cylinders: 301, a_ms, b_ms, c_ms, e_ms };
         assert!((curve.time_ms(100, 2051) - 7.11).abs() < 1e-9);
@@ -174,7 +176,8 @@ mod tests {
         let curve = |knee_cylinders, c_ms, e_ms| {
             SeekCurve::RuemmlerWilkes { knee_cylinders, a_ms: 3.81, b_ms: 0.33, c_ms, e_ms }.first_fall(2051)
         };
-        // 3.81 + 0.33 sqrt 300 = 9.53 ms before the knee; 7.75 + 0.0059 * 301 = 9.53 ms at it, or 6.78 ms.
+        // 3.81 + 0.33 sqrt 300 = 9.53 ms before the knee; 7.75 + 0.0059 * 301 = 9.53 ms at it, or
+        // 6.78 ms.
         assert_eq!((curve(301, 7.75, 0.0059), curve(301, 5.0, 0.0059)), (None, Some(301)));
         assert_eq!((curve(301, 10.0, -0.001), curve(1, 7.75, 0.0059), curve(2051, 0.0, 0.0)), (Some(302), None, None));
     }

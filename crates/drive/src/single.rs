@@ -53,7 +53,8 @@ impl SingleDrive {
         each!(self, drive => drive.depth())
     }
 
-    /// Accepts a command at `now_ns`; [`SingleDrive::poll`] returns its completion with the same `tag`.
+    /// Accepts a command at `now_ns`; [`SingleDrive::poll`] returns its completion with the same
+    /// `tag`.
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
         each!(self, drive => drive.submit(now_ns, tag, command));
     }

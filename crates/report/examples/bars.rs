@@ -1,4 +1,5 @@
-//! Reads what `hoistway compare --json` printed from standard input and writes a picture of it to standard output:
+//! Draws the output of `hoistway compare --json` from standard input as a picture on standard
+//! output:
 //!
 //! ```text
 //! cargo run --release -- compare --json | cargo run -p hoistway-report --example bars -- "a title" > picture.svg

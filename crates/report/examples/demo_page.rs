@@ -1,7 +1,7 @@
-//! Writes a page of made-up figures, to see what a page looks like: `cargo run --example demo_page -- PAGE.html`.
+//! Writes a comparison page of invented figures: `cargo run --example demo_page -- PAGE.html`.
 //!
-//! The figures are drawn from a seeded generator and resemble four sequential readers and two random ones on one disk. They are
-//! no measurement of anything.
+//! The figures come from a seeded generator and resemble four sequential and two random readers on
+//! one disk. They are not a measurement.
 
 use std::error::Error;
 
@@ -16,16 +16,16 @@ const RUN_NS: u64 = 30_000_000_000;
 const WINDOW_NS: u64 = 500_000_000;
 const DISK_SECTORS: u64 = 156_301_488;
 
-/// How an invented elevator treats the readers.
+/// The properties of an invented elevator.
 struct Temper {
     name: &'static str,
-    /// What the readers get together, of 60 MB/s.
+    /// Throughput of all readers, of 60 MB/s.
     efficiency: f64,
-    /// How unlike the readers' shares are, 0 for equal ones.
+    /// The spread of the readers' shares; 0 for equal shares.
     unfairness: f64,
-    /// The length of a queue's turn, or 0 without turns.
+    /// The length of a slice; 0 without slices.
     slice_ns: u64,
-    /// The median latency.
+    /// The median latency in ns.
     median_ns: f64,
 }
 
@@ -148,7 +148,7 @@ fn head(process: u32, rate: f64, temper: &Temper, processes: u32, rng: &mut impl
     let mut track = HeadTrack { process, ..HeadTrack::default() };
     for i in 0..requests {
         let even = RUN_NS / requests * i;
-        // A reader with turns is served in bursts, each at its place within the round.
+        // A reader with slices is served in bursts at its position within the round.
         let place = u64::from(process) * turn / u64::from(processes);
         let within = (even % turn) / u64::from(processes);
         let time_ns = if temper.slice_ns > 0 { even / turn * turn + place + within } else { even };

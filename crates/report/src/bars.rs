@@ -1,6 +1,7 @@
-//! A picture for documents: what each elevator made of one workload, as two rows of bars in one SVG file.
+//! Bar charts for documents: throughput and latency of each elevator with one workload, as one SVG
+//! file.
 //!
-//! It has a background of its own and follows the reader's choice of light or dark, so that it can be read on any page.
+//! The picture has its own background and follows the light or dark theme of the reader.
 
 use std::fmt::Write;
 
@@ -8,25 +9,26 @@ use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, Pair, palette};
 use crate::svg::{escaped, head, text};
 
-/// What the picture shows.
+/// The content of a bar chart.
 #[derive(Clone, Debug, Default)]
 pub struct Bars {
-    /// What stands above the bars.
+    /// The heading.
     pub title: String,
-    /// What one process gets alone, in bytes a second: a line across the left bars; 0 is none.
+    /// Throughput of one process alone in bytes a second, a line across the left bars; 0 for no
+    /// line.
     pub alone_bytes_per_s: f64,
-    /// The elevators, from the top down.
+    /// The elevators from top to bottom.
     pub elevators: Vec<Measured>,
 }
 
-/// What one elevator did.
+/// The results of one elevator.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Its name.
+    /// The name of the elevator.
     pub name: String,
-    /// All processes together, in bytes a second.
+    /// Throughput of all processes together in bytes a second.
     pub bytes_per_s: f64,
-    /// The longest latency of any request.
+    /// The longest latency of a request in ns.
     pub latency_ns_max: u64,
 }
 
@@ -34,15 +36,15 @@ pub struct Measured {
 const WIDTH: f64 = 860.0;
 const ROW: f64 = 22.0;
 const BAR: f64 = 14.0;
-/// Where the first row begins.
+/// Top of the first row.
 const TOP: f64 = 76.0;
 const BOTTOM: f64 = 22.0;
 const NAMES_END: f64 = 116.0;
-/// Where the bars begin, left and right, and how long the longest is; behind it there is room for its figure.
+/// Left ends of the bars in both columns. The space after the longest bar holds its figure.
 const STARTS: [f64; 2] = [126.0, 506.0];
 const LENGTH: f64 = 285.0;
 
-/// The picture as a file.
+/// Draws the chart as an SVG file.
 pub fn bars_svg(bars: &Bars) -> String {
     let height = TOP + ROW * bars.elevators.len() as f64 + BOTTOM;
     let mut svg = head(&bars.title, WIDTH, height, &style());
@@ -78,7 +80,7 @@ fn bar(svg: &mut String, at: usize, y: f64, value: f64, most: f64) {
     text(svg, "figure", x + length + 5.0, y + 11.5, &figure(value));
 }
 
-/// How long a bar is; a value that is no number has none.
+/// The length of a bar; 0 for a value that is not a number.
 fn length(value: f64, most: f64) -> f64 {
     let part = value / most;
     if part.is_finite() { LENGTH * part } else { 0.0 }

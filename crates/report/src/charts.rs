@@ -1,4 +1,5 @@
-//! The charts, as the plotting library takes them. Colours of the light theme are in them; the page's script swaps them.
+//! The charts in the form of the plotting library, with the colours of the light theme. The script
+//! of the page replaces them.
 
 use plotly::common::{DashType, Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
 use plotly::configuration::{DoubleClick, ModeBarButtonName};
@@ -12,84 +13,85 @@ use crate::palette::{Pair, dash, drive_time, palette};
 use crate::reduce::Reduction;
 use crate::table::latencies_in_us;
 
-/// Past so many processes a hover box with a line for each would hide the chart.
+/// With more processes than this the hover box would hide the chart.
 const UNIFIED_HOVER_MAX: usize = 6;
 
-/// One chart: its place in the page and what is drawn in it.
+/// One chart with its position in the page.
 #[derive(Serialize)]
 pub struct Chart {
-    /// The element's id.
+    /// The id of the element.
     pub id: String,
-    /// The heading over it; empty where the section's is enough.
+    /// The caption; empty if the heading of the section suffices.
     pub caption: String,
-    /// What it shows, in a sentence, for who cannot see it.
+    /// One sentence for screen readers.
     pub label: String,
-    /// Something said beside the caption; may be empty.
+    /// A note beside the caption; may be empty.
     pub note: String,
-    /// Its height, CSS pixels; none where there is nothing to draw, which `note` then says.
+    /// Height in CSS pixels; `None` without a chart, for which `note` gives the reason.
     pub height: Option<usize>,
-    /// The elevator that it is about, where it is about one: it shows while that one is picked.
+    /// The index of the elevator that the chart shows, if it shows one. The page hides it while
+    /// that elevator is not selected.
     pub elevator: Option<usize>,
-    /// What goes to the plotting library.
+    /// The input of the plotting library.
     #[serde(skip)]
     pub figure: Figure,
 }
 
-/// What goes to the plotting library, and what the page's script needs to know of it.
+/// The input of the plotting library, with properties for the script of the page.
 #[derive(Default, Serialize)]
 pub struct Figure {
-    /// The id of the element that it is drawn in.
+    /// The id of the element that holds the chart.
     pub id: String,
-    /// Which legend, and so which palette, its traces belong to.
+    /// The legend, and thus the palette, of its traces.
     pub legend: &'static str,
-    /// For each trace its place in that legend.
+    /// The index of each trace in that legend.
     pub keys: Vec<usize>,
-    /// Whether its x axes are the time of the run, which zoom together.
+    /// True if its x axes are the time of the run, which zoom together.
     pub time: bool,
-    /// Whether its rows are the elevators, of which the page's script leaves out those that are not picked.
+    /// True if its rows are elevators. The script removes those that are not selected.
     pub rows: bool,
-    /// Whether its traces are spans - start, end, a gap - which the page's script labels with their lengths.
+    /// True if its traces are spans (start, end, gap), which the script labels with their lengths.
     pub spans: bool,
     /// The traces.
     pub data: Traces,
-    /// The layout without the theme's colours.
+    /// The layout without the colours of the theme.
     pub layout: Layout,
 }
 
-/// A legend: names and colours of what several charts show.
+/// A legend: names and colours that several charts share.
 #[derive(Serialize)]
 pub struct Legend {
-    /// "process", "elevator" or "drive".
+    /// The id: "process", "elevator" or "drive".
     pub id: &'static str,
-    /// What is listed, as "Processes".
+    /// The heading, such as "Processes".
     pub title: &'static str,
-    /// Its entries; a place in it is what `Figure::keys` holds.
+    /// The entries. [`Figure::keys`] holds indices of this list.
     pub entries: Vec<Entry>,
 }
 
 /// One entry of a legend.
 #[derive(Serialize)]
 pub struct Entry {
-    /// As given.
+    /// The name as given.
     pub name: String,
-    /// Its colours.
+    /// The colours for both themes.
     pub colour: Pair,
-    /// Whether anything on the page has it.
+    /// True if the page shows the entry.
     pub used: bool,
 }
 
 /// All charts of one kind.
 #[derive(Serialize)]
 pub struct Section {
-    /// The section's id, which the page's contents point to.
+    /// The id of the section in the table of contents.
     pub id: &'static str,
-    /// Its heading.
+    /// The heading.
     pub title: &'static str,
     /// How to read the charts.
     pub intro: String,
-    /// Which legend stands over them.
+    /// The legend above the charts.
     pub legend: &'static str,
-    /// Whether the charts stand side by side where there is room.
+    /// True if the charts are arranged side by side where the page is wide enough.
     pub grid: bool,
     /// The charts.
     pub charts: Vec<Chart>,
@@ -112,7 +114,7 @@ pub fn legends(page: &ComparePage) -> Vec<Legend> {
     ]
 }
 
-/// All charts of a page that [`crate::reduce::reduce`] has made small enough to draw.
+/// All charts of a page after [`crate::reduce::reduce`].
 pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]) -> Vec<Section> {
     let palettes = Palettes { legends };
     let window = duration(page.window_ns);
@@ -166,7 +168,7 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
     ]
 }
 
-/// How every chart behaves.
+/// The settings of every chart.
 pub fn configuration() -> Configuration {
     Configuration::new()
         .responsive(true)
@@ -179,7 +181,8 @@ pub fn configuration() -> Configuration {
         ])
 }
 
-/// Text that the plotting library shows as it is: it would take `<b>` for markup and `%{x}` for a variable.
+/// Escapes text for the plotting library, which interprets `<b>` as markup and `%{x}` as a
+/// variable.
 pub fn plain(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace("%{", "&#37;{")
 }
@@ -204,13 +207,13 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The latest moment on any chart of time, seconds, a little over so that nothing lies on the frame.
+/// The end of all time axes in seconds, slightly beyond the last point.
 fn time_end(page: &ComparePage) -> f64 {
     let of = |e: &ElevatorResult| {
         let windows = e.bandwidth.iter().map(|b| b.bytes_per_s.len() as u64).max().unwrap_or(0);
         let head = e.head.iter().filter_map(|t| t.time_ns.last().copied()).max().unwrap_or(0);
         let slices = e.slices.iter().flatten().map(|s| s.end_ns).max().unwrap_or(0);
-        // The last window reaches past the run's end, and its point lies in its middle.
+        // The last window extends beyond the end of the run, and its point is in its middle.
         let windows = windows.saturating_mul(page.window_ns).saturating_sub(page.window_ns / 2);
         e.runtime_ns.max(head).max(slices).max(windows)
     };
@@ -287,13 +290,13 @@ fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palett
     Chart { id, caption, label, note: String::new(), height: Some(230), elevator: Some(index), figure: drawing }
 }
 
-/// Where a percentile lies on the axis: 50 at 2, 90 at 10, 99 at 100, so that a logarithmic axis gives each nine as much room.
-/// `top` is where 100 lies, which would be infinitely far.
+/// The position of a percentile on a logarithmic axis: 50 at 2, 90 at 10, 99 at 100. Each nine thus
+/// has equal space. `top` stands in for 100, which is at infinity.
 fn percentile_place(percentile: f64, top: f64) -> f64 {
     (100.0 / (100.0 - percentile)).min(top)
 }
 
-/// Ten times past the highest percentile below 100 on the page.
+/// Ten times the position of the highest percentile below 100.
 fn percentile_top(page: &ComparePage) -> f64 {
     let finite = page.elevators.iter().flat_map(|e| &e.percentiles).map(|p| p.percentile).filter(|p| *p < 100.0);
     finite.map(|p| percentile_place(p, f64::MAX)).fold(10.0, f64::max) * 10.0
@@ -358,7 +361,7 @@ fn percentile_ticks(page: &ComparePage, top: f64) -> (Vec<f64>, Vec<String>) {
 
 type DrivePart = (&'static str, fn(&DriveTime) -> u64);
 
-/// What a drive spends its time on, in the order of the palette.
+/// The parts of the drive's time in the order of the palette.
 const DRIVE_PARTS: [DrivePart; 5] = [
     ("Seek", |d| d.seek_ns),
     ("Rotation", |d| d.rotation_ns),
@@ -367,7 +370,8 @@ const DRIVE_PARTS: [DrivePart; 5] = [
     ("Idle", |d| d.idle_ns),
 ];
 
-/// The chart of drive time, CSS pixels: what is not a row, and a row. The page's script counts with the same.
+/// Height of the chart of drive time in CSS pixels: frame and row. The script of the page uses the
+/// same values.
 const DRIVE_FRAME: usize = 70;
 const DRIVE_ROW: usize = 34;
 
@@ -420,7 +424,7 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
     Chart { id, caption: String::new(), label, note: String::new(), height, elevator: None, figure: drawing }
 }
 
-/// At most `max` characters, the last of them an ellipsis where something was cut.
+/// Truncates to `max` characters with an ellipsis.
 fn shorten(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();
@@ -441,7 +445,7 @@ fn head_intro(reductions: &[Reduction]) -> String {
     format!("Where on the disk each request lay and when the drive began it, a dot a request.{rule}")
 }
 
-/// A figure an elevator, with the same axes.
+/// One chart for each elevator, with equal axes.
 fn head(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
     if reductions.iter().all(|r| r.head_shown == 0) {
         return vec![nothing("head-0", "", "No head positions were recorded.")];
@@ -488,7 +492,7 @@ fn head_figure(
     Chart { id, caption, label, note, height: Some(210), elevator: Some(index), figure: drawing }
 }
 
-/// The sectors of all elevators, so that their charts have the same axis, with some room at both ends.
+/// The common axis of sectors of all elevators, with a margin at both ends.
 fn sector_range(page: &ComparePage) -> AxisRange {
     let sectors = || page.elevators.iter().flat_map(|e| &e.head).flat_map(|t| t.sector.iter().copied());
     let (low, high) = (sectors().min().unwrap_or(0) as f64, sectors().max().unwrap_or(1) as f64);
@@ -496,7 +500,7 @@ fn sector_range(page: &ComparePage) -> AxisRange {
     range(low - room, high + room)
 }
 
-/// A chart for each elevator that has slices, and one line for those that have none.
+/// One chart for each elevator with slices, and one note for the others.
 fn all_slices(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
     let with = page.elevators.iter().enumerate().filter(|(_, e)| e.slices.is_some());
     let mut charts: Vec<Chart> = with.map(|(i, _)| slices(page, i, &reductions[i], palettes)).collect();
@@ -513,7 +517,7 @@ fn all_slices(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes)
 }
 
 fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Palettes) -> Chart {
-    /// The most lanes that are named one by one.
+    /// The largest number of lanes with individual labels.
     const NAMED_MAX: usize = 32;
     let id = format!("slices-{index}");
     let elevator = &page.elevators[index];
@@ -558,7 +562,7 @@ fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Pa
 
 type Lane = (Vec<Option<f64>>, Vec<Option<f64>>);
 
-/// One process's slices as one broken line: start, end, a gap; none where it has no slice.
+/// The slices of one process as a broken line (start, end, gap); `None` without slices.
 fn lane(slices: &[crate::data::Slice], key: usize) -> Option<Lane> {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for slice in slices.iter().filter(|s| s.process as usize == key) {

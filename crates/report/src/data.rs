@@ -1,175 +1,183 @@
-//! What a page is made of: plain structs that a caller fills and a page is drawn from.
+//! The content of a comparison page: plain structs that the caller fills.
 //!
-//! Times are nanoseconds since the run began, sectors are 512 bytes, rates are bytes a second. A process is an index into
-//! [`ComparePage::processes`], so that one process has one name and one colour wherever it appears.
+//! Times are in ns since the start of the run, sectors have 512 bytes, rates are in bytes a second.
+//! A process is an index into [`ComparePage::processes`], so it has one name and one colour on the
+//! whole page.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 
-/// The most processes that a page tells apart; more would be a page that nobody can read.
+/// The largest number of processes of a readable page.
 pub const PROCESSES_MAX: usize = 4096;
 
-/// The most elevators that a page compares.
+/// The largest number of elevators of a page.
 pub const ELEVATORS_MAX: usize = 48;
 
-/// What several elevators did with the same workload on the same drive.
+/// The results of several elevators with one workload on one drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComparePage {
-    /// The page's heading, one line.
+    /// The heading of the page, one line.
     pub title: String,
     /// One line under the heading; may be empty.
     pub subtitle: String,
-    /// How the run was made: job file, drive, seed, version.
+    /// The parameters of the run: job file, drive, seed, version.
     pub facts: Vec<Fact>,
-    /// One sentence that says what decided the comparison; may be empty.
+    /// One sentence with the decisive difference; may be empty.
     pub verdict: String,
-    /// What a reader should know before believing the figures, one sentence or two each.
+    /// Limitations of the figures, one or two sentences each.
     pub notes: Vec<String>,
-    /// What one sequential reader alone gets from this drive, bytes a second, 0 where it was not measured.
+    /// Throughput of a single sequential reader on this drive in bytes a second; 0 if it was not
+    /// measured.
     pub single_stream_bytes_per_s: f64,
-    /// The width of one window of [`ProcessBandwidth::bytes_per_s`], nanoseconds, more than 0.
+    /// The width of a window of [`ProcessBandwidth::bytes_per_s`] in ns, above 0.
     pub window_ns: u64,
-    /// The processes' names, at most [`PROCESSES_MAX`].
+    /// The names of the processes, at most [`PROCESSES_MAX`].
     pub processes: Vec<String>,
-    /// One a row of the table and one a chart, in the order in which they are shown: at least 1, at most [`ELEVATORS_MAX`].
+    /// The elevators in the order of the page: 1 to [`ELEVATORS_MAX`].
     pub elevators: Vec<ElevatorResult>,
-    /// What control groups got, parents before children; empty where the workload has none.
+    /// Control groups, parents before children; empty if the workload has none.
     #[serde(default)]
     pub groups: Vec<GroupRow>,
 }
 
-/// What a control group got under each elevator.
+/// The shares of a control group under each elevator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupRow {
-    /// The names on the way to it, with slashes between them.
+    /// The path of the group, with slashes.
     pub name: String,
-    /// Its weight among its siblings.
+    /// The weight among its siblings.
     pub weight: u32,
-    /// Its part of what all processes moved, 0 to 1, in the order of [`ComparePage::elevators`].
+    /// The share of all bytes, 0 to 1, in the order of [`ComparePage::elevators`].
     pub shares: Vec<f64>,
 }
 
-/// A name and a value about the run, as "seed: 42".
+/// A name and a value, such as "seed: 42".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What is told, as "job file".
+    /// The name, such as "job file".
     pub label: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }
 
-/// What one elevator did with the workload.
+/// The results of one elevator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ElevatorResult {
-    /// The elevator's name, unique on the page: "cfq-v3", or "cfq-v3 slice_idle=0" where one elevator is compared with itself.
+    /// The name of the elevator, unique on the page: "cfq-v3", or "cfq-v3 slice_idle=0" if one
+    /// elevator is compared with itself.
     pub name: String,
-    /// What all processes together got, bytes a second.
+    /// Throughput of all processes together in bytes a second.
     pub bytes_per_s: f64,
-    /// `bytes_per_s` as a share of the single stream, 1.0 for all of it, or none where no single stream was measured.
+    /// `bytes_per_s` as a share of the single stream; `None` if that was not measured.
     pub of_single_stream: Option<f64>,
-    /// What the process that got least got, bytes a second.
+    /// Throughput of the slowest process in bytes a second.
     pub process_min_bytes_per_s: f64,
-    /// What the process that got most got, bytes a second.
+    /// Throughput of the fastest process in bytes a second.
     pub process_max_bytes_per_s: f64,
-    /// Jain's index of the processes' rates, 1/n for one process taking all to 1 for equal shares (Jain, Chiu & Hawe 1984).
+    /// Jain's fairness index of the processes' rates, from 1/n for one process alone to 1 for equal
+    /// shares (Jain, Chiu & Hawe 1984).
     pub jain: f64,
-    /// The requests' latencies in five figures.
+    /// The latencies in five figures.
     pub latency: LatencySummary,
-    /// From the first request to the last completion, nanoseconds.
+    /// Time from the first request to the last completion in ns.
     pub runtime_ns: u64,
-    /// Whether it divides the disk among control groups: the others take all processes as of one.
+    /// True if the elevator divides the disk among control groups. The others treat all processes
+    /// as one group.
     #[serde(default)]
     pub divides_by_groups: bool,
-    /// What the drive spent that time on.
+    /// The parts of the drive's time.
     pub drive: DriveTime,
-    /// Latencies at percentiles, in rising order of percentile; may be empty.
+    /// Latencies by rising percentile; may be empty.
     pub percentiles: Vec<PercentileLatency>,
-    /// Bandwidth over time, at most one entry a process; may be empty.
+    /// Throughput over time, at most one entry for each process; may be empty.
     pub bandwidth: Vec<ProcessBandwidth>,
-    /// Where each process's requests lay, at most one entry a process; may be empty.
+    /// Positions of requests, at most one entry for each process; may be empty.
     pub head: Vec<HeadTrack>,
-    /// How many requests were served in all, for a caller who hands over only a part of them in `head`; 0 means all of them.
+    /// Number of requests served, for a caller that passes only a part of them in `head`; 0 for all
+    /// of them.
     pub requests: u64,
-    /// Each queue's turns in the order in which they began, or none where the elevator has no slices.
+    /// Slices in the order of their start; `None` for an elevator without slices.
     pub slices: Option<Vec<Slice>>,
 }
 
-/// The latency of requests, from submission to completion, nanoseconds.
+/// Latencies from submission to completion in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// The mean.
+    /// The mean in ns.
     pub mean_ns: f64,
-    /// The standard deviation.
+    /// The standard deviation in ns.
     pub stddev_ns: f64,
-    /// The median.
+    /// The median in ns.
     pub p50_ns: u64,
-    /// What 99 of 100 requests stayed within.
+    /// The 99th percentile in ns.
     pub p99_ns: u64,
-    /// The longest.
+    /// The maximum in ns.
     pub max_ns: u64,
 }
 
-/// What the drive spent its time on, nanoseconds each.
+/// The parts of the drive's time in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveTime {
-    /// Moving the arm.
+    /// Seeks.
     pub seek_ns: u64,
-    /// Waiting for the sector to come round.
+    /// Rotational latency.
     pub rotation_ns: u64,
-    /// Moving bytes under the head.
+    /// Media transfer.
     pub transfer_ns: u64,
-    /// The controller's own time, and whatever is none of the others.
+    /// Controller overhead, and all time not in the other parts.
     pub overhead_ns: u64,
-    /// Having nothing to do, or being made to wait by an elevator that anticipates.
+    /// Idle time, including waits of an anticipating elevator.
     pub idle_ns: u64,
 }
 
 /// One point of the percentile chart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PercentileLatency {
-    /// The percentile, 0 to 100; 100 is the longest latency of all.
+    /// The percentile, 0 to 100; 100 is the maximum.
     pub percentile: f64,
-    /// The latency that this share of the requests stayed within, nanoseconds.
+    /// The latency at this percentile in ns.
     pub latency_ns: u64,
 }
 
-/// One process's bandwidth in successive windows of [`ComparePage::window_ns`], the first of which begins at 0.
+/// Throughput of one process in successive windows of [`ComparePage::window_ns`], the first of
+/// which begins at 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessBandwidth {
     /// An index into [`ComparePage::processes`].
     pub process: u32,
-    /// Bytes a second in each window.
+    /// Throughput in each window in bytes a second.
     pub bytes_per_s: Vec<f64>,
 }
 
-/// Where one process's requests lay and when they were served: two columns of the same length, in rising order of time.
+/// Positions and times of one process's requests: two columns of equal length by rising time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadTrack {
     /// An index into [`ComparePage::processes`].
     pub process: u32,
-    /// When the drive began each request, nanoseconds.
+    /// The start of service of each request in ns.
     pub time_ns: Vec<u64>,
     /// The first sector of each request.
     pub sector: Vec<u64>,
 }
 
-/// One turn of one process's queue.
+/// One slice of one process's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// An index into [`ComparePage::processes`].
     pub process: u32,
-    /// When the turn began, nanoseconds.
+    /// The start in ns.
     pub start_ns: u64,
-    /// When it ended, nanoseconds, not before it began.
+    /// The end in ns, not before the start.
     pub end_ns: u64,
 }
 
 impl ComparePage {
-    /// Whether a page can be drawn from this: every index names a process, every rate is a number, columns are of equal length.
+    /// Checks that every index names a process, every rate is a number, and columns have equal
+    /// lengths.
     ///
     /// # Errors
-    /// The first thing found wrong, with the elevator, the value and what would be right.
+    /// The first violation, with the elevator, the invalid value and the valid ones.
     pub fn check(&self) -> Result<(), ReportError> {
         if self.elevators.is_empty() || self.elevators.len() > ELEVATORS_MAX {
             return Err(ReportError::ElevatorCount { count: self.elevators.len(), max: ELEVATORS_MAX });
@@ -197,7 +205,7 @@ impl ComparePage {
         Ok(())
     }
 
-    /// The processes whose requests, bandwidth or slices appear anywhere on the page, as `used[process]`.
+    /// The processes that appear on the page, as `used[process]`.
     pub(crate) fn processes_used(&self) -> Vec<bool> {
         let mut used = vec![false; self.processes.len()];
         let mut mark = |process: u32| {
@@ -321,7 +329,7 @@ mod tests {
         }
     }
 
-    /// What is said of a page that was spoilt in one place.
+    /// The error of a page with one invalid value.
     fn said(spoil: impl FnOnce(&mut ComparePage)) -> String {
         let mut page = page();
         spoil(&mut page);

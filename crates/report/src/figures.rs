@@ -1,6 +1,7 @@
-//! Pictures of results for documents: what was expected against what was found, and lines over an axis, each one SVG file.
+//! Pictures of results for documents: found against expected figures, and line charts, each as one
+//! SVG file.
 //!
-//! They have a background of their own and follow the reader's choice of light or dark, so that they can be read on any page.
+//! The pictures have their own background and follow the light or dark theme of the reader.
 
 use std::fmt::Write;
 
@@ -8,53 +9,53 @@ use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, palette};
 use crate::svg::{escaped, head, text};
 
-/// Figures against what was expected of them, each on a scale of its own.
+/// Found figures against expected ones, each on its own scale.
 #[derive(Clone, Debug, Default)]
 pub struct Against {
-    /// What stands above.
+    /// The heading.
     pub title: String,
-    /// The figures, from the top down.
+    /// The figures from top to bottom.
     pub rows: Vec<AgainstRow>,
 }
 
 /// One figure.
 #[derive(Clone, Debug, Default)]
 pub struct AgainstRow {
-    /// Its name, with its unit.
+    /// The name with its unit.
     pub name: String,
-    /// What was found.
+    /// The found value.
     pub found: f64,
-    /// What was expected, where that is a figure.
+    /// The expected value, if there is one.
     pub expected: Option<f64>,
-    /// The least that is right; minus infinity for none.
+    /// The lower bound; minus infinity for none.
     pub low: f64,
-    /// The most that is right; infinity for none.
+    /// The upper bound; infinity for none.
     pub high: f64,
 }
 
-/// Lines over one axis.
+/// A line chart.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// What stands above.
+    /// The heading.
     pub title: String,
-    /// What goes from left to right, with its unit.
+    /// The label of the x axis, with its unit.
     pub x: String,
-    /// What goes up, with its unit; it begins at 0.
+    /// The label of the y axis, with its unit. The axis begins at 0.
     pub y: String,
-    /// What stands below the axis at which x; without any, even steps do.
+    /// Labels of the x axis by position; evenly spaced numbers if empty.
     pub ticks: Vec<(f64, String)>,
     /// The lines.
     pub lines: Vec<LineOf>,
 }
 
-/// A line.
+/// A line of a chart.
 #[derive(Clone, Debug, Default)]
 pub struct LineOf {
-    /// Its name.
+    /// The name of the line.
     pub name: String,
-    /// Its points, x rising.
+    /// The points by rising x.
     pub points: Vec<(f64, f64)>,
-    /// Whether it is drawn with dashes: what was expected.
+    /// True for a dashed line, which shows expected values.
     pub dashed: bool,
 }
 
@@ -66,7 +67,8 @@ const NAMES_END: f64 = 300.0;
 const LEFT: f64 = 312.0;
 const LENGTH: f64 = 380.0;
 
-/// Figures against what was expected: a bar is what was found, the tick what was expected, the band what is near enough.
+/// Draws found figures against expected ones: the bar is the found value, the tick the expected
+/// one, the band the tolerance.
 pub fn against_svg(against: &Against) -> String {
     let height = TOP + ROW * against.rows.len() as f64 + 14.0;
     let mut svg = head(&against.title, WIDTH, height, &style());
@@ -98,7 +100,7 @@ pub fn against_svg(against: &Against) -> String {
 }
 
 impl AgainstRow {
-    /// What stands behind the bar, and the row as it is drawn: of figures below zero the size is.
+    /// The label after the bar, and the row with magnitudes in place of negative figures.
     fn above_zero(&self) -> (String, AgainstRow) {
         let expected = self.expected.map_or_else(String::new, |value| format!(" ({})", figure(value)));
         let told = format!("{}{expected}", figure(self.found));
@@ -110,7 +112,7 @@ impl AgainstRow {
     }
 }
 
-/// Lines over an axis, with their names at the right.
+/// Draws a line chart with the names of the lines at the right.
 pub fn lines_svg(plot: &Lines) -> String {
     const HEIGHT: f64 = 360.0;
     const AREA: [f64; 4] = [64.0, 60.0, 640.0, 316.0];
@@ -160,7 +162,7 @@ pub fn lines_svg(plot: &Lines) -> String {
     svg
 }
 
-/// Three to eight round places from `least` to `most`: multiples of 1, 2 or 5 times a power of ten.
+/// Three to eight ticks from `least` to `most`: multiples of 1, 2 or 5 times a power of ten.
 pub(crate) fn round_ticks(least: f64, most: f64) -> Vec<f64> {
     if !(least.is_finite() && most > least) {
         return Vec::new();
@@ -177,14 +179,14 @@ pub(crate) fn round_ticks(least: f64, most: f64) -> Vec<f64> {
     ];
     let step = steps.into_iter().find(|step| fits(*step)).unwrap_or(step(exponent - 1.0, 1.0));
     let count = (most / step).floor() - (least / step).ceil();
-    // Rounded to what the step has of digits: 0.1 three times is 0.3.
+    // Rounded to the digits of the step: 0.1 three times is 0.3.
     let digits = 10f64.powi((2.0 - step.log10().floor()).clamp(0.0, 15.0) as i32);
     (0..=count as u32)
         .map(|index| (((least / step).ceil() + f64::from(index)) * step * digits).round() / digits)
         .collect()
 }
 
-/// The next of 1, 2, 5 x 10^n (with 1.5, 3, 4, 6, 8 between): where an axis ends.
+/// The end of an axis: the next of 1, 2, 5 x 10^n (with 1.5, 3, 4, 6, 8 between).
 fn nice(most: f64) -> f64 {
     if !(most.is_finite() && most > 0.0) {
         return 1.0;
@@ -231,7 +233,7 @@ mod tests {
     fn a_bar_ends_before_its_tick_when_less_was_found_than_expected() {
         let row = AgainstRow { name: "a".into(), found: 5.0, expected: Some(10.0), low: 9.0, high: 11.0 };
         let svg = against_svg(&Against { title: "t".into(), rows: vec![row] });
-        // The scale ends a tenth beyond the greatest of them: 12.1, on 380 px.
+        // The scale ends 10 % beyond the largest value: 12.1 on 380 px.
         assert!(svg.contains("<rect class=\"found\" x=\"312.0\" y=\"72.0\" width=\"157.0\""), "{svg}");
         assert!(svg.contains("<line class=\"tick\" x1=\"626.0\""), "{svg}");
     }

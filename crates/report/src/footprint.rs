@@ -1,4 +1,4 @@
-//! Where the head of a disk goes: position over time, a panel for each way to do the same work.
+//! The footprint of a disk's head: position over time, one panel for each variant of the same work.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,27 +8,27 @@ use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, palette};
 use crate::svg::{escaped, head, text};
 
-/// The same work done in several ways.
+/// The footprints of several variants.
 #[derive(Clone, Debug, Default)]
 pub struct Footprint {
-    /// What stands above.
+    /// The heading.
     pub title: String,
-    /// What goes from left to right, with its unit; it begins at 0.
+    /// The label of the x axis, with its unit. The axis begins at 0.
     pub x: String,
-    /// What goes up, with its unit.
+    /// The label of the y axis, with its unit.
     pub y: String,
-    /// The ways, from the top down.
+    /// The panels from top to bottom.
     pub panels: Vec<FootprintPanel>,
 }
 
-/// One way.
+/// The footprint of one variant.
 #[derive(Clone, Debug, Default)]
 pub struct FootprintPanel {
-    /// Its name.
+    /// The name of the variant.
     pub name: String,
-    /// What came of it, in a few words.
+    /// The result in a few words.
     pub note: String,
-    /// When the head was where. Those that fall on one point of the picture are drawn once.
+    /// Positions of the head as (x, y). Points that coincide in the picture are drawn once.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -40,10 +40,11 @@ const TOP: f64 = 62.0;
 const PANEL: f64 = 112.0;
 const GAP: f64 = 14.0;
 const NAMES: f64 = RIGHT + 18.0;
-/// Points on a px.
+/// Points for each px.
 const FINE: f64 = 2.0;
 
-/// The panels have both axes in common, so that what ends sooner is shorter and what seeks less is calmer.
+/// Draws the panels with common axes, so that a shorter run is narrower and fewer seeks are
+/// visible.
 pub fn footprint_svg(footprint: &Footprint) -> String {
     let height = TOP + (PANEL + GAP) * footprint.panels.len() as f64 + 34.0;
     let points = || {
@@ -85,7 +86,8 @@ pub fn footprint_svg(footprint: &Footprint) -> String {
     svg
 }
 
-/// Points as strokes of no length with round ends, each from the one before it: that is short.
+/// The points as strokes of zero length with round ends, relative to the previous point. This form
+/// is compact.
 fn path(points: &BTreeSet<(i64, i64)>) -> String {
     let mut path = String::with_capacity(points.len() * 8);
     let mut before: Option<(i64, i64)> = None;
@@ -128,9 +130,10 @@ mod tests {
         let slow = panel(&[(0.0, 0.0), (0.01, 0.0), (100.0, 50.0), (100.0, 50.0)]);
         let fast = panel(&[(50.0, 25.0)]);
         let svg = footprint_svg(&Footprint { panels: vec![slow, fast], ..Footprint::default() });
-        // The first panel is 112 px from 62 on, with 0.75 px at its ends; its last point is at the right of 583 px.
+        // The first panel is 112 px high from 62 on, with a margin of 0.75 px. Its last point is at
+        // the right end of 583 px.
         assert!(svg.contains("d=\"M76,173h0m583,-110.5h0\""), "{svg}");
-        // Half of both axes in the second, which is 126 px below.
+        // The middle of both axes of the second panel, which is 126 px below.
         assert!(svg.contains("d=\"M367.5,244h0\""), "{svg}");
         assert!(svg.contains("&lt;name&gt;") && !svg.contains("<name>"));
     }

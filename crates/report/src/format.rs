@@ -1,6 +1,6 @@
-//! Figures as people read them: three significant digits, thousands apart, units named once.
+//! Number formats: three significant digits, thousands separators, one unit.
 
-/// A figure with three significant digits and thousands apart: 0.0421, 4.21, 42.1, 421, 4,213.
+/// Formats three significant digits with thousands separators: 0.0421, 4.21, 42.1, 421, 4,213.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -20,12 +20,12 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A count with its thousands apart: 1,234,567.
+/// Formats a count with thousands separators: 1,234,567.
 pub fn count(value: u64) -> String {
     thousands(&value.to_string())
 }
 
-/// A duration in the unit that suits it: "0 s", "250 ns", "12.4 µs", "8.00 ms", "60.0 s".
+/// Formats a duration in a suitable unit: "0 s", "250 ns", "12.4 µs", "8.00 ms", "60.0 s".
 pub fn duration(ns: u64) -> String {
     let ns = ns as f64;
     match ns {
@@ -37,7 +37,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// A rate in megabytes (10^6 bytes) a second, with the unit.
+/// Formats a rate in MB/s (10^6 bytes a second).
 pub fn rate(bytes_per_s: f64) -> String {
     format!("{} MB/s", figure(bytes_per_s / 1e6))
 }

@@ -1,4 +1,5 @@
-//! Pictures of measurements with their spread: a row a choice, and points of two figures against each other.
+//! Pictures of measurements with confidence intervals: one row for each choice, or points of two
+//! figures.
 
 use std::fmt::Write;
 
@@ -7,50 +8,50 @@ use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, palette};
 use crate::svg::{escaped, head, text};
 
-/// Means with their intervals, a row a choice.
+/// Means with intervals, one row for each choice.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
-    /// What stands above.
+    /// The heading.
     pub title: String,
-    /// The figure, with its unit; the axis begins at 0.
+    /// The label of the axis, with its unit. The axis begins at 0.
     pub x: String,
-    /// The rows, from the top down.
+    /// The rows from top to bottom.
     pub rows: Vec<Interval>,
-    /// Where a bound lies, if there is one.
+    /// The position of a bound, if there is one.
     pub bound: Option<f64>,
 }
 
-/// One choice.
+/// The measurement of one choice.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
-    /// Its name.
+    /// The name of the choice.
     pub name: String,
     /// The mean.
     pub mean: f64,
-    /// The least.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The greatest.
+    /// The upper end of the interval.
     pub high: f64,
-    /// Whether it stands out.
+    /// True for an emphasised row.
     pub is_marked: bool,
 }
 
-/// Points of two figures, and a line through those that nothing is better than in both.
+/// Points of two figures, and the line through the Pareto-optimal ones.
 #[derive(Clone, Debug, Default)]
 pub struct Scatter {
-    /// What stands above.
+    /// The heading.
     pub title: String,
-    /// What goes from left to right, with its unit.
+    /// The label of the x axis, with its unit.
     pub x: String,
-    /// What goes up, with its unit.
+    /// The label of the y axis, with its unit.
     pub y: String,
-    /// Names of the kinds of points.
+    /// The names of the kinds of points.
     pub kinds: Vec<String>,
-    /// The points: x, y, and the place of their kind.
+    /// The points: x, y, and the index of the kind.
     pub points: Vec<(f64, f64, usize)>,
-    /// The line.
+    /// The points of the Pareto front by x.
     pub front: Vec<(f64, f64)>,
-    /// Points that stand out, with their names.
+    /// Emphasised points with their names.
     pub marked: Vec<(f64, f64, String)>,
 }
 
@@ -64,7 +65,7 @@ const LENGTH: f64 = 430.0;
 const HEIGHT: f64 = 400.0;
 const AREA: [f64; 4] = [70.0, 66.0, 640.0, 348.0];
 
-/// Means as dots, intervals as lines.
+/// Draws means as dots and intervals as lines.
 pub fn intervals_svg(of: &Intervals) -> String {
     let height = TOP + ROW * of.rows.len() as f64 + 34.0;
     let mut svg = head(&of.title, WIDTH, height, &style());
@@ -99,7 +100,7 @@ pub fn intervals_svg(of: &Intervals) -> String {
     svg
 }
 
-/// Points, the line in front of them, and those that stand out.
+/// Draws the points, the Pareto front and the emphasised points.
 pub fn scatter_svg(of: &Scatter) -> String {
     let all = || of.points.iter().map(|(x, y, _)| (*x, *y)).chain(of.front.iter().copied());
     let finite = || all().filter(|(x, y)| x.is_finite() && y.is_finite());

@@ -1,9 +1,8 @@
-//! Pages and pictures from plain tables.
+//! HTML pages and SVG pictures from plain tables.
 //!
-//! [`compare_page`] turns a [`ComparePage`] - what several elevators did with one workload on one drive - into one HTML file
-//! that needs nothing else: the charts, the library that draws them and the figures themselves are in it, and a content
-//! security policy keeps it from asking any network. This crate knows nothing of elevators or drives; whoever ran them fills
-//! the structs.
+//! The caller fills plain structs and receives text: one HTML file or one SVG picture. A page is
+//! self-contained: its charts, the plotting library and the data are in the file, and its content
+//! security policy blocks the network. This crate has no dependency on elevators, drives or traces.
 //!
 //! ```
 //! use hoistway_report::{ComparePage, ElevatorResult, compare_page};
@@ -14,6 +13,30 @@
 //! assert!(html.contains("Two readers"));
 //! # Ok::<(), hoistway_report::ReportError>(())
 //! ```
+//!
+//! `examples/demo_page.rs` makes a whole page from invented figures.
+//!
+//! # Flow of data
+//!
+//! ```text
+//! ComparePage ─data::check─▶ reduce (fewer points) ─▶ table, charts ─▶ page + templates/compare.* ─▶ HTML
+//! TracePage, Chunk ─trace/pack─▶ columns, deflated ─▶ trace + templates/trace/* ─▶ HTML (and chunk scripts)
+//! Sheet ─▶ figures, intervals, footprint (SVG) ─▶ sheet + templates/sheet.html ─▶ HTML without scripts
+//! Bars, Against, Lines, distributions ─▶ SVG files for documents
+//! ```
+//!
+//! # Where do I change ...
+//!
+//! | what | where |
+//! |---|---|
+//! | a chart of the comparison page | `charts.rs`; text, style and behaviour in `templates/compare.*` |
+//! | a column of its table | `table.rs` |
+//! | the number of points that a page draws | `reduce.rs` |
+//! | colours | `palette.rs` |
+//! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
+//! | the behaviour of the trace page | `templates/trace/`: `model.js` and `sums.js` are independent of the browser, `draw.js` draws, `film.js` plays, `tables.js` has the table and the card of a request, `page.js` handles input |
+//! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
+//! | a picture for documents | `bars.rs`, `figures.rs`, `intervals.rs`, `footprint.rs`, `distribution.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -50,125 +73,125 @@ pub use trace::{
     chunk_script, trace_page,
 };
 
-/// Why a page could not be made.
+/// Reasons for which a page cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// A page compares at least one elevator.
+    /// A page compares 1 to [`ELEVATORS_MAX`] elevators.
     #[error("the page has {count} elevators: it needs 1 to {max}")]
     ElevatorCount {
-        /// How many there are.
+        /// Number of elevators.
         count: usize,
-        /// The most that a page compares.
+        /// The largest number of elevators.
         max: usize,
     },
-    /// There are more processes than a page can tell apart.
+    /// The page has too many processes.
     #[error("the page has {count} processes: at most {max} can be shown")]
     ProcessCount {
-        /// How many there are.
+        /// Number of processes.
         count: usize,
-        /// The most that a page shows.
+        /// The largest number of processes.
         max: usize,
     },
-    /// Bandwidth over time needs windows that last.
+    /// Throughput over time has windows of length 0.
     #[error("window_ns is 0: bandwidth windows must be longer, 500000000 is usual")]
     Window,
-    /// Two elevators of one name could not be told apart in the charts.
+    /// Two elevators have the same name.
     #[error("the elevator '{elevator}' appears twice: names must differ, add what differs in their tunables")]
     DuplicateElevator {
-        /// The name that appears twice.
+        /// The name.
         elevator: String,
     },
-    /// A group has a share under every elevator.
+    /// A group does not have one share for each elevator.
     #[error("group '{group}' has {shares} shares for {elevators} elevators: one for each")]
     GroupShares {
-        /// The group.
+        /// The path of the group.
         group: String,
-        /// How many shares it has.
+        /// Number of shares.
         shares: usize,
-        /// How many elevators there are.
+        /// Number of elevators.
         elevators: usize,
     },
-    /// A rate, share or latency is negative, infinite or no number.
+    /// A rate, share or latency is negative, infinite or not a number.
     #[error("{field} of {of} is {value}: it must be a finite number, 0 or more")]
     NotANumber {
-        /// The elevator, or "the page".
+        /// The name of the elevator, or "the page".
         of: String,
-        /// The field, as the struct names it.
+        /// The name of the field.
         field: &'static str,
-        /// What it holds.
+        /// The invalid value.
         value: f64,
     },
-    /// A process index points past the list of names.
+    /// A process index is beyond the list of names.
     #[error("{field} of {elevator} names process {process}: the page has {processes} processes, counted from 0")]
     UnknownProcess {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The list that holds the index.
+        /// The name of the list with the index.
         field: &'static str,
-        /// The index.
+        /// The invalid index.
         process: u32,
-        /// How many processes the page has.
+        /// Number of processes.
         processes: usize,
     },
-    /// A process has two entries where it may have one.
+    /// A process has two entries in a list.
     #[error("{field} of {elevator} has two entries for process {process}: there must be one a process")]
     ProcessTwice {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The list that holds both.
+        /// The name of the list.
         field: &'static str,
-        /// The process.
+        /// The index of the process.
         process: u32,
     },
-    /// Percentiles fall, or lie outside 0 to 100.
+    /// Percentiles fall, or are outside 0 to 100.
     #[error("percentiles of {elevator} hold {percentile} after {before}: they must rise, from 0 to 100")]
     Percentile {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The percentile at fault.
+        /// The invalid percentile.
         percentile: f64,
-        /// The one before it, or 0.
+        /// The previous percentile, or 0.
         before: f64,
     },
-    /// A head track's two columns differ in length.
+    /// The two columns of a head track have different lengths.
     #[error("head of {elevator}, process {process}: {times} times but {sectors} sectors, they must be as many")]
     HeadColumns {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The process.
+        /// The index of the process.
         process: u32,
-        /// The length of the column of times.
+        /// Length of the column of times.
         times: usize,
-        /// The length of the column of sectors.
+        /// Length of the column of sectors.
         sectors: usize,
     },
-    /// A head track goes back in time.
+    /// The times of a head track fall.
     #[error("head of {elevator}, process {process}: time {index} is earlier than the one before it, they must rise")]
     HeadOrder {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The process.
+        /// The index of the process.
         process: u32,
-        /// The position in the column, from 0.
+        /// The index in the column, from 0.
         index: usize,
     },
     /// A slice ends before it begins.
     #[error("slice {index} of {elevator} runs from {start_ns} ns to {end_ns} ns: it must not end before it begins")]
     SliceEndsFirst {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The position in the list, from 0.
+        /// The index in the list, from 0.
         index: usize,
-        /// The slice's start, nanoseconds.
+        /// The start of the slice in ns.
         start_ns: u64,
-        /// The slice's end, nanoseconds.
+        /// The end of the slice in ns.
         end_ns: u64,
     },
-    /// The data could not be written as JSON.
+    /// The data cannot be written as JSON.
     #[error("the page's data could not be written as JSON")]
     Json(#[from] serde_json::Error),
-    /// The page's template could not be filled in; a fault of this crate.
+    /// The template of the page cannot be rendered, which is an error of this crate.
     #[error("the page's template could not be filled in")]
     Template(#[from] minijinja::Error),
 }

@@ -1,4 +1,4 @@
-//! The page: template, style, script and data in one file.
+//! The comparison page: template, style, script and data in one file.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, context};
@@ -16,15 +16,16 @@ const TEMPLATE: &str = include_str!("../templates/compare.html");
 pub(crate) const STYLE: &str = include_str!("../templates/compare.css");
 const SCRIPT: &str = include_str!("../templates/compare.js");
 
-/// One self-contained HTML page that compares what several elevators did with the same workload on the same drive.
+/// Makes a self-contained HTML page that compares elevators with one workload on one drive.
 ///
-/// The page needs no network and, by its content security policy, can reach none. It holds the charts, the plotting library
-/// (plotly.js, MIT) and, in the element `hoistway-data`, the figures that are drawn, as JSON. Where there are more points than a
-/// page can draw they are thinned as the page says: see [`HEAD_POINTS_MAX`](crate::HEAD_POINTS_MAX),
-/// [`WINDOWS_MAX`](crate::WINDOWS_MAX) and [`SLICES_MAX`](crate::SLICES_MAX). Names and notes may hold any text.
+/// The page needs no network, and its content security policy blocks the network. It contains the
+/// charts, the plotting library (plotly.js, MIT) and, in the element `hoistway-data`, the plotted
+/// figures as JSON. Series with too many points are reduced as the page states: see
+/// [`HEAD_POINTS_MAX`](crate::HEAD_POINTS_MAX), [`WINDOWS_MAX`](crate::WINDOWS_MAX) and
+/// [`SLICES_MAX`](crate::SLICES_MAX). Names and notes may hold any text.
 ///
 /// # Errors
-/// What [`ComparePage::check`] finds wrong.
+/// The errors of [`ComparePage::check`].
 pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     data.check()?;
     let (drawn, reductions) = reduce(data);
@@ -65,15 +66,15 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     Ok(page)
 }
 
-/// A line of the table of control groups as the template takes it.
+/// A row of the table of control groups.
 #[derive(Serialize)]
 struct GroupLine {
-    /// Its own name, without those of the groups above it.
+    /// The last component of the path.
     name: String,
-    /// How many groups are above it.
+    /// The number of ancestors.
     depth: usize,
     weight: u32,
-    /// In percent, one an elevator.
+    /// Shares in percent, one for each elevator.
     shares: Vec<String>,
 }
 
@@ -87,17 +88,17 @@ fn groups(page: &ComparePage) -> Vec<GroupLine> {
     page.groups.iter().map(line).collect()
 }
 
-/// What the page's script draws.
+/// The input of the script of the page.
 #[derive(Serialize)]
 struct Payload<'a> {
     config: serde_json::Value,
-    /// The elevators that are shown at first.
+    /// The indices of the elevators that are selected at first.
     picked: Vec<usize>,
     legends: &'a [Legend],
     figures: Vec<&'a Figure>,
 }
 
-/// What a reader of the page finds as JSON: the data as drawn, and what was left out.
+/// The JSON for readers of the page: the plotted data, and the reductions.
 #[derive(Serialize)]
 struct Embedded<'a> {
     #[serde(flatten)]
@@ -109,14 +110,14 @@ pub(crate) fn serialised<T: Serialize>(value: &T) -> Value {
     Value::from(Serde(value))
 }
 
-/// JSON that may stand in a script element: within strings `<` is written as an escape, so that neither `</script>` nor
-/// `<!--` can occur, and outside of strings JSON has none.
+/// JSON for a script element. `<` in strings is escaped, so that neither `</script>` nor `<!--`
+/// occurs; JSON has no `<` outside of strings.
 pub(crate) fn script_json<T: Serialize>(value: &T) -> Result<String, ReportError> {
     Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
 }
 
-/// The plotting library alone, as a script element: the crate hands it over together with a formula renderer of two megabytes
-/// that no chart here uses and that would give dollar signs in names a meaning.
+/// The plotting library as a script element, without the formula renderer of 2 MB, which no chart
+/// uses and which would interpret dollar signs in names.
 fn library() -> String {
     const END: &str = "</script>";
     let sources = Plot::offline_js_sources();
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// The text of the script element of this id.
+    /// The text of the script element with this id.
     fn embedded<'a>(html: &'a str, id: &str) -> &'a str {
         let from = html.find(&format!("id=\"{id}\">")).expect("the element") + id.len() + 6;
         &html[from..from + html[from..].find("</script>").expect("its end")]
@@ -195,7 +196,7 @@ mod tests {
         assert!(!html.contains("<img"));
         let read: ComparePage = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
         assert_eq!(read.processes[0], NAME);
-        // Two blocks of JSON, the library and two scripts of the page itself.
+        // Two blocks of JSON, the library and two scripts of the page.
         assert_eq!(html.matches("</script>").count(), 5);
     }
 

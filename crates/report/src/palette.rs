@@ -1,22 +1,24 @@
-//! Colours that can be told apart, by everybody and on both backgrounds.
+//! Colours that are distinguishable on both backgrounds and with colour vision deficiencies.
 //!
-//! The hues follow Okabe & Ito ("Color Universal Design", 2008); lightness and chroma were then moved, for each background
-//! apart, until every colour reaches a contrast of 3:1 (WCAG 2.2, 1.4.11) and the nearest two of the first eight lie as far
-//! apart as possible in Oklab (Ottosson 2020) for normal sight and for the two red-green blindnesses as Viénot, Brettel &
-//! Mollon (1999) simulate them. Past sixteen there is no such set, so that many become one ramp from blue to yellow.
+//! The hues follow Okabe & Ito ("Color Universal Design", 2008). Lightness and chroma are chosen
+//! for each background so that every colour has a contrast of 3:1 (WCAG 2.2, 1.4.11), and so that
+//! the nearest two of the first eight are as far apart as possible in Oklab (Ottosson 2020) for
+//! normal vision and for the two red-green deficiencies as simulated by Viénot, Brettel & Mollon
+//! (1999). No such set exists for more than sixteen colours; larger palettes are a ramp from blue
+//! to yellow.
 
 use serde::Serialize;
 
-/// One colour on a light page, and its counterpart on a dark one, as "#rrggbb".
+/// A colour on a light page and its counterpart on a dark page, as "#rrggbb".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
-    /// On white.
+    /// The colour on white.
     pub light: String,
-    /// On [`DARK_BACKGROUND`].
+    /// The colour on [`DARK_BACKGROUND`].
     pub dark: String,
 }
 
-/// What a chart lies on in the dark theme; the style sheet has the same value.
+/// The background of charts in the dark theme. The style sheet has the same value.
 pub const DARK_BACKGROUND: &str = "#15181e";
 
 const LIGHT: [&str; 16] = [
@@ -28,7 +30,7 @@ const DARK: [&str; 16] = [
     "#3db0a0", "#edc8fb", "#f1bb38", "#4892b8", "#aef9ac", "#5f90fa",
 ];
 
-/// `count` colours in an order that does not depend on anything but `count`.
+/// A palette of `count` colours that depends on `count` alone.
 pub fn palette(count: usize) -> Vec<Pair> {
     if count <= LIGHT.len() {
         let pairs = LIGHT.iter().zip(DARK).take(count);
@@ -37,7 +39,7 @@ pub fn palette(count: usize) -> Vec<Pair> {
     (0..count).map(|i| ramp(i as f64 / (count - 1) as f64)).collect()
 }
 
-/// The colours of what a drive spends its time on, in the order of `DriveTime`; idle time is grey.
+/// The colours of the parts of drive time in the order of `DriveTime`; idle time is grey.
 pub fn drive_time() -> [Pair; 5] {
     let pair = |light: &str, dark: &str| Pair { light: light.to_owned(), dark: dark.to_owned() };
     [
@@ -49,18 +51,20 @@ pub fn drive_time() -> [Pair; 5] {
     ]
 }
 
-/// The dash of a line, by its place: neighbours on the ramp differ in it where they hardly differ in colour.
+/// The dash pattern of a line by its index. Neighbours on the ramp have different patterns.
 pub fn dash(place: usize, count: usize) -> usize {
     if count <= 8 { 0 } else { place % 3 }
 }
 
-/// A point of the ramp, 0 to 1: blue and dark to yellow and light, which red-green blindness leaves in order.
+/// A colour of the ramp at 0 to 1: dark blue to light yellow, an order that is visible with
+/// red-green deficiencies.
 fn ramp(at: f64) -> Pair {
     let hue = 285.0 - 190.0 * at;
     Pair { light: oklch(0.38 + 0.27 * at, 0.13, hue), dark: oklch(0.58 + 0.34 * at, 0.12, hue) }
 }
 
-/// A colour of lightness 0 to 1, chroma and hue (degrees) as "#rrggbb"; less chroma where sRGB has not that much.
+/// A colour of lightness 0 to 1, chroma and hue (degrees) as "#rrggbb". The chroma is reduced to
+/// the range of sRGB.
 fn oklch(lightness: f64, chroma: f64, hue: f64) -> String {
     let (sin, cos) = hue.to_radians().sin_cos();
     let mut chroma = chroma;
@@ -85,7 +89,7 @@ fn oklab_to_linear(lightness: f64, a: f64, b: f64) -> [f64; 3] {
     ]
 }
 
-/// Linear light, 0 to 1, as sRGB encodes it (IEC 61966-2-1).
+/// Encodes linear light, 0 to 1, as sRGB (IEC 61966-2-1).
 fn encode(linear: f64) -> f64 {
     if linear <= 0.003_130_8 { 12.92 * linear } else { 1.055 * linear.powf(1.0 / 2.4) - 0.055 }
 }
@@ -119,7 +123,8 @@ mod tests {
         ]
     }
 
-    /// A colour as seen normally, by protanopes and by deuteranopes (Viénot et al. 1999, table 3, on linear sRGB).
+    /// A colour with normal vision, protanopia and deuteranopia (Viénot et al. 1999, table 3, on
+    /// linear sRGB).
     fn seen([r, g, b]: [f64; 3]) -> [[f64; 3]; 3] {
         let protan = 0.112_38 * r + 0.887_62 * g;
         let deutan = 0.292_75 * r + 0.707_25 * g;
@@ -152,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_first_eight_differ_under_red_green_blindness() {
-        // Oklab differences: about 0.02 can just be seen side by side, 0.1 is plain.
+        // Oklab differences: 0.02 is just visible side by side, 0.1 is obvious.
         assert!(nearest_two(&LIGHT[..8]) > 0.1, "{}", nearest_two(&LIGHT[..8]));
         assert!(nearest_two(&DARK[..8]) > 0.1, "{}", nearest_two(&DARK[..8]));
         assert!(nearest_two(&LIGHT) > 0.05, "{}", nearest_two(&LIGHT));

@@ -1,56 +1,59 @@
-//! Fewer points where there are more than a page can draw, by rules that the page states.
+//! Reduces series with more points than a page can draw, by rules that the page states.
 //!
-//! Head positions are sampled: a process's requests are cut into runs and one of each run stays, so that a crowded place stays
-//! crowded; beside these the first and the last request stay, and of every sixteen runs the lowest and the highest, so that no
-//! lone excursion of the arm is lost. Bandwidth windows are joined, which keeps every byte. Slices are joined across gaps.
+//! Head positions are sampled: the requests of a process are cut into runs, and one of each run
+//! stays, so that the density is kept. The first and the last request also stay, and the lowest and
+//! the highest of every sixteen runs, so that single outliers stay visible. Throughput windows are
+//! joined without loss of bytes. Slices are joined across gaps.
 
 use serde::Serialize;
 
 use crate::data::{ComparePage, ElevatorResult, HeadTrack, ProcessBandwidth, Slice};
 
-/// The most head positions drawn for one elevator, and four a process beside, which each keeps in any case.
+/// The largest number of head positions of one elevator, plus four for each process.
 pub const HEAD_POINTS_MAX: usize = 20_000;
 
-/// The most head positions on one page, with the same four beside; it keeps a page of many elevators at a few megabytes.
+/// The largest number of head positions of one page, plus four for each process. It limits a page
+/// of many elevators to a few MB.
 pub const HEAD_POINTS_PAGE_MAX: usize = 120_000;
 
-/// The most bandwidth windows drawn for one process.
+/// The largest number of throughput windows of one process.
 pub const WINDOWS_MAX: usize = 600;
 
-/// The most bandwidth windows drawn on one page, unless 60 a process are more.
+/// The largest number of throughput windows of one page, or 60 for each process if that is more.
 pub const WINDOWS_PAGE_MAX: usize = 150_000;
 
-/// The fewest bandwidth windows that a longer run is joined to.
+/// The least number of windows to which a longer run is joined.
 const WINDOWS_LEAST: usize = 60;
 
-/// The most slices drawn for one elevator, unless it has more processes: each keeps one.
+/// The largest number of slices of one elevator, or one for each process if that is more.
 pub const SLICES_MAX: usize = 6_000;
 
-/// The most slices drawn on one page, under the same condition.
+/// The largest number of slices of one page, with the same exception.
 pub const SLICES_PAGE_MAX: usize = 48_000;
 
-/// The fewest points kept of a process that had more: its first, last, lowest and highest.
+/// Points that always stay of a process: first, last, lowest and highest.
 const CORNERS: usize = 4;
 
-/// Of so many runs together, or up to twice as many in a short track, the lowest and the highest request stay as well.
+/// Number of runs in a group of which the lowest and the highest request stay; up to twice as many
+/// in a short track.
 const RUNS_OF_A_GROUP: usize = 16;
 
-/// What was left out of one elevator's charts.
+/// The reductions of one elevator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reduction {
-    /// Requests served.
+    /// Number of requests served.
     pub requests: u64,
-    /// Head positions shown.
+    /// Number of head positions shown.
     pub head_shown: usize,
-    /// Slices that the elevator gave.
+    /// Number of slices.
     pub slices: usize,
-    /// Slices shown.
+    /// Number of slices shown.
     pub slices_shown: usize,
-    /// Gaps up to this long within one lane were closed, nanoseconds; 0 where none was.
+    /// The longest gap within a lane that was closed, in ns; 0 for none.
     pub slice_gap_ns: u64,
 }
 
-/// The page as it will be drawn, and what was left out of each elevator.
+/// Reduces a page and returns it with the reductions of each elevator.
 pub fn reduce(page: &ComparePage) -> (ComparePage, Vec<Reduction>) {
     let budget = HEAD_POINTS_MAX.min(HEAD_POINTS_PAGE_MAX / page.elevators.len().max(1));
     let longest = page.elevators.iter().flat_map(|e| &e.bandwidth).map(|b| b.bytes_per_s.len()).max().unwrap_or(0);
@@ -85,17 +88,17 @@ pub fn reduce(page: &ComparePage) -> (ComparePage, Vec<Reduction>) {
     (drawn, reductions)
 }
 
-/// At most `budget` points of all tracks together, or four a track where that is more.
+/// Reduces all tracks together to `budget` points, or to four a track if that is more.
 fn reduce_head(tracks: &[HeadTrack], budget: usize) -> Vec<HeadTrack> {
     let points: usize = tracks.iter().map(|t| t.time_ns.len()).sum();
     if points <= budget {
         return tracks.to_vec();
     }
-    // More points than the budget, which is 0 or more: the division is by at least 1.
+    // There are more points than the budget of 0 or more, so the divisor is at least 1.
     tracks.iter().map(|t| thin(t, (t.time_ns.len() * budget / points).max(CORNERS))).collect()
 }
 
-/// At most `keep` points of a track, at least four.
+/// Reduces a track to `keep` points, at least four.
 fn thin(track: &HeadTrack, keep: usize) -> HeadTrack {
     let points = track.time_ns.len();
     if points <= keep {
@@ -123,15 +126,17 @@ fn thin(track: &HeadTrack, keep: usize) -> HeadTrack {
     }
 }
 
-/// Which request of a run stays, less than `length`: multiples of the golden ratio, modulo 1, spread evenly over all runs (Weyl
-/// 1916) and differ between processes, so that what is left shows no stripes that were not there.
+/// The index of the request that stays of a run, below `length`.
+///
+/// Multiples of the golden ratio modulo 1 are spread evenly over the runs (Weyl 1916) and differ
+/// between processes, so the sample has no artificial stripes.
 fn place_in_run(run: usize, process: u32, length: usize) -> usize {
     let golden: u32 = 2_654_435_769; // 2^32 / 1.618
     let spread = golden.wrapping_mul((run as u32).wrapping_add(process.wrapping_mul(7919)));
     ((u64::from(spread) * length as u64) >> 32) as usize
 }
 
-/// Each `joined` windows become one, whose rate is their mean; the last may be of fewer and is the mean of those.
+/// Joins each `joined` windows to one with their mean rate. The last one may join fewer.
 fn join_windows(series: &ProcessBandwidth, joined: usize) -> ProcessBandwidth {
     let mean = |w: &[f64]| w.iter().sum::<f64>() / w.len() as f64;
     let bytes_per_s = match joined {
@@ -141,8 +146,8 @@ fn join_windows(series: &ProcessBandwidth, joined: usize) -> ProcessBandwidth {
     ProcessBandwidth { process: series.process, bytes_per_s }
 }
 
-/// Slices in order of their start; where they are too many, those of one process less than a gap apart are joined, and the gap
-/// doubles until they are few enough or each process has one.
+/// Slices by start. If there are too many, slices of a process with a small gap between them are
+/// joined; the gap doubles until there are few enough or one for each process.
 fn reduce_slices(slices: &[Slice], processes: usize, max: usize) -> (Vec<Slice>, u64) {
     let mut sorted = slices.to_vec();
     sorted.sort_by_key(|s| (s.start_ns, s.process));
@@ -174,7 +179,7 @@ fn join_slices(sorted: &[Slice], processes: usize, gap_ns: u64) -> Vec<Slice> {
     kept
 }
 
-/// A copy of everything but the long series.
+/// A copy without the long series.
 fn without_series(e: &ElevatorResult) -> ElevatorResult {
     ElevatorResult {
         name: e.name.clone(),
@@ -234,13 +239,14 @@ mod tests {
         let kept = reduce_head(&tracks, 0);
         assert_eq!(kept[0].sector, [4, 9, 1, 6]);
         assert_eq!(kept[0].time_ns, [0, 1, 2, 4]);
-        // The lowest and the highest of equals are the first and the last, which are kept once.
+        // The lowest and the highest of equal sectors are the first and the last, which are kept
+        // once.
         assert_eq!(kept[1].time_ns, [0, 6]);
     }
 
     #[test]
     fn a_crowded_place_stays_crowded() {
-        // Nine of ten requests lie at the start of the disk, one anywhere.
+        // Nine of ten requests are at the start of the disk, one is anywhere.
         let sectors: Vec<u64> = (0..100_000).map(|i| if i % 10 == 3 { 500 + i } else { i % 100 }).collect();
         let kept = &reduce_head(&[track(0, &sectors)], 9_000)[0];
         let crowded = kept.sector.iter().filter(|&&s| s < 100).count() as f64 / kept.sector.len() as f64;
@@ -309,7 +315,8 @@ mod tests {
 
     #[test]
     fn many_processes_have_fewer_and_wider_windows() {
-        // 16 elevators by 128 processes are 2048 lines of 73 windows each: 7200 windows are joined by 99.
+        // 16 elevators by 128 processes are 2048 lines of 73 windows each: 7200 windows are joined
+        // by 99.
         let bandwidth = (0..128).map(|process| ProcessBandwidth { process, bytes_per_s: vec![1e6; 7200] }).collect();
         let elevator = ElevatorResult { bandwidth, ..ElevatorResult::default() };
         let page = ComparePage { window_ns: 1000, elevators: vec![elevator; 16], ..ComparePage::default() };

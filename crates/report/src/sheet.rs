@@ -1,4 +1,4 @@
-//! A page of plain sections: facts and pictures of lines, without scripts.
+//! A page of plain sections: facts, tables and pictures, without scripts.
 
 use serde::Serialize;
 
@@ -13,65 +13,67 @@ use crate::page::{STYLE, serialised};
 
 const TEMPLATE: &str = include_str!("../templates/sheet.html");
 
-/// What the page shows.
+/// The content of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
-    /// Which command made it, as "hoistway drives".
+    /// The command that made the page, such as "hoistway drives".
     pub command: String,
     /// The heading.
     pub title: String,
-    /// A sentence below it.
+    /// The line below the heading.
     pub subtitle: String,
-    /// The sections, in their order.
+    /// The sections in their order.
     pub sections: Vec<SheetSection>,
-    /// What a reader should know.
+    /// Limitations of the figures.
     pub notes: Vec<String>,
 }
 
-/// One section.
+/// One section of a page.
 #[derive(Clone, Debug, Default)]
 pub struct SheetSection {
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// How it came about, in a sentence or two.
+    /// The method in one or two sentences.
     pub intro: String,
-    /// Its figures.
+    /// Names and values.
     pub facts: Vec<Fact>,
-    /// Its pictures.
+    /// Line charts.
     pub pictures: Vec<Lines>,
-    /// Its pictures of where a head goes, below the others.
+    /// Footprints of a disk's head, below the line charts.
     pub footprints: Vec<Footprint>,
-    /// Its table, above the pictures.
+    /// A table above the pictures.
     pub table: Option<SheetTable>,
-    /// Its pictures of measurements with their spread.
+    /// Measurements with intervals.
     pub intervals: Vec<Intervals>,
-    /// Its pictures of two figures against each other.
+    /// Scatter charts.
     pub scatters: Vec<Scatter>,
-    /// Text to be copied as it is, line by line: commands.
+    /// Commands to copy, one for each line.
     pub code: Vec<String>,
 }
 
-/// A table; the first cell of a row is its name.
+/// A table. The first cell of a row is its name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SheetTable {
-    /// The heads of the columns.
+    /// The headings of the columns.
     pub head: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
-    /// The place of the row that stands out, if one does.
+    /// The index of an emphasised row.
     pub marked: Option<usize>,
 }
 
-/// One self-contained HTML page, light or dark as its reader has it. It runs no script and, by its content security policy, reaches no
-/// network. Names may hold any text.
+/// Makes a self-contained HTML page that follows the light or dark theme of the reader.
+///
+/// The page has no script, and its content security policy blocks the network. Names may hold any
+/// text.
 ///
 /// # Errors
-/// [`ReportError`] when the page's template fails.
+/// [`ReportError`] if the template fails.
 pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
     let mut pictures = 0;
     let mut drawn = |svg: String| {
         pictures += 1;
-        // Each picture is a file of its own by making; in one page their titles need names of their own.
+        // Each picture is made as a file; their titles need unique ids within one page.
         let id = format!("picture-{pictures}");
         let svg = svg.replacen("id=\"title\"", &format!("id=\"{id}\""), 1);
         Value::from_safe_string(svg.replacen("aria-labelledby=\"title\"", &format!("aria-labelledby=\"{id}\""), 1))

@@ -1,8 +1,9 @@
-//! What the pictures for documents have in common: files with a background of their own that follow the reader's choice of light or dark.
+//! Common parts of SVG pictures with their own background that follow the light or dark theme of
+//! the reader.
 
 use std::fmt::Write;
 
-/// The beginning of a picture of so many px, up to and with its title; `style` is what it has of CSS.
+/// The beginning of a picture up to its title. Sizes are in px; `style` is additional CSS.
 pub fn head(title: &str, width: f64, height: f64, style: &str) -> String {
     let title = escaped(title);
     let mut svg = format!(
@@ -14,13 +15,13 @@ pub fn head(title: &str, width: f64, height: f64, style: &str) -> String {
     svg
 }
 
-/// Text that is escaped already.
+/// Adds text that is already escaped.
 pub fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
 }
 
-/// Text that cannot open a tag.
+/// Escapes text for XML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,11 +1,12 @@
-//! The table: one row an elevator, one figure a cell, the best of each column marked where a column has a best.
+//! The table of a comparison: one row for each elevator, with the best figure of each column
+//! marked.
 
 use serde::Serialize;
 
 use crate::data::{ComparePage, ElevatorResult};
 use crate::format::figure;
 
-/// Which end of a column is the better one.
+/// The better end of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Better {
     More,
@@ -13,12 +14,12 @@ enum Better {
     Neither,
 }
 
-/// A heading over neighbouring columns.
+/// A heading over adjacent columns.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
     /// The heading.
     pub name: &'static str,
-    /// How many columns it stands over.
+    /// Number of columns.
     pub span: usize,
 }
 
@@ -27,11 +28,11 @@ pub struct Group {
 pub struct Column {
     /// The heading.
     pub name: &'static str,
-    /// The unit of its figures, or nothing.
+    /// The unit; may be empty.
     pub unit: &'static str,
-    /// What it says, in a sentence.
+    /// An explanation in one sentence.
     pub help: &'static str,
-    /// Whether it opens a group.
+    /// True if the column begins a group.
     pub first: bool,
     #[serde(skip)]
     better: Better,
@@ -41,40 +42,40 @@ pub struct Column {
     scale: f64,
 }
 
-/// One figure.
+/// One figure of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// As shown.
+    /// The figure as shown.
     pub text: String,
-    /// For sorting; none sorts last.
+    /// The value for sorting; `None` sorts last.
     pub value: Option<f64>,
-    /// Whether it is the best of its column.
+    /// True for the best figure of its column.
     pub best: bool,
-    /// Whether its column opens a group.
+    /// True if its column begins a group.
     pub first: bool,
 }
 
-/// One elevator's row.
+/// The row of one elevator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The elevator's name.
     pub name: String,
-    /// One a column.
+    /// One cell for each column.
     pub cells: Vec<Cell>,
 }
 
-/// The table as the template takes it.
+/// The input of the template.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
     /// Headings over columns.
     pub groups: Vec<Group>,
     /// The columns after the name.
     pub columns: Vec<Column>,
-    /// One an elevator, in the page's order.
+    /// One row for each elevator in the order of the page.
     pub rows: Vec<Row>,
 }
 
-/// The table of a page.
+/// Makes the table of a page.
 pub fn table(page: &ComparePage) -> Table {
     let columns: Vec<Column> = columns(page);
     let bests: Vec<Option<String>> = columns.iter().map(|c| best(c, &page.elevators)).collect();
@@ -92,11 +93,11 @@ pub fn table(page: &ComparePage) -> Table {
     Table { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
 }
 
-/// So many elevators are shown at once without anybody's asking: more charts are hard to compare.
+/// The largest number of elevators that are selected at first: more charts are hard to compare.
 const PICKED_MAX: usize = 6;
 
-/// The elevators whose charts a page shows at first: all if they are few, else those that are the best in most columns, and among
-/// equals those that got most from the drive. In the page's order.
+/// The indices of the elevators that are selected at first: all, or those that are best in most
+/// columns and then in throughput, in the order of the page.
 pub fn first_picks(page: &ComparePage, table: &Table) -> Vec<usize> {
     let stars = |index: usize| table.rows.get(index).map_or(0, |row| row.cells.iter().filter(|c| c.best).count());
     let mut ranked: Vec<usize> = (0..page.elevators.len()).collect();
@@ -109,13 +110,13 @@ pub fn first_picks(page: &ComparePage, table: &Table) -> Vec<usize> {
     ranked
 }
 
-/// Whether the page's latencies are better told in microseconds: none reaches 10 ms.
+/// Returns true if latencies are shown in microseconds, because none reaches 10 ms.
 pub fn latencies_in_us(page: &ComparePage) -> bool {
     page.elevators.iter().all(|e| e.latency.max_ns < 10_000_000)
 }
 
-/// The best of a column as it is shown, or none where there is nothing to choose between. Figures that look equal are equal: a
-/// difference past the third digit decides nothing.
+/// The best figure of a column as shown; `None` if all are equal. Figures that look equal are
+/// equal: a difference after the third digit decides nothing.
 fn best(column: &Column, elevators: &[ElevatorResult]) -> Option<String> {
     let values = || elevators.iter().filter_map(column.value);
     let shown = |value: f64| figure(value * column.scale);
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn of_many_elevators_those_with_the_most_stars_are_picked_first() {
         let page = page(&[1e6, 9e6, 2e6, 8e6, 3e6, 7e6, 4e6, 6e6]);
-        // The second has the stars of both columns; the others follow by what they got.
+        // The second elevator is best in both columns; the others follow by throughput.
         assert_eq!(first_picks(&page, &table(&page)), [1, 3, 4, 5, 6, 7]);
         let few = super::tests::page(&[1e6, 2e6]);
         assert_eq!(first_picks(&few, &table(&few)), [0, 1]);

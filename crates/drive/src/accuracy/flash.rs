@@ -45,8 +45,8 @@ pub(super) fn checks() -> Result<Vec<FlashCheck>, AccuracyError> {
     checked.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// The largest rate of random 4 KiB reads, the part that sets it, and true if the model can reach it
-/// because the dies could do at least twice as much.
+/// The largest rate of random 4 KiB reads, the part that sets it, and true if the model can reach
+/// it because the dies could do at least twice as much.
 fn limit(flash: &FlashDescription, link_mb_s: f64, depth: u32) -> (f64, &'static str, bool) {
     let dies = f64::from(flash.dies);
     let busy = dies * (1.0 - (1.0 - 1.0 / dies).powf(f64::from(depth)));

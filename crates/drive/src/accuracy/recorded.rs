@@ -19,7 +19,8 @@ struct Source {
     profile: &'static str,
     /// True if the recording was made with the buffer of the drive switched off.
     buffer_off: bool,
-    /// The demerit in us that DiskSim 4.0 reaches with the recording, as its own validation prints it.
+    /// The demerit in us that DiskSim 4.0 reaches with the recording, as its own validation prints
+    /// it.
     disksim_us: f64,
 }
 
@@ -53,8 +54,8 @@ pub struct RecordingCheck {
     pub drive: &'static str,
     /// Number of requests.
     pub requests: usize,
-    /// Agreement of the recorded completions with the angles of the sectors: 1 for perfect agreement,
-    /// about 0 for chance.
+    /// Agreement of the recorded completions with the angles of the sectors: 1 for perfect
+    /// agreement, about 0 for chance.
     pub coherence: f64,
     /// Root mean square error in ms, request by request.
     pub rms_ms: f64,

@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn chunks_go_round_the_columns() {
-        // Sectors 8 to 15 of chunk 0, chunks 1, 2, 3 and the first 4 sectors of chunk 4: columns 0, 1, 2, 0, 1.
+        // Sectors 8 to 15 of chunk 0, chunks 1, 2, 3 and the first 4 sectors of chunk 4: columns 0,
+        // 1, 2, 0, 1.
         let extent = |column, sector, sectors| Extent { column, sector, sectors };
         assert_eq!(LAYOUT.extents(8, 60), [extent(0, 8, 24), extent(1, 0, 20), extent(2, 0, 16)]);
         assert_eq!(LAYOUT.copies(2), 4..6);

@@ -28,7 +28,7 @@ pub(super) struct Member {
     host: VecDeque<Piece>,
     background: VecDeque<Piece>,
     /// Pieces in flight, by tag.
-    under_way: Vec<Option<Piece>>,
+    in_flight: Vec<Option<Piece>>,
     busy: usize,
     /// The number of write-back pieces in flight.
     busy_background: usize,
@@ -54,7 +54,7 @@ impl Member {
             drive,
             host: VecDeque::new(),
             background: VecDeque::new(),
-            under_way: vec![None; depth],
+            in_flight: vec![None; depth],
             busy: 0,
             busy_background: 0,
             last_sector: 0,
@@ -64,7 +64,7 @@ impl Member {
 
     /// The cost of a read at `sector`: commands ahead of it, then the distance of the arm. Less is
     /// better.
-    pub(super) fn reluctance(&self, sector: u64) -> (usize, u64) {
+    pub(super) fn read_cost(&self, sector: u64) -> (usize, u64) {
         (self.host.len() + self.busy, self.last_sector.abs_diff(sector))
     }
 
@@ -83,7 +83,7 @@ impl Member {
     /// Submits pieces while the drive has free tags: host pieces first, then write-back. If the
     /// cache is `full` they alternate.
     pub(super) fn start(&mut self, now_ns: u64, full: bool) {
-        while let Some(tag) = self.under_way.iter().position(Option::is_none) {
+        while let Some(tag) = self.in_flight.iter().position(Option::is_none) {
             let background = if full && !self.background.is_empty() && !self.host.is_empty() {
                 self.background_turn = !self.background_turn;
                 self.background_turn
@@ -98,7 +98,7 @@ impl Member {
             if let Some((sector, sectors)) = piece.command.span() {
                 self.last_sector = sector + u64::from(sectors);
             }
-            self.under_way[tag] = Some(piece);
+            self.in_flight[tag] = Some(piece);
             self.busy += 1;
             self.busy_background += usize::from(background);
         }
@@ -111,7 +111,7 @@ impl Member {
     pub(super) fn poll(&mut self, now_ns: u64) -> Option<(Piece, Completion)> {
         loop {
             let completion = self.drive.poll(now_ns)?;
-            let Some(piece) = self.under_way.get_mut(completion.tag as usize).and_then(Option::take) else { continue };
+            let Some(piece) = self.in_flight.get_mut(completion.tag as usize).and_then(Option::take) else { continue };
             self.busy -= 1;
             self.busy_background -= usize::from(matches!(piece.owner, Owner::Destage(_)));
             return Some((piece, completion));

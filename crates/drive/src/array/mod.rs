@@ -50,7 +50,7 @@ pub(crate) struct Array {
     /// Internal events of the controller by time and number.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     events_made: u64,
-    running: Slab<Running>,
+    running: Slab<InFlightCommand>,
     destages: Slab<Destage>,
     /// Writes that wait for space in the cache.
     stalled: VecDeque<usize>,
@@ -61,7 +61,7 @@ pub(crate) struct Array {
     /// The time of the last submission or completion of the host.
     active_ns: u64,
     /// True if an event [`Event::Idle`] is pending.
-    watching: bool,
+    idle_check_pending: bool,
     /// True if the host has been idle long enough for write-back.
     idle: bool,
     pending: Pending,
@@ -79,7 +79,7 @@ enum Event {
 
 /// A host command in flight.
 #[derive(Debug, Clone)]
-struct Running {
+struct InFlightCommand {
     tag: u32,
     command: Command,
     arrived_ns: u64,
@@ -126,7 +126,7 @@ impl Array {
             flushes: VecDeque::new(),
             lost: None,
             active_ns: 0,
-            watching: false,
+            idle_check_pending: false,
             idle: false,
             pending: Pending::default(),
         }
@@ -145,7 +145,7 @@ impl Array {
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
         (self.active_ns, self.idle) = (now_ns, false);
         self.controller_ns = now_ns.max(self.controller_ns).saturating_add(self.command_ns);
-        let number = self.running.add(Running::new(tag, command, now_ns));
+        let number = self.running.add(InFlightCommand::new(tag, command, now_ns));
         self.at(self.controller_ns, Event::Begin(number));
     }
 
@@ -180,7 +180,7 @@ impl Array {
             match event {
                 Event::Begin(number) => self.begin(at_ns, number),
                 Event::Arrive(number) => self.arrive(at_ns, number),
-                Event::Idle => self.look_for_idleness(at_ns),
+                Event::Idle => self.check_idle(at_ns),
             }
         }
         self.write_back();
@@ -213,7 +213,7 @@ impl Array {
             Command::Discard { sector, sectors } => {
                 for extent in self.layout.extents(sector, sectors) {
                     let discard = Command::Discard { sector: extent.sector, sectors: extent.sectors };
-                    self.give_all_copies(Owner::Host(number), extent.column, discard);
+                    self.send_to_all_copies(Owner::Host(number), extent.column, discard);
                 }
             }
         }
@@ -234,12 +234,12 @@ impl Array {
             };
         }
         if missing.is_empty() {
-            self.over(now_ns, number);
+            self.complete(now_ns, number);
         }
         for extent in missing {
             let copies = self.layout.copies(extent.column);
-            let reluctance = |copy: &usize| self.members.get(*copy).map(|member| member.reluctance(extent.sector));
-            if let Some(copy) = copies.min_by_key(reluctance) {
+            let read_cost = |copy: &usize| self.members.get(*copy).map(|member| member.read_cost(extent.sector));
+            if let Some(copy) = copies.min_by_key(read_cost) {
                 self.read_copy(number, extent, copy);
             }
         }
@@ -264,7 +264,7 @@ impl Array {
         let cached = |cache: &Cache| (cache.profile().battery || !fua) && cache.could_hold(&extents);
         if self.cache.as_ref().is_some_and(cached) {
             self.stalled.push_back(number);
-            self.let_in(now_ns);
+            self.admit_stalled_writes(now_ns);
             return;
         }
         // The content of a cache with a battery counts as written, so a bypassing write must reach
@@ -276,12 +276,12 @@ impl Array {
             }
             let Extent { column, sector, sectors } = extent;
             let write = Command::Transfer { access: Access { op: Op::Write, sector, sectors }, fua };
-            self.give_all_copies(Owner::Host(number), column, write);
+            self.send_to_all_copies(Owner::Host(number), column, write);
         }
     }
 
     /// Moves stalled writes into the cache in the order of arrival.
-    fn let_in(&mut self, now_ns: u64) {
+    fn admit_stalled_writes(&mut self, now_ns: u64) {
         while let Some(&number) = self.stalled.front() {
             let access = match self.running.get(number).map(|running| running.command) {
                 Some(Command::Transfer { access, .. }) => access,
@@ -292,13 +292,13 @@ impl Array {
                 return;
             }
             self.stalled.pop_front();
-            self.over(now_ns, number);
+            self.complete(now_ns, number);
         }
     }
 
     fn begin_flush(&mut self, now_ns: u64, number: usize) {
         match &mut self.cache {
-            Some(cache) if cache.profile().battery => self.over(now_ns, number),
+            Some(cache) if cache.profile().battery => self.complete(now_ns, number),
             Some(cache) => {
                 let epoch = cache.end_epoch();
                 self.flushes.push_back((number, epoch));
@@ -320,11 +320,11 @@ impl Array {
 
     fn flush_members(&mut self, number: usize) {
         for column in 0..self.layout.columns() {
-            self.give_all_copies(Owner::Host(number), column, Command::Flush);
+            self.send_to_all_copies(Owner::Host(number), column, Command::Flush);
         }
     }
 
-    fn give_all_copies(&mut self, owner: Owner, column: usize, command: Command) {
+    fn send_to_all_copies(&mut self, owner: Owner, column: usize, command: Command) {
         for copy in self.layout.copies(column) {
             let Some(member) = self.members.get_mut(copy) else { continue };
             member.enqueue(Piece { owner, command, column });
@@ -346,7 +346,7 @@ impl Array {
                 running.served.insert(piece.column);
             }
             Status::MediaError { sector } => {
-                if self.read_elsewhere(number, piece) {
+                if self.retry_on_other_copy(number, piece) {
                     return;
                 }
                 let sector = self.layout.array_sector(piece.column, sector);
@@ -356,12 +356,12 @@ impl Array {
             }
         }
         if self.running.get(number).is_some_and(|running| running.pieces == 0) {
-            self.over(now_ns, number);
+            self.complete(now_ns, number);
         }
     }
 
     /// Retries a failed read on another copy and returns true if there is one.
-    fn read_elsewhere(&mut self, number: usize, piece: &Piece) -> bool {
+    fn retry_on_other_copy(&mut self, number: usize, piece: &Piece) -> bool {
         let Command::Transfer { access: Access { op: Op::Read, sector, sectors }, .. } = piece.command else {
             return false;
         };
@@ -390,12 +390,12 @@ impl Array {
         if let Some(cache) = &mut self.cache {
             cache.written(&extent);
         }
-        self.let_in(now_ns);
+        self.admit_stalled_writes(now_ns);
         self.release_flushes();
     }
 
     /// Completes a command after its members and the cache. The data of a read cross the link.
-    fn over(&mut self, now_ns: u64, number: usize) {
+    fn complete(&mut self, now_ns: u64, number: usize) {
         let Some(running) = self.running.remove(number) else { return };
         let (sectors, reads) = match running.command {
             Command::Transfer { access, .. } => (access.sectors, access.op == Op::Read),
@@ -426,7 +426,7 @@ impl Array {
         };
         self.pending.add(running.tag, service, status);
         self.active_ns = self.active_ns.max(finish_ns);
-        self.watch(now_ns);
+        self.schedule_idle_check(now_ns);
     }
 
     fn crossing_ns(&self, sectors: u32) -> u64 {
@@ -457,35 +457,37 @@ impl Array {
                 let destage = Destage { extent, copies: copies.len() as u32, served: false, failed: None };
                 let owner = Owner::Destage(self.destages.add(destage));
                 let access = Access { op: Op::Write, sector: extent.sector, sectors: extent.sectors };
-                self.give_all_copies(owner, column, Command::Transfer { access, fua });
+                self.send_to_all_copies(owner, column, Command::Transfer { access, fua });
             }
         }
     }
 
     /// Schedules the check for an idle host.
-    fn watch(&mut self, now_ns: u64) {
-        let Some(cache) = self.cache.as_ref().filter(|cache| !self.watching && !cache.is_empty()) else { return };
+    fn schedule_idle_check(&mut self, now_ns: u64) {
+        let Some(cache) = self.cache.as_ref().filter(|cache| !self.idle_check_pending && !cache.is_empty()) else {
+            return;
+        };
         let at_ns = now_ns.max(self.active_ns).saturating_add(cache.profile().idle_ns);
-        self.watching = true;
+        self.idle_check_pending = true;
         self.at(at_ns, Event::Idle);
     }
 
-    fn look_for_idleness(&mut self, now_ns: u64) {
-        self.watching = false;
+    fn check_idle(&mut self, now_ns: u64) {
+        self.idle_check_pending = false;
         let idle_ns = self.cache.as_ref().map_or(0, |cache| cache.profile().idle_ns);
         // A command in flight schedules the check when it completes.
         if self.running.is_empty() {
             self.idle = now_ns >= self.active_ns.saturating_add(idle_ns);
             if !self.idle {
-                self.watch(self.active_ns);
+                self.schedule_idle_check(self.active_ns);
             }
         }
     }
 }
 
-impl Running {
-    fn new(tag: u32, command: &Command, arrived_ns: u64) -> Running {
-        Running {
+impl InFlightCommand {
+    fn new(tag: u32, command: &Command, arrived_ns: u64) -> InFlightCommand {
+        InFlightCommand {
             tag,
             command: *command,
             arrived_ns,

@@ -118,7 +118,8 @@ mod tests {
         let quantiles: Vec<f64> = normal_quantiles().collect();
         assert_eq!(quantiles.len(), QUANTILES);
         assert!(quantiles.is_sorted());
-        // 97.5 % of a normal distribution lie below 1.95996, 99 % below 2.32635; a part of the table is 0.000244 wide.
+        // 97.5 % of a normal distribution lie below 1.95996, 99 % below 2.32635; a part of the
+        // table is 0.000244 wide.
         for (part, expected) in [(0.5, 0.0), (0.84134, 1.0), (0.975, 1.95996), (0.99, 2.32635)] {
             let found = quantiles[(part * QUANTILES as f64) as usize];
             assert!((found - expected).abs() < 0.01, "{part}: {found}");

@@ -22,23 +22,23 @@ pub(crate) struct Cloud {
     capacity_sectors: u64,
     depth: u32,
     unit_bytes: u64,
-    operations: Account,
-    bytes: Account,
+    operations: LimitedBucket,
+    bytes: LimitedBucket,
     jitter: Jitter,
     /// The operation charged last, with which an adjacent one may be merged.
-    last: Option<Charged>,
+    last: Option<ChargedOperation>,
     pending: Pending,
 }
 
 /// A token bucket with a ceiling on its drain rate.
 #[derive(Debug, Clone)]
-struct Account {
+struct LimitedBucket {
     content: Bucket,
     ceiling: Option<Bucket>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Charged {
+struct ChargedOperation {
     op: Op,
     end_sector: u64,
     bytes: u64,
@@ -53,8 +53,8 @@ impl Cloud {
             capacity_sectors: profile.capacity_sectors,
             depth: profile.depth,
             unit_bytes,
-            operations: Account::new(&profile.operations, 1),
-            bytes: Account::new(&profile.bytes, unit_bytes),
+            operations: LimitedBucket::new(&profile.operations, 1),
+            bytes: LimitedBucket::new(&profile.bytes, unit_bytes),
             jitter: Jitter::new(&profile.latency),
             last: None,
             pending: Pending::default(),
@@ -97,7 +97,7 @@ impl Cloud {
     fn admit(&mut self, now_ns: u64, access: &Access) -> u64 {
         let bytes = u64::from(access.sectors) * SECTOR_BYTES;
         let end_sector = access.end();
-        let joins = |last: &Charged| {
+        let joins = |last: &ChargedOperation| {
             last.op == access.op
                 && last.end_sector == access.sector
                 && last.admitted_ns > now_ns
@@ -107,15 +107,15 @@ impl Cloud {
         let operations = (before + bytes).div_ceil(self.unit_bytes) - before.div_ceil(self.unit_bytes);
         let let_in_ns = self.operations.draw(now_ns, operations);
         let admitted_ns = self.bytes.draw(let_in_ns, bytes);
-        self.last = Some(Charged { op: access.op, end_sector, bytes: before + bytes, admitted_ns });
+        self.last = Some(ChargedOperation { op: access.op, end_sector, bytes: before + bytes, admitted_ns });
         admitted_ns
     }
 }
 
-impl Account {
+impl LimitedBucket {
     /// `one` is the amount that the ceiling, which limits a rate, lets through at once.
-    fn new(profile: &BucketProfile, one: u64) -> Account {
-        Account {
+    fn new(profile: &BucketProfile, one: u64) -> LimitedBucket {
+        LimitedBucket {
             content: Bucket::new(profile.rate_per_s, profile.depth, profile.start),
             ceiling: profile.ceiling_per_s.map(|rate| Bucket::new(rate, one, one)),
         }

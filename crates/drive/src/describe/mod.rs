@@ -242,9 +242,9 @@ fn flash_parts(flash: &FlashProfile) -> FlashDescription {
         spare_factor: flash.spare_factor,
         write_amplification: greedy_write_amplification(flash.spare_factor),
         precondition: match flash.precondition {
-            Precondition::Fresh => "fresh: nothing was written",
-            Precondition::Sequential => "sequential: all was written once, in order",
-            Precondition::Steady => "steady: all was written at random until nothing changed",
+            Precondition::Fresh => "fresh: never written",
+            Precondition::Sequential => "sequential: written once in order",
+            Precondition::Steady => "steady: written at random until the write amplification was constant",
         }
         .to_string(),
         buffer_bytes: u64::from(flash.buffer_units) * u64::from(UNIT_BYTES),
@@ -315,7 +315,7 @@ fn array_mapping(array: &ArrayProfile) -> String {
         parts.push(format!("striped in chunks of {} KiB", f64::from(array.chunk_sectors) / 2.0));
     }
     if array.copies > 1 {
-        parts.push(format!("each sector on {} of them", array.copies));
+        parts.push(format!("{} copies of each sector", array.copies));
     }
     if let Some(cache) = &array.cache {
         let battery = if cache.battery { "with" } else { "without" };
@@ -531,10 +531,10 @@ fn warnings(disk: &DiskProfile) -> Vec<String> {
     if let SeekCurve::Table(points) = &disk.seek {
         match points.last() {
             Some(last) if last.0 + 1 < disk.cylinders => {
-                warnings.push(format!("the seek table ends at distance {}; longer seeks follow its last line", last.0));
+                warnings.push(format!("the seek table ends at distance {}; longer seeks extrapolate it", last.0));
             }
             Some(last) if last.0 >= disk.cylinders => {
-                warnings.push(format!("the seek table goes on to distance {}, which the disk does not have", last.0));
+                warnings.push(format!("the seek table extends to distance {}, beyond the disk", last.0));
             }
             _ => {}
         }

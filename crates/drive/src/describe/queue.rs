@@ -9,17 +9,17 @@ pub(crate) fn queue(queue: &QueueProfile) -> String {
         return String::new();
     }
     let mut words = match queue.policy {
-        QueuePolicy::Fifo => return "in the order of their arrival".to_string(),
+        QueuePolicy::Fifo => return "in the order of arrival".to_string(),
         QueuePolicy::Satf if queue.window < queue.depth => {
             format!("shortest access time first among the {} oldest", queue.window)
         }
-        QueuePolicy::Satf => "shortest access time first among all".to_string(),
+        QueuePolicy::Satf => "shortest access time first".to_string(),
     };
     if queue.age_weight > 0.0 {
-        words.push_str(&format!(", {} ms nearer for each ms of waiting", queue.age_weight));
+        words.push_str(&format!(", {} ms of credit for each ms of waiting", queue.age_weight));
     }
     if let Some(limit_ms) = queue.max_wait_ms {
-        words.push_str(&format!(", the oldest after {limit_ms} ms"));
+        words.push_str(&format!(", the oldest first after {limit_ms} ms"));
     }
     words
 }

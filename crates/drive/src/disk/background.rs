@@ -3,7 +3,7 @@
 //! Background work has no events of its own. It is computed up to the current time when the next
 //! command arrives.
 
-use super::media::{Media, Progress};
+use super::media::{Media, MediaProgress};
 use crate::command::{Access, Op, Phases, Service, Source};
 
 impl Media {
@@ -30,7 +30,7 @@ impl Media {
     }
 
     /// Writes back one run before the next command if the cache is above its high mark.
-    pub(super) fn give_turn(&mut self, now_ns: u64) {
+    pub(super) fn write_back_if_draining(&mut self, now_ns: u64) {
         if self.write_cache.as_ref().is_some_and(|cache| cache.is_draining()) {
             self.ahead = None;
             self.write_back(now_ns.max(self.busy_ns).max(self.released_ns));
@@ -48,7 +48,7 @@ impl Media {
     pub(crate) fn flush(&mut self, now_ns: u64) -> Service {
         let now_ns = now_ns.max(self.free_ns);
         self.background_until(now_ns);
-        let mut progress = Progress { now_ns, ..Progress::default() };
+        let mut progress = MediaProgress { now_ns, ..MediaProgress::default() };
         if self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
             self.ahead = None;
         }
@@ -92,7 +92,7 @@ impl Media {
     /// Writes back the run with the shortest access time, or the part of a long run on one track.
     ///
     /// The arm is busy until the run is written. `None` if there is no dirty run.
-    pub(super) fn write_back(&mut self, begin_ns: u64) -> Option<Progress> {
+    pub(super) fn write_back(&mut self, begin_ns: u64) -> Option<MediaProgress> {
         let cache = self.write_cache.as_ref()?;
         let reach_ns = |first: u64| {
             let spot = self.geometry.locate(first);
@@ -101,7 +101,7 @@ impl Media {
         };
         let (first, after) = cache.nearest(self.arm_sector, reach_ns)?;
         let end = after.min(first + u64::from(self.geometry.locate(first).room));
-        let mut progress = Progress { now_ns: begin_ns, ..Progress::default() };
+        let mut progress = MediaProgress { now_ns: begin_ns, ..MediaProgress::default() };
         self.pass(&mut progress, first, end, Op::Write);
         self.busy_ns = progress.now_ns;
         if let Some(cache) = &mut self.write_cache {

@@ -12,9 +12,9 @@ pub(super) const NEVER_NS: u64 = u64::MAX;
 /// Sectors of a physical sector: random faults affect physical sectors of 4 KiB.
 const PHYSICAL_SECTORS: u64 = 8;
 
-/// The current faulty sectors and the hangs.
+/// The current faults sectors and the hangs.
 #[derive(Debug, Clone)]
-pub(super) struct FaultyParts {
+pub(super) struct FaultState {
     bad: Vec<(u64, u64)>,
     slow: Vec<(u64, u64)>,
     /// A physical sector is bad, or slow, if its random number is below this.
@@ -29,9 +29,9 @@ pub(super) struct FaultyParts {
     hangs: Vec<(u64, u64)>,
 }
 
-impl FaultyParts {
+impl FaultState {
     /// The run-time state of `faults`; `None` without faults.
-    pub(super) fn new(faults: &Faults, revolution_ns: u64) -> Option<FaultyParts> {
+    pub(super) fn new(faults: &Faults, revolution_ns: u64) -> Option<FaultState> {
         if faults.is_empty() {
             return None;
         }
@@ -39,7 +39,7 @@ impl FaultyParts {
             |sectors: &[(u64, u32)]| sectors.iter().map(|(first, count)| (*first, first + u64::from(*count))).collect();
         let below = |share: f64| (share * u64::MAX as f64) as u64;
         let ns = |ms: f64| if ms.is_finite() { (ms * 1e6) as u64 } else { NEVER_NS };
-        Some(FaultyParts {
+        Some(FaultState {
             bad: ranges(&faults.bad_sectors),
             slow: ranges(&faults.slow_sectors),
             bad_below: below(faults.bad_share),
@@ -56,13 +56,13 @@ impl FaultyParts {
         })
     }
 
-    /// Returns true if any of the sectors is faulty. Such an access never uses the buffer or the
+    /// Returns true if any of the sectors is faults. Such an access never uses the buffer or the
     /// write cache.
-    pub(super) fn touch(&self, access: &Access) -> bool {
+    pub(super) fn affects(&self, access: &Access) -> bool {
         sectors(access).any(|sector| self.moved.contains(&sector) || self.is_bad(sector) || self.is_slow(sector))
     }
 
-    /// Serves an access with faulty sectors.
+    /// Serves an access with faults sectors.
     pub(super) fn serve(
         &mut self,
         media: &mut Media,
@@ -71,7 +71,7 @@ impl FaultyParts {
         prepared_ns: u64,
     ) -> (Service, Status) {
         if access.op == Op::Write {
-            self.move_away(access);
+            self.remap(access);
         }
         let bad = sectors(access).find(|sector| self.is_bad(*sector));
         let slow = access.op == Op::Read && sectors(access).any(|sector| self.is_slow(sector));
@@ -92,7 +92,7 @@ impl FaultyParts {
     }
 
     /// The start of a service that is due at `now_ns`, after any hang.
-    pub(super) fn awake_ns(&self, now_ns: u64) -> u64 {
+    pub(super) fn after_hang_ns(&self, now_ns: u64) -> u64 {
         let hang = self.hangs.iter().find(|(at_ns, end_ns)| *at_ns <= now_ns && now_ns < *end_ns);
         hang.map_or(now_ns, |(_, end_ns)| *end_ns)
     }
@@ -138,7 +138,7 @@ impl FaultyParts {
     }
 
     /// Remaps the bad sectors of a write while there are free spare sectors.
-    fn move_away(&mut self, access: &Access) {
+    fn remap(&mut self, access: &Access) {
         for sector in sectors(access) {
             if self.spares > 0 && self.is_bad(sector) {
                 self.spares -= 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::command::Op;
-use crate::geometry::Spot;
+use crate::geometry::SectorPosition;
 use crate::platter::Platter;
 use crate::profile::DiskProfile;
 
@@ -41,7 +41,7 @@ impl Mechanics {
     }
 
     /// The lower bounds of seeks for every 2^shift distances, for reads and writes, and the shift.
-    pub(super) fn least_moves(&self) -> (&[u64], u32) {
+    pub(super) fn move_bounds(&self) -> (&[u64], u32) {
         (&self.least_turns, self.shift)
     }
 
@@ -54,7 +54,7 @@ impl Mechanics {
     /// The time from track to track: a seek that includes the head switch, or a head switch alone.
     /// A write settles afterwards.
     #[inline]
-    pub(super) fn move_ns(&self, from: &Spot, to: &Spot, op: Op) -> u64 {
+    pub(super) fn move_ns(&self, from: &SectorPosition, to: &SectorPosition, op: Op) -> u64 {
         if from.same_track(to) {
             return 0;
         }

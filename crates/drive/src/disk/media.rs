@@ -3,7 +3,7 @@
 
 use crate::buffer::Segments;
 use crate::command::{Access, Op, Phases, Service, Source};
-use crate::geometry::{Geometry, Spot};
+use crate::geometry::{Geometry, SectorPosition};
 use crate::platter::Platter;
 use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil, ReadAheadWhen};
 
@@ -28,7 +28,7 @@ pub(crate) struct Media {
     read_ahead_sectors: u64,
     segments: Segments,
     pub(super) ahead: Option<Ahead>,
-    pub(super) arm: Spot,
+    pub(super) arm: SectorPosition,
     /// The sector after which the arm stopped.
     pub(super) arm_sector: u64,
     /// The last operation of the arm.
@@ -66,7 +66,7 @@ pub(super) struct Ahead {
 
 /// The progress of a command through the media.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Progress {
+pub(super) struct MediaProgress {
     pub(super) now_ns: u64,
     /// The time at which the host has the data read so far.
     pub(super) host_ns: u64,
@@ -213,7 +213,7 @@ impl Media {
     }
 
     /// The position of a sector.
-    pub(crate) fn locate(&self, sector: u64) -> Spot {
+    pub(crate) fn locate(&self, sector: u64) -> SectorPosition {
         self.geometry.locate(sector)
     }
 
@@ -395,13 +395,20 @@ impl Media {
     }
 
     /// Takes the arm for a command that needs it from `ready_ns` on, after the arm is released.
-    fn take_arm(&self, ready_ns: u64) -> Progress {
+    fn take_arm(&self, ready_ns: u64) -> MediaProgress {
         let begun_ns = ready_ns.max(self.busy_ns);
-        Progress { now_ns: begun_ns, host_ns: begun_ns, seek_ns: begun_ns - ready_ns, ..Progress::default() }
+        MediaProgress { now_ns: begun_ns, host_ns: begun_ns, seek_ns: begun_ns - ready_ns, ..MediaProgress::default() }
     }
 
-    fn service(&self, now_ns: u64, finish_ns: u64, progress: &Progress, source: Source, access: &Access) -> Service {
-        let Progress { seek_ns, rotation_ns, transfer_ns, .. } = *progress;
+    fn service(
+        &self,
+        now_ns: u64,
+        finish_ns: u64,
+        progress: &MediaProgress,
+        source: Source,
+        access: &Access,
+    ) -> Service {
+        let MediaProgress { seek_ns, rotation_ns, transfer_ns, .. } = *progress;
         let overhead_ns = (finish_ns - now_ns).saturating_sub(seek_ns + rotation_ns + transfer_ns);
         let phases = Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns, ..Phases::default() };
         let on_media = if source == Source::Media { progress.cylinder } else { None };
@@ -411,7 +418,7 @@ impl Media {
 
     /// Passes the sectors `from..end` under the head, track by track. The arm ends over the last
     /// one.
-    pub(super) fn pass(&mut self, progress: &mut Progress, from: u64, end: u64, op: Op) {
+    pub(super) fn pass(&mut self, progress: &mut MediaProgress, from: u64, end: u64, op: Op) {
         let mut next = from;
         while next < end {
             let spot = self.geometry.locate(next);
@@ -437,7 +444,7 @@ impl Media {
 
     /// Waits for `spot` and passes `sectors` under the head. With `anywhere` a read may begin in
     /// their middle: the tail is read first and the head after the rest of one revolution.
-    fn pass_track(&mut self, progress: &mut Progress, spot: &Spot, sectors: u32, anywhere: bool) {
+    fn pass_track(&mut self, progress: &mut MediaProgress, spot: &SectorPosition, sectors: u32, anywhere: bool) {
         let span = spot.span(sectors);
         let passing_ns = self.platter.turn_ns(span);
         let wait_ns = self.platter.wait_ns(progress.now_ns, spot.angle);
@@ -528,6 +535,6 @@ impl Media {
     }
 }
 
-fn spot_time(platter: &Platter, spot: &Spot, sectors: u64) -> u64 {
+fn spot_time(platter: &Platter, spot: &SectorPosition, sectors: u64) -> u64 {
     platter.turn_ns(spot.span(1)).saturating_mul(sectors)
 }

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 use crate::command::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use crate::profile::DiskProfile;
-use faults::{FaultyParts, NEVER_NS};
+use faults::{FaultState, NEVER_NS};
 pub(crate) use media::Media;
 use queue::{Queue, Waiting};
 
@@ -42,8 +42,8 @@ pub(crate) struct Disk {
     /// True if a flush blocks all other commands.
     flush_blocks: bool,
     /// Waiting flushes and, if they block, the commands after them.
-    held: VecDeque<Held>,
-    faulty: Option<Box<FaultyParts>>,
+    held: VecDeque<HeldCommand>,
+    faults: Option<Box<FaultState>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ struct Active {
 
 /// A waiting flush, or a command that waits for a flush.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct HeldCommand {
     tag: u32,
     arrived_ns: u64,
     command: Command,
@@ -65,7 +65,7 @@ impl Disk {
     pub(crate) fn new(profile: &DiskProfile) -> Disk {
         let media = Media::new(profile);
         Disk {
-            faulty: FaultyParts::new(&profile.faults, media.revolution_ns()).map(Box::new),
+            faults: FaultState::new(&profile.faults, media.revolution_ns()).map(Box::new),
             media,
             depth: profile.queue.depth,
             queue: Queue::new(&profile.queue),
@@ -90,24 +90,24 @@ impl Disk {
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
         let flushing = self.active.as_ref().is_some_and(|active| active.access.is_none());
         if self.flush_blocks && (flushing || !self.held.is_empty()) {
-            self.held.push_back(Held { tag, arrived_ns: now_ns, command: *command });
+            self.held.push_back(HeldCommand { tag, arrived_ns: now_ns, command: *command });
             return;
         }
         match *command {
             Command::Transfer { access, fua } => self.transfer(now_ns, now_ns, tag, access, fua),
             Command::Discard { sector, sectors } => self.discard(now_ns, now_ns, tag, sector, sectors),
             Command::Flush => {
-                self.held.push_back(Held { tag, arrived_ns: now_ns, command: *command });
+                self.held.push_back(HeldCommand { tag, arrived_ns: now_ns, command: *command });
                 self.begin_held(now_ns);
             }
         }
     }
 
     pub(crate) fn next_event_ns(&self) -> Option<u64> {
-        let works_ns = self.active.as_ref().map(|active| active.completion.service.finish_ns);
+        let mechanics_ns = self.active.as_ref().map(|active| active.completion.service.finish_ns);
         let interface_ns = self.interface.front().map(|held| held.service.finish_ns);
-        let next_ns = match (works_ns, interface_ns) {
-            (Some(works_ns), Some(interface_ns)) => Some(works_ns.min(interface_ns)),
+        let next_ns = match (mechanics_ns, interface_ns) {
+            (Some(mechanics_ns), Some(interface_ns)) => Some(mechanics_ns.min(interface_ns)),
             (one, other) => one.or(other),
         };
         next_ns.filter(|at_ns| *at_ns < NEVER_NS)
@@ -138,7 +138,7 @@ impl Disk {
             match held.command {
                 Command::Flush => {
                     let begun_ns = if self.flush_blocks { now_ns.max(self.interface_ns) } else { now_ns };
-                    if self.awake_ns(begun_ns) == NEVER_NS {
+                    if self.after_hang_ns(begun_ns) == NEVER_NS {
                         let completion = unanswered(held.tag, held.arrived_ns);
                         self.active = Some(Active { access: None, completion });
                         return;
@@ -157,7 +157,7 @@ impl Disk {
     }
 
     /// Admits the commands after a flush up to the next flush.
-    fn release(&mut self, now_ns: u64, first: Held) {
+    fn release(&mut self, now_ns: u64, first: HeldCommand) {
         let mut next = Some(first);
         while let Some(held) = next {
             match held.command {
@@ -175,7 +175,7 @@ impl Disk {
     fn discard(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, sector: u64, sectors: u32) {
         self.media.discard(sector, sector + u64::from(sectors));
         let finish_ns = now_ns.max(self.interface_ns);
-        let finish_ns = self.awake_ns(finish_ns);
+        let finish_ns = self.after_hang_ns(finish_ns);
         self.interface_ns = self.interface_ns.max(finish_ns);
         let phases = Phases { wait_ns: finish_ns - arrived_ns, ..Phases::default() };
         let service = Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 };
@@ -185,7 +185,7 @@ impl Disk {
     fn transfer(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, access: Access, fua: bool) {
         let waiting = Waiting { tag, access, fua, arrived_ns, spot: self.media.locate(access.sector) };
         let behind = self.queue.behind(&access);
-        if self.depth > 1 && behind == 0 && !self.is_under_way(&access) {
+        if self.depth > 1 && behind == 0 && !self.overlaps_active(&access) {
             if self.active.is_none() {
                 self.media.background_until(now_ns);
             }
@@ -202,19 +202,19 @@ impl Disk {
 
     /// Returns true if the mechanics serve an overlapping access. Its data are in the buffer when
     /// it completes.
-    fn is_under_way(&self, access: &Access) -> bool {
+    fn overlaps_active(&self, access: &Access) -> bool {
         let active = self.active.as_ref().and_then(|active| active.access);
         active.is_some_and(|active| active.overlaps(access))
     }
 
     /// Serves a command from buffer or write cache, if possible, and returns true if it did.
     fn serve_held(&mut self, now_ns: u64, waiting: &Waiting) -> bool {
-        let faulty = self.faulty.as_ref().is_some_and(|faulty| faulty.touch(&waiting.access));
-        if faulty || (waiting.fua && waiting.access.op == Op::Write) {
+        let faults = self.faults.as_ref().is_some_and(|faults| faults.affects(&waiting.access));
+        if faults || (waiting.fua && waiting.access.op == Op::Write) {
             return false;
         }
         let begun_ns = now_ns.max(self.interface_ns);
-        if self.awake_ns(begun_ns) == NEVER_NS {
+        if self.after_hang_ns(begun_ns) == NEVER_NS {
             return false;
         }
         let Some(service) = self.media.serve_held(begun_ns, &waiting.access) else { return false };
@@ -247,7 +247,7 @@ impl Disk {
         if self.active.is_some() {
             return;
         }
-        self.media.give_turn(now_ns);
+        self.media.write_back_if_draining(now_ns);
         if let Some(waiting) = self.queue.take_next(&self.media.positioning(now_ns)) {
             self.begin(now_ns, waiting);
         }
@@ -255,14 +255,14 @@ impl Disk {
 
     fn begin(&mut self, now_ns: u64, waiting: Waiting) {
         let Waiting { tag, access, fua, arrived_ns, .. } = waiting;
-        let now_ns = self.awake_ns(now_ns).max(arrived_ns);
+        let now_ns = self.after_hang_ns(now_ns).max(arrived_ns);
         let wait_ns = now_ns - arrived_ns;
         if now_ns == NEVER_NS {
             self.active = Some(Active { access: Some(access), completion: unanswered(tag, arrived_ns) });
             return;
         }
-        let (service, status) = match &mut self.faulty {
-            Some(faulty) if faulty.touch(&access) => faulty.serve(&mut self.media, now_ns, &access, wait_ns),
+        let (service, status) = match &mut self.faults {
+            Some(faults) if faults.affects(&access) => faults.serve(&mut self.media, now_ns, &access, wait_ns),
             _ => (self.media.start_prepared(now_ns, &access, fua, wait_ns), Status::Done),
         };
         let service = self.delayed(now_ns, service);
@@ -272,14 +272,14 @@ impl Disk {
     }
 
     /// The start of a service that is due at `now_ns`, after any hang.
-    fn awake_ns(&self, now_ns: u64) -> u64 {
-        self.faulty.as_ref().map_or(now_ns, |faulty| faulty.awake_ns(now_ns))
+    fn after_hang_ns(&self, now_ns: u64) -> u64 {
+        self.faults.as_ref().map_or(now_ns, |faults| faults.after_hang_ns(now_ns))
     }
 
     /// Adds the delay by hangs to a service that began at `begun_ns`.
     fn delayed(&mut self, begun_ns: u64, mut service: Service) -> Service {
-        if let Some(faulty) = &self.faulty {
-            let delay_ns = faulty.delay_ns(begun_ns, service.finish_ns);
+        if let Some(faults) = &self.faults {
+            let delay_ns = faults.delay_ns(begun_ns, service.finish_ns);
             if delay_ns > 0 {
                 service.finish_ns = service.finish_ns.saturating_add(delay_ns);
                 service.phases.wait_ns += delay_ns;

@@ -4,7 +4,7 @@
 //! is a subtraction.
 
 use crate::command::{Access, Op};
-use crate::geometry::Spot;
+use crate::geometry::SectorPosition;
 use crate::platter::Platter;
 use crate::profile::OverheadsNs;
 
@@ -14,7 +14,7 @@ use super::mechanics::Mechanics;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Positioning<'a> {
     pub(super) at_ns: u64,
-    pub(super) arm: &'a Spot,
+    pub(super) arm: &'a SectorPosition,
     pub(super) mechanics: &'a Mechanics,
     pub(super) platter: &'a Platter,
     pub(super) overheads: &'a OverheadsNs,
@@ -32,14 +32,14 @@ impl Positioning<'_> {
     }
 
     /// The lower bound of access times.
-    pub(super) fn least(&self) -> Least<'_> {
-        let (moves, shift) = self.mechanics.least_moves();
-        Least { cylinder: self.arm.cylinder, angle: self.angle, tolerance: self.platter.tolerance(), moves, shift }
+    pub(super) fn lower_bound(&self) -> LowerBound<'_> {
+        let (moves, shift) = self.mechanics.move_bounds();
+        LowerBound { cylinder: self.arm.cylinder, angle: self.angle, tolerance: self.platter.tolerance(), moves, shift }
     }
 
     /// The access time, as an angle, to the first sector at `spot` of a command that has waited for
     /// `waited_ns`.
-    pub(super) fn needed(&self, access: &Access, spot: &Spot, waited_ns: u64) -> u64 {
+    pub(super) fn needed(&self, access: &Access, spot: &SectorPosition, waited_ns: u64) -> u64 {
         let (op, sector) = (access.op, access.sector);
         if op == Op::Read && self.stream.is_some_and(|(first, next)| first <= sector && sector <= next) {
             return 0;
@@ -61,7 +61,7 @@ impl Positioning<'_> {
 /// A lower bound of the access time from the distance alone. Its fields are adjacent in memory,
 /// because every choice compares every waiting command with it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Least<'a> {
+pub(super) struct LowerBound<'a> {
     cylinder: u32,
     angle: u32,
     tolerance: u32,
@@ -69,7 +69,7 @@ pub(super) struct Least<'a> {
     moves: &'a [u64],
 }
 
-impl Least<'_> {
+impl LowerBound<'_> {
     /// The lower bound for a sector at `cylinder` and `angle`.
     #[inline]
     pub(super) fn turns(&self, cylinder: u32, angle: u32) -> u64 {

@@ -1,7 +1,7 @@
 //! The waiting commands of a disk, and the choice of the next one.
 
 use crate::command::{Access, Op};
-use crate::geometry::Spot;
+use crate::geometry::SectorPosition;
 use crate::profile::{QueuePolicy, QueueProfile};
 
 use super::positioning::Positioning;
@@ -16,7 +16,7 @@ pub(super) struct Queue {
     /// The keys of the choice, adjacent in memory.
     targets: Vec<Target>,
     /// The lower bounds of one choice.
-    glances: Vec<u64>,
+    bounds: Vec<u64>,
     writes: usize,
     /// The number of entries that are held back.
     held_back: usize,
@@ -36,7 +36,7 @@ pub(super) struct Waiting {
     pub(super) fua: bool,
     pub(super) arrived_ns: u64,
     /// The position of the first sector.
-    pub(super) spot: Spot,
+    pub(super) spot: SectorPosition,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl Queue {
         Queue {
             entries: Vec::with_capacity(profile.depth as usize),
             targets: Vec::with_capacity(profile.depth as usize),
-            glances: Vec::with_capacity(profile.depth as usize),
+            bounds: Vec::with_capacity(profile.depth as usize),
             writes: 0,
             held_back: 0,
             policy: profile.policy,
@@ -78,7 +78,7 @@ impl Queue {
 
     /// Adds a command that waits for `behind` others.
     pub(super) fn add(&mut self, waiting: Waiting, behind: u32) {
-        let Waiting { access: Access { op, sector, .. }, spot: Spot { cylinder, angle, .. }, .. } = waiting;
+        let Waiting { access: Access { op, sector, .. }, spot: SectorPosition { cylinder, angle, .. }, .. } = waiting;
         self.held_back += usize::from(behind > 0);
         self.writes += usize::from(op == Op::Write);
         self.entries.push(waiting);
@@ -137,27 +137,27 @@ impl Queue {
     /// table of all distances is larger than the processor's cache.
     fn nearest(&mut self, positioning: &Positioning<'_>) -> usize {
         let (first, next) = positioning.stream.unwrap_or((1, 0));
-        let least = positioning.least();
+        let least = positioning.lower_bound();
         let window = self.targets.len().min(self.window);
-        self.glances.resize(window, 0);
-        for (index, (glance, target)) in (0..).zip(self.glances.iter_mut().zip(&self.targets)) {
+        self.bounds.resize(window, 0);
+        for (index, (bound, target)) in (0..).zip(self.bounds.iter_mut().zip(&self.targets)) {
             let streams = target.op == Op::Read && first <= target.sector && target.sector <= next;
             let turns = least.turns(target.cylinder, target.angle);
             let turns = if streams { 0 } else { turns };
             // An angle needs at most 41 bits, an index in the queue 8 bits.
-            *glance = if target.behind > 0 { u64::MAX } else { turns << 8 | index };
+            *bound = if target.behind > 0 { u64::MAX } else { turns << 8 | index };
         }
         let (mut best, mut best_turns) = (0, u64::MAX);
-        while let Some(glance) = self.glances.iter().copied().min().filter(|glance| *glance < u64::MAX) {
-            let index = (glance & 0xff) as usize;
-            if glance >> 8 > best_turns {
+        while let Some(bound) = self.bounds.iter().copied().min().filter(|bound| *bound < u64::MAX) {
+            let index = (bound & 0xff) as usize;
+            if bound >> 8 > best_turns {
                 break;
             }
             let turns = self.needed(positioning, index);
             if turns < best_turns || (turns == best_turns && index < best) {
                 (best, best_turns) = (index, turns);
             }
-            self.glances[index] = u64::MAX;
+            self.bounds[index] = u64::MAX;
         }
         best
     }

@@ -72,7 +72,7 @@ pub(super) fn fit(
     let from = format!("{measure} of the first half: {before_ms:.3} ms before, {after_ms:.3} ms after");
     let mut found = Vec::new();
     if coherent {
-        let value = format!("{:.2} ns, at {:.4} of a turn at first", disk.revolution_ns, disk.phase_revolutions);
+        let value = format!("{:.2} ns, initial angle {:.4} revolutions", disk.revolution_ns, disk.phase_revolutions);
         let from = format!("angles of completions, coherence {:.2}", rotation.coherence);
         found.push(Finding { what: "revolution", value, from });
     }
@@ -87,10 +87,10 @@ pub(super) fn fit(
         found.push(Finding { what, value, from: from.clone() });
     }
     let mut undetermined =
-        vec!["A little more overhead and a little less of every seek come to nearly the same.".to_string()];
+        vec!["Slightly more overhead and slightly shorter seeks give nearly the same errors.".to_string()];
     if !coherent {
         undetermined.push(format!(
-            "The trace's clock does not tell the platter's angle (coherence {:.2}): the base's revolution is kept.",
+            "The clock of the trace does not show the angle of the platter (coherence {:.2}): the revolution of the base is kept.",
             rotation.coherence
         ));
     }

@@ -15,7 +15,7 @@ const REPLAYED: usize = 2500;
 
 /// A candidate configuration of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct BufferCandidate {
     pub(super) segments: u32,
     pub(super) segment_sectors: u32,
     /// True if read-ahead begins with the second of two sequential reads, and not with every read.
@@ -25,8 +25,8 @@ pub(super) struct Choice {
 /// A candidate, and the number of reads that the model serves from the same source as the drive:
 /// memory or media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chosen {
-    pub(super) choice: Choice,
+pub(super) struct ChosenBuffer {
+    pub(super) choice: BufferCandidate,
     pub(super) alike: usize,
     pub(super) of: usize,
 }
@@ -35,14 +35,14 @@ pub(super) struct Chosen {
 pub(super) fn choose<E: From<ReplayError>>(
     records: &[Record],
     requests: &Requests,
-    make: impl Fn(Choice) -> Result<Profile, E>,
-) -> Result<Option<Chosen>, E> {
+    make: impl Fn(BufferCandidate) -> Result<Profile, E>,
+) -> Result<Option<ChosenBuffer>, E> {
     let records = &records[..records.len().min(REPLAYED)];
     let all = SEGMENTS.into_iter().flat_map(|n| SEGMENT_SECTORS.map(|sectors| (n, sectors)));
     let all = all.flat_map(|(segments, segment_sectors)| {
-        [false, true].map(|sequential| Choice { segments, segment_sectors, sequential })
+        [false, true].map(|sequential| BufferCandidate { segments, segment_sectors, sequential })
     });
-    let mut best: Option<Chosen> = None;
+    let mut best: Option<ChosenBuffer> = None;
     for choice in all {
         let predictions = replay(&make(choice)?, records)?;
         let (mut alike, mut of) = (0, 0);
@@ -54,7 +54,7 @@ pub(super) fn choose<E: From<ReplayError>>(
             alike += usize::from(hit == request.quick);
         }
         if best.is_none_or(|best| alike > best.alike) {
-            best = Some(Chosen { choice, alike, of });
+            best = Some(ChosenBuffer { choice, alike, of });
         }
     }
     Ok(best)

@@ -7,7 +7,7 @@ use crate::profile::Profile;
 use crate::recording::Record;
 
 use super::arm::{self, Arm, Platter};
-use super::buffer::{self, Choice, Chosen};
+use super::buffer::{self, BufferCandidate, ChosenBuffer};
 use super::layout::Layout;
 use super::requests::{Hits, Requests};
 use super::result::{Finding, FitProfileError, FittedProfile, finish, quoted};
@@ -102,14 +102,14 @@ fn spread_ms(requests: &Requests, capacity_sectors: u64) -> f64 {
 
 impl Disk {
     /// The text of the profile.
-    fn toml(&self, buffer: Option<Choice>) -> String {
+    fn toml(&self, buffer: Option<BufferCandidate>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = self.write_toml(&mut text, buffer);
         text
     }
 
-    fn write_toml(&self, text: &mut String, buffer: Option<Choice>) -> std::fmt::Result {
+    fn write_toml(&self, text: &mut String, buffer: Option<BufferCandidate>) -> std::fmt::Result {
         let Disk { layout, arm, .. } = self;
         writeln!(text, "# Fitted to a trace of requests and their service times.\nname = {}", quoted(&self.name))?;
         let rpm = 6e10 / self.revolution_ns;
@@ -137,8 +137,8 @@ impl Disk {
         let forward = self.platter.store_and_forward;
         writeln!(text, "\n[interface]\nsector_ns = {:.0}\nstore_and_forward = {forward}\n", sector_ms * 1e6)?;
         if buffer.is_some() || self.write_hits.is_some() {
-            let none = Choice { segments: 1, segment_sectors: 64, sequential: false };
-            let Choice { segments, segment_sectors, sequential } = buffer.unwrap_or(none);
+            let none = BufferCandidate { segments: 1, segment_sectors: 64, sequential: false };
+            let BufferCandidate { segments, segment_sectors, sequential } = buffer.unwrap_or(none);
             writeln!(text, "[buffer]\nenabled = true\nsegments = {segments}\nsegment_sectors = {segment_sectors}")?;
             writeln!(text, "read_ahead_until = \"segment\"\nwrite_cache = {}", self.write_hits.is_some())?;
             writeln!(text, "read_ahead_when = \"{}\"\n", if sequential { "sequential" } else { "always" })?;
@@ -164,7 +164,7 @@ impl Disk {
     }
 
     /// The fitted parameters with their figures.
-    fn found(&self, spread_ns: f64, chosen: Option<Chosen>) -> Vec<Finding> {
+    fn found(&self, spread_ns: f64, chosen: Option<ChosenBuffer>) -> Vec<Finding> {
         let finding = |what, value: String, from: String| Finding { what, value, from };
         let rotation = format!("{:.1} ns, {:.1} rpm", self.revolution_ns, 6e10 / self.revolution_ns);
         let (arm, reads) = (&self.arm, format!("{} reads that the media served", self.arm.reads));
@@ -205,7 +205,9 @@ impl Disk {
                 found.push(finding(what, value, from));
             }
         }
-        if let Some(Chosen { choice: Choice { segments, segment_sectors, sequential }, alike, of }) = chosen {
+        if let Some(ChosenBuffer { choice: BufferCandidate { segments, segment_sectors, sequential }, alike, of }) =
+            chosen
+        {
             let from = format!("{alike} of {of} reads served by memory or media as the drive did");
             let when = if sequential { "the second of two reads in a row" } else { "every read" };
             let value = format!("{segments} segments of {segment_sectors} sectors, filled ahead from {when} on");
@@ -218,29 +220,29 @@ impl Disk {
     fn undetermined(&self) -> Vec<String> {
         let surfaces = self.layout.surfaces;
         let mut undetermined = vec![
-            format!("{surfaces} surfaces are assumed: sector numbers tell how many tracks lie between two, not on how many surfaces."),
-            "Skews, head switches and where the zones begin are not told: head switches take no time here, zones shrink evenly."
+            format!("{surfaces} surfaces are assumed: sector numbers show the number of tracks between two sectors, not the number of surfaces."),
+            "Skews, head switches and zone borders are unknown: head switches take no time in this profile, and zones shrink evenly."
                 .to_string(),
-            "Where each track begins is not told, so a single request's wait for its sector is right on average alone.".to_string(),
+            "The start of each track is unknown, so the rotational latency of a single request is right only on average.".to_string(),
         ];
         if self.tracks.is_none() {
             undetermined.push(
-                "Pairs of reads on one track do not agree on a revolution: its time is the usual one.".to_string(),
+                "Pairs of reads on one track do not agree on a revolution: a usual speed is assumed.".to_string(),
             );
             if !self.sized {
                 undetermined
-                    .push(format!("How many sectors a track has is not told: {USUAL_TRACK_SECTORS} are assumed."));
+                    .push(format!("The number of sectors a track is unknown: {USUAL_TRACK_SECTORS} are assumed."));
             }
         }
         if !self.arm.overhead_seen {
             let overhead_ms = self.arm.overhead_ms;
             undetermined.push(format!(
-                "Too few reads stay within a cylinder: {overhead_ms:.3} ms of overhead are assumed, the seek curve holds the rest."
+                "Too few reads stay within a cylinder: {overhead_ms:.3} ms of overhead are assumed, and the seek curve includes the rest."
             ));
         }
         if self.read_hits.is_none() && self.write_hits.is_none() {
             undetermined.push(
-                "No request was quick enough for a hit: the interface's rate is not told and taken as unlimited."
+                "No request was fast enough for a hit: the rate of the interface is unknown, and no limit is assumed."
                     .to_string(),
             );
         }

@@ -77,7 +77,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     for (what, line, op) in [("reads", reads, "reads"), ("writes", writes, "writes")] {
         if line.requests > 0 {
             let value = format!("{:.2} us and {:.3} us a sector", line.fixed_us, line.sector_us);
-            let from = format!("the quickest quarter of {} {op} of {} sizes", line.requests, line.sizes);
+            let from = format!("the fastest quarter of {} {op} of {} sizes", line.requests, line.sizes);
             found.push(Finding { what, value, from });
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
         found.push(Finding {
             what: "page reads",
             value,
-            from: "the distribution of reads about that line".to_string(),
+            from: "the distribution of reads around that line".to_string(),
         });
     }
     finish(flash.toml(name), name, found, flash.undetermined(), |profile| replay(profile, records))
@@ -146,7 +146,7 @@ impl Flash {
                  spare flash are assumed: they show when requests overlap, and when garbage is collected.",
                 SPARE_FACTOR * 100.0
             ),
-            "How a sector's time is divided between channel and link is assumed.".to_string(),
+            "The division of a sector's time between channel and link is assumed.".to_string(),
         ];
         if self.program_us.is_none() {
             undetermined

@@ -100,7 +100,7 @@ pub enum FitProfileError {
     },
     /// Nearly all reads are near previous requests.
     #[error(
-        "{found} reads of the trace's first half begin away from what was asked before: at least {needed} are needed to tell seeks from waits"
+        "{found} reads of the first half of the trace are far from previous requests: at least {needed} are needed to separate seeks from rotational latency"
     )]
     TooLocal {
         /// Number of distant reads.
@@ -110,7 +110,7 @@ pub enum FitProfileError {
     },
     /// Many requests have a service time of 0.
     #[error(
-        "{found} of the trace's {of} requests took no time at all: the times are those from issue to completion, in us"
+        "{found} of the trace's {of} requests have a service time of 0: the times must be those from issue to completion, in us"
     )]
     NoTime {
         /// Number of requests with a service time of 0.
@@ -119,14 +119,14 @@ pub enum FitProfileError {
         of: usize,
     },
     /// The service times have no spread.
-    #[error("reads from equally far away differ by {ms:.3} ms: a disk's differ by up to a revolution, 3 to 20 ms")]
+    #[error("reads at equal distance differ by {ms:.3} ms: on a disk they differ by up to a revolution, 3 to 20 ms")]
     NoSpread {
         /// Spread in ms.
         ms: f64,
     },
     /// Requests were issued before the previous one had completed.
     #[error(
-        "request {index} of the trace was issued before the one before it was over: the fit needs requests one at a time"
+        "request {index} of the trace was issued before the previous one completed: the fit needs requests one at a time"
     )]
     Overlap {
         /// The index of the first such request, from 0.

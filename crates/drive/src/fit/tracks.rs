@@ -41,7 +41,7 @@ pub(super) struct Tracks {
 
 /// A candidate of the search.
 #[derive(Debug, Clone, Copy)]
-struct Guess {
+struct Candidate {
     evidence: f64,
     revolution_ns: f64,
     /// Sectors of a track in the middle of the drive.
@@ -71,7 +71,7 @@ pub(super) fn find<'a>(
 ) -> Option<Tracks> {
     let pairs = pairs(reads.copied().collect(), capacity_sectors);
     let table = Table::new();
-    let mut best: Option<Guess> = None;
+    let mut best: Option<Candidate> = None;
     let mut guesses = 1.0;
     let mut sectors = TRACK_SECTORS.0;
     while sectors <= TRACK_SECTORS.1 {
@@ -86,7 +86,7 @@ pub(super) fn find<'a>(
             let revolution_ns = spread_ns * (1.0 + index as f64 * step);
             let evidence = table.evidence(&marks, revolution_ns);
             if best.is_none_or(|best| evidence > best.evidence) {
-                best = Some(Guess { evidence, revolution_ns, sectors, window_ns });
+                best = Some(Candidate { evidence, revolution_ns, sectors, window_ns });
             }
         }
         guesses += 2.0 * steps as f64;
@@ -132,8 +132,8 @@ fn marks(pairs: &[Pair], outer: f64, inner: f64, window_ns: f64) -> Vec<(f64, f6
 }
 
 /// Refines the best guess with finer grids and with pairs from a growing window of time.
-fn refine(table: &Table, pairs: &[Pair], guess: Guess) -> Tracks {
-    let Guess { mut revolution_ns, mut window_ns, sectors, .. } = guess;
+fn refine(table: &Table, pairs: &[Pair], guess: Candidate) -> Tracks {
+    let Candidate { mut revolution_ns, mut window_ns, sectors, .. } = guess;
     let (mut outer, mut inner, mut ratio) = (1.2 * sectors, 0.8 * sectors, 0.06);
     let longest_ns = pairs.iter().map(|pair| pair.time_ns.abs()).fold(window_ns, f64::max);
     loop {

@@ -15,7 +15,7 @@ pub(super) struct PageRead {
 
 /// The operation of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum DieOperation {
     /// No operation.
     Idle,
     /// Reads pages for a command.
@@ -38,23 +38,23 @@ pub(super) enum Doing {
 /// The state of a die.
 #[derive(Debug, Clone)]
 pub(super) struct Die {
-    pub(super) doing: Doing,
+    pub(super) operation: DieOperation,
     /// The end of the operation unless a read suspends it.
     pub(super) until_ns: u64,
     /// The end of a channel transfer to the die. It cannot be suspended before.
     pub(super) locked_until_ns: u64,
     /// The number of the valid event; earlier events are obsolete.
-    pub(super) plan: u32,
+    pub(super) event_number: u32,
     /// True if the valid event is the end of the transfer, at which the die is suspended.
     pub(super) suspend_at_unlock: bool,
     /// The suspended operation and its remaining time in ns.
-    pub(super) suspended: Option<(Doing, u64)>,
+    pub(super) suspended: Option<(DieOperation, u64)>,
     /// The number of reads that may still overtake other work. It bounds the delay of that work.
     pub(super) overtakes_left: u32,
     pub(super) reads: VecDeque<PageRead>,
     /// The buffer slots or the flash locations that the die programs, and their destination.
     pub(super) slots: Vec<u32>,
-    pub(super) places: Vec<u32>,
+    pub(super) locations: Vec<u32>,
     pub(super) to: u32,
     /// The mean read time of one row in garbage collection, in ns.
     pub(super) gather_row_ns: u64,
@@ -63,16 +63,16 @@ pub(super) struct Die {
 impl Die {
     pub(super) fn new() -> Die {
         Die {
-            doing: Doing::Idle,
+            operation: DieOperation::Idle,
             until_ns: 0,
             locked_until_ns: 0,
-            plan: 0,
+            event_number: 0,
             suspend_at_unlock: false,
             suspended: None,
             overtakes_left: 0,
             reads: VecDeque::new(),
             slots: Vec::new(),
-            places: Vec::new(),
+            locations: Vec::new(),
             to: 0,
             gather_row_ns: 1,
         }

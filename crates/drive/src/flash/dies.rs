@@ -3,7 +3,7 @@
 
 use super::Flash;
 use super::buffer::NO_COMMAND;
-use super::die::{Doing, PageRead};
+use super::die::{DieOperation, PageRead};
 use super::events::Event;
 use super::ftl::Stream;
 use crate::command::Op;
@@ -14,12 +14,14 @@ impl Flash {
     pub(super) fn add_read(&mut self, read: PageRead, now_ns: u64) {
         let number = self.ftl.die(read.row * self.profile.row_units());
         self.dies[number as usize].reads.push_back(read);
-        match self.dies[number as usize].doing {
-            Doing::Idle => {
+        match self.dies[number as usize].operation {
+            DieOperation::Idle => {
                 self.next_work(number, now_ns);
             }
-            Doing::Program | Doing::Move | Doing::Erase | Doing::Gather => self.suspend(number, now_ns),
-            Doing::Read(_) | Doing::Send | Doing::Suspend => {}
+            DieOperation::Program | DieOperation::Move | DieOperation::Erase | DieOperation::Gather => {
+                self.suspend(number, now_ns)
+            }
+            DieOperation::Read(_) | DieOperation::Send | DieOperation::Suspend => {}
         }
     }
 
@@ -30,11 +32,11 @@ impl Flash {
         if die.overtakes_left == 0 {
             return;
         }
-        if die.doing == Doing::Gather {
+        if die.operation == DieOperation::Gather {
             // The suspension takes effect between two pages.
             let page_ns = left_ns % die.gather_row_ns;
-            die.suspended = Some((Doing::Gather, left_ns - page_ns));
-            self.plan(number, Doing::Suspend, now_ns + page_ns);
+            die.suspended = Some((DieOperation::Gather, left_ns - page_ns));
+            self.start_operation(number, DieOperation::Suspend, now_ns + page_ns);
             return;
         }
         let Some(suspend_ns) = self.profile.suspend_ns else { return };
@@ -47,28 +49,28 @@ impl Flash {
             self.arm(number, unlock_ns);
             return;
         }
-        die.suspended = Some((die.doing, left_ns));
+        die.suspended = Some((die.operation, left_ns));
         self.counters.suspends += 1;
-        self.plan(number, Doing::Suspend, now_ns + suspend_ns);
+        self.start_operation(number, DieOperation::Suspend, now_ns + suspend_ns);
     }
 
     /// Starts an operation that ends at `until_ns`.
-    fn plan(&mut self, number: u32, doing: Doing, until_ns: u64) {
+    fn start_operation(&mut self, number: u32, operation: DieOperation, until_ns: u64) {
         let die = &mut self.dies[number as usize];
-        (die.doing, die.until_ns) = (doing, until_ns);
+        (die.operation, die.until_ns) = (operation, until_ns);
         self.arm(number, until_ns);
     }
 
     /// Schedules the only valid event of a die.
     fn arm(&mut self, number: u32, at_ns: u64) {
         let die = &mut self.dies[number as usize];
-        die.plan = die.plan.wrapping_add(1);
-        self.events.add(at_ns, Event::Die { die: number, plan: die.plan });
+        die.event_number = die.event_number.wrapping_add(1);
+        self.events.add(at_ns, Event::Die { die: number, event_number: die.event_number });
     }
 
-    pub(super) fn die_event(&mut self, number: u32, plan: u32, now_ns: u64) {
+    pub(super) fn die_event(&mut self, number: u32, event_number: u32, now_ns: u64) {
         let die = &mut self.dies[number as usize];
-        if die.plan != plan {
+        if die.event_number != event_number {
             return;
         }
         if std::mem::take(&mut die.suspend_at_unlock) {
@@ -78,18 +80,21 @@ impl Flash {
             self.suspend(number, now_ns);
             return;
         }
-        match die.doing {
-            Doing::Read(read) => return self.send(number, read, now_ns),
-            Doing::Gather => return self.move_gathered(number, now_ns),
-            Doing::Program => self.host_programmed(number, now_ns),
-            Doing::Move => self.moved(number),
-            Doing::Erase => {
+        match die.operation {
+            DieOperation::Read(read) => return self.send(number, read, now_ns),
+            DieOperation::Gather => return self.move_gathered(number, now_ns),
+            DieOperation::Program => self.host_programmed(number, now_ns),
+            DieOperation::Move => self.moved(number),
+            DieOperation::Erase => {
                 self.counters.erases += 1;
                 self.ftl.erased(number);
             }
-            Doing::Send | Doing::Suspend | Doing::Idle => {}
+            DieOperation::Send | DieOperation::Suspend | DieOperation::Idle => {}
         }
-        if matches!(self.dies[number as usize].doing, Doing::Program | Doing::Move | Doing::Erase) {
+        if matches!(
+            self.dies[number as usize].operation,
+            DieOperation::Program | DieOperation::Move | DieOperation::Erase
+        ) {
             self.dies[number as usize].overtakes_left = self.profile.overtakes_max;
         }
         self.next_work(number, now_ns);
@@ -100,7 +105,7 @@ impl Flash {
     fn send(&mut self, number: u32, read: PageRead, now_ns: u64) {
         let sectors = u64::from(read.sectors);
         let sent_ns = self.cross_channel(number, sectors, now_ns);
-        self.plan(number, Doing::Send, sent_ns);
+        self.start_operation(number, DieOperation::Send, sent_ns);
         if read.command == NO_COMMAND {
             return;
         }
@@ -148,15 +153,15 @@ impl Flash {
             self.dies[number as usize].overtakes_left -= 1;
             return;
         }
-        if let Some((doing, left_ns)) = self.dies[number as usize].suspended.take() {
-            return self.plan(number, doing, now_ns + left_ns);
+        if let Some((operation, left_ns)) = self.dies[number as usize].suspended.take() {
+            return self.start_operation(number, operation, now_ns + left_ns);
         }
         self.dies[number as usize].overtakes_left = self.profile.overtakes_max;
         let host = self.has_program() && self.ftl.has_room(number);
         if self.ftl.has_garbage(number) && (!host || self.ftl.garbage_first(number)) {
             self.collect(number, now_ns);
         } else if !(host && self.program(number, now_ns) || self.begin_read(number, now_ns)) {
-            self.dies[number as usize].doing = Doing::Idle;
+            self.dies[number as usize].operation = DieOperation::Idle;
             self.idle.set(number, true);
         }
     }
@@ -165,7 +170,7 @@ impl Flash {
     fn begin_read(&mut self, number: u32, now_ns: u64) -> bool {
         let Some(read) = self.dies[number as usize].reads.pop_front() else { return false };
         let until_ns = now_ns + self.page_read_ns(read.row);
-        self.plan(number, Doing::Read(read), until_ns);
+        self.start_operation(number, DieOperation::Read(read), until_ns);
         true
     }
 
@@ -179,7 +184,7 @@ impl Flash {
         self.counters.host_programmed_units += u64::from(units);
         let loaded_ns = self.cross_channel(number, u64::from(units) * UNIT_SECTORS, now_ns);
         self.dies[number as usize].locked_until_ns = loaded_ns;
-        self.plan(number, Doing::Program, loaded_ns + self.profile.program_ns);
+        self.start_operation(number, DieOperation::Program, loaded_ns + self.profile.program_ns);
         true
     }
 
@@ -188,8 +193,8 @@ impl Flash {
         let to = self.dies[number as usize].to;
         let sectors = u64::from(self.profile.program_units()) * UNIT_SECTORS;
         let work_ns = self.profile.channel.ns(sectors) + self.profile.program_ns;
-        for (slot, place) in slots.iter().zip(to..) {
-            self.slot_programmed(*slot, place, work_ns, now_ns);
+        for (slot, location) in slots.iter().zip(to..) {
+            self.slot_programmed(*slot, location, work_ns, now_ns);
         }
         self.dies[number as usize].slots = slots;
         self.ftl.programmed(number, Stream::Host);
@@ -201,18 +206,18 @@ impl Flash {
     /// has no valid units left.
     fn collect(&mut self, number: u32, now_ns: u64) {
         let die = &mut self.dies[number as usize];
-        let rows = self.ftl.gather(number, &mut die.places);
+        let rows = self.ftl.gather(number, &mut die.locations);
         if rows == 0 {
             die.locked_until_ns = now_ns;
-            return self.plan(number, Doing::Erase, now_ns + self.profile.erase_ns);
+            return self.start_operation(number, DieOperation::Erase, now_ns + self.profile.erase_ns);
         }
         let row_units = self.profile.row_units();
-        let places = &self.dies[number as usize].places;
-        let row_of = |place: &u32| place / row_units;
-        let read_ns = places.chunk_by(|one, other| row_of(one) == row_of(other)).filter_map(|row| row.first());
-        let read_ns: u64 = read_ns.map(|place| self.page_read_ns(row_of(place))).sum();
+        let locations = &self.dies[number as usize].locations;
+        let row_of = |location: &u32| location / row_units;
+        let read_ns = locations.chunk_by(|one, other| row_of(one) == row_of(other)).filter_map(|row| row.first());
+        let read_ns: u64 = read_ns.map(|location| self.page_read_ns(row_of(location))).sum();
         self.dies[number as usize].gather_row_ns = (read_ns / u64::from(rows)).max(1);
-        self.plan(number, Doing::Gather, now_ns + read_ns);
+        self.start_operation(number, DieOperation::Gather, now_ns + read_ns);
     }
 
     /// Transfers the gathered units to the controller, which corrects errors, and back.
@@ -222,18 +227,18 @@ impl Flash {
             return;
         };
         let units = self.profile.program_units();
-        let valid = self.dies[number as usize].places.len() as u64;
+        let valid = self.dies[number as usize].locations.len() as u64;
         let sectors = (valid + u64::from(units)) * UNIT_SECTORS;
         let loaded_ns = self.cross_channel(number, sectors, now_ns);
         let die = &mut self.dies[number as usize];
         (die.to, die.locked_until_ns) = (to, loaded_ns);
         self.counters.moved_units += u64::from(units);
-        self.plan(number, Doing::Move, loaded_ns + self.profile.program_ns);
+        self.start_operation(number, DieOperation::Move, loaded_ns + self.profile.program_ns);
     }
 
     fn moved(&mut self, number: u32) {
         let die = &self.dies[number as usize];
-        self.ftl.moved(&die.places, die.to);
+        self.ftl.moved(&die.locations, die.to);
         self.ftl.programmed(number, Stream::Moved);
     }
 }

@@ -10,8 +10,8 @@ pub(super) enum Event {
     Ready(u32),
     /// The data of a write have crossed the link.
     Arrived(u32),
-    /// The operation of a die ends, unless its plan has changed since.
-    Die { die: u32, plan: u32 },
+    /// The operation of a die ends, unless its event_number has changed since.
+    Die { die: u32, event_number: u32 },
     /// A flush completes.
     Flushed(u32),
 }

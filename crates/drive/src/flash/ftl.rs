@@ -1,19 +1,19 @@
 //! The map from addresses to flash locations, and the blocks.
 //!
 //! An address is the number of a 4 KiB unit. A location is a unit of flash: die, block, and unit in
-//! the block. Addresses whose data have not moved since time 0 have no entry; [`Start`] computes
-//! their location.
+//! the block. Addresses whose data have not moved since time 0 have no entry; [`InitialState`]
+//! computes their location.
 
 use std::collections::VecDeque;
 
-use super::start::Start;
+use super::start::InitialState;
 use crate::profile::FlashProfile;
 
 /// The location of the data of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// The address has no data.
-    Nowhere,
+    Unwritten,
     /// A slot of the write buffer.
     Buffer(u32),
     /// A location on the flash.
@@ -29,9 +29,9 @@ pub(super) enum Stream {
 }
 
 /// The map entry of an address whose data have not moved since time 0.
-const AS_AT_START: u32 = 0;
+const UNMOVED: u32 = 0;
 /// The map entry of an address without data.
-const NOWHERE: u32 = u32::MAX;
+const UNWRITTEN: u32 = u32::MAX;
 /// Flag of a map entry that holds a slot of the write buffer.
 const IN_BUFFER: u32 = 1 << 31;
 /// Flag in the valid count of a block that is not full. It makes the count larger than that of any
@@ -41,7 +41,7 @@ const NOT_FULL: u32 = 1 << 31;
 /// The map and the blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Ftl {
-    start: Start,
+    start: InitialState,
     /// By address: one of the constants above, a slot of the buffer, or a location plus 1.
     map: Vec<u32>,
     /// By location: the address of the data written there plus 1, or 0 for data from time 0.
@@ -68,7 +68,7 @@ struct Pool {
     moved: Option<Open>,
     victim: Option<Victim>,
     /// True if the last search found no block worth collecting and no unit has become stale since.
-    barren: bool,
+    without_victim: bool,
 }
 
 /// A block that is being filled.
@@ -90,16 +90,16 @@ struct Victim {
 
 impl Ftl {
     pub(super) fn new(profile: &FlashProfile) -> Ftl {
-        let start = Start::new(profile);
+        let start = InitialState::new(profile);
         let die_blocks = profile.die_blocks() as u32;
         let block_units = profile.block_units();
         let blocks = profile.dies * die_blocks;
-        let places = blocks as usize * block_units as usize;
+        let locations = blocks as usize * block_units as usize;
         let rows = start.rows() as u32;
         let mut ftl = Ftl {
-            map: vec![AS_AT_START; profile.live_units() as usize],
-            owners: vec![0; places],
-            valid: vec![0; places.div_ceil(64)],
+            map: vec![UNMOVED; profile.live_units() as usize],
+            owners: vec![0; locations],
+            valid: vec![0; locations.div_ceil(64)],
             counts: vec![NOT_FULL; blocks as usize],
             pools: vec![Pool::default(); profile.dies as usize],
             start,
@@ -153,31 +153,31 @@ impl Ftl {
     }
 
     #[inline]
-    pub(super) fn look_up(&self, address: u32) -> Place {
+    pub(super) fn look_up(&self, address: u32) -> Location {
         match self.map[address as usize] {
-            AS_AT_START => self.place_at_start(address).map_or(Place::Nowhere, Place::Media),
-            NOWHERE => Place::Nowhere,
-            entry if entry & IN_BUFFER != 0 => Place::Buffer(entry & !IN_BUFFER),
-            entry => Place::Media(entry - 1),
+            UNMOVED => self.initial_location(address).map_or(Location::Unwritten, Location::Media),
+            UNWRITTEN => Location::Unwritten,
+            entry if entry & IN_BUFFER != 0 => Location::Buffer(entry & !IN_BUFFER),
+            entry => Location::Media(entry - 1),
         }
     }
 
     /// The location of the data of an address at time 0.
-    pub(super) fn place_at_start(&self, address: u32) -> Option<u32> {
-        let (die, row, unit) = self.start.place(address)?;
+    pub(super) fn initial_location(&self, address: u32) -> Option<u32> {
+        let (die, row, unit) = self.start.location(address)?;
         Some((die * self.die_blocks + row) * self.block_units + unit)
     }
 
     /// The die of a location.
     #[inline]
-    pub(super) fn die(&self, place: u32) -> u32 {
-        place / (self.die_blocks * self.block_units)
+    pub(super) fn die(&self, location: u32) -> u32 {
+        location / (self.die_blocks * self.block_units)
     }
 
     /// The page number of a location. The pages with this number on all planes are read together.
     #[inline]
-    pub(super) fn row(&self, place: u32) -> u32 {
-        place / self.row_units
+    pub(super) fn row(&self, location: u32) -> u32 {
+        location / self.row_units
     }
 
     /// Records that the newest data of an address are in a buffer slot. The data on flash become
@@ -190,25 +190,25 @@ impl Ftl {
     /// Removes the data of an address.
     pub(super) fn discard(&mut self, address: u32) {
         self.forget(address);
-        self.map[address as usize] = NOWHERE;
+        self.map[address as usize] = UNWRITTEN;
     }
 
     fn forget(&mut self, address: u32) {
-        if let Place::Media(place) = self.look_up(address) {
-            self.make_stale(place);
+        if let Location::Media(location) = self.look_up(address) {
+            self.make_stale(location);
         }
     }
 
-    fn make_stale(&mut self, place: u32) {
-        self.valid[(place / 64) as usize] &= !(1 << (place % 64));
-        let block = place / self.block_units;
+    fn make_stale(&mut self, location: u32) {
+        self.valid[(location / 64) as usize] &= !(1 << (location % 64));
+        let block = location / self.block_units;
         self.counts[block as usize] -= 1;
-        self.pools[(block / self.die_blocks) as usize].barren = false;
+        self.pools[(block / self.die_blocks) as usize].without_victim = false;
     }
 
     #[inline]
-    fn is_valid(&self, place: u32) -> bool {
-        self.valid[(place / 64) as usize] >> (place % 64) & 1 != 0
+    fn is_valid(&self, location: u32) -> bool {
+        self.valid[(location / 64) as usize] >> (location % 64) & 1 != 0
     }
 
     /// Returns true if a die has space for host data.
@@ -229,24 +229,24 @@ impl Ftl {
             *open = Some(Open { block: pool.free.pop_front()?, next_unit: 0 });
         }
         let open = open.as_mut()?;
-        let place = open.block * self.block_units + open.next_unit;
+        let location = open.block * self.block_units + open.next_unit;
         open.next_unit += self.program_units;
-        Some(place)
+        Some(location)
     }
 
     /// Records that the data of a buffer slot are programmed at a location. They may have been
     /// overwritten in the meantime.
-    pub(super) fn written(&mut self, address: u32, slot: u32, place: u32) {
+    pub(super) fn written(&mut self, address: u32, slot: u32, location: u32) {
         if self.map[address as usize] == IN_BUFFER | slot {
-            self.settle(address, place);
+            self.settle(address, location);
         }
     }
 
-    fn settle(&mut self, address: u32, place: u32) {
-        self.map[address as usize] = place + 1;
-        self.owners[place as usize] = address + 1;
-        self.valid[(place / 64) as usize] |= 1 << (place % 64);
-        self.counts[(place / self.block_units) as usize] += 1;
+    fn settle(&mut self, address: u32, location: u32) {
+        self.map[address as usize] = location + 1;
+        self.owners[location as usize] = address + 1;
+        self.valid[(location / 64) as usize] |= 1 << (location % 64);
+        self.counts[(location / self.block_units) as usize] += 1;
     }
 
     /// Completes a program. A block that is full becomes a candidate for garbage collection.
@@ -258,7 +258,7 @@ impl Ftl {
         };
         if let Some(full) = open.filter(|open| open.next_unit >= self.block_units) {
             *open = None;
-            pool.barren = false;
+            pool.without_victim = false;
             self.counts[full.block as usize] &= !NOT_FULL;
         }
     }
@@ -309,7 +309,7 @@ impl Ftl {
     /// The full block with the fewest valid units, if its collection frees at least one program.
     fn choose_victim(&mut self, die: u32) {
         let pool = &self.pools[die as usize];
-        if pool.barren {
+        if pool.without_victim {
             return;
         }
         let first = die * self.die_blocks;
@@ -319,7 +319,7 @@ impl Ftl {
             .then(|| counts.iter().position(|count| *count == least))
             .flatten();
         let pool = &mut self.pools[die as usize];
-        pool.barren = found.is_none();
+        pool.without_victim = found.is_none();
         if let Some(number) = found {
             let block = first + number as u32;
             pool.victim = Some(Victim { block, next_unit: 0, valid_units: least });
@@ -329,25 +329,25 @@ impl Ftl {
 
     /// Gathers the next valid units of a victim, at most one program, and returns the number of
     /// rows to read for them.
-    pub(super) fn gather(&mut self, die: u32, places: &mut Vec<u32>) -> u32 {
-        places.clear();
+    pub(super) fn gather(&mut self, die: u32, locations: &mut Vec<u32>) -> u32 {
+        locations.clear();
         let Some(mut victim) = self.pools[die as usize].victim else { return 0 };
         let base = victim.block * self.block_units;
         let (mut rows, mut last_row) = (0, None);
-        while victim.next_unit < self.block_units && places.len() < self.program_units as usize {
-            let place = base + victim.next_unit;
-            let rest = self.valid[(place / 64) as usize] >> (place % 64);
+        while victim.next_unit < self.block_units && locations.len() < self.program_units as usize {
+            let location = base + victim.next_unit;
+            let rest = self.valid[(location / 64) as usize] >> (location % 64);
             if rest == 0 {
-                victim.next_unit += 64 - place % 64;
+                victim.next_unit += 64 - location % 64;
                 continue;
             }
-            let place = place + rest.trailing_zeros();
-            victim.next_unit = place - base + 1;
+            let location = location + rest.trailing_zeros();
+            victim.next_unit = location - base + 1;
             if victim.next_unit > self.block_units {
                 break;
             }
-            places.push(place);
-            if last_row.replace(place / self.row_units) != Some(place / self.row_units) {
+            locations.push(location);
+            if last_row.replace(location / self.row_units) != Some(location / self.row_units) {
                 rows += 1;
             }
         }
@@ -357,9 +357,9 @@ impl Ftl {
 
     /// Records that gathered units are programmed from `to` on and returns how many moved. Units
     /// that became stale in the meantime stay stale.
-    pub(super) fn moved(&mut self, places: &[u32], to: u32) -> u32 {
+    pub(super) fn moved(&mut self, locations: &[u32], to: u32) -> u32 {
         let mut moved = 0;
-        for (from, to) in places.iter().zip(to..) {
+        for (from, to) in locations.iter().zip(to..) {
             if self.is_valid(*from) {
                 let address = self.owner(*from);
                 self.make_stale(*from);
@@ -371,11 +371,11 @@ impl Ftl {
     }
 
     /// The address of the data at a valid location.
-    fn owner(&self, place: u32) -> u32 {
-        match self.owners[place as usize] {
+    fn owner(&self, location: u32) -> u32 {
+        match self.owners[location as usize] {
             0 => {
-                let block = place / self.block_units;
-                self.start.address(block / self.die_blocks, block % self.die_blocks, place % self.block_units)
+                let block = location / self.block_units;
+                self.start.address(block / self.die_blocks, block % self.die_blocks, location % self.block_units)
             }
             address => address - 1,
         }
@@ -396,16 +396,21 @@ impl Ftl {
     /// Asserts that every valid location is that of exactly one address, that blocks count their
     /// valid units, and that no block has two roles.
     pub(super) fn check(&self) {
-        let places = self.counts.len() as u32 * self.block_units;
+        let locations = self.counts.len() as u32 * self.block_units;
         let mut counted = vec![0; self.counts.len()];
         let mut valid = 0;
-        for place in (0..places).filter(|place| self.is_valid(*place)) {
-            counted[(place / self.block_units) as usize] += 1;
+        for location in (0..locations).filter(|location| self.is_valid(*location)) {
+            counted[(location / self.block_units) as usize] += 1;
             valid += 1;
-            assert_eq!(self.look_up(self.owner(place)), Place::Media(place), "place {place} is its owner's");
+            assert_eq!(
+                self.look_up(self.owner(location)),
+                Location::Media(location),
+                "location {location} is its owner's"
+            );
         }
-        let on_media = (0..self.addresses()).filter(|address| matches!(self.look_up(*address), Place::Media(_)));
-        assert_eq!(on_media.count(), valid, "as many addresses on the flash as valid places");
+        let media_location =
+            (0..self.addresses()).filter(|address| matches!(self.look_up(*address), Location::Media(_)));
+        assert_eq!(media_location.count(), valid, "as many addresses on the flash as valid locations");
         for (block, (count, found)) in self.counts.iter().zip(counted).enumerate() {
             assert_eq!(count & !NOT_FULL, found, "block {block}");
         }
@@ -428,6 +433,6 @@ impl Ftl {
 
     /// The addresses with data, in the buffer or on flash.
     pub(super) fn written_addresses(&self) -> std::collections::BTreeSet<u32> {
-        (0..self.addresses()).filter(|address| self.look_up(*address) != Place::Nowhere).collect()
+        (0..self.addresses()).filter(|address| self.look_up(*address) != Location::Unwritten).collect()
     }
 }

@@ -41,7 +41,7 @@ use crate::profile::{FlashProfile, UNIT_SECTORS};
 use buffer::WriteBuffer;
 use die::{Die, IdleDies, PageRead};
 use events::{Event, Events};
-use ftl::{Ftl, Place};
+use ftl::{Ftl, Location};
 
 /// Counters of a flash drive since its creation, in units of 4 KiB unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +94,7 @@ pub(crate) struct Flash {
     controller_ns: u64,
     links_ns: [u64; 2],
     channels_ns: Vec<u64>,
-    commands: Vec<Running>,
+    commands: Vec<InFlightCommand>,
     free_commands: Vec<u32>,
     /// Writes whose data wait for space in the buffer, by arrival.
     stalled: VecDeque<u32>,
@@ -113,7 +113,7 @@ pub(crate) struct Flash {
 
 /// A command in flight.
 #[derive(Debug, Clone, Copy)]
-struct Running {
+struct InFlightCommand {
     tag: u32,
     submitted_ns: u64,
     command: Command,
@@ -184,7 +184,7 @@ impl Flash {
 
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
         self.advance(now_ns);
-        let running = Running {
+        let running = InFlightCommand {
             tag,
             submitted_ns: now_ns,
             command: *command,
@@ -250,7 +250,7 @@ impl Flash {
 
     fn step(&mut self) {
         match self.events.pop() {
-            Some((now_ns, Event::Die { die, plan })) => self.die_event(die, plan, now_ns),
+            Some((now_ns, Event::Die { die, event_number })) => self.die_event(die, event_number, now_ns),
             Some((now_ns, Event::Ready(number))) => self.ready(number, now_ns),
             Some((now_ns, Event::Arrived(number))) => self.arrived(number, now_ns),
             Some((now_ns, Event::Flushed(number))) => self.flushed(number, now_ns),
@@ -288,11 +288,11 @@ impl Flash {
         for unit in access.sector / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS) {
             let from = access.sector.max(unit * UNIT_SECTORS);
             let sectors = (end.min((unit + 1) * UNIT_SECTORS) - from) as u32;
-            let Some(place) = self.on_media(unit) else {
+            let Some(location) = self.media_location(unit) else {
                 memory_sectors += u64::from(sectors);
                 continue;
             };
-            let row = self.ftl.row(place);
+            let row = self.ftl.row(location);
             match &mut part {
                 Some(part) if part.row == row => part.sectors += sectors,
                 _ => {
@@ -321,14 +321,14 @@ impl Flash {
     }
 
     /// The flash location of a unit; `None` if it is in the buffer or has no data.
-    fn on_media(&self, unit: u64) -> Option<u32> {
+    fn media_location(&self, unit: u64) -> Option<u32> {
         let address = self.address(unit);
         match self.ftl.look_up(address) {
-            Place::Media(place) => Some(place),
+            Location::Media(location) => Some(location),
             // The buffer holds another unit of this address. The location of the older data is
             // unknown, so the one at time 0 stands in.
-            Place::Buffer(slot) if !self.buffer.holds(slot, unit) => self.ftl.place_at_start(address),
-            Place::Nowhere | Place::Buffer(_) => None,
+            Location::Buffer(slot) if !self.buffer.holds(slot, unit) => self.ftl.initial_location(address),
+            Location::Unwritten | Location::Buffer(_) => None,
         }
     }
 

@@ -32,7 +32,7 @@ fn victim_valid_part(utilisation: f64) -> f64 {
 
 /// The state at time 0.
 #[derive(Debug, Clone)]
-pub(super) struct Start {
+pub(super) struct InitialState {
     /// Valid units of each block, by row.
     valid: Vec<u32>,
     /// By row: the number of leading units of each block that hold the valid ones. It is smaller
@@ -45,8 +45,8 @@ pub(super) struct Start {
     program_units: u32,
 }
 
-impl Start {
-    pub(super) fn new(profile: &FlashProfile) -> Start {
+impl InitialState {
+    pub(super) fn new(profile: &FlashProfile) -> InitialState {
         let (program_units, block_units) = (profile.program_units(), profile.block_units());
         let live = profile.live_units() as u32;
         let die_programs = live / profile.dies / program_units;
@@ -64,7 +64,7 @@ impl Start {
         for valid in &valid {
             first.push(first.last().copied().unwrap_or(0) + valid * profile.dies);
         }
-        Start { valid, span, first, shuffle, dies: profile.dies, program_units }
+        InitialState { valid, span, first, shuffle, dies: profile.dies, program_units }
     }
 
     /// The number of rows with data. The rows after them are free.
@@ -90,7 +90,7 @@ impl Start {
     }
 
     /// The die, row and unit in the block of an address; `None` if it was never written.
-    pub(super) fn place(&self, address: u32) -> Option<(u32, u32, u32)> {
+    pub(super) fn location(&self, address: u32) -> Option<(u32, u32, u32)> {
         let number = self.shuffle.map_or(address, |shuffle| shuffle.number(address));
         let row = self.first.partition_point(|first| *first <= number).checked_sub(1)?;
         let valid = *self.valid.get(row)?;
@@ -115,17 +115,18 @@ impl Start {
 
 /// The valid programs and the span of programs of each block of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct BlockRow {
     valid: u32,
     span: u32,
 }
 
 /// The rows of a drive that was filled sequentially.
-fn filled(die_programs: u32, block_programs: u32) -> Vec<Row> {
-    let mut rows = vec![Row { valid: block_programs, span: block_programs }; (die_programs / block_programs) as usize];
+fn filled(die_programs: u32, block_programs: u32) -> Vec<BlockRow> {
+    let mut rows =
+        vec![BlockRow { valid: block_programs, span: block_programs }; (die_programs / block_programs) as usize];
     let rest = die_programs % block_programs;
     if rest > 0 {
-        rows.push(Row { valid: rest, span: rest });
+        rows.push(BlockRow { valid: rest, span: rest });
     }
     rows
 }
@@ -134,7 +135,7 @@ fn filled(die_programs: u32, block_programs: u32) -> Vec<Row> {
 ///
 /// A row of age `x` (0 for the youngest, 1 for the next victim) has the valid share `u^x`. One
 /// block of the free space is in two open blocks, for host data and for moved data, each half full.
-fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
+fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<BlockRow> {
     let victim = victim_valid_part(f64::from(die_programs) / (f64::from(block_programs) * blocks as f64));
     let (full, open) = if blocks < 4 { (blocks, 0) } else { (blocks - 1, block_programs / 2) };
     let in_full = die_programs.saturating_sub(2 * open);
@@ -147,7 +148,7 @@ fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
         sum += weight / total * f64::from(in_full);
         let valid = (sum.round() as u32).saturating_sub(given).min(block_programs);
         given += valid;
-        rows.push(Row { valid, span: block_programs });
+        rows.push(BlockRow { valid, span: block_programs });
     }
     // The remainder of the rounding goes to rows with space.
     let mut rest = in_full.saturating_sub(given);
@@ -157,7 +158,7 @@ fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
         rest -= more;
     }
     if open > 0 {
-        rows.extend([Row { valid: open, span: open }; 2]);
+        rows.extend([BlockRow { valid: open, span: open }; 2]);
     }
     rows
 }
@@ -226,7 +227,8 @@ mod tests {
 
     #[test]
     fn closed_form_of_greedy_cleaning_has_its_published_values() {
-        // a / (a + W(-a e^-a)) by hand: spare 1/2, a = 2, W(-2 e^-2) = -0.40637574, 2 / 1.59362426 = 1.255.
+        // a / (a + W(-a e^-a)) by hand: spare 1/2, a = 2, W(-2 e^-2) = -0.40637574, 2 / 1.59362426
+        // = 1.255.
         assert!((greedy_write_amplification(0.5) - 1.2550).abs() < 1e-4);
         // a = 10/9: u = exp(-(1 - u) 10/9) holds for u = 0.8069: 1 / 0.1931.
         assert!((greedy_write_amplification(0.1) - 5.18).abs() < 0.01, "{}", greedy_write_amplification(0.1));

@@ -2,7 +2,7 @@
 
 use super::buffer::NO_COMMAND;
 use super::die::PageRead;
-use super::ftl::Place;
+use super::ftl::Location;
 use super::{Flash, Flush};
 use crate::command::Command;
 use crate::flash::events::Event;
@@ -46,8 +46,8 @@ impl Flash {
     /// read first.
     fn accept_unit(&mut self, unit: u64, whole: bool, command: u32, now_ns: u64) -> bool {
         let address = self.address(unit);
-        let place = self.ftl.look_up(address);
-        if let Place::Buffer(slot) = place
+        let location = self.ftl.look_up(address);
+        if let Location::Buffer(slot) = location
             && command == NO_COMMAND
             && self.buffer.overwrite(slot, unit)
         {
@@ -57,8 +57,8 @@ impl Flash {
         if self.buffer.is_full() {
             return false;
         }
-        if let (false, Place::Media(place)) = (whole, place) {
-            let row = self.ftl.row(place);
+        if let (false, Location::Media(location)) = (whole, location) {
+            let row = self.ftl.row(location);
             self.add_read(PageRead { command: NO_COMMAND, row, sectors: UNIT_SECTORS as u32 }, now_ns);
         }
         if command != NO_COMMAND {
@@ -72,10 +72,10 @@ impl Flash {
 
     /// Records that a die has programmed a buffer slot, and completes the commands that waited for
     /// it.
-    pub(super) fn slot_programmed(&mut self, slot: u32, place: u32, work_ns: u64, now_ns: u64) {
+    pub(super) fn slot_programmed(&mut self, slot: u32, location: u32, work_ns: u64, now_ns: u64) {
         let entry = self.buffer.release(slot);
         let address = self.address(entry.unit);
-        self.ftl.written(address, slot, place);
+        self.ftl.written(address, slot, location);
         for flush in &mut self.flushes {
             flush.left -= usize::from(entry.arrival <= flush.arrival);
         }

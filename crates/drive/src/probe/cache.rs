@@ -1,8 +1,8 @@
 //! The memory of a drive: spans that are reread, and writes that complete before they can be on the
 //! media.
 
-use super::subject::Subject;
-use super::{BURST_BYTES_MAX, Cache, Findings, Probe, ProbeError, SpanPoint, on};
+use super::under_test::DriveUnderTest;
+use super::{BURST_BYTES_MAX, Cache, Findings, Probe, ProbeError, SpanPoint, run_probe};
 use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
@@ -38,7 +38,7 @@ pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Cache, ProbeE
     for exponent in 0..SPANS {
         let blocks = 1u64 << exponent;
         if blocks * BLOCK_SECTORS <= drive.capacity_sectors() / 2 {
-            let mut timed = |ahead| on(drive, Probe::Cache, found, |subject| span_ns(subject, blocks, ahead));
+            let mut timed = |ahead| run_probe(drive, Probe::Cache, found, |subject| span_ns(subject, blocks, ahead));
             spans.push(SpanPoint { bytes: blocks * BLOCK_BYTES, again_ns: timed(false)?, ahead_ns: timed(true)? });
         }
     }
@@ -53,13 +53,13 @@ pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Cache, ProbeE
     // The first block was requested, not read ahead.
     let ahead_bytes = largest(|point| point.ahead_ns, BLOCK_BYTES);
     let segments = segments(drive, found, limit_ns)?;
-    let write_bytes = on(drive, Probe::Cache, found, burst)?;
+    let write_bytes = run_probe(drive, Probe::Cache, found, burst)?;
     Ok(Cache { spans, read_bytes, ahead_bytes, segments, write_bytes })
 }
 
 /// Reads a span, or only its first block for read-ahead, and then measures reads of the whole span
 /// in random order.
-fn span_ns(subject: &mut Subject, blocks: u64, ahead: bool) -> Result<f64, ProbeError> {
+fn span_ns(subject: &mut DriveUnderTest, blocks: u64, ahead: bool) -> Result<f64, ProbeError> {
     // The span is in the middle of the drive. Reads at even steps would be in phase with tracks and
     // skews.
     let start = subject.capacity_sectors() / 2 / BLOCK_SECTORS * BLOCK_SECTORS;
@@ -86,7 +86,7 @@ fn read(sector: u64) -> Command {
 /// The largest number of distant reads that memory holds together, by doubling and then by
 /// bisection.
 fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<u32>, ProbeError> {
-    let mut remembers = |places: u32| on(drive, Probe::Cache, found, |subject| places_ns(subject, places));
+    let mut remembers = |places: u32| run_probe(drive, Probe::Cache, found, |subject| places_ns(subject, places));
     let (mut most, mut too_many) = (0, 1);
     while too_many <= SEGMENTS_MAX && remembers(too_many)? <= fast_ns {
         (most, too_many) = (too_many, too_many * 2);
@@ -99,7 +99,7 @@ fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<
 }
 
 /// The mean latency of rereading positions that are spread over the drive.
-fn places_ns(subject: &mut Subject, places: u32) -> Result<f64, ProbeError> {
+fn places_ns(subject: &mut DriveUnderTest, places: u32) -> Result<f64, ProbeError> {
     let apart = subject.capacity_sectors() / u64::from(places) / BLOCK_SECTORS * BLOCK_SECTORS;
     for number in 0..u64::from(places) {
         subject.series(1, [read(number * apart)])?;
@@ -110,7 +110,7 @@ fn places_ns(subject: &mut Subject, places: u32) -> Result<f64, ProbeError> {
 
 /// The size of a burst of random writes that memory takes; `None` if the first writes wait for the
 /// media.
-fn burst(subject: &mut Subject) -> Result<Option<u64>, ProbeError> {
+fn burst(subject: &mut DriveUnderTest) -> Result<Option<u64>, ProbeError> {
     let mut random = SplitMix64::new(3);
     let blocks = subject.capacity_sectors() / BLOCK_SECTORS;
     let mut write = |fua: bool| -> Command {

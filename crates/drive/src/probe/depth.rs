@@ -1,7 +1,7 @@
 //! Operations a second and latency by commands in flight.
 
-use super::subject::{Subject, at_once};
-use super::{DepthPoint, Findings, Probe, ProbeError, on};
+use super::under_test::{DriveUnderTest, full_depth};
+use super::{DepthPoint, Findings, Probe, ProbeError, run_probe};
 use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
@@ -14,13 +14,13 @@ const READ_SECTORS: u32 = 8;
 
 /// Measures each depth on a copy of the drive.
 pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Vec<DepthPoint>, ProbeError> {
-    let most = at_once(drive);
+    let most = full_depth(drive);
     let doubled = std::iter::successors(Some(1u32), |depth| Some(depth * 2)).take_while(|depth| *depth < most);
     let depths: Vec<u32> = doubled.chain([most]).collect();
-    depths.into_iter().map(|depth| on(drive, Probe::Depth, found, |subject| at(subject, depth))).collect()
+    depths.into_iter().map(|depth| run_probe(drive, Probe::Depth, found, |subject| at(subject, depth))).collect()
 }
 
-fn at(subject: &mut Subject, depth: u32) -> Result<DepthPoint, ProbeError> {
+fn at(subject: &mut DriveUnderTest, depth: u32) -> Result<DepthPoint, ProbeError> {
     subject.needs(u64::from(READ_SECTORS))?;
     let count = READS + READS_A_COMMAND * u64::from(depth);
     let series = subject.series(depth, random_reads(subject.capacity_sectors(), count))?;

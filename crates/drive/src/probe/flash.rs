@@ -1,7 +1,7 @@
 //! Probes for flash drives: command sizes, and random overwrites of a full drive.
 
-use super::subject::{Subject, at_once};
-use super::{Findings, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
+use super::under_test::{DriveUnderTest, full_depth};
+use super::{Findings, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, run_probe};
 use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
@@ -31,11 +31,11 @@ pub(super) fn sizes(drive: &Drive, found: &mut Findings) -> Result<Vec<SizePoint
         let bytes = u64::from(sectors) * 512;
         let count = (BYTES_A_SIZE / bytes).clamp(COMMANDS_MIN, COMMANDS_MAX);
         let mut measure = |op: Op, depth: u32| {
-            on(drive, Probe::Sizes, found, |subject| {
+            run_probe(drive, Probe::Sizes, found, |subject| {
                 subject.series(depth, at_random(subject.capacity_sectors(), op, sectors, count))
             })
         };
-        let (one, all) = (1, at_once(drive));
+        let (one, all) = (1, full_depth(drive));
         let mb_s = |per_s: f64| per_s * bytes as f64 / 1e6;
         points.push(SizePoint {
             bytes,
@@ -55,7 +55,7 @@ fn at_random(capacity_sectors: u64, op: Op, sectors: u32, count: u64) -> impl It
 }
 
 /// Fills the drive sequentially, then overwrites as much at random, within the limits above.
-pub(super) fn overwrite(subject: &mut Subject) -> Result<Overwrite, ProbeError> {
+pub(super) fn overwrite(subject: &mut DriveUnderTest) -> Result<Overwrite, ProbeError> {
     subject.needs(FILL_SECTORS)?;
     let depth = subject.depth();
     let span = subject.capacity_sectors().min(FILLED_SECTORS_MAX) / FILL_SECTORS * FILL_SECTORS;
@@ -77,11 +77,11 @@ pub(super) fn overwrite(subject: &mut Subject) -> Result<Overwrite, ProbeError> 
         windows.push(OverwritePoint { bytes: written, mb_s: series.per_s() * bytes / 1e6 });
     }
     if span < subject.capacity_sectors() {
-        subject.notes.push(format!("only the first {} GiB were filled and written over", span >> 21));
+        subject.notes.push(format!("only the first {} GiB were filled and overwritten", span >> 21));
     }
     if writes < span / WRITE_SECTORS {
         let part = writes as f64 * 100.0 / (span / WRITE_SECTORS) as f64;
-        subject.notes.push(format!("{writes} random writes are {part:.0} % of what was filled: no more were made"));
+        subject.notes.push(format!("{writes} random writes are {part:.0} % of the filled part: this is the limit"));
     }
     let first = windows.first().map_or(0.0, |window| window.mb_s);
     let last = &windows[windows.len() - windows.len() / 10..];

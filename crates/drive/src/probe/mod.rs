@@ -20,7 +20,7 @@ mod depth;
 mod flash;
 mod rotation;
 mod seek;
-mod subject;
+mod under_test;
 mod zones;
 
 use serde::Serialize;
@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::command::AccessError;
 use crate::drive::Drive;
 use crate::profile::Profile;
-use subject::Subject;
+use under_test::DriveUnderTest;
 
 /// A kind of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,8 @@ pub struct ProbeReport {
 }
 
 impl ProbeReport {
-    /// Builds the drive of `profile` and runs `probes`, or [`Probe::recommended`] if the list is empty.
+    /// Builds the drive of `profile` and runs `probes`, or [`Probe::recommended`] if the list is
+    /// empty.
     ///
     /// # Errors
     /// Those of [`probe`].
@@ -288,7 +289,7 @@ pub enum ProbeError {
         sector: u64,
     },
     /// The drive never completed a command.
-    #[error("{probe}: the drive never answered a command: it has been silent from {:.3} ms of its clock on", *since_ns as f64 / 1e6)]
+    #[error("{probe}: the drive never completed a command: it has not responded since {:.3} ms on its clock", *since_ns as f64 / 1e6)]
     Silent {
         /// The name of the probe.
         probe: &'static str,
@@ -353,21 +354,24 @@ pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Findings, ProbeError> {
     let mut found = Findings::default();
     let asked = |probe| which.contains(&probe);
     let rotation = if asked(Probe::Rotation) || asked(Probe::Seek) {
-        on(drive, Probe::Rotation, &mut found, rotation::probe)?
+        run_probe(drive, Probe::Rotation, &mut found, rotation::probe)?
     } else {
         None
     };
     if (asked(Probe::Rotation) || asked(Probe::Seek)) && rotation.is_none() {
-        found.notes.push("writes of one sector do not come at a period: nothing turns, or memory hides it".to_owned());
+        found.notes.push(
+            "writes of one sector have no period: the drive does not rotate, or its memory hides the rotation"
+                .to_owned(),
+        );
     }
     if asked(Probe::Rotation) {
         found.rotation = rotation;
     }
     if let Some(rotation) = rotation.filter(|_| asked(Probe::Seek)) {
-        found.seek = on(drive, Probe::Seek, &mut found, |subject| seek::probe(subject, &rotation))?;
+        found.seek = run_probe(drive, Probe::Seek, &mut found, |subject| seek::probe(subject, &rotation))?;
     }
     if asked(Probe::Zones) {
-        found.zones = Some(on(drive, Probe::Zones, &mut found, zones::probe)?);
+        found.zones = Some(run_probe(drive, Probe::Zones, &mut found, zones::probe)?);
     }
     if asked(Probe::Depth) {
         found.depth = Some(depth::probe(drive, &mut found)?);
@@ -379,19 +383,19 @@ pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Findings, ProbeError> {
         found.sizes = Some(flash::sizes(drive, &mut found)?);
     }
     if asked(Probe::Overwrite) {
-        found.overwrite = Some(on(drive, Probe::Overwrite, &mut found, flash::overwrite)?);
+        found.overwrite = Some(run_probe(drive, Probe::Overwrite, &mut found, flash::overwrite)?);
     }
     Ok(found)
 }
 
 /// Runs a probe on a copy of the drive and collects its failures and notes.
-fn on<T>(
+fn run_probe<T>(
     drive: &Drive,
     probe: Probe,
     found: &mut Findings,
-    make: impl FnOnce(&mut Subject) -> Result<T, ProbeError>,
+    make: impl FnOnce(&mut DriveUnderTest) -> Result<T, ProbeError>,
 ) -> Result<T, ProbeError> {
-    let mut subject = Subject::new(drive.clone(), probe.name());
+    let mut subject = DriveUnderTest::new(drive.clone(), probe.name());
     let result = make(&mut subject);
     found.failures += subject.failures;
     for sector in subject.failed_sectors {

@@ -1,7 +1,7 @@
 //! The time of a revolution. One sector can be written once in each revolution, so its writes
 //! complete at multiples of a period.
 
-use super::subject::Subject;
+use super::under_test::DriveUnderTest;
 use super::{ProbeError, Rotation};
 use crate::random::SplitMix64;
 
@@ -15,7 +15,7 @@ const RESIDUE: f64 = 0.01;
 /// The number of first sectors that are tried until one can be written.
 const TRIES: u64 = 100;
 
-pub(super) fn probe(subject: &mut Subject) -> Result<Option<Rotation>, ProbeError> {
+pub(super) fn probe(subject: &mut DriveUnderTest) -> Result<Option<Rotation>, ProbeError> {
     subject.needs(TRIES * 2)?;
     let Some(sector) = writable(subject, 0)? else { return Ok(None) };
     let mut random = SplitMix64::new(1);
@@ -33,7 +33,7 @@ pub(super) fn probe(subject: &mut Subject) -> Result<Option<Rotation>, ProbeErro
 }
 
 /// The first writable sector at or after `from`.
-fn writable(subject: &mut Subject, from: u64) -> Result<Option<u64>, ProbeError> {
+fn writable(subject: &mut DriveUnderTest, from: u64) -> Result<Option<u64>, ProbeError> {
     for sector in from..from + TRIES {
         if subject.write_media(sector)?.is_some() {
             return Ok(Some(sector));
@@ -65,7 +65,7 @@ fn period(gaps: &[f64]) -> Option<(f64, f64)> {
 
 /// Sectors of the track of `sector`. One sector is the share of a revolution by which the next one
 /// completes later.
-fn first_track_sectors(subject: &mut Subject, sector: u64, period: f64) -> Result<Option<u32>, ProbeError> {
+fn first_track_sectors(subject: &mut DriveUnderTest, sector: u64, period: f64) -> Result<Option<u32>, ProbeError> {
     // First with a distance of eight sectors, then with a larger distance within half a track.
     let Some(near) = angle(subject, sector, sector + 8, period)?.filter(|angle| *angle > 1e-6) else {
         return Ok(None);
@@ -76,7 +76,7 @@ fn first_track_sectors(subject: &mut Subject, sector: u64, period: f64) -> Resul
 }
 
 /// The angle in revolutions from the end of sector `from` to that of sector `to`.
-pub(super) fn angle(subject: &mut Subject, from: u64, to: u64, period: f64) -> Result<Option<f64>, ProbeError> {
+pub(super) fn angle(subject: &mut DriveUnderTest, from: u64, to: u64, period: f64) -> Result<Option<f64>, ProbeError> {
     if subject.write_media(from)?.is_none() {
         return Ok(None);
     }

@@ -9,7 +9,7 @@
 //! subtracted.
 
 use super::rotation::angle;
-use super::subject::Subject;
+use super::under_test::DriveUnderTest;
 use super::{ProbeError, Rotation, Seek, SeekPoint};
 
 /// Bisection steps within the time of one sector.
@@ -29,22 +29,22 @@ const STEP: f64 = 4.0;
 const APART: u64 = 8;
 
 /// The track at which seeks begin.
-struct Home {
+struct HomeTrack {
     first_sector: u64,
     sectors: u64,
     revolution_ns: f64,
 }
 
-pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option<Seek>, ProbeError> {
+pub(super) fn probe(subject: &mut DriveUnderTest, rotation: &Rotation) -> Result<Option<Seek>, ProbeError> {
     let per_track = u64::from(rotation.first_track_sectors).max(1);
     subject.needs(per_track * (HOMES + 4))?;
     let Some((home, base_ns)) = home(subject, rotation, per_track)? else {
-        subject.notes.push(format!("none of the first {HOMES} tracks can be written where seeks would begin"));
+        subject.notes.push(format!("none of the first {HOMES} tracks can be written at the start of the seeks"));
         return Ok(None);
     };
     let from = home.first_sector + per_track / 2;
     let last = subject.capacity_sectors() - 1;
-    let point = |subject: &mut Subject, distance_sectors: u64| -> Result<Option<SeekPoint>, ProbeError> {
+    let point = |subject: &mut DriveUnderTest, distance_sectors: u64| -> Result<Option<SeekPoint>, ProbeError> {
         let to = from + distance_sectors;
         let Some(reach_ns) = home.reach_ns(subject, to)? else { return Ok(None) };
         // A sector takes longer to pass where a track has fewer sectors.
@@ -66,7 +66,9 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
         curve.extend(point(subject, ((root * root).round() as u64).min(last - from))?);
     }
     let (Some(first), Some(full)) = (tracks.first(), curve.last()) else {
-        subject.notes.push(format!("no seek from sector {from} can be made: it or all others cannot be written"));
+        subject
+            .notes
+            .push(format!("no seek from sector {from} can be measured: this sector or all others cannot be written"));
         return Ok(None);
     };
     let (surfaces, next_cylinder) = surfaces(&tracks, rotation.revolution_ns * SAME);
@@ -82,11 +84,15 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
 
 /// The first whole track with enough writable sectors, and the time of a write of its middle after
 /// one on the same track.
-fn home(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<Option<(Home, u64)>, ProbeError> {
+fn home(
+    subject: &mut DriveUnderTest,
+    rotation: &Rotation,
+    per_track: u64,
+) -> Result<Option<(HomeTrack, u64)>, ProbeError> {
     let first = home_sector(subject, rotation, per_track)?;
     for track in 0..HOMES {
         let first_sector = first + track * per_track;
-        let home = Home { first_sector, sectors: per_track, revolution_ns: rotation.revolution_ns };
+        let home = HomeTrack { first_sector, sectors: per_track, revolution_ns: rotation.revolution_ns };
         if let Some(base_ns) = home.reach_ns(subject, first_sector + per_track / 2)? {
             return Ok(Some((home, base_ns)));
         }
@@ -96,7 +102,7 @@ fn home(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<Op
 
 /// The first sector of a whole track, where the angle between adjacent sectors differs from that
 /// within a track. 0 if there is none, because tracks then have no skew.
-fn home_sector(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<u64, ProbeError> {
+fn home_sector(subject: &mut DriveUnderTest, rotation: &Rotation, per_track: u64) -> Result<u64, ProbeError> {
     let within = 1.0 / per_track as f64;
     for sector in 1..=per_track {
         let between = angle(subject, sector - 1, sector, rotation.revolution_ns)?;
@@ -107,14 +113,14 @@ fn home_sector(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Re
     Ok(0)
 }
 
-impl Home {
+impl HomeTrack {
     fn sector_ns(&self) -> f64 {
         self.revolution_ns / self.sectors as f64
     }
 
     /// The time of one sector at `sector`, from the angles of two pairs before it. At most one pair
     /// spans the end of a track, which widens it.
-    fn sector_ns_at(&self, subject: &mut Subject, sector: u64) -> Result<f64, ProbeError> {
+    fn sector_ns_at(&self, subject: &mut DriveUnderTest, sector: u64) -> Result<f64, ProbeError> {
         let mut least: Option<f64> = None;
         for back in [1, 2] {
             // There are fewer pairs near the beginning of the drive.
@@ -129,7 +135,7 @@ impl Home {
 
     /// The time of a write of `to` after one on the home track without rotational latency; `None`
     /// if either cannot be written.
-    fn reach_ns(&self, subject: &mut Subject, to: u64) -> Result<Option<u64>, ProbeError> {
+    fn reach_ns(&self, subject: &mut DriveUnderTest, to: u64) -> Result<Option<u64>, ProbeError> {
         let mut after = |offset: u64, wait_ns: u64| -> Result<Option<u64>, ProbeError> {
             if subject.write_media(self.first_sector + offset)?.is_none() {
                 return Ok(None);

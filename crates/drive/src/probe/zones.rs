@@ -1,6 +1,6 @@
 //! Sequential rate along the address space.
 
-use super::subject::Subject;
+use super::under_test::DriveUnderTest;
 use super::{ProbeError, ZonePoint};
 use crate::command::{Access, Command, Op};
 
@@ -14,7 +14,7 @@ const READS_MAX: u64 = 384;
 /// Reads before the measurement: the first ones include the seek to the position.
 const READS_BEFORE: u64 = 8;
 
-pub(super) fn probe(subject: &mut Subject) -> Result<Vec<ZonePoint>, ProbeError> {
+pub(super) fn probe(subject: &mut DriveUnderTest) -> Result<Vec<ZonePoint>, ProbeError> {
     subject.needs(POINTS * READ_SECTORS * 2)?;
     let part = subject.capacity_sectors() / POINTS;
     let reads = (part / READ_SECTORS).min(READS_MAX);

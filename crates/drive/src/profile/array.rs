@@ -36,7 +36,8 @@ impl ArrayProfile {
         (self.members.len() as u32 / self.copies.max(1)).max(1)
     }
 
-    /// Sectors of each member that have an address: whole chunks, so the last sectors may be unused.
+    /// Sectors of each member that have an address: whole chunks, so the last sectors may be
+    /// unused.
     pub(crate) fn member_sectors(&self) -> u64 {
         let smallest = self.members.iter().map(|member| member.kind.capacity_sectors()).min().unwrap_or(0);
         smallest - smallest % u64::from(self.chunk_sectors.max(1))

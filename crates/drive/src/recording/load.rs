@@ -24,7 +24,7 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// The file is not UTF-8 text, or its gzip stream is damaged.
-    #[error("{}: the trace is no text", path.display())]
+    #[error("{}: the trace is not text", path.display())]
     NotText {
         /// The path as given.
         path: PathBuf,

@@ -301,12 +301,12 @@ fn impossible_arrays_are_refused_with_the_line() {
         (
             "chunk_sectors = 128",
             "",
-            "a.toml:16:1: `array.chunk_sectors` is missing: striping needs the number of sectors that lie on one member, such as 128",
+            "a.toml:16:1: `array.chunk_sectors` is missing: striping needs the number of consecutive sectors on one member, such as 128",
         ),
         (
             "chunk_sectors = 128",
             "chunk_sectors = 128\ncopies = 3",
-            "a.toml:21:10: `array.copies` is 3: 8 members are no multiple of it: a number that divides 8",
+            "a.toml:21:10: `array.copies` is 3: 8 members are not a multiple of it: a divisor of 8",
         ),
         ("sectors = 262144", "sectors = 1", "a.toml:23:11: `array.cache.sectors` is 1: 8 to 134217728"),
         ("low_part = 0.4", "low_part = 0.9", "a.toml:26:12: `array.cache.low_part` is 0.9: 0 to 0.8"),

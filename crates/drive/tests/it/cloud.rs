@@ -157,7 +157,7 @@ fn impossible_volumes_are_refused_with_the_line() {
         (
             "ceiling_per_s = 3000",
             "ceiling_per_s = 200",
-            "v.toml:26:17: `cloud.operations.ceiling_per_s` is 200: a volume is never held below its rate: 300 or more",
+            "v.toml:26:17: `cloud.operations.ceiling_per_s` is 200: the ceiling is not below the rate: 300 or more",
         ),
         ("floor_us = 400.0", "floor_us = -1.0", "v.toml:32:12: `cloud.latency.floor_us` is -1: 0 to 1000000"),
         ("sigma = 0.5", "sigma = nan", "v.toml:34:16: `cloud.latency.jitter_sigma` is NaN: 0 to 3"),

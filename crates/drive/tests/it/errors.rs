@@ -186,7 +186,7 @@ fn zones_lie_within_the_disk() {
     says(
         "last_cylinder = 99",
         "last_cylinder = 49",
-        "small.toml:30:17: `zone.last_cylinder` is 49: a zone ends where it begins or after: 50 or more",
+        "small.toml:30:17: `zone.last_cylinder` is 49: a zone ends at its first cylinder or later: 50 or more",
     );
     let none = GOOD.split("[[zone]]").next().expect("text before the zones");
     assert_eq!(refused_text(none), "small.toml:4:1: `zone` is missing: a disk has at least one [[zone]]");
@@ -213,12 +213,12 @@ fn spare_cylinders_are_declared() {
     says(
         "cylinders = 100",
         "cylinders = 102",
-        "small.toml:7:13: `disk.spare_cylinders` is not given: 100 of 102 cylinders lie in zones: `spare_cylinders = 2`, or zones for them",
+        "small.toml:7:13: `disk.spare_cylinders` is not given: 100 of 102 cylinders belong to zones: `spare_cylinders = 2`, or zones for them",
     );
     says(
         "cylinders = 100",
         "cylinders = 102\nspare_cylinders = 1",
-        "small.toml:8:19: `disk.spare_cylinders` is 1: 100 of 102 cylinders lie in zones: `spare_cylinders = 2`, or zones for them",
+        "small.toml:8:19: `disk.spare_cylinders` is 1: 100 of 102 cylinders belong to zones: `spare_cylinders = 2`, or zones for them",
     );
     let declared = GOOD.replacen("cylinders = 100", "cylinders = 102\nspare_cylinders = 2", 1);
     assert!(Profile::from_toml(&declared, "small.toml").is_ok());
@@ -229,7 +229,7 @@ fn capacity_is_what_the_zones_hold() {
     says(
         "capacity_sectors = 20000",
         "capacity_sectors = 20001",
-        "small.toml:8:20: `disk.capacity_sectors` is 20001: the zones have 20000 sectors with an address: no more than that",
+        "small.toml:8:20: `disk.capacity_sectors` is 20001: the zones have 20000 sectors with an address: at most that many",
     );
     says(
         "capacity_sectors = 20000",
@@ -252,7 +252,7 @@ fn capacity_is_what_the_zones_hold() {
 fn slips_rise_and_lie_within_the_disk() {
     for (slips, found) in [("[[5, 1], [5, 1]]", "[5, 1]"), ("[[20000, 1]]", "[20000, 1]")] {
         let error = refused("rpm = 6000", &format!("rpm = 6000\nslips = {slips}"));
-        assert!(error.contains(&format!("`disk.slips` is {found}: sectors rise and lie within the disk")), "{error}");
+        assert!(error.contains(&format!("`disk.slips` is {found}: sectors rise and are within the disk")), "{error}");
         assert!(error.starts_with("small.toml:6:"), "{error}");
     }
 }
@@ -264,7 +264,7 @@ fn falling_seek_tables_must_be_measured() {
     says(
         from,
         falling,
-        "small.toml:22:35: `seek` is 5.5 ms at distance 99: the curve falls there: no less than the point before, or `measured = true`",
+        "small.toml:22:35: `seek` is 5.5 ms at distance 99: the curve falls there: at least the previous point, or `measured = true`",
     );
     let measured = GOOD.replacen(from, &format!("{falling}\nmeasured = true"), 1);
     assert!(Profile::from_toml(&measured, "small.toml").is_ok());
@@ -403,14 +403,15 @@ fn flash_drives_have_ranges_too() {
         (
             "page_read_us = [65.0]",
             "page_read_us = []",
-            "29:16: `flash.page_read_us` is 0 times: 1 to 64 times, one a kind of page, such as [75.0]".to_string(),
+            "29:16: `flash.page_read_us` is 0 times: 1 to 64 times, one for each kind of page, such as [75.0]"
+                .to_string(),
         ),
         ("erase_us = 2000.0", "erase_us = nan", format!("31:12: `flash.erase_us` is NaN: {us}")),
         ("link_mb_s = 250.0", "link_mb_s = 0", "`flash.link_mb_s` is 0: 0.1 to 1000000".to_string()),
         (
             "dies = 20",
             "dies = 20\nwordline_pages = 3",
-            "`flash.pages_per_block` is 128: a multiple of the 3 pages programmed at once".to_string(),
+            "`flash.pages_per_block` is 128: a multiple of the 3 pages programmed together".to_string(),
         ),
         ("page_bytes = 4096", "page_bytes = 4096\nplanes = 4", "`flash.capacity_sectors` is 156301488".to_string()),
     ] {
@@ -444,17 +445,17 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
     // 8000 blocks less 4 of the reserve, of 20 dies and 128 units, 92.6 % of them, 8 sectors each; 19,537,686 units need
     // 19,537,686 / 0.926 / 2560 = 8241.9 and the reserve.
     let small = refused("blocks_per_plane = 8256", "blocks_per_plane = 8000");
-    let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which is what 8000 blocks a plane hold beside the \
+    let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which 8000 blocks a plane hold besides the \
                     spare factor; or 8246 blocks a plane";
     assert!(small.ends_with(expected), "{small}");
     let order = refused("buffer_kib = 256", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 256");
-    let expected = "34:19: `flash.gc_start_blocks` is 2: garbage collection begins with more free blocks than the 2 at which the host waits";
+    let expected = "34:19: `flash.gc_start_blocks` is 2: garbage collection starts at more free blocks than the 2 at which the host waits";
     assert!(order.ends_with(expected), "{order}");
     let hard = refused("buffer_kib = 256", "gc_hard_blocks = 0\nbuffer_kib = 256");
     assert!(hard.ends_with("34:18: `flash.gc_hard_blocks` is 0: 1 to 1024"), "{hard}");
     let slice = refused("buffer_kib = 256", "slice_blocks = 9000\nbuffer_kib = 256");
     assert!(
-        slice.ends_with("`flash.slice_blocks` is 9000: at most 8242, all blocks with data: or leave it out"),
+        slice.ends_with("`flash.slice_blocks` is 9000: at most 8242, all blocks with data, or no value"),
         "{slice}"
     );
     let large = good.replacen("capacity_sectors = 156301488", "capacity_sectors = 1563014880", 1);
@@ -466,7 +467,7 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
     let nvme = include_str!("../../profiles/ssd-nvme-tlc.toml");
     let buffer = refused_text(&nvme.replacen("buffer_kib = 65536", "buffer_kib = 12", 1));
     assert!(
-        buffer.ends_with("`flash.buffer_kib` is 12: 0, or at least the 16 KiB that a die programs at once"),
+        buffer.ends_with("`flash.buffer_kib` is 12: 0, or at least the 16 KiB that a die programs together"),
         "{buffer}"
     );
     let strewn = nvme.replacen("spare_factor = 0.1267", "spare_factor = 0.0001", 1).replacen("= 512\n", "= 4\n", 1);
@@ -567,7 +568,7 @@ fn ageing_that_favours_the_young() {
 
 #[test]
 fn queue_that_goes_by_arrival_has_nothing_to_weigh() {
-    let expected = "small.toml:36:10: `queue.window` is 4: only `policy = \"satf\"` chooses among commands";
+    let expected = "small.toml:36:10: `queue.window` is 4: only `policy = \"satf\"` reorders commands";
     assert_eq!(refused_queue("depth = 32\npolicy = \"fifo\"\nwindow = 4\n"), expected);
 }
 
@@ -595,7 +596,7 @@ fn write_cache_has_one_size_and_its_marks_in_order() {
     assert_eq!(with("write_high = 1.5"), "small.toml:20:14: `buffer.write_high` is 1.5: 0 to 1");
     assert_eq!(
         with("write_high = 0.5\nwrite_low = 0.6"),
-        "small.toml:21:13: `buffer.write_low` is 0.6: emptying ends below where it begins: at most `write_high`, 0.5"
+        "small.toml:21:13: `buffer.write_low` is 0.6: write-back ends at or below its start level: at most `write_high`, 0.5"
     );
     assert_eq!(with("write_idle_ms = -1"), "small.toml:20:17: `buffer.write_idle_ms` is -1: 0 to 4000");
 }
@@ -621,8 +622,8 @@ fn faults_that_cannot_be() {
     assert_eq!(with("bad_share = 1.5"), "small.toml:34:13: `faults.bad_share` is 1.5: 0 to 1");
     assert_eq!(
         with("hangs = [{ at_ms = 5 }]"),
-        "small.toml:34:10: `faults.hangs` is without an end from 5 ms on: \
-         a hang says how long it lasts: `for_ms = 2000`, or `for_ms = inf` for ever"
+        "small.toml:34:10: `faults.hangs` is without a duration at 5 ms: \
+         a hang has a duration: `for_ms = 2000`, or `for_ms = inf` for ever"
     );
     assert_eq!(
         with("hangs = [{ at_ms = 5, for_ms = -1 }]"),

@@ -156,7 +156,7 @@ fn faults_that_cannot_be_are_refused() {
     let hangs = vec![Hang { at_ms: 0.0, for_ms: 100.0 }, Hang { at_ms: 50.0, for_ms: 1.0 }];
     assert_eq!(
         refused(Faults { hangs, ..Faults::default() }),
-        "`faults.hangs` is 1 ms from 50 ms on: hangs follow each other, and the one before ends at 100 ms"
+        "`faults.hangs` is 1 ms from 50 ms on: hangs do not overlap, and the previous one ends at 100 ms"
     );
     let null = Profile::builtin("null").expect("built in").with_faults(Faults::default());
     assert_eq!(null, Err(FaultsError::NotADisk { drive: "null".into() }));

@@ -169,23 +169,23 @@ fn senseless_traces_are_refused_with_the_reason() {
     assert!(error(&[], &SCRATCH).starts_with("the trace has 0 requests: at least 400 are needed"));
 
     let untimed: Vec<Record> = good.iter().map(|record| Record { service_ns: 0, ..*record }).collect();
-    assert!(error(&untimed, &SCRATCH).starts_with("1000 of the trace's 1000 requests took no time at all"));
+    assert!(error(&untimed, &SCRATCH).starts_with("1000 of the trace's 1000 requests have a service time of 0"));
 
     let at_once: Vec<Record> = good.iter().map(|record| Record { issue_ns: 0, ..*record }).collect();
     assert!(
-        error(&at_once, &SCRATCH).starts_with("request 1 of the trace was issued before the one before it was over")
+        error(&at_once, &SCRATCH).starts_with("request 1 of the trace was issued before the previous one completed")
     );
 
     let disk = FitOptions { kind: Some(FitKind::Disk), ..SCRATCH };
     let constant: Vec<Record> = good.iter().map(|record| Record { service_ns: 1_000_000, ..*record }).collect();
-    assert!(error(&constant, &disk).contains("differ by 0.000 ms: a disk's differ by up to a revolution"));
+    assert!(error(&constant, &disk).contains("differ by 0.000 ms: on a disk they differ by up to a revolution"));
 
     let sequential = good.iter().enumerate().map(|(index, record)| {
         let access = Access { sector: index as u64 * 16, sectors: 16, op: Op::Read };
         Record { access, ..*record }
     });
     let sequential: Vec<Record> = sequential.collect();
-    assert!(error(&sequential, &disk).starts_with("1 reads of the trace's first half begin away from"));
+    assert!(error(&sequential, &disk).starts_with("1 reads of the first half of the trace are far from"));
 
     let mut vast = good.clone();
     vast[500].access.sector = u64::MAX - 3;
@@ -194,7 +194,7 @@ fn senseless_traces_are_refused_with_the_reason() {
     assert!(error(&vast, &disk).contains("no disk is so large"));
 
     let base = Base { toml: Profile::builtin_toml("null").expect("built in"), file_name: "null.toml" };
-    assert!(error(&good, &FitOptions { base: Some(base), ..SCRATCH }).contains("without a platter"));
+    assert!(error(&good, &FitOptions { base: Some(base), ..SCRATCH }).contains("has no platter"));
     let base = Base { toml: "name = 3", file_name: "b.toml" };
     assert!(error(&good, &FitOptions { base: Some(base), ..SCRATCH }).starts_with("b.toml:1:"));
 }

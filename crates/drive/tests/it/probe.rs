@@ -32,7 +32,7 @@ fn what_does_not_turn_shows_no_revolution_and_no_seek() {
     for name in ["null", "ssd-fiops", "cloud-gp2", "array-8x15k"] {
         let (found, _) = probed(name, &[Probe::Rotation, Probe::Seek]);
         assert_eq!((found.rotation, found.seek), (None, None), "{name}");
-        assert!(found.notes.iter().any(|note| note.contains("nothing turns")), "{name}: {:?}", found.notes);
+        assert!(found.notes.iter().any(|note| note.contains("does not rotate")), "{name}: {:?}", found.notes);
     }
 }
 
@@ -210,7 +210,7 @@ fn drive_that_stops_answering_ends_the_probe_and_one_that_returns_does_not() {
     for which in Probe::ALL {
         match probe(&with_faults(hang(f64::INFINITY)), &[*which]) {
             Err(error @ ProbeError::Silent { .. }) => {
-                assert!(error.to_string().contains("never answered a command"), "{error}");
+                assert!(error.to_string().contains("never completed a command"), "{error}");
             }
             other => panic!("{}: {other:?}", which.name()),
         }

@@ -88,7 +88,7 @@ fn server_drive_has_the_rates_of_its_input() {
 fn descriptions_warn_of_what_is_odd() {
     let warned = |name: &str, words: &str| described(name).warnings.iter().any(|warning| warning.contains(words));
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
-    assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
+    assert!(warned("wd_4tb_7200", "the seek table extends to distance 353181"));
     assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
     for name in Profile::names() {
         assert!(!warned(name, "the seek table falls"), "{name}");
@@ -138,7 +138,7 @@ fn drives_made_from_data_sheets_have_their_figures() {
 #[test]
 fn queue_and_faults_are_described() {
     let words = described("cmr-8tb").queue;
-    assert_eq!(words, "shortest access time first among all, the oldest after 500 ms");
+    assert_eq!(words, "shortest access time first, the oldest first after 500 ms");
     assert_eq!(described("sata-7200-2006").queue, "");
     let hangs = vec![Hang { at_ms: 5.0, for_ms: f64::INFINITY }];
     let faults =

@@ -1,10 +1,10 @@
-//! Requests and notes of a part of a trace, column by column: neighbours in a column resemble each other.
+//! Requests and notes of a part of a trace as columns: adjacent values of a column are similar.
 
 use super::data::{Chunk, MergedRow, RequestRow, SpanRow};
 use super::pack::{Numbers, base64};
 
 impl Chunk {
-    /// Packs requests, in the order in which they were over, and notes.
+    /// Packs requests, in the order of completion, and notes.
     pub fn new(requests: &[RequestRow], spans: &[SpanRow]) -> Chunk {
         let first = |request: &RequestRow| request.steps_ns.into_iter().flatten().min();
         let last = |request: &RequestRow| request.steps_ns.into_iter().flatten().max();
@@ -24,18 +24,18 @@ impl Chunk {
         }
     }
 
-    /// As text that can stand in a page.
+    /// The chunk as text for a page.
     pub(super) fn text(&self) -> String {
         base64(&self.packed)
     }
 
-    /// What it takes, in bytes.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.packed.len()
     }
 }
 
-/// A chunk as a script that hands it over to the page: what a page that was opened from a file may load.
+/// A chunk as a script that passes it to the page. A page opened from a file can load scripts.
 pub fn chunk_script(number: usize, chunk: &Chunk) -> String {
     format!("hoistwayChunk({number},\"{}\");\n", chunk.text())
 }
@@ -47,7 +47,8 @@ fn pack_requests(numbers: &mut Numbers, requests: &[RequestRow]) {
     numbers.column(of().map(|request| request.op.into()));
     numbers.steps(of().map(|request| request.sector));
     numbers.column(of().map(|request| request.bytes.into()));
-    // The first step that is known, and which it is; of the others how much later each was, plus 1: 0 says that it is not known.
+    // The first known step and its index. The other steps are differences plus 1; 0 stands for an
+    // unknown step.
     let first = |request: &RequestRow| request.steps_ns.iter().position(Option::is_some).unwrap_or(0);
     numbers.column(of().map(|request| first(request) as u64));
     numbers.steps(of().map(|request| request.steps_ns[first(request)].unwrap_or(0)));

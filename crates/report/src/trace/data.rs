@@ -1,45 +1,47 @@
-//! What the page of a trace is made of: plain tables. Times are ns since the trace began, sectors are 512 bytes.
+//! The content of a trace page: plain tables. Times are in ns since the start of the trace, sectors
+//! have 512 bytes.
 
 use crate::data::Fact;
 
-/// So many layers a request passes through: until it was allocated, until it was inserted, in the elevator, at the drive, and between steps that
-/// the trace does not show.
+/// Number of layers of a request: before allocation, before insertion, in the elevator, at the
+/// drive, and between steps that the trace does not show.
 pub const TRACE_LAYERS: usize = 5;
 
-/// A whole trace, reduced to tables of a few thousand stretches of time.
+/// A trace, reduced to tables of a few thousand time buckets.
 #[derive(Clone, Debug, Default)]
 pub struct TracePage {
-    /// The page's heading.
+    /// The heading of the page.
     pub title: String,
-    /// A line under it; may be empty.
+    /// The line below the heading; may be empty.
     pub subtitle: String,
-    /// How it was made, and what there is of everything.
+    /// The origin of the trace and its counts.
     pub facts: Vec<Fact>,
-    /// What a reader should know, a sentence or two each.
+    /// Limitations of the figures, one or two sentences each.
     pub notes: Vec<String>,
-    /// When the last thing happened.
+    /// The time of the last event.
     pub end_ns: u64,
-    /// The length of a stretch, more than 0.
+    /// The length of a time bucket, above 0.
     pub bucket_ns: u64,
-    /// The devices' names.
+    /// The names of the devices.
     pub devices: Vec<String>,
-    /// A lane a process and device, in the order in which they are shown.
+    /// One lane for each process and device, in the order of the page.
     pub lanes: Vec<TraceLane>,
-    /// The elevator's queues; empty where the trace has no notes of it.
+    /// The queues of the elevator; empty if the trace has no notes of it.
     pub queues: Vec<TraceQueue>,
-    /// The lowest and the highest sector at which a request began, where there was any.
+    /// The lowest and the highest first sector of a request, if there are requests.
     pub sectors: Option<(u64, u64)>,
-    /// The first sector of the pictures' first row.
+    /// The first sector of the lowest row of the disk pictures.
     pub first_sector: u64,
-    /// So many sectors a row is.
+    /// Sectors of a row.
     pub row_sectors: u64,
-    /// Rows of the pictures of the disk.
+    /// Number of rows of the disk pictures.
     pub sector_rows: usize,
-    /// Rows of the pictures of latencies: the first ends at 1,280 ns, and four are an octave.
+    /// Number of rows of the latency pictures. The first ends at 1,280 ns, and four rows are an
+    /// octave.
     pub latency_rows: usize,
-    /// The length of a column of the pictures of the disk.
+    /// The length of a column of the disk pictures.
     pub place_column_ns: u64,
-    /// The length of a column of the pictures of latencies.
+    /// The length of a column of the latency pictures.
     pub latency_column_ns: u64,
 }
 
@@ -48,36 +50,36 @@ pub struct TracePage {
 pub struct TraceLane {
     /// An index into [`TracePage::devices`].
     pub device: u32,
-    /// The process; none where it is many.
+    /// The process id; `None` for a lane of several processes.
     pub pid: Option<u32>,
-    /// What it is called.
+    /// The name of the lane.
     pub name: String,
-    /// Its requests.
+    /// Number of requests.
     pub requests: u64,
-    /// What completed, a stretch each.
+    /// Completions in each time bucket.
     pub counts: Vec<TraceCounts>,
-    /// How long its requests together were in each layer, a stretch each, ns.
+    /// Time of its requests in each layer, by time bucket, in ns.
     pub layers_ns: Vec<[u64; TRACE_LAYERS]>,
-    /// Cells of the picture of the disk (column by column, in rising order) with the reads that fall into each.
+    /// Non-empty cells of the disk picture (column by column, rising) with the number of reads.
     pub reads: Vec<(u32, u32)>,
-    /// The same of writes and all others.
+    /// The same for all other requests.
     pub writes: Vec<(u32, u32)>,
-    /// Cells of the picture of latencies with the requests that fall into each.
+    /// Non-empty cells of the latency picture with the number of requests.
     pub latencies: Vec<(u32, u32)>,
 }
 
-/// What completed within a stretch.
+/// Completions within one time bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceCounts {
-    /// Reads.
+    /// Number of reads.
     pub reads: u32,
-    /// Writes.
+    /// Number of writes.
     pub writes: u32,
-    /// Others: flushes, discards.
+    /// Number of flushes and discards.
     pub others: u32,
-    /// Bytes that were read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub write_bytes: u64,
     /// The sum of all latencies, ns.
     pub latency_ns: u64,
@@ -92,42 +94,43 @@ pub struct TraceCounts {
 pub struct TraceQueue {
     /// An index into [`TracePage::devices`].
     pub device: u32,
-    /// The process whose it is, where it is one's.
+    /// The process id; `None` for a shared queue.
     pub pid: Option<u32>,
-    /// What it is called.
+    /// The name of the queue.
     pub name: String,
-    /// Slices that began, a stretch each.
+    /// Slices that began in each time bucket.
     pub slices: Vec<u32>,
-    /// How often it took the disk from another, a stretch each.
+    /// Preemptions of other queues in each time bucket.
     pub preemptions: Vec<u32>,
-    /// How long it was served and idled for, a stretch each, ns.
+    /// Service time and idle time in each time bucket, in ns.
     pub times_ns: Vec<[u64; 2]>,
 }
 
-/// Where the page finds single requests.
+/// The source of single requests.
 #[derive(Clone, Debug)]
 pub enum SingleRequests {
-    /// Nowhere: the page shows sums alone.
+    /// No single requests: the page shows sums alone.
     Nowhere,
-    /// In the page itself.
+    /// Chunks in the page.
     InPage(Vec<Chunk>),
-    /// In files beside it, or answered by a server: `PREFIX/0.js`, `PREFIX/1.js`... as [`chunk_script`](super::chunk_script) makes them.
+    /// Chunks in files beside the page or from a server: `PREFIX/0.js`, `PREFIX/1.js`... as
+    /// [`chunk_script`](super::chunk_script) makes them.
     Beside {
-        /// The folder, relative to the page.
+        /// The path prefix, relative to the page.
         prefix: String,
-        /// From when to when those of each file lasted, and how many they are.
+        /// Begin, end and number of requests of each file.
         chunks: Vec<(u64, u64, u32)>,
     },
 }
 
-/// Requests and notes of a part of the trace, packed.
+/// Packed requests and notes of a part of the trace.
 #[derive(Clone, Debug)]
 pub struct Chunk {
-    /// When the first of them began.
+    /// The begin of the first request.
     pub from_ns: u64,
-    /// When the last of them was over.
+    /// The completion of the last request.
     pub to_ns: u64,
-    /// How many requests there are.
+    /// Number of requests.
     pub requests: u32,
     pub(super) packed: Vec<u8>,
 }
@@ -137,57 +140,60 @@ pub struct Chunk {
 pub struct RequestRow {
     /// An index into [`TracePage::devices`].
     pub device: u32,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// What it does, as bits: 1 reads, 2 writes, 4 discards, 8 flushes before, 16 is durable itself, 32 reads ahead, 64 somebody waits for it,
-    /// 128 a file system's own data, 256 neither, 512 a command passed through.
+    /// The operation as bits: 1 read, 2 write, 4 discard, 8 flush before, 16 force unit access, 32
+    /// read-ahead, 64 synchronous, 128 metadata, 256 none of read and write, 512 passthrough
+    /// command.
     pub op: u16,
-    /// Its first sector.
+    /// The first sector.
     pub sector: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// When it was submitted, allocated, inserted, issued, and when it completed.
+    /// Times of submission, allocation, insertion, issue and completion.
     pub steps_ns: [Option<u64>; 5],
-    /// How often the driver gave it back.
+    /// Number of requeues.
     pub requeues: u32,
-    /// The error with which it completed.
+    /// The error code of the completion.
     pub error: u16,
-    /// What was merged into it.
+    /// The bios merged into the request.
     pub merged: Vec<MergedRow>,
 }
 
 /// A bio that was merged into a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MergedRow {
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// When it was submitted.
+    /// The time of submission.
     pub queued_ns: u64,
-    /// When it was merged.
+    /// The time of the merge.
     pub merged_ns: u64,
-    /// Its first sector.
+    /// The first sector.
     pub sector: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// To the request's front.
+    /// True for a front merge.
     pub front: bool,
 }
 
-/// A stretch of time, or a moment, of the elevator's notes.
+/// A span or a moment from the notes of the elevator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpanRow {
     /// An index into [`TracePage::queues`].
     pub queue: u32,
-    /// 0 slice, 1 idling; moments: 2 takes the disk from another, 3 its weight is raised, 4 shares another's queue, 5 has its own again, 6 is let in.
+    /// The kind: 0 slice, 1 idling; moments: 2 preemption, 3 weight raising, 4 queue merge, 5 queue
+    /// split, 6 injection.
     pub kind: u8,
-    /// When it began.
+    /// The begin.
     pub start_ns: u64,
-    /// When it ended.
+    /// The end.
     pub end_ns: u64,
-    /// Why: 0 not told, 1 too idle, 2 timed out, 3 exhausted, 4 no more requests, 5 preempted, 6 its request came.
+    /// The reason: 0 unknown, 1 too idle, 2 timed out, 3 budget exhausted, 4 no more requests, 5
+    /// preempted, 6 request arrived.
     pub why: u8,
     /// Sectors served.
     pub served: u64,
-    /// The budget in sectors, or what the weight is multiplied by.
+    /// The budget in sectors, or the factor of the weight.
     pub budget: u64,
 }

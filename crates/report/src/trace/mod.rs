@@ -1,4 +1,4 @@
-//! The page of a trace: every layer, process and request on one axis of time.
+//! The page of a trace: every layer, process and request on one time axis.
 
 mod chunk;
 mod data;
@@ -20,7 +20,7 @@ pub use data::{
 
 const TEMPLATE: &str = include_str!("../../templates/trace/page.html");
 const TRACE_STYLE: &str = include_str!("../../templates/trace/page.css");
-/// In this order; each stands on those before it.
+/// The scripts in order: each uses those before it.
 const SCRIPTS: [&str; 6] = [
     include_str!("../../templates/trace/model.js"),
     include_str!("../../templates/trace/sums.js"),
@@ -29,14 +29,14 @@ const SCRIPTS: [&str; 6] = [
     include_str!("../../templates/trace/tables.js"),
     include_str!("../../templates/trace/page.js"),
 ];
-/// How many a layer of depth is cut into: a 4,096th of a request is less than a pixel.
+/// Units of a request for the queue depth: 1/4096 of a request is less than a pixel.
 const DEPTH_UNITS: u128 = 4096;
 
-/// One HTML page that shows a trace from the whole down to single requests: it needs no library and no network. Files beside it are asked for only if
-/// [`SingleRequests::Beside`] says so.
+/// Makes an HTML page that shows a trace from the whole down to single requests. It needs no
+/// library and no network, and loads other files only with [`SingleRequests::Beside`].
 ///
 /// # Errors
-/// [`ReportError`] when the page's template fails.
+/// [`ReportError`] if the template fails.
 pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, ReportError> {
     let head = Head {
         end_ns: page.end_ns,
@@ -91,7 +91,7 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
     })?)
 }
 
-/// What the page's script has to know before it unpacks anything.
+/// The data that the script needs before it unpacks chunks.
 #[derive(Serialize)]
 struct Head<'a> {
     end_ns: u64,
@@ -107,9 +107,9 @@ struct Head<'a> {
     place_column_ns: u64,
     latency_column_ns: u64,
     colours: Colours,
-    /// From, to, requests.
+    /// Begin, end and number of requests of each chunk.
     chunks: Vec<(u64, u64, u32)>,
-    /// Where chunks lie that are not in the page.
+    /// The path prefix of chunks outside the page.
     prefix: Option<&'a String>,
 }
 
@@ -119,7 +119,7 @@ struct LaneHead<'a> {
     pid: Option<u32>,
     name: &'a str,
     requests: u64,
-    /// How many stretches it has.
+    /// Number of time buckets.
     stretches: usize,
 }
 
@@ -130,11 +130,11 @@ struct QueueHead<'a> {
     name: &'a str,
 }
 
-/// The page's colours, for both themes.
+/// The colours of the page for both themes.
 #[derive(Serialize)]
 struct Colours {
     lanes: Vec<Pair>,
-    /// Of the layers.
+    /// The colours of the layers.
     layers: Vec<Pair>,
     read: Pair,
     write: Pair,
@@ -148,8 +148,8 @@ fn lanes(page: &TracePage) -> Vec<LaneHead<'_>> {
     page.lanes.iter().map(head).collect()
 }
 
-/// The drive is blue as transfers are in the other pages, waiting in the elevator amber, what comes before it violet and green. Processes have
-/// what these leave of the palette while that is enough.
+/// The drive is blue as transfers in the other pages, the elevator amber, the layers before it
+/// violet and green. Processes use the rest of the palette while that suffices.
 fn colours(lanes: usize) -> Colours {
     const LAYERS: [usize; 4] = [3, 2, 4, 0];
     const LANES: [usize; 12] = [5, 1, 6, 8, 9, 10, 11, 14, 7, 15, 12, 13];
@@ -201,7 +201,7 @@ fn sums(page: &TracePage) -> Numbers {
     numbers
 }
 
-/// How many there were at a time, in [`DEPTH_UNITS`].
+/// The mean number of requests in [`DEPTH_UNITS`].
 fn depth(ns: u64, bucket_ns: u64) -> u64 {
     let units = (u128::from(ns) * DEPTH_UNITS + u128::from(bucket_ns) / 2) / u128::from(bucket_ns.max(1));
     u64::try_from(units).unwrap_or(u64::MAX)

@@ -1,4 +1,5 @@
-//! Numbers, packed: seven bits a byte, the lowest first, then deflated (RFC 1951), which browsers inflate by themselves.
+//! Packed numbers: seven bits a byte, lowest first, then deflated (RFC 1951), which browsers can
+//! inflate.
 
 use std::io::Write;
 
@@ -7,17 +8,17 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// Level 4 of deflate: a tenth longer than the highest, in a fraction of the time.
+/// Level 4 of deflate: 10 % longer than the highest level, in a fraction of the time.
 const LEVEL: u32 = 4;
 
-/// Numbers in a row.
+/// A sequence of numbers.
 #[derive(Debug, Default)]
 pub struct Numbers {
     bytes: Vec<u8>,
 }
 
 impl Numbers {
-    /// A number of 0 or more.
+    /// Adds a non-negative number.
     pub fn put(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -26,18 +27,18 @@ impl Numbers {
         self.bytes.push(value as u8);
     }
 
-    /// The step from one number to the next, forwards or backwards: the sign is the lowest bit.
+    /// Adds the signed difference of two numbers; the sign is the lowest bit.
     pub fn put_step(&mut self, from: u64, to: u64) {
         let step = to.wrapping_sub(from) as i64;
         self.put((step << 1 ^ step >> 63) as u64);
     }
 
-    /// A column of numbers.
+    /// Adds a column of numbers.
     pub fn column(&mut self, values: impl Iterator<Item = u64>) {
         values.for_each(|value| self.put(value));
     }
 
-    /// A column of numbers that lie near each other.
+    /// Adds a column of similar numbers as differences.
     pub fn steps(&mut self, values: impl Iterator<Item = u64>) {
         let mut before = 0;
         for value in values {
@@ -46,7 +47,7 @@ impl Numbers {
         }
     }
 
-    /// All of them, deflated.
+    /// The packed numbers, deflated.
     pub fn deflated(&self) -> Vec<u8> {
         let mut encoder = DeflateEncoder::new(Vec::with_capacity(self.bytes.len() / 2), Compression::new(LEVEL));
         // Writing to memory cannot fail.
@@ -55,7 +56,7 @@ impl Numbers {
     }
 }
 
-/// As text that can stand in a page.
+/// Base64 text for a page.
 pub fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

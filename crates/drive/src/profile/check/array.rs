@@ -25,13 +25,13 @@ impl Check<'_> {
         if !count.is_multiple_of(copies)
             && let Some(given) = &raw.copies
         {
-            let expected = format!("{count} members are no multiple of it: a number that divides {count}");
+            let expected = format!("{count} members are not a multiple of it: a divisor of {count}");
             return Err(self.value(given.span(), "array.copies", copies, &expected));
         }
         let chunk_sectors = self.chunk_sectors(spanned, count / copies)?;
         let smallest = members.iter().map(|member| member.kind.capacity_sectors()).min().unwrap_or(0);
         if smallest < u64::from(chunk_sectors) {
-            let expected = format!("the smallest member has {smallest} sectors: no more than that");
+            let expected = format!("the smallest member has {smallest} sectors: at most that many");
             return Err(self.value(spanned.span(), "array.chunk_sectors", chunk_sectors, &expected));
         }
         if smallest.saturating_mul(u64::from(count / copies)) > MAX_CAPACITY_SECTORS {
@@ -55,7 +55,7 @@ impl Check<'_> {
             if columns == 1 {
                 return Ok(CACHE_LINE_SECTORS as u32);
             }
-            let expected = "striping needs the number of sectors that lie on one member, such as 128";
+            let expected = "striping needs the number of consecutive sectors on one member, such as 128";
             return Err(self.value(spanned.span(), key, "missing", expected));
         };
         let sectors = self.within(chunk, key, CACHE_LINE_SECTORS as u32, MAX_CHUNK_SECTORS)?;

@@ -72,7 +72,7 @@ impl Check<'_> {
         let high = share(&raw.write_high, "buffer.write_high", HIGH)?;
         let low = share(&raw.write_low, "buffer.write_low", LOW.min(high))?;
         if let Some(given) = raw.write_low.as_ref().filter(|_| low > high) {
-            let expected = format!("emptying ends below where it begins: at most `write_high`, {high}");
+            let expected = format!("write-back ends at or below its start level: at most `write_high`, {high}");
             return Err(self.value(given.span(), "buffer.write_low", low, &expected));
         }
         let idle_ms = match &raw.write_idle_ms {

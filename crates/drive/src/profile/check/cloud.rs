@@ -40,7 +40,7 @@ impl Check<'_> {
         };
         let ceiling_per_s = match &raw.ceiling_per_s {
             Some(ceiling) if *ceiling.as_ref() < rate_per_s => {
-                let expected = format!("a volume is never held below its rate: {rate_per_s} or more");
+                let expected = format!("the ceiling is not below the rate: {rate_per_s} or more");
                 return Err(self.value(ceiling.span(), &format!("{key}.ceiling_per_s"), ceiling.as_ref(), &expected));
             }
             Some(ceiling) => Some(self.within(ceiling, &format!("{key}.ceiling_per_s"), 1, MAX_RATE)?),

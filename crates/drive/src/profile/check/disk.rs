@@ -132,7 +132,7 @@ impl Check<'_> {
             self.within(&zone.sectors_per_track, "zone.sectors_per_track", 2, MAX_SECTORS_PER_TRACK)?;
         let (first, last) = (*zone.first_cylinder.as_ref(), *zone.last_cylinder.as_ref());
         if last < first {
-            let expected = format!("a zone ends where it begins or after: {first} or more");
+            let expected = format!("a zone ends at its first cylinder or later: {first} or more");
             return Err(self.value(zone.last_cylinder.span(), "zone.last_cylinder", last, &expected));
         }
         if last >= *disk.cylinders.as_ref() {
@@ -201,7 +201,7 @@ impl Check<'_> {
             return Ok(());
         }
         let expected = format!(
-            "{in_zones} of {} cylinders lie in zones: `spare_cylinders = {unused}`, or zones for them",
+            "{in_zones} of {} cylinders belong to zones: `spare_cylinders = {unused}`, or zones for them",
             disk.cylinders.as_ref()
         );
         let (span, value) = match &disk.spare_cylinders {
@@ -217,7 +217,7 @@ impl Check<'_> {
             let (sector, count) = *spanned.as_ref();
             let smallest = slips.last().map_or(0, |before| before.0 + 1);
             if sector < smallest || sector >= *disk.capacity_sectors.as_ref() {
-                let expected = format!("sectors rise and lie within the disk: {smallest} or more here");
+                let expected = format!("sectors rise and are within the disk: {smallest} or more here");
                 return Err(self.value(spanned.span(), "disk.slips", format!("[{sector}, {count}]"), &expected));
             }
             slips.push((sector, count));
@@ -258,7 +258,7 @@ impl Check<'_> {
             return Ok(());
         }
         let expected = if capacity > addressable {
-            format!("the zones have {addressable} sectors with an address: no more than that")
+            format!("the zones have {addressable} sectors with an address: at most that many")
         } else {
             format!(
                 "the zones have {addressable} sectors with an address: that many, or {} more declared as `spare_sectors`",
@@ -285,7 +285,7 @@ impl Check<'_> {
                 knee_cylinders: match &seek.knee_cylinders {
                     Some(knee) => self.within(knee, "seek.knee_cylinders", 1, MAX_CYLINDERS)?,
                     None => {
-                        let expected = "this form of curve needs the distance at which it becomes a line";
+                        let expected = "this form of curve needs the distance at which it becomes linear";
                         return Err(self.value(spanned.span(), "seek.knee_cylinders", "missing", expected));
                     }
                 },
@@ -315,7 +315,7 @@ impl Check<'_> {
                 }
             };
             let expected = match spanned.as_ref().form {
-                RawForm::Table => "the curve falls there: no less than the point before, or `measured = true`",
+                RawForm::Table => "the curve falls there: at least the previous point, or `measured = true`",
                 _ => "the curve falls there: a formula must rise with the distance",
             };
             return Err(self.value(span, "seek", value, expected));

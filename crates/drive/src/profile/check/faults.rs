@@ -18,8 +18,8 @@ impl Check<'_> {
         let mut hangs = Vec::with_capacity(raw.hangs.len());
         for hang in &raw.hangs {
             let Some(for_ms) = hang.as_ref().for_ms else {
-                let value = format!("without an end from {} ms on", hang.as_ref().at_ms);
-                let expected = "a hang says how long it lasts: `for_ms = 2000`, or `for_ms = inf` for ever";
+                let value = format!("without a duration at {} ms", hang.as_ref().at_ms);
+                let expected = "a hang has a duration: `for_ms = 2000`, or `for_ms = inf` for ever";
                 return Err(self.value(hang.span(), "faults.hangs", value, expected));
             };
             hangs.push(Hang { at_ms: hang.as_ref().at_ms, for_ms });

@@ -76,7 +76,7 @@ impl Check<'_> {
 
     fn page_reads(&self, raw: &Spanned<Vec<Spanned<f64>>>) -> Checked<Vec<u64>> {
         if raw.as_ref().is_empty() || raw.as_ref().len() > 64 {
-            let expected = "1 to 64 times, one a kind of page, such as [75.0]";
+            let expected = "1 to 64 times, one for each kind of page, such as [75.0]";
             return Err(self.value(
                 raw.span(),
                 "flash.page_read_us",
@@ -106,13 +106,13 @@ impl Check<'_> {
             return Err(self.value(raw.dies.span(), "flash.dies", profile.dies, &expected));
         }
         if !profile.pages_per_block.is_multiple_of(profile.wordline_pages) {
-            let expected = format!("a multiple of the {} pages programmed at once", profile.wordline_pages);
+            let expected = format!("a multiple of the {} pages programmed together", profile.wordline_pages);
             let found = profile.pages_per_block;
             return Err(self.value(raw.pages_per_block.span(), "flash.pages_per_block", found, &expected));
         }
         if profile.gc_start_blocks <= profile.gc_hard_blocks {
             let expected = format!(
-                "garbage collection begins with more free blocks than the {} at which the host waits",
+                "garbage collection starts at more free blocks than the {} at which the host waits",
                 profile.gc_hard_blocks
             );
             let span = raw.gc_start_blocks.as_ref().map_or(raw.dies.span(), Spanned::span);
@@ -120,7 +120,7 @@ impl Check<'_> {
         }
         if (1..profile.program_units()).contains(&profile.buffer_units) {
             let kib = profile.program_units() * (UNIT_BYTES / 1024);
-            let expected = format!("0, or at least the {kib} KiB that a die programs at once");
+            let expected = format!("0, or at least the {kib} KiB that a die programs together");
             return Err(self.value(raw.buffer_kib.span(), "flash.buffer_kib", raw.buffer_kib.as_ref(), &expected));
         }
         Ok(())
@@ -137,14 +137,14 @@ impl Check<'_> {
             let usable = u64::from(profile.blocks_per_plane).saturating_sub(reserve) * dies * block_units;
             let sectors = (usable as f64 * (1.0 - profile.spare_factor)) as u64 * UNIT_SECTORS;
             let expected = format!(
-                "at most {sectors}, which is what {} blocks a plane hold beside the spare factor; or {needed} blocks a plane",
+                "at most {sectors}, which {} blocks a plane hold besides the spare factor; or {needed} blocks a plane",
                 profile.blocks_per_plane
             );
             let found = profile.capacity_sectors;
             return Err(self.value(raw.capacity_sectors.span(), "flash.capacity_sectors", found, &expected));
         }
         if let Some(slice) = raw.slice_blocks.as_ref().filter(|slice| *slice.as_ref() as u64 + reserve > needed) {
-            let expected = format!("at most {}, all blocks with data: or leave it out", needed - reserve);
+            let expected = format!("at most {}, all blocks with data, or no value", needed - reserve);
             return Err(self.value(slice.span(), "flash.slice_blocks", slice.as_ref(), &expected));
         }
         let simulated = profile.die_blocks().saturating_mul(dies).saturating_mul(block_units);

@@ -42,7 +42,7 @@ impl Check<'_> {
         ];
         for (value, key) in given {
             if let Some((span, value)) = value {
-                return Err(self.value(span, key, value, "only `policy = \"satf\"` chooses among commands"));
+                return Err(self.value(span, key, value, "only `policy = \"satf\"` reorders commands"));
             }
         }
         Ok(())

@@ -9,9 +9,9 @@ use crate::drive::Drive;
 const FAILURES_MAX: u64 = 200;
 /// The largest number of commands in flight. More do not change the rate of a drive and cost
 /// memory.
-const MOST_AT_ONCE: u32 = 1024;
+const FULL_DEPTH_MAX: u32 = 1024;
 
-pub(super) struct Subject {
+pub(super) struct DriveUnderTest {
     drive: Drive,
     probe: &'static str,
     pub(super) now_ns: u64,
@@ -49,9 +49,17 @@ impl Series {
     }
 }
 
-impl Subject {
-    pub(super) fn new(drive: Drive, probe: &'static str) -> Subject {
-        Subject { drive, probe, now_ns: 0, commands: 0, failures: 0, failed_sectors: Vec::new(), notes: Vec::new() }
+impl DriveUnderTest {
+    pub(super) fn new(drive: Drive, probe: &'static str) -> DriveUnderTest {
+        DriveUnderTest {
+            drive,
+            probe,
+            now_ns: 0,
+            commands: 0,
+            failures: 0,
+            failed_sectors: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     pub(super) fn capacity_sectors(&self) -> u64 {
@@ -60,7 +68,7 @@ impl Subject {
 
     /// The number of commands in flight at full depth.
     pub(super) fn depth(&self) -> u32 {
-        at_once(&self.drive)
+        full_depth(&self.drive)
     }
 
     /// Returns an error if the drive has fewer sectors than a probe needs.
@@ -123,6 +131,6 @@ impl Subject {
 }
 
 /// The number of commands in flight at full depth, up to a limit.
-pub(super) fn at_once(drive: &Drive) -> u32 {
-    drive.depth().clamp(1, MOST_AT_ONCE)
+pub(super) fn full_depth(drive: &Drive) -> u32 {
+    drive.depth().clamp(1, FULL_DEPTH_MAX)
 }
