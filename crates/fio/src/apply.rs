@@ -1,4 +1,4 @@
-//! Options of a section, put into a job one by one.
+//! Applies the options of a section to a job, one by one.
 
 use crate::{
     job::{Job, RateProcess, Sequencer},
@@ -10,13 +10,13 @@ use crate::{
     },
 };
 
-/// Puts one supported option, by its canonical name, into a job.
+/// Applies one supported option, given by its canonical name, to a job.
 pub(crate) fn apply(job: &mut Job, name: &str, value: Option<&str>) -> Result<(), Fault> {
     if set_flag(job, name, value)? {
         return Ok(());
     }
     if name == "write_bw_log" {
-        // Without a value the log takes the job's name, which is known when all options are.
+        // Without a value the log is named after the job, whose name is known when all options are.
         job.write_bw_log = Some(value.unwrap_or_default().into());
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(crate) fn apply(job: &mut Job, name: &str, value: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Flags that may stand bare.
+/// Flags that need no value.
 fn set_flag(job: &mut Job, name: &str, value: Option<&str>) -> Result<bool, Fault> {
     let field = match name {
         "time_based" => &mut job.time_based,
@@ -49,7 +49,7 @@ fn set_flag(job: &mut Job, name: &str, value: Option<&str>) -> Result<bool, Faul
     Ok(true)
 }
 
-/// What a request is and where it goes.
+/// Options on the kind and target of requests.
 fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     let base = job.kb_base;
     match name {
@@ -94,7 +94,7 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// How much there is, and in which files.
+/// Options on the amount of data and on files.
 fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     let base = job.kb_base;
     match name {
@@ -113,19 +113,19 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,
         "loops" => job.loops = count_u32(value, base, 1)?,
-        // Zero is fio's default and stands for no limit.
+        // Zero is fio's default and means no limit.
         "number_ios" => job.number_ios = Some(count(value, base, 0..=u64::MAX)?).filter(|ios| *ios > 0),
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// When requests are made.
+/// Options on the timing of requests.
 fn set_timing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     let base = job.kb_base;
     let uncapped = |cap: u64| Some(cap).filter(|cap| *cap > 0);
     match name {
-        // Zero is fio's default and stands for no limit.
+        // Zero is fio's default and means no limit.
         "runtime" => job.runtime_ns = Some(time_ns(value, TimeUnit::Seconds)?).filter(|ns| *ns > 0),
         "ramp_time" => job.ramp_time_ns = time_ns(value, TimeUnit::Seconds)?,
         "startdelay" => job.startdelay_ns = range(value, |part| time_ns(part, TimeUnit::Seconds))?,
@@ -150,7 +150,7 @@ fn set_timing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Who the job is to the system and to other jobs.
+/// Options on identity, priority and control groups.
 fn set_standing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     let base = job.kb_base;
     match name {
@@ -173,7 +173,7 @@ fn set_standing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// What is written down.
+/// Options on measurements and logs.
 fn set_measuring(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     let base = job.kb_base;
     match name {
@@ -187,7 +187,7 @@ fn set_measuring(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> 
     Ok(true)
 }
 
-/// The base of prefixes; it is read before all other options, wherever it stands.
+/// Parses the base of prefixes; the option applies to all others, wherever it stands.
 pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
     match value {
         "1024" => Ok(KbBase::Compatible),
@@ -196,7 +196,7 @@ pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
     }
 }
 
-/// Whether the kernel is told how files will be read: by what the job does, or not at all.
+/// Parses the advice on access patterns for the kernel: by what the job does (1), or none (0).
 fn advice(value: &str) -> Result<bool, Fault> {
     match value {
         "sequential" | "random" => Err(Fault::with_help(
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::known::{OPTIONS, Support};
 
-    /// A value for every supported option that is not its default.
+    /// A value other than the default for every supported option.
     const VALUES: &[(&str, &str)] = &[
         ("name", "other"),
         ("wait_for", "a"),

@@ -1,4 +1,4 @@
-//! What is wrong with a job as a whole, and between jobs.
+//! Checks of a whole job, and of jobs against each other.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use crate::{
     source::{Entry, Place, Section},
 };
 
-/// Linux makes direct requests in whole sectors.
+/// Size of a sector: the unit of direct I/O in Linux.
 const SECTOR_BYTES: u64 = 512;
 
-/// Checks one job; `entries` are all options that went into it, the defaults first.
+/// Checks one job; `entries` are all options that apply to it, the defaults first.
 pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut Vec<Diagnostic>) {
     let check = Check { job, section, entries };
     faults.extend(
@@ -30,9 +30,10 @@ pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut
     }
 }
 
-/// Checks what jobs say of each other, and gives out the reporting groups.
+/// Checks references between jobs and assigns the reporting groups.
 ///
-/// Groups were observed by running fio 3.33: `stonewall` and `new_group` start one, but not on the first job.
+/// The rule for groups was observed by running fio 3.33: `stonewall` and `new_group` start one, but
+/// not on the first job.
 pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut Vec<Diagnostic>) {
     let mut group = 0;
     for (i, job) in jobs.iter_mut().enumerate() {
@@ -42,7 +43,7 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
         job.groupid = group;
     }
     let mut named: HashMap<&str, usize> = HashMap::new();
-    // The sections of jobs stand in the order of the jobs.
+    // The sections of jobs are in the order of the jobs.
     for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
         if let Some(waitee) = &job.wait_for {
             let place = last(&section.entries.iter().collect::<Vec<_>>(), &["wait_for"]).unwrap_or(&section.place);
@@ -61,7 +62,7 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
     cgroup_weights(jobs, sections, faults);
 }
 
-/// A group has one weight, whichever jobs give it.
+/// Checks that all jobs give a control group the same weight.
 fn cgroup_weights(jobs: &[Job], sections: &[Section], faults: &mut Vec<Diagnostic>) {
     let mut weighed: HashMap<&str, (u32, &Job)> = HashMap::new();
     for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
@@ -90,7 +91,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// The place of the last of these options, or of the section.
+    /// The position of the last of these options, or of the section.
     fn place(&self, names: &[&str]) -> &Place {
         last(self.entries, names).unwrap_or(&self.section.place)
     }
@@ -101,7 +102,7 @@ impl Check<'_> {
 
     fn size(&self) -> Option<Diagnostic> {
         let job = self.job;
-        // An option that is wrong has its own fault; it is not missing.
+        // An invalid option has its own diagnostic; the option is not missing.
         if self.has("hoistway_tree") || self.has("size") || self.has("filesize") {
             return None;
         }
@@ -122,7 +123,8 @@ impl Check<'_> {
         })
     }
 
-    /// A runtime was given that is not 0 and could not be read: that has its own fault.
+    /// Returns true if a runtime other than 0 was given and is invalid, which has its own
+    /// diagnostic.
     fn runtime_is_wrong(&self) -> bool {
         let given = self.entries.iter().rev().find(|entry| canonical(entry) == Some("runtime"));
         given.is_some_and(|entry| {
@@ -139,7 +141,7 @@ impl Check<'_> {
         })
     }
 
-    /// A thinktime was given and could not be read.
+    /// Returns true if a thinktime was given and is invalid.
     fn failed_thinktime(&self) -> bool {
         self.has("thinktime") && self.job.thinktime_ns == 0
     }
@@ -155,14 +157,14 @@ impl Check<'_> {
         })
     }
 
-    /// Weights are for the groups of `cgroup`: one for the last, or one for each. A weight of a global section does not count where
-    /// a job is in no group.
+    /// Checks that weights belong to the groups of `cgroup`: one for the last group, or one for
+    /// each. A weight of a global section does not count for a job without a group.
     fn cgroup(&self) -> Option<Diagnostic> {
         let job = self.job;
         let weights = job.cgroup_weight.len();
         let own: Vec<&Entry> = self.section.entries.iter().collect();
         let (message, help) = match &job.cgroup {
-            // A group that is wrong has its own fault.
+            // An invalid group has its own diagnostic.
             None if weights == 0 || self.has("cgroup") || last(&own, &["cgroup_weight"]).is_none() => return None,
             None => ("there is no group to weigh".to_owned(), "give cgroup= too, or leave the weight out".to_owned()),
             Some(_) if weights <= 1 => return None,
@@ -179,12 +181,12 @@ impl Check<'_> {
         Some(place.fault(format!("cgroup_weight: {message}"), Some(help)))
     }
 
-    /// A tree is walked through by reads through the page cache, in an order of its own.
+    /// Checks that a walk through a tree uses buffered reads without other options on offsets.
     fn tree(&self) -> Option<Diagnostic> {
         let job = self.job;
         let own: Vec<&Entry> = self.section.entries.iter().collect();
         if job.hoistway_tree.is_none() {
-            // An order in a global section does not count where a job has no tree.
+            // An order in a global section does not count for a job without a tree.
             let place = last(&own, &["hoistway_walk"]).filter(|_| !self.has("hoistway_tree"))?;
             let message = format!("hoistway_walk: job `{}` has no tree to walk through", job.name);
             return Some(place.fault(message, Some("give hoistway_tree= too, as in hoistway_tree=linux".into())));
@@ -200,13 +202,13 @@ impl Check<'_> {
         Some(self.place(&["rw", "direct", "buffered", "bs", "bsrange", "bssplit"]).fault(message, Some(help.into())))
     }
 
-    /// Direct requests are whole sectors.
+    /// Checks that direct requests are whole sectors.
     fn sectors(&self, direction: Direction) -> Option<Diagnostic> {
         let job = self.job;
         let odd = |bytes: u64| !bytes.is_multiple_of(SECTOR_BYTES);
         let wrong = match job.bs.get(direction) {
             BlockSize::Fixed(bytes) => Some(*bytes).filter(|bytes| odd(*bytes)),
-            // Requests of a range are multiples of its smallest.
+            // Requests of a range are multiples of its smallest size.
             BlockSize::Range { min, .. } => Some(*min).filter(|bytes| odd(*bytes)),
             BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).find(|bytes| odd(*bytes)),
         };
@@ -217,7 +219,7 @@ impl Check<'_> {
         })
     }
 
-    /// A region or a file that holds not one request does nothing.
+    /// Checks that a region or a file holds at least one request.
     fn fits(&self, direction: Direction) -> Option<Diagnostic> {
         let job = self.job;
         let min = job.min_bs(direction);
@@ -236,7 +238,7 @@ fn canonical(entry: &Entry) -> Option<&'static str> {
     entry.known.map(|known| known.name)
 }
 
-/// Where the last of these options (canonical names) stands.
+/// The position of the last of these options (canonical names).
 fn last<'a>(entries: &[&'a Entry], names: &[&str]) -> Option<&'a Place> {
     entries
         .iter()

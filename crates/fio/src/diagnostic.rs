@@ -1,21 +1,22 @@
-//! What is wrong with a job file, said so that it can be mended.
+//! Diagnostics of a job file: what is wrong, where, and how to correct it.
 
 use std::{fmt, path::PathBuf};
 
-/// One fault of a job file, with its place.
+/// A diagnostic with its position.
 ///
-/// Printed as compilers print theirs, `file:line:col: error: message`, with a second line for the help.
+/// Printed in the form of compilers, `file:line:col: error: message`, with a second line for the
+/// help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file at fault: the job file, or the included file as it was resolved.
+    /// The file at fault: the job file, or an included file by its resolved path.
     pub file: String,
-    /// Line in `file`, from 1; 0 when the file as a whole is at fault.
+    /// Line in `file`, from 1; 0 if the diagnostic is about the whole file.
     pub line: u32,
-    /// Column in characters, from 1; 0 when the file as a whole is at fault.
+    /// Column in characters, from 1; 0 if the diagnostic is about the whole file.
     pub column: u32,
-    /// What is wrong, with the option and its value.
+    /// The error, with the option and its value.
     pub message: String,
-    /// What would be right: the nearest known name, the range, another spelling.
+    /// The correction: the nearest known name, the range, another spelling.
     pub help: Option<String>,
 }
 
@@ -32,7 +33,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Every fault of a job file, in the order of its text; never empty.
+/// All diagnostics of a job file, in the order of its text; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
@@ -59,18 +60,18 @@ impl IntoIterator for Diagnostics {
     }
 }
 
-/// Why [`load`](crate::load) gave no job file.
+/// Reasons why [`load`](crate::load) returns no job file.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The job file could not be read, or is not UTF-8.
     #[error("cannot read the job file {}: {source}", path.display())]
     Read {
-        /// The path that was asked for.
+        /// The given path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The job file was read and is wrong.
+    /// The job file is invalid.
     #[error(transparent)]
     Invalid(#[from] Diagnostics),
 }

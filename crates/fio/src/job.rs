@@ -1,88 +1,90 @@
-//! What a job file says, in types.
+//! The types of a job file's contents.
 
 use crate::tree::{FileSystemKind, TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
-/// A job file that was understood: at least one job.
+/// A valid job file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobFile {
-    /// The jobs in the order of the file, clones (`numjobs`) not multiplied out.
+    /// The jobs in the order of the file; clones (`numjobs`) are not multiplied out.
     pub jobs: Vec<Job>,
-    /// Options that were accepted and cannot matter to a simulation, each once, in the order of the file.
+    /// Accepted options without effect on a simulation, each once, in the order of the file.
     pub ignored: Vec<Ignored>,
-    /// The options of all `[global]` sections, the later value standing, under fio's canonical names; valueless flags
-    /// have an empty value. fio's JSON prints those with a value as `global options`.
+    /// The options of all `[global]` sections under fio's canonical names; a later value replaces
+    /// an earlier one. Flags without a value have an empty value. fio's JSON prints those with a
+    /// value as `global options`.
     pub global_options: Vec<(String, String)>,
 }
 
 /// An option that was accepted and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// Its canonical name.
+    /// The canonical name of the option.
     pub name: String,
-    /// The file where it first appears.
+    /// The file of the first occurrence.
     pub file: String,
-    /// The line of `file`, from 1.
+    /// Line in `file`, from 1.
     pub line: u32,
 }
 
-/// One job with its defaults and the `[global]` sections above it worked in.
+/// A job, with its defaults and the `[global]` sections above it applied.
 ///
-/// Fields have fio's names and fio's defaults; units stand last in a name, and a size is in bytes.
+/// Fields have fio's names and fio's defaults. A unit is the last part of a name; sizes are in
+/// bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The section's name, or what `name=` says.
+    /// Name of the section, or the value of `name=`.
     pub name: String,
-    /// The reporting group, from 0: `stonewall` and `new_group` start a new one.
+    /// Index of the reporting group, from 0: `stonewall` and `new_group` start a new one.
     pub groupid: u32,
-    /// What the job does.
+    /// Kind of requests: sequential or random, reads or writes.
     pub rw: Rw,
-    /// The number after the colon of `rw=randread:8` (requests at one random place before the next) or of
+    /// The number after the colon of `rw=randread:8` (requests at one random offset) or of
     /// `rw=write:4k` and `rw=read:-8k` (bytes added to the offset after each sequential request).
     pub rw_modifier: Option<i64>,
-    /// What the requests at one random place do.
+    /// Offsets of the requests that follow one random offset.
     pub rw_sequencer: Sequencer,
-    /// The size of requests. Default 4096.
+    /// Size of requests. Default 4096.
     pub bs: Directions<BlockSize>,
-    /// The region, and the bytes to move unless `io_size` says otherwise. `Percent(100)` when no `size` was given: all
-    /// that the files or the device hold.
+    /// Size of the region, and the bytes to move unless `io_size` is set. `Percent(100)` if `size`
+    /// was not given: everything in the files or the device.
     pub size: Size,
-    /// Whether the file gave `size`; if not, `filesize` or the device named by `filename` decides.
+    /// True if the file gave `size`; if not, `filesize` or the device named by `filename` decides.
     pub size_given: bool,
-    /// The bytes to move, when not `size`. A percentage is of `size`.
+    /// The bytes to move, if not `size`. A percentage is of `size`.
     pub io_size: Option<Size>,
     /// The size of each file, in bytes.
     pub filesize: Option<RangeInclusive<u64>>,
-    /// Where the region starts. A percentage is of the file.
+    /// Start of the region. A percentage is of the file.
     pub offset: Size,
-    /// What each clone of the job starts later than the one before.
+    /// Increment of `offset` from one clone of the job to the next.
     pub offset_increment: Size,
-    /// Bytes that a percentage offset is rounded up to; 0 stands for the smallest block size.
+    /// Bytes that a percentage offset is rounded up to; 0 means the smallest block size.
     pub offset_align: u64,
-    /// The files or devices; empty when fio makes up the names ([`Job::files_of_clone`]).
+    /// The files or devices; empty if names are generated ([`Job::files_of_clone`]).
     pub filename: Vec<String>,
-    /// The pattern of made-up names.
+    /// The pattern of generated names.
     pub filename_format: String,
-    /// Where files lie; clones take turns.
+    /// Directories of the files; clones take turns.
     pub directory: Vec<String>,
-    /// How many files, at least 1; does not count when `filename` is given.
+    /// Number of files, at least 1; without effect if `filename` is given.
     pub nrfiles: u32,
-    /// How many clones, at least 1.
+    /// Number of clones, at least 1.
     pub numjobs: u32,
-    /// Requests in flight, at least 1. A synchronous engine has one whatever this says.
+    /// Requests in flight, at least 1. A synchronous engine always has one.
     pub iodepth: u32,
-    /// How requests are handed to the system.
+    /// The interface through which requests are submitted.
     pub ioengine: Ioengine,
-    /// Whether the page cache is passed by (`buffered` is the opposite).
+    /// True if requests bypass the page cache (`buffered` is the opposite).
     pub direct: bool,
-    /// The longest run, in nanoseconds.
+    /// Longest runtime, in nanoseconds.
     pub runtime_ns: Option<u64>,
-    /// Whether the job starts over until `runtime_ns` is reached.
+    /// True if the job starts over until `runtime_ns` is reached.
     pub time_based: bool,
     /// Time at the start that is not measured, in nanoseconds.
     pub ramp_time_ns: u64,
-    /// How long the job waits before it starts, in nanoseconds; each clone draws from the range.
+    /// Delay before the job starts, in nanoseconds; each clone draws from the range.
     pub startdelay_ns: RangeInclusive<u64>,
     /// The pause after `thinktime_blocks` requests, in nanoseconds.
     pub thinktime_ns: u64,
@@ -94,7 +96,7 @@ pub struct Job {
     pub rate: Directions<Option<u64>>,
     /// The cap on requests a second.
     pub rate_iops: Directions<Option<u64>>,
-    /// How capped requests are spaced.
+    /// Spacing of capped requests.
     pub rate_process: RateProcess,
     /// Percentage of a mixed job that is reads, 0 to 100. Default 50.
     pub rwmixread: u8,
@@ -102,29 +104,30 @@ pub struct Job {
     pub percentage_random: Directions<u8>,
     /// The seed of the job's random numbers.
     pub randseed: Option<u64>,
-    /// Whether a block may be touched twice before all have been touched once.
+    /// True if a block may be touched twice before all have been touched once.
     pub norandommap: bool,
-    /// How random offsets are spread.
+    /// Distribution of random offsets.
     pub random_distribution: Distribution,
     /// An fsync after this many writes; 0 for none.
     pub fsync: u32,
     /// An fdatasync after this many writes; 0 for none.
     pub fdatasync: u32,
-    /// Whether the job ends with an fsync of what it wrote.
+    /// True if the job ends with an fsync of what it wrote.
     pub end_fsync: bool,
-    /// Whether writes are synchronous (`sync=sync` or `sync=dsync`; O_SYNC and O_DSYNC).
+    /// True if writes are synchronous (`sync=sync` or `sync=dsync`; O_SYNC and O_DSYNC).
     pub sync: bool,
-    /// Whether the job waits for all jobs above it.
+    /// True if the job waits for all jobs above it.
     pub stonewall: bool,
-    /// The job that this one waits for; it stands above, and its name is unique.
+    /// The job that this one waits for; it is above, and its name is unique.
     pub wait_for: Option<String>,
-    /// Whether what is cached of the job's files is dropped when they are opened. Default true.
+    /// True if cached pages of the job's files are dropped when the files are opened. Default true.
     pub invalidate: bool,
-    /// Whether the kernel is told how the job will read its files. Default true. It matters to mapped files.
+    /// True if the kernel is advised of the access pattern. Default true. Only mapped files depend
+    /// on it.
     pub fadvise_hint: bool,
-    /// How often the job runs, at least 1.
+    /// Number of runs of the job, at least 1.
     pub loops: u32,
-    /// The job ends after this many requests.
+    /// Number of requests after which the job ends.
     pub number_ios: Option<u64>,
     /// The I/O priority, 0 (highest) to 7.
     pub prio: Option<u8>,
@@ -132,40 +135,43 @@ pub struct Job {
     pub prioclass: Option<u8>,
     /// The nice value, -20 to 19.
     pub nice: Option<i8>,
-    /// The control group that the job runs in: the names on the way to it from the root, which has none itself, with slashes between them.
-    /// No name is empty.
+    /// Path of the job's control group from the root, which has no name, with slashes between the
+    /// names. No name is empty.
     pub cgroup: Option<String>,
-    /// The weights of the groups on that way, 1 to 1000: that of the group itself alone, or one for each name of `cgroup`. Empty when none
-    /// was given.
+    /// Weights of the groups on that path, 1 to 1000: that of the last group alone, or one for each
+    /// name of `cgroup`. Empty if none was given.
     pub cgroup_weight: Vec<u32>,
-    /// Bandwidth that each clone of the job reserves, in bytes a second, where the elevator takes reservations. hoistway's own.
+    /// Bandwidth that each clone of the job reserves, in bytes a second, if the elevator takes
+    /// reservations. hoistway's own option.
     pub hoistway_reserve: Option<u64>,
-    /// The tree of files that the job walks through, in place of files of its own. hoistway's own.
+    /// The tree of files that the job walks through, instead of files of its own. hoistway's own
+    /// option.
     pub hoistway_tree: Option<TreeSpec>,
-    /// In which order. hoistway's own.
+    /// The order of the walk. hoistway's own option.
     pub hoistway_walk: Walk,
-    /// How the file system of all jobs journals its metadata. hoistway's own.
+    /// The journal of the file system of all jobs. hoistway's own option.
     pub hoistway_journal: Option<FileSystemKind>,
-    /// Whether the clones of a group are reported as one.
+    /// True if the clones of a group are reported as one.
     pub group_reporting: bool,
-    /// Whether a new reporting group starts here.
+    /// True if a new reporting group starts here.
     pub new_group: bool,
-    /// The prefix of the bandwidth log's name: what the option said, or the job's name.
+    /// Prefix of the bandwidth log's name: the value of the option, or the job's name.
     pub write_bw_log: Option<String>,
-    /// The window over which log entries are averaged, in milliseconds; 0 logs every request.
+    /// Window over which log entries are averaged, in milliseconds; 0 logs every request.
     pub log_avg_msec: u64,
-    /// Whether log lines have the offset.
+    /// True if log lines contain the offset.
     pub log_offset: bool,
-    /// Whether log lines have class and level of the priority.
+    /// True if log lines contain class and level of the priority.
     pub log_prio: bool,
-    /// The window of the `bw_min` to `bw_samples` figures, in milliseconds. Default 500.
+    /// Window of the `bw_min` to `bw_samples` figures, in milliseconds. Default 500.
     pub bwavgtime_ms: u64,
-    /// The window of the `iops_min` to `iops_samples` figures, in milliseconds. Default 500.
+    /// Window of the `iops_min` to `iops_samples` figures, in milliseconds. Default 500.
     pub iopsavgtime_ms: u64,
-    /// What a prefix multiplies by.
+    /// The base of the prefixes `k`, `m` ...
     pub kb_base: KbBase,
-    /// The options of the job's own section under fio's canonical names, the later value standing; valueless flags have
-    /// an empty value. fio's JSON prints those with a value as `job options`.
+    /// The options of the job's own section under fio's canonical names; a later value replaces an
+    /// earlier one. Flags without a value have an empty value. fio's JSON prints those with a value
+    /// as `job options`.
     pub options: Vec<(String, String)>,
     /// The line of the section, from 1.
     pub line: u32,
@@ -173,18 +179,18 @@ pub struct Job {
     pub file: String,
 }
 
-/// A control group that jobs run in, or that lies above one.
+/// A control group of the job file: one that jobs run in, or an ancestor of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// The names on the way to it from the root, with slashes between them.
+    /// Path of the group from the root, with slashes between the names.
     pub path: String,
-    /// Its weight among its siblings, 1 to 1000, if any job gives it one.
+    /// Weight of the group among its siblings, 1 to 1000, if a job sets it.
     pub weight: Option<u32>,
 }
 
 impl JobFile {
-    /// All control groups of the jobs, each once: parents before their children, otherwise in the order of the file. The root is not
-    /// among them.
+    /// All control groups of the jobs except the root, each once: parents before their children,
+    /// otherwise in the order of the file.
     pub fn cgroups(&self) -> Vec<Cgroup> {
         let mut groups: Vec<Cgroup> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
@@ -200,21 +206,22 @@ impl JobFile {
 }
 
 impl Job {
-    /// The groups on the way to the job's own, from the top, each by its path and with the weight that this job gives it.
+    /// The groups on the path to the job's own, from the top: the path of each, and the weight that
+    /// this job gives it.
     pub fn cgroup_way(&self) -> Vec<(&str, Option<u32>)> {
         let Some(path) = &self.cgroup else { return Vec::new() };
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let paths: Vec<&str> = ends.map(|end| &path[..end]).collect();
-        // A single weight is that of the last group.
+        // A single weight belongs to the last group.
         let unweighted = paths.len().saturating_sub(self.cgroup_weight.len());
         let weights = std::iter::repeat_n(None, unweighted).chain(self.cgroup_weight.iter().copied().map(Some));
         paths.into_iter().zip(weights).collect()
     }
 
-    /// The files of one clone of the job, `clone` counting from 0, directory included.
+    /// The files of one clone of the job, with their directories; `clone` counts from 0.
     ///
-    /// `filename` is shared by all clones and taken as written; made-up names follow `filename_format`, by default
-    /// `$jobname.$jobnum.$filenum`, as the manual of fio describes it.
+    /// All clones share `filename`, which is taken literally. Generated names follow
+    /// `filename_format`, by default `$jobname.$jobnum.$filenum`, as in the manual of fio.
     pub fn files_of_clone(&self, clone: u32) -> Vec<String> {
         if !self.filename.is_empty() {
             let directory = self.directory.first();
@@ -248,7 +255,7 @@ fn in_directory(directory: Option<&String>, name: &str) -> String {
     }
 }
 
-/// fio's defaults.
+/// The defaults of fio.
 impl Default for Job {
     fn default() -> Self {
         Job {
@@ -323,16 +330,16 @@ impl Default for Job {
     }
 }
 
-/// Whether a request reads or writes. Trims are not simulated.
+/// Direction of a request. Trims are not simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
-    /// From the disk.
+    /// A read from the disk.
     Read,
-    /// To the disk.
+    /// A write to the disk.
     Write,
 }
 
-/// A value for reads and one for writes, as fio's comma lists give them.
+/// A value for reads and one for writes, as in fio's comma lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directions<T> {
     /// The value for reads.
@@ -359,7 +366,7 @@ impl<T> Directions<T> {
     }
 }
 
-/// What a job does: fio's `rw`.
+/// The kind of a job's requests: fio's `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rw {
     /// `read`: sequential reads.
@@ -377,17 +384,17 @@ pub enum Rw {
 }
 
 impl Rw {
-    /// Whether any request reads.
+    /// Returns true if any request reads.
     pub fn reads(self) -> bool {
         !matches!(self, Rw::Write | Rw::Randwrite)
     }
 
-    /// Whether any request writes.
+    /// Returns true if any request writes.
     pub fn writes(self) -> bool {
         !matches!(self, Rw::Read | Rw::Randread)
     }
 
-    /// Whether offsets are random.
+    /// Returns true if offsets are random.
     pub fn is_random(self) -> bool {
         matches!(self, Rw::Randread | Rw::Randwrite | Rw::Randrw)
     }
@@ -406,37 +413,37 @@ impl fmt::Display for Rw {
     }
 }
 
-/// What `rw=randread:8` does with its eight requests: fio's `rw_sequencer`.
+/// The offsets of the eight requests of `rw=randread:8`: fio's `rw_sequencer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequencer {
-    /// Each follows the one before.
+    /// Each request follows the one before.
     Sequential,
-    /// All have the same offset.
+    /// All requests have the same offset.
     Identical,
 }
 
-/// How capped requests are spaced: fio's `rate_process`.
+/// The spacing of capped requests: fio's `rate_process`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Evenly.
+    /// Even intervals.
     Linear,
-    /// As the arrivals of a Poisson process.
+    /// The arrivals of a Poisson process.
     Poisson,
 }
 
 /// The size of requests of one direction, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSize {
-    /// All the same, at least 1.
+    /// One size, at least 1.
     Fixed(u64),
     /// A multiple of `min`, up to `max`; `1 <= min <= max`.
     Range {
-        /// The smallest, and the grain.
+        /// The smallest size, and the step.
         min: u64,
-        /// The largest.
+        /// The largest size.
         max: u64,
     },
-    /// Drawn by percentage; 1 to 64 entries whose percentages add up to 100.
+    /// Sizes drawn by percentage; 1 to 64 entries whose percentages add up to 100.
     Split(Vec<SplitEntry>),
 }
 
@@ -460,7 +467,7 @@ impl BlockSize {
     }
 }
 
-/// As a job file has it, without the percentages' place in a comma list.
+/// The form of a job file, without the percentages' place in a comma list.
 impl fmt::Display for BlockSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -482,25 +489,25 @@ impl fmt::Display for BlockSize {
 pub struct SplitEntry {
     /// The size of a request, in bytes, at least 1.
     pub bytes: u64,
-    /// Its share, 0 to 100. Shares left blank have been given what the others leave.
+    /// Share of the requests, 0 to 100. Shares left blank have been given the rest.
     pub percent: u8,
 }
 
-/// A number of bytes, or a percentage of something that the job file does not know.
+/// A number of bytes, or a percentage of a size that the job file does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// 1 to 100.
+    /// A percentage, 1 to 100.
     Percent(u8),
 }
 
 impl Size {
-    /// The bytes, when the whole has `whole` of them.
+    /// The number of bytes, given the size of the whole.
     pub fn of(self, whole: u64) -> u64 {
         match self {
             Size::Bytes(bytes) => bytes,
-            // Split so that no product can overflow.
+            // Split so that no product overflows.
             Size::Percent(percent) => {
                 let percent = u64::from(percent);
                 whole / 100 * percent + whole % 100 * percent / 100
@@ -509,7 +516,7 @@ impl Size {
     }
 }
 
-/// As a job file has it.
+/// The form of a job file.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -519,32 +526,33 @@ impl fmt::Display for Size {
     }
 }
 
-/// How random offsets are spread over the region: fio's `random_distribution`.
+/// The distribution of random offsets over the region: fio's `random_distribution`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Evenly.
+    /// Uniform.
     Random,
     /// Zipf's law with this theta: above 0, not 1.
     Zipf(f64),
-    /// Pareto's with this power: between 0 and 1, neither included.
+    /// Pareto's law with this power: between 0 and 1, both excluded.
     Pareto(f64),
-    /// Normal around the middle with this deviation: 0 to below 100, in percent.
+    /// Normal around the middle, with this deviation in percent: 0 to below 100.
     Normal(f64),
-    /// Consecutive zones of the region, each with its share of the requests; 1 to 256 zones, both columns adding up to
-    /// 100.
+    /// Consecutive zones of the region, each with its share of the requests; 1 to 256 zones, both
+    /// columns adding up to 100.
     Zoned(Vec<Zone>),
 }
 
 /// One zone of a zoned distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its share of the requests, in percent.
+    /// Share of the requests, in percent.
     pub access_percent: u8,
-    /// Its share of the region, in percent.
+    /// Share of the region, in percent.
     pub span_percent: u8,
 }
 
-/// How requests are handed to the system: fio's `ioengine`, as far as a simulated host has it.
+/// The interface through which requests are submitted: fio's `ioengine`, as far as a simulated host
+/// supports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ioengine {
     /// `sync`: lseek and read or write. Synchronous.
@@ -559,7 +567,8 @@ pub enum Ioengine {
     Pvsync2,
     /// `mmap`: a mapped file and memcpy. Synchronous.
     Mmap,
-    /// `libaio`: Linux asynchronous I/O. Asynchronous with `direct=1`; Linux makes buffered requests wait.
+    /// `libaio`: Linux asynchronous I/O. Asynchronous with `direct=1`; Linux makes buffered
+    /// requests wait.
     Libaio,
     /// `io_uring`. Asynchronous, buffered or direct.
     IoUring,
@@ -570,12 +579,13 @@ pub enum Ioengine {
 }
 
 impl Ioengine {
-    /// Whether a request returns only when it is done, so that one is in flight whatever `iodepth` says.
+    /// Returns true if a request returns only after its completion, so that one is in flight at any
+    /// `iodepth`.
     pub fn is_synchronous(self) -> bool {
         !matches!(self, Ioengine::Libaio | Ioengine::IoUring | Ioengine::PosixAio)
     }
 
-    /// fio's name.
+    /// The name in fio.
     pub fn name(self) -> &'static str {
         match self {
             Ioengine::Sync => "sync",
@@ -591,7 +601,7 @@ impl Ioengine {
         }
     }
 
-    /// Every engine that is supported.
+    /// All supported engines.
     pub const ALL: [Ioengine; 10] = [
         Ioengine::Sync,
         Ioengine::Psync,

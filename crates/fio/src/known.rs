@@ -1,37 +1,41 @@
-//! Every option that fio 3.33 knows, and what becomes of it here; and hoistway's own, which fio refuses.
+//! All options of fio 3.33 with hoistway's support for each, and hoistway's own options, which fio
+//! rejects.
 //!
-//! Names and aliases are those of `fio --cmdhelp=all`, of `fio --enghelp` for each engine, and of the manual.
+//! Names and aliases are those of `fio --cmdhelp=all`, of `fio --enghelp` for each engine, and of
+//! the manual.
 
-/// What becomes of an option.
+/// The support for an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It is worked into the job.
+    /// The option is applied to the job.
     Supported,
-    /// It cannot matter to a simulation: accepted, and listed once.
+    /// The option cannot affect a simulation: it is accepted, and listed once.
     Ignored,
-    /// It matters and is not supported; these values are accepted, since they only say what is so anyway.
+    /// The option matters and is not supported, except for these values, which describe the only
+    /// behaviour that there is.
     Refused(&'static [&'static str]),
 }
 
-/// One option of fio, or of hoistway: those begin with `hoistway_`.
+/// An option of fio, or of hoistway if the name starts with `hoistway_`.
 #[derive(Debug)]
 pub struct KnownOption {
     /// The canonical name: the one that fio's JSON prints.
     pub name: &'static str,
-    /// Other names.
+    /// Aliases of the name.
     pub aliases: &'static [&'static str],
-    /// What becomes of it.
+    /// The support for the option.
     pub support: Support,
 }
 
-/// The option of this name or alias.
+/// Finds an option by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static KnownOption> {
     OPTIONS.iter().find(|known| known.name == name || known.aliases.contains(&name))
 }
 
-/// The known name nearest to an unknown one, when there is one near enough to be meant.
+/// The known name nearest to an unknown one, if one is near enough.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
-    // A name that is not even half right is no help; long unknown names would cost a table of their length squared.
+    // A name that is less than half right is no help, and the comparison takes time quadratic in
+    // the length.
     if name.len() > 64 {
         return None;
     }
@@ -57,7 +61,7 @@ const fn not(name: &'static str, aliases: &'static [&'static str], harmless: &'s
     KnownOption { name, aliases, support: Support::Refused(harmless) }
 }
 
-/// Every option: first those that are supported, then those that are ignored, then those that are refused.
+/// All options: first the supported, then the ignored, then the refused ones.
 #[rustfmt::skip]
 pub static OPTIONS: &[KnownOption] = &[
     yes("name", &[]),

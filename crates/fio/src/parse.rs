@@ -1,4 +1,4 @@
-//! From sections to jobs.
+//! Parses job files: from sections to jobs.
 
 use crate::{
     apply, check,
@@ -10,14 +10,15 @@ use crate::{
 };
 use std::{cmp::Ordering, path::Path};
 
-/// Understands the text of a job file.
+/// Parses the text of a job file.
 ///
-/// `file_name` stands in diagnostics, and included files are resolved beside it. `env` answers for `${NAME}`. `loader`
-/// is given the path of an included file as it is written and the name of the including file (for an include in an
-/// included file, that file's name joined to the directory of the one that includes it), and answers its text.
+/// `file_name` appears in diagnostics, and included files are resolved relative to it. `env`
+/// returns the value of `${NAME}`. `loader` returns the text of an included file. Its arguments are
+/// the path of the included file as written and the name of the including file (for an include in
+/// an included file, that file's name joined to the directory of its own including file).
 ///
 /// # Errors
-/// Every fault that was found, in the order of the text; see [`Diagnostic`].
+/// All diagnostics, in the order of the text; see [`Diagnostic`].
 pub fn parse(
     text: &str,
     file_name: &str,
@@ -42,11 +43,11 @@ pub fn parse(
     Err(Diagnostics(in_order(builder.faults, file_name)))
 }
 
-/// Reads and understands a job file: included files lie beside the file that includes them, and variables come from the
-/// environment of the process.
+/// Reads and parses a job file. Included files are relative to the including file; variables come
+/// from the environment of the process.
 ///
 /// # Errors
-/// [`LoadError::Read`] when the file cannot be read, [`LoadError::Invalid`] when it is wrong.
+/// [`LoadError::Read`] if the file cannot be read, [`LoadError::Invalid`] if it is invalid.
 pub fn load(path: impl AsRef<Path>) -> Result<JobFile, LoadError> {
     let path = path.as_ref();
     let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.into(), source })?;
@@ -55,14 +56,15 @@ pub fn load(path: impl AsRef<Path>) -> Result<JobFile, LoadError> {
     Ok(parse(&text, &path.to_string_lossy(), &env, &loader)?)
 }
 
-/// Names that no variable can have; some systems panic on them.
+/// Filters out names that no variable can have, because some systems panic on them.
 fn valid_variable(name: &str) -> Option<&str> {
     (!name.is_empty() && !name.contains(['=', '\0'])).then_some(name)
 }
 
-/// Faults by place, each once: a `[global]` option is read again for every job below it.
+/// Sorts the diagnostics by position and removes duplicates: a `[global]` option is read again for
+/// every job below it.
 fn in_order(mut faults: Vec<Diagnostic>, file_name: &str) -> Vec<Diagnostic> {
-    // The job file stands before what it includes; a stable sort keeps the rest in the order of finding.
+    // The job file comes before included files; the sort is stable.
     let other = |fault: &Diagnostic| fault.file != file_name;
     faults.sort_by(|a, b| match (other(a), other(b)) {
         (false, false) => (a.line, a.column).cmp(&(b.line, b.column)),
@@ -101,14 +103,14 @@ impl Builder {
                 self.job(section, &defaults);
             }
         }
-        // Without a job below it a global section would go unread, faults and all.
+        // Without a job below it, a global section would not be checked.
         if self.jobs.is_empty() {
             let mut scratch = Job::default();
             self.apply_all(&mut scratch, &defaults);
         }
     }
 
-    /// Writes down what fio's JSON repeats, and what is ignored.
+    /// Records the option for fio's JSON and the list of ignored options.
     fn note(&mut self, entry: &Entry, global: bool) {
         let Some(known) = entry.known else { return };
         if known.support == Support::Ignored && self.ignored.iter().all(|ignored| ignored.name != known.name) {
@@ -139,7 +141,7 @@ impl Builder {
     }
 
     fn apply_all(&mut self, job: &mut Job, entries: &[&Entry]) {
-        // The base of prefixes holds for every value, also for those above it.
+        // The base of prefixes applies to every value, even above the option.
         if let Some(value) = entries.iter().rev().find(|e| e.name == "kb_base").and_then(|e| e.value.as_deref()) {
             job.kb_base = apply::kb_base(value).unwrap_or_default();
         }
@@ -174,7 +176,7 @@ fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
     }
 }
 
-/// Sets an option in a list, in the place where it first stood.
+/// Sets an option in a list, at its first position.
 fn put(options: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
     let value = value.unwrap_or_default().to_owned();
     match options.iter_mut().find(|(known, _)| known == name) {

@@ -1,7 +1,7 @@
-//! From the text of a job file to its sections: lines, comments, includes, environment variables.
+//! Splits the text of a job file into sections: lines, comments, includes, environment variables.
 //!
-//! Source: sections "Job file format" and "Environment variables" of fio's HOWTO. fio 3.33 cuts a line at its first
-//! `;` or `#`, wherever it stands, so this does too.
+//! Source: sections "Job file format" and "Environment variables" of fio's HOWTO. fio 3.33 cuts a
+//! line at its first `;` or `#`, at any position, and so does this module.
 
 use crate::{
     diagnostic::Diagnostic,
@@ -9,17 +9,17 @@ use crate::{
 };
 use std::rc::Rc;
 
-/// The loader of included files: the path as written, the including file, and what came of it.
+/// Loads an included file: the path as written, and the name of the including file.
 pub(crate) type Loader<'a> = &'a dyn Fn(&str, &str) -> Result<String, std::io::Error>;
-/// The environment.
+/// Returns the value of an environment variable.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Includes may include; deeper than this it is a mistake even without a cycle.
+/// Greatest depth of includes; a deeper one counts as a mistake even without a cycle.
 const INCLUDE_DEPTH: usize = 32;
-/// An included file may include twice and so on: the total is bounded too.
+/// Most includes in all, because included files may include others several times.
 const INCLUDE_TOTAL: usize = 1024;
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub file: Rc<str>,
@@ -39,12 +39,12 @@ impl Place {
 pub(crate) struct Entry {
     /// The name as written.
     pub name: String,
-    /// What fio knows under that name.
+    /// The option of fio or hoistway with that name.
     pub known: Option<&'static KnownOption>,
-    /// The value with variables put in; none for a bare flag.
+    /// The value after the substitution of variables; `None` for a flag without a value.
     pub value: Option<String>,
     pub place: Place,
-    /// Where the value starts; the option's place when it has none.
+    /// Position of the value; the option's position if there is no value.
     pub value_place: Place,
     /// Variables in the value that are not set.
     pub unset: Vec<String>,
@@ -59,13 +59,13 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// Sections of this name, in lower case only, set defaults.
+    /// Returns true for a section whose name, in lower case, is `global`: it sets defaults.
     pub fn is_global(&self) -> bool {
         self.name == "global"
     }
 }
 
-/// Reads a job file and all that it includes into sections.
+/// Splits a job file and all files that it includes into sections.
 pub(crate) fn read(text: &str, file: &str, env: Env, loader: Loader) -> (Vec<Section>, Vec<Diagnostic>) {
     let mut reader = Reader { env, loader, sections: Vec::new(), faults: Vec::new(), open: Vec::new(), included: 0 };
     reader.file(text, file);
@@ -77,7 +77,7 @@ struct Reader<'a> {
     loader: Loader<'a>,
     sections: Vec<Section>,
     faults: Vec<Diagnostic>,
-    /// The files that are being read, the job file first, by their plain paths.
+    /// Resolved paths of the files that are being read, the job file first.
     open: Vec<String>,
     included: usize,
 }
@@ -86,7 +86,7 @@ impl Reader<'_> {
     fn file(&mut self, text: &str, file: &str) {
         self.open.push(plain_path(file));
         let file: Rc<str> = file.into();
-        // Editors of some systems put a byte order mark first; it belongs to no option.
+        // A byte order mark at the start belongs to no option.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, number) in text.lines().zip(1u32..) {
             let line = &line[..line.find([';', '#']).unwrap_or(line.len())];
@@ -196,13 +196,13 @@ impl Reader<'_> {
 
 const CLOSE_HELP: &str = "a variable is written ${NAME}";
 
-/// What to say of variables that left a value empty.
+/// The help for variables that left a value empty.
 pub(crate) fn unset_help(unset: &[String]) -> String {
     let names = unset.join(", ");
     format!("not set in the environment, so nothing was put in for it: {names}")
 }
 
-/// The path of an `include` line; fio takes a blank or an equals sign after the word.
+/// The path of an `include` line; the word is followed by a blank or an equals sign.
 fn include_of(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("include")?;
     match rest.chars().next() {
@@ -212,7 +212,7 @@ fn include_of(line: &str) -> Option<&str> {
     }
 }
 
-/// Puts in the variables; those that are not set are left out and named.
+/// Substitutes the variables; unset ones are replaced by nothing and returned by name.
 fn expand(value: &str, env: Env) -> Result<(String, Vec<String>), String> {
     let mut out = String::new();
     let mut unset = Vec::new();
@@ -232,13 +232,13 @@ fn expand(value: &str, env: Env) -> Result<(String, Vec<String>), String> {
     Ok((out, unset))
 }
 
-/// Where an included file lies, its including file given.
+/// Resolves the path of an included file relative to the including file.
 pub(crate) fn resolve(path: &str, including: &str) -> String {
     let joined = std::path::Path::new(including).parent().map(|parent| parent.join(path));
     joined.map_or_else(|| path.to_owned(), |joined| joined.to_string_lossy().into_owned())
 }
 
-/// A path without `.` and with `x/..` worked out, so that a cycle is seen whatever way it is written.
+/// Normalises a path (`.` and `x/..`), so that a cycle is found in any spelling.
 fn plain_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -254,7 +254,7 @@ fn plain_path(path: &str) -> String {
     parts.join("/")
 }
 
-/// The column, from 1 and in characters, of a part of a line; `part` must be a slice of `line`.
+/// The column of a part of a line, from 1 and in characters; `part` must be a slice of `line`.
 fn column_of(line: &str, part: &str) -> u32 {
     let start = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     let before = line.get(..start).map_or(0, |before| before.chars().count());

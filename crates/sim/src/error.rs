@@ -1,9 +1,9 @@
-//! What can go wrong before and during a run.
+//! Errors before and during a simulation.
 
 /// Why a simulation was not run, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// A job asks for something that cannot be.
+    /// A job asks for something that the simulation cannot do.
     #[error("{file}:{line}: job `{job}`: {problem}; {remedy}")]
     Job {
         /// The job file.
@@ -14,10 +14,10 @@ pub enum SimError {
         job: String,
         /// What is wrong, with the value.
         problem: String,
-        /// What would be right.
+        /// The remedy.
         remedy: String,
     },
-    /// The job file has no jobs.
+    /// The job file contains no jobs.
     #[error("the job file has no jobs: write at least one section, as in `[readers]`")]
     NoJobs,
     /// The files of all jobs need more room than the drive has.
@@ -29,118 +29,119 @@ pub enum SimError {
         file: String,
         /// The line of the job with the largest file.
         line: u32,
-        /// What all files need together, in bytes.
+        /// Bytes that all files need together.
         needed_bytes: u64,
-        /// What the drive has, in bytes.
+        /// Capacity of the drive, in bytes.
         capacity_bytes: u64,
-        /// The largest of the files.
+        /// Name of the largest file.
         largest: String,
     },
     /// A setting of the host is out of range.
     #[error("host setting {name} is {value}: it takes {range}")]
     Host {
-        /// The setting.
+        /// The name of the setting.
         name: &'static str,
-        /// Its value.
+        /// The rejected value.
         value: u64,
-        /// What it takes.
+        /// The allowed range.
         range: &'static str,
     },
-    /// No elevator goes by this name.
+    /// No elevator has this name.
     #[error("there is no elevator `{name}`: there are {known}")]
     UnknownElevator {
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The names that there are, with commas between them.
+        /// The names of all elevators, separated by commas.
         known: String,
     },
     /// A comparison without elevators.
     #[error("no elevator to compare: name at least one of {known}")]
     NoElevators {
-        /// The names that there are, with commas between them.
+        /// The names of all elevators, separated by commas.
         known: String,
     },
-    /// An override that is not of the form `elevator.tunable=value`.
+    /// A setting that is not of the form `elevator.tunable=value`.
     #[error("`{text}` is no setting: write elevator.tunable=value, as in cfq-v3.slice_idle=8ms")]
     SettingForm {
-        /// What was given.
+        /// The setting as it was given.
         text: String,
     },
-    /// An override for an elevator that is not compared.
+    /// A setting for an elevator that is not among the compared ones.
     #[error("`{text}` sets a tunable of `{elevator}`, which is not among the compared: {compared}")]
     SettingUnused {
-        /// What was given.
+        /// The setting as it was given.
         text: String,
-        /// The elevator's name in it.
+        /// The elevator that the setting names.
         elevator: String,
-        /// The elevators that are compared.
+        /// The compared elevators, separated by commas.
         compared: String,
     },
-    /// An override names a tunable that the elevator does not have.
+    /// A setting for a tunable that the elevator does not have.
     #[error("`{text}`: {elevator} has no tunable `{tunable}`: {known}")]
     UnknownTunable {
-        /// What was given.
+        /// The setting as it was given.
         text: String,
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The name that it does not have.
+        /// The unknown name of a tunable.
         tunable: String,
-        /// Its tunables, with commas between them, or that it has none.
+        /// The elevator's tunables, separated by commas, or the statement that it has none.
         known: String,
     },
-    /// An override's value is not in the tunable's unit or range.
+    /// A setting whose value is not in the tunable's unit or range.
     #[error("`{text}`: {problem}")]
     TunableValue {
-        /// What was given.
+        /// The setting as it was given.
         text: String,
         /// What is wrong with the value, and what would be right.
         problem: String,
     },
-    /// Somebody asked for the end.
+    /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
-    /// No event is left, or time stands still, and processes are unfinished: a defect of the simulator.
+    /// No event is left, or time stands still, and processes are unfinished: a defect of the
+    /// simulator.
     #[error(
         "defect: the simulation under {elevator} with seed {seed} makes no progress at {now_ns} ns with {unfinished} \
          unfinished processes: {state}; please report it with the job file"
     )]
     Stuck {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The seed that replays it.
+        /// The seed that replays the run.
         seed: u64,
-        /// The virtual time.
+        /// The virtual time, in ns.
         now_ns: u64,
-        /// Processes that have not ended.
+        /// Number of processes that have not ended.
         unfinished: usize,
-        /// Who waits, and for what; and where requests are.
+        /// Which process waits for what, and where requests are.
         state: String,
     },
-    /// The drive has hung for ever, and processes wait for it.
+    /// The drive hangs for ever, and processes wait for it.
     #[error(
         "the drive does not answer: under {elevator} with seed {seed}, {commands} commands were in it at {now_ns} ns, the last answer \
          came at {answered_ns} ns, and {state}; its profile says for how long it hangs (`faults.hangs`)"
     )]
     DriveHangs {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The seed that replays it.
+        /// The seed that replays the run.
         seed: u64,
-        /// The virtual time.
+        /// The virtual time, in ns.
         now_ns: u64,
-        /// When it last completed a command; 0 if it never did.
+        /// Time at which the drive last completed a command, in ns; 0 if it never did.
         answered_ns: u64,
-        /// Commands that it holds.
+        /// Number of commands in the drive.
         commands: u32,
-        /// Who waits, and for what.
+        /// Which process waits for what.
         state: String,
     },
-    /// The request queue or the drive refused what it should have taken: a defect of the simulator.
+    /// The request queue or the drive refused a valid operation: a defect of the simulator.
     #[error("defect: with seed {seed}, at {now_ns} ns: {problem}; please report it with the job file")]
     Defect {
-        /// The seed that replays it.
+        /// The seed that replays the run.
         seed: u64,
-        /// The virtual time.
+        /// The virtual time, in ns.
         now_ns: u64,
         /// What was refused, and why.
         problem: String,

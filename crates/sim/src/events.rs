@@ -1,37 +1,38 @@
-//! What is to happen, in the order of time.
+//! The queue of coming events, in the order of time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Something that happens at a time.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
-    /// A processor has done what a task asked of it.
+    /// A processor has spent the CPU time of a task.
     CpuDone(u32),
     /// A task's pause is over.
     Wake(u32),
-    /// The flusher looks for old pages.
+    /// The flusher checks for old pages.
     FlushTick,
-    /// A transaction of the journal is as old as it may become.
+    /// The commit interval of a transaction is over.
     JournalTick(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at_ns: u64,
-    /// The sequence number: no two are equal.
+    /// Sequence number; no two are equal.
     order: u64,
     what: EventKind,
 }
 
-/// The events to come. Their order is total: time, and the order in which they were arranged.
+/// The coming events. Their order is total: by time, then by the order in which they were
+/// scheduled.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     heap: BinaryHeap<Entry>,
     arranged: u64,
 }
 
-/// The end of time, 146 years after its beginning: what would happen later happens then.
+/// The end of virtual time, after 146 years: later events are moved to this time.
 pub(crate) const HORIZON_NS: u64 = 1 << 62;
 
 impl Events {
@@ -41,7 +42,7 @@ impl Events {
         self.heap.push(Entry { at_ns, order: self.arranged, what });
     }
 
-    /// When the next event happens.
+    /// Time of the next event.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|entry| entry.at_ns)
@@ -54,7 +55,7 @@ impl Events {
 }
 
 impl Ord for Entry {
-    /// Reversed: the heap yields its greatest.
+    /// Reversed, because the heap yields its greatest entry.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at_ns, other.order).cmp(&(self.at_ns, self.order))

@@ -1,17 +1,19 @@
-//! Measuring: latencies and bandwidth over time.
+//! Measurements: latencies, bandwidth over time, and the phases of the drive's time.
 
 use std::borrow::Cow;
 
 use hdrhistogram::Histogram;
 
-/// Two significant digits: percentiles are known to within 1 %, as in fio. Mean, deviation, least and most are exact.
+/// Precision of percentiles: two digits, that is within 1 %, as in fio. Mean, deviation, minimum
+/// and maximum are exact.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// Latencies, in ns.
+/// A histogram of latencies, in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// Made with the first latency: most processes go in one direction only. Half as large as with counters of 64 bits, for thousands of
-    /// processes; a counter that is full, at four thousand million latencies within 1 % of each other, stays so.
+    /// Created with the first latency, because most processes use one direction only. Counters of
+    /// 32 bits halve the memory of thousands of processes. A full counter (four thousand million
+    /// latencies within 1 % of each other) stays at its maximum.
     histogram: Option<Histogram<u32>>,
     count: u64,
     sum: u128,
@@ -21,7 +23,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Records a latency.
     pub fn record(&mut self, latency_ns: u64) {
         self.min_ns = if self.count == 0 { latency_ns } else { self.min_ns.min(latency_ns) };
         self.max_ns = self.max_ns.max(latency_ns);
@@ -32,12 +34,12 @@ impl Latencies {
             self.histogram = Histogram::new(SIGNIFICANT_DIGITS).ok();
         }
         if let Some(histogram) = &mut self.histogram {
-            // A resizable histogram takes every value; the answer has nothing to tell.
+            // A resizable histogram takes every value, so the call cannot fail.
             let _ = histogram.record(latency_ns);
         }
     }
 
-    /// Counts all that another one counted.
+    /// Adds all latencies of another histogram.
     pub fn merge(&mut self, other: &Latencies) {
         let Some(theirs) = &other.histogram else { return };
         self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
@@ -53,17 +55,17 @@ impl Latencies {
         }
     }
 
-    /// How many.
+    /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean; 0 when there are none.
+    /// The mean, in ns; 0 without latencies.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The standard deviation of the sample; 0 below two latencies.
+    /// The standard deviation of the sample, in ns; 0 below two latencies.
     pub fn stddev_ns(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
@@ -73,29 +75,31 @@ impl Latencies {
         (squares / (count - 1.0)).sqrt()
     }
 
-    /// The least; 0 when there are none.
+    /// The least latency, in ns; 0 without latencies.
     pub fn min_ns(&self) -> u64 {
         self.min_ns
     }
 
-    /// The greatest; 0 when there are none.
+    /// The greatest latency, in ns; 0 without latencies.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// What `percent` percent of them do not exceed, to within 1 %; 0 when there are none.
+    /// The latency in ns that `percent` percent of the latencies do not exceed, to within 1 %; 0
+    /// without latencies.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let value = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percent));
         value.clamp(self.min_ns, self.max_ns)
     }
 
-    /// Values and how many latencies each stands for, in ascending order.
+    /// The histogram's values in ascending order, each with the number of latencies that it stands
+    /// for.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let recorded = self.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
         recorded.map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
     }
 
-    /// The figures.
+    /// Summarises the latencies.
     pub fn summary(&self) -> Latency {
         Latency {
             n: self.count,
@@ -111,42 +115,43 @@ impl Latencies {
     }
 }
 
-/// Latencies in figures. All but `n` are in ns.
+/// A summary of latencies. All fields but `n` are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of latencies.
     pub n: u64,
-    /// The mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The standard deviation of the sample.
+    /// Standard deviation of the sample.
     pub stddev: f64,
-    /// The least.
+    /// Least latency.
     pub min: u64,
-    /// The median.
+    /// Median (50th percentile).
     pub p50: u64,
-    /// The 90th percentile.
+    /// 90th percentile.
     pub p90: u64,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99: u64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// The greatest.
+    /// Greatest latency.
     pub max: u64,
 }
 
-/// So many windows are kept by all processes together, and so many by one at most and at least.
+/// Most windows of all processes together; the most and the least that one process keeps.
 const WINDOWS_OF_ALL: usize = 1 << 22;
 const WINDOWS_MAX: usize = 1 << 20;
 const WINDOWS_MIN: usize = 1 << 10;
 
-/// How many windows or samples each of so many processes keeps: memory grows neither with the length of a run without end, nor with
-/// that times the processes.
+/// Windows or samples that each of so many processes keeps. The bound keeps memory independent of
+/// the length of the run.
 pub(crate) fn windows_of_each(processes: usize) -> usize {
     (WINDOWS_OF_ALL / processes.max(1)).clamp(WINDOWS_MIN, WINDOWS_MAX)
 }
 
-/// Bytes and requests completed in each of consecutive windows of time. A run of more than so many windows, a million unless told
-/// otherwise, has its windows doubled in length until it is not.
+/// Bytes and requests that completed in consecutive windows of time. If a run has more windows than
+/// the maximum (a million by default), neighbouring windows are combined and the window length
+/// doubles.
 #[derive(Clone, Debug)]
 pub struct Windows {
     window_ns: u64,
@@ -157,24 +162,24 @@ pub struct Windows {
 /// One window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Window {
-    /// Bytes moved in it.
+    /// Bytes moved in the window.
     pub bytes: u64,
-    /// Requests completed in it.
+    /// Requests completed in the window.
     pub ios: u64,
 }
 
 impl Windows {
-    /// Windows of this length, at least 1 ns.
+    /// Creates windows of this length, at least 1 ns.
     pub fn new(window_ns: u64) -> Windows {
         Windows::of_at_most(WINDOWS_MAX, window_ns)
     }
 
-    /// The same, of which there are never more than `most`, at least 1.
+    /// Creates at most `most` windows (at least 1) of this length.
     pub fn of_at_most(most: usize, window_ns: u64) -> Windows {
         Windows { window_ns: window_ns.max(1), most: most.max(1) as u64, windows: Vec::new() }
     }
 
-    /// Counts a request that completed `at_ns` after the start.
+    /// Records a request that completed `at_ns` after the start.
     pub fn record(&mut self, at_ns: u64, bytes: u64) {
         while at_ns / self.window_ns >= self.most {
             self.halve();
@@ -187,7 +192,7 @@ impl Windows {
         self.windows[index].ios += 1;
     }
 
-    /// Puts windows together two by two.
+    /// Combines windows in pairs.
     fn halve(&mut self) {
         let pair = |pair: &[Window]| Window {
             bytes: pair.iter().map(|window| window.bytes).sum(),
@@ -197,7 +202,7 @@ impl Windows {
         self.window_ns = self.window_ns.saturating_mul(2);
     }
 
-    /// With windows of at least this length: they are doubled until they have it.
+    /// These windows with a length of at least `window_ns`, doubled until they have it.
     pub(crate) fn widened(&self, window_ns: u64) -> Cow<'_, Windows> {
         let mut windows = Cow::Borrowed(self);
         while windows.window_ns < window_ns {
@@ -206,7 +211,7 @@ impl Windows {
         windows
     }
 
-    /// Both together, in windows of the longer length.
+    /// The sum of both, in windows of the longer length.
     pub(crate) fn sum(&self, other: &Windows) -> Windows {
         let mut sum = self.widened(other.window_ns).into_owned();
         let other = other.widened(sum.window_ns);
@@ -225,22 +230,23 @@ impl Windows {
         self.window_ns
     }
 
-    /// The windows, from the first to the last in which anything completed.
+    /// The windows, up to the last one in which a request completed.
     pub fn all(&self) -> &[Window] {
         &self.windows
     }
 
-    /// The same, to keep.
+    /// The windows by value.
     pub(crate) fn into_all(self) -> Vec<Window> {
         self.windows
     }
 
-    /// Bytes a second of each window that ended by `runtime_ns`: one that was cut short says nothing.
+    /// Bytes a second of each window that ended by `runtime_ns`; a window that was cut short is
+    /// left out.
     pub fn bytes_per_s(&self, runtime_ns: u64) -> Vec<u64> {
         self.rates(runtime_ns, |window| window.bytes)
     }
 
-    /// Requests a second, likewise.
+    /// Requests a second of each window that ended by `runtime_ns`.
     pub fn ios_per_s(&self, runtime_ns: u64) -> Vec<u64> {
         self.rates(runtime_ns, |window| window.ios)
     }
@@ -252,12 +258,15 @@ impl Windows {
     }
 }
 
-/// The length of a round of a stream that has deadlines, in ns.
+/// Length of a round of a stream with deadlines, in ns.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// How many rounds of a second ended without the data that was due in them. A process with a rate asks for a block of `block_bytes` (the
-/// smallest) whenever the rate says so, and each is to be there a second later: so it has missed round k, from 0, if by its end it has less than
-/// the `k * rate / block_bytes + 1` blocks (rounded down) that were due by its beginning. `None` where windows do not fill a second.
+/// Number of rounds of a second that ended without the data that was due in them.
+///
+/// A process with a rate asks for a block of `block_bytes` (its smallest) whenever the rate allows
+/// it, and each block is due a second later. The process has missed round k, counted from 0, if by
+/// the end of the round it has fewer than the `k * rate / block_bytes + 1` blocks (rounded down)
+/// that were due by the start of the round. Returns `None` if windows do not divide a second.
 pub fn deadline_misses(windows: &Windows, runtime_ns: u64, bytes_per_s: u64, block_bytes: u64) -> Option<u64> {
     let each = ROUND_NS.is_multiple_of(windows.window_ns).then(|| (ROUND_NS / windows.window_ns) as usize)?;
     let block_bytes = block_bytes.max(1);
@@ -274,14 +283,14 @@ pub fn deadline_misses(windows: &Windows, runtime_ns: u64, bytes_per_s: u64, blo
 /// A sample of a process's bandwidth: over the time since the sample before, or since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct BandwidthSample {
-    /// When it was taken, in ns since the process's start.
+    /// Time of the sample, in ns since the process's start.
     pub at_ns: u64,
-    /// Bytes a second since the one before.
+    /// Bytes a second since the sample before.
     pub bytes_per_s: u64,
 }
 
-/// Samples of a process's bandwidth in both directions, taken when a request completes. More than so many are put together two by two,
-/// and from then on taken half as often.
+/// Samples of a process's bandwidth in both directions, taken when requests complete. Beyond the
+/// maximum, samples are combined in pairs, and taken half as often from then on.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
     window_ns: u64,
@@ -292,12 +301,12 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Samples that are at least `window_ns` apart, and `most` at most.
+    /// Creates a sampler whose samples are at least `window_ns` apart, with at most `most` samples.
     pub fn new(most: usize, window_ns: u64) -> Sampler {
         Sampler { window_ns: window_ns.max(1), most: most.max(2), since_ns: 0, bytes: 0, taken: Vec::new() }
     }
 
-    /// A request completed; the times count from the start.
+    /// Records the completion of a request; times count from the start.
     pub fn record(&mut self, at_ns: u64, bytes: u64) {
         self.bytes += bytes;
         let span_ns = at_ns.saturating_sub(self.since_ns);
@@ -331,25 +340,26 @@ fn rate(count: u64, span_ns: u64) -> u64 {
     (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
-/// Jain's index of fairness (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all shares are equal, 1/n when one has all.
+/// Jain's index of fairness (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all shares are equal, 1/n
+/// when one has all.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// Where the time of the drive went, in ns.
+/// The phases of the drive's time, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DriveTime {
     /// Command processing and the interface.
     pub overhead: u64,
-    /// The arm.
+    /// Moving the arm.
     pub seek: u64,
-    /// Waiting for sectors to come round.
+    /// Waiting for sectors to come under the head.
     pub rotation: u64,
-    /// Data under the head.
+    /// Transferring data under the head.
     pub transfer: u64,
-    /// Nothing to do, or kept waiting by the elevator.
+    /// Idle: no request, or the elevator held requests back.
     pub idle: u64,
 }
 
@@ -360,7 +370,7 @@ impl DriveTime {
     }
 }
 
-/// Bytes a second; 0 for no time.
+/// Bytes a second; 0 for a time of 0.
 pub(crate) fn bytes_per_s(bytes: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { bytes as f64 * 1e9 / ns as f64 }
 }
@@ -398,14 +408,16 @@ mod tests {
     #[test]
     fn a_round_is_missed_until_what_was_due_before_it_is_there() {
         let mut windows = Windows::new(500_000_000);
-        // 3 bytes a second, in one block: the second one comes 0.1 s after its round, the third in time.
+        // 3 bytes a second, in one block: the second block comes 0.1 s after its round, the third
+        // in time.
         for at_ns in [400_000_000, 2_100_000_000, 2_900_000_000] {
             windows.record(at_ns, 3);
         }
         assert_eq!(deadline_misses(&windows, 3_999_999_999, 3, 3), Some(1));
-        // The fourth round has nothing.
+        // The fourth round has no data.
         assert_eq!(deadline_misses(&windows, 4_000_000_000, 3, 3), Some(2));
-        // In blocks of 1 byte there are 1, 4, 7, 10 due, as the first is due at once and each has a second.
+        // In blocks of 1 byte, 1, 4, 7 and 10 blocks are due: the first at once, each a second
+        // later.
         assert_eq!(deadline_misses(&windows, 4_000_000_000, 3, 1), Some(2));
         assert_eq!(deadline_misses(&Windows::new(300_000_000), 4_000_000_000, 3, 1), None);
     }

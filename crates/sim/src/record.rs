@@ -1,54 +1,54 @@
-//! What a run looked like from inside: where the arm was, and whose turn it was.
+//! Recordings of a run: head positions, and the slices that the elevator gave to queues.
 
 use std::mem;
 
 use hoistway_core::{Event, NoSink, Note, Sink};
 
-/// Where the arm was sent, and for whom.
+/// A request as the drive took it: where the arm was sent, and for which process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HeadSample {
     /// When the drive took the request, in ns since the start of the world.
     pub at_ns: u64,
-    /// Its first sector.
+    /// First sector of the request.
     pub sector: u64,
-    /// The process that it was made for; 0 when there is none.
+    /// Id of the process that the request was made for; 0 if there is none.
     pub pid: u32,
 }
 
-/// What a slice of time was.
+/// The kind of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SliceKind {
-    /// The disk was one queue's.
+    /// The disk served one queue.
     Service,
-    /// The disk was kept idle for the next request of one process.
+    /// The elevator kept the disk idle for the next request of one process.
     Idle,
 }
 
 /// A slice of time that the elevator gave to one process's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Slice {
-    /// The process of the queue; 0 for a queue that processes share.
+    /// Process id of the queue; 0 for a queue that processes share.
     pub pid: u32,
-    /// In ns since the start of the world.
+    /// Start, in ns since the start of the world.
     pub start_ns: u64,
-    /// Likewise.
+    /// End, in ns since the start of the world.
     pub end_ns: u64,
     /// Service or idling.
     pub kind: SliceKind,
 }
 
-/// What a recorded run left.
+/// The recording of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// Every request, as the drive took it.
+    /// Every request, in the order in which the drive took them.
     pub head: Vec<HeadSample>,
     /// Slices, in the order of their ends.
     pub slices: Vec<Slice>,
 }
 
 impl Recording {
-    /// Leaves out what came later, and ends then what went on.
+    /// Drops everything after `end_ns` and ends the slices that were open then.
     pub(crate) fn cut(&mut self, end_ns: u64) {
         self.head.retain(|sample| sample.at_ns <= end_ns);
         self.slices.retain(|slice| slice.start_ns <= end_ns);
@@ -58,9 +58,9 @@ impl Recording {
     }
 }
 
-/// Takes the trace events of a queue and makes slices of them.
+/// A sink for a queue's trace events that turns them into slices.
 pub(crate) trait Observer: Sink + Default {
-    /// The slices; those under way end at `now_ns`.
+    /// Takes the slices; open slices end at `now_ns`.
     fn slices(&mut self, now_ns: u64) -> Vec<Slice>;
 }
 
@@ -70,7 +70,7 @@ impl Observer for NoSink {
     }
 }
 
-/// Puts the elevator's notes together to slices.
+/// Combines the elevator's notes into slices.
 #[derive(Debug, Default)]
 pub(crate) struct SliceRecorder {
     slices: Vec<Slice>,

@@ -10,32 +10,32 @@ use crate::settings::group_switch;
 pub struct ElevatorList {
     /// The version of this form: 1.
     pub schema: u32,
-    /// All elevators, or the one that was named.
+    /// All elevators, or the named one.
     pub elevators: Vec<ElevatorDescription>,
 }
 
-/// One elevator.
+/// The description of an elevator.
 #[derive(Clone, Debug, Serialize)]
 pub struct ElevatorDescription {
-    /// Its name.
+    /// The name of the elevator.
     pub name: &'static str,
-    /// Other names that are taken for it.
+    /// Aliases of the name.
     pub aliases: &'static [&'static str],
-    /// The kernels whose decisions it takes.
+    /// The kernels whose decisions the elevator reproduces.
     pub kernel: &'static str,
-    /// The kernels that had it, in a word or two.
+    /// The kernels that contained the elevator, in a word or two.
     pub in_linux: &'static str,
     /// The idea in a line.
     pub headline: &'static str,
-    /// How it works.
+    /// Explanation of the algorithm.
     pub idea: &'static str,
-    /// What it is good for, and what not.
+    /// Workloads that the elevator suits, and those that it does not.
     pub suits: &'static str,
-    /// Whether it can divide the disk among groups of processes.
+    /// True if the elevator can divide the disk among control groups.
     pub groups: bool,
-    /// Whether processes can reserve bandwidth from it.
+    /// True if processes can reserve bandwidth from the elevator.
     pub reservations: bool,
-    /// Its tunables.
+    /// The elevator's tunables.
     pub tunables: Vec<TunableDescription>,
 }
 
@@ -73,7 +73,7 @@ impl TunableDescription {
     }
 }
 
-/// Whether an elevator divides the disk among control groups.
+/// True if an elevator divides the disk among control groups.
 #[derive(Clone, Copy, Debug)]
 pub enum GroupSupport {
     /// The elevator treats all processes as members of one group.

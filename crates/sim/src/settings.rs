@@ -1,4 +1,4 @@
-//! Tunables as people write them: `cfq-v3.slice_idle=8ms`.
+//! Settings of tunables in their written form, `cfq-v3.slice_idle=8ms`, and elevators by name.
 
 use hoistway_core::{HostTypes, Kind, RequestQueue, Tunable, TunableError, Unit};
 
@@ -7,9 +7,9 @@ use crate::error::SimError;
 /// A value for a tunable of one elevator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The elevator.
+    /// The elevator that has the tunable.
     pub elevator: Kind,
-    /// The tunable's name.
+    /// The name of the tunable.
     pub tunable: &'static str,
     /// The value, in the tunable's own unit.
     pub value: i64,
@@ -17,11 +17,11 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Reads `elevator.tunable=value`. A value may carry a unit (`8ms`, `0.1s`, `16MiB`) where the tunable has one;
-    /// without, it is in the tunable's own.
+    /// Parses `elevator.tunable=value`. A value may carry a unit (`8ms`, `0.1s`, `16MiB`) if the
+    /// tunable has one; without a unit, the value is in the tunable's own.
     ///
     /// # Errors
-    /// [`SimError`] that names the elevators, the elevator's tunables, or the tunable's range.
+    /// A [`SimError`] that names the elevators, the elevator's tunables, or the tunable's range.
     pub fn parse(text: &str) -> Result<Setting, SimError> {
         let form = || SimError::SettingForm { text: text.into() };
         let (name, value) = text.split_once('=').ok_or_else(form)?;
@@ -52,30 +52,31 @@ impl Setting {
         })
     }
 
-    /// The setting as it was given.
+    /// The setting as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// The elevator that goes by this name or alias.
+/// Finds an elevator by name or alias.
 ///
 /// # Errors
-/// [`SimError::UnknownElevator`], with the names that there are.
+/// [`SimError::UnknownElevator`], with the names of all elevators.
 pub fn elevator_of_name(name: &str) -> Result<Kind, SimError> {
     Kind::from_name(name).ok_or_else(|| SimError::UnknownElevator { name: name.into(), known: elevator_names() })
 }
 
-/// The names of all elevators, with commas between them.
+/// The names of all elevators, separated by commas.
 pub(crate) fn elevator_names() -> String {
     let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
     names.join(", ")
 }
 
-/// The tunables with which groups are switched on, in elevators that have them as an option: 1 is on.
+/// The tunables that switch control groups on (1), for elevators that have groups as an option.
 const SWITCHES: [&str; 2] = ["groups", "key_type"];
 
-/// The tunable with which an elevator's groups are switched on (1) and off (0); `None` if it has no groups, or has them always.
+/// The tunable that switches an elevator's control groups on (1) and off (0); `None` if the
+/// elevator has no groups, or always has them.
 pub fn group_switch(elevator: Kind) -> Option<&'static Tunable> {
     let info = elevator.info();
     info.tunables.iter().find(|tunable| info.groups && SWITCHES.contains(&tunable.name))
@@ -89,7 +90,7 @@ fn names(tunables: &[Tunable]) -> String {
     format!("it has {}", names.join(", "))
 }
 
-/// A number in the tunable's unit, within its range.
+/// Parses a number in the tunable's unit and checks its range.
 fn value_in_unit(value: &str, tunable: &Tunable) -> Result<i64, String> {
     let split = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
     let (number, suffix) = value.split_at(split);

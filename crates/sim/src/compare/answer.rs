@@ -1,4 +1,4 @@
-//! The answer of a comparison, in types that can be serialised.
+//! The answer of a comparison, in serialisable types.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use crate::measure::{BandwidthSample, DriveTime, Latencies, Latency, Window};
 use crate::record::{HeadSample, Slice};
 use crate::world::Stats;
 
-/// What came out.
+/// The result of a comparison.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Comparison {
-    /// The drive's name.
+    /// Name of the drive's profile.
     pub drive: String,
-    /// The seed.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Bytes a second of the first job alone: one process, on its first file.
+    /// Bytes a second of the reference: one process of the first job, alone on its first file.
     pub single_stream_bytes_per_s: f64,
-    /// Requests that the drives of all runs served, the reference's included.
+    /// Requests that the drives of all runs served, including the reference run.
     #[serde(skip)]
     pub simulated_requests: u64,
-    /// A run for each elevator, in the order asked for.
+    /// One run per elevator, in the order of the request.
     pub runs: Vec<Run>,
-    /// What decided between them, in a sentence.
+    /// The decisive difference between the elevators, in a sentence.
     pub decided_by: String,
-    /// What of the job file was not simulated.
+    /// Notes on parts of the job file that were not simulated, and on failures.
     pub notes: Vec<String>,
 }
 
-/// The least and the greatest of something.
+/// A minimum and a maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The least.
@@ -38,100 +38,103 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// One elevator's run.
+/// The run of one elevator.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Run {
-    /// Its name.
+    /// Name of the elevator.
     pub elevator: String,
-    /// All bytes, over the time from the first start to the last end.
+    /// Bytes a second of all processes, from the first start to the last end.
     pub bytes_per_s: f64,
-    /// That, as a part of the single stream's.
+    /// Bandwidth as a share of the single stream's.
     pub of_single_stream: f64,
-    /// Each process's bytes over its own runtime.
+    /// The slowest and the fastest process, in bytes over the process's own runtime.
     pub process_bytes_per_s: Spread,
-    /// Jain's index over the same: 1 when all are equal.
+    /// Jain's index of fairness over the processes: 1 when all are equal.
     pub jain: f64,
     /// Completion latencies of all requests, in ns.
     pub latency_ns: Latency,
-    /// The same at fio's usual percentiles, 1 to 99.99: percent, and ns.
+    /// Completion latencies at fio's usual percentiles, 1 to 99.99: percent, and ns.
     pub latency_percentiles_ns: Vec<(f64, u64)>,
     /// From the first start to the last end, in ns, without ramp times.
     pub runtime_ns: u64,
-    /// Where the drive's time went; it adds up to the runtime.
+    /// Phases of the drive's time; their sum is the runtime.
     pub drive_ns: DriveTime,
     /// Requests that the drive served, after merging.
     pub drive_requests: u64,
-    /// Bytes that the drive was asked for: what was found in the page cache is not among them.
+    /// Bytes that requests moved between host and drive; hits in the page cache do not count.
     pub drive_bytes: u64,
-    /// The most bytes of the page cache that were dirty or being written at any time.
+    /// The highest number of dirty bytes in the page cache, including bytes under write-back.
     pub dirty_bytes_max: u64,
-    /// How often the drive went from one process's requests to another's.
+    /// Number of times that the drive went from one process's request to another process's.
     pub turns: u64,
-    /// Requests that the drive answered with an error.
+    /// Requests that the drive completed with an error.
     pub failed_requests: u64,
-    /// Dirty pages that could not be written: they were lost.
+    /// Dirty pages that could not be written and were lost.
     pub lost_pages: u64,
-    /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
+    /// True if the elevator divides the disk among control groups; other elevators treat all
+    /// processes as one group.
     pub divides_by_groups: bool,
-    /// What each control group of the job file got: parents before their children, otherwise in the order of the file.
+    /// Results of the control groups: parents before their children, otherwise in the order of the
+    /// file.
     pub groups: Vec<GroupRun>,
-    /// The processes.
+    /// Results of the processes.
     pub processes: Vec<ProcessRun>,
-    /// Where the arm was, if recorded.
+    /// Head positions, if recorded.
     pub head: Vec<HeadSample>,
-    /// Slices, if recorded and the elevator has any.
+    /// Slices, if recorded and if the elevator has slices.
     pub slices: Vec<Slice>,
 }
 
-/// What a control group got in a run, its child groups included.
+/// The result of a control group, including its child groups.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct GroupRun {
-    /// The names on the way to it from the root.
+    /// Path of the group from the root.
     pub name: String,
-    /// Its weight among its siblings, 1 to 1000.
+    /// Weight of the group among its siblings, 1 to 1000.
     pub weight: u16,
-    /// Bytes moved by its processes.
+    /// Bytes moved by the group's processes.
     pub bytes: u64,
-    /// Those, over the time from the first of its processes' starts to the last of their ends.
+    /// Bytes a second, from the first start to the last end of the group's processes.
     pub bytes_per_s: f64,
-    /// Its part of what all processes moved, groups or not, while all of them ran: from the last start to the first end. Where that
-    /// is no time to speak of, of the whole run. 0 to 1.
+    /// The group's share of all bytes, 0 to 1, while all processes ran: from the last start to the
+    /// first end. If that time is shorter than a window, the share of the whole run.
     pub share: f64,
 }
 
-/// One process's run.
+/// The result of a process.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ProcessRun {
     /// The job's name.
     pub name: String,
-    /// The job's place in the job file.
+    /// Index of the job in the job file.
     pub job: usize,
     /// The reporting group.
     pub groupid: u32,
     /// The process id.
     pub pid: u32,
-    /// Its control group: the names on the way to it from the root; none is the root.
+    /// Path of the process's control group; `None` for the root.
     pub cgroup: Option<String>,
-    /// The priority's class: 0 none, 1 real time, 2 best effort, 3 idle.
+    /// I/O priority class: 0 none, 1 real time, 2 best effort, 3 idle.
     pub prioclass: u8,
-    /// The priority's level; what counts when none is set follows nice.
+    /// I/O priority level; without a set priority, the level that follows from the nice value.
     pub prio: u8,
-    /// When it started, in ns of the world, its ramp time being over.
+    /// Start of the measured time, after the ramp time, in ns since the start of the world.
     pub start_ns: u64,
-    /// When one of its requests failed, in ns of the world: it made no more, as fio does without `continue_on_error`.
+    /// Time of the process's first failed request, in ns since the start of the world; it made no
+    /// further requests, as fio does without `continue_on_error`.
     pub failed_ns: Option<u64>,
-    /// How long it ran, in ns.
+    /// Length of the measured time, in ns.
     pub runtime_ns: u64,
     /// CPU time, in ns.
     pub cpu_ns: u64,
-    /// How often it slept.
+    /// Number of times that the process slept.
     pub sleeps: u64,
     /// Bytes moved in both directions.
     pub bytes: u64,
     /// Bytes over runtime.
     pub bytes_per_s: f64,
-    /// Rounds of a second, from its start, at whose end it had less than its job's `rate` owes it: a block is due a second after the
-    /// rate lets it be asked for. `None` without `rate`.
+    /// Rounds of a second at whose end the process had less data than its job's `rate` called for:
+    /// a block is due a second after the rate allows its request. `None` without `rate`.
     pub deadline_misses: Option<u64>,
     /// Completion latencies in both directions, in ns.
     pub latency_ns: Latency,
@@ -139,35 +142,36 @@ pub struct ProcessRun {
     pub windows: Vec<Window>,
     /// The length of a window, in ns.
     pub window_ns: u64,
-    /// Bandwidth over time as the process itself can see it: a sample at the first completion after each `window_ns`.
-    /// Where processes take turns that are longer than a window, a sample spans a whole round, and windows do not.
+    /// Bandwidth over time as the process can measure it: a sample at the first completion after
+    /// each `window_ns`. If processes take turns that are longer than a window, a sample spans a
+    /// whole round, unlike a window.
     pub samples: Vec<BandwidthSample>,
-    /// Reads.
+    /// Results of reads.
     pub read: DirectionRun,
-    /// Writes.
+    /// Results of writes.
     pub write: DirectionRun,
-    /// Syncs, in ns.
+    /// Latencies of syncs, in ns.
     pub sync: Latency,
     #[serde(skip)]
     pub(crate) measured: Measured,
 }
 
-/// One direction of a process's run.
+/// The result of one direction of a process.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct DirectionRun {
     /// Bytes moved.
     pub bytes: u64,
-    /// Requests.
+    /// Number of requests.
     pub ios: u64,
-    /// From the making of a request to its submission, in ns; empty for a synchronous engine.
+    /// From the creation of a request to its submission, in ns; empty for a synchronous engine.
     pub slat_ns: Latency,
     /// From submission to completion, in ns.
     pub clat_ns: Latency,
-    /// From making to completion, in ns.
+    /// From creation to completion, in ns.
     pub lat_ns: Latency,
 }
 
-/// All that was measured, for fio's JSON.
+/// All measurements, for fio's JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub stats: Stats,
@@ -175,7 +179,7 @@ pub(crate) struct Measured {
 }
 
 impl Run {
-    /// Completion latencies in both directions of all processes of which `counts` is true.
+    /// Completion latencies in both directions of all processes for which `counts` returns true.
     pub fn latencies_of(&self, counts: impl Fn(&ProcessRun) -> bool) -> Latencies {
         let mut latencies = Latencies::default();
         for process in self.processes.iter().filter(|process| counts(process)) {
@@ -185,7 +189,7 @@ impl Run {
         latencies
     }
 
-    /// Syncs of all processes of which `counts` is true.
+    /// Latencies of syncs of all processes for which `counts` returns true.
     pub fn syncs_of(&self, counts: impl Fn(&ProcessRun) -> bool) -> Latencies {
         let mut latencies = Latencies::default();
         let processes = self.processes.iter().filter(|process| counts(process));
@@ -200,13 +204,15 @@ impl Run {
 }
 
 impl ProcessRun {
-    /// The name of the process's bandwidth log, if its job asks for one; `index` counts all processes from 1.
+    /// File name of the process's bandwidth log, if its job asks for one; `index` counts all
+    /// processes from 1.
     pub fn bandwidth_log_name(&self, index: u32) -> Option<String> {
         let prefix = self.measured.job.write_bw_log.as_ref()?;
         Some(hoistway_fio::logs::LogKind::Bandwidth.file_name(prefix, index))
     }
 
-    /// The lines of its bandwidth log: averages over `log_avg_msec`, or where that is 0 over `bwavgtime`.
+    /// The lines of the process's bandwidth log: averages over `log_avg_msec`, or over `bwavgtime`
+    /// if that is 0.
     pub fn bandwidth_log(&self) -> Vec<LogEntry> {
         let stats = &self.measured.stats;
         let mut entries = Vec::new();

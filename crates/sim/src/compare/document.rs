@@ -6,61 +6,67 @@ use serde::Serialize;
 use super::answer::{Comparison, GroupRun, ProcessRun, Run, Spread};
 use crate::measure::{DriveTime, Latency};
 
-/// The whole document. The same request gives the same document, byte for byte: the keys that fio has for the time of day
-/// hold the time at which the simulated world begins, 1 January 1970.
+/// The JSON document. The same request gives the same document, byte for byte: fio's keys for the
+/// time of day hold the start of the simulated world, 1 January 1970.
 #[derive(Serialize)]
 pub struct ComparisonDocument<'a> {
-    /// The version of this form: 1. Keys may be added within a version; none is taken away or changes its meaning.
+    /// Version of the document's form: 1. Within a version keys may be added; no key is removed or
+    /// changes its meaning.
     schema: u32,
     /// The job file, as it was named.
     job: &'a str,
     /// The drive's name.
     drive: &'a str,
-    /// Where all random numbers began.
+    /// Seed of all random numbers.
     seed: u64,
     /// What one process of the first job gets alone, in bytes a second.
     single_stream_bytes_per_s: f64,
-    /// What decided between the elevators, in a sentence.
+    /// The decisive difference between the elevators, in a sentence.
     decided_by: &'a str,
-    /// What of the job file was not simulated.
+    /// Notes on parts of the job file that were not simulated.
     notes: &'a [String],
-    /// A run for each elevator, in the order asked for.
+    /// One run per elevator, in the order of the request.
     elevators: Vec<ElevatorRun<'a>>,
-    /// fio's own keys, `jobs` among them, as in its `--output-format=json`: a job's `jobname` is `elevator/job`.
+    /// fio's own keys, `jobs` among them, as in its `--output-format=json`: a job's `jobname` is
+    /// `elevator/job`.
     #[serde(flatten)]
     fio: Report,
 }
 
-/// One elevator's run.
+/// The run of one elevator.
 #[derive(Serialize)]
 struct ElevatorRun<'a> {
-    /// The elevator.
+    /// Name of the elevator.
     name: &'a str,
-    /// All bytes, over the time from the first start to the last end.
+    /// Bytes a second of all processes, from the first start to the last end.
     bytes_per_s: f64,
-    /// That as a part of the single stream's: 0 for nothing, 1 for all of it.
+    /// Bandwidth as a share of the single stream's.
     of_single_stream: f64,
     /// The slowest process (`min`) and the fastest (`max`): bytes over its own runtime.
     process_bytes_per_s: Spread,
-    /// Jain's index over the same: 1 when all are equal, 1/n when one of n has all.
+    /// Jain's index of fairness over the processes: 1 when all are equal, 1/n when one of n has
+    /// all.
     jain: f64,
-    /// Completion latencies of all requests: `n` of them, and in ns `mean`, `stddev`, `min`, `p50`, `p90`, `p99`, `p999`, `max`.
+    /// Completion latencies of all requests: `n` of them, and in ns `mean`, `stddev`, `min`, `p50`,
+    /// `p90`, `p99`, `p999`, `max`.
     latency_ns: Latency,
     /// From the first start to the last end, in ns.
     runtime_ns: u64,
-    /// Where the drive's time went, in ns: `overhead`, `seek`, `rotation`, `transfer`, `idle`; the sum is the runtime.
+    /// Phases of the drive's time in ns: `overhead`, `seek`, `rotation`, `transfer`, `idle`; the
+    /// sum is the runtime.
     drive_ns: DriveTime,
     /// Requests that the drive served, after merging.
     drive_requests: u64,
-    /// How often the drive went from one process's requests to another's.
+    /// Number of times that the drive went from one process's request to another process's.
     turns: u64,
-    /// Requests that the drive answered with an error, and dirty pages that could not be written and were lost.
+    /// Requests that the drive completed with an error, and dirty pages that were lost.
     failed_requests: u64,
     lost_pages: u64,
-    /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
+    /// True if the elevator divides the disk among control groups; other elevators treat all
+    /// processes as one group.
     divides_by_groups: bool,
-    /// What each control group of the job file got: `name` (the names on the way to it, with slashes), `weight`, `bytes`, `bytes_per_s`
-    /// and `share`, its part of what all processes moved while all of them ran. Empty when jobs have no `cgroup`.
+    /// Results of the control groups: `name` (the path of the group), `weight`, `bytes`,
+    /// `bytes_per_s` and `share`. Empty if no job has a `cgroup`.
     groups: &'a [GroupRun],
     /// The processes, in the order of the job file.
     processes: &'a [ProcessRun],

@@ -1,4 +1,4 @@
-//! A comparison in fio's own JSON, for the tools that read it.
+//! A comparison in fio's JSON format, for tools that read it.
 
 use hoistway_fio::results::build::{self, JobStats, LatencySummary, Samples};
 use hoistway_fio::results::{PERCENTILES, Report};
@@ -9,11 +9,12 @@ use crate::measure::{Latencies, Windows};
 use crate::world::{DirectionStats, Stats};
 
 impl Comparison {
-    /// The comparison as `fio --output-format=json` would print it: a job for each elevator and process (or reporting
-    /// group, where `group_reporting` is set), called `elevator/job`. What fio has no name for lies under the key
-    /// `hoistway`.
+    /// The comparison in the form of `fio --output-format=json`: one job per elevator and process
+    /// (or reporting group, if `group_reporting` is set), named `elevator/job`. The key `hoistway`
+    /// holds all values that fio has no name for.
     ///
-    /// `version` says who made it; `timestamp_ms` is when, in milliseconds since 1970, UTC.
+    /// `version` is the value of `fio version`; `timestamp_ms` is the time of day in milliseconds
+    /// since 1970, UTC.
     pub fn fio_report(&self, version: &str, timestamp_ms: u64, global_options: &[(String, String)]) -> Report {
         let jobs = self.runs.iter().flat_map(fio_jobs);
         let mut report = build::report(version, timestamp_ms, global_options, jobs);
@@ -48,10 +49,10 @@ fn summary(run: &Run) -> serde_json::Value {
     })
 }
 
-/// What a process is told when the drive could not do what it asked for: Linux's number.
+/// Linux's error number for a failed I/O.
 const EIO: i32 = 5;
 
-/// The jobs of one run: each process on its own, or its whole reporting group.
+/// The jobs of one run: one per process, or one per reporting group.
 fn fio_jobs(run: &Run) -> Vec<JobStats> {
     let mut groups: Vec<Vec<&ProcessRun>> = Vec::new();
     for process in &run.processes {
@@ -85,7 +86,7 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
         write: direction(run, group, runtime_ns, |stats| &stats.write),
         sync: latency(group.iter().map(|process| &process.measured.stats.sync)),
         runtime_ns,
-        // All simulated CPU time is the kernel's, but for thinktime_spin.
+        // All simulated CPU time is the kernel's, except for thinktime_spin.
         sys_cpu_percent: if ran_ns == 0 { 0.0 } else { cpu_ns as f64 * 100.0 / ran_ns as f64 },
         context_switches: group.iter().map(|process| process.sleeps).sum(),
         iodepth: job.iodepth,
@@ -119,7 +120,7 @@ fn direction(
         if total_ios == 0 {
             return Samples::default();
         }
-        // Long runs may have doubled the windows of some.
+        // Long runs may have doubled the windows of some processes.
         let longest_ns = all().map(|stats| windows(stats).window_ns()).max().unwrap_or(0);
         Samples::of(&added(
             group
@@ -147,7 +148,7 @@ fn iops_windows(stats: &DirectionStats) -> &Windows {
     stats.iops.as_ref().unwrap_or(&stats.windows)
 }
 
-/// Window by window, the sum over processes.
+/// The sum over processes, window by window.
 fn added(all: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
     let mut sums: Vec<u64> = Vec::new();
     for rates in all {

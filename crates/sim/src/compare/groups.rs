@@ -1,4 +1,4 @@
-//! Control groups: the tree that jobs ask for, and what each group got.
+//! Control groups in a comparison: the result of each group, and notes.
 
 use hoistway_core::Kind;
 use hoistway_fio::{Job, JobFile};
@@ -8,7 +8,7 @@ use crate::measure::bytes_per_s;
 use crate::settings::group_switch;
 use crate::workload::groups::weight;
 
-/// What became of reservations and groups that an elevator does not have; one note a job.
+/// Notes on reservations and groups that no compared elevator supports, one per job.
 pub(super) fn notes(jobs: &JobFile, divides: bool, reserves: bool) -> Vec<String> {
     let note = |job: &Job, what: &str| format!("{}:{}: job `{}`: {what}", job.file, job.line, job.name);
     let grouped = jobs.jobs.iter().filter(|job| job.cgroup.is_some() && !divides);
@@ -22,14 +22,15 @@ pub(super) fn notes(jobs: &JobFile, divides: bool, reserves: bool) -> Vec<String
         .collect()
 }
 
-/// How to switch groups on, where jobs have some and the elevator could.
+/// The note on a tunable that would switch control groups on, if jobs use groups and the elevator
+/// supports them.
 pub(super) fn note_of_switch(elevator: Kind, divides: bool, jobs: &JobFile) -> Option<String> {
     let switch = group_switch(elevator).filter(|_| !divides && jobs.jobs.iter().any(|job| job.cgroup.is_some()))?;
     let name = elevator.info().name;
     Some(format!("{name} divides the disk among groups when it is told to: --set {name}.{}=1", switch.name))
 }
 
-/// What the groups of a job file got.
+/// Computes the results of the job file's groups.
 pub(super) fn group_runs(jobs: &JobFile, processes: &[ProcessRun]) -> Vec<GroupRun> {
     let groups = jobs.cgroups();
     if groups.is_empty() {
@@ -64,7 +65,8 @@ fn end_ns(process: &ProcessRun) -> u64 {
     process.start_ns.saturating_add(process.runtime_ns)
 }
 
-/// The time in which all processes ran, or all time: windows of bytes are too coarse for less than one of them.
+/// The time in which all processes ran; all time if that is shorter than a window, the resolution
+/// of byte counts.
 fn contended(processes: &[ProcessRun]) -> (u64, u64) {
     let from_ns = processes.iter().map(|process| process.start_ns).max().unwrap_or(0);
     let until_ns = processes.iter().map(end_ns).min().unwrap_or(0);
@@ -72,7 +74,7 @@ fn contended(processes: &[ProcessRun]) -> (u64, u64) {
     if until_ns >= from_ns.saturating_add(window_ns) { (from_ns, until_ns) } else { (0, u64::MAX) }
 }
 
-/// The bytes that a process moved in this time; of a window that lies in it in part, that part.
+/// Bytes that a process moved in this time; a window that overlaps in part counts in proportion.
 fn bytes_between(process: &ProcessRun, from_ns: u64, until_ns: u64) -> f64 {
     let windows = process.windows.iter().zip(0u64..);
     let parts = windows.map(|(window, index)| {

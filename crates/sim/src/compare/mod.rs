@@ -1,4 +1,4 @@
-//! The same jobs under several elevators.
+//! Comparisons: one job file under several elevators.
 
 mod answer;
 mod build;

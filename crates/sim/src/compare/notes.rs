@@ -1,5 +1,5 @@
-//! The notes of a comparison: what of the job file was not simulated, and what the drive or an
-//! elevator refused.
+//! Notes of a comparison: parts of the job file that were not simulated, failed I/O, refused
+//! reservations.
 
 use hoistway_core::{Kind, ReserveError};
 use hoistway_fio::Job;
@@ -8,7 +8,7 @@ use super::groups;
 use super::request::CompareRequest;
 use crate::world::{self, WorldResult};
 
-/// What of the job file is not simulated.
+/// Notes on the parts of the job file that are not simulated.
 pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
     let jobs = &request.jobs;
     let ignored = jobs.ignored.iter().map(|option| {
@@ -25,7 +25,7 @@ pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
     ignored.chain(unknown).chain(waiting).collect()
 }
 
-/// What the drive could not do.
+/// The note on requests that the drive failed.
 pub(super) fn failures(elevator: Kind, outcome: &WorldResult) -> Option<String> {
     let world::Failures { requests, pages_lost } = outcome.failures;
     if requests == 0 {
@@ -44,7 +44,7 @@ pub(super) fn failures(elevator: Kind, outcome: &WorldResult) -> Option<String> 
     ))
 }
 
-/// Reservations that an elevator refused, a note a job: their processes ran without.
+/// Notes on reservations that an elevator refused, one per job; the processes ran without them.
 pub(super) fn refusals(elevator: Kind, outcome: &WorldResult) -> Vec<String> {
     let name = elevator.info().name;
     let mut jobs: Vec<(usize, u32, ReserveError)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a comparison is asked for, and how far it has come.
+//! The input of a comparison, and its progress.
 
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
@@ -7,34 +7,34 @@ use hoistway_fio::JobFile;
 use crate::config::HostConfig;
 use crate::settings::Setting;
 
-/// What is to be compared.
+/// The input of a comparison.
 #[derive(Clone, Debug)]
 pub struct CompareRequest {
-    /// The jobs.
+    /// The jobs of the workload.
     pub jobs: JobFile,
-    /// The drive.
+    /// The profile of the drive.
     pub profile: Profile,
-    /// The machine.
+    /// The host.
     pub host: HostConfig,
     /// The elevators, in the order of the result; at least one.
     pub elevators: Vec<Kind>,
     /// Tunables that differ from their defaults.
     pub settings: Vec<Setting>,
-    /// What all random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Whether head positions and slices are kept.
+    /// If true, head positions and slices are recorded.
     pub record: bool,
 }
 
-/// How far one of the runs has come.
+/// The progress of one of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The elevator; `None` for the single-stream reference.
+    /// The elevator of the run; `None` for the single-stream reference.
     pub elevator: Option<Kind>,
-    /// The virtual time, in ns.
+    /// The virtual time of the run, in ns.
     pub now_ns: u64,
-    /// Bytes that have been moved.
+    /// Bytes moved so far.
     pub bytes: u64,
-    /// Bytes to be moved, as far as sizes tell.
+    /// Bytes to move in all, as far as sizes are known.
     pub bytes_total: u64,
 }

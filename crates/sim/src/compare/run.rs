@@ -16,12 +16,15 @@ use crate::settings::elevator_names;
 use crate::workload::recorded::Script;
 use crate::world::{self, WorldProgress, WorldRequest, WorldResult};
 
-/// Runs the jobs under each elevator, side by side on the machine's processors, and once the first job alone.
+/// Runs the jobs under each elevator, in parallel on the machine's processors, and the first job
+/// alone as the reference.
 ///
-/// `progress` is called now and then from several threads; when `cancel` becomes true, all runs end soon.
+/// `progress` is called from several threads from time to time. When `cancel` becomes true, all
+/// runs end soon.
 ///
 /// # Errors
-/// [`SimError`]: for what the jobs, the host or the settings ask for and cannot have; [`SimError::Cancelled`].
+/// [`SimError`] if the jobs, the host or the settings ask for something impossible;
+/// [`SimError::Cancelled`].
 pub fn compare(
     request: &CompareRequest,
     progress: &(dyn Fn(Progress) + Sync),
@@ -31,10 +34,11 @@ pub fn compare(
     compare_workloads(request, &first_job_alone(&request.jobs), Recorded::default(), progress, cancel)
 }
 
-/// The same without a reference, for many runs: `of_single_stream` is 0, and nothing is said of what decided.
+/// Runs the jobs under each elevator without the reference, for series of many runs:
+/// `of_single_stream` is 0 and there is no verdict.
 ///
 /// # Errors
-/// As for [`compare`].
+/// The errors of [`compare`].
 pub fn run_each(
     request: &CompareRequest,
     progress: &(dyn Fn(Progress) + Sync),
@@ -44,7 +48,7 @@ pub fn run_each(
     run_workloads(request, Recorded::default(), progress, cancel)
 }
 
-/// That for jobs of any kind.
+/// Runs jobs or recorded scripts under each elevator, without a reference.
 pub(crate) fn run_workloads(
     request: &CompareRequest,
     recorded: Recorded<'_>,
@@ -57,18 +61,18 @@ pub(crate) fn run_workloads(
     Ok(runs.map(|(kind, outcome)| run_of(*kind, outcome, 0.0, &request.jobs)).collect())
 }
 
-/// What there is to tell of a recorded workload beside its jobs.
+/// The recorded scripts of a workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recorded<'a> {
-    /// Of each job.
+    /// One script per job.
     pub scripts: &'a [Arc<Script>],
-    /// Of the job that is the reference.
+    /// The script of the reference.
     pub alone: &'a [Arc<Script>],
     /// See [`WorldRequest::depth_max`].
     pub depth_max: Option<u32>,
 }
 
-/// The same for jobs of any kind; `alone` is the reference.
+/// Compares jobs or recorded scripts; `alone` is the job file of the reference.
 pub(crate) fn compare_workloads(
     request: &CompareRequest,
     alone: &JobFile,
@@ -102,7 +106,7 @@ pub(crate) fn compare_workloads(
     })
 }
 
-/// Runs worlds side by side: one an elevator, and the reference where there is none.
+/// Runs worlds in parallel: one per elevator, and the reference for `None`.
 fn outcomes(
     tasks: &[Option<Kind>],
     request: &CompareRequest,
@@ -137,12 +141,12 @@ fn outcomes(
     succeeded(results)
 }
 
-/// The lesser of two limits, where there are any.
+/// The lesser of two optional limits.
 fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     one.into_iter().chain(other).min()
 }
 
-/// All outcomes, or the first error that is not the cancelling which another one caused.
+/// All results, or the first error; a cancellation that another error caused does not count.
 fn succeeded(results: Vec<Result<WorldResult, SimError>>) -> Result<Vec<WorldResult>, SimError> {
     let mut outcomes = Vec::new();
     let mut first = None;
@@ -176,7 +180,8 @@ fn check(request: &CompareRequest) -> Result<(), SimError> {
     Ok(())
 }
 
-/// The reference: one process of the first job, on the first of its files, starting at once.
+/// The job file of the reference: one process of the first job, on its first file, starting at
+/// once.
 fn first_job_alone(jobs: &JobFile) -> JobFile {
     let first = jobs.jobs.iter().take(1).cloned().map(|mut job| {
         let files = if job.filename.is_empty() { u64::from(job.nrfiles) } else { job.filename.len() as u64 };

@@ -1,12 +1,13 @@
-//! What decided a comparison, in a sentence made of its figures.
+//! The verdict of a comparison: a sentence made of its figures.
 
 use super::answer::Run;
 
-/// Differences in bandwidth below this part of the better one decide nothing.
+/// Relative difference in bandwidth below which bandwidths count as equal.
 const SAME: f64 = 0.03;
 
-/// The sentence: for the fastest and the slowest elevator, how far the arm was moved apart and what that cost; or,
-/// where bandwidths are alike, what else differs. `single_arm` is the arm's share in the single stream.
+/// The verdict. If bandwidths differ: how far the fastest and the slowest elevator moved the arm
+/// apart, and the cost. If they are equal: the other difference. `single_arm` is the arm's share in
+/// the single stream.
 pub(super) fn decided_by(runs: &[Run], single_arm: f64) -> String {
     let by_rate = |a: &&Run, b: &&Run| a.bytes_per_s.total_cmp(&b.bytes_per_s);
     let (Some(best), Some(worst)) = (runs.iter().max_by(by_rate), runs.iter().min_by(by_rate)) else {
@@ -32,13 +33,13 @@ pub(super) fn decided_by(runs: &[Run], single_arm: f64) -> String {
     alike(runs, best, worst)
 }
 
-/// How an elevator moved the arm, and what share of the time it cost.
+/// Describes how an elevator moved the arm, and the share of time that this cost.
 fn costs(run: &Run) -> String {
     let requests = run.drive_requests.max(1);
     let bytes = run.drive_bytes;
     let share = percent(run.arm_share());
     match run.turns {
-        // One process alone has no turns; the first request of each is one.
+        // A single process makes no turns; the first request of each process counts as one.
         turns if turns as usize > run.processes.len() && run.processes.len() > 1 => {
             let each_ns = run.runtime_ns / turns;
             let kib = bytes / turns / 1024;
@@ -57,7 +58,7 @@ fn costs(run: &Run) -> String {
     }
 }
 
-/// Bandwidths are alike: fairness or latency may not be.
+/// The verdict for equal bandwidths: fairness or latency may differ.
 fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
     let apart = percent((best.bytes_per_s - worst.bytes_per_s) / best.bytes_per_s);
     let p99 = |run: &Run| run.latency_ns.p99;

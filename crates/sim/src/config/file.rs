@@ -1,4 +1,4 @@
-//! Hosts as people write them: a TOML file in which every setting of [`HostConfig`] has a key.
+//! Host files: TOML with a key for every setting of [`HostConfig`].
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -10,21 +10,21 @@ use super::host::HostConfig;
 use super::kernel::Kernel;
 use super::keys::{Form, KEYS, Key};
 
-/// Why a file is no host.
+/// Errors of a host file.
 #[derive(Debug, thiserror::Error)]
 pub enum HostFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{file}: cannot read the host: {source}")]
     Read {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Something in it is wrong.
+    /// The content of the file is wrong.
     #[error("{file}:{line}:{column}: {problem}")]
     Wrong {
-        /// The file.
+        /// The name of the file.
         file: String,
         /// The line, from 1.
         line: usize,
@@ -39,7 +39,8 @@ impl HostConfig {
     /// Reads a host from a file.
     ///
     /// # Errors
-    /// [`HostFileError`]: the file cannot be read, or as for [`HostConfig::from_toml`].
+    /// [`HostFileError`]: the file cannot be read, or its content is wrong as for
+    /// [`HostConfig::from_toml`].
     pub fn load(path: &Path) -> Result<HostConfig, HostFileError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -48,11 +49,12 @@ impl HostConfig {
         }
     }
 
-    /// Reads a host: `kernel` selects what it begins with (without one, the default), the other keys change single settings.
+    /// Parses a host. `kernel` selects the defaults to start from (without it, those of
+    /// [`HostConfig::default`]); the other keys change single settings.
     ///
     /// # Errors
-    /// [`HostFileError::Wrong`] names `file`, line, column and value of what is no TOML, no key, of the wrong type or out of range, and
-    /// what would be right.
+    /// [`HostFileError::Wrong`] names `file`, line, column and the value at fault (invalid TOML, an
+    /// unknown key, a wrong type, out of range), and says what would be right.
     pub fn from_toml(text: &str, file: &str) -> Result<HostConfig, HostFileError> {
         let wrong = |span: Range<usize>, problem: String| {
             let before = text.get(..span.start).unwrap_or(text);
@@ -79,7 +81,7 @@ impl HostConfig {
             None => HostConfig::default(),
             Some(value) => kernel_of(value.get_ref()).map_err(|problem| wrong(value.span(), problem))?,
         };
-        // In the order of the keys, not of the file: some are of what others set.
+        // In the order of the keys, not of the file, because some settings depend on others.
         for key in KEYS {
             if let Some(value) = table.get(key.name) {
                 let number = key.read(value.get_ref()).map_err(|problem| wrong(value.span(), problem))?;
@@ -89,7 +91,8 @@ impl HostConfig {
         Ok(host)
     }
 
-    /// A table of all keys in Markdown, with what they are without a kernel and with each: the one of docs/hosts.md.
+    /// The table of docs/hosts.md in Markdown: all keys, with their values without a kernel and
+    /// under each kernel.
     pub fn keys_markdown() -> String {
         let hosts: Vec<HostConfig> =
             std::iter::once(HostConfig::default()).chain(Kernel::ALL.map(HostConfig::kernel)).collect();
@@ -135,7 +138,7 @@ fn kind(value: &DeValue) -> String {
 }
 
 impl Key {
-    /// A value of the file's as the number that it stands for.
+    /// Reads a value of the file as the number that stands for it.
     fn read(&self, value: &DeValue) -> Result<u64, String> {
         let name = self.name;
         let refused = || format!("`{name}` is {}: it takes {}", kind(value), self.form.told());
@@ -156,7 +159,7 @@ impl Key {
     }
 }
 
-/// "2 GiB" and the like, in whole MiB.
+/// Parses an amount of memory such as "2 GiB", in whole MiB.
 fn mib(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let factor = match unit.trim() {

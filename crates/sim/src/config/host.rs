@@ -1,4 +1,4 @@
-//! The simulated host: how large, how fast, and how its kernel behaves.
+//! The settings of the simulated host: its size, its speed, and the behaviour of its kernel.
 
 use hoistway_core::{ClockConfig, QueueConfig};
 
@@ -11,119 +11,138 @@ use crate::host::two_windows::ReadAhead;
 
 use super::kernel::Kernel;
 
-/// How the kernel reads ahead.
+/// The kernel's rules of read-ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadAheadRules {
-    /// Two windows, the current one and the one ahead of it: 2.6.22 and before.
+    /// Two windows, a current and an ahead window (up to 2.6.22).
     #[default]
     TwoWindows,
-    /// On demand: at a missing page and at a page that was marked (2.6.23).
+    /// On demand: at a missing page, and at a page with a marker (2.6.23).
     OnDemand,
-    /// The same, and streams that the state of the open file does not know are found by what is cached before them (2.6.31 and later).
+    /// On demand with history: streams that the open file's state does not know are found by the
+    /// cached pages before them (2.6.31 and later).
     OnDemandWithHistory,
 }
 
 /// Where bios are held back so that they can be merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plugging {
-    /// Nowhere: each goes to the elevator as it comes, and the queue is run.
+    /// No plugging: each bio goes to the elevator at once, and the queue runs.
     None,
-    /// On the queue, for all tasks: up to 4 requests or 3 ms, until somebody waits (2.6.38 and before).
+    /// On the queue, for all tasks: up to 4 requests or 3 ms, until a task waits (2.6.38 and
+    /// before).
     #[default]
     Queue,
-    /// On the task, while one of its calls submits: up to `requests` of them, and none any longer once one has `bytes` (2.6.39 and later).
+    /// On the task, while one of its system calls submits: up to `requests` requests, or until one
+    /// of them has `kib` KiB (2.6.39 and later).
     Task {
-        /// So many are submitted at once, 1 to 1024.
+        /// Number of requests that ends the plug, 1 to 1024.
         requests: u32,
-        /// A request that is as long as this in KiB ends the wait; 0 is no such rule.
+        /// Length of a request in KiB that ends the plug; 0 for no such limit.
         kib: u32,
     },
 }
 
-/// Who writes dirty pages back, and what holds those back who make them.
+/// Who writes dirty pages back, and how writers are throttled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
-    /// One flusher, which waits for room in the queue; writers wait while more than `dirty_percent` is dirty or being written. No kernel's:
-    /// what the others have in common.
+    /// One flusher, which waits for room in the queue. Writers wait while more than `dirty_percent`
+    /// of the cache is dirty or under write-back. This is the common core of the kernels' rules,
+    /// not the rule of one kernel.
     #[default]
     Waiting,
-    /// pdflush, which stays away from a congested queue; a writer that finds too much dirty writes some back itself (2.6.31 and before). Of
-    /// its two to eight threads no more than one ever works for a device.
+    /// pdflush, which avoids a congested queue. A writer over the limit writes some pages back
+    /// itself (2.6.31 and before). Of the kernel's two to eight threads, only one ever works for a
+    /// device.
     Pdflush,
-    /// One flusher; writers are paused for 200 ms at most, each for as long as its share of the device's rate asks (3.2 and later).
+    /// One flusher. Writers are paused for up to 200 ms, each for its share of the device's rate
+    /// (3.2 and later).
     Pauses,
 }
 
-/// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two cores) with 2 GB of
-/// memory under Linux 2.6.18.
+/// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two
+/// cores) with 2 GB of memory under Linux 2.6.18.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The kernel in whose block layer all elevators run, and whose defaults they have where those differ from what they have here.
-    /// `None`, the default: each elevator in the block layer that it was written for. [`HostConfig::kernel`] sets everything else
-    /// that belongs to a kernel, too.
+    /// The kernel whose block layer all elevators run in; elevators also take that kernel's
+    /// defaults where these differ. With `None`, the default, each elevator runs in the block layer
+    /// of its own kernel. [`HostConfig::kernel`] also sets all other settings that belong to a
+    /// kernel.
     pub kernel: Option<Kernel>,
-    /// The queue takes twice as many requests as the controller at once, as multi-queue block layers do: the drive's own depth, but 32 at
-    /// least (AHCI's, whatever the drive behind it can) and 128 at most. `queue.nr_requests` does not count then.
+    /// If true, the queue takes twice as many requests as the controller, as multi-queue block
+    /// layers do: the drive's depth, at least 32 (AHCI's depth) and at most 128.
+    /// `queue.nr_requests` does not count then.
     pub pool_follows_drive: bool,
-    /// Processors, at least 1.
+    /// Number of processors, at least 1.
     pub cpus: u32,
-    /// The page cache, in MiB, 1 to 2^24. The default leaves 10 % of 2 GB to kernel and programs.
+    /// Size of the page cache in MiB, 1 to 2^24. The default leaves 10 % of 2 GB to kernel and
+    /// programs.
     pub page_cache_mib: u64,
-    /// The longest read-ahead window, in KiB, 0 (no read-ahead) to 65536. Default 128, Linux's own.
+    /// The longest read-ahead window in KiB, 0 (no read-ahead) to 65536. The default is Linux's
+    /// own, 128.
     pub read_ahead_kib: u64,
-    /// How it reads ahead.
+    /// The rules of read-ahead.
     pub read_ahead: ReadAheadRules,
     /// Where bios are held back; `queue.plugging` follows from it.
     pub plugging: Plugging,
-    /// What the kernel's work costs.
+    /// CPU time of the kernel's work.
     pub costs: CpuCosts,
-    /// Who writes back, and what holds writers up.
+    /// Who writes dirty pages back, and how writers are throttled.
     pub write_back: WriteBack,
-    /// The flusher begins to write when this share of the page cache is dirty, in percent (`dirty_background_ratio`).
+    /// Share of the page cache in percent above which the flusher writes
+    /// (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
-    /// A writer has to wait while more than this share is dirty or being written, in percent (`dirty_ratio`).
+    /// Share of the page cache in percent that may be dirty or under write-back before writers wait
+    /// (`dirty_ratio`).
     pub dirty_percent: u8,
-    /// How often the flusher looks for old pages, in ms, at least 1 (`dirty_writeback_centisecs`).
+    /// Interval in ms between the flusher's checks for old pages, at least 1
+    /// (`dirty_writeback_centisecs`).
     pub flush_interval_ms: u64,
-    /// How long a page is dirty before it is old, in ms (`dirty_expire_centisecs`).
+    /// Age in ms at which a dirty page is old (`dirty_expire_centisecs`).
     pub dirty_expire_ms: u64,
-    /// How many pages of one file the flusher writes before it turns to the next, at least 1.
+    /// Pages of one file that the flusher writes before it turns to the next file, at least 1.
     pub flush_chunk_pages: u32,
     /// Allocation groups of the file system, 1 to 65536.
     pub groups: u32,
-    /// What else lies between two files (inodes, directories, small files): up to so many KiB, drawn for each gap; 0 to
-    /// 1048576. Default 0: on a fresh file system files lie side by side. Files of equal size then begin at angles of
-    /// the platter that have a fixed relation, and turns from one to the other cost whatever that happens to be.
+    /// Upper bound in KiB of the gap between two files (inodes, directories, small files), 0 to
+    /// 1048576; each gap is drawn. With the default 0, files are contiguous, as on a fresh file
+    /// system. Files of equal size then start at platter angles in a fixed relation, which decides
+    /// the cost of switching between them.
     pub file_gap_kib: u64,
-    /// Files lie in pieces of 64 KiB to 1 MiB, mixed among each other, as on a file system that has been in use.
+    /// If true, files consist of pieces of 64 KiB to 1 MiB, and pieces of different files
+    /// alternate, as on an aged file system.
     pub aged: bool,
-    /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
+    /// The file system of jobs with a tree of files; `groups`, `file_gap_kib` and `aged` apply to
+    /// other jobs.
     pub file_system: FileSystemConfig,
-    /// How the metadata of jobs' files is journalled. `None`, the default of all kernels, is a file system whose metadata costs nothing,
-    /// unless a job says otherwise (`hoistway_journal`).
+    /// The journal of the jobs' file system. With `None`, the default of all kernels, metadata
+    /// costs nothing, unless a job sets `hoistway_journal`.
     pub journal: Option<JournalConfig>,
-    /// The request queue, but for what is told elsewhere: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
-    /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
-    /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
-    /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick
-    /// falls into a short think time, is part of what was measured at the time.
+    /// The request queue. Three of its settings come from elsewhere: plugging from `plugging`, the
+    /// rotational flag from the drive's profile, and without a `kernel` the block layer from each
+    /// elevator's own kernel. (Later block layers look for back merges themselves and ask the
+    /// elevator before they merge; multi-queue ones have one pool of tags.)
+    ///
+    /// The clock ticks 250 times a second, the default of kernels from 2.6.13 on. The anticipatory
+    /// elevator's wait is then a single tick of 4 ms, which ends early when the tick falls into a
+    /// short think time. The measurements of the time include that effect.
     pub queue: QueueConfig,
-    /// The driver gives the drive no more requests at once than this (`device/queue_depth`), nor than the drive takes itself; `None`, the
-    /// default: as many as that.
+    /// Most requests that the driver gives the drive at once (`device/queue_depth`); the drive's
+    /// own depth is the other limit. `None`, the default, is the drive's depth.
     pub depth_max: Option<u32>,
-    /// How far the drive's spindle may be off its nominal speed, in parts per million, 0 to 10000; how far it is, and
-    /// where the platter stands at time 0, is drawn. Default 2000, the 0.2 % that data sheets of desktop drives of 2006
-    /// allow: what hangs on the exact ratio of a scheduler's times to a revolution differs from seed to seed. At 0 the
-    /// drive is exactly what its profile says.
+    /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
+    /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
+    /// drives of 2006: effects of the exact ratio of a scheduler's times to a revolution then
+    /// differ from seed to seed. With 0, the drive is exactly its profile.
     pub spindle_tolerance_ppm: u32,
 }
 
 /// CPU time of the kernel's work, in ns.
 ///
-/// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class
-/// machines: half a microsecond for a read or write of nothing, a microsecond for a page fault, 2 GB/s for copies in memory. A request's 5 us (two and
-/// a half to submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the
-/// time.
+/// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz
+/// Pentium 4 class machines: half a microsecond for an empty read or write, a microsecond for a
+/// page fault, 2 GB/s for copies in memory. The 5 us of a request (2.5 to submit it, 2.5 for its
+/// interrupt and the wake-up) are an estimate for kernels and controllers of the time.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuCosts {
     /// A system call.
@@ -134,7 +153,7 @@ pub struct CpuCosts {
     pub bio_ns: u64,
     /// A page fault that finds its page in memory.
     pub fault_ns: u64,
-    /// The interrupt at the end of a request, and waking whoever waits for it.
+    /// The interrupt at the end of a request, and the wake-up of the waiting task.
     pub completion_ns: u64,
 }
 
@@ -174,13 +193,15 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
-    /// The machine of the default under this kernel: its block layer for all elevators, its clock, its limits of dirty memory, the
-    /// largest request that it makes, the number of requests that it takes. The file system of a job's tree
-    /// is ext3, and ext4 from 3.2 on. Memory and processors are the machine's and stay.
+    /// The default machine under this kernel: its block layer for all elevators, its clock, its
+    /// dirty limits, its largest request, its number of requests. The file system of a job's tree
+    /// is ext3, from 3.2 on ext4. Memory and processors stay those of the machine.
     ///
-    /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21, 10 and 5 % from 2.6.22, 20 and
-    /// 10 % from 2.6.30). A request is at most 512 KiB (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two
-    /// requests for each that the controller takes at once (64 with AHCI, 256 at most); before, there were 128 a direction.
+    /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21,
+    /// 10 and 5 % from 2.6.22, 20 and 10 % from 2.6.30). A request has at most 512 KiB
+    /// (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two requests for each
+    /// request of the controller (64 with AHCI, 256 at most); earlier layers take 128 in each
+    /// direction.
     pub fn kernel(kernel: Kernel) -> HostConfig {
         let mut host = HostConfig { kernel: Some(kernel), ..HostConfig::default() };
         host.queue.clock.hz = 250;
@@ -214,7 +235,7 @@ impl HostConfig {
         self.page_cache_mib * ((1 << 20) / PAGE_BYTES)
     }
 
-    /// What the kernel remembers of a file that is opened.
+    /// Creates the read-ahead state of a newly opened file.
     pub(crate) fn reader(&self) -> Reader {
         let max = self.read_ahead_pages();
         match self.read_ahead {

@@ -1,11 +1,11 @@
-//! The settings of a host: name, range, unit, and where in [`HostConfig`] each lies. Files, checks and the documentation are made from
-//! this list.
+//! The list of host settings: name, range, unit, description, and access to the field of
+//! [`HostConfig`]. Host files, range checks and the documentation are made from this list.
 
 use super::host::HostConfig;
 use super::words;
 use crate::error::SimError;
 
-/// A setting. Whatever it is, it is kept as a number here: the place of a word in its list, 0 or 1 of a switch.
+/// A host setting. Its value is a number here: a word is the index in its list, a switch is 0 or 1.
 pub(crate) struct Key {
     pub name: &'static str,
     pub form: Form,
@@ -14,7 +14,7 @@ pub(crate) struct Key {
     pub set: fn(&mut HostConfig, u64),
 }
 
-/// What a setting takes.
+/// The values that a setting takes.
 #[derive(Clone, Copy)]
 pub(crate) enum Form {
     Number {
@@ -24,12 +24,12 @@ pub(crate) enum Form {
     },
     Word(&'static [&'static str]),
     Switch,
-    /// Bytes with a unit; the number is MiB.
+    /// An amount of memory with a unit; the number is in MiB.
     Memory,
 }
 
 impl Form {
-    /// What it takes, in words.
+    /// Describes the allowed values.
     pub fn told(self) -> String {
         match self {
             Form::Number { range, .. } => range.into(),
@@ -45,7 +45,7 @@ impl Form {
         }
     }
 
-    /// A value as a file has it.
+    /// A value in the form of a host file.
     pub fn show(self, value: u64) -> String {
         match self {
             Form::Number { .. } => value.to_string(),
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// A number: name, range, unit and description, and the field.
+/// A numeric setting: name, range, description and field.
 macro_rules! number {
     ($name:literal, $min:literal..=$max:expr, $range:literal, $what:literal, $($field:ident).+ as $kind:ty) => {
         Key {
@@ -69,7 +69,7 @@ macro_rules! number {
     };
 }
 
-/// A switch.
+/// A boolean setting: name, description and field.
 macro_rules! switch {
     ($name:literal, $what:literal, $($field:ident).+) => {
         Key {

@@ -1,9 +1,10 @@
-//! The settings that a file names by words: each as a number, the index of the word in [`KEYS`](super::keys::KEYS).
+//! Settings whose values are words in a host file. The number of a word is its index in the list in
+//! [`KEYS`](super::keys::KEYS).
 
 use super::host::{HostConfig, Plugging, ReadAheadRules, WriteBack};
 use crate::host::fs::config::FileSystemConfig;
 
-/// Defaults of a plug on the task: 3.2's.
+/// The default plug on the task: that of 3.2.
 const TASK: Plugging = Plugging::Task { requests: 16, kib: 0 };
 
 pub(super) fn read_ahead(host: &HostConfig) -> u64 {
@@ -55,7 +56,7 @@ pub(super) fn set_plugging(host: &mut HostConfig, word: u64) {
     };
 }
 
-/// The limits of a task's plug: of the one that the host has, or would have.
+/// The limits of the host's plug on the task; the defaults if the host has none.
 pub(super) fn plug(host: &HostConfig) -> (u32, u32) {
     match host.plugging {
         Plugging::Task { requests, kib } => (requests, kib),

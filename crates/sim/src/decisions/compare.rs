@@ -1,4 +1,4 @@
-//! What a kernel's scheduler decided against what hoistway's did.
+//! Compares the decisions of a kernel's scheduler with those of hoistway's elevator.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use super::decision::{Decision, List};
 use super::replay::{Made, Replay};
 use super::scenario::Scenario;
 
-/// How many events before a difference are told.
+/// Number of events that are printed before a difference.
 const EVENTS: usize = 10;
 
-/// The first difference between a recording and its replay. What comes after it cannot be compared.
+/// The first difference between a recording and its replay. Later entries cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Which list differs.
+    /// The list that differs.
     pub list: List,
-    /// From which entry on, counted from 0.
+    /// Index of the entry, counted from 0.
     pub index: usize,
-    /// What the recording has there; `None`: its list has ended.
+    /// The recorded entry; `None` if the recorded list has ended.
     pub expected: Option<Decision>,
-    /// What the replay has there; `None`: its list has ended.
+    /// The replayed entry; `None` if the replayed list has ended.
     pub got: Option<Decision>,
-    /// Why the replay ended early, if it did.
+    /// Reason for an early end of the replay.
     pub stopped: Option<String>,
 }
 
@@ -44,7 +44,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The earliest difference, with the ten events before it; `None`: all lists that the file has are identical.
+/// Finds the earliest difference, with the ten events before it. Returns `None` if all lists of the
+/// file are identical.
 pub fn compare(scenario: &Scenario, replay: &Replay) -> Option<(Difference, Vec<String>)> {
     let mut first: Option<(u64, List, usize)> = None;
     for list in List::ALL {
@@ -61,7 +62,7 @@ pub fn compare(scenario: &Scenario, replay: &Replay) -> Option<(Difference, Vec<
     let got = replay.list(list).get(index);
     let events = match got {
         Some(made) if made.decision.at_ns() == at_ns => replay.events_before(made, EVENTS),
-        // It should have happened and did not: what had, by then.
+        // The recorded decision is missing in the replay: show the events up to its time.
         _ => replay.events_until(at_ns, EVENTS),
     };
     let difference = Difference {

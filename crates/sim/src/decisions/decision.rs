@@ -1,4 +1,4 @@
-//! One decision of a scheduler, and the lists that decisions are recorded in.
+//! A scheduler's decision, and the lists that hold recorded decisions.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum List {
-    /// Bios that joined a queued request, and queued requests that closed up.
+    /// Bios merged into a queued request, and queued requests that joined a neighbour.
     Merge,
-    /// Plug, plug timer, unplug.
+    /// Plugging, the plug's timer, unplugging.
     Plug,
-    /// Processes that went to sleep for want of a request.
+    /// Processes that slept because no request was free.
     Sleeps,
-    /// Bios whose submission was held up.
+    /// Bios whose submission was delayed.
     Late,
-    /// Changes of how many requests of a kind may be in the device.
+    /// Changes of the number of requests of a domain that may be in the device.
     #[serde(rename = "token_depth")]
     TokenDepth,
     /// Requests that the driver took.
     Dispatch,
-    /// Bios that were done.
+    /// Completed bios.
     Complete,
 }
 
 impl List {
-    /// All of them; of two differences at one time, the one in the earlier list is the cause.
+    /// All lists. Of two differences at one time, the one in the earlier list is the cause.
     pub const ALL: [List; 7] =
         [List::Merge, List::Plug, List::Sleeps, List::Late, List::TokenDepth, List::Dispatch, List::Complete];
 
-    /// The field's name in a file.
+    /// The name of the list's field in a file.
     pub const fn name(self) -> &'static str {
         match self {
             List::Merge => "merge",
@@ -44,19 +44,19 @@ impl List {
     }
 }
 
-/// How something became part of a queued request.
+/// The kind of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
-    /// A bio, at the request's end.
+    /// A bio at the end of the request.
     Back,
-    /// A bio, at its beginning.
+    /// A bio at the front of the request.
     Front,
-    /// A queued request, at its lower neighbour's end.
+    /// A queued request at the end of its lower neighbour.
     Rq,
 }
 
-/// A kind of requests that has tokens of its own (Kyber).
+/// A group of requests with its own tokens (Kyber).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Domain {
@@ -66,12 +66,12 @@ pub enum Domain {
     Write,
     /// Discards.
     Discard,
-    /// The rest.
+    /// All other requests.
     Other,
 }
 
 impl Domain {
-    /// The kind of this number in [`hoistway_core::Note::TokenDepth`].
+    /// The domain of a number in [`hoistway_core::Note::TokenDepth`].
     pub const fn of_number(number: u8) -> Domain {
         match number {
             0 => Domain::Read,
@@ -81,7 +81,7 @@ impl Domain {
         }
     }
 
-    /// Its name in a file.
+    /// The name of the domain in a file.
     pub const fn name(self) -> &'static str {
         match self {
             Domain::Read => "read",
@@ -92,7 +92,7 @@ impl Domain {
     }
 }
 
-/// What became of the plug.
+/// A change of the plug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Plugging {
@@ -100,77 +100,77 @@ pub enum Plugging {
     Plug,
     /// The plug's timer fired.
     Timer,
-    /// The plug was removed, for whatever reason.
+    /// The plug was removed, for any reason.
     Unplug,
 }
 
-/// One decision: an entry of one of the lists. Times are in ns from the scenario's beginning; a request goes by the id of
-/// the bio that it was made for.
+/// A decision: an entry of one of the lists. Times are in ns since the start of the scenario. A
+/// request has the id of the bio that it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// The driver took a request.
     Dispatch {
-        /// The request.
+        /// Id of the request.
         id: u32,
-        /// When.
+        /// Time of the dispatch, in ns.
         at_ns: u64,
     },
-    /// A bio was done.
+    /// A bio completed.
     Complete {
-        /// The bio.
+        /// Id of the bio.
         id: u32,
-        /// When.
+        /// Time of the completion, in ns.
         at_ns: u64,
     },
-    /// A bio, or a queued request, became part of a queued request.
+    /// A bio, or a queued request, was merged into a queued request.
     Merge {
-        /// What did.
+        /// Id of the merged bio or request.
         id: u32,
-        /// The request that it is part of now.
+        /// Id of the request that received the bio or request.
         into: u32,
-        /// How.
+        /// Kind of the merge.
         how: How,
-        /// When.
+        /// Time of the merge, in ns.
         at_ns: u64,
     },
     /// The plug changed.
     Plug {
-        /// What became of it.
+        /// The change.
         what: Plugging,
-        /// When.
+        /// Time of the change, in ns.
         at_ns: u64,
     },
-    /// A process went to sleep, as there was no free request.
+    /// A process slept because no request was free.
     Sleep {
-        /// The bio that it was submitting.
+        /// Id of the submitted bio.
         id: u32,
-        /// When.
+        /// Time, in ns.
         at_ns: u64,
     },
-    /// A bio was neither merged nor made a request at the time it came.
+    /// A bio was neither merged nor turned into a request at the time of its submission.
     Late {
-        /// The bio.
+        /// Id of the bio.
         id: u32,
-        /// When its process began to submit it.
+        /// Start of the submission, in ns.
         began_ns: u64,
-        /// When it was merged or made a request.
+        /// Time of the merge or of the new request, in ns.
         done_ns: u64,
     },
-    /// Another number of requests of a kind may be in the device from now on.
+    /// The number of requests of a domain that may be in the device changed.
     #[serde(rename = "token_depth")]
     TokenDepth {
-        /// The kind.
+        /// The domain.
         domain: Domain,
-        /// How many.
+        /// The new number of requests.
         depth: u32,
-        /// Since when.
+        /// Time of the change, in ns.
         at_ns: u64,
     },
 }
 
 impl Decision {
-    /// When it was taken, in ns.
+    /// Time of the decision, in ns.
     pub fn at_ns(self) -> u64 {
         match self {
             Decision::Dispatch { at_ns, .. }

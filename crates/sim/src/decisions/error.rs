@@ -1,9 +1,9 @@
-//! What can be wrong with a decision file.
+//! Errors in decision files.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a decision file was not replayed to its end.
+/// Reason why a decision file was not replayed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
     /// The file could not be opened or read.
@@ -11,96 +11,96 @@ pub enum DecisionError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// It is called `.gz`, but does not begin as gzip data does.
+    /// The file is named `.gz` but does not start with a gzip header.
     #[error("{}: named .gz, but not gzip data; uncompressed decisions are named .jsonl", file.display())]
     NotGzip {
         /// The file.
         file: PathBuf,
     },
-    /// Its compressed data is damaged.
+    /// The compressed data is damaged.
     #[error("{}:{line}: the gzip data is damaged: {error}", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// The line, from 1, that could not be unpacked to its end.
+        /// Line at which decompression failed, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error of the decompressor.
         error: io::Error,
     },
-    /// It was cut off.
+    /// The file is cut off.
     #[error("{}:{line}: the file ends in the middle of a scenario", file.display())]
     CutOff {
         /// The file.
         file: PathBuf,
-        /// The line, from 1, that is not whole.
+        /// The incomplete line, from 1.
         line: usize,
     },
-    /// A line is longer than any scenario is.
+    /// A line is longer than the limit.
     #[error("{}:{line}: the line is longer than {limit} bytes; a scenario is one line of JSON", file.display())]
     LongLine {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The longest line that is taken, in bytes.
+        /// The longest accepted line, in bytes.
         limit: u64,
     },
-    /// There is nothing in it.
+    /// The file contains no scenario.
     #[error("{}: holds no scenario; a decision file has one a line, as JSON", file.display())]
     Empty {
         /// The file.
         file: PathBuf,
     },
-    /// A line is no scenario, or none that can be replayed.
+    /// A line is not a valid scenario.
     #[error("{}:{line}: {error}", file.display())]
     Scenario {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error in the scenario.
         error: ScenarioError,
     },
 }
 
-/// What is wrong with a scenario.
+/// Errors in a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
-    /// It is no JSON, or its fields are not those of a scenario.
+    /// The line is not JSON, or its fields are not those of a scenario.
     #[error("no scenario: {message} (column {column})")]
     Json {
-        /// What the parser says; names the field.
+        /// The message of the parser, with the name of the field.
         message: String,
-        /// Where, in bytes from the line's beginning, from 1.
+        /// Column in bytes, from 1.
         column: usize,
-        /// Whether it is whole as far as it goes, and ends too early.
+        /// True if the JSON is valid so far and ends too early.
         ends_early: bool,
     },
-    /// Its `source` is no kernel and scheduler whose decisions are known.
+    /// The `source` is not a known kernel and scheduler.
     #[error("unknown source \"{name}\"; known are: {known}")]
     UnknownSource {
-        /// The source as it stands in the file.
+        /// The source in the file.
         name: String,
-        /// All that would be right.
+        /// The known sources.
         known: String,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("{field} is {value}; {right}")]
     Value {
-        /// Which field, as a path: `requests[3].pid`.
+        /// Path of the field: `requests[3].pid`.
         field: String,
-        /// Its value.
+        /// The invalid value.
         value: String,
-        /// What would be right.
+        /// A description of valid values.
         right: String,
     },
 }
 
 impl ScenarioError {
-    /// A value that cannot be.
+    /// Creates the error for an invalid value.
     pub(crate) fn value(field: impl Into<String>, value: impl ToString, right: impl Into<String>) -> Self {
         ScenarioError::Value { field: field.into(), value: value.to_string(), right: right.into() }
     }

@@ -13,57 +13,58 @@ use super::error::{DecisionError, ScenarioError};
 use super::replay::replay_scenario;
 use super::scenario::Scenario;
 
-/// The longest line that is read, in bytes; the longest recorded has less than 1 MB.
+/// The longest accepted line, in bytes; the longest recorded line has less than 1 MB.
 const LINE_LIMIT: u64 = 64 << 20;
 const BUFFER: usize = 64 << 10;
 
-/// How a decision file fared.
+/// The result of one decision file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
-    /// The file's name as it was given.
+    /// The name of the file as it was given.
     pub file: String,
-    /// How many of its scenarios came out identical: the same requests, in the same order, at the same nanoseconds.
+    /// Number of scenarios with an identical replay: the same requests, in the same order, at the
+    /// same nanoseconds.
     pub identical: u32,
-    /// How many scenarios it has.
+    /// Number of scenarios in the file.
     pub total: u32,
-    /// How many recorded decisions they hold.
+    /// Number of recorded decisions in the scenarios.
     pub decisions: u64,
-    /// The same by list, of the lists that any of them has.
+    /// Number of decisions by list, for the lists that the file has.
     pub lists: Vec<ListCount>,
-    /// Whose decisions they are: the scenarios' `source`, each once.
+    /// The `source` of each scenario, each once.
     pub sources: Vec<&'static str>,
-    /// Those that did not come out identical.
+    /// The scenarios whose replay differs.
     pub differences: Vec<ScenarioReport>,
 }
 
-/// How many decisions of one list a file holds.
+/// The number of decisions of one list in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ListCount {
     /// The list.
     pub list: List,
-    /// How many.
+    /// Number of decisions in the list.
     pub decisions: u64,
 }
 
-/// A scenario that came out different.
+/// A scenario whose replay differs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScenarioReport {
-    /// Its name.
+    /// The name of the scenario.
     pub name: String,
-    /// Its line in the file, from 1.
+    /// Line in the file, from 1.
     pub line: usize,
-    /// Where it first differs.
+    /// The first difference.
     pub difference: Difference,
-    /// The last events before that, in words.
+    /// The events before the difference, as text.
     pub last_events: Vec<String>,
 }
 
-/// Replays each scenario of a file (`.jsonl`, or `.jsonl.gz`: what it begins with decides). `progress` is called after
-/// each with how many are done.
+/// Replays all scenarios of a file (JSON lines, or gzipped JSON lines; the first bytes decide
+/// which). `progress` is called after each scenario with the number of scenarios done.
 ///
 /// # Errors
-/// When the file cannot be read, is damaged, cut off or empty, or has a line that is no scenario or needs an elevator that
-/// is not built yet.
+/// [`DecisionError`] if the file cannot be read, is damaged, cut off or empty, or has an invalid
+/// line.
 pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileReport, DecisionError> {
     let file = path.display().to_string();
     let mut report = FileReport {
@@ -96,12 +97,13 @@ pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileRep
 }
 
 impl FileReport {
-    /// How many recorded decisions of a list the file holds; `None` if the file does not have the list.
+    /// How many recorded decisions of a list the file holds; `None` if the file does not have the
+    /// list.
     pub fn decisions_of(&self, list: List) -> Option<u64> {
         self.lists.iter().find(|count| count.list == list).map(|count| count.decisions)
     }
 
-    /// Counts what was recorded for a scenario.
+    /// Counts the recorded decisions of a scenario.
     fn count(&mut self, scenario: &Scenario) {
         for list in List::ALL {
             let Some(recorded) = scenario.expected(list) else { continue };
@@ -156,7 +158,7 @@ impl<'a> Lines<'a> {
         Ok(Lines { path, reader, compressed, line: 0, text: Vec::new() })
     }
 
-    /// The next line that is not blank, and its number from 1.
+    /// The next line that is not blank, with its number from 1.
     fn next(&mut self) -> Result<Option<(usize, &[u8])>, DecisionError> {
         loop {
             self.text.clear();

@@ -1,4 +1,4 @@
-//! The JSON of a decision file, field by field. What it means, and whether it can be, is checked in `scenario`.
+//! The JSON fields of a decision file. Their meaning and validity are checked in `scenario`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::decision::{Domain, How, Plugging};
 
-/// A line as it stands in the file.
+/// A line of a decision file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawScenario {
@@ -122,7 +122,7 @@ pub(super) struct RawGroupChange {
     pub at_ns: u64,
 }
 
-/// Tunables in the order of the file, in which they are stored.
+/// Tunables in the order of the file, in which they are set.
 #[derive(Debug, Default)]
 pub(super) struct RawTunables(pub Vec<(String, i64)>);
 

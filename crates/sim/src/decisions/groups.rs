@@ -1,4 +1,4 @@
-//! The groups of a scenario, checked and put in an order in which they can be made.
+//! The control groups of a scenario, validated and sorted so that parents come first.
 
 use std::collections::HashMap;
 
@@ -7,28 +7,28 @@ use hoistway_core::GroupWeights;
 use super::error::ScenarioError;
 use super::format::RawGroup;
 
-/// The id of the root, which files do not list.
+/// Id of the root group, which files do not list.
 pub(super) const ROOT_ID: u32 = 0;
 
-/// A group by its place: 0 is the root, n is entry n - 1 of the scenario's groups.
+/// Index of a group: 0 is the root, n is entry n - 1 of the scenario's groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupIndex(pub usize);
 
 /// A group below the root.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Its id in the file.
+    /// The group's id in the file.
     pub id: u32,
-    /// Its parent, which comes before it.
+    /// The group's parent, which comes earlier in the list.
     pub parent: GroupIndex,
     pub weights: GroupWeights,
 }
 
-/// Finds groups by their ids.
+/// The index of each group by its id.
 pub(super) struct Places(HashMap<u32, GroupIndex>);
 
 impl Places {
-    /// The group of an id, which stands in this field.
+    /// Finds the group with an id; `field` is the path of the field with that id.
     pub fn find(&self, field: &str, id: u32) -> Result<GroupIndex, ScenarioError> {
         self.0.get(&id).copied().ok_or_else(|| unknown(field, id))
     }
@@ -41,7 +41,7 @@ pub(super) fn groups(raw: &[RawGroup]) -> Result<(Vec<Group>, Places), ScenarioE
     places.insert(ROOT_ID, GroupIndex(0));
     let mut groups = Vec::with_capacity(raw.len());
     for (index, group) in raw.iter().enumerate() {
-        // What lies between this group and the nearest ancestor that is placed already, the group itself first.
+        // The groups from this one up to the nearest ancestor that is in the list already.
         let mut path = Vec::new();
         let (mut id, mut field) = (group.id, String::new());
         while !places.contains_key(&id) {
@@ -61,7 +61,7 @@ pub(super) fn groups(raw: &[RawGroup]) -> Result<(Vec<Group>, Places), ScenarioE
     Ok((groups, Places(places)))
 }
 
-/// The place in the file of each group by its id.
+/// The index in the file of each group by its id.
 fn by_id(raw: &[RawGroup]) -> Result<HashMap<u32, usize>, ScenarioError> {
     let mut by_id = HashMap::with_capacity(raw.len());
     for (index, group) in raw.iter().enumerate() {
@@ -84,7 +84,7 @@ fn unknown(field: &str, id: u32) -> ScenarioError {
     ScenarioError::value(field, id, "no group has this id; 0 (the root) or the id of one in groups would be right")
 }
 
-/// The ancestors of the group at `index` never end: names those that go round.
+/// The error for a loop of parents above the group at `index`, with the ids in the loop.
 fn group_loop(raw: &[RawGroup], by_id: &HashMap<u32, usize>, index: usize) -> ScenarioError {
     let parent = |at: usize| by_id.get(&raw[at].parent).copied().unwrap_or(at);
     // After as many steps as there are groups, one is within the loop.

@@ -1,5 +1,5 @@
-//! What happened in a replay: every event of the queue and of the world around it, kept as it is and put into words only
-//! when somebody asks.
+//! The log of a replay: all events of the queue and its surroundings. Events are turned into text
+//! only for output.
 
 use std::fmt::Write;
 
@@ -7,35 +7,35 @@ use hoistway_core::{Class, Event, Expiry, Io, Note, Op, Priority, Sink};
 
 use super::decision::{Decision, Domain, How, List, Plugging};
 
-/// Takes the queue's events; keeps those that are decisions in their lists.
+/// Receives the queue's events and collects decisions in their lists.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     log: Vec<(u64, Happened)>,
     lists: [Vec<Made>; List::ALL.len()],
 }
 
-/// A decision that was taken, and how much had happened before it.
+/// A decision of the replay, with the position of the log at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// How many entries the log had before it.
+    /// Number of log entries before the decision.
     pub(super) log: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happened {
-    /// In the queue.
+    /// An event of the queue.
     Queue(Event),
     /// A process exited.
     Exit { pid: u32 },
-    /// It changed its priority.
+    /// A process changed its priority.
     Priority { pid: u32, priority: Priority },
-    /// It moved to another group, which goes by its id in the file.
+    /// A process moved to another group, which is named by its id in the file.
     Move { pid: u32, group: u32 },
     /// A timer was due.
     Timer,
-    /// A process that slept goes on.
+    /// A process that slept for a request continues.
     Woken { pid: u32 },
 }
 
@@ -61,23 +61,23 @@ impl Sink for Recorder {
 }
 
 impl Recorder {
-    /// Notes something that the queue does not tell.
+    /// Logs an event outside the queue.
     pub fn happened(&mut self, now_ns: u64, what: Happened) {
         self.log.push((now_ns, what));
     }
 
-    /// Enters a decision.
+    /// Records a decision.
     pub fn decide(&mut self, list: List, decision: Decision) {
         self.lists[list as usize].push(Made { decision, log: self.log.len() });
     }
 
-    /// Enters that the driver took request `id`: what the queue told last.
+    /// Records the dispatch of request `id`, which is the queue's last event.
     pub fn dispatched(&mut self, id: u32, at_ns: u64) {
         let made = Made { decision: Decision::Dispatch { id, at_ns }, log: self.log.len().saturating_sub(1) };
         self.lists[List::Dispatch as usize].push(made);
     }
 
-    /// The lists and the log.
+    /// Splits the recorder into the lists and the log.
     pub fn into_parts(self) -> ([Vec<Made>; List::ALL.len()], Log) {
         (self.lists, Log(self.log))
     }
@@ -88,18 +88,18 @@ impl Recorder {
     }
 }
 
-/// All that happened, in order.
+/// All events in order.
 #[derive(Debug, Default)]
 pub(super) struct Log(Vec<(u64, Happened)>);
 
 impl Log {
-    /// The last `count` entries of the first `end`, in words.
+    /// The last `count` of the first `end` entries, as text.
     pub fn before(&self, end: usize, count: usize) -> Vec<String> {
         let end = end.min(self.0.len());
         self.0[end.saturating_sub(count)..end].iter().map(|(at_ns, what)| in_words(*at_ns, *what)).collect()
     }
 
-    /// How many entries there were up to and at this time.
+    /// Number of entries up to and including a time.
     pub fn until(&self, at_ns: u64) -> usize {
         self.0.partition_point(|entry| entry.0 <= at_ns)
     }

@@ -1,9 +1,11 @@
-//! Recorded decisions of the kernels' own schedulers, replayed: the same bios and completions at the same times must
-//! lead to the same requests at the driver, in the same order and at the same nanosecond.
+//! Replays of recorded decisions of the kernels' own schedulers: the same bios and completions at
+//! the same times must lead to the same requests at the driver, in the same order and at the same
+//! nanosecond.
 //!
-//! A decision file has one scenario a line (JSON): what was asked of a disk, how long the disk took over each request,
-//! and what a kernel's scheduler, compiled from its own source and run in virtual time, decided. [`replay_file`] feeds
-//! the first two to hoistway's elevator of that kernel and compares the third.
+//! A decision file has one scenario per line (JSON). A scenario lists the submitted bios, the
+//! service time of each request, and the decisions of a kernel's scheduler that was compiled from
+//! its own source and run in virtual time. [`replay_file`] feeds bios and service times to
+//! hoistway's elevator of that kernel and compares the decisions.
 
 mod compare;
 mod conformance;

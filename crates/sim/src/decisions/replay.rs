@@ -1,8 +1,8 @@
-//! The event loop that feeds a scenario to a request queue, in virtual time.
+//! The event loop that feeds a scenario to a request queue in virtual time.
 //!
-//! Events are handled in the order of their time, then of their kind (completion, arrival, exit, priority change, move to
-//! another group, timer), then of their number; timers of one time in the order in which they were armed. After each event
-//! the queue's deferred work is done, at the same virtual time.
+//! Events are ordered by time, then by kind (completion, arrival, exit, priority change, move to
+//! another group, timer), then by number. Timers of one time keep the order in which they were
+//! armed. The queue's deferred work is done after each event, at the same virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,15 +17,16 @@ pub use super::log::Made;
 use super::log::{Happened, Log, Recorder};
 use super::scenario::{Scenario, Start};
 
-/// How long a machine of the recordings had been up at time 0, in ns.
+/// Uptime of the recording machines at time 0, in ns.
 const UPTIME_NS: u64 = 10_000_000_000;
-/// The largest request that merging makes, in sectors, with plugging and without.
+/// The largest merged request in sectors, with and without plugging.
 const MAX_SECTORS_PLUGGING: u32 = 1024;
 const MAX_SECTORS: u32 = 2560;
-/// So many timers in a row, or pieces of work after one event, lead nowhere: the elevator goes round in a circle.
+/// Limit of consecutive timers, and of pieces of deferred work after one event, beyond which the
+/// elevator is in an endless loop.
 const CIRCLING: u32 = 100_000;
 
-/// What hoistway's elevator decided.
+/// The decisions of hoistway's elevator.
 #[derive(Debug)]
 pub struct Replay {
     lists: [Vec<Made>; List::ALL.len()],
@@ -39,18 +40,19 @@ impl Replay {
         &self.lists[list as usize]
     }
 
-    /// Why the replay ended early, if it did: it decided something that the recording has no answer to, as a request
-    /// served that the kernel merged away (how long it takes is not known then).
+    /// Reason for an early end of the replay: the elevator decided something without a recorded
+    /// answer, such as the dispatch of a request that the kernel merged away and whose service time
+    /// is unknown.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// The last `count` events before a decision, in words.
+    /// The last `count` events before a decision, as text.
     pub fn events_before(&self, made: &Made, count: usize) -> Vec<String> {
         self.log.before(made.log, count)
     }
 
-    /// The last `count` events at or before a time in ns, in words.
+    /// The last `count` events up to and including a time in ns, as text.
     pub fn events_until(&self, at_ns: u64, count: usize) -> Vec<String> {
         self.log.before(self.log.until(at_ns), count)
     }
@@ -66,7 +68,7 @@ pub fn replay_scenario(scenario: &Scenario) -> Replay {
     Replay { lists, log, stopped }
 }
 
-/// Why a replay cannot go on.
+/// The reason why a replay cannot continue.
 type Stop = String;
 
 /// An event: its time, its kind, its number.
@@ -81,7 +83,7 @@ enum Kind {
     Move,
 }
 
-/// What waits for a completion.
+/// An event that follows a completion.
 #[derive(Clone, Copy)]
 struct Dependent {
     kind: Kind,
@@ -91,9 +93,9 @@ struct Dependent {
 
 #[derive(Default)]
 struct Process {
-    /// The bio that it sleeps with.
+    /// The bio that the process sleeps with.
     asleep: Option<u32>,
-    /// Its bios whose time has come while it slept.
+    /// The process's bios that became due while it slept.
     held: VecDeque<u32>,
 }
 
@@ -106,9 +108,9 @@ struct World<'a> {
     processes: Vec<Process>,
     events: BinaryHeap<Reverse<Due>>,
     dependents: Vec<Vec<Dependent>>,
-    /// Requests in the device, by their ids.
+    /// Requests in the device, by id.
     device: Vec<Option<RequestId>>,
-    /// When each bio should have been submitted, and when its submission began.
+    /// Due time of each bio, and start of its submission.
     arrived_ns: Vec<u64>,
     began_ns: Vec<u64>,
     done: Vec<u64>,
@@ -164,7 +166,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Enters all that does not wait for a completion, and lists what does.
+    /// Schedules all events that do not follow a completion, and lists those that do.
     fn start(&mut self) {
         let scenario = self.scenario;
         for (number, request) in (0u32..).zip(&scenario.requests) {
@@ -236,7 +238,7 @@ impl<'a> World<'a> {
                 let pid = self.scenario.processes[change.process].pid;
                 self.note(Happened::Move { pid, group: self.scenario.group_id(change.group) });
                 let group = self.groups[change.group.0];
-                // A process that has exited stays where it was.
+                // A process that has exited stays in its group.
                 let kick = self.queue.move_context(self.contexts[change.process], group, self.now_ns);
                 self.run_if(kick.unwrap_or(Kick::Quiet))
             }
@@ -250,7 +252,8 @@ impl<'a> World<'a> {
         let mut done = std::mem::take(&mut self.done);
         let kick = self.queue.complete(id, self.now_ns, |token| done.push(token));
         let kick = kick.map_err(|_| format!("the queue does not know request {number} when it completes"))?;
-        // In which order the bios of one request are done is no decision: the first is its own, the others go by id.
+        // The order of the bios of one request is not a decision: its own bio comes first, the
+        // others by id.
         if let Some((_, merged)) = done.split_first_mut() {
             merged.sort_unstable();
         }
@@ -263,7 +266,7 @@ impl<'a> World<'a> {
             }
         }
         self.done = done;
-        // Without plugging there is an attempt after each completion, whatever the queue says.
+        // Without plugging, the recordings attempt a dispatch after each completion.
         if self.plugging { self.run_if(kick) } else { self.attempt() }
     }
 
@@ -304,7 +307,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A process that slept for a request goes on, until it sleeps again or has caught up.
+    /// Continues a process that slept for a request, until it sleeps again or its backlog is empty.
     fn wake(&mut self, context: ContextId) -> Result<(), Stop> {
         let process = self.contexts.iter().position(|known| *known == context);
         let Some(process) = process else { return Err("an unknown process is woken".to_owned()) };
@@ -322,7 +325,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Does what the queue has put off.
+    /// Does the queue's deferred work.
     fn work(&mut self) -> Result<(), Stop> {
         for _ in 0..CIRCLING {
             match self.queue.next_work() {
@@ -338,7 +341,7 @@ impl<'a> World<'a> {
         if kick == Kick::Run { self.attempt() } else { Ok(()) }
     }
 
-    /// Gives the device what it takes.
+    /// Dispatches requests until the device is full.
     fn attempt(&mut self) -> Result<(), Stop> {
         while self.queue.in_flight() < self.scenario.depth {
             let Next::Request(id) = self.queue.next(self.now_ns) else { return Ok(()) };
@@ -371,7 +374,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The root, weighed as the recorded kernel's was, and the scenario's groups.
+/// Creates the scenario's groups, and gives the root group the weight of the recorded kernel.
 fn make_groups(queue: &mut RequestQueue<Owned<Recorder>>, scenario: &Scenario) -> Vec<GroupId> {
     let root = queue.root_group();
     let mut groups = Vec::with_capacity(scenario.groups.len().saturating_add(1));

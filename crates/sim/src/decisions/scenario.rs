@@ -1,5 +1,4 @@
-//! A scenario: what was asked, and what the kernel's scheduler decided. Everything in it has been checked, so that a
-//! replay cannot go astray.
+//! A validated scenario: bios, service times and recorded decisions.
 
 use std::collections::HashMap;
 
@@ -11,7 +10,7 @@ use super::format::{RawClass, RawOp, RawRequest, RawScenario};
 use super::groups::{Group, GroupIndex, ROOT_ID, groups};
 use super::targets::Target;
 
-/// The size of the request pool where a scenario with plugging does not say (Linux's default).
+/// Size of the request pool if a scenario with plugging does not set it (Linux's default).
 const NR_REQUESTS: u32 = 128;
 
 /// A scenario of a decision file.
@@ -24,7 +23,7 @@ pub struct Scenario {
     pub(super) depth: u32,
     pub(super) rotational: bool,
     pub(super) merging: bool,
-    /// The size of the request pool, in scenarios with plugging; the others have neither.
+    /// Size of the request pool in scenarios with plugging; other scenarios have neither.
     pub(super) pool: Option<u32>,
     pub(super) tunables: Tunables,
     pub(super) processes: Vec<Process>,
@@ -47,18 +46,18 @@ pub(super) struct Process {
 /// A bio that a process submits.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// Its process, as an index.
+    /// Index of the submitting process.
     pub process: usize,
     pub op: Op,
     pub flags: Flags,
     pub sector: u64,
     pub sectors: u32,
     pub start: Start,
-    /// How long the device takes over the request made for it; `None` if it was merged.
+    /// Service time of the request made for the bio, in ns; `None` if the bio was merged.
     pub service_ns: Option<u64>,
 }
 
-/// When something happens.
+/// The time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
     At { ns: u64 },
@@ -88,11 +87,11 @@ pub(super) struct Move {
 }
 
 impl Scenario {
-    /// Reads a scenario from its line of JSON.
+    /// Parses a scenario from its line of JSON.
     ///
     /// # Errors
-    /// When it is no JSON, lacks a field or has one too many, names a source that is unknown or whose elevator is not
-    /// built yet, or contradicts itself.
+    /// [`ScenarioError`] if the line is not JSON, has missing or unknown fields, names an unknown
+    /// source, or contradicts itself.
     pub fn from_json(line: &[u8]) -> Result<Scenario, ScenarioError> {
         let raw: RawScenario = serde_json::from_slice(line).map_err(json_error)?;
         let target = Target::of_source(&raw.source)?;
@@ -154,23 +153,24 @@ impl Scenario {
         })
     }
 
-    /// Its name.
+    /// The name of the scenario.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The kernel and scheduler whose decisions it holds, and who has to take them here.
+    /// The kernel and scheduler that made the recorded decisions, with hoistway's elevator for
+    /// them.
     pub fn target(&self) -> &'static Target {
         self.target
     }
 
-    /// The id in the file of a group.
+    /// The id of a group in the file.
     pub(super) fn group_id(&self, index: GroupIndex) -> u32 {
         let entry = index.0.checked_sub(1).and_then(|at| self.groups.get(at));
         entry.map_or(ROOT_ID, |group| group.id)
     }
 
-    /// What the kernel's scheduler decided, if the file has this list.
+    /// The recorded decisions of a list, if the file has the list.
     pub fn expected(&self, list: List) -> Option<&[Decision]> {
         self.expected[list as usize].as_deref()
     }
@@ -178,7 +178,7 @@ impl Scenario {
 
 fn json_error(error: serde_json::Error) -> ScenarioError {
     let whole = error.to_string();
-    // The parser counts lines within the one line that it is given; only the column is of use.
+    // The parser numbers lines within its one line of input; only the column is useful.
     let message = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
     ScenarioError::Json { message, column: error.column(), ends_early: error.is_eof() }
 }
@@ -205,10 +205,10 @@ fn pids(raw: &RawScenario) -> Result<HashMap<u32, usize>, ScenarioError> {
     Ok(pids)
 }
 
-/// Names and values, in the order in which they are stored.
+/// Names and values, in the order in which they are set.
 type Tunables = Vec<(String, i64)>;
 
-/// The size of the pool, and the tunables that are the elevator's, checked.
+/// Reads the size of the request pool and validates the elevator's tunables.
 fn tunables(raw: &RawScenario, target: &Target, kind: Kind) -> Result<(Option<u32>, Tunables), ScenarioError> {
     let mut pool = raw.plug.is_some().then_some(NR_REQUESTS);
     let mut tunables: Tunables = target.tunables.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
@@ -299,7 +299,7 @@ fn request_index(field: impl Fn() -> String, id: u32, requests: usize) -> Result
 
 type Expected = [Option<Vec<Decision>>; List::ALL.len()];
 
-/// The recorded lists, every id in them checked.
+/// Reads the recorded lists and validates all ids.
 fn expected(raw: &RawScenario, requests: &[Asked]) -> Result<Expected, ScenarioError> {
     let check =
         |list: List, index: usize, id: u32| request_index(|| format!("{}[{index}]", list.name()), id, requests.len());
@@ -345,8 +345,8 @@ fn recorded(raw: &RawScenario, list: List) -> Option<Vec<Decision>> {
     })
 }
 
-/// The completions, those of the bios merged into one request in the order of their ids. The recordings have them in
-/// different orders, none of which is a decision.
+/// The recorded completions; bios of one request in the order of their ids, because their order is
+/// not a decision.
 fn by_request(raw: &RawScenario) -> Vec<(u32, u64)> {
     let mut complete = raw.complete.clone().unwrap_or_default();
     let mut merged = vec![false; raw.requests.len()];

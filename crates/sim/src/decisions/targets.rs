@@ -1,21 +1,22 @@
-//! Which elevator, in which kernel's block layer, has to take the decisions of which source.
+//! The elevator and block layer that have to reproduce each source of decisions.
 
 use hoistway_core::{BlockLayer, GroupWeights, Kind};
 
 use super::error::ScenarioError;
 
-/// Whose decisions a source's are.
+/// A source of recorded decisions, with hoistway's elevator for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The kernel and its scheduler, as the field `source` has them.
+    /// Kernel and scheduler in the form of the field `source`.
     pub source: &'static str,
-    /// hoistway's elevator.
+    /// The elevator of hoistway.
     pub elevator: Kind,
-    /// The block layer around it.
+    /// The block layer of the elevator.
     pub layer: BlockLayer,
-    /// Tunables that make the elevator the one of that kernel; set before those of a scenario.
+    /// Tunables that give the elevator the form of that kernel; a scenario's own tunables are set
+    /// later.
     pub tunables: &'static [(&'static str, i64)],
-    /// The weights of that kernel's root group, where they are not the usual ones.
+    /// Weights of that kernel's root group, if they are not the default.
     pub root_weights: Option<GroupWeights>,
 }
 
@@ -23,7 +24,7 @@ const fn target(source: &'static str, elevator: Kind, layer: BlockLayer) -> Targ
     Target { source, elevator, layer, tunables: &[], root_weights: None }
 }
 
-/// The table: the place to add a source.
+/// The table of sources; new sources are added here.
 const TARGETS: &[Target] = &[
     target("linux-2.6.18 noop", Kind::Noop, BlockLayer::V2_6_18),
     target("linux-2.6.18 deadline", Kind::Deadline, BlockLayer::V2_6_18),
@@ -33,11 +34,12 @@ const TARGETS: &[Target] = &[
     target("linux-2.6.29 bfq", Kind::BfqV0, BlockLayer::V2_6_29),
     target("linux-3.4 fiops", Kind::Fiops, BlockLayer::V3_4),
     target("linux-4.19 noop", Kind::Noop, BlockLayer::V4_19),
-    // Form 2: the batch is counted in requests, wherever they lie.
+    // Form 2: the batch is counted in requests, wherever they are on the disk.
     Target { tunables: &[("form", 2)], ..target("linux-4.19 deadline", Kind::Deadline, BlockLayer::V4_19) },
     // A kernel without groups does not wait for them either.
     Target { tunables: &[("groups", 0), ("group_idle", 0)], ..target("linux-4.19 cfq", Kind::Cfq, BlockLayer::V4_19) },
-    // In a hierarchy of the first version of control groups, CFQ's root weighs twice the default of 500.
+    // In a hierarchy of the first version of control groups, CFQ's root weighs twice the default of
+    // 500.
     Target {
         root_weights: Some(GroupWeights::of(1000)),
         ..target("linux-4.19 cfq (groups)", Kind::Cfq, BlockLayer::V4_19)
@@ -50,13 +52,13 @@ const TARGETS: &[Target] = &[
     target("linux-6.1 kyber", Kind::Kyber, BlockLayer::V6_1),
 ];
 
-/// All sources that are known.
+/// All known sources.
 pub fn targets() -> &'static [Target] {
     TARGETS
 }
 
 impl Target {
-    /// The target of a source.
+    /// Finds the target of a source.
     pub(crate) fn of_source(name: &str) -> Result<&'static Target, ScenarioError> {
         let Some(target) = TARGETS.iter().find(|target| target.source == name) else {
             let known = TARGETS.iter().map(|target| target.source).collect::<Vec<_>>().join(", ");

@@ -14,7 +14,8 @@ impl Cpus {
         Cpus { free: count, waiting: VecDeque::new() }
     }
 
-    /// A task wants a processor for `burst_ns`. Answers whether it has one now; if not, it is queued.
+    /// A task wants a processor for `burst_ns`. Returns true if it has one now; if not, it is
+    /// queued.
     #[inline]
     pub fn take(&mut self, task: u32, burst_ns: u64) -> bool {
         if self.free == 0 {
@@ -25,7 +26,7 @@ impl Cpus {
         true
     }
 
-    /// A task leaves its processor. Answers who has it now, and for how long.
+    /// A task leaves its processor. Returns who has it now, and for how long.
     #[inline]
     pub fn leave(&mut self) -> Option<(u32, u64)> {
         let next = self.waiting.pop_front();

@@ -1,68 +1,74 @@
-//! How fast writers may make pages dirty, as Linux works it out from 3.2 on.
+//! Dirty throttling of Linux 3.2 and later: how fast writers may make pages dirty.
 //!
-//! Writers do not write back themselves: each is paused for as long as its share of what the device writes would have taken. The share
-//! is estimated from how fast pages are written and made dirty, and steered so that the number of dirty pages stays half-way between the
-//! point above which anybody is paused at all and the limit. The rules are those of W. Fengguang's "IO-less dirty throttling" (LinuxCon
-//! Japan 2011; J. Corbet, "No-I/O dirty throttling", LWN, 31 August 2011). One device takes all writes here, so that the device's part of
-//! the limit is all of it, and groups' own limits are left out.
+//! Writers do not write back themselves. The kernel pauses each writer for as long as the device
+//! needs for the writer's share of the pages. The share is estimated from the rates at which pages
+//! are written and become dirty. The control loop holds the number of dirty pages half-way between
+//! two values: the free-run ceiling, below which no writer is paused, and the limit.
+//!
+//! The rules are those of W. Fengguang's "IO-less dirty throttling" (LinuxCon Japan 2011; J.
+//! Corbet, "No-I/O dirty throttling", LWN, 31 August 2011). One device takes all writes here, so
+//! the whole limit belongs to that device. Limits of control groups are not modelled.
 
-/// Bandwidth is looked at so often, in ns.
+/// Interval between updates of the bandwidth estimate, in ns.
 const UPDATE_NS: u64 = 200_000_000;
-/// After so long without a look there was no load: nothing is learnt of that time.
+/// Gap between two updates that counts as a time without load, in ns: the estimate skips it.
 const QUIET_NS: u64 = 1_000_000_000;
-/// Bandwidth is an average over so many seconds.
+/// Averaging time of the bandwidth estimate, in seconds.
 const AVERAGE_S: f64 = 3.0;
-/// What a device is taken for before it is known, in pages a second: 100 MiB/s.
+/// Initial estimate of the device's write rate, in pages a second: 100 MiB/s.
 const UNKNOWN_PAGES_PER_S: f64 = 25_600.0;
-/// The longest pause.
+/// The longest pause of a writer, in ns.
 pub(crate) const PAUSE_NS_MAX: u64 = 200_000_000;
-/// The pause that is aimed at for one writer.
+/// Target pause when one writer has the device, in ns.
 const PAUSE_NS: f64 = 10e6;
-/// A writer is looked at every so many pages at least, if its pauses are not too long then.
+/// Least number of pages between two checks of a writer, unless its pauses become too long.
 const POLL_PAGES: f64 = 32.0;
 
 /// Limits of dirty memory, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DirtyLimits {
-    /// Above this the flusher writes.
+    /// The flusher writes while more pages than this are dirty.
     pub background: u64,
-    /// No more than this are to be dirty or being written.
+    /// Limit of pages that are dirty or under write-back.
     pub most: u64,
 }
 
-/// The estimates for a device.
+/// Estimates for one device.
 #[derive(Clone, Debug)]
 pub(crate) struct Balance {
     looked_ns: u64,
     dirtied: u64,
     written: u64,
-    /// Pages a second that the device writes: lately, and smoothed again.
+    /// Pages a second that the device writes: the recent rate, and the rate smoothed a second time.
     write_rate: f64,
     write_rate_smooth: f64,
-    /// Pages a second that one writer may make dirty when the number of dirty pages is as it should be.
+    /// Pages a second that one writer may make dirty while the number of dirty pages is at its set
+    /// point.
     writer_rate: f64,
-    /// What that would have to be for as many pages to become dirty as are written.
+    /// Writer rate at which as many pages would become dirty as are written.
     balanced_rate: f64,
 }
 
-/// What a writer is to do.
+/// The decision for one writer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Verdict {
-    /// How long its pages should have taken it, in ns; `None`: it may make no more dirty at all for now.
+    /// Time in ns that the writer's pages should have taken; `None` if the writer may make no more
+    /// pages dirty for now.
     pub period_ns: Option<u64>,
-    /// The longest pause now, in ns.
+    /// The longest pause that applies now, in ns.
     pub pause_ns_max: u64,
-    /// After so many pages it is looked at again.
+    /// Number of pages after which the writer is checked again.
     pub pages: u32,
 }
 
 impl DirtyLimits {
-    /// Below this nobody is paused.
+    /// Free-run ceiling: no writer is paused while fewer pages are dirty.
     pub fn free_run(self) -> u64 {
         (self.background + self.most) / 2
     }
 
-    /// After how many pages a writer is looked at again while it runs free: the square root of what is left, a power of two.
+    /// Pages between two checks of a writer below the free-run ceiling: the square root of the
+    /// pages left, rounded to a power of two.
     pub fn poll_interval(self, dirty: u64) -> u32 {
         match self.most.checked_sub(dirty) {
             Some(left) if left > 0 => 1 << (left.ilog2() / 2).min(30),
@@ -90,7 +96,8 @@ impl Default for Balance {
 }
 
 impl Balance {
-    /// Looks at how many pages were made dirty and written since the beginning, if it is time to; `dirty` are dirty or being written.
+    /// Updates the estimates if the update interval is over. `dirtied` and `written` count pages
+    /// since the start of the world; `dirty` pages are dirty or under write-back.
     pub fn look(&mut self, now_ns: u64, dirty: u64, limits: DirtyLimits, dirtied: u64, written: u64) {
         let elapsed_ns = now_ns - self.looked_ns;
         if elapsed_ns < UPDATE_NS {
@@ -104,17 +111,18 @@ impl Balance {
         (self.looked_ns, self.dirtied, self.written) = (now_ns, dirtied, written);
     }
 
-    /// What a writer that has made `pages` dirty is to do.
+    /// Decides how long a writer that has made `pages` pages dirty is paused.
     pub fn judge(&self, pages: u32, dirty: u64, limits: DirtyLimits) -> Verdict {
         let rate = self.writer_rate * self.position(dirty, limits);
-        // An eighth of the time that the device needs for what is dirty: it must not run dry meanwhile.
+        // An eighth of the time that the device needs for the dirty pages: the device must not run
+        // dry during a pause.
         let eighth_ns = dirty as f64 / self.write_rate_smooth.max(1.0) / 8.0 * 1e9;
         let pause_ns_max = eighth_ns.clamp(1e6, PAUSE_NS_MAX as f64);
         if rate < 1.0 {
             return Verdict { period_ns: None, pause_ns_max: pause_ns_max as u64, pages: 1 };
         }
         let period_ns = (f64::from(pages) / rate * 1e9) as u64;
-        // The more writers share the device, the longer the pauses: ten ms more each time their number doubles.
+        // Pauses grow with the number of writers: 10 ms more each time the number doubles.
         let sharers = (self.write_rate_smooth / self.writer_rate).max(1.0).log2();
         let aim_ns = (PAUSE_NS * (1.0 + sharers)).min(pause_ns_max / 2.0);
         let mut next = rate * aim_ns / 1e9;
@@ -124,8 +132,9 @@ impl Balance {
         Verdict { period_ns: Some(period_ns), pause_ns_max: pause_ns_max as u64, pages: (next as u32).max(1) }
     }
 
-    /// What the number of dirty pages makes of a writer's rate: 1 at the set point, 0 at the limit, up to 2 far below; and a little less
-    /// steep than that by how long the device needs for the difference.
+    /// Factor for the writers' rate that follows from the number of dirty pages: 1 at the set
+    /// point, 0 at the limit, up to 2 far below. The time that the device needs for the difference
+    /// flattens the curve.
     fn position(&self, dirty: u64, limits: DirtyLimits) -> f64 {
         if dirty >= limits.most {
             return 0.0;
@@ -138,7 +147,8 @@ impl Balance {
         global * own
     }
 
-    /// Moves the writers' rate towards what keeps the number of dirty pages, and only when both the rate and the number say so.
+    /// Moves the writers' rate towards the balanced rate, only if both the rate and the number of
+    /// dirty pages call for the same direction.
     fn steer(&mut self, dirty: u64, limits: DirtyLimits, dirty_rate: f64) {
         let task_rate = self.writer_rate * self.position(dirty, limits) + 1.0;
         let balanced = (task_rate * self.write_rate_smooth / dirty_rate.max(1.0)).min(self.write_rate_smooth);
@@ -148,7 +158,8 @@ impl Balance {
         } else {
             (rate - self.balanced_rate.max(balanced).max(task_rate)).max(0.0)
         };
-        // A small difference is noise: it is halved once for each time that it fits twice into the rate. Then an eighth of the way.
+        // A small difference is noise: the step is halved once for each time that it fits twice
+        // into the rate. An eighth of the remaining step is taken.
         let halvings = (rate / (2.0 * step + 1.0)).min(1000.0).floor();
         let step = step * 0.5f64.powi(halvings as i32) / 8.0;
         self.writer_rate = if rate < balanced { rate + step } else { rate - step }.max(1.0);
@@ -158,7 +169,7 @@ impl Balance {
     fn learn(&mut self, rate: f64, elapsed_s: f64) {
         let old = self.write_rate;
         self.write_rate = (rate * elapsed_s + old * (AVERAGE_S - elapsed_s)) / AVERAGE_S;
-        // The smooth one follows only when the last look agrees with the way it is going.
+        // The smoothed rate follows only if the last update agrees with its direction.
         let smooth = self.write_rate_smooth;
         if (smooth > old && old >= rate) || (smooth < old && old <= rate) {
             self.write_rate_smooth += (old - smooth) / 8.0;
@@ -178,18 +189,20 @@ mod tests {
         assert_eq!((LIMITS.free_run(), LIMITS.set_point()), (15_000, 17_500.0));
         let balance = Balance::default();
         let [low, right, high] = [15_000, 17_500, 20_000].map(|dirty| balance.position(dirty, LIMITS));
-        // At free run off = 2500 / 2501: twice the rate, and 2500 pages are 2500 / (8 * 25600) more.
+        // At free run off = 2500 / 2501: twice the rate, and 2500 pages are 2500 / (8 * 25600)
+        // more.
         assert!((low - 2.0 * (1.0 + 2500.0 / 204_800.0)).abs() < 0.01, "{low}");
         assert_eq!((right, high), (1.0, 0.0));
     }
 
     #[test]
     fn writers_come_to_share_what_the_device_writes() {
-        // A device of 5000 pages/s, four writers that make dirty what they may, from the set point on.
+        // A device of 5000 pages/s and four writers that use their full rate, from the set point
+        // on.
         let (mut balance, mut dirty) = (Balance::default(), 17_500.0);
         let (mut dirtied, mut written) = (0.0, 0.0);
         for step in 1..=20_000 {
-            // 10 ms: the number of dirty pages answers at once to what writers do.
+            // Steps of 10 ms: the number of dirty pages reacts to the writers without delay.
             let made = 4.0 * 0.01 * balance.writer_rate * balance.position(dirty as u64, LIMITS);
             dirtied += made;
             written += 50.0;

@@ -1,9 +1,11 @@
-//! Where files lie on the disk: the large files of jobs, which are open and whose metadata is in memory. A job with a tree of
-//! files gets a file system instead ([`super::fs`]), and these files come out of it.
+//! The placement of the jobs' large files on the disk. These files are open and their metadata is
+//! in memory. A job with a tree of files gets a file system instead ([`super::fs`]), which then
+//! places these files too.
 //!
-//! The disk is divided into allocation groups, as XFS and ext have them. The files of one directory lie in one group,
-//! one after the other in the order of their creation; each new directory takes the next group. The first group is at
-//! the outer edge. A file that starts with `/dev/` is the disk itself.
+//! The disk is divided into allocation groups, as in XFS and ext. The files of one directory share
+//! a group and follow one another in the order of their creation; each new directory takes the next
+//! group. The first group is at the outer edge. A file name that starts with `/dev/` means the disk
+//! itself.
 
 use std::sync::Arc;
 
@@ -13,21 +15,21 @@ use rand_pcg::Pcg64;
 use crate::error::SimError;
 use crate::host::page::PAGE_SECTORS;
 
-/// The head of every group holds what a file system keeps there: 1 MiB.
+/// Sectors at the head of every group that the file system keeps for itself: 1 MiB.
 const GROUP_HEAD_SECTORS: u64 = 2048;
-/// The pieces of files on an aged file system, in pages.
+/// Lengths of the pieces of files on an aged file system, in pages.
 const AGED_PIECE_PAGES: std::ops::RangeInclusive<u64> = 16..=256;
 
-/// A file that is wanted.
+/// A file that the plan of a world needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub name: String,
     pub bytes: u64,
-    /// The job file and the line of the job that made it so large.
+    /// The job file, and the line of the job that gives the file its size.
     pub place: (Arc<str>, u32),
 }
 
-/// A file: its extents in the order of the file.
+/// A file: its extents, in the order of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub bytes: u64,
@@ -36,14 +38,15 @@ pub(crate) struct File {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
-    /// The first sector in the file, the first on the disk, and the length.
+    /// First sector in the file, first sector on the disk, and the length in sectors.
     first: u64,
     disk: u64,
     sectors: u64,
 }
 
 impl File {
-    /// Where a sector of the file lies on the disk, and how many from there lie side by side.
+    /// Maps a sector of the file to its sector on the disk, with the number of contiguous sectors
+    /// from there on.
     #[inline]
     pub fn locate(&self, sector: u64) -> Option<(u64, u64)> {
         let after = match self.extents.len() {
@@ -55,22 +58,22 @@ impl File {
         (into < extent.sectors).then(|| (extent.disk + into, extent.sectors - into))
     }
 
-    /// The file's length in pages, the last one perhaps not full.
+    /// The file's length in pages; the last page may be partial.
     pub fn pages(&self) -> u64 {
         self.bytes.div_ceil(PAGE_SECTORS * 512)
     }
 
-    /// A file of so many bytes without extents as yet.
+    /// Creates a file of this length without extents.
     pub fn empty(bytes: u64) -> File {
         File { bytes, extents: Vec::new() }
     }
 
-    /// Where it lies, in the order of the file: first sectors and lengths.
+    /// The extents in the order of the file: first sector on the disk and number of sectors.
     pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.extents.iter().map(|extent| (extent.disk, extent.sectors))
     }
 
-    /// The file goes on there.
+    /// Appends an extent of `sectors` sectors that starts at sector `disk`.
     pub fn append(&mut self, disk: u64, sectors: u64) {
         if let Some(last) = self.extents.last_mut()
             && last.disk + last.sectors == disk
@@ -83,23 +86,23 @@ impl File {
     }
 }
 
-/// Whether a file name means the disk itself.
+/// Returns true if a file name means the disk itself.
 pub(crate) fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
 
-/// How a file system lays files out.
+/// The way in which a file system places files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// Allocation groups.
+    /// Number of allocation groups.
     pub groups: u32,
-    /// Before each file lies a gap of up to so many pages.
+    /// Upper bound of the gap before each file, in pages; each gap is drawn.
     pub gap_pages: u64,
-    /// Files lie in pieces among each other.
+    /// If true, files are cut into pieces, and the pieces of different files alternate.
     pub aged: bool,
 }
 
-/// Lays files out on a disk of `capacity_sectors`, in their order.
+/// Places files in their order on a disk of `capacity_sectors` sectors.
 pub(crate) fn lay_out(
     wanted: &[Wanted],
     capacity_sectors: u64,
@@ -136,7 +139,7 @@ pub(crate) fn lay_out(
     Ok(files)
 }
 
-/// The free space: from each group's next free sector to its end.
+/// The free space: the next free sector and the end of each group.
 struct Groups {
     free: Vec<(u64, u64)>,
 }
@@ -153,17 +156,18 @@ impl Groups {
         Groups { free: free.collect() }
     }
 
-    /// Leaves so many sectors of a directory's group to others, if it has room for them.
+    /// Skips so many sectors of a directory's group if the group has room for them.
     fn leave_gap(&mut self, directory: usize, sectors: u64) {
         let count = self.free.len();
         let (next, end) = &mut self.free[directory % count];
-        // A group that is nearly full keeps what it has for files.
+        // A nearly full group keeps its space for files.
         if *end - *next > sectors.saturating_mul(16) {
             *next += sectors;
         }
     }
 
-    /// Places so many sectors in a directory's group, or where that is full in the next ones. Answers whether they fit.
+    /// Places so many sectors in a directory's group, and the rest in the next groups. Returns true
+    /// if they fit.
     fn place(&mut self, directory: usize, mut sectors: u64, file: &mut File) -> bool {
         let count = self.free.len();
         for step in 0..count {
@@ -182,7 +186,8 @@ impl Groups {
     }
 }
 
-/// Cuts files in pieces and mixes those of each directory, every file keeping the order of its own.
+/// Cuts files into pieces and shuffles the pieces of each directory; each file's own pieces keep
+/// their order.
 fn cut_and_shuffle(files: &[(usize, usize, u64)], rng: &mut Pcg64) -> Vec<(usize, usize, u64)> {
     let mut left: Vec<(usize, usize, u64)> = files.to_vec();
     let mut pieces = Vec::new();

@@ -1,19 +1,22 @@
 //! The journal of a file system: what a transaction is, and what of it goes to the disk when.
 //!
-//! After S. Tweedie, "Journaling the Linux ext2fs filesystem" (LinuxExpo 1998), and A. Mathur et al., "The new ext4 filesystem" (OLS
-//! 2007), in ordered mode: data goes to its place before the metadata that tells of it goes to the journal.
+//! After S. Tweedie, "Journaling the Linux ext2fs filesystem" (LinuxExpo 1998), and A. Mathur et
+//! al., "The new ext4 filesystem" (OLS 2007), in ordered mode: data goes to its place before the
+//! metadata that tells of it goes to the journal.
 
 use std::collections::BTreeMap;
 
 /// How a file system journals its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
-    /// A transaction is committed so many ms after its first change, 1 to 3600000 (`commit=`). Default 5000.
+    /// A transaction is committed so many ms after its first change, 1 to 3600000 (`commit=`).
+    /// Default 5000.
     pub commit_interval_ms: u64,
-    /// The commit block is a barrier: the drive's cache is flushed before and after it (`barrier=`).
+    /// The commit block is a barrier: the drive's cache is flushed before and after it
+    /// (`barrier=`).
     pub barriers: bool,
-    /// A commit writes all that is dirty of every file that was written to (ext3); if not, only of those that grew: the others have
-    /// no blocks that are new (ext4).
+    /// A commit writes all that is dirty of every file that was written to (ext3); if not, only of
+    /// those that grew: the others have no blocks that are new (ext4).
     pub all_data: bool,
 }
 
@@ -42,15 +45,15 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// A file's inode has changed. Answers whether it is the transaction's first change.
+    /// A file's inode has changed. Returns true if it is the transaction's first change.
     pub fn add(&mut self, file: u32, grows: bool) -> bool {
         let is_first = self.files.is_empty();
         *self.files.entry(file).or_insert(false) |= grows;
         is_first
     }
 
-    /// Blocks in the journal, the commit block left out: a descriptor, and for each file its inode; for one that grew also the bitmap and
-    /// the group descriptor from which its blocks were taken.
+    /// Blocks in the journal, the commit block left out: a descriptor, and for each file its inode;
+    /// for one that grew also the bitmap and the group descriptor from which its blocks were taken.
     pub fn log_blocks(&self) -> u64 {
         1 + self.files.values().map(|grows| if *grows { 3 } else { 1 }).sum::<u64>()
     }
@@ -66,14 +69,16 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The journal of a disk of so many blocks: it ends in its middle, where later versions of mke2fs put it.
+    /// The journal of a disk of so many blocks: it ends in its middle, where later versions of
+    /// mke2fs put it.
     pub fn new(disk_blocks: u64) -> Log {
         let middle = disk_blocks / 2;
         let blocks = JOURNAL_BLOCKS.min(middle).max(1);
         Log { start: middle.saturating_sub(blocks), blocks, next: 0 }
     }
 
-    /// Takes so many blocks: runs of first block on the disk and length, two where the end is passed.
+    /// Takes so many blocks: runs of first block on the disk and length, two where the end is
+    /// passed.
     pub fn take(&mut self, blocks: u64) -> Vec<(u64, u64)> {
         let mut left = blocks.min(self.blocks);
         let mut runs = Vec::new();

@@ -1,12 +1,15 @@
 //! Read-ahead on demand, as Linux has it from 2.6.23 on.
 //!
-//! Nothing is worked out while a reader finds its pages. Read-ahead is asked at two events only: a page is missing, or the reader comes
-//! to a page that carries a *marker*. A window is read at once when a page is missing; when the marker in it is met, the next window is
-//! asked for while there is still so much to read as lies behind the marker. What a window is for is told from where the event happened,
-//! from the state of the open file and, where that is of no use (several readers of one open file), from the page cache itself.
+//! Nothing is worked out while a reader finds its pages. Read-ahead is asked at two events only: a
+//! page is missing, or the reader comes to a page that carries a *marker*. A window is read at once
+//! when a page is missing; when the marker in it is met, the next window is asked for while there
+//! is still so much to read as lies behind the marker. What a window is for is told from where the
+//! event happened, from the state of the open file and, where that is of no use (several readers of
+//! one open file), from the page cache itself.
 //!
-//! The rules are those of F. Wu, H. Xi and C. Xu, "On the design of a new Linux readahead framework", ACM SIGOPS Operating Systems
-//! Review 42(5), 2008: sections on the state, on the two triggers and on interleaved and context-based read-ahead.
+//! The rules are those of F. Wu, H. Xi and C. Xu, "On the design of a new Linux readahead
+//! framework", ACM SIGOPS Operating Systems Review 42(5), 2008: sections on the state, on the two
+//! triggers and on interleaved and context-based read-ahead.
 
 use super::window::{Window, next_window};
 
@@ -14,8 +17,8 @@ use super::window::{Window, next_window};
 #[derive(Clone, Debug)]
 pub(crate) struct OnDemand {
     max: u64,
-    /// The rules of 2.6.31 and later: streams are found by what is cached before a page, and a window whose marker would be met at once
-    /// is read together with the next.
+    /// The rules of 2.6.31 and later: streams are found by what is cached before a page, and a
+    /// window whose marker would be met at once is read together with the next.
     uses_history: bool,
     window: Window,
     /// So many pages of the window lie behind the marker, its own included.
@@ -48,7 +51,8 @@ impl OnDemand {
         OnDemand { max, uses_history, window: Window::default(), behind: 0, last: None }
     }
 
-    /// The page is missing. `is_cached` tells of any page of the file whether it is in memory or on its way.
+    /// The page is missing. `is_cached` tells of any page of the file whether it is in memory or on
+    /// its way.
     pub fn missing(&mut self, at: At, is_cached: impl FnMut(u64) -> bool) -> Option<Marked> {
         if self.max == 0 {
             return None;
@@ -58,7 +62,8 @@ impl OnDemand {
             if at.page == 0 || at.wanted > self.max || follows {
                 self.begin(at);
             } else if !(self.uses_history && self.find_stream(at, is_cached)) {
-                // Somebody reads here and there: what is wanted is read, and the state left for the stream that it may belong to.
+                // Somebody reads here and there: what is wanted is read, and the state left for the
+                // stream that it may belong to.
                 return marked(Window { start: at.page, pages: at.wanted }, None, at.file_pages);
             }
         }
@@ -71,7 +76,8 @@ impl OnDemand {
             return None;
         }
         if !self.goes_on(at.page) {
-            // Another stream of the same open file left it: what is read on begins where what is cached ends.
+            // Another stream of the same open file left it: what is read on begins where what is
+            // cached ends.
             let start = (at.page + 1..=at.page + self.max).find(|page| !is_cached(*page))?;
             self.window = Window { start, pages: next_window(start - at.page + at.wanted, self.max) };
             self.behind = self.window.pages;
@@ -84,7 +90,8 @@ impl OnDemand {
         self.last = Some(page);
     }
 
-    /// Whether this is where the window's stream was expected: at the marker, or after the end. The window moves on if so.
+    /// Returns true if this is where the window's stream was expected: at the marker, or after the
+    /// end. The window moves on if so.
     fn goes_on(&mut self, page: u64) -> bool {
         let end = self.window.start + self.window.pages;
         if page == 0 || (page != end && page != end - self.behind) {
@@ -101,7 +108,8 @@ impl OnDemand {
         self.behind = if pages > at.wanted { pages - at.wanted } else { pages };
     }
 
-    /// Whether the pages before this one are cached, which they are if somebody came along there; the more, the longer the window.
+    /// Returns true if the pages before this one are cached, which they are if somebody came along
+    /// there; the more, the longer the window.
     fn find_stream(&mut self, at: At, mut is_cached: impl FnMut(u64) -> bool) -> bool {
         let cached = (1..=self.max.min(at.page)).take_while(|back| is_cached(at.page - back)).count() as u64;
         if cached == 0 {
@@ -132,7 +140,8 @@ fn marked(window: Window, marker: Option<u64>, file_pages: u64) -> Option<Marked
     (pages > 0).then_some(Marked { window: Window { pages, ..window }, marker })
 }
 
-/// The first window for a request of so many pages: four times as much as a small one, twice a larger one.
+/// The first window for a request of so many pages: four times as much as a small one, twice a
+/// larger one.
 fn first_window(wanted: u64, max: u64) -> u64 {
     let size = wanted.max(1).next_power_of_two();
     let scaled = if size <= max / 32 {
@@ -151,7 +160,8 @@ mod tests {
 
     use super::*;
 
-    /// A file's cached pages and markers, and what was read into it: for which page, and the window.
+    /// A file's cached pages and markers, and what was read into it: for which page, and the
+    /// window.
     #[derive(Default)]
     struct Cache {
         pages: BTreeSet<u64>,
@@ -192,7 +202,8 @@ mod tests {
     fn a_page_by_page_reader_s_windows_double_and_each_is_asked_for_at_the_marker_before() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, false));
         (0..100).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
-        // 4 pages for the first, marked behind what was wanted; then windows that are marked at their beginnings.
+        // 4 pages for the first, marked behind what was wanted; then windows that are marked at
+        // their beginnings.
         let wanted = [(0, 0, 4), (1, 4, 8), (4, 12, 16), (12, 28, 32), (28, 60, 32), (60, 92, 32), (92, 124, 32)];
         assert_eq!(cache.read, wanted);
     }
@@ -221,7 +232,8 @@ mod tests {
     fn two_streams_of_one_open_file_are_told_apart_by_their_markers() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, true));
         (0..2).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
-        // A second stream: its first page is random, its second follows, from then on they take turns.
+        // A second stream: its first page is random, its second follows, from then on they take
+        // turns.
         (1000..1002).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
         for step in 0..40 {
             cache.read_page(&mut reader, at(2 + step, 1));
@@ -237,7 +249,8 @@ mod tests {
     #[test]
     fn a_stream_that_lost_its_state_is_found_by_what_is_cached_before_it() {
         let mut cache = Cache { pages: (100..108).collect(), ..Cache::default() };
-        // 8 pages of history and 1 that is wanted round up to 16: above max / 4 it is the longest window, and its marker is met at once.
+        // 8 pages of history and 1 that is wanted round up to 16: above max / 4 it is the longest
+        // window, and its marker is met at once.
         let mut reader = OnDemand::new(32, true);
         cache.read_page(&mut reader, at(108, 1));
         assert_eq!(cache.read, [(108, 108, 64)]);

@@ -1,23 +1,24 @@
-//! The page cache: which pages of which files are in memory, on their way, or dirty.
+//! The page cache: the state of every cached page (being read, up to date, dirty, under
+//! write-back).
 //!
-//! Pages are kept in chunks of 64, a bit for each in every state. Chunks are reclaimed in the order in which they were
-//! used last; pages that are dirty or on their way stay.
+//! Pages are kept in chunks of 64, with one bit per page and state. Chunks are reclaimed in
+//! least-recently-used order; pages that are dirty or in flight stay.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 const CHUNK_PAGES: u64 = 64;
 const NONE: u32 = u32::MAX;
-/// How many chunks a look for reclaimable pages passes at most.
+/// Most chunks that one reclaim pass examines.
 const RECLAIM_STEPS: u32 = 64;
 
 /// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageState {
     Missing,
-    /// Being read.
+    /// The page is being read.
     Coming,
-    /// Its contents are there.
+    /// The page is up to date.
     Ready,
 }
 
@@ -28,17 +29,17 @@ pub(crate) struct PageCache {
     resident: u64,
     dirty: u64,
     writeback: u64,
-    /// Pages that became dirty, and pages that were written, since the beginning.
+    /// Pages that became dirty, and pages that were written, since the start of the world.
     dirtied: u64,
     written: u64,
-    /// The most pages that were dirty or being written.
+    /// The highest number of pages that were dirty or under write-back.
     dirty_max: u64,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
     index: HashMap<(u32, u32), u32, BuildHasherDefault<KeyHasher>>,
-    /// The chunk that was looked up last.
+    /// The chunk of the last lookup: file, chunk number and slot.
     latest: (u32, u32, u32),
-    /// Ends of the list by use: most and least recent.
+    /// Ends of the LRU list: most and least recently used chunk.
     newest: u32,
     oldest: u32,
     files: Vec<FileState>,
@@ -59,9 +60,9 @@ struct Chunk {
     ready: u64,
     dirty: u64,
     writeback: u64,
-    /// Markers of read-ahead on demand.
+    /// One bit per page that carries a read-ahead marker.
     marked: u64,
-    /// When its oldest dirty page became so.
+    /// Time at which the chunk's oldest dirty page became dirty, in ns.
     dirtied_ns: u64,
     newer: u32,
     older: u32,
@@ -102,13 +103,13 @@ impl PageCache {
         }
     }
 
-    /// Whether a page is dirty and not being written.
+    /// Returns true if a page is dirty and not under write-back.
     pub fn is_dirty_page(&mut self, file: u32, page: u64) -> bool {
         let (number, bit) = split(page);
         self.find(file, number).is_some_and(|slot| self.chunks[slot as usize].dirty & bit != 0)
     }
 
-    /// A page is used: its chunk moves to the front.
+    /// Records the use of a page: its chunk moves to the front of the LRU list.
     #[inline]
     pub fn touch(&mut self, file: u32, page: u64) {
         if let Some(slot) = self.find(file, split(page).0) {
@@ -116,7 +117,7 @@ impl PageCache {
         }
     }
 
-    /// A page that was missing is being read.
+    /// Marks a missing page as being read.
     pub fn begin_read(&mut self, file: u32, page: u64) {
         let (number, bit) = split(page);
         let slot = self.find_or_make(file, number);
@@ -127,7 +128,7 @@ impl PageCache {
         self.reclaim();
     }
 
-    /// Puts the marker of read-ahead on a page that is being read.
+    /// Sets the read-ahead marker of a page that is being read.
     pub fn mark(&mut self, file: u32, page: u64) {
         let (number, bit) = split(page);
         if let Some(slot) = self.find(file, number) {
@@ -135,7 +136,7 @@ impl PageCache {
         }
     }
 
-    /// Takes the marker off a page. Answers whether it had one.
+    /// Clears the read-ahead marker of a page. Returns true if the page had one.
     #[inline]
     pub fn take_mark(&mut self, file: u32, page: u64) -> bool {
         let (number, bit) = split(page);
@@ -146,7 +147,7 @@ impl PageCache {
         marked
     }
 
-    /// Pages have been read.
+    /// Marks pages as up to date after their read.
     pub fn end_read(&mut self, file: u32, first: u64, pages: u64) {
         self.each_chunk(file, first, pages, |chunk, bits| {
             chunk.ready |= chunk.coming & bits;
@@ -154,7 +155,7 @@ impl PageCache {
         });
     }
 
-    /// Pages could not be read: they are missing again.
+    /// Marks pages as missing after their read failed.
     pub fn fail_read(&mut self, file: u32, first: u64, pages: u64) {
         let mut count = 0;
         self.each_chunk(file, first, pages, |chunk, bits| {
@@ -166,7 +167,7 @@ impl PageCache {
         self.files[file as usize].resident -= count;
     }
 
-    /// A process has written to a page, whose contents are all there now. Answers whether it was clean before.
+    /// Marks a page as dirty and up to date. Returns true if the page was clean before.
     pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) -> bool {
         let (number, bit) = split(page);
         let slot = self.find_or_make(file, number);
@@ -195,9 +196,10 @@ impl PageCache {
         was_clean
     }
 
-    /// Takes up to `max` dirty pages of a file for writing, in the order of the file and from chunk `from` on; only
-    /// chunks that became dirty at or before `until_ns`. Runs of pages that lie side by side are added to `runs`.
-    /// Answers the chunk to go on from, or `None` when the end of the file was reached.
+    /// Takes up to `max` dirty pages of a file for write-back, in the order of the file from chunk
+    /// `from` on. Only chunks that became dirty at or before `until_ns` count. Contiguous pages are
+    /// added to `runs` as first page and length. Returns the chunk to continue from, or `None` at
+    /// the end of the file.
     pub fn take_dirty(
         &mut self,
         file: u32,
@@ -234,7 +236,7 @@ impl PageCache {
         }
     }
 
-    /// Pages have been written.
+    /// Ends the write-back of pages.
     pub fn end_write(&mut self, file: u32, first: u64, pages: u64) {
         let mut ended = 0;
         self.each_chunk(file, first, pages, |chunk, bits| {
@@ -246,7 +248,7 @@ impl PageCache {
         self.files[file as usize].writeback -= ended;
     }
 
-    /// Drops what is clean of a file.
+    /// Drops the clean pages of a file.
     pub fn invalidate(&mut self, file: u32) {
         if self.files[file as usize].resident == 0 {
             return;
@@ -258,7 +260,8 @@ impl PageCache {
         }
     }
 
-    /// Drops what is clean of all files that `is_meant` names, in one look at the cache.
+    /// Drops the clean pages of all files for which `is_meant` returns true, in one pass over the
+    /// cache.
     pub fn invalidate_where(&mut self, is_meant: impl Fn(u32) -> bool) {
         for slot in 0..self.chunks.len() as u32 {
             let file = self.chunks[slot as usize].file;
@@ -268,43 +271,43 @@ impl PageCache {
         }
     }
 
-    /// Pages in memory, those on their way included.
+    /// Number of cached pages, including pages that are being read.
     #[cfg(test)]
     pub fn resident(&self) -> u64 {
         self.resident
     }
 
-    /// Dirty pages that are not being written.
+    /// Number of dirty pages that are not under write-back.
     pub fn dirty(&self) -> u64 {
         self.dirty
     }
 
-    /// Pages that are dirty or being written.
+    /// Number of pages that are dirty or under write-back.
     pub fn unwritten(&self) -> u64 {
         self.dirty + self.writeback
     }
 
-    /// The most pages that were dirty or being written at any time.
+    /// The highest number of pages that were dirty or under write-back at any time.
     pub fn dirty_max(&self) -> u64 {
         self.dirty_max
     }
 
-    /// Pages that have become dirty since the beginning.
+    /// Number of pages that became dirty since the start of the world.
     pub fn dirtied(&self) -> u64 {
         self.dirtied
     }
 
-    /// Pages that have been written since the beginning.
+    /// Number of pages that were written since the start of the world.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Pages of a file being written.
+    /// Number of a file's pages under write-back.
     pub fn writeback_of(&self, file: u32) -> u64 {
         self.files[file as usize].writeback
     }
 
-    /// Whether a file has dirty pages that wait to be written.
+    /// Returns true if a file has dirty pages that are not under write-back.
     #[cfg(test)]
     pub fn is_dirty(&self, file: u32) -> bool {
         !self.files[file as usize].dirty_chunks.is_empty()
@@ -370,7 +373,7 @@ impl PageCache {
         self.files[file as usize].resident += pages;
     }
 
-    /// Makes room, if there is too much: the least recently used chunks lose their clean pages.
+    /// Reclaims clean pages of the least recently used chunks while the cache is over its size.
     fn reclaim(&mut self) {
         let mut steps = 0;
         while self.resident > self.limit && steps < RECLAIM_STEPS && self.oldest != NONE {
@@ -383,7 +386,7 @@ impl PageCache {
         }
     }
 
-    /// Drops a chunk's clean pages, and the chunk when nothing is left of it.
+    /// Drops a chunk's clean pages, and the chunk itself if no page is left.
     fn drop_clean(&mut self, slot: u32) {
         let chunk = &mut self.chunks[slot as usize];
         let clean = chunk.ready & !chunk.dirty & !chunk.writeback;
@@ -436,7 +439,7 @@ impl PageCache {
     }
 }
 
-/// A page's chunk, and its bit there.
+/// The chunk of a page, and the page's bit within the chunk.
 #[inline]
 fn split(page: u64) -> (u32, u64) {
     ((page / CHUNK_PAGES) as u32, 1 << (page % CHUNK_PAGES))
@@ -446,7 +449,8 @@ fn mask(offset: u64, count: u64) -> u64 {
     if count >= CHUNK_PAGES { u64::MAX } else { ((1 << count) - 1) << offset }
 }
 
-/// Adds the runs of set bits to a list of runs, the last of which may grow.
+/// Appends the runs of set bits to a list of runs; the first new run may extend the last run of the
+/// list.
 fn add_runs(first: u64, mut bits: u64, runs: &mut Vec<(u64, u64)>) {
     while bits != 0 {
         let start = u64::from(bits.trailing_zeros());
@@ -459,7 +463,8 @@ fn add_runs(first: u64, mut bits: u64, runs: &mut Vec<(u64, u64)>) {
     }
 }
 
-/// Multiplies and folds: the keys are small numbers that nobody chooses with malice.
+/// Multiplies and folds. The keys are small numbers from the simulation itself, so no defence
+/// against chosen keys is needed.
 #[derive(Clone, Copy, Debug, Default)]
 struct KeyHasher(u64);
 
@@ -507,7 +512,7 @@ mod tests {
         cache.touch(0, 0);
         cache.make_dirty(0, 64, 0);
         cache.begin_read(0, 1000);
-        // The third chunk was used least recently; the dirty page would have stayed anyway.
+        // The third chunk was used least recently; the dirty page would have stayed in any case.
         assert_eq!(cache.state(0, 128), PageState::Missing);
         assert_eq!((cache.state(0, 0), cache.state(0, 64)), (PageState::Ready, PageState::Ready));
         assert_eq!(cache.resident(), 2 * 64 + 1);

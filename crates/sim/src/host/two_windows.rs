@@ -1,42 +1,43 @@
-//! Read-ahead with two windows, as Linux 2.6 had it up to 2.6.22.
+//! Read-ahead with two windows, as in Linux 2.6 up to 2.6.22.
 //!
-//! A reader that goes forward has a *current* window and, beyond it, an *ahead* window. The ahead window is asked for
-//! when the reader first enters the current one; when the reader comes to the ahead window, that becomes the current
-//! one and the next is asked for, before the reader waits for anything. So two windows are under way when a steady
-//! reader waits.
+//! A sequential reader has a *current* window and, beyond it, an *ahead* window. The kernel reads
+//! the ahead window when the reader enters the current one. When the reader reaches the ahead
+//! window, that window becomes the current one, and the kernel reads the next window before the
+//! reader waits. So two windows are in flight while a steady reader waits.
 
 use super::window::{Window, next_window};
 
-/// So many pages found in the cache, one window after another, and read-ahead is not worth its while.
+/// Number of consecutive cached pages after which read-ahead stops: the file is in memory.
 const CACHED_ENOUGH: u64 = 256;
 
-/// What the kernel remembers of one open file's reader. Units are pages of 4 KiB.
+/// The read-ahead state of one open file. Units are pages of 4 KiB.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadAhead {
     max: u64,
     current: Window,
     ahead: Window,
-    /// The last page that was asked for.
+    /// The last requested page.
     last: Option<u64>,
     cached: u64,
 }
 
-/// What to read, in this order.
+/// The windows to read, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Windows to read; empty ones do not count.
+    /// Windows to read; a window of length 0 does not count.
     pub windows: [Window; 2],
-    /// So many pages of the request are dealt with: the next call is for the page after them.
+    /// Pages of the request that the plan covers: the next call is for the page after them.
     pub covered: u64,
 }
 
 impl ReadAhead {
-    /// Windows of at most `max` pages; 0 is no read-ahead.
+    /// Creates a state with windows of at most `max` pages; 0 disables read-ahead.
     pub fn new(max: u64) -> ReadAhead {
         ReadAhead { max, current: Window::default(), ahead: Window::default(), last: None, cached: 0 }
     }
 
-    /// A reader comes to `page` and wants `wanted` pages from there; the file has `file_pages`.
+    /// Plans the reads for a reader that needs `wanted` pages from `page` on; the file has
+    /// `file_pages` pages.
     pub fn plan(&mut self, page: u64, wanted: u64, file_pages: u64) -> Plan {
         let wanted = wanted.min(self.max.max(1)).max(1);
         if self.last == Some(page) {
@@ -73,12 +74,12 @@ impl ReadAhead {
         Plan { windows, covered: wanted }
     }
 
-    /// What became of a window: how many of its pages were in the cache already, and how many were not.
+    /// Reports how many pages of a window were cached already and how many were missing.
     pub fn found(&mut self, cached: u64, missing: u64) {
         self.cached = if missing > 0 { 0 } else { self.cached.saturating_add(cached) };
     }
 
-    /// A page that should have been there was not: read-ahead is worth trying again.
+    /// Reports that an expected page was missing: read-ahead starts again.
     pub fn missed(&mut self) {
         self.cached = 0;
     }
@@ -96,7 +97,7 @@ impl ReadAhead {
     }
 }
 
-/// The first window for a request of so many pages.
+/// Length of the first window for a request of so many pages.
 fn first_window(wanted: u64, max: u64) -> u64 {
     let size = wanted.next_power_of_two();
     let scaled = if size <= max / 64 {
@@ -126,7 +127,8 @@ mod tests {
                 seen.push((page, window));
             }
         }
-        // 8 pages at the first read, 16 on entering them; the next at the first page of each ahead window.
+        // 8 pages at the first read, 16 on entering them; the next at the first page of each ahead
+        // window.
         let wanted = [(0, (0, 8)), (1, (8, 16)), (8, (24, 32)), (24, (56, 32)), (56, (88, 32)), (88, (120, 32))];
         assert_eq!(seen, wanted);
     }
@@ -145,7 +147,7 @@ mod tests {
         reader.plan(1, 1, 1000);
         assert_eq!(windows(reader.plan(500, 4, 1000)), [(500, 4)]);
         assert_eq!(windows(reader.plan(900, 1, 1000)), [(900, 1)]);
-        // Going on from there opens them again.
+        // The next sequential read opens them again.
         assert_eq!(windows(reader.plan(901, 1, 1000)), [(901, 8)]);
     }
 

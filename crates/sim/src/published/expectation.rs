@@ -31,7 +31,8 @@ pub struct Row {
     pub kind: RowKind,
     /// The workload and what was measured, in a line.
     pub what: String,
-    /// The job files that are run for it, from the root of the repository; none where no world is simulated.
+    /// The job files that are run for it, from the root of the repository; none where no world is
+    /// simulated.
     #[serde(default)]
     pub jobs: Vec<String>,
     /// The drive's profile.
@@ -46,10 +47,12 @@ pub struct Row {
     /// How many seeds a figure is the mean of, at least 1; 1 where nothing is drawn.
     #[serde(default = "one")]
     pub seeds: u64,
-    /// What was given: data sheets, kernel defaults, what the publication says of machine and drive.
+    /// What was given: data sheets, kernel defaults, what the publication says of machine and
+    /// drive.
     #[serde(default)]
     pub inputs: Vec<String>,
-    /// Parameters that were chosen because they make the row fit. A row that has any is never reproduced.
+    /// Parameters that were chosen because they make the row fit. A row that has any is never
+    /// reproduced.
     #[serde(default)]
     pub fitted: Vec<String>,
     /// Why it is so: the mechanism, in sentences.
@@ -64,7 +67,7 @@ pub struct Row {
     /// Values of which each has to be less than the one before.
     #[serde(default, rename = "order")]
     pub orders: Vec<Order>,
-    /// Whether it comes out for the right reason.
+    /// True if it comes out for the right reason.
     #[serde(default, rename = "reason")]
     pub reasons: Vec<Reason>,
 }
@@ -145,7 +148,8 @@ pub struct Reason {
 }
 
 impl Value {
-    /// The bounds within which a figure is as published; none where nothing is published to compare with.
+    /// The bounds within which a figure is as published; none where nothing is published to compare
+    /// with.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         let around = |published: f64| {
             if let Some(factor) = self.within_factor {
@@ -176,7 +180,7 @@ impl Value {
 }
 
 impl Reason {
-    /// Whether a figure lies within the bounds.
+    /// Returns true if a figure lies within the bounds.
     pub fn holds(&self, figure: f64) -> bool {
         figure.is_finite()
             && self.at_least.is_none_or(|least| figure >= least)
@@ -213,7 +217,8 @@ macro_rules! embedded {
 const FILES: &[(&str, &str)] =
     embedded!["crates/sim/published/": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml"];
 
-/// The job files that rows name, from the root of the repository: those of the examples, and those beside the rows.
+/// The job files that rows name, from the root of the repository: those of the examples, and those
+/// beside the rows.
 const JOBS: &[(&str, &str)] = embedded!["":
     "examples/archive.fio",
     "examples/competing-readers.fio",
@@ -269,7 +274,8 @@ pub(super) fn job(name: &str) -> Result<&'static str, PublishedError> {
     found.map(|(_, text)| *text).ok_or_else(|| PublishedError::NoJob { name: name.to_owned() })
 }
 
-/// The rows that these names select, in the order of the publications, each once: ids (`S1-06`), seeds (`S1`), `all`; none is all.
+/// The rows that these names select, in the order of the publications, each once: ids (`S1-06`),
+/// seeds (`S1`), `all`; none is all.
 ///
 /// # Errors
 /// [`PublishedError::UnknownId`] names those that there are.

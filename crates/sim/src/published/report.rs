@@ -8,7 +8,8 @@ use super::verdict::{Checked, RowResult, Verdict};
 /// The whole document.
 #[derive(Serialize)]
 pub struct Reproduction<'a> {
-    /// The version of this form: 1. Keys may be added within a version; none is taken away or changes its meaning.
+    /// The version of this form: 1. Keys may be added within a version; none is taken away or
+    /// changes its meaning.
     schema: u32,
     /// How many came out.
     summary: Summary,
@@ -35,7 +36,8 @@ struct RowReport<'a> {
     verdict: Verdict,
     /// Why it is not reproduced; empty when it is.
     why: String,
-    /// Parameters that were chosen because they make the row fit; a row that has any is not reproduced.
+    /// Parameters that were chosen because they make the row fit; a row that has any is not
+    /// reproduced.
     parameters_fitted: &'a [String],
     /// What was given.
     inputs: &'a [String],
@@ -53,7 +55,7 @@ struct RowReport<'a> {
     values: Vec<ValueReport<'a>>,
     /// The orders.
     orders: Vec<OrderReport<'a>>,
-    /// Whether it comes out for the right reason.
+    /// True if it comes out for the right reason.
     reasons: Vec<ReasonReport<'a>>,
 }
 

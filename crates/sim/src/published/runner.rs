@@ -51,7 +51,7 @@ pub struct Experiment {
     pub seed: u64,
     /// The size of the pool of requests, where it is not the kernel's default.
     pub nr_requests: Option<u32>,
-    /// Whether slices and the head's positions are kept.
+    /// True if slices and the head's positions are kept.
     pub record: bool,
 }
 
@@ -128,7 +128,8 @@ impl Experiment {
         })
     }
 
-    /// The kernel's host, with the pool that is wanted. The block layer is that kernel's for all elevators.
+    /// The kernel's host, with the pool that is wanted. The block layer is that kernel's for all
+    /// elevators.
     fn host(&self) -> Option<HostConfig> {
         let mut host = HostConfig::kernel(Kernel::from_name(&self.kernel)?);
         if self.nr_requests.is_some() {
@@ -144,7 +145,8 @@ impl Experiment {
 }
 
 impl<'a> Runner<'a> {
-    /// A runner that has run nothing yet. `progress` is called from several threads; when `cancel` becomes true, runs end soon.
+    /// A runner that has run nothing yet. `progress` is called from several threads; when `cancel`
+    /// becomes true, runs end soon.
     pub fn new(progress: &'a (dyn Fn(RowProgress) + Sync), cancel: &'a AtomicBool) -> Runner<'a> {
         Runner { cancel, progress, row: 0, known: HashMap::new() }
     }

@@ -28,7 +28,7 @@ pub struct Line {
     pub name: String,
     /// Its points, x rising.
     pub points: Vec<(f64, f64)>,
-    /// Whether it is what was published, which is drawn with dashes.
+    /// True if it is what was published, which is drawn with dashes.
     pub published: bool,
 }
 
@@ -64,7 +64,8 @@ impl Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every figure within its tolerance, every order and rule right, for the right reason, with nothing fitted.
+    /// Every figure within its tolerance, every order and rule right, for the right reason, with
+    /// nothing fitted.
     Reproduced,
     /// Some are not.
     Differs,
@@ -112,7 +113,7 @@ pub struct Checked<T> {
     pub expected: T,
     /// What was found; of an order, the least part by which one exceeds the next.
     pub ours: f64,
-    /// Whether that is right.
+    /// True if that is right.
     pub right: bool,
 }
 

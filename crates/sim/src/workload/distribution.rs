@@ -1,4 +1,4 @@
-//! Random numbers below n that are not evenly spread.
+//! Random block numbers with uneven distributions.
 
 use hoistway_fio::{Distribution, Zone};
 use rand::RngExt;
@@ -6,8 +6,8 @@ use rand_pcg::Pcg64;
 
 use super::permutation::Permutation;
 
-/// Draws block numbers below a number of blocks. Zipf and Pareto ranks are scattered over the blocks by a permutation:
-/// the popular blocks do not lie side by side.
+/// Draws block numbers below a number of blocks. A permutation scatters Zipf and Pareto ranks, so
+/// popular blocks are not contiguous.
 #[derive(Clone, Debug)]
 pub(crate) enum Draw {
     Uniform { blocks: u64 },
@@ -24,8 +24,9 @@ impl Draw {
         match distribution {
             Distribution::Random => Draw::Uniform { blocks },
             Distribution::Zipf(theta) => Draw::Zipf { law: Zipf::new(blocks, *theta), scatter },
-            // The self-similar law of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD
-            // 1994): a share h of the blocks gets 1 - h of the accesses, and so on within each share.
+            // The self-similar law of Gray et al., "Quickly generating billion-record synthetic
+            // databases" (SIGMOD 1994): a share h of the blocks gets 1 - h of the accesses, and so
+            // on within each share.
             Distribution::Pareto(h) => Draw::Pareto { power: h.ln() / (1.0 - h).ln(), scatter },
             Distribution::Normal(percent) => Draw::Normal { blocks, deviation: percent / 100.0 * blocks as f64 },
             Distribution::Zoned(zones) => Draw::Zoned { blocks, zones: zones.clone() },
@@ -49,16 +50,16 @@ impl Draw {
 
 /// Zipf's law over 1..=n: the probability of k is proportional to k^-theta.
 ///
-/// Rejection-inversion (Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6(3), 1996): constant time whatever n is.
+/// Rejection-inversion (Hörmann & Derflinger, "Rejection-inversion to generate variates from
+/// monotone discrete distributions", ACM TOMACS 6(3), 1996) takes constant time for any n.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     n: u64,
     theta: f64,
-    /// The integral of x^-theta up to 1.5, less the weight of 1; and up to n + 0.5.
+    /// The integral of x^-theta up to 1.5, minus the weight of 1; and up to n + 0.5.
     low: f64,
     high: f64,
-    /// How near to a whole number a value is taken without a test.
+    /// Distance from a whole number below which a value is accepted without a test.
     shortcut: f64,
 }
 
@@ -96,12 +97,12 @@ impl Zipf {
     }
 }
 
-/// A number from 0 to below 1.
+/// A uniform number from 0 to below 1.
 pub(crate) fn unit(rng: &mut Pcg64) -> f64 {
     rng.random_range(0..1u64 << 53) as f64 / (1u64 << 53) as f64
 }
 
-/// The standard normal law, by the polar method of Marsaglia (1964).
+/// A number of the standard normal distribution, by the polar method of Marsaglia (1964).
 pub(crate) fn standard_normal(rng: &mut Pcg64) -> f64 {
     loop {
         let (x, y) = (2.0 * unit(rng) - 1.0, 2.0 * unit(rng) - 1.0);
@@ -112,7 +113,7 @@ pub(crate) fn standard_normal(rng: &mut Pcg64) -> f64 {
     }
 }
 
-/// Around the middle; what lies outside is drawn again.
+/// A number around the middle; a draw outside the range is repeated.
 fn normal(rng: &mut Pcg64, blocks: u64, deviation: f64) -> u64 {
     let middle = blocks as f64 / 2.0;
     if deviation <= 0.0 {

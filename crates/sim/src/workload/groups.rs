@@ -5,15 +5,16 @@ use hoistway_fio::{Job, JobFile};
 
 use crate::error::SimError;
 
-/// A group of the job file, parents before their children.
+/// A control group of the job file.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPlan {
-    /// The parent: 0 is the root, n is number n - 1 of the list.
+    /// Index of the parent: 0 is the root, n is entry n - 1 of the list.
     pub parent: usize,
     pub weights: GroupWeights,
 }
 
-/// The groups of a job file, and the place of each job's: 0 for the root.
+/// The groups of a job file, parents before their children, and the index of each job's group (0
+/// for the root).
 pub(crate) fn plan(jobs: &JobFile) -> (Vec<GroupPlan>, Vec<usize>) {
     let groups = jobs.cgroups();
     let place = |path: &str| groups.iter().position(|group| group.path == path).map_or(0, |at| at + 1);
@@ -25,13 +26,13 @@ pub(crate) fn plan(jobs: &JobFile) -> (Vec<GroupPlan>, Vec<usize>) {
     (plans.collect(), of_jobs)
 }
 
-/// The weight that a group has: what jobs say, or what the kernel gives.
+/// The weight of a group: the job file's, or the kernel's default.
 pub(crate) fn weight(told: Option<u32>) -> u16 {
     let told = told.and_then(|weight| u16::try_from(weight).ok());
     told.unwrap_or(GroupWeights::DEFAULT).clamp(GroupWeights::MIN, GroupWeights::MAX)
 }
 
-/// What each clone of a job reserves.
+/// The reservation of each clone of a job.
 pub(crate) fn reservation(job: &Job, request_bytes: u64) -> Result<Option<Reservation>, SimError> {
     let Some(bytes_per_second) = job.hoistway_reserve else { return Ok(None) };
     if bytes_per_second > Reservation::RATE_MAX {
@@ -43,7 +44,7 @@ pub(crate) fn reservation(job: &Job, request_bytes: u64) -> Result<Option<Reserv
             remedy: format!("at most {} can be reserved", Reservation::RATE_MAX),
         });
     }
-    // What goes through the page cache comes in requests that read-ahead makes.
+    // Requests through the page cache have the size that read-ahead gives them.
     let request_bytes = if job.direct { request_bytes } else { Reservation::REQUEST_DEFAULT };
     let request_bytes = request_bytes.clamp(512, Reservation::REQUEST_MAX);
     Ok(Some(Reservation { request_bytes, ..Reservation::of(bytes_per_second) }))

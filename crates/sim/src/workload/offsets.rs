@@ -1,4 +1,4 @@
-//! What the next request is: its direction, file, offset and size.
+//! The next request of a process: direction, file, offset and size.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use super::distribution::Draw;
 use super::permutation::Permutation;
 use super::{mix, stream};
 
-/// A request that a process makes.
+/// A request of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     pub direction: Direction,
-    /// Which of the process's files.
+    /// Index of the file among the process's files.
     pub file: usize,
-    /// In bytes from the file's beginning.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
@@ -29,50 +29,51 @@ pub(crate) struct Region {
     pub len: u64,
 }
 
-/// Makes the requests of one process.
+/// Generates the requests of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Generator {
     job: Arc<Job>,
     seed: u64,
     process: u64,
-    /// A stream of random numbers for each purpose, so that one option does not change what another draws.
+    /// One random stream per purpose, so that an option does not change the draws of another.
     mix_rng: Pcg64,
     offset_rng: Pcg64,
     size_rng: Pcg64,
     targets: Vec<Target>,
     turn: usize,
-    /// Bytes and requests of this pass (of `loops`).
+    /// Bytes and requests generated in this pass (of `loops`).
     made_bytes: u64,
     made_ios: u64,
     pass_bytes: u64,
     pass: u32,
 }
 
-/// A file, and where its reader stands in it.
+/// A file with the process's position in it.
 #[derive(Clone, Debug)]
 struct Target {
     region: Region,
-    /// Bytes of this pass.
+    /// Bytes generated in this pass.
     made: u64,
     /// Sequential positions, from the region's start.
     next: Directions<u64>,
     order: Order,
-    /// Requests still to be made at or after the last random place.
+    /// Requests still to generate at or after the last random offset.
     repeats: u64,
     last: u64,
 }
 
-/// How random blocks are chosen.
+/// The order of random blocks.
 #[derive(Clone, Debug)]
 enum Order {
-    /// Each once, then all again in another order.
+    /// Each block once, then all again in another order.
     Map { permutation: Permutation, index: u64, round: u64 },
-    /// Whatever is drawn.
+    /// Independent draws.
     Drawn(Draw),
 }
 
 impl Generator {
-    /// `io_bytes` are moved in one pass; without an end when the job is `time_based`.
+    /// Creates a generator that moves `io_bytes` bytes in one pass; without an end if the job is
+    /// `time_based`.
     pub fn new(job: Arc<Job>, regions: &[Region], io_bytes: u64, seed: u64, process: u64) -> Generator {
         let mut generator = Generator {
             job,
@@ -92,7 +93,7 @@ impl Generator {
         generator
     }
 
-    /// The next request, or `None` when the job is done with its bytes.
+    /// The next request; `None` after the last byte of the pass.
     pub fn next(&mut self) -> Option<Unit> {
         if self.job.number_ios.is_some_and(|most| self.made_ios >= most) {
             return None;
@@ -110,7 +111,7 @@ impl Generator {
         Some(unit)
     }
 
-    /// Begins the next of the job's passes (`loops`, `time_based`); `None` when there is none.
+    /// Starts the next pass of the job (`loops`, `time_based`); `None` after the last pass.
     pub fn next_pass(&mut self) -> Option<u32> {
         self.pass += 1;
         let worthwhile = self.made_bytes > 0 && self.job.number_ios.is_none_or(|most| self.made_ios < most);
@@ -156,7 +157,8 @@ impl Generator {
         }
     }
 
-    /// Files take turns; one whose region has been moved is left out, unless more is wanted than all regions hold.
+    /// Files take turns. A file whose region is done is skipped, unless the pass moves more bytes
+    /// than all regions hold.
     fn choose_file(&mut self) -> Option<usize> {
         if self.made_bytes >= self.pass_bytes {
             return None;
@@ -216,7 +218,8 @@ impl Generator {
         }
         let bytes = whole_blocks(size.min(len - *next).min(left.max(smallest)), smallest)?;
         let offset = start + *next;
-        // A hole may lead backwards: before the region's start it goes on from the end.
+        // A hole may have a negative length: before the region's start, the offset continues from
+        // the end.
         *next = match next.saturating_add(bytes).checked_add_signed(step) {
             Some(position) => position,
             None => (len - smallest) / smallest * smallest,
@@ -267,7 +270,7 @@ impl Order {
     }
 }
 
-/// A size cut to a multiple of the smallest block; `None` when less than one is left.
+/// Rounds a size down to a multiple of the smallest block; `None` if nothing is left.
 fn whole_blocks(bytes: u64, smallest: u64) -> Option<u64> {
     let whole = bytes / smallest * smallest;
     (whole > 0).then_some(whole)
@@ -321,7 +324,8 @@ mod tests {
         let runs = Job { rw: Rw::Randread, rw_modifier: Some(4), ..Job::default() };
         let seen = offsets(&runs);
         let follows = seen.windows(2).filter(|pair| pair[1] == pair[0] + 4096).count();
-        // Three of four requests follow the one before; a run that meets the region's end begins anew.
+        // Three of four requests follow the previous one; a run that reaches the region's end
+        // starts again.
         assert!((180..=195).contains(&follows), "{follows} of 255");
         let same = Job { rw_sequencer: Sequencer::Identical, ..runs };
         assert!(offsets(&same).chunks(4).all(|run| run.iter().all(|offset| *offset == run[0])));

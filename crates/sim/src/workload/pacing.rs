@@ -1,11 +1,11 @@
-//! When a process may make its next request: caps on bandwidth and requests a second.
+//! Pacing: caps on bandwidth and on requests a second.
 
 use hoistway_fio::{Direction, Directions, Job, RateProcess};
 use rand_pcg::Pcg64;
 
 use super::distribution::unit;
 
-/// The caps of one process. A process that fell behind catches up, as fio does.
+/// The caps of one process. A process that fell behind catches up, as in fio.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacing {
     poisson: bool,
@@ -15,10 +15,10 @@ pub(crate) struct Pacing {
 /// The cap of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
-    /// The cap is so many of these units a second: bytes, or requests.
+    /// Units a second: bytes, or requests.
     rate: u64,
     by_bytes: bool,
-    /// Units made since the start; with Poisson arrivals, the time of the next one instead.
+    /// Units made since the start; with Poisson arrivals, the due time of the next request.
     made: u64,
     next_ns: u64,
 }
@@ -34,12 +34,12 @@ impl Pacing {
         Pacing { poisson: job.rate_process == RateProcess::Poisson, lanes }
     }
 
-    /// When the next request of this direction may be made, in ns since the process's start.
+    /// Due time of the next request of a direction, in ns since the process's start.
     pub fn due_ns(&self, direction: Direction) -> u64 {
         self.lanes.get(direction).map_or(0, |lane| lane.next_ns)
     }
 
-    /// A request of `bytes` bytes was made.
+    /// Counts a request of `bytes` bytes.
     pub fn made(&mut self, direction: Direction, bytes: u64, rng: &mut Pcg64) {
         let poisson = self.poisson;
         let lane = match direction {
@@ -49,7 +49,8 @@ impl Pacing {
         let Some(lane) = lane else { return };
         let units = if lane.by_bytes { bytes } else { 1 };
         if poisson {
-            // The gaps of a Poisson process are exponential: -ln(u) times their mean, with u above 0.
+            // The gaps of a Poisson process are exponential: -ln(u) times their mean, with u above
+            // 0.
             let mean_ns = units as f64 * 1e9 / lane.rate as f64;
             lane.next_ns = lane.next_ns.saturating_add((-(1.0 - unit(rng)).ln() * mean_ns) as u64);
         } else {

@@ -1,12 +1,13 @@
-//! Every block once, in an order that looks random, without a map of what has been touched.
+//! Random permutations of block numbers that need no map of visited blocks.
 
 use super::mix;
 
 const ROUNDS: u64 = 4;
 
-/// A permutation of `0..len`: a Feistel network (Luby & Rackoff, 1988) over the power of two above, whose values that
-/// are too large go through it again (Black & Rogaway, "Ciphers with arbitrary finite domains", 2002). At most half of
-/// the values are, so that two passes are enough on average.
+/// A permutation of `0..len`: a Feistel network (Luby & Rackoff, 1988) over the next power of two.
+/// Values that are too large go through the network again (Black & Rogaway, "Ciphers with arbitrary
+/// finite domains", 2002). At most half of the values are too large, so two passes suffice on
+/// average.
 #[derive(Clone, Debug)]
 pub(crate) struct Permutation {
     len: u64,
@@ -26,7 +27,7 @@ impl Permutation {
         self.len
     }
 
-    /// Where `index`, below the length, goes.
+    /// The image of `index`, which is below the length.
     pub fn get(&self, index: u64) -> u64 {
         let mut value = index % self.len;
         loop {
@@ -40,7 +41,8 @@ impl Permutation {
     fn pass(&self, value: u64) -> u64 {
         let (low_mask, high_mask) = ((1 << self.low_bits) - 1, (1 << self.high_bits) - 1);
         let (mut low, mut high) = (value & low_mask, value >> self.low_bits);
-        // The halves may differ by a bit, so that each round changes one half in its place instead of exchanging them.
+        // The halves may differ by a bit, so each round changes one half in its place instead of
+        // exchanging them.
         for round in 0..ROUNDS {
             let key = self.key.wrapping_add(round << 56);
             if round % 2 == 0 {
@@ -71,7 +73,7 @@ mod tests {
     fn neighbours_land_far_apart_and_other_keys_differ() {
         let (one, two) = (Permutation::new(1 << 20, 1), Permutation::new(1 << 20, 2));
         let steps: u64 = (0..1000).map(|index| one.get(index).abs_diff(one.get(index + 1))).sum();
-        // Two random numbers below n lie n/3 apart on average.
+        // Two random numbers below n are n/3 apart on average.
         let mean = steps as f64 / 1000.0 / f64::from(1 << 20);
         assert!((mean - 1.0 / 3.0).abs() < 0.03, "{mean}");
         assert!((0..100).filter(|index| one.get(*index) == two.get(*index)).count() < 3);

@@ -1,4 +1,4 @@
-//! From the jobs of a job file to the processes and files of a world.
+//! Plans the processes and files of a world from the jobs of a job file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,69 +14,70 @@ use crate::error::SimError;
 use crate::host::files::{Wanted, is_device};
 use crate::host::journal::JournalConfig;
 
-/// More processes than this are a slip of the pen.
+/// Most processes of a job file; more are taken for a mistake.
 const PROCESSES_MAX: u64 = 1 << 16;
-/// The first process's id.
+/// Process id of the first process.
 const FIRST_PID: u32 = 1001;
 
-/// Who runs, and on which files.
+/// The processes, files, trees and groups of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub processes: Vec<ProcessPlan>,
     pub files: Vec<Wanted>,
-    /// How the metadata of files is journalled, when a job says it.
+    /// Journal of the file system, if a job sets it.
     pub journal: Option<JournalConfig>,
     /// Trees of files that jobs walk through.
     pub trees: Vec<TreeWanted>,
-    /// Control groups, parents before their children, the root left out.
+    /// Control groups without the root, parents before their children.
     pub groups: Vec<GroupPlan>,
 }
 
-/// A tree that is wanted: jobs that describe theirs in the same words have the same.
+/// A tree to create. Jobs with equal tree options share one tree.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeWanted {
     pub spec: TreeSpec,
-    /// Whether some job reads the single file that goes with it.
+    /// True if some job reads the single file that goes with the tree.
     pub single: bool,
-    /// The job file and the line of the first job with it.
+    /// The job file, and the line of the first job with the tree.
     pub place: (Arc<str>, u32),
 }
 
 /// One process: a clone of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessPlan {
-    /// Its job's place in the job file.
+    /// Index of the job in the job file.
     pub job: usize,
     pub pid: u32,
     pub priority: Priority,
     pub nice: i8,
-    /// Its control group: 0 is the root, n is number n - 1 of [`Plan::groups`].
+    /// Index of the control group: 0 is the root, n is entry n - 1 of [`Plan::groups`].
     pub group: usize,
     pub reservation: Option<Reservation>,
-    /// The files, by their place in [`Plan::files`], and what of each it works on.
+    /// The files by their index in [`Plan::files`], with the region of each that the process works
+    /// on.
     pub files: Vec<(u32, Region)>,
-    /// The tree that it walks through, by its place in [`Plan::trees`].
+    /// Index in [`Plan::trees`] of the tree that the process walks through.
     pub tree: Option<usize>,
-    /// The bytes of one pass; of a walk they are known when the tree is.
+    /// Bytes of one pass; those of a walk are set when the tree is known.
     pub io_bytes: u64,
     pub delay_ns: u64,
-    /// The seed of its random numbers, and its number among those that share it.
+    /// Seed of the process's random numbers, and its number among the processes with that seed.
     pub seed: u64,
     pub number: u64,
     pub gate: Gate,
 }
 
-/// What has to be over before a process starts.
+/// Start conditions of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gate {
-    /// All jobs before this one (`stonewall`, here or further up).
+    /// All jobs before this one have to end (`stonewall`, of this job or an earlier one).
     pub jobs_before: usize,
-    /// This job (`wait_for`).
+    /// This job has to end (`wait_for`).
     pub job: Option<usize>,
 }
 
 impl Plan {
-    /// The processes and files of these jobs on a drive of `capacity_bytes`.
+    /// Plans the processes and files of these jobs on a drive of `capacity_bytes` bytes.
     pub fn new(file: &JobFile, capacity_bytes: u64, seed: u64) -> Result<Plan, SimError> {
         if file.jobs.is_empty() {
             return Err(SimError::NoJobs);
@@ -92,7 +93,7 @@ impl Plan {
         }
         let mut planner =
             Planner { files: Vec::new(), by_name: HashMap::new(), trees: Vec::new(), capacity_bytes, seed };
-        // Files whose size is told come first: others may refer to them.
+        // Files with an explicit size come first: other jobs may refer to them.
         for job in file.jobs.iter().filter(|job| job.size_given || job.filesize.is_some()) {
             if matches!(job.size, Size::Bytes(_)) || job.filesize.is_some() {
                 planner.files_of(job)?;
@@ -127,11 +128,11 @@ struct Planner {
     seed: u64,
 }
 
-/// How many files a job's clones may have: each takes some hundred bytes of memory.
+/// Most files of a job's clones; each takes some hundred bytes of memory.
 const MAX_FILES: u64 = 1_000_000;
 
 impl Planner {
-    /// The tree of a job that walks through one. All trees are of one file system.
+    /// The tree of a job that walks through one. All trees are on one file system.
     fn tree_of(&mut self, job: &Job) -> Result<Option<usize>, SimError> {
         let Some(spec) = job.hoistway_tree else { return Ok(None) };
         let single = job.hoistway_walk == Walk::Single;
@@ -148,7 +149,8 @@ impl Planner {
         Ok(Some(self.trees.len() - 1))
     }
 
-    /// The files and regions of each clone of a job; one that walks through a tree has none. Files that are not known yet come into being.
+    /// The files and regions of each clone of a job; none for a job that walks through a tree.
+    /// Unknown files are added to the plan.
     fn files_of(&mut self, job: &Job) -> Result<Vec<Vec<(u32, Region)>>, SimError> {
         if job.hoistway_tree.is_some() {
             return Ok(vec![Vec::new(); job.numjobs as usize]);
@@ -177,7 +179,7 @@ impl Planner {
         Ok(clones)
     }
 
-    /// A file of at least this size; it grows when it is there and smaller.
+    /// Adds a file of at least this size; a smaller file of the same name grows.
     fn file(&mut self, name: String, bytes: u64, place: &(Arc<str>, u32)) -> u32 {
         if let Some(index) = self.by_name.get(&name).copied() {
             let file = &mut self.files[index as usize];
@@ -219,7 +221,7 @@ impl Planner {
         let increment = job.offset_increment.of(known.unwrap_or(told)).saturating_mul(u64::from(clone));
         let start = offset.saturating_add(increment);
         let rest = |whole: u64| whole.saturating_sub(start);
-        // Without a size of its own, a job works on all that lies beyond its offset.
+        // Without a size of its own, a job works on everything after its offset.
         let len = if job.size_given || job.filesize.is_some() { told } else { rest(told) };
         if is_device(name) && rest(self.capacity_bytes) < len {
             let problem = format!("{len} bytes from offset {start} reach beyond the end of {name}");
@@ -232,7 +234,7 @@ impl Planner {
         Ok(Region { start, len })
     }
 
-    /// A size from the range, always the same for the same file.
+    /// Draws a size from the range; a file name always gets the same size.
     fn file_size(&self, range: &std::ops::RangeInclusive<u64>, name: &str) -> u64 {
         let key = name.bytes().fold(0u64, |key, byte| super::mix(key ^ u64::from(byte)));
         let (low, high) = (*range.start(), *range.end());
@@ -249,7 +251,7 @@ impl Planner {
         before: usize,
     ) -> ProcessPlan {
         let regions = files.iter().map(|(_, region)| region.len).fold(0u64, u64::saturating_add);
-        // With filesize, size says how much is moved, not how large the files are.
+        // With filesize, size is the number of bytes to move, not the size of the files.
         let size = match job.size {
             Size::Bytes(bytes) if job.size_given => bytes.min(regions),
             _ => regions,
@@ -297,7 +299,8 @@ fn journal(file: &JobFile) -> Result<Option<JournalConfig>, SimError> {
     }))
 }
 
-/// fio's `prio` alone is of the best-effort class; `prioclass` alone is of level 0.
+/// The I/O priority of a job: fio's `prio` alone means the best-effort class, `prioclass` alone
+/// means level 0.
 fn priority(job: &Job) -> Priority {
     let class = match (job.prioclass, job.prio) {
         (None, None) => return Priority::UNSET,
@@ -315,7 +318,7 @@ fn smallest(job: &Job) -> u64 {
     read.into_iter().chain(write).min().unwrap_or(1).max(1)
 }
 
-/// Direct I/O is in whole sectors.
+/// Checks that direct I/O uses whole sectors.
 fn check(job: &Job) -> Result<(), SimError> {
     if !job.direct {
         return Ok(());

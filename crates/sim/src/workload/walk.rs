@@ -1,8 +1,9 @@
-//! Walking through a tree of files: which blocks and which parts of files are read, one after the other.
+//! Walks through a tree of files: the order in which metadata blocks and parts of files are read.
 //!
-//! `readdir` is what `tar` does: it reads a directory, and then looks at each name in that order, reads the file or goes down into
-//! the directory. `block` is the two passes of C. Lunde's qtar: first all directories and inodes by a one-way sweep over inode
-//! numbers, in which directories that are found join the sweep, and then the files by where their first blocks lie.
+//! `readdir` is the order of `tar`: read a directory, then take each name in that order, and read
+//! the file or descend into the directory. `block` is the two-pass order of C. Lunde's qtar. The
+//! first pass reads all directories and inodes in one sweep over inode numbers, which new
+//! directories join. The second pass reads the files by the position of their first blocks.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use crate::host::files::File;
 use crate::host::fs::tree::{MetadataRead, Node, Tree};
 use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 
-/// What a process does next on its walk.
+/// The next step of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It needs blocks of metadata.
+    /// The walk needs metadata blocks.
     Metadata(MetadataRead),
-    /// It reads bytes of one of the world's files, which it opens when that is its first read.
+    /// The walk reads bytes of one of the world's files, and opens the file at its first read.
     Read { file: u32, offset: u64, bytes: u64, opens: bool },
 }
 
@@ -29,10 +30,10 @@ pub(crate) enum Step {
 pub(crate) struct Walker {
     tree: Arc<Tree>,
     order: Walk,
-    /// The largest read, and how far read-ahead may be in front of it, in bytes and pages.
+    /// The largest read in bytes, and the greatest distance of read-ahead in pages.
     read_bytes: u64,
     ahead_pages: u64,
-    /// The disk as one of the world's files.
+    /// Index of the file that stands for the disk.
     disk: u32,
     /// Passes to make, and passes begun.
     passes: u64,
@@ -45,15 +46,15 @@ pub(crate) struct Walker {
 
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Down into directories; the last one is the one that it is in.
+    /// Descending into directories; the last one is the current one.
     Down(Vec<InDirectory>),
-    /// Inodes that are known and have not been looked at, and the number where the sweep is.
+    /// Inodes that are known but not visited, and the inode number that the sweep has reached.
     Collect {
         pending: BTreeSet<(u32, Node)>,
         at: u32,
         found: Vec<u32>,
     },
-    /// Files, from the last to the first, and whether each is looked up by its path.
+    /// Files from the last to the first; with `by_path`, each is looked up by its path.
     Files {
         left: Vec<u32>,
         by_path: bool,
@@ -66,25 +67,26 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct InDirectory {
     directory: u32,
-    /// Its entries in the order of the walk, from the last to the first.
+    /// Entries still to visit, from the last to the first.
     left: Vec<u32>,
 }
 
-/// Part of one of the world's files that is being read.
+/// The part of a file that is being read.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     file: u32,
-    /// The file of the tree, unless it is the disk or the single file.
+    /// Index of the file in the tree; `None` for the disk and the single file.
     of_tree: Option<u32>,
     offset: u64,
     end: u64,
     opened: bool,
-    /// The blocks that tell of pages before this one have been read.
+    /// First page whose mapping blocks have not been read.
     mapped: u64,
 }
 
 impl Walker {
-    /// A walk in reads of `read_bytes`; `disk` is the world's number of the disk itself.
+    /// Creates a walk with reads of `read_bytes` bytes; `disk` is the index of the file that stands
+    /// for the disk.
     pub fn new(tree: Arc<Tree>, order: Walk, read_bytes: u64, ahead_pages: u64, disk: u32, passes: u64) -> Walker {
         Walker {
             tree,
@@ -101,12 +103,12 @@ impl Walker {
         }
     }
 
-    /// Random orders come from this seed.
+    /// Sets the seed of random orders.
     pub fn with_seed(self, seed: u64) -> Walker {
         Walker { seed, ..self }
     }
 
-    /// Whether one of the world's files is read or looked at by this walk.
+    /// Returns true if the walk reads one of the world's files or its metadata.
     pub fn uses(&self, file: u32) -> bool {
         let first = self.tree.first_file;
         let count = self.tree.files.len() as u32 + u32::from(self.tree.single.is_some());
@@ -117,7 +119,7 @@ impl Walker {
         self.disk
     }
 
-    /// Begins the next pass; answers whether there is one.
+    /// Starts the next pass. Returns false if there is none.
     pub fn begin_pass(&mut self) -> bool {
         if self.pass >= self.passes {
             return false;
@@ -147,7 +149,7 @@ impl Walker {
         true
     }
 
-    /// The next step, or `None` when the pass is over. `files` are the world's.
+    /// The next step; `None` at the end of the pass. `files` are the world's files.
     pub fn next(&mut self, files: &[File]) -> Option<Step> {
         loop {
             if let Some(read) = self.metadata.pop_front() {
@@ -180,7 +182,7 @@ impl Walker {
         }
     }
 
-    /// The next read of what is open, after the blocks that tell where it lies.
+    /// The next read of the open file, after the mapping blocks that it needs.
     fn go_on_reading(&mut self) -> Option<Step> {
         let reading = self.reading.as_mut()?;
         if reading.offset >= reading.end {
@@ -189,7 +191,7 @@ impl Walker {
         }
         let bytes = self.read_bytes.min(reading.end - reading.offset);
         if let Some(file) = reading.of_tree {
-            // Read-ahead does not ask where pages lie before it is there.
+            // Read-ahead needs the mapping of the pages in its window.
             let to = (reading.offset + bytes).div_ceil(PAGE_BYTES) + self.ahead_pages;
             let reads = self.tree.mapping(file, reading.mapped, to);
             self.metadata.extend(reads);
@@ -204,7 +206,7 @@ impl Walker {
         Some(step)
     }
 
-    /// The next name of the directory that the walk is in.
+    /// Visits the next name of the current directory.
     fn walk_down(&mut self, mut stack: Vec<InDirectory>, files: &[File]) -> Phase {
         let Some(here) = stack.last_mut() else { return Phase::End };
         let Some(entry) = here.left.pop() else {
@@ -224,7 +226,7 @@ impl Walker {
         Phase::Down(stack)
     }
 
-    /// The next inode upwards, or from the bottom again.
+    /// Visits the next higher inode; after the highest one, the sweep starts at the bottom again.
     fn collect(&mut self, mut pending: BTreeSet<(u32, Node)>, at: u32, mut found: Vec<u32>, files: &[File]) -> Phase {
         let upwards = pending.range((at, Node::Directory(0))..).next().or_else(|| pending.first()).copied();
         let Some((inode, node)) = upwards else { return self.second_pass(found, files) };
@@ -233,7 +235,7 @@ impl Walker {
         match node {
             Node::File(file) => {
                 if self.order != Walk::Inode {
-                    // Where the file lies is asked for at once.
+                    // The mapping of the file is read at once.
                     self.metadata.extend(self.tree.mapping(file, 0, u64::MAX));
                 }
                 found.push(file);
@@ -277,7 +279,7 @@ impl Walker {
         }
     }
 
-    /// Reads a directory through and begins with its names.
+    /// Reads a whole directory and starts with its names.
     fn enter(&mut self, directory: u32) -> InDirectory {
         self.read_directory(directory);
         let entries = &self.tree.directories[directory as usize].entries;
@@ -330,7 +332,7 @@ mod tests {
     }
 
     fn steps(tree: &Arc<Tree>, files: &[File], order: Walk) -> Vec<Step> {
-        // The disk's number is not that of a file.
+        // The disk's index differs from that of every file.
         let mut walker = Walker::new(tree.clone(), order, 10_240, 32, 9999, 1);
         assert!(walker.begin_pass());
         let steps = std::iter::from_fn(|| walker.next(files)).collect();

@@ -13,7 +13,7 @@ use crate::host::window::Window;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
-    /// One page of a read: read-ahead, a wait if the page is not there, a copy.
+    /// Reads one page: runs read-ahead, sleeps while the page is missing, copies it.
     pub(super) fn read_page(&mut self, task: u32) -> Flow {
         let is_mapped = self.is_mapped(task);
         match is_mapped {
@@ -41,11 +41,12 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// What the kernel reads because of the page that a process comes to.
+    /// Runs read-ahead for the page that a process reads next.
     pub(super) fn read_ahead(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
         let Current { unit, page, last_page, planned, .. } = process.current;
-        // A fault is for one page: how many more will be wanted is not known.
+        // A page fault is for one page: the kernel does not know how many more the process will
+        // read.
         let wanted = if process.job.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
         let OpenFile { file, reader, .. } = &mut process.files[unit.file];
         let at = At { page, wanted, file_pages: self.files[*file as usize].pages() };
@@ -59,7 +60,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The two events at which read-ahead on demand is asked: the page is missing, or it carries a marker.
+    /// Runs read-ahead on demand at its two triggers: the page is missing, or it carries a marker.
     fn read_on_demand(&mut self, task: u32, open: usize, at: At) {
         let OpenFile { file, reader: Reader::OnDemand(reader), .. } = &mut self.processes[task as usize].files[open]
         else {
@@ -69,7 +70,7 @@ impl<S: Observer> World<S> {
         let is_missing = self.cache.state(file, at.page) == PageState::Missing;
         let asked = is_missing.then(|| reader.missing(at, |page| self.cache.state(file, page) != PageState::Missing));
         self.read_marked(task, open, asked.flatten());
-        // A device that has too much to do is not asked for what nobody waits for.
+        // A congested device gets no read-ahead: no process waits for those pages.
         if !self.cache.take_mark(file, at.page) || self.device.is_congested(Op::Read) {
             return self.was_read(task, open, at.page);
         }
@@ -85,7 +86,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Reads a window; the page for its marker gets it if it was not in the cache before.
+    /// Reads a window. The page for the marker gets it, unless the page was cached already.
     fn read_marked(&mut self, task: u32, open: usize, asked: Option<Marked>) {
         let Some(Marked { window, marker }) = asked else { return };
         let file = self.processes[task as usize].files[open].file;
@@ -96,7 +97,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// One page of a write: throttling, a read if only part of the page is written, a copy.
+    /// Writes one page: throttles the writer, reads the page if only part of it is written, copies.
     pub(super) fn write_page(&mut self, task: u32) -> Flow {
         if let Some(flow) = self.hold_up_writer(task) {
             return flow;
@@ -108,7 +109,8 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         let Current { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
-        // Whoever writes to a mapped page has to have it first: the kernel does not know that all of it will be written.
+        // A write to a mapped page reads the page first: the kernel does not know that all of it
+        // will be written.
         let whole =
             !is_mapped && unit.offset <= page * PAGE_BYTES && unit.offset + unit.bytes >= (page + 1) * PAGE_BYTES;
         match self.cache.state(file, page) {
@@ -131,7 +133,8 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// Pays for a page and goes on to the next, or to the end of the request.
+    /// Charges the CPU time of a page and continues with the next page, or with the end of the
+    /// request.
     fn copy_page(&mut self, task: u32) {
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
@@ -147,18 +150,18 @@ impl<S: Observer> World<S> {
         if page == last_page {
             process.debt_ns += process.call_ns(costs.system_call_ns);
             process.stage = match process.stage {
-                // O_SYNC is not for mapped pages.
+                // O_SYNC does not apply to mapped pages.
                 Stage::Write if process.job.sync && process.job.ioengine != Ioengine::Mmap => Stage::WriteThrough,
                 _ => Stage::Finish,
             };
         }
     }
 
-    /// Sleeps until a page is there. What the queue holds back goes to the drive first.
+    /// Sleeps until a page is up to date. The queue is unplugged first.
     pub(super) fn wait_for_page(&mut self, task: u32, file: u32, page: u64) -> Flow {
         let process = &mut self.processes[task as usize];
         if process.debt_ns > 0 {
-            // The work so far takes its time; the page may be there by then.
+            // The work so far takes CPU time; the page may be up to date afterwards.
             return Flow::On;
         }
         process.current.waited = true;
@@ -167,7 +170,7 @@ impl<S: Observer> World<S> {
         Flow::Block
     }
 
-    /// Submits reads for the pages of a window that are missing: a bio for each extent.
+    /// Submits reads for the missing pages of a window: one bio per extent.
     pub(super) fn read_window(&mut self, task: u32, open: usize, window: Window) {
         let file = self.processes[task as usize].files[open].file;
         let end = window.start + window.pages;
@@ -190,7 +193,7 @@ impl<S: Observer> World<S> {
         self.processes[task as usize].files[open].reader.found(window.pages - missing, missing);
     }
 
-    /// Submits bios for pages that lie side by side in a file. Answers how many.
+    /// Submits bios for contiguous pages of a file. Returns the number of bios.
     pub(super) fn submit_pages(&mut self, task: u32, file: u32, first: u64, pages: u64, op: Op, flags: Flags) -> u64 {
         let context = self.device.context(task);
         let most = (u64::from(self.host.queue.max_sectors) / PAGE_SECTORS).max(1);

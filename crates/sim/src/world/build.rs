@@ -1,4 +1,4 @@
-//! Builds a world: files are laid out, the queue and the drive are made, processes wait to start.
+//! Builds a world: places the files, creates the queue and the drive, and adds the processes.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl<S: Observer> World<S> {
         let host = request.host.clone();
         host.check()?;
         let drive = specimen(request);
-        // Whole pages: what is left of a page at the drive's end belongs to nobody.
+        // The capacity is rounded down to whole pages.
         let capacity_sectors = drive.capacity_sectors();
         let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
         let mut plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
@@ -107,7 +107,8 @@ impl<S: Observer> World<S> {
         if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
             return Err(self.defect("no room for the flusher's context".into()));
         }
-        // Without a journal there is no thread: its task comes last.
+        // The journal's task has the last number, because worlds without a journal have no such
+        // task.
         if self.journal.is_some()
             && !self.device.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
         {
@@ -117,7 +118,7 @@ impl<S: Observer> World<S> {
     }
 }
 
-/// One drive of the profile's kind: no two spindles turn at quite the same speed.
+/// Instantiates one drive of the profile: its spindle speed is off by a drawn tolerance.
 fn specimen(request: &WorldRequest) -> Drive {
     let tolerance = f64::from(request.host.spindle_tolerance_ppm) / 1e6;
     let Some(revolution_ns) = request.profile.revolution_ns().filter(|_| tolerance != 0.0) else {
@@ -129,7 +130,7 @@ fn specimen(request: &WorldRequest) -> Drive {
     Drive::new(&profile)
 }
 
-/// A queue with room for these processes, its elevator tuned as told.
+/// Creates a queue with room for these processes and sets the tunables of its elevator.
 fn make_queue<S: Observer>(
     request: &WorldRequest,
     depth: u32,
@@ -138,7 +139,7 @@ fn make_queue<S: Observer>(
 ) -> Result<RequestQueue<Owned<S>>, SimError> {
     let config = queue_config(request, depth);
     let usual = Capacity::default();
-    // Batchers may take half as much again as the pool of each direction has.
+    // Batching processes may take half as many requests again as the pool of each direction has.
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
     let capacity = Capacity {
         requests: usual.requests.max(requests).saturating_add(processes as u32),
@@ -161,8 +162,8 @@ fn make_queue<S: Observer>(
     Ok(queue)
 }
 
-/// Each elevator works in the block layer that it was written for, unless all are to work in one kernel's, and knows what kind of
-/// device it has.
+/// The queue's configuration: the block layer of the elevator's own kernel, or the host's kernel if
+/// it has one, and whether the drive is rotational.
 fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     let host = request.host;
     QueueConfig {
@@ -174,7 +175,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     }
 }
 
-/// The root, and the groups of the job file in their order; there is room for them.
+/// The root group, and the groups of the job file in their order. The queue has room for them.
 fn make_groups<S: Observer>(queue: &mut RequestQueue<Owned<S>>, plans: &[GroupPlan]) -> Vec<GroupId> {
     let mut groups = vec![queue.root_group()];
     for plan in plans {

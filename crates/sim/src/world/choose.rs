@@ -1,4 +1,4 @@
-//! What a process does from one request to the next.
+//! The steps of a process from one request to the next.
 
 use hoistway_fio::{Direction, Ioengine};
 
@@ -10,7 +10,7 @@ use crate::record::Observer;
 use crate::workload::offsets::Unit;
 
 impl<S: Observer> World<S> {
-    /// A process runs until it waits for something or has to pay for what it did.
+    /// Runs a process until it sleeps or has to pay for CPU time.
     pub(super) fn run_process(&mut self, task: u32) {
         loop {
             if self.pay(task) {
@@ -63,7 +63,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// fio drops what is cached of a file when it opens it.
+    /// Drops the cached pages of a process's files, as fio does when it opens them.
     pub(super) fn forget_files(&mut self, task: u32) {
         if self.processes[task as usize].walk.is_some() {
             return self.begin_walk(task);
@@ -134,7 +134,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// Nothing is to be done before `at_ns`; completions may wake the process earlier.
+    /// Sleeps until `at_ns`; a completion may wake the process earlier.
     pub(super) fn sleep_until(&mut self, task: u32, at_ns: u64) -> Flow {
         let at_ns = at_ns.min(HORIZON_NS);
         let process = &mut self.processes[task as usize];
@@ -166,7 +166,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// Makes a request.
+    /// Starts a request.
     pub(super) fn begin(&mut self, task: u32, unit: Unit) -> Flow {
         let process = &mut self.processes[task as usize];
         process.chosen = None;
@@ -200,7 +200,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// The request's work is done and paid for.
+    /// Records a request whose work is done and paid for.
     fn finish(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let Current { unit, start_ns, .. } = process.current;

@@ -1,4 +1,4 @@
-//! The disk with its request queue: bios in, completions out.
+//! The disk with its request queue: takes bios, reports completions.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -17,43 +17,44 @@ use crate::settings::group_switch;
 use super::plug::Plug;
 use super::slab::Slab;
 
-/// The queue, the drive, and who submits to them.
+/// The queue, the drive, and the tasks that submit bios.
 pub(crate) struct Device<S: Observer> {
     queue: RequestQueue<Owned<S>>,
     drive: Drive,
-    /// So many requests it is given at once.
+    /// Most requests in the drive at once.
     depth: u32,
-    /// Requests in the drive, by the tag that they have there.
+    /// Requests in the drive, by tag.
     in_flight: Slab<Started>,
     submitters: Vec<Submitter>,
     by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
-    /// Submitters that the queue's storage had no room for.
+    /// Submitters whose bios the queue's storage had no room for.
     refused: VecDeque<u32>,
-    /// Submitters whose last held-back bio was taken.
+    /// Submitters whose backlog has been submitted completely.
     pub resumed: Vec<u32>,
     phases: Phases,
     busy_ns: u64,
     busy_since_ns: u64,
-    /// When the drive last completed a request.
+    /// Time at which the drive last completed a request.
     pub answered_ns: u64,
     pub requests: u64,
-    /// Bytes that the drive was asked for.
+    /// Bytes that requests asked of the drive.
     pub bytes: u64,
-    /// How often the drive went from one process's request to another's.
+    /// Number of times that the drive went from one process's request to another process's.
     pub turns: u64,
     last_pid: u32,
     head: Vec<HeadSample>,
-    /// Reservations that were refused by an elevator that takes some: the process, and why.
+    /// Reservations that the elevator refused although it takes reservations: the process id, and
+    /// the reason.
     pub refused_reservations: Vec<(u32, ReserveError)>,
-    /// Where bios are held back.
+    /// Where bios are plugged.
     plugging: Plugging,
-    /// What a task held back is being submitted: the queue is run when all of it is in.
+    /// True while the bios of a task's plug are submitted: the queue runs after the last of them.
     flushing: bool,
-    /// Whether reads, and writes, have filled the pool so far that those who can wait should.
+    /// Congestion of the request pool: reads, and writes.
     congested: [bool; 2],
-    /// Writes have stopped being congested since this was looked at last.
+    /// True if writes stopped being congested since the flag was last taken.
     pub relieved: bool,
-    /// What went wrong and cannot.
+    /// The first defect of the simulator that was found.
     pub defect: Option<String>,
 }
 
@@ -64,12 +65,12 @@ struct Started {
     at_ns: u64,
 }
 
-/// A task as the queue knows it, and the bios that it could not submit yet.
+/// A task's context in the queue, and the bios that it could not submit yet.
 #[derive(Debug)]
 struct Submitter {
     context: ContextId,
     backlog: VecDeque<Bio>,
-    /// What is held back while a call submits, if one does.
+    /// The task's plug, while one of its calls submits.
     plug: Option<Plug>,
 }
 
@@ -102,7 +103,8 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Makes the next task known; tasks are numbered in the order of these calls. Answers whether there was room.
+    /// Adds a task; tasks are numbered in the order of these calls. Returns false if the queue has
+    /// no room.
     pub fn add_submitter(&mut self, pid: u32, priority: Priority, nice: i8, group: Option<GroupId>) -> bool {
         let Ok(context) = self.queue.create_context(pid, priority, nice) else { return false };
         let moved = group.map(|group| self.queue.move_context(context, group, 0));
@@ -114,7 +116,8 @@ impl<S: Observer> Device<S> {
         true
     }
 
-    /// Whether the elevator, as it is tuned, divides the disk among groups.
+    /// Returns true if the elevator, with its current tunables, divides the disk among control
+    /// groups.
     pub fn divides_by_groups(&self) -> bool {
         let switch = group_switch(self.queue.kind());
         let is_off =
@@ -122,7 +125,8 @@ impl<S: Observer> Device<S> {
         self.queue.kind().info().groups && !self.queue.tunables().any(is_off)
     }
 
-    /// A task reserves bandwidth, where the elevator takes reservations; one that it refuses is written down, and the task goes on without.
+    /// Reserves bandwidth for a task if the elevator takes reservations. A refused reservation is
+    /// recorded, and the task continues without it.
     pub fn reserve(&mut self, task: u32, reservation: Reservation, now_ns: u64) {
         let context = self.context(task);
         match self.queue.reserve(context, reservation, now_ns) {
@@ -135,18 +139,19 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// The context that a task's bios carry.
+    /// The queue context of a task.
     pub fn context(&self, task: u32) -> ContextId {
         self.submitters[task as usize].context
     }
 
-    /// Whether bios of a task are held back: it sleeps until there is room.
+    /// Returns true if a task has a backlog: it sleeps until the queue has room.
     #[inline]
     pub fn is_held_back(&self, task: u32) -> bool {
         !self.submitters[task as usize].backlog.is_empty()
     }
 
-    /// A task submits a bio; when there is no room for it, it and those after it are submitted later.
+    /// Submits a bio of a task. Without room in the queue, this bio and the following ones go to
+    /// the task's backlog.
     pub fn submit(&mut self, task: u32, bio: Bio, now_ns: u64) {
         if let (Plugging::Task { requests, kib }, Some(plug)) =
             (self.plugging, &mut self.submitters[task as usize].plug)
@@ -160,20 +165,21 @@ impl<S: Observer> Device<S> {
         self.submit_now(task, bio, now_ns);
     }
 
-    /// A task begins a call that submits: what it submits is held back until [`Self::finish_plug`], where tasks hold back.
+    /// Starts a task's plug, if the host plugs on tasks: bios are collected until
+    /// [`Self::finish_plug`].
     pub fn plug(&mut self, task: u32) {
         if matches!(self.plugging, Plugging::Task { .. }) {
             self.submitters[task as usize].plug.get_or_insert_default();
         }
     }
 
-    /// The call is over.
+    /// Submits the bios of a task's plug and removes the plug.
     pub fn finish_plug(&mut self, task: u32, now_ns: u64) {
         self.flush_plug(task, now_ns);
         self.submitters[task as usize].plug = None;
     }
 
-    /// Submits what is held back, and runs the queue then.
+    /// Submits the bios of a task's plug, then runs the queue.
     fn flush_plug(&mut self, task: u32, now_ns: u64) {
         let Some(plug) = self.submitters[task as usize].plug.as_mut() else { return };
         let bios = plug.take();
@@ -186,8 +192,8 @@ impl<S: Observer> Device<S> {
         self.work(now_ns);
     }
 
-    /// Whether the pool of requests of this direction is nearly used up. It is from seven eighths on, until fewer than thirteen sixteenths
-    /// are used; the multi-queue layer does not say.
+    /// Returns true if the request pool of this direction is congested: from 7/8 of the pool on,
+    /// until fewer than 13/16 are used. The multi-queue layer reports no congestion.
     pub fn is_congested(&self, op: Op) -> bool {
         self.congested[usize::from(op != Op::Read)]
     }
@@ -218,20 +224,20 @@ impl<S: Observer> Device<S> {
         self.work(now_ns);
     }
 
-    /// A task is going to wait for what it submitted: whatever the queue holds back goes to the drive.
+    /// Unplugs the queue for a task that is about to sleep until its bios complete.
     pub fn unplug(&mut self, now_ns: u64) {
         let kick = self.queue.unplug_for_waiter(now_ns);
         self.settle(kick, now_ns);
     }
 
-    /// When [`Self::drive_event`] has to be called.
+    /// Time at which [`Self::drive_event`] is due.
     #[inline]
     pub fn next_drive_event(&self) -> Option<u64> {
         self.drive.next_event_ns()
     }
 
-    /// The drive has done something; when it has finished a request, the tokens of its bios are added to `tokens`, and the answer is how it
-    /// ended: all of them did so.
+    /// Handles an event of the drive. If a request completed, the tokens of its bios are added to
+    /// `tokens`, and the request's status is returned; all of its bios share the status.
     pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Option<Status> {
         let completion = self.drive.poll(now_ns)?;
         let started = self.in_flight.remove(completion.tag);
@@ -240,13 +246,14 @@ impl<S: Observer> Device<S> {
         Some(completion.status)
     }
 
-    /// How many commands the drive will never answer; `None` when it has something to do.
+    /// Number of commands that the drive will never complete; `None` if the drive still has an
+    /// event to come.
     pub fn unanswered(&self) -> Option<u32> {
         let commands = self.in_flight.len();
         (commands > 0 && self.drive.next_event_ns().is_none()).then_some(commands)
     }
 
-    /// Where requests are, as the end of a sentence.
+    /// Describes where requests are, as the end of a sentence.
     pub fn whereabouts(&self) -> String {
         let kept =
             if self.queue.is_empty() { "no request waits in the elevator" } else { "requests wait in the elevator" };
@@ -277,7 +284,7 @@ impl<S: Observer> Device<S> {
         self.work(now_ns);
     }
 
-    /// When [`Self::timer`] has to be called.
+    /// Time at which [`Self::timer`] is due.
     #[inline]
     pub fn next_timer(&self) -> Option<u64> {
         self.queue.next_timer()
@@ -288,7 +295,7 @@ impl<S: Observer> Device<S> {
         self.settle(kick, now_ns);
     }
 
-    /// A task has ended.
+    /// Ends a task.
     pub fn exit(&mut self, task: u32, now_ns: u64) {
         match self.queue.exit_context(self.context(task), now_ns) {
             Ok(kick) => self.settle(kick, now_ns),
@@ -296,14 +303,15 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Where the time from `from_ns` to `now_ns` went. Requests are not begun before `from_ns`; what is under way at the end counts as
-    /// what was served before it did.
+    /// Divides the time from `from_ns` to `now_ns` among the phases of service. No request starts
+    /// before `from_ns`; the phases of a request in flight at the end count in the proportions of
+    /// the earlier requests.
     pub fn time(&self, from_ns: u64, now_ns: u64) -> DriveTime {
         let phases = self.phases;
         let under_way = if self.in_flight.is_empty() { 0 } else { now_ns - self.busy_since_ns };
         let busy_ns = self.busy_ns + under_way;
         let total_ns = phases.service_ns().max(1);
-        // A drive that serves several requests at once spends their times side by side.
+        // A drive with several requests at once spends their times in parallel.
         let share = |phase_ns: u64| match total_ns > busy_ns {
             true => (u128::from(phase_ns) * u128::from(busy_ns) / u128::from(total_ns)) as u64,
             false => phase_ns,
@@ -319,7 +327,7 @@ impl<S: Observer> Device<S> {
         DriveTime { idle: now_ns.saturating_sub(from_ns).saturating_sub(accounted), ..time }
     }
 
-    /// Takes the recording out.
+    /// Takes the recording out of the queue.
     pub fn recording(&mut self, now_ns: u64) -> crate::record::Recording {
         let slices = self.queue.sink_mut().slices(now_ns);
         crate::record::Recording { head: std::mem::take(&mut self.head), slices }
@@ -335,7 +343,7 @@ impl<S: Observer> Device<S> {
                 self.kicked(kick, now_ns);
                 self.watch_congestion();
                 if !self.queue.config().plugging && !self.flushing {
-                    // Without plugs nothing else would run a queue that was empty.
+                    // Without plugging, no other event would run an empty queue.
                     self.run(now_ns);
                 }
                 true
@@ -358,7 +366,7 @@ impl<S: Observer> Device<S> {
         taken
     }
 
-    /// Submits what is held back of a task, as far as there is room. Answers whether all of it was taken.
+    /// Submits a task's backlog as far as the queue has room. Returns true if the backlog is empty.
     fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64) -> bool {
         while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
             let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
@@ -376,7 +384,7 @@ impl<S: Observer> Device<S> {
         self.work(now_ns);
     }
 
-    /// Does what the queue has put off.
+    /// Does the queue's deferred work.
     fn work(&mut self, now_ns: u64) {
         while let Some(work) = self.queue.next_work() {
             match work {
@@ -398,7 +406,7 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Gives the drive requests until it is full or none comes.
+    /// Dispatches requests until the drive is full or the elevator has none to dispatch.
     fn run(&mut self, now_ns: u64) {
         while self.in_flight.len() < self.depth && self.defect.is_none() {
             let Next::Request(id) = self.queue.next(now_ns) else { return };
@@ -447,7 +455,7 @@ fn add(sum: &mut Phases, more: &Phases) {
     sum.transfer_ns += more.transfer_ns;
 }
 
-/// A request as the drive is told it.
+/// The drive command for a request.
 fn command_of(op: Op, sector: u64, sectors: u32, flags: Flags) -> Command {
     let fua = flags.has(Flags::FUA);
     match op {

@@ -1,4 +1,4 @@
-//! I/O past the page cache.
+//! Direct I/O, which bypasses the page cache.
 
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::Direction;
@@ -9,7 +9,7 @@ use crate::record::Observer;
 use crate::workload::offsets::Unit;
 
 impl<S: Observer> World<S> {
-    /// Submits a request's bios: one an extent, none larger than a request may be.
+    /// Submits a request's bios: one per extent, none larger than the queue's largest request.
     pub(super) fn begin_direct(&mut self, task: u32, unit: Unit) -> Flow {
         let process = &mut self.processes[task as usize];
         let file = process.files[unit.file].file;
@@ -47,7 +47,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
         self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
-        // The request counted as a piece of its own until all bios were submitted.
+        // The request held one count of its own until all bios were submitted.
         self.direct_bio_over(slot, false);
         Flow::On
     }
@@ -63,7 +63,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Takes in the requests that are over.
+    /// Reaps the completed requests of a process.
     pub(super) fn reap(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
         if process.completed.is_empty() {
@@ -86,7 +86,7 @@ impl<S: Observer> World<S> {
         process.debt_ns += call_ns;
     }
 
-    /// A process with one request at a time sleeps until it is over.
+    /// Sleeps until the only request of a synchronous process completes.
     pub(super) fn wait_direct(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let Some(slot) = process.completed.pop() else { return Flow::Block };
@@ -95,7 +95,7 @@ impl<S: Observer> World<S> {
         process.debt_ns += self.host.costs.completion_ns;
         process.current.unit = io.unit;
         process.current.start_ns = io.start_ns;
-        // O_SYNC: what the file system says of the data is to be on the disk, too.
+        // O_SYNC covers the file system's metadata of the data, too.
         let syncs = io.unit.direction == Direction::Write && process.job.sync && self.journal.is_some();
         process.stage = if syncs { Stage::WriteThrough } else { Stage::Finish };
         if io.failed {

@@ -1,4 +1,4 @@
-//! The event loop: events happen in the order of their times.
+//! The event loop: takes events in the order of their times and runs the tasks that they wake.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,12 @@ use crate::error::SimError;
 use crate::events::{EventKind, HORIZON_NS};
 use crate::record::Observer;
 
-/// So many events without anything done by anybody, or so many steps at one instant, are a defect.
+/// Limits beyond which the simulation counts as stuck: events without progress, and steps at one
+/// instant.
 pub(super) const IDLE_EVENTS_MAX: u32 = 100_000;
 pub(super) const STEPS_AT_ONCE_MAX: u32 = 4_000_000;
-/// How many events pass between looks at whether to stop, and as many for each process: a look goes over all of them.
+/// Events between two checks of the stop flag, in all and per process: a check visits every
+/// process.
 const EVENTS_BETWEEN_LOOKS: u32 = 4096;
 const EVENTS_BETWEEN_LOOKS_EACH: u32 = 64;
 
@@ -44,7 +46,7 @@ impl<S: Observer> World<S> {
         Ok(self.outcome())
     }
 
-    /// The next event or timer, and what follows at the same instant.
+    /// Handles the next event or timer, and runs the tasks that become ready at the same instant.
     pub(super) fn step(&mut self) -> Result<(), SimError> {
         let never = u64::MAX;
         let event_ns = self.events.next_ns().unwrap_or(never);
@@ -128,8 +130,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// A task that waits goes on at this instant, after what is under way. It looks for itself whether its wait is
-    /// over.
+    /// Wakes a sleeping task: it runs at this instant, after the tasks that are ready already, and
+    /// checks the condition of its wait itself.
     pub(super) fn wake(&mut self, task: u32) {
         let blocked = match self.processes.get_mut(task as usize) {
             Some(process) => &mut process.blocked,
@@ -165,8 +167,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Takes a processor for the work that a task has done, and goes on when it is paid for. Answers whether there was
-    /// any.
+    /// Occupies a processor for the CPU time that a task owes; the task continues afterwards.
+    /// Returns false if the task owes none.
     pub(super) fn pay(&mut self, task: u32) -> bool {
         let debt_ns = match self.processes.get_mut(task as usize) {
             Some(process) => {
@@ -188,7 +190,7 @@ impl<S: Observer> World<S> {
         true
     }
 
-    /// Starts the processes whose gates are open.
+    /// Starts the processes whose start conditions hold.
     pub(super) fn open_gates(&mut self) {
         for task in 0..self.processes.len() {
             let process = &self.processes[task];
@@ -220,7 +222,7 @@ impl<S: Observer> World<S> {
         let (requests, bytes, turns) = (self.device.requests, self.device.bytes, self.device.turns);
         let mut recording = self.device.recording(end_ns);
         if self.processes.iter().any(|process| process.player.is_some()) {
-            // What was under way when a recorded workload ended is not of it.
+            // Requests that were in flight when the recorded workload ended do not belong to it.
             recording.cut(end_ns);
         }
         let refused = std::mem::take(&mut self.device.refused_reservations);

@@ -1,4 +1,4 @@
-//! What becomes of I/O that the drive could not do.
+//! Failed I/O: media errors, lost pages, hung drives.
 
 use hoistway_drive::Status;
 use hoistway_fio::Job;
@@ -9,7 +9,7 @@ use crate::error::SimError;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
-    /// The drive has done something.
+    /// Handles an event of the drive and completes the bios of a finished request.
     pub(super) fn drive_event(&mut self) {
         let mut tokens = std::mem::take(&mut self.tokens);
         let status = self.device.drive_event(self.now_ns, &mut tokens);
@@ -24,8 +24,8 @@ impl<S: Observer> World<S> {
         self.tokens = tokens;
     }
 
-    /// A bio that was to read pages failed, and so do they. Who waits for one that was read with others tries it alone; who waits for one that was
-    /// read alone gets an error.
+    /// Fails the pages of a read bio. A process that waits for a page of a longer bio retries that
+    /// page alone; a process that waits for a page that was read alone gets an error.
     pub(super) fn read_failed(&mut self, file: u32, first: u64, pages: u64) {
         self.cache.fail_read(file, first, pages);
         for (task, page) in &self.page_waiters[file as usize] {
@@ -38,13 +38,14 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// A bio that was to write pages failed: they are clean and lost, and the next to sync the file is told.
+    /// Fails the pages of a write bio: they are clean and lost, and the next sync of the file
+    /// reports the error.
     pub(super) fn write_failed(&mut self, file: u32, pages: u64) {
         self.failures.pages_lost += pages;
         self.files_with_errors.insert(file);
     }
 
-    /// Whether writes of a file that is being synced have failed since the last sync.
+    /// Fails a process if writes of a file that it syncs have failed since the last sync.
     pub(super) fn report_failed_writes(&mut self, task: u32) {
         for open in self.synced_files(task) {
             let process = &mut self.processes[task as usize];
@@ -54,10 +55,10 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Why nothing goes on: the drive does not answer, or the simulator has a defect.
+    /// The error for a simulation without progress: the drive hangs, or the simulator has a defect.
     pub(super) fn stuck(&self) -> SimError {
         let (elevator, seed, now_ns) = (self.elevator.info().name.to_owned(), self.seed, self.now_ns);
-        // Who has not started waits for those who have.
+        // A process that has not started waits for others: a started process is named first.
         let unfinished = || self.processes.iter().filter(|process| process.stage != Stage::Done);
         let waiting = unfinished().find(|process| process.stage != Stage::NotStarted).or_else(|| unfinished().next());
         let waits = waiting.map_or(String::new(), |process| {
@@ -95,7 +96,7 @@ mod tests {
 
     const JOBS: &str = "[near]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n[far]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n";
 
-    /// What `look` makes of a world with two readers under cfq-v3.
+    /// Builds a world with two readers under cfq-v3 and passes it to `look`.
     fn in_world<T>(look: impl FnOnce(World<NoSink>) -> T) -> T {
         let jobs = hoistway_fio::parse(JOBS, "two.fio", &|_| None, &|_, _| Err(std::io::Error::other("no file")));
         let request = WorldRequest {
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn world_without_events_is_stuck_and_says_who_waits() {
-        // Nobody has been started.
+        // No process has been started.
         let error = in_world(|mut world| world.step().expect_err("nothing can happen"));
         let SimError::Stuck { unfinished, .. } = &error else { panic!("{error}") };
         assert_eq!(*unfinished, 2);
@@ -131,7 +132,7 @@ mod tests {
         let error = in_world(|mut world| {
             world.open_gates();
             world.run_ready();
-            // Until the disk is one reader's and the other waits for its slice.
+            // Until one reader has the disk and the other waits for its slice.
             for _ in 0..200 {
                 world.step().expect("a step");
             }
@@ -153,7 +154,7 @@ mod tests {
             world.run_ready();
             world.step().expect("a process starts");
             world.idle_events = IDLE_EVENTS_MAX;
-            // Ticks of the flusher, with nothing to flush, on a host that has lost all else.
+            // Only flusher ticks are left, with nothing to flush.
             world.events = crate::events::Events::default();
             world.flush_tick();
             loop {

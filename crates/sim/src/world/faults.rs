@@ -1,7 +1,8 @@
-//! Reads and writes of mapped files: page faults in place of calls.
+//! Reads and writes of mapped files: page faults in place of system calls.
 //!
-//! The kernel does not know how much a process will read: each fault is for one page. What is read with it depends on what the process
-//! told the kernel (`madvise`): reading forwards, as from a file; at random, nothing; nothing said, a window around the page.
+//! The kernel does not know how much a process will read: each fault is for one page. The pages
+//! that are read along depend on the process's advice (`madvise`). Sequential: read-ahead as for a
+//! file. Random: no other page. No advice: a window around the page.
 
 use hoistway_fio::Ioengine;
 
@@ -11,12 +12,12 @@ use crate::host::page_cache::PageState;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
-    /// Whether a process works on mapped files.
+    /// Returns true if a process works on mapped files.
     pub(super) fn is_mapped(&self, task: u32) -> bool {
         self.processes[task as usize].job.ioengine == Ioengine::Mmap
     }
 
-    /// A process touches a page of a mapped file: what is read because of it.
+    /// Handles the access to a page of a mapped file: reads the pages that the fault calls for.
     pub(super) fn fault(&mut self, task: u32) {
         let process = &self.processes[task as usize];
         let Current { unit, page, .. } = process.current;
@@ -36,7 +37,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The page is there: a fault maps it, unless it is mapped; another lets it be written to, unless it is dirty already.
+    /// Charges the faults of a page that is up to date: one to map it, unless it is mapped already,
+    /// and one to make it writable, unless it is dirty already.
     pub(super) fn map_page(&mut self, task: u32, writes: bool) {
         let process = &mut self.processes[task as usize];
         let Current { unit, page, waited, .. } = process.current;

@@ -1,8 +1,9 @@
-//! The flusher: a kernel thread that writes dirty pages behind the writers' backs.
+//! The flusher: a kernel thread that writes dirty pages back.
 //!
-//! As `pdflush` of Linux 2.6, it writes when more pages are dirty than the background ratio, and every few seconds
-//! those that have been dirty for long. It writes a chunk of one file and turns to the next; its writes are
-//! asynchronous, and it sleeps when the queue has no request for it. What it writes, and what else holds writers up, is in `writeback.rs`.
+//! Like `pdflush` of Linux 2.6, it writes while more pages are dirty than the background ratio
+//! allows. Every few seconds it also writes the pages that have been dirty for long. It writes a
+//! chunk of one file and then turns to the next file. Its writes are asynchronous, and it sleeps
+//! while the queue has no free request. Throttling of writers is in `writeback.rs`.
 
 use hoistway_core::Op;
 
@@ -15,12 +16,12 @@ use crate::record::Observer;
 pub(super) const PID: u32 = 100;
 
 impl<S: Observer> World<S> {
-    /// Whether writers have to wait.
+    /// Returns true if writers have to wait.
     pub(super) fn has_too_much_dirty(&self) -> bool {
         self.cache.unwritten() > self.dirty_limits().most
     }
 
-    /// A page has become dirty.
+    /// Schedules the flusher's work after a page became dirty.
     pub(super) fn dirtied(&mut self) {
         if !self.flusher.ticking {
             self.flusher.ticking = true;
@@ -35,7 +36,7 @@ impl<S: Observer> World<S> {
         self.wake(self.processes.len() as u32);
     }
 
-    /// Every few seconds, while anything is dirty: old pages are to be written.
+    /// Marks old pages as due for write-back; repeats every few seconds while a page is dirty.
     pub(super) fn flush_tick(&mut self) {
         self.flusher.ticking = self.cache.dirty() > 0;
         if self.flusher.ticking {
@@ -45,7 +46,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The flusher runs until it has nothing to write, or the queue has no room.
+    /// Runs the flusher until it has nothing to write or the queue has no room.
     pub(super) fn run_flusher(&mut self) {
         let task = self.processes.len() as u32;
         loop {
@@ -67,7 +68,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Writes a chunk of the next file that has something to write. Answers whether there was one.
+    /// Writes a chunk of the next file with dirty pages. Returns false if there was none.
     fn flush_chunk(&mut self, task: u32) -> bool {
         let until_ns = if self.has_background_work() { Some(u64::MAX) } else { self.flusher.old_until_ns };
         let Some(until_ns) = until_ns else { return false };

@@ -1,8 +1,9 @@
-//! The journal's thread, and those who wait for it.
+//! The journal's thread, and the processes that wait for commits.
 //!
-//! A commit writes the data that has to be there first and waits for it, then descriptor and metadata side by side, then the commit
-//! block, as a barrier if the file system uses them. After that the metadata is dirty in its own place, and the flusher's. Whoever syncs
-//! a file waits for the transaction that has its inode.
+//! A commit writes the ordered data first and waits for it. Next it writes the descriptor and the
+//! metadata, and last the commit block, as a barrier if the file system uses barriers. After that
+//! the metadata blocks are dirty in their final places, where the flusher writes them. A process
+//! that syncs a file waits for the transaction that contains the file's inode.
 
 use hoistway_core::{Bio, Flags, Op};
 
@@ -23,7 +24,8 @@ impl<S: Observer> World<S> {
         self.processes.len() as u32 + 1
     }
 
-    /// A process has written to a file, up to `end` bytes: its inode has changed, and more when it grew.
+    /// Records a write up to byte `end` of a file in the running transaction: the inode has
+    /// changed, and block allocations if the file grew.
     pub(super) fn changed(&mut self, file: u32, end: u64) {
         let Some(journal) = &mut self.journal else { return };
         let Some(length) = journal.lengths.get_mut(file as usize).filter(|length| **length < u64::MAX) else { return };
@@ -35,7 +37,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The time of a transaction is over, unless it was committed before.
+    /// Requests the commit of a transaction whose interval is over, unless it was committed before.
     pub(super) fn journal_tick(&mut self, id: u64) {
         let Some(journal) = &mut self.journal else { return };
         if journal.running.id == id && !journal.running.files.is_empty() {
@@ -44,8 +46,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// What a process has to wait for after the data of these files is on the disk. With `data_only`, a change of times alone does not
-    /// count.
+    /// Decides what a process waits for after the data of these files is on the disk. With
+    /// `data_only`, a change of timestamps alone does not count.
     pub(super) fn begin_commit(&mut self, task: u32, open: std::ops::Range<usize>, data_only: bool) -> Stage {
         let process = &self.processes[task as usize];
         let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();
@@ -101,7 +103,7 @@ impl<S: Observer> World<S> {
         Flow::Block
     }
 
-    /// The drive's cache has been flushed for a process, or could not be.
+    /// Records that the drive's cache was flushed for a process, or that the flush failed.
     pub(super) fn flushed(&mut self, task: u32, failed: bool) {
         if let Some(process) = self.processes.get_mut(task as usize) {
             process.commit = Commit::Nothing;
@@ -112,7 +114,7 @@ impl<S: Observer> World<S> {
         self.wake(task);
     }
 
-    /// A bio of the journal's thread is over.
+    /// Records the completion of a bio of the journal's thread.
     pub(super) fn logged(&mut self, failed: bool) {
         let Some(journal) = &mut self.journal else { return };
         journal.failed |= failed;
@@ -122,7 +124,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The journal's thread runs until it has to wait.
+    /// Runs the journal's thread until it has to sleep.
     pub(super) fn run_journal(&mut self) {
         let task = self.journal_task();
         loop {
@@ -138,7 +140,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// One step of a commit. Answers whether there was one to make.
+    /// Does one step of a commit. Returns false if there is nothing to do now.
     fn journal_step(&mut self, task: u32) -> bool {
         let Some(journal) = &mut self.journal else { return false };
         match journal.step {
@@ -169,7 +171,7 @@ impl<S: Observer> World<S> {
         true
     }
 
-    /// Files whose data goes to the disk before the transaction.
+    /// Files whose data has to be on the disk before the transaction.
     fn ordered_files(&self) -> Vec<u32> {
         let Some(journal) = &self.journal else { return Vec::new() };
         let all = journal.config.all_data;
@@ -200,7 +202,8 @@ impl<S: Observer> World<S> {
         self.device.unplug(self.now_ns);
     }
 
-    /// The transaction is on the disk: those who wait go on, and its blocks are dirty in their own places.
+    /// Ends a commit: wakes the waiting processes, and marks the metadata as dirty in its final
+    /// place.
     fn committed(&mut self) {
         let Some(journal) = &mut self.journal else { return };
         journal.step = CommitStep::Idle;
@@ -225,7 +228,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The blocks of a file's metadata, in the head of its group: an inode, and if it grew a bitmap and the descriptors of all groups.
+    /// The blocks of a file's metadata, in the head of its group: an inode, and if it grew a bitmap
+    /// and the descriptors of all groups.
     fn metadata_of(&self, file: u32, grew: bool) -> Vec<u64> {
         // The disk itself is the last file.
         let pages = self.files.last().map_or(0, File::pages);

@@ -1,4 +1,4 @@
-//! Where everything lies that the processes of a world read and write.
+//! The placement of all files that the processes of a world read and write.
 
 use std::sync::Arc;
 
@@ -13,17 +13,19 @@ use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw, disk_itself};
 use crate::workload::plan::{Plan, TreeWanted};
 use crate::workload::stream;
 
-/// Files and trees.
+/// The files and trees of a world.
 pub(super) struct LaidOut {
-    /// The files of jobs, those of all trees, and, where there is a tree or a journal, the disk itself.
+    /// The files of jobs, then those of all trees; last the disk itself, if there is a tree or a
+    /// journal.
     pub files: Vec<File>,
     pub trees: Vec<Arc<Tree>>,
-    /// The disk as a file, whose pages are blocks of metadata; only with trees or a journal.
+    /// Index of the file that stands for the disk: its pages are metadata blocks. Only valid with a
+    /// tree or a journal.
     pub disk: u32,
 }
 
-/// Lays out what a plan wants. Without trees, files are known to the host and lie as its configuration says; with one there is a file
-/// system, and all files come out of it.
+/// Places the files of a plan. Without trees, files are placed by the host's configuration and cost
+/// no metadata. With a tree there is a file system, which places all files.
 pub(super) fn lay_out(plan: &Plan, host: &HostConfig, capacity_sectors: u64, seed: u64) -> Result<LaidOut, SimError> {
     let Some(first) = plan.trees.first() else {
         let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
@@ -82,7 +84,8 @@ fn growth(wanted: &TreeWanted) -> Growth {
     }
 }
 
-/// About what a tree takes: the data, and half a block a file for what is left of its last block.
+/// Estimates the bytes that a tree needs: its data, and half a block per file for the partial last
+/// block.
 fn needed_bytes(wanted: &TreeWanted) -> u64 {
     u64::from(wanted.spec.files) * (wanted.spec.mean_bytes + 2048)
 }

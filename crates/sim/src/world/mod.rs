@@ -1,7 +1,8 @@
-//! The world: processes, host and disk in virtual time.
+//! The simulated world: processes, host and disk in virtual time.
 //!
-//! Events happen in a total order - by time, completions before everything else at one instant, the queue's timers
-//! after everything else, and otherwise in the order in which they were arranged - so that a seed replays a run.
+//! Events happen in a total order, so that a seed replays a run. The order is by time. At one
+//! instant, completions come first and the queue's timers last; other events keep the order in
+//! which they were scheduled.
 
 mod buffered;
 mod build;
@@ -33,7 +34,7 @@ pub(crate) use process::{DirectionStats, Process, Stats};
 pub(crate) use request::{Failures, WorldProgress, WorldRequest, WorldResult};
 use state::World;
 
-/// Runs a world to its end, or until `stop` says so.
+/// Runs a world to its end, or until `stop` returns true.
 pub(crate) fn run(
     request: &WorldRequest,
     stop: &dyn Fn() -> bool,

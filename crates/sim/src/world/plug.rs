@@ -1,16 +1,18 @@
-//! A task's plug: the bios that one of its calls submits are gathered, and merged among each other, before the queue sees them.
+//! A task's plug: collects the bios that one system call submits, and merges them before the queue
+//! gets them.
 //!
-//! From 2.6.39 on (J. Corbet, "Explicit block device plugging", LWN, April 2011).
+//! Linux plugs on tasks from 2.6.39 on (J. Corbet, "Explicit block device plugging", LWN, April
+//! 2011).
 
 use hoistway_core::{Bio, Flags, Op, QueueConfig};
 
-/// What a task holds back.
+/// The requests that a task has plugged.
 #[derive(Debug, Default)]
 pub(super) struct Plug {
     requests: Vec<Held>,
 }
 
-/// Bios that lie side by side, in the order of the disk: they will be one request.
+/// Contiguous bios in the order of the disk, which become one request.
 #[derive(Debug)]
 struct Held {
     sector: u64,
@@ -19,11 +21,12 @@ struct Held {
 }
 
 impl Plug {
-    /// Holds a bio back, in a request of the plug that it continues or comes before, if it may be. Answers how many requests there are,
-    /// and how long the one is that it is in, in sectors.
+    /// Adds a bio: to a request of the plug that it extends, if both may merge, otherwise as a new
+    /// request. Returns the number of requests in the plug and the length in sectors of the request
+    /// with the bio.
     pub fn add(&mut self, bio: Bio, queue: &QueueConfig) -> (u32, u32) {
         let joins = |held: &&mut Held| queue.merging && held.takes(&bio, queue.max_sectors);
-        // The newest first, as the kernel does.
+        // The newest request first, as in the kernel.
         let sectors = match self.requests.iter_mut().rev().find(joins) {
             Some(held) => held.join(bio),
             None => {
@@ -34,7 +37,7 @@ impl Plug {
         (self.requests.len() as u32, sectors)
     }
 
-    /// Takes all of it out: the requests in the order of their making.
+    /// Takes all bios out: the requests in the order of their creation.
     pub fn take(&mut self) -> Vec<Bio> {
         self.requests.drain(..).flat_map(|held| held.bios).collect()
     }

@@ -19,40 +19,43 @@ use crate::workload::walk::Walker;
 
 use super::tasks::{Commit, Dirtying};
 
-/// What a process does next when it runs. The time that a step's work takes has passed before the next one.
+/// The next step of a process when it runs. The CPU time of a step has passed before the next step
+/// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Jobs that it waits for are not over, or its delay.
+    /// The process waits for other jobs, or for its start delay.
     NotStarted,
-    /// It looks for something to do.
+    /// The process looks for the next thing to do.
     Choose,
-    /// It pauses until the time in `wake_ns`, and then chooses.
+    /// The process pauses until `wake_ns`, then chooses.
     Think,
-    /// It finds out what comes next on its walk through a tree, and waits for the blocks of metadata that it needs.
+    /// The process takes the next step of its walk through a tree, or waits for the metadata blocks
+    /// of that step.
     Walk,
     Metadata,
-    /// A buffered request, page by page.
+    /// The process works on a buffered request, page by page.
     Read,
     Write,
-    /// The write is to be on the disk before it is done.
+    /// The process starts to write a request's data through to the disk.
     WriteThrough,
-    /// A direct request is in the queue.
+    /// The process waits for a synchronous direct request.
     Direct,
-    /// All of the request's work is done.
+    /// The request's work is done.
     Finish,
-    /// A sync of a file is under way.
+    /// The process waits for the write-back of a file's data.
     Sync,
-    /// The journal's commit that it needs is under way.
+    /// The process waits for a commit of the journal.
     Commit,
     /// The sync's work is done.
     Synced,
-    /// No more requests: those in flight are waited for, and what is dirty is synced if the job says so.
+    /// The process makes no more requests: it waits for those in flight, and syncs if the job asks
+    /// for it.
     Leave,
     Done,
 }
 
 impl Stage {
-    /// What a process waits for that is in this stage, as the end of a sentence.
+    /// Describes what a process in this stage waits for, as the end of a sentence.
     pub fn waits_for(self) -> &'static str {
         match self {
             Stage::NotStarted => "waits for its start",
@@ -72,69 +75,69 @@ impl Stage {
     }
 }
 
-/// The request that a process that does one thing at a time is at.
+/// The request that a synchronous process works on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Current {
     pub unit: Unit,
     pub start_ns: u64,
-    /// The page that comes next, and the last one.
+    /// The next page of the request, and its last page.
     pub page: u64,
     pub last_page: u64,
-    /// Read-ahead has dealt with the pages before this one.
+    /// The first page that read-ahead has not dealt with yet.
     pub planned: u64,
-    /// It slept for the page that it is at.
+    /// True if the process slept for the current page.
     pub waited: bool,
 }
 
-/// A file that a process has open.
+/// An open file of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFile {
     pub file: u32,
     pub reader: Reader,
-    /// Which of its pages are mapped, of a mapped file.
+    /// The mapped pages, if the file is mapped.
     pub mapping: Mapping,
 }
 
-/// A walk through a tree of files.
+/// The state of a walk through a tree of files.
 #[derive(Clone, Debug)]
 pub(crate) struct Walking {
     pub walker: Walker,
-    /// The blocks of metadata that it is at.
+    /// The metadata blocks of the current step.
     pub wanted: MetadataRead,
-    /// When it began to look for what it reads next.
+    /// Time at which the process began to look for its next read.
     pub since_ns: u64,
-    /// Reads made, of all passes.
+    /// Number of reads, over all passes.
     pub reads: u64,
 }
 
-/// One process, with all that it has measured.
+/// A simulated process and its measurements.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub plan: ProcessPlan,
     pub job: Arc<Job>,
     pub stage: Stage,
-    /// It waits for something and is in no queue of the host.
+    /// True while the process sleeps outside the host's queues.
     pub blocked: bool,
-    /// CPU time of work that is done already: it passes before the next step.
+    /// CPU time of finished work, in ns: it passes before the next step.
     pub debt_ns: u64,
     pub generator: Generator,
     pub pacing: Pacing,
     pub rate_rng: Pcg64,
     pub files: Vec<OpenFile>,
     pub walk: Option<Walking>,
-    /// What it was recorded to do, instead of what its job says.
+    /// The recorded requests of the process, if the workload was recorded; they replace the job's.
     pub player: Option<Player>,
     pub current: Current,
-    /// A request that was chosen and whose time has not come.
+    /// A chosen request whose time has not come.
     pub chosen: Option<Unit>,
     pub in_flight: u32,
-    /// Direct requests that are over and not reaped.
+    /// Direct requests that are complete but not reaped.
     pub completed: Vec<u32>,
     pub depth: u32,
     pub think_after: u32,
     pub syncs_after: u32,
     pub syncs_end: bool,
-    /// When its next pause ends; a wake-up for another time is stale.
+    /// Time at which the next pause ends; a wake-up for another time is stale.
     pub wake_ns: u64,
     pub sync_start_ns: u64,
     pub sync_then: Stage,
@@ -144,12 +147,12 @@ pub(crate) struct Process {
     pub deadline_ns: u64,
     pub end_ns: u64,
     pub dirtying: Dirtying,
-    /// When a request of it failed: it makes no more.
+    /// Time of the first failed request, after which the process makes no more.
     pub failed_ns: Option<u64>,
     pub stats: Stats,
 }
 
-/// What a process has measured.
+/// The measurements of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     pub read: DirectionStats,
@@ -158,21 +161,22 @@ pub(crate) struct Stats {
     pub cpu_ns: u64,
     pub sleeps: u64,
     pub buckets: LatencyBuckets,
-    /// Requests in flight at each submission; requests submitted, and reaped, together.
+    /// Requests in flight at each submission; numbers of requests submitted, and reaped, in one
+    /// call.
     pub level: DepthCounts,
     pub submit: DepthCounts,
     pub complete: DepthCounts,
     pub samples: Sampler,
 }
 
-/// What was measured in one direction.
+/// The measurements of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct DirectionStats {
     pub bytes: u64,
     pub ios: u64,
     pub slat: Latencies,
     pub clat: Latencies,
-    /// Only kept for asynchronous engines: for others it is the completion latency.
+    /// Total latencies; kept for asynchronous engines only, as others have no submission latency.
     pub lat: Latencies,
     pub windows: Windows,
     pub log: Option<Windows>,
@@ -180,7 +184,7 @@ pub(crate) struct DirectionStats {
 }
 
 impl Process {
-    /// A process that keeps `windows` windows and samples at most.
+    /// Creates a process that keeps at most `windows` bandwidth windows and samples.
     pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader, windows: usize) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
@@ -220,7 +224,7 @@ impl Process {
         }
     }
 
-    /// The jobs that it waited for are over, and its delay: it starts.
+    /// Starts the process after its start conditions and its delay.
     pub fn start(&mut self, now_ns: u64) {
         self.start_ns = now_ns;
         self.measured_from_ns = now_ns.saturating_add(self.job.ramp_time_ns);
@@ -231,31 +235,32 @@ impl Process {
         self.stage = Stage::Choose;
     }
 
-    /// A request has failed: without `continue_on_error` the job ends with its first error, once what is in flight is over.
+    /// Records a failed request. Without `continue_on_error`, a job ends with its first error,
+    /// after the requests in flight.
     pub fn fail(&mut self, now_ns: u64) {
         self.failed_ns.get_or_insert(now_ns);
         self.syncs_end = false;
     }
 
-    /// Whether it has failed and is at work still.
+    /// Returns true if a request has failed and the process has not begun to leave.
     pub fn has_to_leave(&self) -> bool {
         let at_its_end = matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Leave | Stage::Done);
         self.failed_ns.is_some() && !at_its_end
     }
 
-    /// Whether several requests are in flight at once, and are submitted before they are waited for.
+    /// Returns true if the process submits further requests while others are in flight.
     pub fn is_async(&self) -> bool {
         self.job.direct && !self.job.ioengine.is_synchronous()
     }
 
-    /// The CPU time of entering the kernel: a mapped file is read without a call.
+    /// CPU time of a system call; 0 for a mapped file, which is read without one.
     pub fn call_ns(&self, system_call_ns: u64) -> u64 {
         if self.job.ioengine == Ioengine::Mmap { 0 } else { system_call_ns }
     }
 
-    /// Counts a request that ended now.
+    /// Records a request that completed now.
     pub fn record(&mut self, unit: &Unit, start_ns: u64, issued_ns: u64, now_ns: u64) {
-        // A recording ends in the middle: what was under way then was not counted.
+        // Requests that were in flight at the end of a recording are not counted.
         let is_late = self.player.is_some() && now_ns > self.deadline_ns;
         if now_ns < self.measured_from_ns || is_late {
             return;
@@ -324,7 +329,7 @@ impl DirectionStats {
     }
 }
 
-/// `fsync` or `fdatasync`, whichever comes more often: without metadata they do the same.
+/// Writes between two syncs: `fsync` or `fdatasync`, whichever is more frequent; 0 for none.
 pub(crate) fn sync_every(job: &Job) -> u32 {
     match (job.fsync, job.fdatasync) {
         (0, every) | (every, 0) => every,
@@ -332,15 +337,15 @@ pub(crate) fn sync_every(job: &Job) -> u32 {
     }
 }
 
-/// A request in flight past the page cache.
+/// A direct request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
     pub process: u32,
     pub unit: Unit,
     pub start_ns: u64,
     pub issued_ns: u64,
-    /// Bios that are not over.
+    /// Bios that are not complete.
     pub pending: u32,
-    /// Whether one of them failed.
+    /// True if one of the bios failed.
     pub failed: bool,
 }

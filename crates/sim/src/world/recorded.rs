@@ -1,4 +1,4 @@
-//! Processes that do what was recorded of them.
+//! Processes that replay their recorded requests.
 
 use hoistway_core::{Bio, Op};
 use hoistway_fio::Direction;
@@ -10,7 +10,7 @@ use crate::workload::offsets::Unit;
 use crate::workload::recorded::Request;
 
 impl<S: Observer> World<S> {
-    /// Makes the next recorded request, if its time has come.
+    /// Starts the next recorded request if it is due.
     pub(super) fn choose_recorded(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         if self.now_ns >= process.deadline_ns {
@@ -37,7 +37,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Submits a recorded request; one that is longer than the queue's requests may be, in pieces.
+    /// Submits a recorded request; a request longer than the queue's limit is submitted in pieces.
     fn begin_recorded(&mut self, task: u32, request: Request) -> Flow {
         let Request { op, flags, sector, sectors, .. } = request;
         let process = &mut self.processes[task as usize];
@@ -58,7 +58,7 @@ impl<S: Observer> World<S> {
             self.device.submit(task, Bio { token, context, op, sector: next, sectors, flags }, now_ns);
             next += u64::from(sectors);
         }
-        // The request counted as a piece of its own until all bios were submitted.
+        // The request held one count of its own until all bios were submitted.
         self.direct_bio_over(slot, false);
         Flow::On
     }

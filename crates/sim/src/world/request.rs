@@ -1,4 +1,4 @@
-//! What a world is made of, and what is left of it.
+//! The input and the result of a world.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::record::Recording;
 use crate::settings::Setting;
 use crate::workload::recorded::Script;
 
-/// What a world is made of.
+/// The input of a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorldRequest<'a> {
     pub jobs: &'a JobFile,
@@ -23,13 +23,13 @@ pub(crate) struct WorldRequest<'a> {
     pub settings: &'a [Setting],
     pub seed: u64,
     pub record: bool,
-    /// Of a recorded workload: what each process did, a job each; none of one that fio describes.
+    /// Recorded requests, one script per job; empty for a workload that fio describes.
     pub scripts: &'a [Arc<Script>],
-    /// The drive is given no more requests at once than this, nor than it takes.
+    /// Most requests in the drive at once; the drive's own depth is the other limit.
     pub depth_max: Option<u32>,
 }
 
-/// What is left of a world.
+/// The result of a world.
 #[derive(Debug)]
 pub(crate) struct WorldResult {
     pub processes: Vec<Process>,
@@ -42,14 +42,14 @@ pub(crate) struct WorldResult {
     pub dirty_pages_max: u64,
     pub turns: u64,
     pub failures: Failures,
-    /// Whether the elevator, as it was tuned, divided the disk among groups.
+    /// True if the elevator, with its tunables, divided the disk among control groups.
     pub divides_by_groups: bool,
-    /// Reservations that the elevator refused: the process, and why.
+    /// Refused reservations: the process id, and the reason.
     pub refused: Vec<(u32, ReserveError)>,
     pub recording: Recording,
 }
 
-/// How far a world has come: virtual time, bytes moved, and bytes to move when that is known.
+/// The progress of a world: virtual time, bytes moved, and bytes to move as far as known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorldProgress {
     pub now_ns: u64,
@@ -57,11 +57,11 @@ pub(crate) struct WorldProgress {
     pub bytes_total: u64,
 }
 
-/// What of a run failed.
+/// Failures in a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failures {
-    /// Requests that the drive answered with an error.
+    /// Requests that the drive completed with an error.
     pub requests: u64,
-    /// Dirty pages that could not be written: they are lost.
+    /// Dirty pages that could not be written and are lost.
     pub pages_lost: u64,
 }

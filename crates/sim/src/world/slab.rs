@@ -1,6 +1,6 @@
-//! A table whose entries are used again.
+//! A table whose slots are reused.
 
-/// Entries by number; a freed number is given out again.
+/// Entries by slot number; a freed number is used again.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     entries: Vec<T>,
@@ -25,7 +25,7 @@ impl<T: Copy> Slab<T> {
         }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     #[inline]
     pub fn len(&self) -> u32 {
         (self.entries.len() - self.free.len()) as u32
@@ -40,7 +40,7 @@ impl<T: Copy> Slab<T> {
         &mut self.entries[slot as usize]
     }
 
-    /// Takes an entry out.
+    /// Removes and returns an entry.
     pub fn remove(&mut self, slot: u32) -> T {
         self.free.push(slot);
         self.entries[slot as usize]

@@ -27,35 +27,35 @@ pub(crate) struct World<S: Observer> {
     pub(super) device: Device<S>,
     pub(super) cache: PageCache,
     pub(super) files: Vec<File>,
-    /// Tasks that wait for a page, by file.
+    /// Tasks that wait for a page, by file: the task and the page.
     pub(super) page_waiters: Vec<Vec<(u32, u64)>>,
-    /// Tasks that wait until nothing of any file is being written any more.
+    /// Tasks that wait for the end of a file's write-back.
     pub(super) sync_waiters: Vec<u32>,
     /// Writers that wait until fewer pages are dirty.
     pub(super) throttled: Vec<u32>,
-    /// Tasks that wait until the queue takes writes again.
+    /// Tasks that wait until the queue is no longer congested for writes.
     pub(super) congestion_waiters: Vec<u32>,
     pub(super) balance: Balance,
     pub(super) processes: Vec<Process>,
     pub(super) flusher: Flusher,
     pub(super) journal: Option<Journal>,
-    /// Tasks that go on at this instant.
+    /// Tasks that run at this instant.
     pub(super) ready: VecDeque<u32>,
     pub(super) direct: Slab<DirectIo>,
     pub(super) page_ios: Slab<PageIo>,
     pub(super) tokens: Vec<u64>,
     pub(super) failures: Failures,
-    /// Files of which pages were lost that no sync has told of.
+    /// Files that lost pages, until a sync reports the error.
     pub(super) files_with_errors: BTreeSet<u32>,
     pub(super) runs: Vec<(u64, u64)>,
-    /// Processes of each job that have not ended.
+    /// Number of each job's processes that have not ended.
     pub(super) unfinished_by_job: Vec<u32>,
     pub(super) unfinished: usize,
     pub(super) idle_events: u32,
     pub(super) steps_at_once: u32,
 }
 
-/// A bio between disk and page cache.
+/// A bio that moves pages between the disk and the page cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageIo {
     pub(super) file: u32,
@@ -63,15 +63,15 @@ pub(super) struct PageIo {
     pub(super) pages: u64,
 }
 
-/// What a bio's token says: what kind of I/O it belongs to, and its number.
+/// The kind of I/O that a bio belongs to, with its number; encoded in the bio's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Direct(u32),
     PageRead(u32),
     PageWrite(u32),
-    /// Of the journal's thread.
+    /// A bio of the journal's thread.
     Logged,
-    /// A flush that a process waits for.
+    /// A cache flush that a process waits for.
     Flushed(u32),
 }
 
@@ -99,7 +99,7 @@ impl Token {
     }
 }
 
-/// Whether a step led to another one, or to a wait.
+/// True if a task continues with another step or sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     On,

@@ -1,4 +1,4 @@
-//! Writing a file's dirty pages and waiting for them: `fsync`, and writes that are to be on the disk.
+//! `fsync` and synchronous writes: writes a file's dirty pages and waits for them.
 
 use hoistway_core::{Flags, Op};
 
@@ -7,7 +7,8 @@ use super::state::{Flow, World};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
-    /// Writes what is dirty of a process's files (of a write that is to be on the disk: of its file), in its own name.
+    /// Starts a sync: writes the dirty pages of all of the process's files, or of one file after a
+    /// synchronous write.
     pub(super) fn begin_sync(&mut self, task: u32, then: Stage) -> Flow {
         let process = &mut self.processes[task as usize];
         process.stage = Stage::Sync;
@@ -19,7 +20,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// A task writes what is dirty of some files, and will wait for it.
+    /// Submits writes for the dirty pages of some files on behalf of a task.
     pub(super) fn write_dirty(&mut self, task: u32, files: &[u32]) {
         let mut runs = std::mem::take(&mut self.runs);
         self.device.plug(task);
@@ -33,7 +34,7 @@ impl<S: Observer> World<S> {
         self.runs = runs;
     }
 
-    /// Sleeps until none of the pages are being written any more.
+    /// Sleeps until none of the files' pages is under write-back.
     pub(super) fn wait_sync(&mut self, task: u32) -> Flow {
         let under_way = self.synced_files(task).any(|open| {
             let file = self.processes[task as usize].files[open].file;
@@ -46,7 +47,7 @@ impl<S: Observer> World<S> {
         }
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
-        // `msync` is a call, too.
+        // `msync` is a system call, too.
         process.debt_ns += costs.system_call_ns + costs.completion_ns;
         let data_only = process.job.fsync == 0 && process.job.fdatasync > 0 && process.sync_then == Stage::Choose;
         let stage = self.begin_commit(task, self.synced_files(task), data_only);
@@ -64,7 +65,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// Pages of a file have been written: those who wait for that go on.
+    /// Wakes the tasks that wait for the write-back of a file, or for fewer dirty pages.
     pub(super) fn written(&mut self, file: u32) {
         if self.cache.writeback_of(file) == 0 {
             while let Some(task) = self.sync_waiters.pop() {

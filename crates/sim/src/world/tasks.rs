@@ -1,18 +1,18 @@
-//! The state of the kernel's threads (flusher, journal), and of a process that makes pages dirty.
+//! The state of the kernel threads (flusher, journal), and of a process that makes pages dirty.
 
 use crate::host::files::{File, is_device};
 use crate::host::journal::{JournalConfig, Log, Transaction};
 use crate::workload::plan::Plan;
 
-/// Where the flusher is.
+/// The state of the flusher.
 #[derive(Debug)]
 pub(super) struct Flusher {
-    /// It waits and is in no queue of the host.
+    /// True while the flusher sleeps outside the host's queues.
     pub(super) blocked: bool,
     pub(super) debt_ns: u64,
-    /// It waits for an uncongested queue until then.
+    /// Time until which the flusher waits for an uncongested queue, in ns.
     pub(super) until_ns: u64,
-    /// The file it is at, and the chunk of the cache that comes next there.
+    /// The current file, and the next chunk of that file in the page cache.
     pub(super) file: u32,
     pub(super) chunk: u32,
     /// Pages that became dirty at or before this time are old.
@@ -30,26 +30,26 @@ impl Default for Flusher {
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) config: JournalConfig,
-    /// The thread waits and is in no queue of the host.
+    /// True while the thread sleeps outside the host's queues.
     pub(super) blocked: bool,
     pub(super) debt_ns: u64,
     pub(super) step: CommitStep,
-    /// What changes now, what is being committed, and the last that was.
+    /// The running transaction, the one being committed, and the number of the last committed one.
     pub(super) running: Transaction,
     pub(super) committing: Transaction,
     pub(super) committed: u64,
-    /// Somebody waits for what is running, or its time is over.
+    /// True if a task waits for the running transaction, or its interval is over.
     pub(super) wanted: bool,
-    /// Bios of the thread that are not over.
+    /// Bios of the thread that are not complete.
     pub(super) pending: u32,
-    /// One of them failed: who waits for the transaction gets an error.
+    /// True if one of the bios failed: the tasks that wait for the transaction get an error.
     pub(super) failed: bool,
     pub(super) log: Log,
-    /// The disk as a file, for metadata in its place.
+    /// The file that stands for the disk, for metadata in its final place.
     pub(super) disk: u32,
     /// Tasks that wait for a commit.
     pub(super) waiters: Vec<u32>,
-    /// Of each file, how many bytes it has had so far; what lies beyond makes it grow.
+    /// Length of each file so far, in bytes; a write beyond it makes the file grow.
     pub(super) lengths: Vec<u64>,
 }
 
@@ -61,18 +61,19 @@ pub(super) enum CommitStep {
     Commit,
 }
 
-/// What a process waits for when it syncs.
+/// What a process waits for during a sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Commit {
     #[default]
     Nothing,
     Transaction(u64),
-    /// The drive's cache, when there was nothing to commit.
+    /// A flush of the drive's cache, if there was nothing to commit.
     Flush,
 }
 
 impl Journal {
-    /// The journal of these files. One that some job reads was there before; the others are made by their writers.
+    /// Creates the journal of these files. A file that some job reads exists already; the others
+    /// are created by their writers.
     pub fn new(
         config: JournalConfig,
         plan: &Plan,
@@ -107,21 +108,21 @@ impl Journal {
     }
 }
 
-/// After how many pages a new process is looked at first: 128 KiB.
+/// Pages after which a new process is checked for the first time: 128 KiB.
 const FIRST_LOOK_PAGES: u32 = 32;
 
-/// What the kernel remembers of a process that makes pages dirty.
+/// The throttling state of a process that makes pages dirty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dirtying {
-    /// Pages since it was looked at last.
+    /// Pages made dirty since the last check.
     pub(super) pages: u32,
-    /// It is looked at after so many (write-back with pauses).
+    /// Pages after which the process is checked (write-back with pauses).
     pub(super) look_after: u32,
-    /// When its last pause should have ended; thinking since then counts as paused.
+    /// Time at which the last pause should have ended; thinking since then counts as paused.
     pub(super) paused_ns: u64,
-    /// It waits until then.
+    /// Time until which the process waits, in ns.
     pub(super) until_ns: u64,
-    /// It writes back itself, and has written so many pages.
+    /// Pages that the process has written back itself, while it does so.
     pub(super) writing: Option<u64>,
 }
 
@@ -132,7 +133,7 @@ impl Default for Dirtying {
 }
 
 impl Dirtying {
-    /// A page has become dirty.
+    /// Counts a page that became dirty.
     pub fn count(&mut self) {
         self.pages += 1;
     }

@@ -1,4 +1,4 @@
-//! Processes that walk through a tree of files: metadata is read block by block, each when it is needed.
+//! Processes that walk through a tree of files: each metadata block is read when the walk needs it.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::record::Observer;
 use crate::workload::offsets::Unit;
 use crate::workload::walk::{Step, Walker};
 
-/// System calls for a file beside its reads: `stat`, `open` and `close`.
+/// System calls per file besides its reads: `stat`, `open` and `close`.
 const CALLS_A_FILE: u64 = 3;
 
 impl Process {
-    /// The process walks through this tree, if it is to walk at all.
+    /// Attaches a walk through this tree to the process, if there is one.
     pub(super) fn walk_through(&mut self, tree: Option<Arc<Tree>>, disk: u32, read_ahead_pages: u64) {
         let Some(tree) = tree else { return };
         self.plan.io_bytes = tree.bytes;
@@ -31,8 +31,8 @@ impl Process {
 }
 
 impl<S: Observer> World<S> {
-    /// A walk begins, or its next pass: nothing of the tree is in memory, as after `echo 3 > /proc/sys/vm/drop_caches`, unless the
-    /// job says `invalidate=0`.
+    /// Starts the next pass of a walk. Nothing of the tree is cached then, as after `echo 3 >
+    /// /proc/sys/vm/drop_caches`, unless the job says `invalidate=0`.
     pub(super) fn begin_walk(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &mut process.walk else { return };
@@ -47,7 +47,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// The time for the next read has come, unless the job is paced: what leads to it begins.
+    /// Starts the search for the next read, unless the job's pacing asks for a pause.
     pub(super) fn go_on_walking(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &mut process.walk else { return Flow::On };
@@ -65,7 +65,7 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// The next step of a walk.
+    /// Takes the next step of a walk.
     pub(super) fn walk(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &mut process.walk else { return Flow::On };
@@ -85,7 +85,7 @@ impl<S: Observer> World<S> {
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
                 let flow = self.begin(task, Unit { direction: Direction::Read, file: 0, offset, bytes });
-                // What it took to find the file is part of its first read.
+                // The time to find the file belongs to its first read.
                 self.processes[task as usize].current.start_ns = since_ns;
                 return flow;
             }
@@ -93,7 +93,8 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// Sleeps until blocks of metadata are there. Those that are missing are read, with what is read ahead of them.
+    /// Sleeps until the metadata blocks of a step are cached; missing blocks are read with their
+    /// read-ahead window.
     pub(super) fn wait_for_metadata(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &process.walk else { return Flow::On };
@@ -111,14 +112,14 @@ impl<S: Observer> World<S> {
             return Flow::On;
         };
         if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
-            // A block that was read with others and did not come is read alone.
+            // A block whose window was read without success is read alone.
             let has_waited = self.processes[task as usize].current.waited;
             self.read_metadata(task, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted });
         }
         self.wait_for_page(task, disk, absent)
     }
 
-    /// Reads the blocks of a window that are missing; a block that is wanted and lies outside of it was read before.
+    /// Reads the missing blocks of a window. Needed blocks outside the window were read before.
     fn read_metadata(&mut self, task: u32, disk: u32, wanted: MetadataRead) {
         let (mut block, end) = (wanted.ahead.0, wanted.ahead.0 + wanted.ahead.1);
         while block < end {

@@ -1,4 +1,4 @@
-//! What a writer does before it makes another page dirty.
+//! Dirty throttling: what a writer does before it makes another page dirty.
 
 use hoistway_core::{Flags, Op};
 
@@ -9,22 +9,25 @@ use crate::events::EventKind;
 use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, Verdict};
 use crate::record::Observer;
 
-/// A writer or pdflush that finds the queue congested waits for so long at most.
+/// Longest wait of a writer or pdflush for an uncongested queue, in ns.
 const CONGESTION_WAIT_NS: u64 = 100_000_000;
-/// Writers are looked at after 1/32 of memory a processor, in pages between these.
+/// Bounds in pages of the interval between two checks of a writer; the interval is 1/32 of memory
+/// per processor.
 const RATE_LIMIT_PAGES: (u64, u64) = (16, 1024);
-/// While too much is dirty they are looked at after so many.
+/// Pages between two checks of a writer while the limit is exceeded.
 const RATE_LIMIT_PAGES_EXCEEDED: u64 = 8;
 impl<S: Observer> World<S> {
     pub(super) fn dirty_limits(&self) -> DirtyLimits {
         let share = |percent: u8| self.host.cache_pages() * u64::from(percent) / 100;
         let most = share(self.host.dirty_percent).max(1);
         let background = share(self.host.dirty_background_percent);
-        // A background limit that is not below the other would never be reached: the kernel takes half of that.
+        // A background limit at or above the other limit would never be reached: the kernel takes
+        // half of the limit then.
         DirtyLimits { background: if background >= most { most / 2 } else { background }, most }
     }
 
-    /// Before a writer makes a page dirty: `None` if it may, otherwise what it does instead.
+    /// Throttles a writer before it makes a page dirty: `None` lets the writer continue, otherwise
+    /// the flow says how it waits.
     pub(super) fn hold_up_writer(&mut self, task: u32) -> Option<Flow> {
         match self.host.write_back {
             WriteBack::Waiting => self.has_too_much_dirty().then(|| {
@@ -37,7 +40,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Tasks that wait for an uncongested queue go on, if it has become one.
+    /// Wakes the tasks that wait for an uncongested queue, if the congestion is over.
     pub(super) fn wake_relieved(&mut self) {
         if std::mem::take(&mut self.device.relieved) {
             for task in std::mem::take(&mut self.congestion_waiters) {
@@ -46,7 +49,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// A task waits until the queue takes writes again, and no longer than 100 ms.
+    /// Lets a task wait until the queue is no longer congested for writes, for 100 ms at most.
     pub(super) fn wait_for_relief(&mut self, task: u32) {
         let until_ns = self.now_ns + CONGESTION_WAIT_NS;
         self.congestion_waiters.push(task);
@@ -65,7 +68,8 @@ impl<S: Observer> World<S> {
         self.wake(task);
     }
 
-    /// Up to 2.6.31: a writer that finds too much dirty writes some of it back itself, waits for the queue, and looks again.
+    /// Throttling up to 2.6.31: a writer over the limit writes some pages back itself, waits for
+    /// the queue, and checks again.
     fn write_back_itself(&mut self, task: u32) -> Option<Flow> {
         let process = &self.processes[task as usize];
         let dirtying = process.dirtying;
@@ -103,13 +107,13 @@ impl<S: Observer> World<S> {
         Some(Flow::Block)
     }
 
-    /// After how many pages a writer is looked at.
+    /// Pages between two checks of a writer.
     fn rate_limit_pages(&self) -> u64 {
         let (least, most) = RATE_LIMIT_PAGES;
         (self.host.cache_pages() / (u64::from(self.host.cpus) * 32)).clamp(least, most)
     }
 
-    /// From 3.2 on: a writer is paused for as long as its pages should have taken it.
+    /// Throttling from 3.2 on: a writer is paused for as long as its pages should have taken.
     fn pause_writer(&mut self, task: u32) -> Option<Flow> {
         let Dirtying { pages, look_after, paused_ns, until_ns, .. } = self.processes[task as usize].dirtying;
         if self.now_ns < until_ns {
@@ -132,7 +136,7 @@ impl<S: Observer> World<S> {
         let Verdict { period_ns, pause_ns_max, pages: next } = self.balance.judge(pages, dirty, limits);
         let dirtying = &mut self.processes[task as usize].dirtying;
         let Some(period_ns) = period_ns else {
-            // Too much is dirty: it looks again after the pause.
+            // Over the limit: the writer checks again after the pause.
             dirtying.until_ns = now_ns + pause_ns_max;
             dirtying.paused_ns = dirtying.until_ns;
             self.events.arrange(now_ns + pause_ns_max, EventKind::Wake(task));
@@ -145,7 +149,7 @@ impl<S: Observer> World<S> {
             dirtying.paused_ns = due_ns;
             return None;
         }
-        // What does not fit into the longest pause is owed, but never more than another pause.
+        // The rest of a pause that exceeds the longest pause is carried over, up to one more pause.
         let pause_ns = (due_ns - now_ns).min(pause_ns_max.min(PAUSE_NS_MAX));
         dirtying.until_ns = now_ns + pause_ns;
         dirtying.paused_ns = due_ns.min(now_ns + pause_ns + pause_ns_max);
@@ -154,7 +158,7 @@ impl<S: Observer> World<S> {
         Some(Flow::Block)
     }
 
-    /// Brings the estimates of the device's and the writers' rates up to date, where there are any.
+    /// Updates the estimates of the device's and the writers' rates, if the host uses them.
     pub(super) fn look_at_balance(&mut self) {
         if self.host.write_back == WriteBack::Pauses {
             let dirty = self.cache.unwritten();
@@ -163,11 +167,12 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Submits writes for up to `most` dirty pages that became so by `until_ns`, file after file. Answers how many pages.
+    /// Submits writes for up to `most` pages that became dirty by `until_ns`, file after file.
+    /// Returns the number of pages.
     pub(super) fn flush_pages(&mut self, task: u32, most: u64, until_ns: u64) -> u64 {
         let mut runs = std::mem::take(&mut self.runs);
         let mut submitted = 0;
-        // Once around, and the first file again from its beginning.
+        // One round over all files, and the first file again from its beginning.
         for _ in 0..=self.files.len() {
             let file = self.flusher.file;
             let next = self.cache.take_dirty(file, self.flusher.chunk, most, until_ns, &mut runs);

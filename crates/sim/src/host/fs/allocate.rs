@@ -1,8 +1,9 @@
 //! The free blocks and inodes of each group, and who gets which.
 //!
-//! Directories are spread as Orlov's allocator does it (described in "The Orlov block allocator", LWN, 2002): those at the
-//! top far apart, those below near their parents while there is room. A file's inode goes to its directory's group, its
-//! blocks behind the last ones of the file, or to the group of its inode.
+//! Directories are spread as Orlov's allocator does it (described in "The Orlov block allocator",
+//! LWN, 2002): those at the top far apart, those below near their parents while there is room. A
+//! file's inode goes to its directory's group, its blocks behind the last ones of the file, or to
+//! the group of its inode.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -12,7 +13,8 @@ use super::bitmap::{WORDS, next_run, set};
 use super::geometry::{FIRST_INODE, GROUP_BLOCKS, Geometry, Inode};
 use crate::workload::{mix, stream};
 
-/// With extents, a file that finds no room for all of it in one run looks at so many groups before it takes pieces.
+/// With extents, a file that finds no room for all of it in one run looks at so many groups before
+/// it takes pieces.
 const GROUPS_TRIED: u32 = 16;
 
 /// The free space.
@@ -133,7 +135,8 @@ impl Allocator {
         self.groups[group as usize].next_inode
     }
 
-    /// Takes so many blocks, from `goal` on or near it, and adds the runs to `runs`. Answers whether there were enough.
+    /// Takes so many blocks, from `goal` on or near it, and adds the runs to `runs`. Returns true
+    /// if there were enough.
     pub fn allocate(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
         if blocks > self.free_blocks {
             return false;
@@ -146,8 +149,8 @@ impl Allocator {
         self.allocate_next(goal, left, runs) == 0
     }
 
-    /// Takes so many blocks in groups that nobody has used yet, from `goal`'s on: in one piece, but for what the file system keeps
-    /// there itself. Answers whether there are such groups.
+    /// Takes so many blocks in groups that nobody has used yet, from `goal`'s on: in one piece, but
+    /// for what the file system keeps there itself. Returns true if there are such groups.
     pub fn allocate_unused(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
         let (home, count) = ((goal / GROUP_BLOCKS) as u32, self.geometry.groups);
         let room = |group: u32| {
@@ -201,13 +204,14 @@ impl Allocator {
         lengths
     }
 
-    /// With extents: all of it in one run, behind the goal, anywhere in its group, or in the next ones. Files larger than a group
-    /// take whole runs of it as they come. Answers what is left.
+    /// With extents: all of it in one run, behind the goal, anywhere in its group, or in the next
+    /// ones. Files larger than a group take whole runs of it as they come. Answers what is left.
     fn allocate_extents(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> u64 {
         let mut left = blocks;
         let mut goal = goal;
         while left > 0 {
-            // A run has to have this length to be taken: no more than what a group has behind its tables.
+            // A run has to have this length to be taken: no more than what a group has behind its
+            // tables.
             let wanted = left.min(GROUP_BLOCKS / 4);
             let Some((first, length)) = self.find_run(goal, wanted) else { return left };
             let taken = length.min(left);
@@ -219,7 +223,8 @@ impl Allocator {
         0
     }
 
-    /// A run of at least so many blocks at the goal, behind it, in its group, or in the groups after it.
+    /// A run of at least so many blocks at the goal, behind it, in its group, or in the groups
+    /// after it.
     fn find_run(&mut self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
         let home = (goal / GROUP_BLOCKS) as u32;
         let behind = (home, goal % GROUP_BLOCKS);
@@ -242,7 +247,8 @@ impl Allocator {
         None
     }
 
-    /// The next free blocks from the goal on, whatever their runs are, once around the disk. Answers what is left.
+    /// The next free blocks from the goal on, whatever their runs are, once around the disk.
+    /// Answers what is left.
     fn allocate_next(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> u64 {
         let mut left = blocks;
         let home = (goal / GROUP_BLOCKS) as u32;

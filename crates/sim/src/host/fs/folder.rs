@@ -1,12 +1,13 @@
-//! A directory while names come and go: its blocks, and which of them holds a name.
+//! A directory under construction: its blocks, and the block that holds each name.
 //!
-//! With an index, names go to the block that has their hash; a full one is split at the median hash, as a B-tree's leaf is.
-//! Without, a name goes to the first block with room. A directory never becomes smaller.
+//! With an index, a name goes to the block of its hash; a full block is split at the median hash,
+//! as a B-tree's leaf is. Without an index, a name goes to the first block with room. A directory
+//! never shrinks.
 
 use super::tree::{Directory, Entry, Node};
 
-/// An entry has 8 bytes before its name; names of 12 bytes, about the mean of source files, make 20, and a block of 4 KiB
-/// holds 204.
+/// Entries in a block. An entry has 8 bytes before its name; names of 12 bytes, about the mean of
+/// source files, make 20, and a block of 4 KiB holds 204.
 const ENTRIES_IN_BLOCK: usize = 204;
 
 /// A directory that still changes.
@@ -19,9 +20,9 @@ pub(super) struct Folder {
 /// A block of names.
 #[derive(Debug)]
 struct Leaf {
-    /// The least hash that it takes.
+    /// The lowest hash of this block.
     from: u32,
-    /// Its place in the order in which blocks were added.
+    /// Position in the order in which blocks were added.
     number: u32,
     names: Vec<Name>,
 }
@@ -29,7 +30,7 @@ struct Leaf {
 /// A name in a directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
-    /// Stands for the name: names are in the order of these numbers.
+    /// Number that stands for the name: names sort by these numbers.
     pub name: u64,
     pub hash: u32,
     pub node: Node,
@@ -55,7 +56,8 @@ impl Folder {
     }
 
     pub fn remove(&mut self, hash: u32, node: Node) {
-        // Equal hashes may lie on both sides of a split, and without an index a name may be anywhere.
+        // Equal hashes may be on both sides of a split, and without an index a name may be in any
+        // block.
         for leaf in &mut self.leaves {
             if let Some(at) = leaf.names.iter().position(|name| name.hash == hash && name.node == node) {
                 leaf.names.swap_remove(at);
@@ -64,12 +66,14 @@ impl Folder {
         }
     }
 
-    /// The blocks that it has: the index is one, when there is more than a block of names.
+    /// Number of the directory's blocks; the index is one of them if the names fill more than a
+    /// block.
     pub fn blocks(&self) -> usize {
         self.leaves.len() + self.leaves_from()
     }
 
-    /// The directory as it is read: with an index in the order of hashes, without in that of its blocks.
+    /// Produces the directory as it is read: in the order of hashes with an index, otherwise in the
+    /// order of its blocks.
     pub fn finish(self, inode: u32, parent: Option<u32>, blocks: Vec<u64>) -> Directory {
         let first = self.leaves_from() as u32;
         let indexed = self.indexed;

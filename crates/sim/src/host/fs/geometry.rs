@@ -1,23 +1,23 @@
-//! Block groups: where bitmaps, inode tables and data lie.
+//! Block groups: the positions of bitmaps, inode tables and data.
 
 use super::config::FileSystemConfig;
 use crate::host::page::PAGE_BYTES;
 
-/// Bytes of a block, the size of a page.
+/// Bytes of a block: the size of a page.
 pub(crate) const BLOCK_BYTES: u64 = PAGE_BYTES;
-/// Blocks of a group: a bit for each in one block.
+/// Blocks of a group: one bit for each in a bitmap of one block.
 pub(crate) const GROUP_BLOCKS: u64 = BLOCK_BYTES * 8;
-/// A group's descriptor takes 32 bytes.
+/// Group descriptors in a block; each takes 32 bytes.
 const DESCRIPTORS_IN_BLOCK: u64 = BLOCK_BYTES / 32;
 
 /// The number of an inode, from 1.
 pub(crate) type Inode = u32;
-/// The root directory's inode.
+/// Inode number of the root directory.
 pub(crate) const ROOT_INODE: Inode = 2;
-/// The first that a file may have: those below are the file system's own.
+/// The first inode number of an ordinary file; the file system reserves those below.
 pub(crate) const FIRST_INODE: Inode = 11;
 
-/// What follows from the size of the disk and how the file system was made.
+/// The layout that follows from the size of the disk and the parameters of mke2fs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     pub config: FileSystemConfig,
@@ -26,12 +26,12 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Whole groups on a disk of so many blocks: what is left is less than 128 MiB, and stays unused. `None` when there is not
-    /// even one.
+    /// Lays out whole groups on a disk of so many blocks. A remainder of less than a group (128
+    /// MiB) stays unused. Returns `None` if the disk is smaller than one group.
     pub fn new(config: FileSystemConfig, blocks: u64) -> Option<Geometry> {
         let bytes = GROUP_BLOCKS * BLOCK_BYTES;
         let per_block = BLOCK_BYTES as u32 / config.inode_bytes;
-        // The table is whole blocks, and its bitmap is one block.
+        // The inode table takes whole blocks, and its bitmap one block.
         let wanted = (bytes / u64::from(config.bytes_per_inode)) as u32;
         let inodes_per_group = wanted.next_multiple_of(per_block).min(GROUP_BLOCKS as u32);
         // Inode numbers have 32 bits.
@@ -50,14 +50,15 @@ impl Geometry {
         (inode - 1) / self.inodes_per_group
     }
 
-    /// The block of the inode table that holds an inode. A higher inode is never in a lower block.
+    /// The block of the inode table that holds an inode. A higher inode number is never in a lower
+    /// block.
     pub fn inode_block(&self, inode: Inode) -> u64 {
         let index = (inode - 1) % self.inodes_per_group;
         self.table(self.group_of(inode)) + u64::from(index / self.inodes_in_block())
     }
 
-    /// The blocks that are read together with an inode's: an aligned window, within the used part of the group's table, which
-    /// has the group's first `used` inodes. First block and length.
+    /// The blocks that are read together with an inode's block: first block and length. They form
+    /// an aligned window within the part of the table that the group's first `used` inodes take.
     pub fn read_ahead(&self, inode: Inode, used: u32) -> (u64, u64) {
         let block = self.inode_block(inode);
         let window = u64::from(self.config.inode_read_ahead_blocks);
@@ -76,7 +77,7 @@ impl Geometry {
         u64::from(self.inodes_per_group / self.inodes_in_block())
     }
 
-    /// What the file system keeps for itself in a group: runs of first block and length.
+    /// The blocks that the file system reserves in a group: first block and length of each run.
     pub fn own_blocks(&self, group: u32) -> Vec<(u64, u64)> {
         let mut runs = vec![(self.start(group), self.copy_blocks(group))];
         let first = self.flex_first(group);
@@ -88,14 +89,14 @@ impl Geometry {
         runs
     }
 
-    /// The first block of a group's inode table: behind the bitmaps of all groups that keep theirs together.
+    /// The first block of a group's inode table: after the bitmaps of all groups of its flex group.
     fn table(&self, group: u32) -> u64 {
         let first = self.flex_first(group);
         let members = u64::from(self.config.flex_groups.min(self.groups - first));
         self.bitmaps(first) + 2 * members + u64::from(group - first) * self.table_blocks()
     }
 
-    /// Where the bitmaps begin that lie together at the head of this group.
+    /// The first of the bitmaps at the head of this flex group.
     fn bitmaps(&self, first: u32) -> u64 {
         self.start(first) + self.copy_blocks(first)
     }
@@ -104,7 +105,8 @@ impl Geometry {
         group - group % self.config.flex_groups
     }
 
-    /// The superblock and the descriptors of all groups, in groups 0, 1 and powers of 3, 5 and 7 (`sparse_super`).
+    /// Blocks of the superblock copy and the descriptors of all groups; present in groups 0, 1 and
+    /// powers of 3, 5 and 7 (`sparse_super`).
     fn copy_blocks(&self, group: u32) -> u64 {
         let is_power = |base: u32| {
             let mut power = base;
@@ -143,7 +145,8 @@ mod tests {
     #[test]
     fn a_group_of_ext3_begins_with_its_bitmaps_and_its_table() {
         let geometry = Geometry::new(FileSystemConfig::ext3(), 40 * GROUP_BLOCKS).unwrap();
-        // 128 MiB / 16 KiB = 8192 inodes of 128 bytes: 256 blocks. Group 2 has no copy of the superblock, group 3 has.
+        // 128 MiB / 16 KiB = 8192 inodes of 128 bytes: 256 blocks. Group 2 has no copy of the
+        // superblock, group 3 has.
         assert_eq!((geometry.inodes_per_group, geometry.table_blocks()), (8192, 256));
         assert_eq!(geometry.own_blocks(2), [(2 * GROUP_BLOCKS, 258)]);
         assert_eq!(geometry.own_blocks(3), [(3 * GROUP_BLOCKS, 2), (3 * GROUP_BLOCKS + 2, 258)]);
@@ -153,7 +156,8 @@ mod tests {
     #[test]
     fn sixteen_groups_of_ext4_keep_their_tables_together() {
         let geometry = Geometry::new(FileSystemConfig::ext4(), 40 * GROUP_BLOCKS).unwrap();
-        // 16 of each bitmap, then 16 tables of 512 blocks. The last flex group has the 8 groups that are left.
+        // 16 of each bitmap, then 16 tables of 512 blocks. The last flex group has the 8 groups
+        // that are left.
         assert_eq!(geometry.own_blocks(16), [(16 * GROUP_BLOCKS, 32 + 16 * 512)]);
         assert_eq!(geometry.own_blocks(32), [(32 * GROUP_BLOCKS, 16 + 8 * 512)]);
         assert_eq!(geometry.own_blocks(18), []);
@@ -167,7 +171,7 @@ mod tests {
         let inode = 1 + 16 * 40;
         let (first, blocks) = geometry.read_ahead(inode, 8192);
         assert_eq!((first % 32, blocks, geometry.inode_block(inode) - first < 32), (0, 32, true));
-        // Ten inodes are used: one block of the table is.
+        // Ten inodes are in use: one block of the table.
         assert_eq!(geometry.read_ahead(3, 10), (table, 1));
         let none = Geometry::new(FileSystemConfig::ext3(), 40 * GROUP_BLOCKS).unwrap();
         assert_eq!(none.read_ahead(100, 8192).1, 1);

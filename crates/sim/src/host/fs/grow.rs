@@ -1,4 +1,5 @@
-//! Growing a tree: its shape, the order in which its files come and go, and where they end up.
+//! Creates a tree of files: its shape, the order in which files are created and deleted, and their
+//! final blocks.
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -11,25 +12,26 @@ use super::{File, FileSystem, Made};
 use crate::workload::distribution::standard_normal;
 use crate::workload::mix;
 
-/// Directories lie at most so deep below the tree's root.
+/// Greatest depth of a directory below the tree's root.
 const DEPTH_MAX: u32 = 7;
-/// How unequal directories are: the deviation of the logarithm of how many files one has.
+/// Spread of the number of files per directory: the standard deviation of its logarithm.
 const FILES_DEVIATION: f64 = 1.2;
 
-/// A tree that is wanted.
+/// The parameters of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
     pub files: u32,
-    /// Directories, the root of the tree included: at least 1.
+    /// Number of directories, including the tree's root: at least 1.
     pub directories: u32,
     pub sizes: SizeLaw,
-    /// How often a third of the files is deleted and written anew; 0 is a tree that was written once, in the order of its names.
+    /// Number of ageing rounds; each deletes a third of the files and writes them anew. 0 is a tree
+    /// that was written once, in the order of its names.
     pub rounds: u32,
-    /// Whether a file with as many bytes is made too.
+    /// If true, a single file with as many bytes is created too.
     pub single: bool,
 }
 
-/// Grows a tree. `None` when there is no room for it.
+/// Creates the tree. Returns `None` if the disk has no room for it.
 pub(super) fn grow(fs: &mut FileSystem, growth: &Growth) -> Option<(Tree, Vec<File>)> {
     let mut grower = Grower::new(fs, growth);
     grower.make_directories()?;
@@ -59,7 +61,7 @@ struct Grower<'a> {
     files: Vec<Planned>,
 }
 
-/// A directory on its way.
+/// A directory under construction.
 struct Growing {
     name: u64,
     parent: Option<u32>,
@@ -68,7 +70,7 @@ struct Growing {
     blocks: Vec<u64>,
 }
 
-/// A file that is wanted, and perhaps there.
+/// A file of the tree, which may exist already.
 struct Planned {
     name: u64,
     directory: u32,
@@ -77,7 +79,8 @@ struct Planned {
 }
 
 impl<'a> Grower<'a> {
-    /// The shape: each directory below a random one that is not too deep, files among them by weights that are drawn.
+    /// Draws the shape: each directory below a random one that is not too deep, files distributed
+    /// by drawn weights.
     fn new(fs: &'a mut FileSystem, growth: &Growth) -> Self {
         let rng = &mut fs.rng;
         let indexed = fs.allocator.geometry.config.directory_index;
@@ -108,7 +111,7 @@ impl<'a> Grower<'a> {
         Grower { fs, folders, files }
     }
 
-    /// All directories, in the order in which an archive has them: by name, each before what is in it.
+    /// Creates all directories in the order of an archive: by name, each before its contents.
     fn make_directories(&mut self) -> Option<()> {
         for number in self.directories_by_name() {
             let parent = self.folders[number as usize].parent;
@@ -176,7 +179,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// A name is added to a directory, which may need another block for it.
+    /// Adds a name to a directory, which may need another block for it.
     fn enter(&mut self, directory: u32, name: u64, node: Node) -> Option<()> {
         self.folders[directory as usize].folder.insert(Name { name, hash: hash(name), node });
         self.give_blocks(directory)
@@ -225,7 +228,7 @@ impl<'a> Grower<'a> {
     }
 }
 
-/// The hash of a name, 31 bits.
+/// The hash of a name: 31 bits.
 fn hash(name: u64) -> u32 {
     (mix(name) >> 33) as u32
 }
@@ -236,7 +239,7 @@ mod tests {
     use super::*;
     use rand_pcg::Pcg64;
 
-    /// As many as the Linux sources had in 2008, a tenth of it.
+    /// As many as the Linux sources had in 2008, divided by ten.
     fn growth(rounds: u32) -> Growth {
         let sizes = SizeLaw { median_bytes: 5000, mean_bytes: 14_500 };
         Growth { files: 2250, directories: 150, sizes, rounds, single: false }
@@ -270,7 +273,7 @@ mod tests {
                 inodes.extend(tree.directories.iter().map(|directory| directory.inode));
                 inodes.sort_unstable();
                 assert!(inodes.windows(2).all(|pair| pair[0] < pair[1]));
-                // Nothing lies where the file system keeps its own.
+                // No file overlaps the blocks that the file system reserves.
                 let own = (0..tree.geometry.groups).flat_map(|group| tree.geometry.own_blocks(group));
                 let taken = |(first, length): (u64, u64)| blocks.iter().any(|at| (first..first + length).contains(at));
                 assert!(!own.into_iter().any(taken));
@@ -284,7 +287,7 @@ mod tests {
         let directory = tree.directories.iter().max_by_key(|directory| directory.entries.len()).unwrap();
         let inodes: Vec<u32> = directory.entries.iter().map(|entry| tree.inode(entry.node)).collect();
         let falls = inodes.windows(2).filter(|pair| pair[0] > pair[1]).count();
-        // In a random order every second step goes back.
+        // In a random order, every second step goes back.
         assert!(inodes.len() > 50 && falls * 3 > inodes.len(), "{falls} of {}", inodes.len());
         let mut by_name = directory.entries.clone();
         by_name.retain(|entry| matches!(entry.node, Node::File(_)));

@@ -1,11 +1,12 @@
-//! Files as an ext-like file system has them: block groups, inode tables, directories in the order of a hash, extents or
-//! indirect blocks, and what years of use do to all of that.
+//! An ext-like file system: block groups, inode tables, directories in hash order, extents or
+//! indirect blocks, and the effects of years of use.
 //!
-//! The layout is that of the public descriptions: R. Card, T. Ts'o & S. Tweedie, "Design and implementation of the second
-//! extended filesystem" (1994); D. Phillips, "A directory index for ext2" (2001); A. Mathur et al., "The new ext4
-//! filesystem" (OLS 2007). What is left out: resizing, reserved blocks, quotas, extended attributes, preallocation, indexes of
-//! more than one level (directories of more than about 70,000 names). The hash of names is this crate's own: that of a real file system is
-//! keyed with a number drawn when it is made, so that no order is its own either.
+//! The layout follows the public descriptions: R. Card, T. Ts'o & S. Tweedie, "Design and
+//! implementation of the second extended filesystem" (1994); D. Phillips, "A directory index for
+//! ext2" (2001); A. Mathur et al., "The new ext4 filesystem" (OLS 2007). Not modelled: resizing,
+//! reserved blocks, quotas, extended attributes, preallocation, and indexes of more than one level
+//! (directories of more than about 70,000 names). The hash of names is this crate's own: a real
+//! file system keys its hash with a number drawn at its creation, so its order is arbitrary too.
 
 mod age;
 mod allocate;
@@ -29,10 +30,11 @@ pub(crate) use grow::Growth;
 pub(crate) use sizes::SizeLaw;
 use tree::{Mapping, Tree};
 
-/// Block numbers of ext3: twelve in the inode, and 1024 in a block.
+/// Block numbers of ext3: twelve in the inode, and 1024 in an indirect block.
 const DIRECT_BLOCKS: u64 = 12;
 const NUMBERS_IN_BLOCK: u64 = BLOCK_BYTES / 4;
-/// Extents of ext4: four in the inode, and 340 of 12 bytes behind a header of as much.
+/// Extents of ext4: four in the inode, and 340 of 12 bytes in a block, after a header of the same
+/// size.
 const EXTENTS_IN_INODE: usize = 4;
 const EXTENTS_IN_BLOCK: usize = (BLOCK_BYTES as usize - 12) / 12;
 
@@ -43,10 +45,10 @@ pub(crate) struct FileSystem {
     rng: Pcg64,
 }
 
-/// Runs of blocks, first and length, and the blocks that tell of them.
+/// Runs of blocks (first block and length), and the mapping blocks that list them.
 type Mapped = (Vec<(u64, u64)>, Vec<Mapping>);
 
-/// A file that was made.
+/// A file that was created.
 #[derive(Debug)]
 struct Made {
     file: File,
@@ -54,7 +56,8 @@ struct Made {
 }
 
 impl FileSystem {
-    /// A file system over the disk. `None` if the disk has not even one block group.
+    /// Creates a file system over the disk. Returns `None` if the disk is smaller than one block
+    /// group.
     pub fn new(
         config: FileSystemConfig,
         capacity_sectors: u64,
@@ -66,8 +69,8 @@ impl FileSystem {
         Some(FileSystem { allocator: Allocator::new(geometry, ageing, seed), rng })
     }
 
-    /// Makes the large files of jobs, each directory's in a group of its own; the disk itself is no file. `None` when they do
-    /// not fit.
+    /// Creates the jobs' large files, each directory in a group of its own; the disk itself is no
+    /// file. Returns `None` if they do not fit.
     pub fn make_files(&mut self, wanted: &[Wanted], capacity_sectors: u64) -> Option<Vec<File>> {
         let mut directories: Vec<(&str, u32)> = Vec::new();
         let mut files = Vec::new();
@@ -92,12 +95,13 @@ impl FileSystem {
         Some(files)
     }
 
-    /// Grows a tree and answers its files, in the tree's order; `None` when there is no room for it.
+    /// Creates a tree and returns its files in the tree's order; `None` if the disk has no room for
+    /// it.
     pub fn grow(&mut self, growth: &Growth) -> Option<(Tree, Vec<File>)> {
         grow::grow(self, growth)
     }
 
-    /// Blocks for a file of this inode, and those that tell where they are.
+    /// Allocates blocks for the file of an inode, and the mapping blocks that list them.
     fn make_file(&mut self, inode: Inode, bytes: u64) -> Option<Made> {
         let geometry = self.allocator.geometry;
         let goal = geometry.start(geometry.group_of(inode));
@@ -109,8 +113,9 @@ impl FileSystem {
         Some(Made { file: file_of(bytes, &runs), mapping })
     }
 
-    /// A file in one piece, at or beyond a group, and before it if it has to be; when there is no such place, in as few pieces as
-    /// may be. It is opened already: no metadata of it is read.
+    /// Creates a file in one piece at or after a group, or before the group if necessary; if no
+    /// such place exists, in as few pieces as possible. The file is open already, so no metadata of
+    /// it is read.
     fn make_in_one_piece(&mut self, group: u32, bytes: u64) -> Option<File> {
         let blocks = bytes.div_ceil(BLOCK_BYTES);
         let mut runs = Vec::new();
@@ -138,8 +143,9 @@ impl FileSystem {
         Some((runs, mapping))
     }
 
-    /// Twelve blocks, a block of numbers, the blocks that it tells of, and so on: a block of numbers lies before its first. From the second on
-    /// they are told of by a block in turn, one for 1024 (the third level is made as the second).
+    /// Maps a file through indirect blocks: twelve direct blocks, then an indirect block before the
+    /// blocks that it lists, and so on. From the second indirect block on, a double-indirect block
+    /// lists 1024 of them. The third level works like the second.
     fn map_by_numbers(&mut self, goal: u64, blocks: u64) -> Option<Mapped> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         let mut mapping = Vec::new();
@@ -168,7 +174,7 @@ impl FileSystem {
         Some((runs, mapping))
     }
 
-    /// A file's inode and blocks are free again.
+    /// Frees a file's inode and blocks.
     fn delete_file(&mut self, inode: Inode, made: &Made) {
         self.allocator.return_inode(inode);
         for (sector, sectors) in made.file.runs() {
@@ -188,7 +194,7 @@ impl FileSystem {
     }
 }
 
-/// A file in these runs of blocks.
+/// Creates a file from these runs of blocks.
 fn file_of(bytes: u64, runs: &[(u64, u64)]) -> File {
     let mut file = File::empty(bytes);
     for (first, blocks) in runs {
@@ -197,7 +203,7 @@ fn file_of(bytes: u64, runs: &[(u64, u64)]) -> File {
     file
 }
 
-/// The disk as a file: of whole pages.
+/// The disk as a file of whole pages.
 pub(crate) fn disk_itself(capacity_sectors: u64) -> File {
     let sectors = capacity_sectors / PAGE_SECTORS * PAGE_SECTORS;
     let mut file = File::empty(sectors * 512);
@@ -243,7 +249,7 @@ mod tests {
         let inode = fs.allocator.file_inode(2).unwrap();
         let small = fs.make_file(inode, 12 * 4096).unwrap();
         assert_eq!((small.mapping.len(), small.file.runs().count()), (0, 1));
-        // 12 blocks, one of numbers, 1024 blocks, two of numbers, the last block.
+        // 12 blocks, an indirect block, 1024 blocks, two indirect blocks, the last block.
         let large = fs.make_file(inode, 1037 * 4096).unwrap();
         let pages: Vec<u64> = large.mapping.iter().map(|mapping| mapping.page).collect();
         assert_eq!(pages, [12, 1036, 1036]);
@@ -260,7 +266,8 @@ mod tests {
         let runs = |fs: &FileSystem| fs.allocator.free_runs();
         let with_file: u64 = runs(&fs).iter().sum();
         fs.delete_file(inode, &made);
-        // 1280 blocks of data; 12 are told of by the inode, 1024 by a block of numbers, the rest by one that another tells of.
+        // 1280 blocks of data: 12 are listed in the inode, 1024 in an indirect block, the rest
+        // through a double-indirect block.
         assert_eq!(runs(&fs).iter().sum::<u64>() - with_file, 1280 + 3);
         assert_eq!(runs(&fs).len(), 1);
         assert_eq!(fs.allocator.file_inode(2), Some(inode));
@@ -273,7 +280,7 @@ mod tests {
         fs.make_files(&[wanted("a", 64)], 64 << 21).unwrap();
         let file = fs.make_in_one_piece(17, 300 << 20).unwrap();
         assert_eq!((file.runs().count(), sectors(&file)), (1, 300 << 11));
-        // Larger than all groups that are left.
+        // Larger than all remaining groups.
         assert!(fs.make_in_one_piece(17, 70 << 30).is_none());
     }
 

@@ -1,24 +1,25 @@
-//! A tree of files as it lies on the disk: data, whether it was grown here or read from somewhere.
+//! A tree of files as laid out on the disk: plain data, grown here or read from elsewhere.
 
 use super::geometry::{Geometry, Inode};
 
-/// Blocks of a directory without an index that are read together when a name is looked up in it.
+/// Blocks of a directory without an index that one lookup reads together.
 const LINEAR_READ_BLOCKS: usize = 8;
 
 /// A tree of directories and files.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     pub geometry: Geometry,
-    /// How many inodes of each group are used or have been.
+    /// Number of inodes of each group that are or were in use.
     pub used_inodes: Vec<u32>,
-    /// The first is the tree's root; parents stand before their children.
+    /// The directories; the first is the tree's root, and parents come before their children.
     pub directories: Vec<Directory>,
     pub files: Vec<TreeFile>,
-    /// The world's number of the first file; the others follow.
+    /// Index of the tree's first file among the world's files; the others follow.
     pub first_file: u32,
-    /// The world's number of a file that has as many bytes as all of them, in one piece.
+    /// Index among the world's files of a contiguous file with as many bytes as all files of the
+    /// tree.
     pub single: Option<u32>,
-    /// Bytes of all files.
+    /// Sum of the sizes of all files, in bytes.
     pub bytes: u64,
 }
 
@@ -26,11 +27,11 @@ pub(crate) struct Tree {
 pub(crate) struct Directory {
     pub inode: Inode,
     pub parent: Option<u32>,
-    /// Its blocks on the disk.
+    /// The directory's blocks on the disk.
     pub blocks: Vec<u64>,
-    /// Whether its first block is an index of the others.
+    /// True if the first block is an index of the others.
     pub indexed: bool,
-    /// In the order in which they are read.
+    /// The entries, in the order in which they are read.
     pub entries: Vec<Entry>,
 }
 
@@ -38,45 +39,46 @@ pub(crate) struct Directory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub node: Node,
-    /// Which of the directory's blocks holds it.
+    /// Index of the directory's block that holds the name.
     pub block: u32,
-    /// Names are in the order of these numbers.
+    /// Number that stands for the name: names sort by these numbers.
     pub name: u64,
 }
 
-/// What a name stands for: its place among the tree's directories or files.
+/// The target of a name: an index among the tree's directories or files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
     Directory(u32),
     File(u32),
 }
 
-/// A file, but for its bytes and extents, which the world's files have.
+/// A file of the tree, without its bytes and extents, which the world's files hold.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeFile {
     pub inode: Inode,
     pub directory: u32,
-    /// The entry in its directory.
+    /// Index of the entry in its directory.
     pub entry: u32,
-    /// Blocks that say where the data lies, as far as the inode does not: each is needed for the pages from one on.
+    /// Mapping blocks that do not fit into the inode; each is needed from one page of the file on.
     pub mapping: Box<[Mapping]>,
 }
 
-/// A block of extents or of block numbers.
+/// A mapping block: extents, or block numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
-    /// The first page of the file that it tells of.
+    /// The first page of the file that the block maps.
     pub page: u64,
     pub block: u64,
 }
 
-/// Blocks of metadata that a process wants, and has to have before it goes on.
+/// Blocks of metadata that a process needs before it continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataRead {
-    /// The first block on the disk, and how many.
+    /// The first block on the disk, and the number of blocks.
     pub first: u64,
     pub blocks: u64,
-    /// What is read along without being waited for: it has the block in it.
+    /// Window that is read along without waiting: first block and length. The needed blocks are
+    /// part of it, unless they were read before.
     pub ahead: (u64, u64),
 }
 
@@ -98,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// Reading an inode.
+    /// The read for an inode.
     pub fn stat(&self, inode: Inode) -> MetadataRead {
         let block = self.geometry.inode_block(inode);
         let group = self.geometry.group_of(inode);
@@ -106,7 +108,8 @@ impl Tree {
         MetadataRead { first: block, blocks: 1, ahead: self.geometry.read_ahead(inode, used) }
     }
 
-    /// Looking a name up in a directory: its index and the block that holds the name, or all blocks up to that one.
+    /// The reads for the lookup of a name: the index and the block of the name, or all blocks up to
+    /// that one.
     pub fn look_up(&self, directory: u32, entry: u32, reads: &mut Vec<MetadataRead>) {
         let directory = &self.directories[directory as usize];
         let block = directory.entries[entry as usize].block as usize;
@@ -119,7 +122,8 @@ impl Tree {
         }
     }
 
-    /// Looking a whole path up, from the root, which is known: what is read for each directory on the way, and the file's inode.
+    /// The reads for the lookup of a whole path from the cached root: those of each directory on
+    /// the way, and the file's inode.
     pub fn look_up_path(&self, file: u32, reads: &mut Vec<MetadataRead>) {
         let TreeFile { inode, directory, entry, .. } = self.files[file as usize];
         let mut way = vec![(directory, entry)];
@@ -137,7 +141,7 @@ impl Tree {
         reads.push(self.stat(inode));
     }
 
-    /// Reading a directory through: its blocks in the order in which their names come.
+    /// The reads for a whole directory: its blocks in the order of their names.
     pub fn read_directory(&self, directory: u32, reads: &mut Vec<MetadataRead>) {
         let directory = &self.directories[directory as usize];
         let mut last = None;
@@ -152,14 +156,14 @@ impl Tree {
         }
     }
 
-    /// The mapping blocks that are needed for pages of a file, from `from` on and before `to`.
+    /// The mapping blocks for the pages of a file from `from` up to but not including `to`.
     pub fn mapping(&self, file: u32, from: u64, to: u64) -> impl Iterator<Item = MetadataRead> + '_ {
         let wanted = move |mapping: &&Mapping| mapping.page >= from && mapping.page < to;
         self.files[file as usize].mapping.iter().filter(wanted).map(|mapping| MetadataRead::of_block(mapping.block))
     }
 }
 
-/// Blocks that lie side by side.
+/// Groups blocks into contiguous runs: first block and length.
 fn runs(blocks: &[u64]) -> impl Iterator<Item = (u64, u64)> + '_ {
     blocks.chunk_by(|one, next| *next == one + 1).map(|run| (run[0], run.len() as u64))
 }
