@@ -1,7 +1,8 @@
 //! fio job files, units and result names, as fio has them: parsing and printing only.
 //!
-//! Facts about fio are from its documentation (the manual page and HOWTO of fio 3.33, J. Axboe and others) and from
-//! running fio 3.33 itself on its null engine. Where the two differ, the place that decides says so:
+//! Facts about fio are from its documentation (the manual page and HOWTO of fio 3.33, J. Axboe and
+//! others) and from running fio 3.33 itself on its null engine. Where the two differ, the place
+//! that decides says so:
 //!
 //! | matter | manual | fio 3.33, run | here |
 //! |---|---|---|---|

@@ -1,4 +1,5 @@
-//! Types of the options `hoistway_tree` and `hoistway_walk`, which fio itself does not have: trees of files, and their orders.
+//! Types of the options `hoistway_tree` and `hoistway_walk`, which fio itself does not have: trees
+//! of files, and their orders.
 
 /// A tree of files that a job walks through: `hoistway_tree`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,12 +12,13 @@ pub struct TreeSpec {
     pub median_bytes: u64,
     /// The mean of the files' sizes, up to 1 GiB; at least the median. Sizes are lognormal.
     pub mean_bytes: u64,
-    /// How often a third of the files was deleted and written anew since, 0 to 100; 0 is a tree that was written once, in the
-    /// order of its names.
+    /// Number of ageing rounds, 0 to 100: each deletes a third of the files and writes them anew. 0
+    /// is a tree that was written once, in the order of its names.
     pub rounds: u32,
-    /// Percent of the disk that other files take, which have come and gone as often, 0 to 95. Default 80 with rounds, 0 without.
+    /// Percent of the disk that other files fill after ageing of their own, 0 to 95. Default 80
+    /// with rounds, 0 without.
     pub full_percent: u8,
-    /// The kind of file system, when the job says it.
+    /// The kind of file system, if the job sets it.
     pub kind: Option<FileSystemKind>,
 }
 
@@ -29,21 +31,22 @@ pub enum FileSystemKind {
     Ext4,
 }
 
-/// In which order a tree is read: `hoistway_walk`.
+/// The order in which a tree is read: `hoistway_walk`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Walk {
-    /// Directory by directory, each in the order in which its names are read: as `tar` does.
+    /// Directory by directory, each in the order of its entries, as in `tar`.
     #[default]
     Readdir,
-    /// Directory by directory, each in the order of names.
+    /// Directory by directory, each sorted by name.
     Name,
-    /// All directories and inodes first, in the order of inode numbers as far as they are known; then files by inode number.
+    /// First all directories and inodes in the order of known inode numbers, then the files by
+    /// inode number.
     Inode,
-    /// The same; then files by their first block.
+    /// First all directories and inodes as in `Inode`, then the files by their first block.
     Block,
-    /// The same; then all blocks of all files in the order in which they lie, whosever they are.
+    /// First all directories and inodes as in `Inode`, then all blocks of all files in disk order.
     Sweep,
-    /// One file in one piece that has as many bytes.
+    /// A single contiguous file with as many bytes.
     Single,
     /// Files in a random order, each looked up by its whole path.
     Random,

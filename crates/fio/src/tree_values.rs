@@ -6,7 +6,7 @@ use crate::{
     values::{Fault, count, one_of},
 };
 
-/// As many files as Linux 2.6.26 and its neighbours had, with sizes that add up to about 330 MB.
+/// A tree like that of Linux 2.6.26: as many files, with sizes that add up to about 330 MB.
 const LINUX: TreeSpec = TreeSpec {
     files: 22_500,
     directories: 1_400,
@@ -16,15 +16,15 @@ const LINUX: TreeSpec = TreeSpec {
     full_percent: 0,
     kind: None,
 };
-/// A file of a tree takes some 600 bytes of memory in its walk.
+/// Most files: each takes some 600 bytes of memory in a walk.
 const MAX_FILES: u64 = 1_000_000;
-/// Files times rounds: each is laid out, which takes some microseconds.
+/// Most files times rounds: each takes some microseconds to lay out.
 const MAX_WRITTEN: u64 = 4_000_000;
 const KEYS: &[&str] = &["linux", "files", "dirs", "median", "mean", "age", "full", "fs"];
 const HELP: &str =
     "hoistway_tree=linux, or as in hoistway_tree=files=1000,dirs=50,median=4k,mean=16k,age=3,full=80,fs=ext3";
 
-/// Parts with commas between them: `linux`, and `key=value`.
+/// Parses a list of `linux` and `key=value` parts, separated by commas.
 pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
     let mut spec = LINUX;
     let mut full = None;
@@ -67,7 +67,7 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
     Ok(spec)
 }
 
-/// A kind of file system.
+/// Parses a kind of file system.
 pub(crate) fn file_system(value: &str) -> Result<FileSystemKind, Fault> {
     match value {
         "ext3" => Ok(FileSystemKind::Ext3),
@@ -76,7 +76,7 @@ pub(crate) fn file_system(value: &str) -> Result<FileSystemKind, Fault> {
     }
 }
 
-/// The order of a walk.
+/// Parses the order of a walk.
 pub(crate) fn walk(value: &str) -> Result<Walk, Fault> {
     const NAMES: &[(&str, Walk)] = &[
         ("readdir", Walk::Readdir),

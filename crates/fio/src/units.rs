@@ -1,11 +1,11 @@
-//! Sizes, times and rates as fio writes them: what a job file says, and what a report prints.
+//! Sizes, times and rates in fio's notation: parsing for job files, printing for reports.
 //!
-//! Reading is hoistway-units', which the server's configuration is read with too; what fio's report prints is here. The rounding of
-//! printed figures was observed by running fio 3.33.
+//! hoistway-units does the parsing, which the server's configuration shares; the notation of fio's
+//! report is here. The rounding of printed figures was observed by running fio 3.33.
 
 pub use hoistway_units::{KbBase, TimeUnit, UnitError, parse_size, parse_time_ns, print_size, print_time};
 
-/// Which prefixes a printed figure takes.
+/// The prefixes of a printed figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefixes {
     /// KiB, MiB: powers of 1024.
@@ -29,13 +29,14 @@ pub fn human_iops(iops: u64) -> String {
     human(iops, Prefixes::Decimal, "")
 }
 
-/// A figure with a prefix: four digits are kept whole, five move to the next prefix and show three digits.
+/// Prints a figure with a prefix: four digits are kept; five digits move to the next prefix and
+/// show three.
 fn human(value: u64, prefixes: Prefixes, unit: &str) -> String {
     let (step, names): (u64, [&str; 7]) = match prefixes {
         Prefixes::Binary => (1024, ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]),
         Prefixes::Decimal => (1000, ["", "k", "M", "G", "T", "P", "E"]),
     };
-    // fio's IOPS leave four digits alone too, so one rule does for bytes and operations.
+    // fio keeps four digits of IOPS too, so one rule covers bytes and operations.
     let mut divisor: u64 = 1;
     let mut name = 0;
     while value / divisor >= 10_000 && name + 1 < names.len() {

@@ -1,4 +1,4 @@
-//! Values of options: numbers with units, comma lists, ranges, splits, distributions.
+//! Parsers of option values: numbers with units, comma lists, ranges, splits, distributions.
 
 use crate::{
     job::{BlockSize, Directions, Distribution, Ioengine, Rw, Size, SplitEntry, Zone},
@@ -6,7 +6,7 @@ use crate::{
 };
 use std::ops::RangeInclusive;
 
-/// What is wrong with a value.
+/// The error in a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub message: String,
@@ -29,22 +29,22 @@ impl From<UnitError> for Fault {
     }
 }
 
-/// What is said of the options and values that fio has and hoistway does not.
+/// Message for options and values that fio has and hoistway does not.
 pub(crate) const NOT_SUPPORTED: &str = "known to fio, not supported by hoistway";
 
 const BSSPLIT_MAX: usize = 64;
 const ZONES_MAX: usize = 256;
-/// Groups may lie so deep in one another.
+/// Greatest depth of nested control groups.
 const CGROUPS_MAX: usize = 32;
 /// fio's manual has 100 to 1000; the kernel's schedulers take 1 (BFQ) or 10 (CFQ) to 1000.
 const CGROUP_WEIGHTS: RangeInclusive<u64> = 1..=1000;
 
-/// A flag: bare, 0 or 1.
+/// Parses a flag: without a value, 0 or 1.
 pub(crate) fn flag(value: Option<&str>) -> Result<bool, Fault> {
     value.map_or(Ok(true), boolean)
 }
 
-/// 0 or 1.
+/// Parses 0 or 1.
 pub(crate) fn boolean(value: &str) -> Result<bool, Fault> {
     match value {
         "0" => Ok(false),
@@ -53,7 +53,7 @@ pub(crate) fn boolean(value: &str) -> Result<bool, Fault> {
     }
 }
 
-/// A count within a range.
+/// Parses a count and checks its range.
 pub(crate) fn count(value: &str, base: KbBase, range: RangeInclusive<u64>) -> Result<u64, Fault> {
     let number = parse_size(value, base)?;
     if range.contains(&number) {
@@ -68,13 +68,13 @@ pub(crate) fn count(value: &str, base: KbBase, range: RangeInclusive<u64>) -> Re
     Err(Fault::with_help(format!("{number} is out of range"), help))
 }
 
-/// A count of 32 bits, `least` or more.
+/// Parses a count of 32 bits, at least `least`.
 pub(crate) fn count_u32(value: &str, base: KbBase, least: u32) -> Result<u32, Fault> {
     let number = count(value, base, u64::from(least)..=u64::from(u32::MAX))?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// The names on the way to a control group, with slashes between them.
+/// Parses the path of a control group.
 pub(crate) fn cgroup(value: &str) -> Result<String, Fault> {
     let help = "names with one slash between them, the root's being left out: cgroup=users/alice";
     if let Some(odd) = value.split('/').find(|name| name.is_empty() || *name == "." || *name == "..") {
@@ -88,7 +88,7 @@ pub(crate) fn cgroup(value: &str) -> Result<String, Fault> {
     Ok(value.into())
 }
 
-/// The weight of a group, or one for each on the way to it, with slashes between them.
+/// Parses the weight of a group, or one weight for each group on its path, separated by slashes.
 pub(crate) fn cgroup_weights(value: &str, base: KbBase) -> Result<Vec<u32>, Fault> {
     value
         .split('/')
@@ -99,7 +99,7 @@ pub(crate) fn cgroup_weights(value: &str, base: KbBase) -> Result<Vec<u32>, Faul
         .collect()
 }
 
-/// A percentage from 0 to 100, its sign optional.
+/// Parses a percentage from 0 to 100; the sign is optional.
 pub(crate) fn percent(value: &str) -> Result<u8, Fault> {
     let digits = value.strip_suffix('%').unwrap_or(value).trim();
     let number = parse_size(digits, KbBase::Compatible)?;
@@ -109,7 +109,7 @@ pub(crate) fn percent(value: &str) -> Result<u8, Fault> {
     }
 }
 
-/// Bytes or a percentage; nothing of either is an error unless `zero` allows it.
+/// Parses a number of bytes or a percentage. 0 is an error unless `zero` allows it.
 pub(crate) fn size(value: &str, base: KbBase, zero: bool) -> Result<Size, Fault> {
     let size = match value.strip_suffix('%') {
         Some(_) => Size::Percent(percent(value)?),
@@ -124,18 +124,18 @@ pub(crate) fn size(value: &str, base: KbBase, zero: bool) -> Result<Size, Fault>
     }
 }
 
-/// A duration in nanoseconds.
+/// Parses a duration, in nanoseconds.
 pub(crate) fn time_ns(value: &str, unit: TimeUnit) -> Result<u64, Fault> {
     Ok(parse_time_ns(value, unit)?)
 }
 
-/// `a-b` or `a:b` or one value; swapped ends are put right, as the manual promises.
+/// Parses `a-b`, `a:b` or a single value; swapped ends are exchanged, as the manual promises.
 pub(crate) fn range<F>(value: &str, parse: F) -> Result<RangeInclusive<u64>, Fault>
 where
     F: Fn(&str) -> Result<u64, Fault>,
 {
     match value.split_once(['-', ':']) {
-        // A leading minus is a sign: let the number say so.
+        // A leading minus is a sign, which the number parser reports.
         Some((low, high)) if !low.trim().is_empty() => {
             let (low, high) = (parse(low)?, parse(high)?);
             Ok(low.min(high)..=low.max(high))
@@ -144,8 +144,8 @@ where
     }
 }
 
-/// A comma list for reads, writes and trims: a value applies to the types after it unless a comma closes it, and a
-/// blank leaves the default. Trims are read, so that they are right, and dropped.
+/// Parses a comma list for reads, writes and trims. A value applies to the following types unless a
+/// comma ends it; a blank keeps the default. Values for trims are checked and dropped.
 pub(crate) fn directions<T, F>(value: &str, parse: F) -> Result<Directions<Option<T>>, Fault>
 where
     F: Fn(&str) -> Result<T, Fault>,
@@ -168,7 +168,7 @@ where
     Ok(Directions { read, write })
 }
 
-/// Puts what a comma list gave over what was there.
+/// Replaces the values that a comma list gave.
 pub(crate) fn overlay<T>(onto: &mut Directions<T>, given: Directions<Option<T>>) {
     if let Some(read) = given.read {
         onto.read = read;
@@ -178,7 +178,7 @@ pub(crate) fn overlay<T>(onto: &mut Directions<T>, given: Directions<Option<T>>)
     }
 }
 
-/// A block size: a number, or a range where `bsrange` allows one.
+/// Parses a block size: a number, not a range.
 pub(crate) fn block_size(value: &str, base: KbBase) -> Result<BlockSize, Fault> {
     if value.contains('-') && !value.starts_with('-') {
         return Err(Fault::with_help(format!("`{value}` is a range"), format!("write bsrange={value}")));
@@ -193,7 +193,7 @@ pub(crate) fn block_size(value: &str, base: KbBase) -> Result<BlockSize, Fault> 
     count(value, base, 1..=u64::MAX).map(BlockSize::Fixed)
 }
 
-/// A range of block sizes.
+/// Parses a range of block sizes.
 pub(crate) fn block_range(value: &str, base: KbBase) -> Result<BlockSize, Fault> {
     if !value.contains(['-', ':']) {
         return Err(Fault::with_help(format!("`{value}` is not a range"), format!("write bs={value}, or 1k-4k")));
@@ -202,8 +202,8 @@ pub(crate) fn block_range(value: &str, base: KbBase) -> Result<BlockSize, Fault>
     Ok(BlockSize::Range { min: *range.start(), max: *range.end() })
 }
 
-/// A mix of block sizes, `4k/50:8k/30:64k/`: blank percentages share what is left, the earlier ones getting one more
-/// where it does not divide.
+/// Parses a mix of block sizes, `4k/50:8k/30:64k/`. Blank percentages share the rest; if it does
+/// not divide evenly, the earlier ones get one more.
 pub(crate) fn block_split(value: &str, base: KbBase) -> Result<BlockSize, Fault> {
     let mut entries: Vec<(u64, Option<u8>)> = Vec::new();
     for part in value.split(':') {
@@ -225,7 +225,7 @@ pub(crate) fn block_split(value: &str, base: KbBase) -> Result<BlockSize, Fault>
     let mut split = Vec::new();
     for (bytes, share) in entries {
         let percent = share.unwrap_or_else(|| {
-            // At least this very blank is left, so the divisor is not 0; and a share is at most 100.
+            // At least this blank is left, so the divisor is not 0; a share is at most 100.
             let share = left.div_ceil(blanks_left.max(1));
             left -= share.min(left);
             blanks_left = blanks_left.saturating_sub(1);
@@ -236,7 +236,7 @@ pub(crate) fn block_split(value: &str, base: KbBase) -> Result<BlockSize, Fault>
     Ok(BlockSize::Split(split))
 }
 
-/// What `rw=` says, with the number after its colon.
+/// Parses the value of `rw=`, with the number after its colon.
 pub(crate) fn rw(value: &str, base: KbBase) -> Result<(Rw, Option<i64>), Fault> {
     let (kind, modifier) = match value.split_once(':') {
         Some((kind, modifier)) => (kind.trim(), Some(modifier.trim())),
@@ -267,7 +267,7 @@ pub(crate) fn rw(value: &str, base: KbBase) -> Result<(Rw, Option<i64>), Fault> 
     Ok((rw, Some(number)))
 }
 
-/// An engine by name.
+/// Parses the name of an engine.
 pub(crate) fn ioengine(value: &str) -> Result<Ioengine, Fault> {
     if let Some(engine) = Ioengine::ALL.into_iter().find(|engine| engine.name() == value) {
         return Ok(engine);
@@ -321,7 +321,7 @@ pub(crate) fn ioengine(value: &str) -> Result<Ioengine, Fault> {
     Err(one_of(value, &names))
 }
 
-/// A distribution with its parameter.
+/// Parses a distribution with its parameter.
 pub(crate) fn distribution(value: &str) -> Result<Distribution, Fault> {
     if value.contains(',') {
         let message = format!("a distribution for each direction is {NOT_SUPPORTED}");
@@ -373,7 +373,7 @@ where
         .trim()
         .parse()
         .map_err(|_| Fault::with_help(format!("`{text}` is not a number"), format!("write it as in {example}")))?;
-    // Infinities are no parameter, and no number is outside of every range.
+    // Infinities are out of range; NaN fails every range check.
     match check(number) {
         Some(number) if number.is_finite() => Ok(number),
         _ => Err(Fault::with_help(format!("{number} is out of range"), range)),
@@ -401,7 +401,7 @@ fn zones(text: &str) -> Result<Distribution, Fault> {
     Ok(Distribution::Zoned(zones))
 }
 
-/// Names with colons between them; a colon of the name itself has a backslash before it.
+/// Parses names separated by colons; a backslash escapes a colon within a name.
 pub(crate) fn names(value: &str) -> Result<Vec<String>, Fault> {
     let mut names = vec![String::new()];
     let mut chars = value.chars().peekable();
@@ -431,7 +431,7 @@ fn push(names: &mut [String], c: char) {
     }
 }
 
-/// A word that is none of those that there are.
+/// The error for an unknown word, with the known ones.
 pub(crate) fn one_of(value: &str, words: &[&str]) -> Fault {
     Fault::with_help(format!("`{value}` is not known"), format!("one of {}", words.join(", ")))
 }

@@ -1,4 +1,5 @@
-//! Compares elevators on a job file: `compare JOBFILE DRIVE SEED [ELEVATOR...]`; without elevators, all of them.
+//! Compares elevators on a job file: `compare JOBFILE DRIVE SEED [ELEVATOR...]`; without elevators,
+//! all of them.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

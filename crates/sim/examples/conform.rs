@@ -1,5 +1,5 @@
-//! Replays decision files and prints a line for each: identical scenarios of all. `-v` also prints where the others
-//! first differ and what happened before.
+//! Replays decision files and prints a line for each: identical scenarios of all. `-v` also prints
+//! where the others first differ and what happened before.
 //!
 //! `cargo run --release -p hoistway-sim --example conform -- [-v] FILE...`
 

@@ -29,17 +29,17 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     heap: BinaryHeap<Entry>,
-    arranged: u64,
+    scheduled: u64,
 }
 
 /// The end of virtual time, after 146 years: later events are moved to this time.
 pub(crate) const HORIZON_NS: u64 = 1 << 62;
 
 impl Events {
-    pub fn arrange(&mut self, at_ns: u64, what: EventKind) {
+    pub fn schedule(&mut self, at_ns: u64, what: EventKind) {
         let at_ns = at_ns.min(HORIZON_NS);
-        self.arranged += 1;
-        self.heap.push(Entry { at_ns, order: self.arranged, what });
+        self.scheduled += 1;
+        self.heap.push(Entry { at_ns, order: self.scheduled, what });
     }
 
     /// Time of the next event.
@@ -85,7 +85,7 @@ mod tests {
     fn events_of_one_instant_come_in_the_order_of_arrangement() {
         let mut events = Events::default();
         for (at_ns, task) in [(7, 1), (5, 2), (7, 3), (5, 4)] {
-            events.arrange(at_ns, EventKind::Wake(task));
+            events.schedule(at_ns, EventKind::Wake(task));
         }
         let order: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
         let wanted = [(5, 2), (5, 4), (7, 1), (7, 3)].map(|(at_ns, task)| (at_ns, EventKind::Wake(task)));

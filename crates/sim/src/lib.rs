@@ -1,8 +1,8 @@
 //! A host, its workloads and its disk in virtual time.
 //!
-//! [`compare`] runs the jobs of a fio job file under several elevators, on a simulated machine with a simulated disk,
-//! and says how they differ and why. A run is determined by its seed: no clock is read, and the same request gives the
-//! same answer.
+//! [`compare`] runs the jobs of a fio job file under several elevators, on a simulated machine with
+//! a simulated disk, and says how they differ and why. A run is determined by its seed: no clock is
+//! read, and the same request gives the same answer.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

@@ -1,25 +1,30 @@
-//! Sizes, times and rates as people write them: the one reader for fio's job files, the server's configurations and command lines.
+//! Sizes, times and rates in text form: one parser for fio's job files, the server's configuration
+//! and command lines.
 //!
-//! Everywhere `k` is 1024, as in fio. `ki` and `kib` differ: in a job file they are fio's ([`parse_size`]: 1000, unless
-//! `kb_base` says otherwise), in hoistway's own files and options they are what IEC 80000-13 calls so ([`parse_bytes`]: 1024).
+//! Everywhere `k` is 1024, as in fio. `ki` and `kib` differ. In a job file they follow fio
+//! ([`parse_size`]: 1000, unless `kb_base` is set). In hoistway's own files and options they follow
+//! IEC 80000-13 ([`parse_bytes`]: 1024).
 //!
 //! Source: sections "Parameter types" and "Units" of the manual of fio 3.33.
+//!
+//! Where to change: every parser splits its text in `split_number` and looks its unit up in a table
+//! of its own; printing is `print_size` and `print_time`.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
-/// What a prefix `k` multiplies by: fio's `kb_base`.
+/// The factor of the prefix `k`: fio's `kb_base`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KbBase {
-    /// `kb_base=1024`, the default: `k` is 1024 and `ki` is 1000, the opposite of the standard, so that old scripts
-    /// run.
+    /// `kb_base=1024`, the default: `k` is 1024 and `ki` is 1000. That is the opposite of the
+    /// standard, for the sake of old job files.
     #[default]
     Compatible,
-    /// `kb_base=1000`: `k` is 1000 and `ki` is 1024, as SI and IEC 80000-13 have them.
+    /// `kb_base=1000`: `k` is 1000 and `ki` is 1024, as in SI and IEC 80000-13.
     Standard,
 }
 
-/// What a number without a unit of time stands for; it differs between options.
+/// The unit of a number without one; it differs between options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// `runtime`, `startdelay`, `ramp_time`, `thinktime_iotime`.
@@ -28,41 +33,41 @@ pub enum TimeUnit {
     Microseconds,
 }
 
-/// Why a text is not a size or a time.
+/// Reasons why a text is not a size or a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// There is nothing to read.
+    /// The text is empty.
     #[error("the value is empty")]
     Empty,
-    /// It starts with a minus sign.
+    /// The text starts with a minus sign.
     #[error("`{0}` is negative")]
     Negative(String),
-    /// It does not start with a digit.
+    /// The text does not start with a digit.
     #[error("`{0}` is not a number")]
     NotANumber(String),
-    /// It has a decimal point.
+    /// The number has a decimal point.
     #[error("`{0}` is not a whole number")]
     Fraction(String),
-    /// An arithmetic expression, or one of fio's words for the machine that it runs on.
+    /// The text is an arithmetic expression, or one of fio's words for the machine.
     #[error("`{0}` is an expression, which hoistway does not work out")]
     Expression(String),
-    /// The unit is none that fio has for this kind of value.
+    /// The unit does not exist for this kind of value.
     #[error("`{unit}` in `{text}` is not a unit of {kind}")]
     Unit {
         /// The whole text.
         text: String,
-        /// The part after the digits.
+        /// The text after the digits.
         unit: String,
-        /// `size` or `time`.
+        /// The kind of value, `size` or `time`.
         kind: &'static str,
     },
-    /// It does not fit 64 bits.
+    /// The value does not fit 64 bits.
     #[error("`{0}` is too large: 64 bits hold 18446744073709551615")]
     TooLarge(String),
 }
 
 impl UnitError {
-    /// What would be right, in one sentence.
+    /// The correction, in one sentence.
     pub fn help(&self) -> Option<String> {
         match self {
             UnitError::Fraction(_) => Some("use a smaller unit, as in 1500ms for 1.5s or 1536k for 1.5m".into()),
@@ -87,8 +92,8 @@ impl UnitError {
 /// ```
 ///
 /// # Errors
-/// Every text that is not digits (or `0x` and hexadecimal digits) followed by a unit of size, and every value that does
-/// not fit 64 bits.
+/// Every text that is not digits (or `0x` and hexadecimal digits) followed by a unit of size, and
+/// every value that does not fit 64 bits.
 pub fn parse_size(text: &str, base: KbBase) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text)?;
     let factor = size_factor(unit, base).ok_or_else(|| wrong_unit(text, unit, "size"))?;
@@ -104,15 +109,16 @@ pub fn parse_size(text: &str, base: KbBase) -> Result<u64, UnitError> {
 /// ```
 ///
 /// # Errors
-/// Every text that is not digits followed by `us`, `ms`, `s`, `m`, `h`, `d` or a longer form of them, and every
-/// duration that does not fit 64 bits of nanoseconds (584 years).
+/// Every text that is not digits followed by `us`, `ms`, `s`, `m`, `h`, `d` or a longer form of
+/// them, and every duration that does not fit 64 bits of nanoseconds (584 years).
 pub fn parse_time_ns(text: &str, default: TimeUnit) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text)?;
     let factor = time_factor_ns(unit, default).ok_or_else(|| wrong_unit(text, unit, "time"))?;
     number.checked_mul(factor).ok_or_else(|| UnitError::TooLarge(text.trim().into()))
 }
 
-/// Reads a number of bytes in a file or option of hoistway's own: `4k`, `4KiB` and `4kb` are all 4096, prefixes up to `p`, in either case.
+/// Reads a number of bytes in a file or option of hoistway's own: `4k`, `4KiB` and `4kb` are all
+/// 4096, prefixes up to `p`, in either case.
 ///
 /// ```
 /// use hoistway_units::parse_bytes;
@@ -145,7 +151,8 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     parse_bytes(text.trim_end().strip_suffix("/s").unwrap_or(text))
 }
 
-/// Reads a duration in a file or option of hoistway's own, in nanoseconds: `12ms`, `60us`, `500ns`, `2s`. A unit has to be there.
+/// Reads a duration in a file or option of hoistway's own, in nanoseconds: `12ms`, `60us`, `500ns`,
+/// `2s`. A unit has to be there.
 ///
 /// ```
 /// assert_eq!(hoistway_units::parse_duration_ns("12ms"), Ok(12_000_000));
@@ -166,7 +173,8 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(factor).ok_or_else(|| UnitError::TooLarge(text.trim().into()))
 }
 
-/// Prints a number of bytes for a job file: the largest prefix that divides it, in the compatible base.
+/// Prints a number of bytes for a job file: the largest prefix that divides it, in the compatible
+/// base.
 ///
 /// [`parse_size`] with [`KbBase::Compatible`] reads the same number back.
 ///
@@ -184,8 +192,8 @@ pub fn print_size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// Prints a duration for a job file in the largest unit from `us` to `s` that divides it; below a microsecond it is
-/// rounded down, since fio has nothing finer.
+/// Prints a duration for a job file in the largest unit from `us` to `s` that divides it; below a
+/// microsecond it is rounded down, since fio has nothing finer.
 ///
 /// [`parse_time_ns`] reads the same duration back when it is whole microseconds.
 ///
@@ -233,7 +241,7 @@ fn split_number(text: &str) -> Result<(u64, &str), UnitError> {
     if rest.starts_with('.') {
         return Err(UnitError::Fraction(text.into()));
     }
-    // The digits were checked above, so what fails here is only the width.
+    // The digits were checked above, so only an overflow fails here.
     let number = u64::from_str_radix(number, radix).map_err(|_| UnitError::TooLarge(text.into()))?;
     Ok((number, rest))
 }

@@ -1,4 +1,4 @@
-//! From plain figures to fio's results.
+//! Builds fio's results from plain figures.
 
 use super::{
     DirectionReport, IodepthBatch, IodepthLevel, JobReport, LatencyMs, LatencyNs, LatencyReport, LatencyUs, NO_ETA,
@@ -17,11 +17,11 @@ pub struct DirectionStats {
     pub total_ios: u64,
     /// From the first request to the last completion, in nanoseconds.
     pub runtime_ns: u64,
-    /// From the making of a request to its submission; empty for a synchronous engine.
+    /// From the creation of a request to its submission; empty for a synchronous engine.
     pub slat: LatencySummary,
     /// From submission to completion.
     pub clat: LatencySummary,
-    /// From making to completion.
+    /// From creation to completion.
     pub lat: LatencySummary,
     /// Bandwidth of each window of `bwavgtime`, in KiB a second.
     pub bw_kib_s: Samples,
@@ -32,13 +32,13 @@ pub struct DirectionStats {
 }
 
 impl DirectionStats {
-    /// Bytes a second, rounded down; 0 when no time passed.
+    /// Bytes a second, rounded down; 0 for a time of 0.
     pub fn bytes_per_s(&self) -> u64 {
         let bytes = (u128::from(self.io_bytes) * NS_PER_S).checked_div(u128::from(self.runtime_ns)).unwrap_or(0);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Under fio's names.
+    /// The figures under fio's names.
     pub fn report(&self) -> DirectionReport {
         let bw_bytes = self.bytes_per_s();
         let seconds = self.runtime_ns as f64 / NS_PER_S as f64;
@@ -48,7 +48,7 @@ impl DirectionStats {
             bw_bytes,
             bw: bw_bytes / 1024,
             iops: if self.runtime_ns == 0 { 0.0 } else { self.total_ios as f64 / seconds },
-            // fio's clock never shows less than a millisecond for a direction that did anything.
+            // fio's clock shows at least a millisecond for an active direction.
             runtime: self.runtime_ns.div_ceil(NS_PER_MS),
             total_ios: self.total_ios,
             short_ios: 0,
@@ -71,27 +71,27 @@ impl DirectionStats {
     }
 }
 
-/// Latencies summed up, in nanoseconds.
+/// A summary of latencies, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatencySummary {
-    /// The least.
+    /// The least latency.
     pub min_ns: u64,
-    /// The greatest.
+    /// The greatest latency.
     pub max_ns: u64,
-    /// The mean.
+    /// The mean latency.
     pub mean_ns: f64,
-    /// The standard deviation.
+    /// The standard deviation of the latencies.
     pub stddev_ns: f64,
-    /// How many.
+    /// The number of latencies.
     pub n: u64,
-    /// Percentiles in percent and their latencies; empty to leave them out.
+    /// Percentiles in percent with their latencies; empty to leave them out.
     pub percentiles_ns: Vec<(f64, u64)>,
     /// Counts by bin, for `json+`; empty to leave them out.
     pub bins: Vec<(u64, u64)>,
 }
 
 impl LatencySummary {
-    /// Of a histogram, with fio's usual percentiles and without bins.
+    /// The summary of a histogram, with fio's usual percentiles and without bins.
     pub fn of(histogram: &Histogram) -> Self {
         let report = histogram.report(&PERCENTILES, false);
         LatencySummary {
@@ -105,7 +105,7 @@ impl LatencySummary {
         }
     }
 
-    /// Under fio's names.
+    /// The figures under fio's names.
     pub fn report(&self) -> LatencyReport {
         let listed = !self.percentiles_ns.is_empty() && self.n > 0;
         LatencyReport {
@@ -120,23 +120,23 @@ impl LatencySummary {
     }
 }
 
-/// Samples summed up.
+/// A summary of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// The least.
+    /// The least sample.
     pub min: u64,
-    /// The greatest.
+    /// The greatest sample.
     pub max: u64,
-    /// The mean.
+    /// The mean of the samples.
     pub mean: f64,
     /// The standard deviation of the sample; 0 below two samples.
     pub stddev: f64,
-    /// How many.
+    /// The number of samples.
     pub n: u64,
 }
 
 impl Samples {
-    /// Of all samples; zeros when there are none.
+    /// Summarises samples; zeros if there are none.
     pub fn of(samples: &[u64]) -> Self {
         let n = samples.len() as f64;
         if samples.is_empty() {
@@ -154,10 +154,11 @@ impl Samples {
     }
 }
 
-/// Upper bounds of the latency distributions, each within its unit.
+/// Upper bounds of the latency distributions, in their units.
 const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// Requests counted by completion latency: the `latency_ns`, `latency_us` and `latency_ms` of a job.
+/// Requests counted by completion latency: the `latency_ns`, `latency_us` and `latency_ms` of a
+/// job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyBuckets {
     ns: [u64; 10],
@@ -166,7 +167,7 @@ pub struct LatencyBuckets {
 }
 
 impl LatencyBuckets {
-    /// Counts one latency.
+    /// Counts a latency.
     pub fn record(&mut self, latency_ns: u64) {
         let slot = |value: u64| BOUNDS.iter().position(|bound| value < *bound);
         let counter = if latency_ns < 1_000 {
@@ -177,7 +178,7 @@ impl LatencyBuckets {
             let ms = latency_ns / 1_000_000;
             self.ms.get_mut(slot(ms).unwrap_or(if ms < 2_000 { 10 } else { 11 }))
         };
-        // Each unit ends where its last bound lies, so there is always a counter.
+        // The last bound of each unit is the unit's end, so every latency has a counter.
         debug_assert!(counter.is_some());
         if let Some(counter) = counter {
             *counter += 1;
@@ -191,7 +192,7 @@ impl LatencyBuckets {
         add(&mut self.ms, &other.ms);
     }
 
-    /// In percent of all that was counted.
+    /// The distribution in percent.
     pub fn shares(&self) -> (LatencyNs, LatencyUs, LatencyMs) {
         let total = [self.ns.iter().sum::<u64>(), self.us.iter().sum(), self.ms.iter().sum()].iter().sum();
         let (ns, us, ms) = (percent(self.ns, total), percent(self.us, total), percent(self.ms, total));
@@ -199,7 +200,7 @@ impl LatencyBuckets {
     }
 }
 
-/// Requests counted by a depth: how many were in flight, or were submitted or reaped together.
+/// Requests counted by depth: the number in flight, or the number submitted or reaped together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DepthCounts {
     counts: [u64; 7],
@@ -223,12 +224,12 @@ impl DepthCounts {
         add(&mut self.counts, &other.counts);
     }
 
-    /// As `iodepth_level`.
+    /// The distribution in the form of `iodepth_level`.
     pub fn level(&self) -> IodepthLevel {
         IodepthLevel::new(percent(self.counts, self.counts.iter().sum()))
     }
 
-    /// As `iodepth_submit` or `iodepth_complete`.
+    /// The distribution in the form of `iodepth_submit` or `iodepth_complete`.
     pub fn batch(&self) -> IodepthBatch {
         IodepthBatch::new(percent(self.counts, self.counts.iter().sum()))
     }
@@ -241,17 +242,18 @@ pub struct JobStats {
     pub jobname: String,
     /// The reporting group.
     pub groupid: u32,
-    /// An errno; 0 for none.
+    /// Error number; 0 for none.
     pub error: i32,
     /// From the start of the run to the end of the job, in nanoseconds.
     pub elapsed_ns: u64,
-    /// The options of the job's section, flags without a value among them ([`Job::options`](crate::Job::options)).
+    /// The options of the job's section, flags without a value among them
+    /// ([`Job::options`](crate::Job::options)).
     pub options: Vec<(String, String)>,
     /// Reads.
     pub read: DirectionStats,
     /// Writes.
     pub write: DirectionStats,
-    /// Syncs.
+    /// Latencies of syncs.
     pub sync: LatencySummary,
     /// The time that the job ran, in nanoseconds.
     pub runtime_ns: u64,
@@ -269,14 +271,14 @@ pub struct JobStats {
     pub submit: DepthCounts,
     /// Requests reaped together.
     pub complete: DepthCounts,
-    /// `iodepth`.
+    /// The job's `iodepth`.
     pub iodepth: u32,
-    /// What fio has no name for.
+    /// Values that fio has no name for.
     pub hoistway: Option<serde_json::Value>,
 }
 
 impl JobStats {
-    /// Under fio's names.
+    /// The figures under fio's names.
     pub fn report(&self) -> JobReport {
         let (latency_ns, latency_us, latency_ms) = self.buckets.shares();
         JobReport {
@@ -311,7 +313,8 @@ impl JobStats {
     }
 }
 
-/// The whole of a run. `fio_version` says who made it; `timestamp_ms` is when, in milliseconds since 1970, UTC.
+/// The report of a run. `fio_version` names the program; `timestamp_ms` is the time of day in
+/// milliseconds since 1970, UTC.
 pub fn report(
     fio_version: &str,
     timestamp_ms: u64,
@@ -330,13 +333,13 @@ pub fn report(
     }
 }
 
-/// A moment in UTC as C's `ctime` writes it. Dates are worked out as by Hinnant 2013, "chrono-compatible low-level date
-/// algorithms": years start in March, and 400 of them have 146097 days.
+/// A time in UTC in the format of C's `ctime`. The date follows Hinnant 2013, "chrono-compatible
+/// low-level date algorithms": years start in March, and 400 years have 146097 days.
 fn date(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // 719468 days lie between 1 March of year 0 and 1 January 1970.
+    // There are 719468 days from 1 March of year 0 to 1 January 1970.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

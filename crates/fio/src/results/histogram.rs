@@ -1,7 +1,8 @@
 //! Latency histograms with fio's bins.
 //!
-//! The bins were observed by running fio 3.33 with `json+`: every latency below 128 ns has a bin of its own, and each
-//! doubling above that has 64 bins of equal width; a bin is printed as its middle. A value is so known to within 1/128.
+//! The bins were observed by running fio 3.33 with `json+`: every latency below 128 ns has its own
+//! bin, and each doubling above that has 64 bins of equal width. A bin is printed as its middle, so
+//! a value is known to within 1/128.
 
 use super::{Bins, LatencyReport, Percentiles};
 
@@ -23,7 +24,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts one latency.
+    /// Counts a latency.
     pub fn record(&mut self, latency_ns: u64) {
         self.min_ns = if self.n == 0 { latency_ns } else { self.min_ns.min(latency_ns) };
         self.max_ns = self.max_ns.max(latency_ns);
@@ -34,7 +35,7 @@ impl Histogram {
         *self.bins.0.entry(bin_ns(latency_ns)).or_default() += 1;
     }
 
-    /// Counts all that another histogram counted (Chan, Golub & LeVeque 1979).
+    /// Adds the counts of another histogram (Chan, Golub & LeVeque 1979).
     pub fn merge(&mut self, other: &Histogram) {
         if other.n == 0 {
             return;
@@ -51,12 +52,12 @@ impl Histogram {
         }
     }
 
-    /// How many latencies were counted.
+    /// The number of latencies.
     pub fn count(&self) -> u64 {
         self.n
     }
 
-    /// Their mean, in nanoseconds; 0 when there is none.
+    /// The mean, in nanoseconds; 0 without latencies.
     pub fn mean_ns(&self) -> f64 {
         self.mean_ns
     }
@@ -66,8 +67,8 @@ impl Histogram {
         if self.n < 2 { 0.0 } else { (self.squares / (self.n - 1) as f64).sqrt() }
     }
 
-    /// The latency, as its bin is printed, that `percentile` percent of the requests do not exceed; 0 when there is
-    /// none.
+    /// The latency (the middle of its bin) that `percentile` percent of the requests do not exceed;
+    /// 0 without latencies.
     pub fn percentile_ns(&self, percentile: f64) -> u64 {
         let wanted = percentile / 100.0 * self.n as f64;
         let mut seen = 0;
@@ -80,7 +81,8 @@ impl Histogram {
         self.bins.0.last_key_value().map_or(0, |(bin, _)| *bin)
     }
 
-    /// The figures as fio has them, with these percentiles (none to leave them out), and with the bins for `json+`.
+    /// The figures in fio's form, with these percentiles (none to leave them out), and with the
+    /// bins for `json+`.
     pub fn report(&self, percentiles: &[f64], with_bins: bool) -> LatencyReport {
         let empty = self.n == 0;
         let listed = || Percentiles(percentiles.iter().map(|p| (*p, self.percentile_ns(*p))).collect());
@@ -101,7 +103,8 @@ pub fn bin_ns(latency_ns: u64) -> u64 {
     if latency_ns < EXACT_NS {
         return latency_ns;
     }
-    // From 128 on the highest bit is the seventh or above, so the width is at least 2 and its half at least 1.
+    // From 128 on the highest bit is the seventh or above, so the width is at least 2 and its half
+    // at least 1.
     let shift = latency_ns.ilog2() - SPLIT_BITS;
     (latency_ns >> shift << shift) + (1 << (shift - 1))
 }

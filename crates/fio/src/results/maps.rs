@@ -1,4 +1,5 @@
-//! JSON objects whose keys are data: options, percentiles, bins. They keep the order they are given in.
+//! JSON objects whose keys are data: options, percentiles, bins. They keep the order they are given
+//! in.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -34,7 +35,8 @@ impl<'de> Deserialize<'de> for Options {
     }
 }
 
-/// Percentiles, each in percent, and the latency in nanoseconds that so many requests do not exceed.
+/// Percentiles, each in percent, and the latency in nanoseconds that so many requests do not
+/// exceed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Percentiles(pub Vec<(f64, u64)>);
 

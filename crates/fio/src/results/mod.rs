@@ -1,9 +1,10 @@
 //! Results under the names that fio's `--output-format=json` and `json+` have.
 //!
-//! The names are those that fio 3.33 prints, all of them, so that tools made for fio's output read these results too.
-//! Its units: `bw` is KiB a second and `bw_bytes` bytes a second, `runtime` is milliseconds, `elapsed` seconds, all
-//! `_ns` nanoseconds, `bw_min` to `bw_dev` KiB a second, and the shares of the distributions percent. Whatever
-//! fio has no name for goes under the single key `hoistway`.
+//! The names are those that fio 3.33 prints, all of them, so that tools made for fio's output read
+//! these results too. Its units: `bw` is KiB a second and `bw_bytes` bytes a second, `runtime` is
+//! milliseconds, `elapsed` seconds, all `_ns` nanoseconds, `bw_min` to `bw_dev` KiB a second, and
+//! the shares of the distributions percent. Whatever fio has no name for goes under the single key
+//! `hoistway`.
 //!
 //! [`build`] makes these from plain figures; [`histogram`] has fio's bins.
 
@@ -15,34 +16,34 @@ pub use maps::{Bins, Options, Percentiles};
 
 use serde::{Deserialize, Serialize};
 
-/// The percentiles that fio reports unless told otherwise.
+/// The default percentiles of fio's reports.
 pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// What fio prints as `eta` when there is none, as at the end of a run.
+/// The value of `eta` at the end of a run.
 pub const NO_ETA: u64 = 2_147_483_647;
 
-/// The whole of a run.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Who made it, as `fio-3.33`.
+    /// The program that made the report, such as `fio-3.33`.
     #[serde(rename = "fio version")]
     pub fio_version: String,
     /// Seconds since 1970, UTC.
     pub timestamp: u64,
     /// Milliseconds since 1970, UTC.
     pub timestamp_ms: u64,
-    /// The same as text, `Fri Nov 20 18:27:28 2026`.
+    /// The time of day as text, `Fri Nov 20 18:27:28 2026`.
     pub time: String,
     /// The options of the `[global]` sections; absent when there is no such section.
     #[serde(rename = "global options", default, skip_serializing_if = "Option::is_none")]
     pub global_options: Option<Options>,
-    /// One entry a clone of a job, or one a group with `group_reporting`.
+    /// One entry per clone of a job, or per group with `group_reporting`.
     pub jobs: Vec<JobReport>,
-    /// What the disks did; absent when no disk was looked at.
+    /// Figures of the disks; absent if none were collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_util: Option<Vec<DiskUtil>>,
-    /// What fio has no name for.
+    /// Values that fio has no name for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hoistway: Option<serde_json::Value>,
 }
@@ -50,14 +51,15 @@ pub struct Report {
 impl Report {
     /// The JSON text, indented.
     pub fn to_json(&self) -> String {
-        // Maps with text keys and numbers: there is nothing in here that serde_json cannot print.
+        // Maps with text keys and numbers always serialise.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// Reads what fio or [`Report::to_json`] printed. Keys of other versions of fio are passed over.
+    /// Parses the output of fio or of [`Report::to_json`]. Unknown keys are ignored.
     ///
     /// # Errors
-    /// serde_json's, with line and column, when the text is not JSON or lacks a name that fio 3.33 prints.
+    /// serde_json's error, with line and column, if the text is not JSON or lacks a key of fio
+    /// 3.33.
     pub fn from_json(text: &str) -> Result<Report, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -70,7 +72,7 @@ pub struct JobReport {
     pub jobname: String,
     /// The reporting group.
     pub groupid: u32,
-    /// An errno; 0 for none.
+    /// Error number; 0 for none.
     pub error: i32,
     /// Seconds still to go; [`NO_ETA`] at the end.
     pub eta: u64,
@@ -99,27 +101,28 @@ pub struct JobReport {
     pub majf: u64,
     /// Page faults that did not.
     pub minf: u64,
-    /// How deep the queue was, in percent of the requests.
+    /// Depth of the queue, in percent of the requests.
     pub iodepth_level: IodepthLevel,
-    /// How many requests were submitted together, in percent of the submissions.
+    /// Number of requests submitted together, in percent of the submissions.
     pub iodepth_submit: IodepthBatch,
-    /// How many requests were reaped together, in percent of the completions.
+    /// Number of requests reaped together, in percent of the completions.
     pub iodepth_complete: IodepthBatch,
-    /// Requests by completion latency below a microsecond, in percent of all; a key is the upper bound, not included.
+    /// Requests by completion latency below a microsecond, in percent of all; a key is the upper
+    /// bound, not included.
     pub latency_ns: LatencyNs,
-    /// The same from a microsecond to below a millisecond.
+    /// Requests by completion latency from a microsecond to below a millisecond, in percent of all.
     pub latency_us: LatencyUs,
-    /// The same from a millisecond.
+    /// Requests by completion latency from a millisecond, in percent of all.
     pub latency_ms: LatencyMs,
-    /// The depth that `latency_target` came to; the queue's depth without it.
+    /// The depth that `latency_target` reached; without it, the queue's depth.
     pub latency_depth: u32,
-    /// `latency_target`, in microseconds; 0 without it.
+    /// Value of `latency_target` in microseconds; 0 without it.
     pub latency_target: u64,
-    /// `latency_percentile`.
+    /// Value of `latency_percentile`.
     pub latency_percentile: f64,
-    /// `latency_window`, in microseconds; 0 without it.
+    /// Value of `latency_window` in microseconds; 0 without it.
     pub latency_window: u64,
-    /// What fio has no name for.
+    /// Values that fio has no name for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hoistway: Option<serde_json::Value>,
 }
@@ -139,74 +142,74 @@ pub struct DirectionReport {
     pub iops: f64,
     /// From the first request to the last completion, in milliseconds.
     pub runtime: u64,
-    /// Requests.
+    /// Number of requests.
     pub total_ios: u64,
-    /// Requests that moved less than was asked.
+    /// Requests that moved fewer bytes than requested.
     pub short_ios: u64,
     /// Requests that were dropped.
     pub drop_ios: u64,
-    /// From the making of a request to its submission.
+    /// From the creation of a request to its submission.
     pub slat_ns: LatencyReport,
     /// From submission to completion.
     pub clat_ns: LatencyReport,
-    /// From making to completion.
+    /// From creation to completion.
     pub lat_ns: LatencyReport,
     /// The least bandwidth of a sample, in KiB a second.
     pub bw_min: u64,
-    /// The greatest.
+    /// The greatest bandwidth of a sample, in KiB a second.
     pub bw_max: u64,
     /// This job's share of its group's bandwidth, in percent.
     pub bw_agg: f64,
     /// The mean of the samples, in KiB a second.
     pub bw_mean: f64,
-    /// Their standard deviation.
+    /// The standard deviation of the samples, in KiB a second.
     pub bw_dev: f64,
-    /// How many samples, one for each `bwavgtime`.
+    /// Number of samples, one per `bwavgtime`.
     pub bw_samples: u64,
     /// The fewest requests a second of a sample.
     pub iops_min: u64,
-    /// The most.
+    /// The most requests a second of a sample.
     pub iops_max: u64,
     /// The mean of the samples.
     pub iops_mean: f64,
-    /// Their standard deviation.
+    /// The standard deviation of the samples.
     pub iops_stddev: f64,
-    /// How many samples, one for each `iopsavgtime`.
+    /// Number of samples, one per `iopsavgtime`.
     pub iops_samples: u64,
 }
 
 /// The syncs of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncReport {
-    /// How many.
+    /// Number of syncs.
     pub total_ios: u64,
-    /// How long they took.
+    /// Latencies of the syncs.
     pub lat_ns: LatencyReport,
 }
 
 /// Latencies in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyReport {
-    /// The least.
+    /// The least latency.
     pub min: u64,
-    /// The greatest.
+    /// The greatest latency.
     pub max: u64,
-    /// The mean.
+    /// The mean latency.
     pub mean: f64,
-    /// The standard deviation.
+    /// The standard deviation of the latencies.
     pub stddev: f64,
-    /// How many.
+    /// Number of latencies.
     #[serde(rename = "N")]
     pub n: u64,
-    /// Percentiles; absent when there is no latency, or when they were not asked for.
+    /// Percentiles; absent without latencies, or if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Percentiles>,
-    /// How many requests fell into each bin; only in `json+`.
+    /// Number of requests by bin; only in `json+`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bins: Option<Bins>,
 }
 
-/// What one disk did.
+/// Figures of one disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskUtil {
     /// The disk's name, `sda`.
@@ -221,7 +224,7 @@ pub struct DiskUtil {
     pub write_merges: u64,
     /// Time that reads waited and were served, in milliseconds.
     pub read_ticks: u64,
-    /// The same of writes.
+    /// Time that writes waited and were served, in milliseconds.
     pub write_ticks: u64,
     /// Time in the queue, summed over requests, in milliseconds.
     pub in_queue: u64,
@@ -229,7 +232,7 @@ pub struct DiskUtil {
     pub util: f64,
 }
 
-/// Declares a distribution whose keys are no names in Rust.
+/// Declares a distribution whose keys are not valid Rust names.
 macro_rules! shares {
     ($(#[$doc:meta])* $name:ident, $count:literal { $($field:ident = $key:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -243,7 +246,7 @@ macro_rules! shares {
         }
 
         impl $name {
-            /// From the shares in the order of the keys.
+            /// Creates the distribution from shares in the order of the keys.
             pub fn new(shares: [f64; $count]) -> Self {
                 let [$($field),+] = shares;
                 $name { $($field),+ }
@@ -253,11 +256,13 @@ macro_rules! shares {
 }
 
 shares! {
-    /// Depths of the queue when a request was made: a key's share holds the depths up to below the next key.
+    /// Depths of the queue when a request was made: a key's share holds the depths up to below the
+    /// next key.
     IodepthLevel, 7 { d1 = "1", d2 = "2", d4 = "4", d8 = "8", d16 = "16", d32 = "32", d64 = ">=64" }
 }
 shares! {
-    /// Requests handled together: a key's share holds the counts above the key before it, up to the key.
+    /// Requests handled together: a key's share holds the counts above the key before it, up to the
+    /// key.
     IodepthBatch, 7 { n0 = "0", n4 = "4", n8 = "8", n16 = "16", n32 = "32", n64 = "64", more = ">=64" }
 }
 shares! {

@@ -151,7 +151,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("hoistway_walk=random", "hoistway_walk: job `j` has no tree", "hoistway_tree=linux"),
     ("hoistway_tree=linux\nhoistway_walk=up", "hoistway_walk: `up` is not known", "one of readdir, name"),
     ("hoistway_reserve=fast", "hoistway_reserve: `fast` is not a number", ""),
-    ("wait_for=nobody", "wait_for: no job `nobody` stands above", "stands above"),
+    ("wait_for=missing", "wait_for: no job `missing` stands above", "stands above"),
     ("wait_for=j", "wait_for: no job `j` stands above", ""),
     ("log_avg_msec=x", "log_avg_msec: `x` is not a number", ""),
     ("bwavgtime=0", "bwavgtime: 0 is out of range", ""),
@@ -232,7 +232,7 @@ fn a_file_with_only_global_sections_has_no_job() {
     let faults = parse_text("[global]\nsize=1m\n").expect_err("there is no job");
     assert_eq!(faults[0].message, "the file has only [global], no job");
     let faults = parse_text("[global]\nsize=0\n").expect_err("there is no job, and no size");
-    assert!(faults[0].message.contains("is nothing"), "its own faults are told: {faults:?}");
+    assert!(faults[0].message.contains("is nothing"), "its own faults are reported: {faults:?}");
 }
 
 #[test]

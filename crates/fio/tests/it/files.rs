@@ -4,7 +4,7 @@ use crate::common::{parse_text, path_of, testdata};
 use hoistway_fio::{BlockSize, Distribution, Ioengine, JobFile, Rw, Size, load, parse};
 
 fn nothing_included(path: &str, _: &str) -> Result<String, std::io::Error> {
-    panic!("{path} is included by nobody")
+    panic!("{path} is not included")
 }
 
 fn example(name: &str) -> JobFile {

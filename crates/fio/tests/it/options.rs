@@ -1,4 +1,5 @@
-//! Every option that is supported, one by one. Values were checked against the manual of fio 3.33 and by running it.
+//! Every option that is supported, one by one. Values were checked against the manual of fio 3.33
+//! and by running it.
 
 use crate::common::job;
 use hoistway_fio::{
@@ -256,7 +257,8 @@ fn groups_lie_in_one_another_and_are_listed_from_the_top() {
     let file = crate::common::parse_text(text).expect("each group has one weight");
     let groups: Vec<(String, Option<u32>)> =
         file.cgroups().into_iter().map(|group| (group.path, group.weight)).collect();
-    // What nobody weighs has no weight; the weight of all jobs is that of each one's own group.
+    // A group without a weight option has no weight; the weight of all jobs is that of each one's
+    // own group.
     let expected = [
         ("users", Some(300)),
         ("users/alice", Some(50)),

@@ -125,7 +125,8 @@ fn options_of_the_file_are_printed_as_fio_printed_them() {
 fn bandwidth_is_kib_a_second_and_runtime_milliseconds() {
     let stats = DirectionStats { io_bytes: 1 << 20, total_ios: 256, runtime_ns: 2_000_000_000, ..Default::default() };
     let report = stats.report();
-    // 1 MiB in 2 s is 524288 bytes a second, which is 512 KiB; 256 requests in 2 s are 128 a second.
+    // 1 MiB in 2 s is 524288 bytes a second, which is 512 KiB; 256 requests in 2 s are 128 a
+    // second.
     assert_eq!((report.bw_bytes, report.bw, report.runtime, report.io_kbytes), (524_288, 512, 2_000, 1_024));
     assert_eq!(report.iops, 128.0);
     let idle = DirectionStats::default().report();

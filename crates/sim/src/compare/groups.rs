@@ -27,7 +27,7 @@ pub(super) fn notes(jobs: &JobFile, divides: bool, reserves: bool) -> Vec<String
 pub(super) fn note_of_switch(elevator: Kind, divides: bool, jobs: &JobFile) -> Option<String> {
     let switch = group_switch(elevator).filter(|_| !divides && jobs.jobs.iter().any(|job| job.cgroup.is_some()))?;
     let name = elevator.info().name;
-    Some(format!("{name} divides the disk among groups when it is told to: --set {name}.{}=1", switch.name))
+    Some(format!("{name} divides the disk among groups with --set {name}.{}=1", switch.name))
 }
 
 /// Computes the results of the job file's groups.

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::host::HostConfig;
 use super::kernel::Kernel;
-use super::keys::{Form, KEYS, Key};
+use super::keys::{KEYS, Key, ValueForm};
 
 /// Errors of a host file.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +102,7 @@ impl HostConfig {
         }
         text.push_str(" what it is |\n|---|---|---|---|---|---|---|---|\n");
         for key in KEYS {
-            let _ = write!(text, "| `{}` | {} |", key.name, key.form.told());
+            let _ = write!(text, "| `{}` | {} |", key.name, key.form.describe());
             for host in &hosts {
                 let _ = write!(text, " {} |", key.form.show((key.get)(host)));
             }
@@ -141,20 +141,22 @@ impl Key {
     /// Reads a value of the file as the number that stands for it.
     fn read(&self, value: &DeValue) -> Result<u64, String> {
         let name = self.name;
-        let refused = || format!("`{name}` is {}: it takes {}", kind(value), self.form.told());
+        let refused = || format!("`{name}` is {}: it takes {}", kind(value), self.form.describe());
         match self.form {
-            Form::Number { min, max, .. } => {
+            ValueForm::Number { min, max, .. } => {
                 let DeValue::Integer(number) = value else { return Err(refused()) };
                 let digits = number.as_str().replace('_', "");
                 let number = u64::from_str_radix(&digits, number.radix()).map_err(|_| refused())?;
                 if (min..=max).contains(&number) { Ok(number) } else { Err(refused()) }
             }
-            Form::Switch => value.as_bool().map(u64::from).ok_or_else(refused),
-            Form::Word(words) => {
+            ValueForm::Switch => value.as_bool().map(u64::from).ok_or_else(refused),
+            ValueForm::Word(words) => {
                 let index = words.iter().position(|word| value.as_str() == Some(word));
                 index.map(|index| index as u64).ok_or_else(refused)
             }
-            Form::Memory => value.as_str().and_then(mib).filter(|mib| (2..=1 << 24).contains(mib)).ok_or_else(refused),
+            ValueForm::Memory => {
+                value.as_str().and_then(mib).filter(|mib| (2..=1 << 24).contains(mib)).ok_or_else(refused)
+            }
         }
     }
 }

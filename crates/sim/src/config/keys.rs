@@ -8,7 +8,7 @@ use crate::error::SimError;
 /// A host setting. Its value is a number here: a word is the index in its list, a switch is 0 or 1.
 pub(crate) struct Key {
     pub name: &'static str,
-    pub form: Form,
+    pub form: ValueForm,
     pub what: &'static str,
     pub get: fn(&HostConfig) -> u64,
     pub set: fn(&mut HostConfig, u64),
@@ -16,7 +16,7 @@ pub(crate) struct Key {
 
 /// The values that a setting takes.
 #[derive(Clone, Copy)]
-pub(crate) enum Form {
+pub(crate) enum ValueForm {
     Number {
         min: u64,
         max: u64,
@@ -28,30 +28,30 @@ pub(crate) enum Form {
     Memory,
 }
 
-impl Form {
+impl ValueForm {
     /// Describes the allowed values.
-    pub fn told(self) -> String {
+    pub fn describe(self) -> String {
         match self {
-            Form::Number { range, .. } => range.into(),
-            Form::Word(words) => {
+            ValueForm::Number { range, .. } => range.into(),
+            ValueForm::Word(words) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 match quoted.split_last() {
                     Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
                     _ => quoted.join(""),
                 }
             }
-            Form::Switch => "true or false".into(),
-            Form::Memory => "\"2 MiB\" to \"16 TiB\", in whole MiB, GiB or TiB".into(),
+            ValueForm::Switch => "true or false".into(),
+            ValueForm::Memory => "\"2 MiB\" to \"16 TiB\", in whole MiB, GiB or TiB".into(),
         }
     }
 
     /// A value in the form of a host file.
     pub fn show(self, value: u64) -> String {
         match self {
-            Form::Number { .. } => value.to_string(),
-            Form::Word(words) => words.get(value as usize).map_or_else(String::new, |word| (*word).into()),
-            Form::Switch => (value != 0).to_string(),
-            Form::Memory => format!("{value} MiB"),
+            ValueForm::Number { .. } => value.to_string(),
+            ValueForm::Word(words) => words.get(value as usize).map_or_else(String::new, |word| (*word).into()),
+            ValueForm::Switch => (value != 0).to_string(),
+            ValueForm::Memory => format!("{value} MiB"),
         }
     }
 }
@@ -61,7 +61,7 @@ macro_rules! number {
     ($name:literal, $min:literal..=$max:expr, $range:literal, $what:literal, $($field:ident).+ as $kind:ty) => {
         Key {
             name: $name,
-            form: Form::Number { min: $min, max: $max, range: $range },
+            form: ValueForm::Number { min: $min, max: $max, range: $range },
             what: $what,
             get: |host| u64::from(host.$($field).+),
             set: |host, value| host.$($field).+ = value as $kind,
@@ -74,7 +74,7 @@ macro_rules! switch {
     ($name:literal, $what:literal, $($field:ident).+) => {
         Key {
             name: $name,
-            form: Form::Switch,
+            form: ValueForm::Switch,
             what: $what,
             get: |host| u64::from(host.$($field).+),
             set: |host, value| host.$($field).+ = value != 0,
@@ -88,7 +88,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "memory",
-        form: Form::Memory,
+        form: ValueForm::Memory,
         what: "the machine's memory; nine tenths of it are page cache, the rest is the kernel's and the programs'",
         get: |host| (host.page_cache_mib * 10).div_ceil(9),
         set: |host, mib| host.page_cache_mib = (mib * 9 / 10).max(1),
@@ -104,7 +104,7 @@ pub(crate) const KEYS: &[Key] = &[
     number!("hz", 1..=1000, "1 to 1000", "ticks a second of the clock that older elevators see", queue.clock.hz as u32),
     Key {
         name: "read_ahead",
-        form: Form::Word(&["two-windows", "on-demand", "on-demand-history"]),
+        form: ValueForm::Word(&["two-windows", "on-demand", "on-demand-history"]),
         what: "how it reads ahead",
         get: words::read_ahead,
         set: words::set_read_ahead,
@@ -118,28 +118,28 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key {
         name: "plugging",
-        form: Form::Word(&["none", "queue", "task"]),
+        form: ValueForm::Word(&["none", "queue", "task"]),
         what: "where bios are held back to be merged",
         get: words::plugging,
         set: words::set_plugging,
     },
     Key {
         name: "plug_requests",
-        form: Form::Number { min: 1, max: 1024, range: "1 to 1024" },
+        form: ValueForm::Number { min: 1, max: 1024, range: "1 to 1024" },
         what: "a task's plug is submitted when it has so many requests",
         get: |host| words::plug(host).0.into(),
         set: |host, requests| words::set_plug(host, requests as u32, words::plug(host).1),
     },
     Key {
         name: "plug_kib",
-        form: Form::Number { min: 0, max: 65536, range: "0 to 65536 KiB" },
+        form: ValueForm::Number { min: 0, max: 65536, range: "0 to 65536 KiB" },
         what: "... or one as long as this; 0 is no such rule",
         get: |host| words::plug(host).1.into(),
         set: |host, kib| words::set_plug(host, words::plug(host).0, kib as u32),
     },
     Key {
         name: "write_back",
-        form: Form::Word(&["waiting", "pdflush", "pauses"]),
+        form: ValueForm::Word(&["waiting", "pdflush", "pauses"]),
         what: "who writes back, and what holds writers up",
         get: words::write_back,
         set: words::set_write_back,
@@ -181,7 +181,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key {
         name: "nr_requests",
-        form: Form::Number { min: 4, max: 65536, range: "4 to 65536" },
+        form: ValueForm::Number { min: 4, max: 65536, range: "4 to 65536" },
         what: "requests that the queue takes a direction (multi-queue: in all); switches `pool_follows_drive` off",
         get: |host| host.queue.nr_requests.unwrap_or(65536).into(),
         set: |host, requests| (host.queue.nr_requests, host.pool_follows_drive) = (Some(requests as u32), false),
@@ -210,7 +210,7 @@ pub(crate) const KEYS: &[Key] = &[
     switch!("aged", "its files lie in pieces, mixed among each other", aged),
     Key {
         name: "file_system",
-        form: Form::Word(&["ext3", "ext4"]),
+        form: ValueForm::Word(&["ext3", "ext4"]),
         what: "the file system of jobs with a tree of files",
         get: |host| u64::from(host.file_system.extents),
         set: words::set_file_system,
@@ -254,7 +254,7 @@ impl HostConfig {
     /// [`SimError::Host`] for the first setting that is out of range.
     pub fn check(&self) -> Result<(), SimError> {
         for key in KEYS {
-            let (value, Form::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
+            let (value, ValueForm::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
             if !(min..=max).contains(&value) {
                 return Err(SimError::Host { name: key.name, value, range });
             }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::decision::{Decision, List};
-use super::replay::{Made, Replay};
+use super::replay::{Replay, ReplayedDecision};
 use super::scenario::Scenario;
 
 /// Number of events that are printed before a difference.
@@ -75,7 +75,7 @@ pub fn compare(scenario: &Scenario, replay: &Replay) -> Option<(Difference, Vec<
     Some((difference, events))
 }
 
-fn first_difference(expected: &[Decision], got: &[Made]) -> Option<usize> {
+fn first_difference(expected: &[Decision], got: &[ReplayedDecision]) -> Option<usize> {
     let same = expected.iter().zip(got).take_while(|(expected, got)| **expected == got.decision).count();
     (same < expected.len().max(got.len())).then_some(same)
 }

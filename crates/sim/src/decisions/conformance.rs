@@ -85,13 +85,13 @@ fn totals<'a>(files: impl Iterator<Item = &'a FileReport>) -> Totals {
 
 /// Replays decision files, as many side by side as the machine has cores.
 ///
-/// `progress` is called from several threads with the number of scenarios replayed so far. `each` is
-/// called on this thread with the result of each file, in the order of `files`, as soon as that file
-/// and all files before it are done.
+/// `progress` is called from several threads with the number of scenarios replayed so far. `each`
+/// is called on this thread with the result of each file, in the order of `files`, as soon as that
+/// file and all files before it are done.
 ///
 /// # Errors
-/// The first error of `each`; the replay ends there. A file that cannot be replayed is no error: it is
-/// in [`Conformance::errors`].
+/// The first error of `each`; the replay ends there. A file that cannot be replayed is no error: it
+/// is in [`Conformance::errors`].
 pub fn replay_files<E>(
     files: &[PathBuf],
     progress: &(dyn Fn(u64) + Sync),
@@ -107,7 +107,8 @@ pub fn replay_files<E>(
             scope.spawn(move || {
                 while let Some((index, path)) = take(files, next) {
                     let replayed = replay_file(path, |_| progress(scenarios.fetch_add(1, Ordering::Relaxed) + 1));
-                    // The receiver is dropped after an error of `each`: no result is needed any more.
+                    // The receiver is dropped after an error of `each`: no result is needed any
+                    // more.
                     if sender.send((index, replayed)).is_err() {
                         return;
                     }

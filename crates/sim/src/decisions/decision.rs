@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum List {
     /// Bios merged into a queued request, and queued requests that joined a neighbour.
     Merge,
-    /// Plugging, the plug's timer, unplugging.
+    /// PlugEvent, the plug's timer, unplugging.
     Plug,
     /// Processes that slept because no request was free.
     Sleeps,
@@ -47,7 +47,7 @@ impl List {
 /// The kind of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum MergeKind {
     /// A bio at the end of the request.
     Back,
     /// A bio at the front of the request.
@@ -95,7 +95,7 @@ impl Domain {
 /// A change of the plug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Plugging {
+pub enum PlugEvent {
     /// The queue became plugged.
     Plug,
     /// The plug's timer fired.
@@ -130,14 +130,14 @@ pub enum Decision {
         /// Id of the request that received the bio or request.
         into: u32,
         /// Kind of the merge.
-        how: How,
+        how: MergeKind,
         /// Time of the merge, in ns.
         at_ns: u64,
     },
     /// The plug changed.
     Plug {
         /// The change.
-        what: Plugging,
+        what: PlugEvent,
         /// Time of the change, in ns.
         at_ns: u64,
     },
@@ -191,17 +191,17 @@ impl fmt::Display for Decision {
             Decision::Complete { id, at_ns } => write!(f, "{id} done at {at_ns} ns"),
             Decision::Merge { id, into, how, at_ns } => {
                 let how = match how {
-                    How::Back => "back merge of",
-                    How::Front => "front merge of",
-                    How::Rq => "join of request",
+                    MergeKind::Back => "back merge of",
+                    MergeKind::Front => "front merge of",
+                    MergeKind::Rq => "join of request",
                 };
                 write!(f, "{how} {id} into {into} at {at_ns} ns")
             }
             Decision::Plug { what, at_ns } => {
                 let what = match what {
-                    Plugging::Plug => "plugged",
-                    Plugging::Timer => "timer",
-                    Plugging::Unplug => "unplugged",
+                    PlugEvent::Plug => "plugged",
+                    PlugEvent::Timer => "timer",
+                    PlugEvent::Unplug => "unplugged",
                 };
                 write!(f, "{what} at {at_ns} ns")
             }

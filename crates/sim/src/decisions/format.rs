@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use super::decision::{Domain, How, Plugging};
+use super::decision::{Domain, MergeKind, PlugEvent};
 
 /// A line of a decision file.
 #[derive(Debug, Deserialize)]
@@ -35,8 +35,8 @@ pub(super) struct RawScenario {
     pub nomerge: bool,
     pub dispatch: Vec<(u32, u64)>,
     pub complete: Option<Vec<(u32, u64)>>,
-    pub merge: Option<Vec<(u32, u32, How, u64)>>,
-    pub plug: Option<Vec<(Plugging, u64)>>,
+    pub merge: Option<Vec<(u32, u32, MergeKind, u64)>>,
+    pub plug: Option<Vec<(PlugEvent, u64)>>,
     pub sleeps: Option<Vec<(u32, u64)>>,
     pub late: Option<Vec<(u32, u64, u64)>>,
     pub token_depth: Option<Vec<(Domain, u32, u64)>>,

@@ -25,9 +25,9 @@ pub(super) struct Group {
 }
 
 /// The index of each group by its id.
-pub(super) struct Places(HashMap<u32, GroupIndex>);
+pub(super) struct GroupTable(HashMap<u32, GroupIndex>);
 
-impl Places {
+impl GroupTable {
     /// Finds the group with an id; `field` is the path of the field with that id.
     pub fn find(&self, field: &str, id: u32) -> Result<GroupIndex, ScenarioError> {
         self.0.get(&id).copied().ok_or_else(|| unknown(field, id))
@@ -35,16 +35,16 @@ impl Places {
 }
 
 /// The groups of a file, parents before children and otherwise in the file's order.
-pub(super) fn groups(raw: &[RawGroup]) -> Result<(Vec<Group>, Places), ScenarioError> {
+pub(super) fn groups(raw: &[RawGroup]) -> Result<(Vec<Group>, GroupTable), ScenarioError> {
     let by_id = by_id(raw)?;
-    let mut places: HashMap<u32, GroupIndex> = HashMap::with_capacity(raw.len() + 1);
-    places.insert(ROOT_ID, GroupIndex(0));
+    let mut table: HashMap<u32, GroupIndex> = HashMap::with_capacity(raw.len() + 1);
+    table.insert(ROOT_ID, GroupIndex(0));
     let mut groups = Vec::with_capacity(raw.len());
     for (index, group) in raw.iter().enumerate() {
         // The groups from this one up to the nearest ancestor that is in the list already.
         let mut path = Vec::new();
         let (mut id, mut field) = (group.id, String::new());
-        while !places.contains_key(&id) {
+        while !table.contains_key(&id) {
             let Some(&at) = by_id.get(&id) else { return Err(unknown(&field, id)) };
             if path.len() == raw.len() {
                 return Err(group_loop(raw, &by_id, index));
@@ -53,12 +53,12 @@ pub(super) fn groups(raw: &[RawGroup]) -> Result<(Vec<Group>, Places), ScenarioE
             (id, field) = (raw[at].parent, format!("groups[{at}].parent"));
         }
         for at in path.into_iter().rev() {
-            let Some(&parent) = places.get(&raw[at].parent) else { continue };
+            let Some(&parent) = table.get(&raw[at].parent) else { continue };
             groups.push(Group { id: raw[at].id, parent, weights: weights(raw, at)? });
-            places.insert(raw[at].id, GroupIndex(groups.len()));
+            table.insert(raw[at].id, GroupIndex(groups.len()));
         }
     }
-    Ok((groups, Places(places)))
+    Ok((groups, GroupTable(table)))
 }
 
 /// The index in the file of each group by its id.

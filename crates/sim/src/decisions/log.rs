@@ -5,18 +5,18 @@ use std::fmt::Write;
 
 use hoistway_core::{Class, Event, Expiry, Io, Note, Op, Priority, Sink};
 
-use super::decision::{Decision, Domain, How, List, Plugging};
+use super::decision::{Decision, Domain, List, MergeKind, PlugEvent};
 
 /// Receives the queue's events and collects decisions in their lists.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    log: Vec<(u64, Happened)>,
-    lists: [Vec<Made>; List::ALL.len()],
+    log: Vec<(u64, LogEvent)>,
+    lists: [Vec<ReplayedDecision>; List::ALL.len()],
 }
 
 /// A decision of the replay, with the position of the log at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct ReplayedDecision {
     /// The decision.
     pub decision: Decision,
     /// Number of log entries before the decision.
@@ -24,7 +24,7 @@ pub struct Made {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Happened {
+pub(super) enum LogEvent {
     /// An event of the queue.
     Queue(Event),
     /// A process exited.
@@ -43,12 +43,12 @@ impl Sink for Recorder {
     fn record(&mut self, now_ns: u64, event: Event) {
         let at_ns = now_ns;
         match event {
-            Event::BackMerge { bio, into } => self.merge(bio, into, How::Back, at_ns),
-            Event::FrontMerge { bio, into } => self.merge(bio, into, How::Front, at_ns),
-            Event::Join { request, into } => self.merge(request, into, How::Rq, at_ns),
-            Event::Plug => self.decide(List::Plug, Decision::Plug { what: Plugging::Plug, at_ns }),
-            Event::UnplugTimer => self.decide(List::Plug, Decision::Plug { what: Plugging::Timer, at_ns }),
-            Event::Unplug { .. } => self.decide(List::Plug, Decision::Plug { what: Plugging::Unplug, at_ns }),
+            Event::BackMerge { bio, into } => self.merge(bio, into, MergeKind::Back, at_ns),
+            Event::FrontMerge { bio, into } => self.merge(bio, into, MergeKind::Front, at_ns),
+            Event::Join { request, into } => self.merge(request, into, MergeKind::Rq, at_ns),
+            Event::Plug => self.decide(List::Plug, Decision::Plug { what: PlugEvent::Plug, at_ns }),
+            Event::UnplugTimer => self.decide(List::Plug, Decision::Plug { what: PlugEvent::Timer, at_ns }),
+            Event::Unplug { .. } => self.decide(List::Plug, Decision::Plug { what: PlugEvent::Unplug, at_ns }),
             Event::Sleep(bio) => self.decide(List::Sleeps, Decision::Sleep { id: bio.token as u32, at_ns }),
             Event::Note(Note::TokenDepth { domain, depth }) => {
                 let domain = Domain::of_number(domain);
@@ -56,33 +56,34 @@ impl Sink for Recorder {
             }
             _ => {}
         }
-        self.log.push((now_ns, Happened::Queue(event)));
+        self.log.push((now_ns, LogEvent::Queue(event)));
     }
 }
 
 impl Recorder {
     /// Logs an event outside the queue.
-    pub fn happened(&mut self, now_ns: u64, what: Happened) {
+    pub fn log_event(&mut self, now_ns: u64, what: LogEvent) {
         self.log.push((now_ns, what));
     }
 
     /// Records a decision.
     pub fn decide(&mut self, list: List, decision: Decision) {
-        self.lists[list as usize].push(Made { decision, log: self.log.len() });
+        self.lists[list as usize].push(ReplayedDecision { decision, log: self.log.len() });
     }
 
     /// Records the dispatch of request `id`, which is the queue's last event.
     pub fn dispatched(&mut self, id: u32, at_ns: u64) {
-        let made = Made { decision: Decision::Dispatch { id, at_ns }, log: self.log.len().saturating_sub(1) };
+        let made =
+            ReplayedDecision { decision: Decision::Dispatch { id, at_ns }, log: self.log.len().saturating_sub(1) };
         self.lists[List::Dispatch as usize].push(made);
     }
 
     /// Splits the recorder into the lists and the log.
-    pub fn into_parts(self) -> ([Vec<Made>; List::ALL.len()], Log) {
+    pub fn into_parts(self) -> ([Vec<ReplayedDecision>; List::ALL.len()], Log) {
         (self.lists, Log(self.log))
     }
 
-    fn merge(&mut self, io: Io, into: u64, how: How, at_ns: u64) {
+    fn merge(&mut self, io: Io, into: u64, how: MergeKind, at_ns: u64) {
         let decision = Decision::Merge { id: io.token as u32, into: into as u32, how, at_ns };
         self.decide(List::Merge, decision);
     }
@@ -90,7 +91,7 @@ impl Recorder {
 
 /// All events in order.
 #[derive(Debug, Default)]
-pub(super) struct Log(Vec<(u64, Happened)>);
+pub(super) struct Log(Vec<(u64, LogEvent)>);
 
 impl Log {
     /// The last `count` of the first `end` entries, as text.
@@ -105,12 +106,12 @@ impl Log {
     }
 }
 
-fn in_words(at_ns: u64, what: Happened) -> String {
+fn in_words(at_ns: u64, what: LogEvent) -> String {
     let mut line = format!("{:>7}.{:06} ms  ", at_ns / 1_000_000, at_ns % 1_000_000);
     match what {
-        Happened::Queue(event) => event_in_words(&mut line, event),
-        Happened::Exit { pid } => push(&mut line, format_args!("--  process {pid} exits")),
-        Happened::Priority { pid, priority } => {
+        LogEvent::Queue(event) => event_in_words(&mut line, event),
+        LogEvent::Exit { pid } => push(&mut line, format_args!("--  process {pid} exits")),
+        LogEvent::Priority { pid, priority } => {
             let class = match priority.class() {
                 Class::None => "none",
                 Class::RealTime => "rt",
@@ -120,9 +121,9 @@ fn in_words(at_ns: u64, what: Happened) -> String {
             let level = priority.level();
             push(&mut line, format_args!("--  process {pid} changes its priority to {class} {level}"));
         }
-        Happened::Move { pid, group } => push(&mut line, format_args!("--  process {pid} moves to group {group}")),
-        Happened::Timer => push(&mut line, format_args!("--  a timer is due")),
-        Happened::Woken { pid } => push(&mut line, format_args!("--  process {pid} is awake")),
+        LogEvent::Move { pid, group } => push(&mut line, format_args!("--  process {pid} moves to group {group}")),
+        LogEvent::Timer => push(&mut line, format_args!("--  a timer is due")),
+        LogEvent::Woken { pid } => push(&mut line, format_args!("--  process {pid} is awake")),
     }
     line
 }

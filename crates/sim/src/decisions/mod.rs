@@ -21,9 +21,9 @@ mod targets;
 
 pub use compare::{Difference, compare};
 pub use conformance::{Conformance, FileFailure, Totals, replay_files};
-pub use decision::{Decision, Domain, How, List, Plugging};
+pub use decision::{Decision, Domain, List, MergeKind, PlugEvent};
 pub use error::{DecisionError, ScenarioError};
 pub use file::{FileReport, ListCount, ScenarioReport, replay_file};
-pub use replay::{Made, Replay, replay_scenario};
+pub use replay::{Replay, ReplayedDecision, replay_scenario};
 pub use scenario::Scenario;
 pub use targets::{Target, targets};

@@ -13,8 +13,8 @@ use hoistway_core::{
 };
 
 use super::decision::{Decision, List};
-pub use super::log::Made;
-use super::log::{Happened, Log, Recorder};
+pub use super::log::ReplayedDecision;
+use super::log::{Log, LogEvent, Recorder};
 use super::scenario::{Scenario, Start};
 
 /// Uptime of the recording machines at time 0, in ns.
@@ -29,14 +29,14 @@ const CIRCLING: u32 = 100_000;
 /// The decisions of hoistway's elevator.
 #[derive(Debug)]
 pub struct Replay {
-    lists: [Vec<Made>; List::ALL.len()],
+    lists: [Vec<ReplayedDecision>; List::ALL.len()],
     log: Log,
     stopped: Option<String>,
 }
 
 impl Replay {
     /// The decisions of one list, in the order in which they were taken.
-    pub fn list(&self, list: List) -> &[Made] {
+    pub fn list(&self, list: List) -> &[ReplayedDecision] {
         &self.lists[list as usize]
     }
 
@@ -48,7 +48,7 @@ impl Replay {
     }
 
     /// The last `count` events before a decision, as text.
-    pub fn events_before(&self, made: &Made, count: usize) -> Vec<String> {
+    pub fn events_before(&self, made: &ReplayedDecision, count: usize) -> Vec<String> {
         self.log.before(made.log, count)
     }
 
@@ -69,7 +69,7 @@ pub fn replay_scenario(scenario: &Scenario) -> Replay {
 }
 
 /// The reason why a replay cannot continue.
-type Stop = String;
+type StopReason = String;
 
 /// An event: its time, its kind, its number.
 type Due = (u64, Kind, u32);
@@ -188,7 +188,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Stop> {
+    fn run(&mut self) -> Result<(), StopReason> {
         let mut timers = 0;
         loop {
             let event = self.events.peek().map(|event| event.0);
@@ -206,7 +206,7 @@ impl<'a> World<'a> {
                         return Err(format!("{CIRCLING} timers fired with nothing between them"));
                     }
                     self.now_ns = self.now_ns.max(timer_ns);
-                    self.note(Happened::Timer);
+                    self.note(LogEvent::Timer);
                     let kick = self.queue.timer(self.now_ns);
                     self.run_if(kick)?;
                 }
@@ -216,27 +216,27 @@ impl<'a> World<'a> {
         }
     }
 
-    fn handle(&mut self, kind: Kind, number: usize) -> Result<(), Stop> {
+    fn handle(&mut self, kind: Kind, number: usize) -> Result<(), StopReason> {
         match kind {
             Kind::Completion => self.complete(number),
             Kind::Arrival => self.arrive(number),
             Kind::Exit => {
                 let process = self.scenario.exits[number].process;
-                self.note(Happened::Exit { pid: self.scenario.processes[process].pid });
+                self.note(LogEvent::Exit { pid: self.scenario.processes[process].pid });
                 let kick = self.queue.exit_context(self.contexts[process], self.now_ns);
                 self.run_if(kick.unwrap_or(Kick::Quiet))
             }
             Kind::Priority => {
                 let change = &self.scenario.priority_changes[number];
                 let pid = self.scenario.processes[change.process].pid;
-                self.note(Happened::Priority { pid, priority: change.priority });
+                self.note(LogEvent::Priority { pid, priority: change.priority });
                 let kick = self.queue.set_priority(self.contexts[change.process], change.priority, self.now_ns);
                 self.run_if(kick.unwrap_or(Kick::Quiet))
             }
             Kind::Move => {
                 let change = &self.scenario.moves[number];
                 let pid = self.scenario.processes[change.process].pid;
-                self.note(Happened::Move { pid, group: self.scenario.group_id(change.group) });
+                self.note(LogEvent::Move { pid, group: self.scenario.group_id(change.group) });
                 let group = self.groups[change.group.0];
                 // A process that has exited stays in its group.
                 let kick = self.queue.move_context(self.contexts[change.process], group, self.now_ns);
@@ -245,7 +245,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn complete(&mut self, number: usize) -> Result<(), Stop> {
+    fn complete(&mut self, number: usize) -> Result<(), StopReason> {
         let Some(id) = self.device[number].take() else {
             return Err(format!("request {number} is not in the device"));
         };
@@ -270,7 +270,7 @@ impl<'a> World<'a> {
         if self.plugging { self.run_if(kick) } else { self.attempt() }
     }
 
-    fn arrive(&mut self, number: usize) -> Result<(), Stop> {
+    fn arrive(&mut self, number: usize) -> Result<(), StopReason> {
         self.arrived_ns[number] = self.now_ns;
         let process = self.scenario.requests[number].process;
         if self.processes[process].asleep.is_some() {
@@ -281,7 +281,7 @@ impl<'a> World<'a> {
     }
 
     /// Submits a bio for the first time.
-    fn submit(&mut self, number: usize) -> Result<(), Stop> {
+    fn submit(&mut self, number: usize) -> Result<(), StopReason> {
         self.began_ns[number] = self.now_ns;
         let answer = self.queue.submit(self.bio(number), self.now_ns);
         let (submitted, kick) = answer.map_err(|error| format!("bio {number} was not taken: {error:?}"))?;
@@ -308,11 +308,11 @@ impl<'a> World<'a> {
     }
 
     /// Continues a process that slept for a request, until it sleeps again or its backlog is empty.
-    fn wake(&mut self, context: ContextId) -> Result<(), Stop> {
+    fn wake(&mut self, context: ContextId) -> Result<(), StopReason> {
         let process = self.contexts.iter().position(|known| *known == context);
         let Some(process) = process else { return Err("an unknown process is woken".to_owned()) };
         let Some(number) = self.processes[process].asleep else { return Ok(()) };
-        self.note(Happened::Woken { pid: self.scenario.processes[process].pid });
+        self.note(LogEvent::Woken { pid: self.scenario.processes[process].pid });
         let number = number as usize;
         let answer = self.queue.resubmit(self.bio(number), self.now_ns);
         let (submitted, kick) = answer.map_err(|error| format!("bio {number} was not taken: {error:?}"))?;
@@ -326,7 +326,7 @@ impl<'a> World<'a> {
     }
 
     /// Does the queue's deferred work.
-    fn work(&mut self) -> Result<(), Stop> {
+    fn work(&mut self) -> Result<(), StopReason> {
         for _ in 0..CIRCLING {
             match self.queue.next_work() {
                 None => return Ok(()),
@@ -337,12 +337,12 @@ impl<'a> World<'a> {
         Err(format!("{CIRCLING} pieces of work came from one event"))
     }
 
-    fn run_if(&mut self, kick: Kick) -> Result<(), Stop> {
+    fn run_if(&mut self, kick: Kick) -> Result<(), StopReason> {
         if kick == Kick::Run { self.attempt() } else { Ok(()) }
     }
 
     /// Dispatches requests until the device is full.
-    fn attempt(&mut self) -> Result<(), Stop> {
+    fn attempt(&mut self) -> Result<(), StopReason> {
         while self.queue.in_flight() < self.scenario.depth {
             let Next::Request(id) = self.queue.next(self.now_ns) else { return Ok(()) };
             let Some(request) = self.queue.request(id) else {
@@ -362,15 +362,15 @@ impl<'a> World<'a> {
     }
 
     fn bio(&self, number: usize) -> Bio {
-        let asked = &self.scenario.requests[number];
-        let context = self.contexts[asked.process];
-        let bio = Bio::new(number as u64, context, asked.op, asked.sector, asked.sectors);
-        Bio { flags: asked.flags, ..bio }
+        let planned = &self.scenario.requests[number];
+        let context = self.contexts[planned.process];
+        let bio = Bio::new(number as u64, context, planned.op, planned.sector, planned.sectors);
+        Bio { flags: planned.flags, ..bio }
     }
 
-    fn note(&mut self, what: Happened) {
+    fn note(&mut self, what: LogEvent) {
         let now_ns = self.now_ns;
-        self.queue.sink_mut().happened(now_ns, what);
+        self.queue.sink_mut().log_event(now_ns, what);
     }
 }
 

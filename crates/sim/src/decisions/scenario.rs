@@ -27,12 +27,12 @@ pub struct Scenario {
     pub(super) pool: Option<u32>,
     pub(super) tunables: Tunables,
     pub(super) processes: Vec<Process>,
-    pub(super) requests: Vec<Asked>,
+    pub(super) requests: Vec<ScenarioBio>,
     pub(super) exits: Vec<Exit>,
     pub(super) priority_changes: Vec<PriorityChange>,
     /// Groups below the root, parents before their children.
     pub(super) groups: Vec<Group>,
-    pub(super) moves: Vec<Move>,
+    pub(super) moves: Vec<GroupMove>,
     expected: [Option<Vec<Decision>>; List::ALL.len()],
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Process {
 
 /// A bio that a process submits.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ScenarioBio {
     /// Index of the submitting process.
     pub process: usize,
     pub op: Op,
@@ -80,7 +80,7 @@ pub(super) struct PriorityChange {
 
 /// A process moves to another group.
 #[derive(Debug)]
-pub(super) struct Move {
+pub(super) struct GroupMove {
     pub process: usize,
     pub group: GroupIndex,
     pub at_ns: u64,
@@ -105,7 +105,7 @@ impl Scenario {
         let mut requests = Vec::with_capacity(raw.requests.len());
         for (index, request) in raw.requests.iter().enumerate() {
             let process = process(format!("requests[{index}].pid"), request.pid)?;
-            requests.push(asked(index, request, process, raw.requests.len())?);
+            requests.push(scenario_bio(index, request, process, raw.requests.len())?);
         }
         let mut exits = Vec::with_capacity(raw.exits.len());
         for (index, exit) in raw.exits.iter().enumerate() {
@@ -120,17 +120,17 @@ impl Scenario {
             let priority = priority(field, change.class, change.level)?;
             priority_changes.push(PriorityChange { process, priority, at_ns: change.at_ns });
         }
-        let (groups, places) = groups(&raw.groups)?;
+        let (groups, table) = groups(&raw.groups)?;
         let mut moves = Vec::with_capacity(raw.group_changes.len());
         for (index, change) in raw.group_changes.iter().enumerate() {
             let process = process(format!("group_changes[{index}].pid"), change.pid)?;
-            let group = places.find(&format!("group_changes[{index}].group"), change.group)?;
-            moves.push(Move { process, group, at_ns: change.at_ns });
+            let group = table.find(&format!("group_changes[{index}].group"), change.group)?;
+            moves.push(GroupMove { process, group, at_ns: change.at_ns });
         }
         let mut processes = Vec::with_capacity(raw.processes.len());
         for (index, process) in raw.processes.iter().enumerate() {
             let priority = priority(|| format!("processes[{index}].level"), process.class, process.level)?;
-            let group = places.find(&format!("processes[{index}].group"), process.group)?;
+            let group = table.find(&format!("processes[{index}].group"), process.group)?;
             processes.push(Process { pid: process.pid, priority, group });
         }
         Ok(Scenario {
@@ -244,7 +244,7 @@ fn priority(field: impl Fn() -> String, class: RawClass, level: u8) -> Result<Pr
     Priority::new(class, level).ok_or_else(|| ScenarioError::value(field(), level, "0 to 7 would be right"))
 }
 
-fn asked(index: usize, raw: &RawRequest, process: usize, requests: usize) -> Result<Asked, ScenarioError> {
+fn scenario_bio(index: usize, raw: &RawRequest, process: usize, requests: usize) -> Result<ScenarioBio, ScenarioError> {
     let field = |name: &str| format!("requests[{index}].{name}");
     if raw.id as usize != index {
         return Err(ScenarioError::value(field("id"), raw.id, format!("its position, {index}, would be right")));
@@ -275,7 +275,7 @@ fn asked(index: usize, raw: &RawRequest, process: usize, requests: usize) -> Res
         (raw.prio, Flags::META),
         (raw.unplug, Flags::UNPLUG),
     ];
-    Ok(Asked {
+    Ok(ScenarioBio {
         process,
         op: match raw.op {
             RawOp::Read => Op::Read,
@@ -300,7 +300,7 @@ fn request_index(field: impl Fn() -> String, id: u32, requests: usize) -> Result
 type Expected = [Option<Vec<Decision>>; List::ALL.len()];
 
 /// Reads the recorded lists and validates all ids.
-fn expected(raw: &RawScenario, requests: &[Asked]) -> Result<Expected, ScenarioError> {
+fn expected(raw: &RawScenario, requests: &[ScenarioBio]) -> Result<Expected, ScenarioError> {
     let check =
         |list: List, index: usize, id: u32| request_index(|| format!("{}[{index}]", list.name()), id, requests.len());
     for (index, &(id, _)) in raw.dispatch.iter().enumerate() {

@@ -51,7 +51,7 @@ pub(crate) struct Balance {
 
 /// The decision for one writer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct PauseDecision {
     /// Time in ns that the writer's pages should have taken; `None` if the writer may make no more
     /// pages dirty for now.
     pub period_ns: Option<u64>,
@@ -98,7 +98,7 @@ impl Default for Balance {
 impl Balance {
     /// Updates the estimates if the update interval is over. `dirtied` and `written` count pages
     /// since the start of the world; `dirty` pages are dirty or under write-back.
-    pub fn look(&mut self, now_ns: u64, dirty: u64, limits: DirtyLimits, dirtied: u64, written: u64) {
+    pub fn update(&mut self, now_ns: u64, dirty: u64, limits: DirtyLimits, dirtied: u64, written: u64) {
         let elapsed_ns = now_ns - self.looked_ns;
         if elapsed_ns < UPDATE_NS {
             return;
@@ -112,14 +112,14 @@ impl Balance {
     }
 
     /// Decides how long a writer that has made `pages` pages dirty is paused.
-    pub fn judge(&self, pages: u32, dirty: u64, limits: DirtyLimits) -> Verdict {
+    pub fn decide(&self, pages: u32, dirty: u64, limits: DirtyLimits) -> PauseDecision {
         let rate = self.writer_rate * self.position(dirty, limits);
         // An eighth of the time that the device needs for the dirty pages: the device must not run
         // dry during a pause.
         let eighth_ns = dirty as f64 / self.write_rate_smooth.max(1.0) / 8.0 * 1e9;
         let pause_ns_max = eighth_ns.clamp(1e6, PAUSE_NS_MAX as f64);
         if rate < 1.0 {
-            return Verdict { period_ns: None, pause_ns_max: pause_ns_max as u64, pages: 1 };
+            return PauseDecision { period_ns: None, pause_ns_max: pause_ns_max as u64, pages: 1 };
         }
         let period_ns = (f64::from(pages) / rate * 1e9) as u64;
         // Pauses grow with the number of writers: 10 ms more each time the number doubles.
@@ -129,7 +129,7 @@ impl Balance {
         if next < POLL_PAGES {
             next = (rate * pause_ns_max / 1e9).min(POLL_PAGES);
         }
-        Verdict { period_ns: Some(period_ns), pause_ns_max: pause_ns_max as u64, pages: (next as u32).max(1) }
+        PauseDecision { period_ns: Some(period_ns), pause_ns_max: pause_ns_max as u64, pages: (next as u32).max(1) }
     }
 
     /// Factor for the writers' rate that follows from the number of dirty pages: 1 at the set
@@ -207,7 +207,7 @@ mod tests {
             dirtied += made;
             written += 50.0;
             dirty = f64::max(dirty + made - 50.0, 0.0);
-            balance.look(step * UPDATE_NS / 20, dirty as u64, LIMITS, dirtied as u64, written as u64);
+            balance.update(step * UPDATE_NS / 20, dirty as u64, LIMITS, dirtied as u64, written as u64);
             assert!(dirty < 20_500.0, "{dirty} at {step}");
         }
         assert!((balance.write_rate_smooth - 5000.0).abs() < 250.0, "{balance:?}");
@@ -218,11 +218,11 @@ mod tests {
     #[test]
     fn a_pause_is_what_the_pages_should_have_taken_and_no_page_is_allowed_at_the_limit() {
         let balance = Balance { writer_rate: 1000.0, write_rate_smooth: 1000.0, ..Balance::default() };
-        let verdict = balance.judge(50, 17_500, LIMITS);
+        let verdict = balance.decide(50, 17_500, LIMITS);
         assert_eq!((verdict.period_ns, verdict.pause_ns_max), (Some(50_000_000), 200_000_000));
         // 10 ms would be 10 pages: too few, so 32 at once.
         assert_eq!(verdict.pages, 32);
-        assert_eq!(balance.judge(50, 20_000, LIMITS).period_ns, None);
+        assert_eq!(balance.decide(50, 20_000, LIMITS).period_ns, None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ const AGED_PIECE_PAGES: std::ops::RangeInclusive<u64> = 16..=256;
 
 /// A file that the plan of a world needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PlannedFile {
     pub name: String,
     pub bytes: u64,
     /// The job file, and the line of the job that gives the file its size.
@@ -104,7 +104,7 @@ pub(crate) struct Layout {
 
 /// Places files in their order on a disk of `capacity_sectors` sectors.
 pub(crate) fn lay_out(
-    wanted: &[Wanted],
+    wanted: &[PlannedFile],
     capacity_sectors: u64,
     layout: Layout,
     rng: &mut Pcg64,
@@ -205,7 +205,7 @@ fn cut_and_shuffle(files: &[(usize, usize, u64)], rng: &mut Pcg64) -> Vec<(usize
     pieces
 }
 
-pub(crate) fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
+pub(crate) fn too_small(wanted: &[PlannedFile], capacity_sectors: u64) -> SimError {
     let files = wanted.iter().filter(|file| !is_device(&file.name));
     let needed_bytes = files.map(|file| file.bytes).fold(0, u64::saturating_add);
     let largest = wanted.iter().max_by_key(|file| file.bytes);
@@ -227,10 +227,10 @@ mod tests {
         lay_out(&wanted(files), capacity, plain(groups), &mut Pcg64::new(1, 2))
     }
 
-    fn wanted(names: &[(&str, u64)]) -> Vec<Wanted> {
+    fn wanted(names: &[(&str, u64)]) -> Vec<PlannedFile> {
         names
             .iter()
-            .map(|(name, mib)| Wanted { name: (*name).into(), bytes: mib << 20, place: ("test.fio".into(), 1) })
+            .map(|(name, mib)| PlannedFile { name: (*name).into(), bytes: mib << 20, place: ("test.fio".into(), 1) })
             .collect()
     }
 

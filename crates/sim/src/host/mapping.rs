@@ -31,7 +31,8 @@ impl Mapping {
         self.misses = self.misses.saturating_sub(1);
     }
 
-    /// A fault did not find its page: half a window before it is read with it, and half behind; after too many misses the page alone.
+    /// A fault did not find its page: half a window before it is read with it, and half behind;
+    /// after too many misses the page alone.
     pub fn read_around(&mut self, page: u64, window_pages: u64, file_pages: u64) -> Window {
         self.misses = self.misses.saturating_add(1);
         if self.misses > MISSES_MAX || window_pages == 0 {

@@ -1,11 +1,11 @@
-//! Read-ahead on demand, as Linux has it from 2.6.23 on.
+//! Read-ahead on demand, as in Linux from 2.6.23 on.
 //!
-//! Nothing is worked out while a reader finds its pages. Read-ahead is asked at two events only: a
-//! page is missing, or the reader comes to a page that carries a *marker*. A window is read at once
-//! when a page is missing; when the marker in it is met, the next window is asked for while there
-//! is still so much to read as lies behind the marker. What a window is for is told from where the
-//! event happened, from the state of the open file and, where that is of no use (several readers of
-//! one open file), from the page cache itself.
+//! The kernel does nothing while a reader finds its pages. Read-ahead runs at two events only: a
+//! page is missing, or the reader comes to a page that carries a *marker*. A missing page starts a
+//! window at once. The marker within a window starts the next window while the pages after the
+//! marker are still unread. The purpose of a window follows from the position of the event and the
+//! state of the open file. Where that state is of no use (several readers of one open file), it
+//! follows from the page cache itself.
 //!
 //! The rules are those of F. Wu, H. Xi and C. Xu, "On the design of a new Linux readahead
 //! framework", ACM SIGOPS Operating Systems Review 42(5), 2008: sections on the state, on the two
@@ -13,7 +13,7 @@
 
 use super::window::{Window, next_window};
 
-/// What the kernel remembers of one open file. Units are pages of 4 KiB.
+/// The read-ahead state of one open file. Units are pages of 4 KiB.
 #[derive(Clone, Debug)]
 pub(crate) struct OnDemand {
     max: u64,
@@ -27,16 +27,16 @@ pub(crate) struct OnDemand {
     last: Option<u64>,
 }
 
-/// What to read: a window, and the page in it that gets the marker.
+/// A window to read, with the page in it that gets the marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marked {
+pub(crate) struct MarkedWindow {
     pub window: Window,
     pub marker: Option<u64>,
 }
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
+pub(crate) struct ReadPosition {
     /// The page that it comes to.
     pub page: u64,
     /// So many pages it wants from there.
@@ -53,7 +53,7 @@ impl OnDemand {
 
     /// The page is missing. `is_cached` tells of any page of the file whether it is in memory or on
     /// its way.
-    pub fn missing(&mut self, at: At, is_cached: impl FnMut(u64) -> bool) -> Option<Marked> {
+    pub fn missing(&mut self, at: ReadPosition, is_cached: impl FnMut(u64) -> bool) -> Option<MarkedWindow> {
         if self.max == 0 {
             return None;
         }
@@ -62,8 +62,8 @@ impl OnDemand {
             if at.page == 0 || at.wanted > self.max || follows {
                 self.begin(at);
             } else if !(self.uses_history && self.find_stream(at, is_cached)) {
-                // Somebody reads here and there: what is wanted is read, and the state left for the
-                // stream that it may belong to.
+                // A random read: only the requested pages are read. The state stays, as it may
+                // belong to a stream.
                 return marked(Window { start: at.page, pages: at.wanted }, None, at.file_pages);
             }
         }
@@ -71,7 +71,7 @@ impl OnDemand {
     }
 
     /// The page carries a marker, which has been taken off.
-    pub fn met_marker(&mut self, at: At, mut is_cached: impl FnMut(u64) -> bool) -> Option<Marked> {
+    pub fn met_marker(&mut self, at: ReadPosition, mut is_cached: impl FnMut(u64) -> bool) -> Option<MarkedWindow> {
         if self.max == 0 {
             return None;
         }
@@ -102,15 +102,15 @@ impl OnDemand {
         true
     }
 
-    fn begin(&mut self, at: At) {
+    fn begin(&mut self, at: ReadPosition) {
         let pages = first_window(at.wanted, self.max);
         self.window = Window { start: at.page, pages };
         self.behind = if pages > at.wanted { pages - at.wanted } else { pages };
     }
 
-    /// Returns true if the pages before this one are cached, which they are if somebody came along
+    /// Returns true if the pages before this one are cached, as they are if a reader came along
     /// there; the more, the longer the window.
-    fn find_stream(&mut self, at: At, mut is_cached: impl FnMut(u64) -> bool) -> bool {
+    fn find_stream(&mut self, at: ReadPosition, mut is_cached: impl FnMut(u64) -> bool) -> bool {
         let cached = (1..=self.max.min(at.page)).take_while(|back| is_cached(at.page - back)).count() as u64;
         if cached == 0 {
             return false;
@@ -122,7 +122,7 @@ impl OnDemand {
         true
     }
 
-    fn read(&mut self, at: At) -> Option<Marked> {
+    fn read(&mut self, at: ReadPosition) -> Option<MarkedWindow> {
         if self.uses_history && at.page == self.window.start && self.behind == self.window.pages {
             // The marker would lie on the very page that is read next.
             self.behind = next_window(self.window.pages, self.max);
@@ -134,10 +134,10 @@ impl OnDemand {
 }
 
 /// The part of a window that the file has.
-fn marked(window: Window, marker: Option<u64>, file_pages: u64) -> Option<Marked> {
+fn marked(window: Window, marker: Option<u64>, file_pages: u64) -> Option<MarkedWindow> {
     let pages = window.pages.min(file_pages.saturating_sub(window.start));
     let marker = marker.filter(|page| *page < window.start + pages);
-    (pages > 0).then_some(Marked { window: Window { pages, ..window }, marker })
+    (pages > 0).then_some(MarkedWindow { window: Window { pages, ..window }, marker })
 }
 
 /// The first window for a request of so many pages: four times as much as a small one, twice a
@@ -170,7 +170,7 @@ mod tests {
     }
 
     impl Cache {
-        fn read_page(&mut self, reader: &mut OnDemand, at: At) {
+        fn read_page(&mut self, reader: &mut OnDemand, at: ReadPosition) {
             if !self.pages.contains(&at.page) {
                 let plan = reader.missing(at, |page| self.pages.contains(&page));
                 self.take_in(at.page, plan);
@@ -183,8 +183,8 @@ mod tests {
             reader.was_read(at.page);
         }
 
-        fn take_in(&mut self, page: u64, plan: Option<Marked>) {
-            let Some(Marked { window, marker }) = plan else { return };
+        fn take_in(&mut self, page: u64, plan: Option<MarkedWindow>) {
+            let Some(MarkedWindow { window, marker }) = plan else { return };
             self.read.push((page, window.start, window.pages));
             for new in window.start..window.start + window.pages {
                 if self.pages.insert(new) && Some(new) == marker {
@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    fn at(page: u64, wanted: u64) -> At {
-        At { page, wanted, file_pages: 100_000 }
+    fn at(page: u64, wanted: u64) -> ReadPosition {
+        ReadPosition { page, wanted, file_pages: 100_000 }
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn windows_end_with_the_file_and_nothing_is_read_ahead_with_a_window_of_none() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, true));
-        (0..30).for_each(|page| cache.read_page(&mut reader, At { page, wanted: 1, file_pages: 30 }));
+        (0..30).for_each(|page| cache.read_page(&mut reader, ReadPosition { page, wanted: 1, file_pages: 30 }));
         assert_eq!(cache.read.iter().map(|read| read.2).sum::<u64>(), 30);
         let mut none = OnDemand::new(0, true);
         assert_eq!(none.missing(at(0, 8), |_| false), None);

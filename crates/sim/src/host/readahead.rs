@@ -3,7 +3,7 @@
 use super::on_demand::OnDemand;
 use super::two_windows::ReadAhead;
 
-/// What the kernel remembers of one open file, by its rules of reading ahead.
+/// The read-ahead state of an open file, by the host's rules.
 #[derive(Clone, Debug)]
 pub(crate) enum Reader {
     TwoWindows(ReadAhead),
@@ -11,14 +11,14 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// What became of a window: how many of its pages were in the cache already, and how many were not.
+    /// Reports how many pages of a window were cached already and how many were missing.
     pub fn found(&mut self, cached: u64, missing: u64) {
         if let Reader::TwoWindows(reader) = self {
             reader.found(cached, missing);
         }
     }
 
-    /// A page that should have been there was not.
+    /// Reports that an expected page was missing.
     pub fn missed(&mut self) {
         if let Reader::TwoWindows(reader) = self {
             reader.missed();

@@ -23,7 +23,7 @@ pub(crate) struct ReadAhead {
 
 /// The windows to read, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ReadAheadPlan {
     /// Windows to read; a window of length 0 does not count.
     pub windows: [Window; 2],
     /// Pages of the request that the plan covers: the next call is for the page after them.
@@ -38,10 +38,10 @@ impl ReadAhead {
 
     /// Plans the reads for a reader that needs `wanted` pages from `page` on; the file has
     /// `file_pages` pages.
-    pub fn plan(&mut self, page: u64, wanted: u64, file_pages: u64) -> Plan {
+    pub fn plan(&mut self, page: u64, wanted: u64, file_pages: u64) -> ReadAheadPlan {
         let wanted = wanted.min(self.max.max(1)).max(1);
         if self.last == Some(page) {
-            return Plan { covered: 1, ..Plan::default() };
+            return ReadAheadPlan { covered: 1, ..ReadAheadPlan::default() };
         }
         let sequential = match self.last {
             None => page == 0,
@@ -71,7 +71,7 @@ impl ReadAhead {
                 windows[1] = self.open_ahead(file_pages);
             }
         }
-        Plan { windows, covered: wanted }
+        ReadAheadPlan { windows, covered: wanted }
     }
 
     /// Reports how many pages of a window were cached already and how many were missing.
@@ -114,7 +114,7 @@ fn first_window(wanted: u64, max: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn windows(plan: Plan) -> Vec<(u64, u64)> {
+    fn windows(plan: ReadAheadPlan) -> Vec<(u64, u64)> {
         plan.windows.iter().filter(|window| window.pages > 0).map(|window| (window.start, window.pages)).collect()
     }
 

@@ -1,65 +1,65 @@
-//! Why a published result could not be run.
+//! Errors of the published results.
 
 use crate::error::SimError;
 
-/// Why a published result could not be run; that it does not come out is no error.
+/// Reasons why a published result could not be run. A result that differs is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
-    /// No row goes by this name.
+    /// No row has this id.
     #[error("no published result goes by `{id}`: there are all, and {known}")]
     UnknownId {
-        /// What was asked for.
+        /// The requested id.
         id: String,
-        /// Seeds and ids that there are.
+        /// The known seeds and ids.
         known: String,
     },
-    /// A file of expectations is not what it has to be.
+    /// A file of expectations is invalid.
     #[error("defect: {file}: {problem}")]
     Expectations {
         /// The file in `crates/sim/published`.
         file: &'static str,
-        /// What is wrong, and where.
+        /// The error, with its position.
         problem: String,
     },
-    /// A row names a job file that is not there.
+    /// A row names an unknown job file.
     #[error("defect: no job file `{name}` is built in")]
     NoJob {
-        /// Its name.
+        /// The name of the job file.
         name: String,
     },
-    /// A row's job file does not parse.
+    /// The job file of a row is invalid.
     #[error("defect: row {id}: {problem}")]
     Job {
-        /// The row.
+        /// The id of the row.
         id: String,
-        /// What is wrong with it, and where.
+        /// The error, with its position.
         problem: String,
     },
-    /// A row names a drive or a kernel that is not there.
+    /// A row names an unknown drive or kernel.
     #[error("defect: row {id}: no {what} `{name}`")]
     NoInput {
-        /// The row.
+        /// The id of the row.
         id: String,
-        /// A drive, a kernel.
+        /// The kind of input: a drive, a kernel.
         what: &'static str,
-        /// Its name.
+        /// The unknown name.
         name: String,
     },
-    /// A row has no measure.
+    /// No code measures the row.
     #[error("defect: nothing measures row {id}")]
     NoMeasure {
-        /// The row.
+        /// The id of the row.
         id: String,
     },
-    /// A measure has left a figure out that its row names.
+    /// The measurement of a row lacks a figure.
     #[error("defect: the measure of row {id} gives no `{name}`")]
     NoFigure {
-        /// The row.
+        /// The id of the row.
         id: String,
-        /// The figure's name.
+        /// The name of the figure.
         name: String,
     },
-    /// A run failed.
+    /// A simulation failed.
     #[error(transparent)]
     Run(#[from] SimError),
 }

@@ -1,4 +1,4 @@
-//! What was published, as data: the rows of `crates/sim/published/*.toml`.
+//! The published results as data: the rows of `crates/sim/published/*.toml`.
 
 use std::sync::OnceLock;
 
@@ -10,11 +10,11 @@ use super::error::PublishedError;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Publication {
-    /// What the ids of its rows begin with: `S1`.
+    /// Prefix of the rows' ids: `S1`.
     pub seed: String,
-    /// Who published what, when and where.
+    /// Authors, title, place and date.
     pub title: String,
-    /// What holds for all rows: the machine, what had to be settled first.
+    /// Information on all rows: the machine, and necessary assumptions.
     pub about: String,
     /// The rows, in the order of their ids.
     #[serde(default, rename = "row")]
@@ -25,66 +25,66 @@ pub struct Publication {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// `S1-06`.
+    /// Id of the row, such as `S1-06`.
     pub id: String,
-    /// What kind of statement it is.
+    /// The kind of statement.
     pub kind: RowKind,
-    /// The workload and what was measured, in a line.
+    /// The workload and the measured quantity, in a line.
     pub what: String,
-    /// The job files that are run for it, from the root of the repository; none where no world is
+    /// The job files of the row, by path from the root of the repository; none if no workload is
     /// simulated.
     #[serde(default)]
     pub jobs: Vec<String>,
-    /// The drive's profile.
+    /// The profile of the drive.
     #[serde(default)]
     pub drive: Option<String>,
-    /// The kernel whose host it is run on.
+    /// The kernel of the host.
     #[serde(default)]
     pub kernel: Option<String>,
-    /// The elevators that are run.
+    /// The compared elevators.
     #[serde(default)]
     pub elevators: Vec<String>,
-    /// How many seeds a figure is the mean of, at least 1; 1 where nothing is drawn.
+    /// Number of seeds that figures are the mean of, at least 1; 1 if nothing is drawn.
     #[serde(default = "one")]
     pub seeds: u64,
-    /// What was given: data sheets, kernel defaults, what the publication says of machine and
+    /// Given inputs: data sheets, kernel defaults, the publication's description of machine and
     /// drive.
     #[serde(default)]
     pub inputs: Vec<String>,
-    /// Parameters that were chosen because they make the row fit. A row that has any is never
-    /// reproduced.
+    /// Parameters that were chosen to make the row fit. A row with any never counts as reproduced.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// Why it is so: the mechanism, in sentences.
+    /// Explanation of the mechanism, in sentences.
     #[serde(default)]
     pub why: String,
-    /// Why it differs, or why it cannot be reproduced; a row that comes out has none.
+    /// Reason for a difference, or for the impossibility of a reproduction; empty for a reproduced
+    /// row.
     #[serde(default)]
     pub missing: String,
     /// The published figures and rules.
     #[serde(default, rename = "value")]
     pub values: Vec<Value>,
-    /// Values of which each has to be less than the one before.
+    /// Lists of values in strictly falling order.
     #[serde(default, rename = "order")]
     pub orders: Vec<Order>,
-    /// True if it comes out for the right reason.
+    /// Marks of the mechanism.
     #[serde(default, rename = "reason")]
     pub reasons: Vec<Reason>,
 }
 
-/// What kind of statement a row is.
+/// The kind of a row's statement.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowKind {
-    /// A figure, with a tolerance.
+    /// A figure with a tolerance.
     Number,
-    /// Which is more.
+    /// An order of values.
     Order,
-    /// What holds always: constants, bounds, signs.
+    /// A rule that always holds: constants, bounds, signs.
     Rule,
-    /// It describes the drive or the machine, and is an input of its profile: outside the count.
+    /// A description of the drive or the machine, which is an input of its profile and not counted.
     Input,
-    /// The figure is not in what was published.
+    /// A figure that was not published.
     Missing,
 }
 
@@ -92,64 +92,63 @@ pub enum RowKind {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// What is measured; the measure gives a figure of this name.
+    /// Name of the measured figure.
     pub name: String,
-    /// Its unit; empty for a plain number.
+    /// Unit of the figure; empty for a plain number.
     #[serde(default)]
     pub unit: String,
     /// The published figure.
     #[serde(default)]
     pub published: Option<f64>,
-    /// How far off is near enough, in the value's own unit.
+    /// Tolerance in the value's own unit.
     #[serde(default)]
     pub within: Option<f64>,
-    /// The same, in percent of the published figure.
+    /// Tolerance in percent of the published figure.
     #[serde(default)]
     pub within_percent: Option<f64>,
-    /// The same, as a factor above 1 in either direction.
+    /// Tolerance as a factor above 1, in both directions.
     #[serde(default)]
     pub within_factor: Option<f64>,
-    /// The least that a rule allows.
+    /// Lower bound of a rule.
     #[serde(default)]
     pub at_least: Option<f64>,
-    /// The most that a rule allows.
+    /// Upper bound of a rule.
     #[serde(default)]
     pub at_most: Option<f64>,
-    /// Where it comes from, when it is not printed as it stands here.
+    /// Origin of the figure, if it is not printed in this form.
     #[serde(default)]
     pub note: String,
 }
 
-/// Values of which each has to be less than the one before.
+/// Values in strictly falling order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// The names, the greatest first.
+    /// Names of the values, the greatest first.
     pub falls: Vec<String>,
 }
 
-/// What tells whether a result comes out for the right reason.
+/// A figure that shows whether the published mechanism causes the result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
-    /// What is measured; the measure gives a figure of this name.
+    /// Name of the measured figure.
     pub name: String,
-    /// Its unit; empty for a plain number.
+    /// Unit of the figure; empty for a plain number.
     #[serde(default)]
     pub unit: String,
-    /// The least.
+    /// Lower bound.
     #[serde(default)]
     pub at_least: Option<f64>,
-    /// The most.
+    /// Upper bound.
     #[serde(default)]
     pub at_most: Option<f64>,
-    /// The mechanism that these bounds are the mark of.
+    /// The mechanism that the bounds are a mark of.
     pub text: String,
 }
 
 impl Value {
-    /// The bounds within which a figure is as published; none where nothing is published to compare
-    /// with.
+    /// Bounds within which a figure counts as reproduced; `None` if nothing was published.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         let around = |published: f64| {
             if let Some(factor) = self.within_factor {
@@ -167,7 +166,7 @@ impl Value {
         Some((low.max(self.at_least.unwrap_or(low)), high.min(self.at_most.unwrap_or(high))))
     }
 
-    /// The tolerance as it is told: "+-1.5", "+-15 %", "x/ 2", "exact", "at most 8".
+    /// Formats the tolerance: "±1.5", "±15 %", "×/÷ 2", "exact", "at most 8".
     pub fn tolerance(&self) -> String {
         match (self.published, self.within, self.within_percent, self.within_factor) {
             (Some(_), Some(within), ..) if within > 0.0 => format!("±{within}"),
@@ -187,7 +186,7 @@ impl Reason {
             && self.at_most.is_none_or(|most| figure <= most)
     }
 
-    /// The bounds as they are told.
+    /// Formats the bounds.
     pub fn bounds(&self) -> String {
         bounds_text(self.at_least, self.at_most)
     }
@@ -213,12 +212,11 @@ macro_rules! embedded {
     };
 }
 
-/// The files of expectations.
+/// The files with expectations.
 const FILES: &[(&str, &str)] =
     embedded!["crates/sim/published/": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml"];
 
-/// The job files that rows name, from the root of the repository: those of the examples, and those
-/// beside the rows.
+/// The job files of the rows, by path from the root of the repository.
 const JOBS: &[(&str, &str)] = embedded!["":
     "examples/archive.fio",
     "examples/competing-readers.fio",
@@ -255,7 +253,7 @@ const JOBS: &[(&str, &str)] = embedded!["":
 /// All publications, in the order of their seeds.
 ///
 /// # Errors
-/// [`PublishedError::Expectations`]: a file is not what it has to be, which a test rules out.
+/// [`PublishedError::Expectations`] if a file is invalid, which a test rules out.
 pub fn publications() -> Result<&'static [Publication], PublishedError> {
     static READ: OnceLock<Result<Vec<Publication>, (&'static str, String)>> = OnceLock::new();
     let read = READ.get_or_init(|| {
@@ -265,7 +263,7 @@ pub fn publications() -> Result<&'static [Publication], PublishedError> {
     read.as_deref().map_err(|(file, problem)| PublishedError::Expectations { file, problem: problem.clone() })
 }
 
-/// The text of a job file that rows name.
+/// The text of a job file.
 ///
 /// # Errors
 /// [`PublishedError::NoJob`].
@@ -274,11 +272,11 @@ pub(super) fn job(name: &str) -> Result<&'static str, PublishedError> {
     found.map(|(_, text)| *text).ok_or_else(|| PublishedError::NoJob { name: name.to_owned() })
 }
 
-/// The rows that these names select, in the order of the publications, each once: ids (`S1-06`),
-/// seeds (`S1`), `all`; none is all.
+/// Selects rows by ids (`S1-06`), seeds (`S1`) or `all`; no names select all rows. Rows are in the
+/// order of the publications, each once.
 ///
 /// # Errors
-/// [`PublishedError::UnknownId`] names those that there are.
+/// [`PublishedError::UnknownId`] names the known ids.
 pub fn select(names: &[String]) -> Result<Vec<&'static Row>, PublishedError> {
     let publications = publications()?;
     let selects = |name: &String, publication: &Publication, row: &Row| {
@@ -295,14 +293,14 @@ pub fn select(names: &[String]) -> Result<Vec<&'static Row>, PublishedError> {
     Ok(wanted.map(|(_, row)| row).collect())
 }
 
-/// "S1 (S1-01 to S1-23), S2 (...)"; where ids have gaps each is named.
+/// Lists the known ids: "S1: S1-01 S1-02 ...; S2: ...".
 fn known(publications: &[Publication]) -> String {
     let of_publication = |publication: &Publication| {
         let ids: Vec<&str> = publication.rows.iter().map(|row| row.id.as_str()).collect();
         format!("{}: {}", publication.seed, ids.join(" "))
     };
-    let told: Vec<String> = publications.iter().filter(|all| !all.rows.is_empty()).map(of_publication).collect();
-    told.join("; ")
+    let ids: Vec<String> = publications.iter().filter(|all| !all.rows.is_empty()).map(of_publication).collect();
+    ids.join("; ")
 }
 
 #[cfg(test)]

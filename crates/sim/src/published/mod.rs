@@ -1,11 +1,13 @@
-//! Published results of the field, run.
+//! Published results of the field, run in the simulator.
 //!
-//! What was published, with its tolerances and the marks of its mechanisms, is data: `crates/sim/published/*.toml` and the job files
-//! beside them (`expectation.rs`). How a figure is measured is code: a file a publication, which asks the runner (`runner.rs`) for runs. Whether
-//! both agree is decided in one place (`verdict.rs`).
+//! The published figures, tolerances and marks of mechanisms are data:
+//! `crates/sim/published/*.toml` with its job files (`expectation.rs`). The measurements are code:
+//! one file per publication, which asks the runner (`runner.rs`) for runs. `verdict.rs` alone
+//! compares both.
 //!
-//! To add a row: write it into its file, its job file into `published/jobs` (and the list in `expectation.rs`), and an arm
-//! into the `measure` of its publication, which gives a figure for each name that the row has.
+//! To add a row: add it to its TOML file, add its job file to `published/jobs` and to the list in
+//! `expectation.rs`, and add a branch to the `measure` function of its publication that returns a
+//! figure for each name in the row.
 
 mod error;
 mod expectation;
@@ -32,12 +34,13 @@ use crate::error::SimError;
 use runner::Runner;
 use verdict::Measured;
 
-/// Runs these rows, one after the other, each with its runs side by side.
+/// Measures these rows one after the other; the runs of a row are parallel.
 ///
-/// `progress` is called now and then from several threads; when `cancel` becomes true, it ends soon.
+/// `progress` is called from several threads from time to time. When `cancel` becomes true, the
+/// function returns soon.
 ///
 /// # Errors
-/// [`PublishedError`]: a run failed, was cancelled, or a row is not what it has to be.
+/// [`PublishedError`] if a run failed or was cancelled, or if a row is invalid.
 pub fn reproduce(
     rows: &[&'static Row],
     progress: &(dyn Fn(RowProgress) + Sync),
@@ -51,7 +54,7 @@ pub fn reproduce(
     rows.iter().enumerate().map(outcome).collect()
 }
 
-/// What the row's measure finds; nothing for a row that names no figure.
+/// Measures a row; nothing for a row without figures.
 fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     if row.values.is_empty() && row.reasons.is_empty() {
         return Ok(Measured::default());
@@ -66,7 +69,7 @@ fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedErro
     }
 }
 
-/// A drive has refused a command that lies within it.
+/// The error for a valid command that a drive refused.
 fn defect(error: impl std::fmt::Display) -> PublishedError {
     SimError::Defect { seed: 1, now_ns: 0, problem: error.to_string() }.into()
 }

@@ -5,13 +5,13 @@ use serde::Serialize;
 use super::expectation::{Order, Reason, RowKind, Value};
 use super::verdict::{Checked, RowResult, Verdict};
 
-/// The whole document.
+/// The JSON document.
 #[derive(Serialize)]
 pub struct Reproduction<'a> {
-    /// The version of this form: 1. Keys may be added within a version; none is taken away or
+    /// Version of the document's form: 1. Within a version keys may be added; no key is removed or
     /// changes its meaning.
     schema: u32,
-    /// How many came out.
+    /// Counts of reproduced rows.
     summary: Summary,
     /// The rows, in the order of the publications.
     rows: Vec<RowReport<'a>>,
@@ -20,26 +20,25 @@ pub struct Reproduction<'a> {
 /// One published result.
 #[derive(Serialize)]
 struct RowReport<'a> {
-    /// `S1-06`.
+    /// Id of the row, such as `S1-06`.
     id: &'a str,
     /// `number`, `order`, `rule`, `input` or `missing`.
     kind: RowKind,
-    /// The workload and what was measured.
+    /// The workload and the measured quantity.
     what: &'a str,
-    /// The published figures and bounds, as the table has them.
+    /// The published figures and bounds, in the form of the table.
     published: String,
-    /// What came out, likewise.
+    /// The measured figures, in the form of the table.
     ours: String,
-    /// The tolerances, likewise.
+    /// The tolerances, in the form of the table.
     tolerance: String,
     /// `reproduced`, `differs`, `not-reproducible` or `input`.
     verdict: Verdict,
-    /// Why it is not reproduced; empty when it is.
+    /// Reason why the row is not reproduced; empty if it is.
     why: String,
-    /// Parameters that were chosen because they make the row fit; a row that has any is not
-    /// reproduced.
+    /// Parameters that were chosen to make the row fit; a row with any is not reproduced.
     parameters_fitted: &'a [String],
-    /// What was given.
+    /// Given inputs.
     inputs: &'a [String],
     /// The job files.
     jobs: &'a [String],
@@ -49,13 +48,13 @@ struct RowReport<'a> {
     kernel: Option<&'a str>,
     /// The elevators that were run.
     elevators: &'a [String],
-    /// How many seeds a figure is the mean of.
+    /// Number of seeds that figures are the mean of.
     seeds: u64,
     /// The figures, one by one.
     values: Vec<ValueReport<'a>>,
     /// The orders.
     orders: Vec<OrderReport<'a>>,
-    /// True if it comes out for the right reason.
+    /// The marks of the mechanism.
     reasons: Vec<ReasonReport<'a>>,
 }
 
@@ -64,12 +63,12 @@ struct RowReport<'a> {
 struct ValueReport<'a> {
     name: &'a str,
     unit: &'a str,
-    /// The published figure; none where only bounds are known.
+    /// The published figure; null if only bounds are known.
     published: Option<f64>,
     ours: f64,
-    /// The least that is right; none when there is no least.
+    /// Lower bound; null if there is none.
     at_least: Option<f64>,
-    /// The most that is right; none when there is no most.
+    /// Upper bound; null if there is none.
     at_most: Option<f64>,
     within: bool,
     note: &'a str,
@@ -80,7 +79,7 @@ struct ValueReport<'a> {
 struct OrderReport<'a> {
     /// Names of values, the greatest first.
     falls: &'a [String],
-    /// By what part each exceeds the next at least.
+    /// The least relative difference between neighbours.
     margin: f64,
     holds: bool,
 }
@@ -99,7 +98,7 @@ struct ReasonReport<'a> {
 }
 
 impl<'a> Reproduction<'a> {
-    /// The document of these rows.
+    /// Builds the document of these rows.
     pub fn new(results: &'a [RowResult]) -> Reproduction<'a> {
         Reproduction { schema: 1, summary: Summary::new(results), rows: results.iter().map(RowReport::new).collect() }
     }
@@ -169,7 +168,7 @@ impl ReasonReport<'_> {
     }
 }
 
-/// How many of the rows came out.
+/// Counts of reproduced rows and figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Rows that state a number.
@@ -178,18 +177,18 @@ pub struct Summary {
     pub orders_and_rules: Count,
     /// The figures of the rows that state a number.
     pub figures: Count,
-    /// Rows whose figure is not in what was published.
+    /// Rows whose figure was not published.
     pub missing: usize,
     /// Rows that describe a drive.
     pub inputs: usize,
 }
 
-/// So many of so many.
+/// A number of reproduced rows or figures, with the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// Those that came out.
+    /// The number of reproduced ones.
     pub reproduced: usize,
-    /// All.
+    /// The total.
     pub of: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Where published results are run: each run once, whoever asks for it.
+//! Runs the simulations of published results, each distinct one once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::compare::{CompareRequest, Comparison, Run, compare};
 use crate::config::{HostConfig, Kernel};
 use crate::settings::{Setting, elevator_of_name};
 
-/// How far a row has come.
+/// The progress of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowProgress {
-    /// The row, counted from 0.
+    /// Index of the row, from 0.
     pub row: usize,
-    /// Runs of it that are done, of those that are known to be needed.
+    /// Number of finished runs among the known ones.
     pub done: usize,
-    /// Those that are known to be needed.
+    /// Number of known runs of the row.
     pub of: usize,
 }
 
-/// Runs experiments, and keeps what came out.
+/// Runs experiments and caches their results.
 pub struct Runner<'a> {
     cancel: &'a AtomicBool,
     progress: &'a (dyn Fn(RowProgress) + Sync),
@@ -32,10 +32,10 @@ pub struct Runner<'a> {
     known: HashMap<String, Arc<Comparison>>,
 }
 
-/// One run: a job file, a drive, a machine, an elevator, a seed.
+/// One simulation: a job file, a drive, a machine, an elevator, a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
-    /// The row that it is made for, for messages.
+    /// Id of the row, for messages.
     pub id: String,
     /// The job file's text.
     pub job: String,
@@ -47,9 +47,9 @@ pub struct Experiment {
     pub elevator: String,
     /// Tunables, as in `slice_idle=0`.
     pub settings: Vec<String>,
-    /// What all random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The size of the pool of requests, where it is not the kernel's default.
+    /// Size of the request pool, if it differs from the kernel's default.
     pub nr_requests: Option<u32>,
     /// True if slices and the head's positions are kept.
     pub record: bool,

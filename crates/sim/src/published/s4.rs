@@ -75,7 +75,8 @@ fn scans(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError>
     Ok(measured)
 }
 
-/// Time of the processors for a transaction, wherever throughput differs: under all elevators, on the array and on one spindle.
+/// Time of the processors for a transaction, wherever throughput differs: under all elevators, on
+/// the array and on one spindle.
 fn processors(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let (mut costs, mut rates) = (Vec::new(), Vec::new());
     for elevator in &row.elevators {
@@ -126,14 +127,15 @@ fn spindles(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedErr
 /// How long the anticipatory elevator waits at HZ ticks a second, in ms.
 fn patience() -> Result<Measured, PublishedError> {
     let info = elevator_of_name("anticipatory")?.info();
-    let told = info.tunables.iter().find(|tunable| tunable.name == "antic_expire");
-    let ms = told.map_or(f64::NAN, |tunable| tunable.default as f64);
+    let tunable = info.tunables.iter().find(|tunable| tunable.name == "antic_expire");
+    let ms = tunable.map_or(f64::NAN, |tunable| tunable.default as f64);
     // The kernel's HZ / 150 in whole ticks.
     let ticks = f64::from(HZ / 150) * 1000.0 / f64::from(HZ);
     Ok(Measured::default().with("antic_expire", ms).with("HZ / 150", ticks))
 }
 
-/// The third number of the first and the last version of 2.6 that had the elevators which were its default.
+/// The third number of the first and the last version of 2.6 that had the elevators which were its
+/// default.
 fn versions() -> Result<Measured, PublishedError> {
     let of = |name: &str| -> Result<(f64, f64), PublishedError> {
         let in_linux = elevator_of_name(name)?.info().in_linux;

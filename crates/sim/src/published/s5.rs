@@ -8,7 +8,8 @@ use super::verdict::{Line, Measured, Plot};
 use super::{PublishedError, defect, no_measure};
 use crate::compare::{ProcessRun, Run};
 
-/// Requests that are outstanding in the posting's four tests of fairness, as they are run here: the first has fewer than the drive takes.
+/// Requests that are outstanding in the posting's four tests of fairness, as they are run here: the
+/// first has fewer than the drive takes.
 const OUTSTANDING: [u32; 4] = [24, 48, 64, 96];
 /// The processes that make them.
 const PROCESSES: u32 = 8;
@@ -59,7 +60,8 @@ fn fair(row: &Row, elevator: &str, outstanding: u32) -> Result<Experiment, Publi
     Ok(Experiment::of(row, elevator)?.with_text("iodepth=8", &depth))
 }
 
-/// What group 2 gets by what group 1 gets, and the requests a second of both, with each number of requests outstanding.
+/// What group 2 gets by what group 1 gets, and the requests a second of both, with each number of
+/// requests outstanding.
 fn tested(row: &Row, runner: &mut Runner<'_>, elevator: &str) -> Result<[[f64; 2]; 4], PublishedError> {
     let experiments: Result<Vec<_>, _> = OUTSTANDING.iter().map(|&depth| fair(row, elevator, depth)).collect();
     let mut found = [[0.0; 2]; 4];
@@ -75,7 +77,8 @@ fn bytes(run: &Run, job: &str) -> f64 {
     run.processes.iter().filter(|process| process.name == job).map(|process| process.bytes as f64).sum()
 }
 
-/// The share that priorities 6 and 2 are due, from what a request of each costs; and what comes of it.
+/// The share that priorities 6 and 2 are due, from what a request of each costs; and what comes of
+/// it.
 fn share(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let found = tested(row, runner, "fiops")?;
     Ok(Measured::default()
@@ -83,7 +86,8 @@ fn share(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError>
         .with("priority 6 by priority 2 alone", alone(row, runner)?))
 }
 
-/// The rate of a process at priority 6 alone, by one at priority 2 alone: with nobody beside it a request's cost is nothing.
+/// The rate of a process at priority 6 alone, by one at priority 2 alone: without competitors the
+/// cost of a request does not count.
 fn alone(row: &Row, runner: &mut Runner<'_>) -> Result<f64, PublishedError> {
     let mut rates = [0.0; 2];
     for (rate, (other, group)) in
@@ -135,8 +139,8 @@ fn peaks(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError>
     Ok(measured)
 }
 
-/// Mean latency of the readers in us, and requests a second that the drive has of readers and of writers: several pages that lie side by
-/// side are one request of a writer's.
+/// Mean latency of the readers in us, and requests a second that the drive has of readers and of
+/// writers: several pages that lie side by side are one request of a writer's.
 fn beside_writers(run: &Run, _: f64) -> [f64; 3] {
     let readers = || run.processes.iter().filter(|process| process.name == "readers");
     let reads: f64 = readers().map(|process| process.read.ios as f64).sum();
@@ -172,7 +176,8 @@ fn preemption(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedE
         .with("async requests, by those without", with / without))
 }
 
-/// A workload of the table, by its name there: pattern, size, engine, and whether it goes past the page cache.
+/// A workload of the table, by its name there: pattern, size, engine, and whether it goes past the
+/// page cache.
 fn workload(row: &Row, name: &str, elevator: &str) -> Result<Experiment, PublishedError> {
     let (kind, size) = name.rsplit_once('_').unwrap_or((name, "4k"));
     let (engine, direct, pattern) = match kind {
@@ -217,7 +222,8 @@ fn rates(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError>
     Ok(measured)
 }
 
-/// The rules that FIOPS chooses by, in worlds with 64 requests outstanding: two groups that differ in one thing.
+/// The rules that FIOPS chooses by, in worlds with 64 requests outstanding: two groups that differ
+/// in one thing.
 fn rules(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut groups = |one: &str, two: &str| {
         let experiment = fair(row, "fiops", 64)?.with_text("prio=6", one).with_text("prio=2", two);

@@ -6,7 +6,8 @@ use super::verdict::RowResult;
 const FIGURES_MAX: usize = 4;
 
 impl RowResult {
-    /// The published figures with their unit: "94.9 / 91.2 / 31 %"; bounds where there are no figures.
+    /// The published figures with their unit: "94.9 / 91.2 / 31 %"; bounds where there are no
+    /// figures.
     pub fn published_text(&self) -> String {
         let figures = self.values.iter().map(|checked| match checked.expected.published {
             Some(published) => plain(published),

@@ -1,21 +1,21 @@
-//! What is measured against what was published.
+//! Compares measured figures with published ones.
 
 use super::error::PublishedError;
 use super::expectation::{Order, Reason, Row, RowKind, Value};
 
-/// What a measure has found.
+/// The figures of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     figures: Vec<(String, f64)>,
     plot: Option<Plot>,
 }
 
-/// Lines over one axis.
+/// A plot of lines.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// What goes from left to right, with its unit.
+    /// Label of the x axis, with its unit.
     pub x: String,
-    /// What goes up, with its unit.
+    /// Label of the y axis, with its unit.
     pub y: String,
     /// The lines.
     pub lines: Vec<Line>,
@@ -28,26 +28,26 @@ pub struct Line {
     pub name: String,
     /// Its points, x rising.
     pub points: Vec<(f64, f64)>,
-    /// True if it is what was published, which is drawn with dashes.
+    /// True for a published line, which is drawn dashed.
     pub published: bool,
 }
 
 impl Measured {
-    /// Notes a figure: a row's value or reason of this name.
+    /// Adds a figure: a value or a reason of the row, by name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, figure: f64) -> Measured {
         self.figures.push((name.into(), figure));
         self
     }
 
-    /// Notes several.
+    /// Adds several figures.
     #[must_use]
     pub fn with_all<N: Into<String>>(mut self, figures: impl IntoIterator<Item = (N, f64)>) -> Measured {
         self.figures.extend(figures.into_iter().map(|(name, figure)| (name.into(), figure)));
         self
     }
 
-    /// Notes what is drawn; without a plot, the values are.
+    /// Sets the plot; without one, the values are drawn.
     #[must_use]
     pub fn drawn(self, plot: Option<Plot>) -> Measured {
         Measured { plot, ..self }
@@ -60,23 +60,23 @@ impl Measured {
     }
 }
 
-/// How a row came out.
+/// The verdict on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every figure within its tolerance, every order and rule right, for the right reason, with
-    /// nothing fitted.
+    /// Every figure is within its tolerance, every order, rule and reason holds, and no parameter
+    /// was fitted.
     Reproduced,
-    /// Some are not.
+    /// A figure, an order, a rule or a reason differs.
     Differs,
-    /// It cannot be told: the figure is not in what was published, or a parameter was fitted to it.
+    /// The figure was not published, or a parameter was fitted to it.
     NotReproducible,
-    /// It describes the drive or the machine: outside the count.
+    /// The row describes the drive or the machine and is not counted.
     Input,
 }
 
 impl Verdict {
-    /// The verdict as it is told.
+    /// The name of the verdict in tables.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
@@ -87,46 +87,46 @@ impl Verdict {
     }
 }
 
-/// A row with what came out.
+/// A row with its measured figures.
 #[derive(Debug)]
 pub struct RowResult {
     /// The row.
     pub row: &'static Row,
-    /// Its values, in the row's order.
+    /// The values, in the row's order.
     pub values: Vec<Checked<&'static Value>>,
-    /// Its orders.
+    /// The orders.
     pub orders: Vec<Checked<&'static Order>>,
-    /// Its reasons.
+    /// The reasons.
     pub reasons: Vec<Checked<&'static Reason>>,
     /// The verdict.
     pub verdict: Verdict,
-    /// What is out, in a sentence; empty when nothing is.
+    /// The figures, orders and reasons that differ; empty if none does.
     pub out: String,
-    /// What the measure wants to have drawn.
+    /// The plot of the measurement.
     pub plot: Option<Plot>,
 }
 
-/// What was expected, and what came out.
+/// An expectation with its measured figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked<T> {
-    /// What was expected.
+    /// The expectation.
     pub expected: T,
-    /// What was found; of an order, the least part by which one exceeds the next.
+    /// The measured figure; for an order, the least relative difference between neighbours.
     pub ours: f64,
-    /// True if that is right.
+    /// True if the figure is as expected.
     pub right: bool,
 }
 
 impl RowResult {
-    /// Judges what a measure has found.
+    /// Compares the figures of a measurement with the row.
     ///
     /// # Errors
-    /// [`PublishedError::NoFigure`] when it has left something out.
+    /// [`PublishedError::NoFigure`] if the measurement lacks a figure.
     pub fn judge(row: &'static Row, measured: Measured) -> Result<RowResult, PublishedError> {
         let value = |value: &'static Value| {
             let ours = measured.figure(row, &value.name)?;
             let right = value.bounds().is_none_or(|(low, high)| {
-                // Figures such as 0.1 + 0.2 are exact to what they are told with.
+                // Sums such as 0.1 + 0.2 count as exact.
                 let slack = 1e-9 * ours.abs();
                 (low - slack..=high + slack).contains(&ours)
             });
@@ -135,7 +135,7 @@ impl RowResult {
         let order = |order: &'static Order| {
             let figures: Result<Vec<f64>, _> = order.falls.iter().map(|name| measured.figure(row, name)).collect();
             let figures = figures?;
-            // What is no number is in no order; `min` alone would overlook it.
+            // NaN is in no order; `min` alone would overlook it.
             let right = figures.windows(2).all(|pair| pair[0] > pair[1]);
             let margin = figures.windows(2).map(|pair| pair[0] / pair[1] - 1.0).fold(f64::INFINITY, f64::min);
             Ok(Checked { expected: order, ours: margin, right })
@@ -158,7 +158,7 @@ impl RowResult {
         Ok(RowResult { row, values, orders, reasons, verdict, out, plot: measured.plot })
     }
 
-    /// Why the verdict is not "reproduced": what is out, what was fitted, what is missing.
+    /// Reason why the verdict is not "reproduced": what differs, what was fitted, what is missing.
     pub fn why(&self) -> String {
         let fitted = match self.row.fitted.as_slice() {
             [] => String::new(),
@@ -170,7 +170,7 @@ impl RowResult {
     }
 }
 
-/// What is out, with commas between.
+/// Lists what differs, separated by commas.
 fn out(values: &[Checked<&Value>], orders: &[Checked<&Order>], reasons: &[Checked<&Reason>]) -> String {
     let values = values.iter().filter(|found| !found.right).map(|found| found.expected.name.clone());
     let orders = orders.iter().filter(|found| !found.right);
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::published::expectation::Publication;
 
-    /// A row of a number, an order and a reason.
+    /// A row with a number, an order and a reason.
     fn row(more: &str) -> &'static Row {
         let text = format!(
             "seed='T'\ntitle='t'\nabout='a'\n[[row]]\nid='T-1'\nkind='number'\nwhat='w'\n{more}\n\

@@ -7,7 +7,7 @@ use crate::error::SimError;
 
 /// A control group of the job file.
 #[derive(Clone, Debug)]
-pub(crate) struct GroupPlan {
+pub(crate) struct PlannedGroup {
     /// Index of the parent: 0 is the root, n is entry n - 1 of the list.
     pub parent: usize,
     pub weights: GroupWeights,
@@ -15,10 +15,10 @@ pub(crate) struct GroupPlan {
 
 /// The groups of a job file, parents before their children, and the index of each job's group (0
 /// for the root).
-pub(crate) fn plan(jobs: &JobFile) -> (Vec<GroupPlan>, Vec<usize>) {
+pub(crate) fn plan(jobs: &JobFile) -> (Vec<PlannedGroup>, Vec<usize>) {
     let groups = jobs.cgroups();
     let place = |path: &str| groups.iter().position(|group| group.path == path).map_or(0, |at| at + 1);
-    let plans = groups.iter().map(|group| GroupPlan {
+    let plans = groups.iter().map(|group| PlannedGroup {
         parent: group.path.rsplit_once('/').map_or(0, |(parent, _)| place(parent)),
         weights: GroupWeights { weight: weight(group.weight), ..GroupWeights::default() },
     });
@@ -27,9 +27,9 @@ pub(crate) fn plan(jobs: &JobFile) -> (Vec<GroupPlan>, Vec<usize>) {
 }
 
 /// The weight of a group: the job file's, or the kernel's default.
-pub(crate) fn weight(told: Option<u32>) -> u16 {
-    let told = told.and_then(|weight| u16::try_from(weight).ok());
-    told.unwrap_or(GroupWeights::DEFAULT).clamp(GroupWeights::MIN, GroupWeights::MAX)
+pub(crate) fn weight(given: Option<u32>) -> u16 {
+    let given = given.and_then(|weight| u16::try_from(weight).ok());
+    given.unwrap_or(GroupWeights::DEFAULT).clamp(GroupWeights::MIN, GroupWeights::MAX)
 }
 
 /// The reservation of each clone of a job.

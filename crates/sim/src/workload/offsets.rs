@@ -12,7 +12,7 @@ use super::{mix, stream};
 
 /// A request of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct IoUnit {
     pub direction: Direction,
     /// Index of the file among the process's files.
     pub file: usize,
@@ -94,7 +94,7 @@ impl Generator {
     }
 
     /// The next request; `None` after the last byte of the pass.
-    pub fn next(&mut self) -> Option<Unit> {
+    pub fn next(&mut self) -> Option<IoUnit> {
         if self.job.number_ios.is_some_and(|most| self.made_ios >= most) {
             return None;
         }
@@ -203,7 +203,7 @@ impl Generator {
         }
     }
 
-    fn sequential(&mut self, file: usize, direction: Direction, left: u64) -> Option<Unit> {
+    fn sequential(&mut self, file: usize, direction: Direction, left: u64) -> Option<IoUnit> {
         let size = self.size(direction);
         let step = if self.job.rw.is_random() { 0 } else { self.job.rw_modifier.unwrap_or(0) };
         let smallest = self.job.min_bs(direction).max(1);
@@ -224,10 +224,10 @@ impl Generator {
             Some(position) => position,
             None => (len - smallest) / smallest * smallest,
         };
-        Some(Unit { direction, file, offset, bytes })
+        Some(IoUnit { direction, file, offset, bytes })
     }
 
-    fn random(&mut self, file: usize, direction: Direction, left: u64) -> Option<Unit> {
+    fn random(&mut self, file: usize, direction: Direction, left: u64) -> Option<IoUnit> {
         let size = self.size(direction);
         let grain = self.grain();
         let smallest = self.job.min_bs(direction).max(1);
@@ -249,7 +249,7 @@ impl Generator {
             Direction::Read => target.next.read = place + bytes,
             Direction::Write => target.next.write = place + bytes,
         }
-        Some(Unit { direction, file, offset: start + place, bytes })
+        Some(IoUnit { direction, file, offset: start + place, bytes })
     }
 }
 
@@ -283,7 +283,7 @@ mod tests {
 
     const REGION: Region = Region { start: 1 << 20, len: 1 << 20 };
 
-    fn units(job: &Job, io_bytes: u64) -> Vec<Unit> {
+    fn units(job: &Job, io_bytes: u64) -> Vec<IoUnit> {
         let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], io_bytes, 42, 0);
         std::iter::from_fn(|| generator.next()).take(100_000).collect()
     }

@@ -7,11 +7,11 @@ use hoistway_core::{Class, Priority, Reservation};
 use hoistway_fio::{Direction, FileSystemKind, Job, JobFile, Size, TreeSpec, Walk};
 use rand::RngExt;
 
-use super::groups::{self, GroupPlan};
+use super::groups::{self, PlannedGroup};
 use super::offsets::Region;
 use super::stream;
 use crate::error::SimError;
-use crate::host::files::{Wanted, is_device};
+use crate::host::files::{PlannedFile, is_device};
 use crate::host::journal::JournalConfig;
 
 /// Most processes of a job file; more are taken for a mistake.
@@ -21,20 +21,20 @@ const FIRST_PID: u32 = 1001;
 
 /// The processes, files, trees and groups of a world.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct WorkloadPlan {
     pub processes: Vec<ProcessPlan>,
-    pub files: Vec<Wanted>,
+    pub files: Vec<PlannedFile>,
     /// Journal of the file system, if a job sets it.
     pub journal: Option<JournalConfig>,
     /// Trees of files that jobs walk through.
-    pub trees: Vec<TreeWanted>,
+    pub trees: Vec<PlannedTree>,
     /// Control groups without the root, parents before their children.
-    pub groups: Vec<GroupPlan>,
+    pub groups: Vec<PlannedGroup>,
 }
 
 /// A tree to create. Jobs with equal tree options share one tree.
 #[derive(Clone, Debug)]
-pub(crate) struct TreeWanted {
+pub(crate) struct PlannedTree {
     pub spec: TreeSpec,
     /// True if some job reads the single file that goes with the tree.
     pub single: bool,
@@ -50,13 +50,13 @@ pub(crate) struct ProcessPlan {
     pub pid: u32,
     pub priority: Priority,
     pub nice: i8,
-    /// Index of the control group: 0 is the root, n is entry n - 1 of [`Plan::groups`].
+    /// Index of the control group: 0 is the root, n is entry n - 1 of [`WorkloadPlan::groups`].
     pub group: usize,
     pub reservation: Option<Reservation>,
-    /// The files by their index in [`Plan::files`], with the region of each that the process works
-    /// on.
+    /// The files by their index in [`WorkloadPlan::files`], with the region of each that the
+    /// process works on.
     pub files: Vec<(u32, Region)>,
-    /// Index in [`Plan::trees`] of the tree that the process walks through.
+    /// Index in [`WorkloadPlan::trees`] of the tree that the process walks through.
     pub tree: Option<usize>,
     /// Bytes of one pass; those of a walk are set when the tree is known.
     pub io_bytes: u64,
@@ -64,21 +64,21 @@ pub(crate) struct ProcessPlan {
     /// Seed of the process's random numbers, and its number among the processes with that seed.
     pub seed: u64,
     pub number: u64,
-    pub gate: Gate,
+    pub start_condition: StartCondition,
 }
 
 /// Start conditions of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Gate {
+pub(crate) struct StartCondition {
     /// All jobs before this one have to end (`stonewall`, of this job or an earlier one).
     pub jobs_before: usize,
     /// This job has to end (`wait_for`).
     pub job: Option<usize>,
 }
 
-impl Plan {
+impl WorkloadPlan {
     /// Plans the processes and files of these jobs on a drive of `capacity_bytes` bytes.
-    pub fn new(file: &JobFile, capacity_bytes: u64, seed: u64) -> Result<Plan, SimError> {
+    pub fn new(file: &JobFile, capacity_bytes: u64, seed: u64) -> Result<WorkloadPlan, SimError> {
         if file.jobs.is_empty() {
             return Err(SimError::NoJobs);
         }
@@ -109,21 +109,21 @@ impl Plan {
                 wall = index;
             }
             let waited = job.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
-            let gate = Gate { jobs_before: wall, job: waited };
+            let start_condition = StartCondition { jobs_before: wall, job: waited };
             let tree = planner.tree_of(job)?;
             for (clone, files) in (0u32..).zip(planner.files_of(job)?) {
-                let process = planner.process(index, job, clone, files, gate, processes.len());
+                let process = planner.process(index, job, clone, files, start_condition, processes.len());
                 processes.push(ProcessPlan { group, reservation, tree, ..process });
             }
         }
-        Ok(Plan { processes, journal: journal(file)?, files: planner.files, trees: planner.trees, groups })
+        Ok(WorkloadPlan { processes, journal: journal(file)?, files: planner.files, trees: planner.trees, groups })
     }
 }
 
 struct Planner {
-    files: Vec<Wanted>,
+    files: Vec<PlannedFile>,
     by_name: HashMap<String, u32>,
-    trees: Vec<TreeWanted>,
+    trees: Vec<PlannedTree>,
     capacity_bytes: u64,
     seed: u64,
 }
@@ -145,7 +145,7 @@ impl Planner {
             let problem = format!("its tree is on another file system than that of line {}", first.place.1);
             return Err(fault(job, problem, "give all trees the same fs, age and full, or run the jobs apart".into()));
         }
-        self.trees.push(TreeWanted { spec, single, place: (job.file.as_str().into(), job.line) });
+        self.trees.push(PlannedTree { spec, single, place: (job.file.as_str().into(), job.line) });
         Ok(Some(self.trees.len() - 1))
     }
 
@@ -191,7 +191,7 @@ impl Planner {
         let index = self.files.len() as u32;
         let bytes = if is_device(&name) { self.capacity_bytes } else { bytes };
         self.by_name.insert(name.clone(), index);
-        self.files.push(Wanted { name, bytes, place: place.clone() });
+        self.files.push(PlannedFile { name, bytes, place: place.clone() });
         index
     }
 
@@ -200,12 +200,12 @@ impl Planner {
             true => Some(self.capacity_bytes),
             false => self.by_name.get(name).map(|index| self.files[*index as usize].bytes),
         };
-        let told = match (&job.filesize, job.size) {
+        let given = match (&job.filesize, job.size) {
             (Some(range), _) => Some(self.file_size(range, name)),
             (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / files.max(1)),
             (None, percent) => known.map(|bytes| percent.of(bytes)),
         };
-        let Some(told) = told else {
+        let Some(given) = given else {
             let problem = format!("nothing says how large the file `{name}` is");
             return Err(fault(
                 job,
@@ -213,16 +213,16 @@ impl Planner {
                 "give size=, or filesize=, or name a device as in filename=/dev/sda".into(),
             ));
         };
-        let mut offset = job.offset.of(known.unwrap_or(told));
+        let mut offset = job.offset.of(known.unwrap_or(given));
         if matches!(job.offset, Size::Percent(_)) {
             let align = if job.offset_align > 0 { job.offset_align } else { smallest(job) };
             offset = offset.next_multiple_of(align.max(1));
         }
-        let increment = job.offset_increment.of(known.unwrap_or(told)).saturating_mul(u64::from(clone));
+        let increment = job.offset_increment.of(known.unwrap_or(given)).saturating_mul(u64::from(clone));
         let start = offset.saturating_add(increment);
         let rest = |whole: u64| whole.saturating_sub(start);
         // Without a size of its own, a job works on everything after its offset.
-        let len = if job.size_given || job.filesize.is_some() { told } else { rest(told) };
+        let len = if job.size_given || job.filesize.is_some() { given } else { rest(given) };
         if is_device(name) && rest(self.capacity_bytes) < len {
             let problem = format!("{len} bytes from offset {start} reach beyond the end of {name}");
             return Err(fault(job, problem, format!("the drive has {} bytes", self.capacity_bytes)));
@@ -247,7 +247,7 @@ impl Planner {
         job: &Job,
         clone: u32,
         files: Vec<(u32, Region)>,
-        gate: Gate,
+        start_condition: StartCondition,
         before: usize,
     ) -> ProcessPlan {
         let regions = files.iter().map(|(_, region)| region.len).fold(0u64, u64::saturating_add);
@@ -276,7 +276,7 @@ impl Planner {
             delay_ns,
             seed,
             number,
-            gate,
+            start_condition,
         }
     }
 }
@@ -355,9 +355,9 @@ fn fault(job: &Job, problem: String, remedy: String) -> SimError {
 mod tests {
     use super::*;
 
-    fn plan(text: &str) -> Result<Plan, SimError> {
+    fn plan(text: &str) -> Result<WorkloadPlan, SimError> {
         let file = hoistway_fio::parse(text, "test.fio", &|_| None, &|_, _| unreachable!()).expect("a valid job file");
-        Plan::new(&file, 1 << 30, 1)
+        WorkloadPlan::new(&file, 1 << 30, 1)
     }
 
     #[test]
@@ -399,10 +399,10 @@ mod tests {
     #[test]
     fn jobs_below_a_stonewall_wait_for_all_above_it() {
         let plan = plan("[global]\nsize=1m\n[a]\n[b]\nstonewall\n[c]\n[d]\nwait_for=a\n").unwrap();
-        let gates: Vec<Gate> = plan.processes.iter().map(|process| process.gate).collect();
-        assert_eq!(gates[0], Gate::default());
-        assert_eq!(gates[2], Gate { jobs_before: 1, job: None });
-        assert_eq!(gates[3], Gate { jobs_before: 1, job: Some(0) });
+        let gates: Vec<StartCondition> = plan.processes.iter().map(|process| process.start_condition).collect();
+        assert_eq!(gates[0], StartCondition::default());
+        assert_eq!(gates[2], StartCondition { jobs_before: 1, job: None });
+        assert_eq!(gates[3], StartCondition { jobs_before: 1, job: Some(0) });
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl Reading {
 mod tests {
     use super::*;
     use crate::host::fs::config::FileSystemConfig;
-    use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw};
+    use crate::host::fs::{Ageing, FileSystem, SizeLaw, TreeParameters};
     use rand_pcg::Pcg64;
 
     fn grown(rounds: u32) -> (Arc<Tree>, Vec<File>) {
@@ -326,7 +326,7 @@ mod tests {
         let config = FileSystemConfig::ext3();
         let mut fs = FileSystem::new(config, 64 << 21, ageing, 1, Pcg64::new(3, 2)).unwrap();
         let sizes = SizeLaw { median_bytes: 5000, mean_bytes: 20_000 };
-        let growth = Growth { files: 1500, directories: 40, sizes, rounds, single: true };
+        let growth = TreeParameters { files: 1500, directories: 40, sizes, rounds, single: true };
         let (tree, files) = fs.grow(&growth).unwrap();
         (Arc::new(tree), files)
     }

@@ -3,9 +3,9 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::Ioengine;
 
-use super::process::{Current, OpenFile, Stage};
+use super::process::{CurrentRequest, OpenFile, Stage};
 use super::state::{Flow, PageIo, Token, World};
-use crate::host::on_demand::{At, Marked};
+use crate::host::on_demand::{MarkedWindow, ReadPosition};
 use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::page_cache::PageState;
 use crate::host::readahead::Reader;
@@ -21,7 +21,7 @@ impl<S: Observer> World<S> {
             false => self.read_ahead(task),
         }
         let process = &self.processes[task as usize];
-        let Current { unit, page, .. } = process.current;
+        let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
         match self.cache.state(file, page) {
             PageState::Ready => {
@@ -44,12 +44,12 @@ impl<S: Observer> World<S> {
     /// Runs read-ahead for the page that a process reads next.
     pub(super) fn read_ahead(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
-        let Current { unit, page, last_page, planned, .. } = process.current;
+        let CurrentRequest { unit, page, last_page, planned, .. } = process.current;
         // A page fault is for one page: the kernel does not know how many more the process will
         // read.
         let wanted = if process.job.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
         let OpenFile { file, reader, .. } = &mut process.files[unit.file];
-        let at = At { page, wanted, file_pages: self.files[*file as usize].pages() };
+        let at = ReadPosition { page, wanted, file_pages: self.files[*file as usize].pages() };
         let Reader::TwoWindows(windows) = reader else { return self.read_on_demand(task, unit.file, at) };
         if planned <= page {
             let plan = windows.plan(at.page, at.wanted, at.file_pages);
@@ -61,7 +61,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Runs read-ahead on demand at its two triggers: the page is missing, or it carries a marker.
-    fn read_on_demand(&mut self, task: u32, open: usize, at: At) {
+    fn read_on_demand(&mut self, task: u32, open: usize, at: ReadPosition) {
         let OpenFile { file, reader: Reader::OnDemand(reader), .. } = &mut self.processes[task as usize].files[open]
         else {
             return;
@@ -87,8 +87,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Reads a window. The page for the marker gets it, unless the page was cached already.
-    fn read_marked(&mut self, task: u32, open: usize, asked: Option<Marked>) {
-        let Some(Marked { window, marker }) = asked else { return };
+    fn read_marked(&mut self, task: u32, open: usize, asked: Option<MarkedWindow>) {
+        let Some(MarkedWindow { window, marker }) = asked else { return };
         let file = self.processes[task as usize].files[open].file;
         let marker = marker.filter(|page| self.cache.state(file, *page) == PageState::Missing);
         self.read_window(task, open, window);
@@ -99,7 +99,7 @@ impl<S: Observer> World<S> {
 
     /// Writes one page: throttles the writer, reads the page if only part of it is written, copies.
     pub(super) fn write_page(&mut self, task: u32) -> Flow {
-        if let Some(flow) = self.hold_up_writer(task) {
+        if let Some(flow) = self.throttle_writer(task) {
             return flow;
         }
         let is_mapped = self.is_mapped(task);
@@ -107,7 +107,7 @@ impl<S: Observer> World<S> {
             self.fault(task);
         }
         let process = &mut self.processes[task as usize];
-        let Current { unit, page, .. } = process.current;
+        let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
         // A write to a mapped page reads the page first: the kernel does not know that all of it
         // will be written.
@@ -127,7 +127,7 @@ impl<S: Observer> World<S> {
         if self.cache.make_dirty(file, page, self.now_ns) {
             self.processes[task as usize].dirtying.count();
         }
-        self.changed(file, (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES));
+        self.record_change(file, (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES));
         self.copy_page(task);
         self.dirtied();
         Flow::On
@@ -138,7 +138,7 @@ impl<S: Observer> World<S> {
     fn copy_page(&mut self, task: u32) {
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
-        let Current { unit, page, last_page, waited, .. } = process.current;
+        let CurrentRequest { unit, page, last_page, waited, .. } = process.current;
         let from = unit.offset.max(page * PAGE_BYTES);
         let bytes = (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES) - from;
         process.debt_ns += costs.copy_page_ns * bytes / PAGE_BYTES;

@@ -24,8 +24,8 @@ use crate::host::page_cache::PageCache;
 use crate::measure::windows_of_each;
 use crate::record::Observer;
 use crate::workload::distribution::unit;
-use crate::workload::groups::GroupPlan;
-use crate::workload::plan::Plan;
+use crate::workload::groups::PlannedGroup;
+use crate::workload::plan::WorkloadPlan;
 use crate::workload::recorded::Player;
 use crate::workload::stream;
 
@@ -33,15 +33,15 @@ impl<S: Observer> World<S> {
     pub(super) fn new(request: &WorldRequest) -> Result<Self, SimError> {
         let host = request.host.clone();
         host.check()?;
-        let drive = specimen(request);
+        let drive = instantiate_drive(request);
         // The capacity is rounded down to whole pages.
         let capacity_sectors = drive.capacity_sectors();
         let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
-        let mut plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
+        let mut plan = WorkloadPlan::new(request.jobs, capacity_bytes, request.seed)?;
         for (process, script) in plan.processes.iter_mut().zip(request.scripts) {
             process.pid = script.pid;
         }
-        let layout::LaidOut { files, trees, disk } =
+        let layout::PlacedFiles { files, trees, disk } =
             layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
@@ -119,7 +119,7 @@ impl<S: Observer> World<S> {
 }
 
 /// Instantiates one drive of the profile: its spindle speed is off by a drawn tolerance.
-fn specimen(request: &WorldRequest) -> Drive {
+fn instantiate_drive(request: &WorldRequest) -> Drive {
     let tolerance = f64::from(request.host.spindle_tolerance_ppm) / 1e6;
     let Some(revolution_ns) = request.profile.revolution_ns().filter(|_| tolerance != 0.0) else {
         return Drive::new(request.profile);
@@ -176,7 +176,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
 }
 
 /// The root group, and the groups of the job file in their order. The queue has room for them.
-fn make_groups<S: Observer>(queue: &mut RequestQueue<Owned<S>>, plans: &[GroupPlan]) -> Vec<GroupId> {
+fn make_groups<S: Observer>(queue: &mut RequestQueue<Owned<S>>, plans: &[PlannedGroup]) -> Vec<GroupId> {
     let mut groups = vec![queue.root_group()];
     for plan in plans {
         let made = groups.get(plan.parent).map(|parent| queue.create_group(*parent, plan.weights, 0));

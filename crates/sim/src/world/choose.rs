@@ -2,12 +2,12 @@
 
 use hoistway_fio::{Direction, Ioengine};
 
-use super::process::{Current, Stage};
+use super::process::{CurrentRequest, Stage};
 use super::state::{Flow, World};
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
-use crate::workload::offsets::Unit;
+use crate::workload::offsets::IoUnit;
 
 impl<S: Observer> World<S> {
     /// Runs a process until it sleeps or has to pay for CPU time.
@@ -59,12 +59,12 @@ impl<S: Observer> World<S> {
         if let Some(reservation) = process.plan.reservation {
             self.device.reserve(task, reservation, self.now_ns);
         }
-        self.forget_files(task);
+        self.drop_cached_files(task);
         Flow::On
     }
 
     /// Drops the cached pages of a process's files, as fio does when it opens them.
-    pub(super) fn forget_files(&mut self, task: u32) {
+    pub(super) fn drop_cached_files(&mut self, task: u32) {
         if self.processes[task as usize].walk.is_some() {
             return self.begin_walk(task);
         }
@@ -108,7 +108,7 @@ impl<S: Observer> World<S> {
             return Flow::Block;
         }
         if process.walk.is_some() {
-            return self.go_on_walking(task);
+            return self.pace_walk(task);
         }
         let Some(unit) = process.chosen.or_else(|| process.generator.next()) else {
             return self.next_pass(task);
@@ -128,7 +128,7 @@ impl<S: Observer> World<S> {
             return Flow::Block;
         }
         match process.generator.next_pass() {
-            Some(_) => self.forget_files(task),
+            Some(_) => self.drop_cached_files(task),
             None => process.stage = Stage::Leave,
         }
         Flow::On
@@ -140,7 +140,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         if process.wake_ns != at_ns {
             process.wake_ns = at_ns;
-            self.events.arrange(at_ns, EventKind::Wake(task));
+            self.events.schedule(at_ns, EventKind::Wake(task));
         }
         Flow::Block
     }
@@ -153,7 +153,7 @@ impl<S: Observer> World<S> {
         process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
         let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
-        self.events.arrange(end_ns, EventKind::Wake(task));
+        self.events.schedule(end_ns, EventKind::Wake(task));
         Flow::On
     }
 
@@ -167,7 +167,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Starts a request.
-    pub(super) fn begin(&mut self, task: u32, unit: Unit) -> Flow {
+    pub(super) fn begin(&mut self, task: u32, unit: IoUnit) -> Flow {
         let process = &mut self.processes[task as usize];
         process.chosen = None;
         process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);
@@ -181,7 +181,7 @@ impl<S: Observer> World<S> {
             return self.begin_direct(task, unit);
         }
         let page = unit.offset / PAGE_BYTES;
-        process.current = Current {
+        process.current = CurrentRequest {
             unit,
             start_ns: self.now_ns,
             page,
@@ -203,7 +203,7 @@ impl<S: Observer> World<S> {
     /// Records a request whose work is done and paid for.
     fn finish(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
-        let Current { unit, start_ns, .. } = process.current;
+        let CurrentRequest { unit, start_ns, .. } = process.current;
         process.record(&unit, start_ns, start_ns, self.now_ns);
         process.stats.complete.record_batch(1);
         process.stage = Stage::Choose;
@@ -229,7 +229,7 @@ impl<S: Observer> World<S> {
         self.unfinished -= 1;
         self.unfinished_by_job[job] -= 1;
         if self.unfinished_by_job[job] == 0 {
-            self.open_gates();
+            self.start_processes();
         }
         Flow::Block
     }

@@ -24,7 +24,7 @@ pub(crate) struct Device<S: Observer> {
     /// Most requests in the drive at once.
     depth: u32,
     /// Requests in the drive, by tag.
-    in_flight: Slab<Started>,
+    in_flight: Slab<InFlightRequest>,
     submitters: Vec<Submitter>,
     by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
     /// Submitters whose bios the queue's storage had no room for.
@@ -53,14 +53,14 @@ pub(crate) struct Device<S: Observer> {
     /// Congestion of the request pool: reads, and writes.
     congested: [bool; 2],
     /// True if writes stopped being congested since the flag was last taken.
-    pub relieved: bool,
+    pub congestion_ended: bool,
     /// The first defect of the simulator that was found.
     pub defect: Option<String>,
 }
 
 /// A request in the drive.
 #[derive(Clone, Copy, Debug)]
-struct Started {
+struct InFlightRequest {
     id: RequestId,
     at_ns: u64,
 }
@@ -98,7 +98,7 @@ impl<S: Observer> Device<S> {
             plugging,
             flushing: false,
             congested: [false; 2],
-            relieved: false,
+            congestion_ended: false,
             defect: None,
         }
     }
@@ -130,7 +130,7 @@ impl<S: Observer> Device<S> {
     pub fn reserve(&mut self, task: u32, reservation: Reservation, now_ns: u64) {
         let context = self.context(task);
         match self.queue.reserve(context, reservation, now_ns) {
-            Ok(kick) => self.settle(kick, now_ns),
+            Ok(kick) => self.handle_kick(kick, now_ns),
             Err(ReserveError::NotSupported) => {}
             Err(refusal) => {
                 let pid = self.queue.context(context).map_or(0, |context| context.pid());
@@ -209,7 +209,7 @@ impl<S: Observer> Device<S> {
                 *congested = true;
             } else if *congested && used + 1 < size - size / 8 - size / 16 {
                 *congested = false;
-                self.relieved |= op == Op::Write;
+                self.congestion_ended |= op == Op::Write;
             }
         }
     }
@@ -227,7 +227,7 @@ impl<S: Observer> Device<S> {
     /// Unplugs the queue for a task that is about to sleep until its bios complete.
     pub fn unplug(&mut self, now_ns: u64) {
         let kick = self.queue.unplug_for_waiter(now_ns);
-        self.settle(kick, now_ns);
+        self.handle_kick(kick, now_ns);
     }
 
     /// Time at which [`Self::drive_event`] is due.
@@ -254,13 +254,13 @@ impl<S: Observer> Device<S> {
     }
 
     /// Describes where requests are, as the end of a sentence.
-    pub fn whereabouts(&self) -> String {
+    pub fn describe_requests(&self) -> String {
         let kept =
             if self.queue.is_empty() { "no request waits in the elevator" } else { "requests wait in the elevator" };
         format!("{kept}, {} are in the drive", self.in_flight.len())
     }
 
-    fn completed(&mut self, started: &Started, completion: &Completion, now_ns: u64) {
+    fn completed(&mut self, started: &InFlightRequest, completion: &Completion, now_ns: u64) {
         add(&mut self.phases, &completion.service.phases);
         self.requests += 1;
         self.answered_ns = now_ns;
@@ -272,8 +272,8 @@ impl<S: Observer> Device<S> {
 
     fn complete(&mut self, id: RequestId, now_ns: u64, tokens: &mut Vec<u64>) {
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
-            Ok(kick) => self.settle(kick, now_ns),
-            Err(stale) => self.broken(format!("a completion was refused: {stale:?}")),
+            Ok(kick) => self.handle_kick(kick, now_ns),
+            Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
         }
         self.watch_congestion();
         while let Some(task) = self.refused.pop_front() {
@@ -292,14 +292,14 @@ impl<S: Observer> Device<S> {
 
     pub fn timer(&mut self, now_ns: u64) {
         let kick = self.queue.timer(now_ns);
-        self.settle(kick, now_ns);
+        self.handle_kick(kick, now_ns);
     }
 
     /// Ends a task.
     pub fn exit(&mut self, task: u32, now_ns: u64) {
         match self.queue.exit_context(self.context(task), now_ns) {
-            Ok(kick) => self.settle(kick, now_ns),
-            Err(stale) => self.broken(format!("the exit of task {task} was refused: {stale:?}")),
+            Ok(kick) => self.handle_kick(kick, now_ns),
+            Err(stale) => self.report_defect(format!("the exit of task {task} was refused: {stale:?}")),
         }
     }
 
@@ -336,11 +336,11 @@ impl<S: Observer> Device<S> {
     fn submitted(&mut self, task: u32, bio: Bio, answer: Result<(Submitted, Kick), SubmitError>, now_ns: u64) -> bool {
         let taken = match answer {
             Ok((Submitted::Asleep, kick)) => {
-                self.kicked(kick, now_ns);
+                self.run_if_kicked(kick, now_ns);
                 false
             }
             Ok((_, kick)) => {
-                self.kicked(kick, now_ns);
+                self.run_if_kicked(kick, now_ns);
                 self.watch_congestion();
                 if !self.queue.config().plugging && !self.flushing {
                     // Without plugging, no other event would run an empty queue.
@@ -353,7 +353,7 @@ impl<S: Observer> Device<S> {
                 false
             }
             Err(error) => {
-                self.broken(format!(
+                self.report_defect(format!(
                     "a bio of {} sectors at sector {} was refused: {error:?}",
                     bio.sectors, bio.sector
                 ));
@@ -379,8 +379,8 @@ impl<S: Observer> Device<S> {
         true
     }
 
-    fn settle(&mut self, kick: Kick, now_ns: u64) {
-        self.kicked(kick, now_ns);
+    fn handle_kick(&mut self, kick: Kick, now_ns: u64) {
+        self.run_if_kicked(kick, now_ns);
         self.work(now_ns);
     }
 
@@ -400,7 +400,7 @@ impl<S: Observer> Device<S> {
     }
 
     #[inline]
-    fn kicked(&mut self, kick: Kick, now_ns: u64) {
+    fn run_if_kicked(&mut self, kick: Kick, now_ns: u64) {
         if kick == Kick::Run {
             self.run(now_ns);
         }
@@ -416,16 +416,16 @@ impl<S: Observer> Device<S> {
 
     fn start(&mut self, id: RequestId, now_ns: u64) {
         let Some(request) = self.queue.request(id) else {
-            return self.broken(format!("request {id:?} is not there"));
+            return self.report_defect(format!("request {id:?} is not there"));
         };
         let (sector, sectors) = (request.sector(), request.sectors());
         let (op, command) = (request.op(), command_of(request.op(), sector, sectors, request.flags()));
         if self.in_flight.is_empty() {
             self.busy_since_ns = now_ns;
         }
-        let tag = self.in_flight.insert(Started { id, at_ns: now_ns });
+        let tag = self.in_flight.insert(InFlightRequest { id, at_ns: now_ns });
         if let Err(error) = self.drive.submit(now_ns, tag, &command) {
-            return self.broken(format!("the drive refused a request: {error}"));
+            return self.report_defect(format!("the drive refused a request: {error}"));
         }
         if matches!(op, Op::Flush | Op::Discard) {
             return;
@@ -441,7 +441,7 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    fn broken(&mut self, problem: String) {
+    fn report_defect(&mut self, problem: String) {
         if self.defect.is_none() {
             self.defect = Some(problem);
         }

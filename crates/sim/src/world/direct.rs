@@ -6,11 +6,11 @@ use hoistway_fio::Direction;
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
-use crate::workload::offsets::Unit;
+use crate::workload::offsets::IoUnit;
 
 impl<S: Observer> World<S> {
     /// Submits a request's bios: one per extent, none larger than the queue's largest request.
-    pub(super) fn begin_direct(&mut self, task: u32, unit: Unit) -> Flow {
+    pub(super) fn begin_direct(&mut self, task: u32, unit: IoUnit) -> Flow {
         let process = &mut self.processes[task as usize];
         let file = process.files[unit.file].file;
         let io =
@@ -25,7 +25,7 @@ impl<S: Observer> World<S> {
             Direction::Write => (Op::Write, Flags::SYNC),
         };
         if unit.direction == Direction::Write {
-            self.changed(file, unit.offset + unit.bytes);
+            self.record_change(file, unit.offset + unit.bytes);
         }
         let context = self.device.context(task);
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);

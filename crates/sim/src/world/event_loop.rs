@@ -22,9 +22,9 @@ impl<S: Observer> World<S> {
     pub(super) fn run(
         mut self,
         stop: &dyn Fn() -> bool,
-        headway: &mut dyn FnMut(WorldProgress),
+        progress: &mut dyn FnMut(WorldProgress),
     ) -> Result<WorldResult, SimError> {
-        self.open_gates();
+        self.start_processes();
         self.run_ready();
         let between_looks = EVENTS_BETWEEN_LOOKS.max(EVENTS_BETWEEN_LOOKS_EACH * self.processes.len() as u32);
         let mut until_look = 0u32;
@@ -33,7 +33,7 @@ impl<S: Observer> World<S> {
                 if stop() {
                     return Err(SimError::Cancelled);
                 }
-                headway(self.headway());
+                progress(self.progress());
                 until_look = between_looks;
             }
             until_look -= 1;
@@ -42,7 +42,7 @@ impl<S: Observer> World<S> {
                 return Err(self.defect(problem));
             }
         }
-        headway(self.headway());
+        progress(self.progress());
         Ok(self.outcome())
     }
 
@@ -54,14 +54,14 @@ impl<S: Observer> World<S> {
         let drive_ns = self.device.next_drive_event().unwrap_or(never);
         self.idle_events += 1;
         if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
-            self.pass_to(drive_ns);
+            self.advance_to(drive_ns);
             self.drive_event();
         } else if timer_ns < event_ns {
-            self.pass_to(timer_ns);
+            self.advance_to(timer_ns);
             self.device.timer(self.now_ns);
         } else if let Some((at_ns, what)) = self.events.pop() {
-            self.pass_to(at_ns);
-            self.happen(what);
+            self.advance_to(at_ns);
+            self.handle_event(what);
         } else {
             return Err(self.stuck());
         }
@@ -73,21 +73,21 @@ impl<S: Observer> World<S> {
         Ok(())
     }
 
-    fn pass_to(&mut self, at_ns: u64) {
+    fn advance_to(&mut self, at_ns: u64) {
         if at_ns > self.now_ns {
             self.now_ns = at_ns;
             self.steps_at_once = 0;
         }
     }
 
-    fn happen(&mut self, what: EventKind) {
+    fn handle_event(&mut self, what: EventKind) {
         match what {
             EventKind::CpuDone(task) => {
                 self.idle_events = 0;
                 if let Some((next, burst_ns)) = self.cpus.leave() {
-                    self.events.arrange(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(next));
+                    self.events.schedule(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(next));
                 }
-                self.go_on(task);
+                self.run_task(task);
             }
             EventKind::Wake(task) => {
                 self.idle_events = 0;
@@ -98,7 +98,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    pub(super) fn bio_over(&mut self, token: Token, failed: bool) {
+    pub(super) fn complete_bio(&mut self, token: Token, failed: bool) {
         match token {
             Token::Direct(slot) => self.direct_bio_over(slot, failed),
             Token::PageRead(slot) => {
@@ -149,17 +149,17 @@ impl<S: Observer> World<S> {
         while let Some(task) = self.device.resumed.pop() {
             self.wake(task);
         }
-        self.wake_relieved();
+        self.wake_congestion_waiters();
     }
 
     pub(super) fn run_ready(&mut self) {
         while let Some(task) = self.ready.pop_front() {
-            self.go_on(task);
+            self.run_task(task);
             self.wake_resumed();
         }
     }
 
-    fn go_on(&mut self, task: u32) {
+    fn run_task(&mut self, task: u32) {
         match (task as usize).cmp(&self.processes.len()) {
             Ordering::Less => self.run_process(task),
             Ordering::Equal => self.run_flusher(),
@@ -185,30 +185,30 @@ impl<S: Observer> World<S> {
             return false;
         }
         if self.cpus.take(task, burst_ns) {
-            self.events.arrange(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(task));
+            self.events.schedule(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(task));
         }
         true
     }
 
     /// Starts the processes whose start conditions hold.
-    pub(super) fn open_gates(&mut self) {
+    pub(super) fn start_processes(&mut self) {
         for task in 0..self.processes.len() {
             let process = &self.processes[task];
             if process.stage != Stage::NotStarted || process.wake_ns > 0 {
                 continue;
             }
-            let gate = process.plan.gate;
-            let walled = self.unfinished_by_job[..gate.jobs_before].iter().any(|unfinished| *unfinished > 0);
-            if walled || gate.job.is_some_and(|job| self.unfinished_by_job[job] > 0) {
+            let start_condition = process.plan.start_condition;
+            let walled = self.unfinished_by_job[..start_condition.jobs_before].iter().any(|unfinished| *unfinished > 0);
+            if walled || start_condition.job.is_some_and(|job| self.unfinished_by_job[job] > 0) {
                 continue;
             }
             let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
             self.processes[task].wake_ns = start_ns.max(1);
-            self.events.arrange(start_ns, EventKind::Wake(task as u32));
+            self.events.schedule(start_ns, EventKind::Wake(task as u32));
         }
     }
 
-    fn headway(&self) -> WorldProgress {
+    fn progress(&self) -> WorldProgress {
         let bytes = self.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
         let total = |process: &Process| process.plan.io_bytes.saturating_mul(u64::from(process.job.loops));
         let bytes_total = self.processes.iter().map(total).fold(0, u64::saturating_add);

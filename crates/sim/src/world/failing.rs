@@ -19,7 +19,7 @@ impl<S: Observer> World<S> {
         let failed = matches!(status, Some(Status::MediaError { .. }));
         self.failures.requests += u64::from(failed);
         for token in tokens.drain(..) {
-            self.bio_over(Token::decode(token), failed);
+            self.complete_bio(Token::decode(token), failed);
         }
         self.tokens = tokens;
     }
@@ -76,7 +76,7 @@ impl<S: Observer> World<S> {
                 SimError::DriveHangs { elevator, seed, now_ns, answered_ns, commands, state: waits }
             }
             None => {
-                let state = format!("{waits}; {}", self.device.whereabouts());
+                let state = format!("{waits}; {}", self.device.describe_requests());
                 SimError::Stuck { elevator, seed, now_ns, unfinished: self.unfinished, state }
             }
         }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn request_that_the_elevator_keeps_is_said_to_wait_there() {
         let error = in_world(|mut world| {
-            world.open_gates();
+            world.start_processes();
             world.run_ready();
             // Until one reader has the disk and the other waits for its slice.
             for _ in 0..200 {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn events_that_do_nothing_for_anybody_end_in_an_error() {
         let error = in_world(|mut world| {
-            world.open_gates();
+            world.start_processes();
             world.run_ready();
             world.step().expect("a process starts");
             world.idle_events = IDLE_EVENTS_MAX;

@@ -6,7 +6,7 @@
 
 use hoistway_fio::Ioengine;
 
-use super::process::Current;
+use super::process::CurrentRequest;
 use super::state::World;
 use crate::host::page_cache::PageState;
 use crate::record::Observer;
@@ -20,7 +20,7 @@ impl<S: Observer> World<S> {
     /// Handles the access to a page of a mapped file: reads the pages that the fault calls for.
     pub(super) fn fault(&mut self, task: u32) {
         let process = &self.processes[task as usize];
-        let Current { unit, page, .. } = process.current;
+        let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
         match (process.job.fadvise_hint, process.job.rw.is_random()) {
             (true, true) => {}
@@ -41,7 +41,7 @@ impl<S: Observer> World<S> {
     /// and one to make it writable, unless it is dirty already.
     pub(super) fn map_page(&mut self, task: u32, writes: bool) {
         let process = &mut self.processes[task as usize];
-        let Current { unit, page, waited, .. } = process.current;
+        let CurrentRequest { unit, page, waited, .. } = process.current;
         let open = &mut process.files[unit.file];
         let mut faults = 0;
         if open.mapping.touch(page) {

@@ -25,7 +25,7 @@ impl<S: Observer> World<S> {
     pub(super) fn dirtied(&mut self) {
         if !self.flusher.ticking {
             self.flusher.ticking = true;
-            self.events.arrange(self.now_ns + self.flush_interval_ns(), EventKind::FlushTick);
+            self.events.schedule(self.now_ns + self.flush_interval_ns(), EventKind::FlushTick);
         }
         if self.has_background_work() {
             self.wake_flusher();
@@ -40,7 +40,7 @@ impl<S: Observer> World<S> {
     pub(super) fn flush_tick(&mut self) {
         self.flusher.ticking = self.cache.dirty() > 0;
         if self.flusher.ticking {
-            self.events.arrange(self.now_ns + self.flush_interval_ns(), EventKind::FlushTick);
+            self.events.schedule(self.now_ns + self.flush_interval_ns(), EventKind::FlushTick);
             self.flusher.old_until_ns = self.now_ns.checked_sub(self.host.dirty_expire_ms * 1_000_000);
             self.wake_flusher();
         }
@@ -58,7 +58,7 @@ impl<S: Observer> World<S> {
                 return;
             }
             if self.host.write_back == WriteBack::Pdflush && self.device.is_congested(Op::Write) {
-                self.wait_for_relief(task);
+                self.wait_for_congestion(task);
                 continue;
             }
             if self.device.is_held_back(task) || !self.flush_chunk(task) {
@@ -73,7 +73,7 @@ impl<S: Observer> World<S> {
         let until_ns = if self.has_background_work() { Some(u64::MAX) } else { self.flusher.old_until_ns };
         let Some(until_ns) = until_ns else { return false };
         let written = self.flush_pages(task, u64::from(self.host.flush_chunk_pages), until_ns);
-        self.look_at_balance();
+        self.update_balance();
         if written == 0 {
             self.flusher.old_until_ns = None;
         }

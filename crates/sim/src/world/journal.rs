@@ -26,14 +26,14 @@ impl<S: Observer> World<S> {
 
     /// Records a write up to byte `end` of a file in the running transaction: the inode has
     /// changed, and block allocations if the file grew.
-    pub(super) fn changed(&mut self, file: u32, end: u64) {
+    pub(super) fn record_change(&mut self, file: u32, end: u64) {
         let Some(journal) = &mut self.journal else { return };
         let Some(length) = journal.lengths.get_mut(file as usize).filter(|length| **length < u64::MAX) else { return };
         let grows = end > *length;
         *length = end.max(*length);
         if journal.running.add(file, grows) {
             let at_ns = self.now_ns + journal.config.commit_interval_ms * 1_000_000;
-            self.events.arrange(at_ns, EventKind::JournalTick(journal.running.id));
+            self.events.schedule(at_ns, EventKind::JournalTick(journal.running.id));
         }
     }
 

@@ -9,12 +9,12 @@ use crate::error::SimError;
 use crate::host::files::{self, File, Layout};
 use crate::host::fs::config::FileSystemConfig;
 use crate::host::fs::tree::Tree;
-use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw, disk_itself};
-use crate::workload::plan::{Plan, TreeWanted};
+use crate::host::fs::{Ageing, FileSystem, SizeLaw, TreeParameters, disk_itself};
+use crate::workload::plan::{PlannedTree, WorkloadPlan};
 use crate::workload::stream;
 
 /// The files and trees of a world.
-pub(super) struct LaidOut {
+pub(super) struct PlacedFiles {
     /// The files of jobs, then those of all trees; last the disk itself, if there is a tree or a
     /// journal.
     pub files: Vec<File>,
@@ -26,18 +26,23 @@ pub(super) struct LaidOut {
 
 /// Places the files of a plan. Without trees, files are placed by the host's configuration and cost
 /// no metadata. With a tree there is a file system, which places all files.
-pub(super) fn lay_out(plan: &Plan, host: &HostConfig, capacity_sectors: u64, seed: u64) -> Result<LaidOut, SimError> {
+pub(super) fn lay_out(
+    plan: &WorkloadPlan,
+    host: &HostConfig,
+    capacity_sectors: u64,
+    seed: u64,
+) -> Result<PlacedFiles, SimError> {
     let Some(first) = plan.trees.first() else {
         let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
         let mut files = files::lay_out(&plan.files, capacity_sectors, layout, &mut stream(seed, 0, 7))?;
         if plan.journal.or(host.journal).is_none() {
-            return Ok(LaidOut { files, trees: Vec::new(), disk: u32::MAX });
+            return Ok(PlacedFiles { files, trees: Vec::new(), disk: u32::MAX });
         }
         files.push(disk_itself(capacity_sectors));
         let disk = files.len() as u32 - 1;
-        return Ok(LaidOut { files, trees: Vec::new(), disk });
+        return Ok(PlacedFiles { files, trees: Vec::new(), disk });
     };
-    let too_small = |wanted: &TreeWanted, needed_bytes: u64| {
+    let too_small = |wanted: &PlannedTree, needed_bytes: u64| {
         let (file, line) = wanted.place.clone();
         let capacity_bytes = capacity_sectors * 512;
         SimError::DriveTooSmall {
@@ -70,12 +75,12 @@ pub(super) fn lay_out(plan: &Plan, host: &HostConfig, capacity_sectors: u64, see
     }
     files.push(disk_itself(capacity_sectors));
     let disk = files.len() as u32 - 1;
-    Ok(LaidOut { files, trees, disk })
+    Ok(PlacedFiles { files, trees, disk })
 }
 
-fn growth(wanted: &TreeWanted) -> Growth {
+fn growth(wanted: &PlannedTree) -> TreeParameters {
     let spec = wanted.spec;
-    Growth {
+    TreeParameters {
         files: spec.files,
         directories: spec.directories,
         sizes: SizeLaw { median_bytes: spec.median_bytes, mean_bytes: spec.mean_bytes },
@@ -86,6 +91,6 @@ fn growth(wanted: &TreeWanted) -> Growth {
 
 /// Estimates the bytes that a tree needs: its data, and half a block per file for the partial last
 /// block.
-fn needed_bytes(wanted: &TreeWanted) -> u64 {
+fn needed_bytes(wanted: &PlannedTree) -> u64 {
     u64::from(wanted.spec.files) * (wanted.spec.mean_bytes + 2048)
 }

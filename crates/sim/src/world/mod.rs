@@ -38,10 +38,10 @@ use state::World;
 pub(crate) fn run(
     request: &WorldRequest,
     stop: &dyn Fn() -> bool,
-    headway: &mut dyn FnMut(WorldProgress),
+    progress: &mut dyn FnMut(WorldProgress),
 ) -> Result<WorldResult, SimError> {
     match request.record {
-        true => World::<SliceRecorder>::new(request)?.run(stop, headway),
-        false => World::<NoSink>::new(request)?.run(stop, headway),
+        true => World::<SliceRecorder>::new(request)?.run(stop, progress),
+        false => World::<NoSink>::new(request)?.run(stop, progress),
     }
 }

@@ -9,12 +9,12 @@ use hoistway_core::{Bio, Flags, Op, QueueConfig};
 /// The requests that a task has plugged.
 #[derive(Debug, Default)]
 pub(super) struct Plug {
-    requests: Vec<Held>,
+    requests: Vec<PluggedRequest>,
 }
 
 /// Contiguous bios in the order of the disk, which become one request.
 #[derive(Debug)]
-struct Held {
+struct PluggedRequest {
     sector: u64,
     sectors: u32,
     bios: Vec<Bio>,
@@ -25,12 +25,12 @@ impl Plug {
     /// request. Returns the number of requests in the plug and the length in sectors of the request
     /// with the bio.
     pub fn add(&mut self, bio: Bio, queue: &QueueConfig) -> (u32, u32) {
-        let joins = |held: &&mut Held| queue.merging && held.takes(&bio, queue.max_sectors);
+        let joins = |held: &&mut PluggedRequest| queue.merging && held.takes(&bio, queue.max_sectors);
         // The newest request first, as in the kernel.
         let sectors = match self.requests.iter_mut().rev().find(joins) {
             Some(held) => held.join(bio),
             None => {
-                self.requests.push(Held { sector: bio.sector, sectors: bio.sectors, bios: vec![bio] });
+                self.requests.push(PluggedRequest { sector: bio.sector, sectors: bio.sectors, bios: vec![bio] });
                 bio.sectors
             }
         };
@@ -43,7 +43,7 @@ impl Plug {
     }
 }
 
-impl Held {
+impl PluggedRequest {
     fn takes(&self, bio: &Bio, max_sectors: u32) -> bool {
         let Some(first) = self.bios.first() else { return false };
         let alone = |bio: &Bio| bio.flags.has(Flags::FUA) || matches!(bio.op, Op::Flush | Op::Discard);

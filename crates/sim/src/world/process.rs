@@ -10,7 +10,7 @@ use crate::host::fs::tree::MetadataRead;
 use crate::host::mapping::Mapping;
 use crate::host::readahead::Reader;
 use crate::measure::{Latencies, Sampler, Windows};
-use crate::workload::offsets::{Generator, Region, Unit};
+use crate::workload::offsets::{Generator, IoUnit, Region};
 use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
 use crate::workload::recorded::Player;
@@ -77,8 +77,8 @@ impl Stage {
 
 /// The request that a synchronous process works on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Current {
-    pub unit: Unit,
+pub(crate) struct CurrentRequest {
+    pub unit: IoUnit,
     pub start_ns: u64,
     /// The next page of the request, and its last page.
     pub page: u64,
@@ -100,7 +100,7 @@ pub(crate) struct OpenFile {
 
 /// The state of a walk through a tree of files.
 #[derive(Clone, Debug)]
-pub(crate) struct Walking {
+pub(crate) struct TreeWalk {
     pub walker: Walker,
     /// The metadata blocks of the current step.
     pub wanted: MetadataRead,
@@ -124,12 +124,12 @@ pub(crate) struct Process {
     pub pacing: Pacing,
     pub rate_rng: Pcg64,
     pub files: Vec<OpenFile>,
-    pub walk: Option<Walking>,
+    pub walk: Option<TreeWalk>,
     /// The recorded requests of the process, if the workload was recorded; they replace the job's.
     pub player: Option<Player>,
-    pub current: Current,
+    pub current: CurrentRequest,
     /// A chosen request whose time has not come.
-    pub chosen: Option<Unit>,
+    pub chosen: Option<IoUnit>,
     pub in_flight: u32,
     /// Direct requests that are complete but not reaped.
     pub completed: Vec<u32>,
@@ -189,7 +189,7 @@ impl Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
             |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
-        let unit = Unit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
+        let unit = IoUnit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
         Process {
             stage: Stage::NotStarted,
             blocked: true,
@@ -200,7 +200,7 @@ impl Process {
             files: plan.files.iter().map(open).collect(),
             walk: None,
             player: None,
-            current: Current { unit, start_ns: 0, page: 0, last_page: 0, planned: 0, waited: false },
+            current: CurrentRequest { unit, start_ns: 0, page: 0, last_page: 0, planned: 0, waited: false },
             chosen: None,
             in_flight: 0,
             completed: Vec::new(),
@@ -259,7 +259,7 @@ impl Process {
     }
 
     /// Records a request that completed now.
-    pub fn record(&mut self, unit: &Unit, start_ns: u64, issued_ns: u64, now_ns: u64) {
+    pub fn record(&mut self, unit: &IoUnit, start_ns: u64, issued_ns: u64, now_ns: u64) {
         // Requests that were in flight at the end of a recording are not counted.
         let is_late = self.player.is_some() && now_ns > self.deadline_ns;
         if now_ns < self.measured_from_ns || is_late {
@@ -341,7 +341,7 @@ pub(crate) fn sync_every(job: &Job) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
     pub process: u32,
-    pub unit: Unit,
+    pub unit: IoUnit,
     pub start_ns: u64,
     pub issued_ns: u64,
     /// Bios that are not complete.

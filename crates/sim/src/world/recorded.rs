@@ -6,7 +6,7 @@ use hoistway_fio::Direction;
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
-use crate::workload::offsets::Unit;
+use crate::workload::offsets::IoUnit;
 use crate::workload::recorded::Request;
 
 impl<S: Observer> World<S> {
@@ -42,7 +42,7 @@ impl<S: Observer> World<S> {
         let Request { op, flags, sector, sectors, .. } = request;
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
-        let unit = Unit { direction, file: 0, offset: sector * 512, bytes: u64::from(sectors) * 512 };
+        let unit = IoUnit { direction, file: 0, offset: sector * 512, bytes: u64::from(sectors) * 512 };
         let now_ns = self.now_ns;
         let io = DirectIo { process: task, unit, start_ns: now_ns, issued_ns: now_ns, pending: 1, failed: false };
         let slot = self.direct.insert(io);

@@ -2,7 +2,7 @@
 
 use crate::host::files::{File, is_device};
 use crate::host::journal::{JournalConfig, Log, Transaction};
-use crate::workload::plan::Plan;
+use crate::workload::plan::WorkloadPlan;
 
 /// The state of the flusher.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Journal {
     /// are created by their writers.
     pub fn new(
         config: JournalConfig,
-        plan: &Plan,
+        plan: &WorkloadPlan,
         reads: impl Fn(usize) -> bool,
         disk: u32,
         files: &[File],

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use hoistway_core::{Flags, Op};
 use hoistway_fio::Direction;
 
-use super::process::{OpenFile, Process, Stage, Walking};
+use super::process::{OpenFile, Process, Stage, TreeWalk};
 use super::state::{Flow, World};
 use crate::host::fs::tree::{MetadataRead, Tree};
 use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;
 use crate::record::Observer;
-use crate::workload::offsets::Unit;
+use crate::workload::offsets::IoUnit;
 use crate::workload::walk::{Step, Walker};
 
 /// System calls per file besides its reads: `stat`, `open` and `close`.
@@ -26,7 +26,7 @@ impl Process {
         let bytes = self.job.min_bs(Direction::Read);
         let walker = Walker::new(tree, self.job.hoistway_walk, bytes, read_ahead_pages, disk, passes);
         let walker = walker.with_seed(self.plan.seed ^ self.plan.number);
-        self.walk = Some(Walking { walker, wanted: MetadataRead::of_block(0), since_ns: 0, reads: 0 });
+        self.walk = Some(TreeWalk { walker, wanted: MetadataRead::of_block(0), since_ns: 0, reads: 0 });
     }
 }
 
@@ -48,7 +48,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Starts the search for the next read, unless the job's pacing asks for a pause.
-    pub(super) fn go_on_walking(&mut self, task: u32) -> Flow {
+    pub(super) fn pace_walk(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &mut process.walk else { return Flow::On };
         if process.job.number_ios.is_some_and(|most| walk.reads >= most) {
@@ -84,7 +84,7 @@ impl<S: Observer> World<S> {
                     process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
-                let flow = self.begin(task, Unit { direction: Direction::Read, file: 0, offset, bytes });
+                let flow = self.begin(task, IoUnit { direction: Direction::Read, file: 0, offset, bytes });
                 // The time to find the file belongs to its first read.
                 self.processes[task as usize].current.start_ns = since_ns;
                 return flow;

@@ -6,7 +6,7 @@ use super::state::{Flow, World};
 use super::tasks::Dirtying;
 use crate::config::WriteBack;
 use crate::events::EventKind;
-use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, Verdict};
+use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, PauseDecision};
 use crate::record::Observer;
 
 /// Longest wait of a writer or pdflush for an uncongested queue, in ns.
@@ -28,7 +28,7 @@ impl<S: Observer> World<S> {
 
     /// Throttles a writer before it makes a page dirty: `None` lets the writer continue, otherwise
     /// the flow says how it waits.
-    pub(super) fn hold_up_writer(&mut self, task: u32) -> Option<Flow> {
+    pub(super) fn throttle_writer(&mut self, task: u32) -> Option<Flow> {
         match self.host.write_back {
             WriteBack::Waiting => self.has_too_much_dirty().then(|| {
                 self.throttled.push(task);
@@ -41,8 +41,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Wakes the tasks that wait for an uncongested queue, if the congestion is over.
-    pub(super) fn wake_relieved(&mut self) {
-        if std::mem::take(&mut self.device.relieved) {
+    pub(super) fn wake_congestion_waiters(&mut self) {
+        if std::mem::take(&mut self.device.congestion_ended) {
             for task in std::mem::take(&mut self.congestion_waiters) {
                 self.wake_from(task);
             }
@@ -50,14 +50,14 @@ impl<S: Observer> World<S> {
     }
 
     /// Lets a task wait until the queue is no longer congested for writes, for 100 ms at most.
-    pub(super) fn wait_for_relief(&mut self, task: u32) {
+    pub(super) fn wait_for_congestion(&mut self, task: u32) {
         let until_ns = self.now_ns + CONGESTION_WAIT_NS;
         self.congestion_waiters.push(task);
         match self.processes.get_mut(task as usize) {
             Some(process) => process.dirtying.until_ns = until_ns,
             None => self.flusher.until_ns = until_ns,
         }
-        self.events.arrange(until_ns, EventKind::Wake(task));
+        self.events.schedule(until_ns, EventKind::Wake(task));
     }
 
     fn wake_from(&mut self, task: u32) {
@@ -102,7 +102,7 @@ impl<S: Observer> World<S> {
         if now_written > 0 && written + now_written >= most {
             return Some(Flow::On);
         }
-        self.wait_for_relief(task);
+        self.wait_for_congestion(task);
         self.device.unplug(self.now_ns);
         Some(Flow::Block)
     }
@@ -132,14 +132,14 @@ impl<S: Observer> World<S> {
             *dirtying = Dirtying { look_after: limits.poll_interval(dirty), paused_ns: now_ns, ..Dirtying::default() };
             return None;
         }
-        self.look_at_balance();
-        let Verdict { period_ns, pause_ns_max, pages: next } = self.balance.judge(pages, dirty, limits);
+        self.update_balance();
+        let PauseDecision { period_ns, pause_ns_max, pages: next } = self.balance.decide(pages, dirty, limits);
         let dirtying = &mut self.processes[task as usize].dirtying;
         let Some(period_ns) = period_ns else {
             // Over the limit: the writer checks again after the pause.
             dirtying.until_ns = now_ns + pause_ns_max;
             dirtying.paused_ns = dirtying.until_ns;
-            self.events.arrange(now_ns + pause_ns_max, EventKind::Wake(task));
+            self.events.schedule(now_ns + pause_ns_max, EventKind::Wake(task));
             self.wake_flusher();
             return Some(Flow::Block);
         };
@@ -153,17 +153,17 @@ impl<S: Observer> World<S> {
         let pause_ns = (due_ns - now_ns).min(pause_ns_max.min(PAUSE_NS_MAX));
         dirtying.until_ns = now_ns + pause_ns;
         dirtying.paused_ns = due_ns.min(now_ns + pause_ns + pause_ns_max);
-        self.events.arrange(now_ns + pause_ns, EventKind::Wake(task));
+        self.events.schedule(now_ns + pause_ns, EventKind::Wake(task));
         self.wake_flusher();
         Some(Flow::Block)
     }
 
     /// Updates the estimates of the device's and the writers' rates, if the host uses them.
-    pub(super) fn look_at_balance(&mut self) {
+    pub(super) fn update_balance(&mut self) {
         if self.host.write_back == WriteBack::Pauses {
             let dirty = self.cache.unwritten();
             let limits = self.dirty_limits();
-            self.balance.look(self.now_ns, dirty, limits, self.cache.dirtied(), self.cache.written());
+            self.balance.update(self.now_ns, dirty, limits, self.cache.dirtied(), self.cache.written());
         }
     }
 

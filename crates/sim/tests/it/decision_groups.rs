@@ -1,4 +1,5 @@
-//! Groups in decision files: what is said of those that cannot be, and that the others are made before anything happens.
+//! Groups in decision files: what is said of those that cannot be, and that the others are made
+//! before anything happens.
 
 use std::fs;
 
@@ -84,8 +85,8 @@ fn groups_that_cannot_be_are_named_with_what_would_be_right() {
         (weighing("leaf_weight", 65537), "groups[1].leaf_weight is 65537; 1 to 1000 would be right".to_owned()),
         (json!([group(1, 0)]), format!("processes[0].group is 2; {no_group}")),
     ];
-    for (groups, told) in cases {
-        assert_eq!(error_of(&grouped(groups)), told);
+    for (groups, message) in cases {
+        assert_eq!(error_of(&grouped(groups)), message);
     }
 }
 

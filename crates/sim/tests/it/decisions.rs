@@ -1,4 +1,5 @@
-//! The recorded decisions of the kernels' schedulers, replayed; and what is said of files that are not as they should be.
+//! The recorded decisions of the kernels' schedulers, replayed; and what is said of files that are
+//! not as they should be.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,7 +9,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use hoistway_sim::decisions::{
-    Decision, DecisionError, FileReport, How, List, Plugging, Scenario, ScenarioError, compare, replay_file,
+    Decision, DecisionError, FileReport, List, MergeKind, PlugEvent, Scenario, ScenarioError, compare, replay_file,
     replay_scenario,
 };
 use serde_json::{Value, json};
@@ -138,14 +139,14 @@ fn the_earliest_of_several_differences_is_told() {
     scenario["plug"][0][0] = json!("timer");
     let (list, index, expected, got) = difference(&scenario).unwrap();
     assert_eq!((list, index), (List::Plug, 0));
-    assert!(matches!(expected, Some(Decision::Plug { what: Plugging::Timer, .. })));
-    assert!(matches!(got, Some(Decision::Plug { what: Plugging::Plug, .. })));
+    assert!(matches!(expected, Some(Decision::Plug { what: PlugEvent::Timer, .. })));
+    assert!(matches!(got, Some(Decision::Plug { what: PlugEvent::Plug, .. })));
 }
 
 #[test]
 fn a_merge_that_was_recorded_otherwise_is_a_difference() {
     let mut scenario = scenario_with("linux-2.6.18-noop-merge", &["merge"]);
-    let how = if scenario["merge"][0][2] == "back" { How::Front } else { How::Back };
+    let how = if scenario["merge"][0][2] == "back" { MergeKind::Front } else { MergeKind::Back };
     scenario["merge"][0][2] = json!(how);
     let (list, index, expected, _) = difference(&scenario).unwrap();
     assert_eq!((list, index), (List::Merge, 0));
@@ -175,8 +176,8 @@ fn a_difference_is_told_with_the_last_ten_events_before_it() {
     assert_eq!((differing.line, differing.difference.index), (1, 9));
     assert_eq!(differing.last_events.len(), 10);
     assert!(differing.last_events.iter().all(|event| event.contains(" ms  ")), "{:?}", differing.last_events);
-    let told = differing.difference.to_string();
-    assert!(told.starts_with("dispatch[9]: expected request ") && told.contains(", got request "), "{told}");
+    let text = differing.difference.to_string();
+    assert!(text.starts_with("dispatch[9]: expected request ") && text.contains(", got request "), "{text}");
 }
 
 #[test]
@@ -292,11 +293,11 @@ fn values_that_cannot_be_are_named_with_what_would_be_right() {
         ("/dispatch/0/0", json!(99999), "dispatch[0] is 99999; there are "),
         ("/merge/0/1", json!(99999), "merge[0] is 99999; there are "),
     ];
-    for (place, value, told) in changes {
+    for (place, value, text) in changes {
         let mut scenario = good.clone();
         *scenario.pointer_mut(place).unwrap() = value.clone();
         let message = error_of(&scenario).to_string();
-        assert!(message.contains(told), "{place}: {message}");
+        assert!(message.contains(text), "{place}: {message}");
     }
     let mut scenario = good.clone();
     let first = scenario["processes"][0].clone();
@@ -309,7 +310,8 @@ fn values_that_cannot_be_are_named_with_what_would_be_right() {
     assert!(message.ends_with("it is in the list dispatch, so it needs a service_ns"), "{message}");
 }
 
-/// Numbers of a scenario replaced by others, thousands of times: whatever comes out, it is an answer.
+/// Numbers of a scenario replaced by others, thousands of times: whatever comes out, it is an
+/// answer.
 #[test]
 fn no_scenario_makes_the_replay_panic_or_hang() {
     let stems =
@@ -326,10 +328,10 @@ fn no_scenario_makes_the_replay_panic_or_hang() {
         let numbers = numbers_of(line);
         for _ in 0..500 {
             let mut changed = line.to_owned();
-            let mut places: Vec<_> = (0..1 + random(4)).map(|_| numbers[random(numbers.len())].clone()).collect();
-            places.sort_by_key(|place| place.start);
-            places.dedup();
-            for place in places.into_iter().rev() {
+            let mut table: Vec<_> = (0..1 + random(4)).map(|_| numbers[random(numbers.len())].clone()).collect();
+            table.sort_by_key(|place| place.start);
+            table.dedup();
+            for place in table.into_iter().rev() {
                 let values =
                     ["0", "1", "2", "7", "1000", "999999", "4294967295", "9223372036854775807", "18446744073709551615"];
                 changed.replace_range(place, values[random(values.len())]);

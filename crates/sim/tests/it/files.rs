@@ -13,7 +13,8 @@ fn walk(order: &str, more: &str) -> hoistway_sim::Run {
 
 #[test]
 fn opening_a_small_file_takes_a_read_for_each_block_on_the_way() {
-    // 300 names take an index and two blocks or more: the directory's inode, its index, one of the blocks, the file's inode, its data.
+    // 300 names take an index and two blocks or more: the directory's inode, its index, one of the
+    // blocks, the file's inode, its data.
     let one = "[a]\nhoistway_tree=files=300,dirs=1,median=300,mean=300,fs=ext3\nhoistway_walk=random\nnumber_ios=1\n";
     let indexed = noop(one);
     assert_eq!((indexed.drive_requests, bytes(&indexed)), (5, 300));
@@ -41,7 +42,8 @@ fn inodes_of_ext4_come_with_their_neighbours() {
             format!("[a]\nhoistway_tree=files=2000,dirs=1,median=300,mean=300,fs={system}\nhoistway_walk=inode\n");
         noop(&jobs).drive_requests
     };
-    // 2000 inodes of 128 bytes lie in 63 blocks, read one by one; of 256 bytes in 126, read 32 together: about 4 reads.
+    // 2000 inodes of 128 bytes lie in 63 blocks, read one by one; of 256 bytes in 126, read 32
+    // together: about 4 reads.
     let fewer = requests("ext3") - requests("ext4");
     assert!((50..=70).contains(&fewer), "{fewer}");
 }
@@ -53,7 +55,8 @@ fn a_file_of_ext3_beyond_its_twelfth_block_costs_another_read() {
         let host = HostConfig { read_ahead_kib: 0, ..HostConfig::default() };
         with_host(&format!("[a]\n{tree}\nbs=64k\n"), host).drive_requests
     };
-    // The block with both inodes, the directory; 12 pages or 13 one by one, and the block of numbers.
+    // The block with both inodes, the directory; 12 pages or 13 one by one, and the block of
+    // numbers.
     assert_eq!((requests(12 * 4096), requests(13 * 4096)), (2 + 12, 2 + 1 + 13));
 }
 

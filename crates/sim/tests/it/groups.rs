@@ -1,10 +1,12 @@
-//! Control groups and reservations of jobs: who is told of them, and what is said of what came of them.
+//! Control groups and reservations of jobs: the elevators that get them, and the notes on the
+//! results.
 
 use crate::common::{request, run};
 use hoistway_core::Kind;
 use hoistway_sim::{GroupRun, Run, Setting, group_switch};
 
-/// Two random readers with work for every moment of ten seconds, one in a group of weight 300, one in a group of 100.
+/// Two random readers with work for every moment of ten seconds, one in a group of weight 300, one
+/// in a group of 100.
 const TWO_USERS: &str = "[global]\nsize=2g\nrw=randread\nbs=64k\ndirect=1\nioengine=libaio\niodepth=16\nruntime=10\n\
     time_based\n\
     [alice]\ncgroup=users/alice\ncgroup_weight=300\n[bob]\ncgroup=users/bob\ncgroup_weight=100\n";
@@ -34,13 +36,14 @@ fn elevators_with_groups_divide_the_disk_by_weight() {
         let name = kind.info().name;
         let mut request = request(TWO_USERS, &[kind]);
         if kind == Kind::Bfq {
-            // Both begin, as programs that start do, and would be raised for most of the ten seconds: not what weights are about.
+            // Both begin, as programs that start do, and would be raised for most of the ten
+            // seconds: not what weights are about.
             request.settings.push(Setting::parse("bfq.low_latency=0").expect("a switch"));
         }
         if let Some(switch) = group_switch(kind).filter(|switch| switch.default == 0) {
             let comparison = run(&request).expect("a run");
             let [note] = &comparison.notes[..] else { panic!("{:?}", comparison.notes) };
-            assert!(note.ends_with(&format!("when it is told to: --set {name}.{}=1", switch.name)), "{note}");
+            assert!(note.ends_with(&format!("with --set {name}.{}=1", switch.name)), "{note}");
             assert!(!comparison.runs[0].divides_by_groups);
             request.settings.push(Setting::parse(&format!("{name}.{}=1", switch.name)).expect("a switch"));
         }
@@ -93,8 +96,8 @@ fn a_reservation_that_is_refused_is_noted_and_the_job_runs() {
     for &kind in Kind::ALL.iter().filter(|kind| kind.info().reservations) {
         let comparison = run(&request(&reserving("1g"), &[kind])).expect("a run");
         let [note] = &comparison.notes[..] else { panic!("{:?}", comparison.notes) };
-        let told = format!("job `film`: {} refuses the reservation of a process", kind.info().name);
-        assert!(note.contains(&told) && note.contains("bytes a second are left"), "{note}");
+        let refusal = format!("job `film`: {} refuses the reservation of a process", kind.info().name);
+        assert!(note.contains(&refusal) && note.contains("bytes a second are left"), "{note}");
         assert!(comparison.runs[0].processes[0].bytes > 0);
     }
 }

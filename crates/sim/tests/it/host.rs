@@ -46,7 +46,8 @@ fn the_same_seed_gives_the_same_run_to_the_nanosecond() {
 #[test]
 fn a_file_that_fits_into_memory_is_read_once_and_one_that_does_not_again_and_again() {
     let jobs = "[a]\nfilename=x\nsize=8m\n[b]\nfilename=x\nsize=8m\nio_size=32m\nstartdelay=1\n";
-    // The second job opens the file anew, which drops its pages: it reads 8 MiB and has the rest in memory.
+    // The second job opens the file anew, which drops its pages: it reads 8 MiB and has the rest in
+    // memory.
     let large = noop(jobs);
     let small = with_host(jobs, small_memory(4));
     assert!(small.drive_requests > large.drive_requests * 2, "{} {}", small.drive_requests, large.drive_requests);
@@ -76,7 +77,8 @@ fn a_writer_is_held_up_when_too_much_is_dirty() {
     let jobs = "[a]\nrw=write\nsize=256m\nbs=64k\n";
     let free = noop(jobs);
     let held = with_host(jobs, small_memory(64));
-    // In a small memory most of it goes to the disk at its speed, about 60 MB/s, before the writer is done.
+    // In a small memory most of it goes to the disk at its speed, about 60 MB/s, before the writer
+    // is done.
     assert!(seconds(&held) > 3.0 && seconds(&free) < 0.5, "{} {}", seconds(&held), seconds(&free));
     assert!(held.latency_ns.max > 10_000_000);
 }
@@ -85,7 +87,8 @@ fn a_writer_is_held_up_when_too_much_is_dirty() {
 fn old_pages_are_written_in_the_background() {
     let jobs = "[a]\nrw=write\nsize=1m\nnumber_ios=128\nrate_iops=2\n";
     let run = noop(jobs);
-    // 64 seconds: what was written in the first half minute is on the disk at the end, although nobody asked for it.
+    // 64 seconds: what was written in the first half minute is on the disk at the end, although no
+    // process synced it.
     assert!(run.drive_requests >= 2, "{}", run.drive_requests);
     let patient = HostConfig { dirty_expire_ms: 3_600_000, ..HostConfig::default() };
     assert_eq!(with_host(jobs, patient).drive_requests, 0);
@@ -169,7 +172,8 @@ fn a_cancelled_comparison_ends_at_once() {
 
 #[test]
 fn time_that_stands_still_is_an_error_with_the_seed() {
-    // A null engine on a machine whose work takes no time would never come to the end of its second.
+    // A null engine on a machine whose work takes no time would never come to the end of its
+    // second.
     let costs = CpuCosts { system_call_ns: 0, fault_ns: 0, copy_page_ns: 0, bio_ns: 0, completion_ns: 0 };
     let host = HostConfig { costs, ..HostConfig::default() };
     let jobs = "[a]\nsize=1m\nioengine=null\ntime_based\nruntime=1\n";
@@ -181,8 +185,8 @@ fn time_that_stands_still_is_an_error_with_the_seed() {
 fn what_cannot_be_compared_is_said_clearly() {
     let error = |request: &CompareRequest| run(request).unwrap_err().to_string();
     let jobs = "[a]\nsize=1m\n";
-    let nobody = error(&request(jobs, &[]));
-    assert!(nobody.contains("name at least one of ") && nobody.contains("noop, "), "{nobody}");
+    let none = error(&request(jobs, &[]));
+    assert!(none.contains("name at least one of ") && none.contains("noop, "), "{none}");
     let mut other = request(jobs, &[Kind::Noop]);
     other.settings.push(Setting::parse("deadline.fifo_batch=1").expect("a setting"));
     assert!(error(&other).contains("not among the compared: noop"));

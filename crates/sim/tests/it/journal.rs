@@ -24,7 +24,8 @@ fn overwriter(more: &str) -> (u64, u64) {
 #[test]
 fn a_sync_of_a_file_that_grows_writes_data_log_and_commit_block() {
     assert_eq!(writer("fsync=1\n"), (4, 4));
-    // Four times: a block of data; descriptor, inode, bitmap and group descriptor in one write; the commit block.
+    // Four times: a block of data; descriptor, inode, bitmap and group descriptor in one write; the
+    // commit block.
     assert_eq!(writer("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 4 + 1)));
     // With barriers, the drive's cache is flushed before and after the commit block.
     assert_eq!(writer("fsync=1\nhoistway_journal=ext4\n"), (4 * 5, 4 * (1 + 4 + 1)));
@@ -50,7 +51,8 @@ fn a_synchronous_write_waits_for_the_journal_past_the_page_cache_too() {
 
 #[test]
 fn nobody_syncs_and_a_transaction_is_committed_after_five_seconds() {
-    // Ten blocks a second for 12 s: transactions from 0 to 5 s and from 5.1 to 10.1 s, each with its 50 or 51 blocks of data in one write.
+    // Ten blocks a second for 12 s: transactions from 0 to 5 s and from 5.1 to 10.1 s, each with
+    // its 50 or 51 blocks of data in one write.
     let jobs = "rw=write\nsize=4m\nrate_iops=10\nruntime=12\n";
     let none = noop(&format!("[a]\n{jobs}"));
     assert_eq!(asked(&none), (0, 0));
@@ -69,7 +71,8 @@ fn ordered_data_of_ext3_is_that_of_every_file_and_of_ext4_that_of_files_that_gre
         );
         noop(&text).drive_bytes / 4096
     };
-    // 256 blocks read; ext3 writes them before the commit that `b` waits for. One of data, 1 + 1 + 3 of log, one of commit.
+    // 256 blocks read; ext3 writes them before the commit that `b` waits for. One of data, 1 + 1 +
+    // 3 of log, one of commit.
     assert_eq!((jobs("ext3"), jobs("ext4")), (256 + 256 + 7, 256 + 7));
 }
 

@@ -21,8 +21,9 @@ fn dirty_memory_stays_within_the_limit_of_each_kernel() {
     for (kernel, percent) in [(Kernel::V2_6_18, 40), (Kernel::V2_6_24, 10), (Kernel::V3_2, 20), (Kernel::V6_1, 20)] {
         let run = four_writers(kernel);
         let limit = 256 * MIB * percent / 100;
-        // Writers are looked at now and then. pdflush's: every 1024 pages at first, 4 MiB each. Those that are paused: at the limit every page or
-        // two, but the rate of the device has to become known first.
+        // Writers are looked at now and then. pdflush's: every 1024 pages at first, 4 MiB each.
+        // Those that are paused: at the limit every page or two, but the rate of the device has to
+        // become known first.
         let late = if percent == 20 { limit / 50 } else { 4 * 4 * MIB };
         assert!(run.dirty_bytes_max <= limit + late, "{}: {}", kernel.name(), run.dirty_bytes_max);
         assert!(run.dirty_bytes_max > limit / 2, "{}: {}", kernel.name(), run.dirty_bytes_max);
@@ -49,7 +50,7 @@ fn a_writer_that_writes_back_itself_stands_still_for_longer_than_one_that_is_pau
 #[test]
 fn background_writing_begins_at_the_ratio_of_the_kernel_and_not_before() {
     for (kernel, percent) in [(Kernel::V2_6_18, 10), (Kernel::V2_6_24, 5), (Kernel::V3_2, 10), (Kernel::V6_1, 10)] {
-        // Slowly, so that whoever looks only now and then has looked; nothing gets old meanwhile.
+        // Slowly, so that periodic checks run; nothing gets old meanwhile.
         let written = |share: u64| {
             let size = 200 * MIB * percent * share / 10_000;
             let host = HostConfig { dirty_expire_ms: 3_600_000, ..host_of(kernel, 200) };
@@ -99,8 +100,8 @@ fn random_readers_read_what_they_want_and_no_more() {
 
 #[test]
 fn what_one_call_submits_is_sorted_as_a_whole_where_the_task_holds_it_back() {
-    // Three files that lie in one order and are synced in the other, by one call. Without a plug the idle drive takes the first page before
-    // the elevator knows the others.
+    // Three files that lie in one order and are synced in the other, by one call. Without a plug
+    // the idle drive takes the first page before the elevator knows the others.
     let jobs = "[lay]\nfilename=a:b:c\nsize=12m\ndirect=1\nbs=4k\nnumber_ios=1\n\
                 [w]\nstonewall\nfilename=c:b:a\nsize=12m\nrw=randwrite\nbs=4k\nnumber_ios=12\nend_fsync=1\n";
     let sectors = |plugging| -> Vec<u64> {

@@ -15,7 +15,8 @@ fn pages_read(run: &Run) -> u64 {
 #[test]
 fn a_fault_reads_what_was_advised() {
     let random = |hint: u32| mapped(&format!("rw=randread\nnumber_ios=20\nfadvise_hint={hint}\n"));
-    // At random: each page alone. Nothing said: 128 KiB around it, less what is there or beyond the file.
+    // At random: each page alone. Nothing said: 128 KiB around it, less what is there or beyond the
+    // file.
     assert_eq!(pages_read(&random(1)), 20);
     assert!((20 * 24..=20 * 32).contains(&pages_read(&random(0))), "{}", pages_read(&random(0)));
     // A random read of 16 KiB is four faults; a call would have asked for four pages at once.
@@ -31,7 +32,8 @@ fn a_mapped_file_that_is_read_forwards_is_read_ahead() {
     let (advised, silent) = (mapped(""), mapped("fadvise_hint=0\n"));
     let psync = noop("[a]\nsize=64m\n");
     assert!(advised.drive_requests <= psync.drive_requests + 2);
-    // Windows around each page that is missing lie side by side: half of each is there already, so there are twice as many.
+    // Windows around each page that is missing lie side by side: half of each is there already, so
+    // there are twice as many.
     assert_eq!((pages_read(&silent), pages_read(&advised)), (16384, 16384));
     assert!(silent.drive_requests >= 2 * psync.drive_requests, "{}", silent.drive_requests);
 }
@@ -56,7 +58,8 @@ fn a_mapped_page_is_dirtied_without_a_call_and_synced_by_one() {
     assert_eq!(cpu(costs, ""), (0, 1 << 20));
     // 256 pages, an msync after each 64.
     assert_eq!(cpu(costs, "fsync=64\n"), (4000, 1 << 20));
-    // A fault for each of 256 pages. In a second pass they are mapped and dirty; after an msync they are clean, and fault again.
+    // A fault for each of 256 pages. In a second pass they are mapped and dirty; after an msync
+    // they are clean, and fault again.
     let faults = CpuCosts { system_call_ns: 0, fault_ns: 1000, ..costs };
     assert_eq!(cpu(faults, "").0, 256_000);
     assert_eq!(cpu(faults, "loops=2\ninvalidate=0\n").0, 256_000);

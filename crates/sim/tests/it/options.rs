@@ -1,4 +1,5 @@
-//! Every option of a job file that is listed as supported changes what it should, seen from outside in small worlds.
+//! Every option of a job file that is listed as supported changes what it should, seen from outside
+//! in small worlds.
 
 use crate::common::{bytes, noop, request, run, seconds, with_host};
 use hoistway_core::{BlockLayer, Kind};
@@ -18,8 +19,8 @@ fn writes_are_writes_and_mixed_jobs_mix() {
 fn random_direct_reads_cost_a_seek_and_half_a_revolution() {
     let random = noop("[a]\nfilename=/dev/sda\nrw=randread\ndirect=1\nnumber_ios=2000\n");
     let per_request_ms = seconds(&random) * 1e3 / 2000.0;
-    // 8.75 ms of seek (about 8.6 over sectors: outer cylinders hold more), 4.17 of rotation, 0.15 of overhead, 0.07 of
-    // data.
+    // 8.75 ms of seek (about 8.6 over sectors: outer cylinders hold more), 4.17 of rotation, 0.15
+    // of overhead, 0.07 of data.
     assert!((per_request_ms - 13.0).abs() < 0.3, "{per_request_ms}");
     let sequential = noop("[a]\nfilename=/dev/sda\nrw=read\ndirect=1\nnumber_ios=2000\n");
     assert!(seconds(&sequential) * 20.0 < seconds(&random));
@@ -124,8 +125,8 @@ fn rates_cap_bandwidth_and_requests_a_second() {
 fn skewed_distributions_hit_the_page_cache_where_a_map_cannot() {
     let time = |text: &str| seconds(&noop(&format!("[a]\nrw=randread\nsize=8m\n{text}")));
     let mapped = time("");
-    // Without the map, 1 - 1/e of the blocks are read from the disk; with zipf far fewer, with a narrow normal fewer
-    // still.
+    // Without the map, 1 - 1/e of the blocks are read from the disk; with zipf far fewer, with a
+    // narrow normal fewer still.
     let drawn = time("norandommap\n");
     assert!((drawn / mapped - 0.632).abs() < 0.06, "{drawn} {mapped}");
     for distribution in ["zipf:1.2", "pareto:0.1", "normal:5", "zoned:95/5:5/95"] {
@@ -194,7 +195,8 @@ fn a_mapped_file_is_read_without_system_calls() {
 fn buffered_reads_are_read_ahead_and_direct_ones_are_not() {
     let buffered = noop("[a]\nsize=16m\nbuffered=1\n");
     let direct = noop("[a]\nsize=16m\ndirect=1\n");
-    // Windows of 128 KiB: 16 MiB take 128 requests and the small first ones, or fewer where two were merged.
+    // Windows of 128 KiB: 16 MiB take 128 requests and the small first ones, or fewer where two
+    // were merged.
     assert!(buffered.drive_requests <= 135, "{}", buffered.drive_requests);
     assert_eq!(direct.drive_requests, 4096);
     let without = with_host("[a]\nsize=16m\n", HostConfig { read_ahead_kib: 0, ..HostConfig::default() });
@@ -270,7 +272,8 @@ fn bandwidth_logs_have_the_windows_asked_for() {
     let process = &run.processes[0];
     assert_eq!(process.bandwidth_log_name(1).as_deref(), Some("x_bw.1.log"));
     let log = process.bandwidth_log();
-    // 100 MiB at 20 MiB/s; the request that starts the last second may end the job before that is over.
+    // 100 MiB at 20 MiB/s; the request that starts the last second may end the job before that is
+    // over.
     assert!((4..=5).contains(&log.len()), "{}", log.len());
     for (index, entry) in log.iter().enumerate() {
         assert_eq!(entry.time_ms, 1000 * (index as u64 + 1));
@@ -317,7 +320,8 @@ fn what_changes_nothing_is_noted() {
 
 #[test]
 fn elevators_of_later_kernels_have_the_back_merges_of_their_block_layer() {
-    // Two files by turns: what comes next is never behind what came last, so that a request is found by its end or not at all.
+    // Two files by turns: what comes next is never behind what came last, so that a request is
+    // found by its end or not at all.
     let jobs = "[a]\nsize=8m\nnrfiles=2\ndirect=1\nioengine=libaio\niodepth=32\n";
     let later: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| kind.info().layer != BlockLayer::V2_6_18).collect();
     let runs = run(&request(jobs, &later)).expect("runs").runs;

@@ -1,5 +1,6 @@
-//! The shares that the examples show: each test is a claim of a page in `examples/`, made with the page's own job file, mostly with a
-//! shorter runtime. Published figures and how far the simulation is from them are in the pages.
+//! The shares that the examples show: each test is a claim of a page in `examples/`, made with the
+//! page's own job file, mostly with a shorter runtime. Published figures and how far the simulation
+//! is from them are in the pages.
 
 use std::sync::atomic::AtomicBool;
 
@@ -61,7 +62,8 @@ fn near(what: &str, value: f64, due: f64, tolerance: f64) {
 
 #[test]
 fn cfq_divides_the_disk_by_priority_as_its_lists_do() {
-    // A round has 8 - p visits of 180 - 20 p ms: weights of 1440, 1120, 840, 600, 400, 240, 120, 40, in sum 4800.
+    // A round has 8 - p visits of 180 - 20 p ms: weights of 1440, 1120, 840, 600, 400, 240, 120,
+    // 40, in sum 4800.
     let run = runs(example!("priorities"), &[Kind::CfqV3], &[]).remove(0);
     let shares: Vec<f64> = (0..8).map(|priority| percent(&run, &format!("p{priority}"))).collect();
     for (priority, share) in (0u32..).zip(&shares) {
@@ -108,7 +110,7 @@ fn streaming_readers_keep_the_disk_s_rate_under_cfq_and_lose_most_of_it_under_de
     }
 }
 
-/// How long each opening of a file took, in ms, under cfq-v3 and under deadline.
+/// MergeKind long each opening of a file took, in ms, under cfq-v3 and under deadline.
 fn openings_ms(jobs: &str) -> [Vec<f64>; 2] {
     let runs = runs(jobs, &[Kind::CfqV3, Kind::Deadline], &[]);
     [&runs[0], &runs[1]].map(|run| {
@@ -125,16 +127,19 @@ fn mean(values: &[f64]) -> f64 {
 #[test]
 fn five_dependent_reads_take_rounds_under_cfq_and_five_expiries_under_deadline() {
     let [cfq, deadline] = openings_ms(example!("dependent-reads"));
-    // Four slices of 100 ms, and what the last request of each takes over it, before each read, at most.
+    // Four slices of 100 ms, and what the last request of each takes over it, before each read, at
+    // most.
     assert!(cfq.iter().all(|ms| *ms < 5.0 * (4.0 * 110.0 + 25.0)), "{cfq:?}");
-    // A read waits for its 500 ms, for the batch that runs then, and for streams that are overdue as well; or not at all.
+    // A read waits for its 500 ms, for the batch that runs then, and for streams that are overdue
+    // as well; or not at all.
     assert!((2000.0..3500.0).contains(&mean(&deadline)), "{deadline:?}");
     assert!(mean(&cfq) * 2.5 < mean(&deadline), "{} and {} ms", mean(&cfq), mean(&deadline));
 }
 
 #[test]
 fn dependent_reads_are_sooner_under_deadline_where_streams_have_one_request_at_a_time() {
-    // Readers through the page cache: deadline turns from one to the next with each request, and comes by soon.
+    // Readers through the page cache: deadline turns from one to the next with each request, and
+    // comes by soon.
     let jobs = example!("dependent-reads");
     let (open, stream) = jobs.split_once("[stream]").expect("two jobs");
     let buffered = stream.replace("bs=128k", "bs=4k\ndirect=0").replace("ioengine=libaio\niodepth=16\n", "");
@@ -146,7 +151,8 @@ fn dependent_reads_are_sooner_under_deadline_where_streams_have_one_request_at_a
 
 #[test]
 fn five_dependent_reads_alone_take_five_seeks() {
-    // Published: 66 ms, five times 13.3. Here 8.6 ms of seek, 4.17 of rotation, 0.2 of command and data, and thought after each.
+    // Published: 66 ms, five times 13.3. Here 8.6 ms of seek, 4.17 of rotation, 0.2 of command and
+    // data, and thought after each.
     let (open, _) = example!("dependent-reads").split_once("[stream]").expect("two jobs");
     let jobs = with(&with(open, "numjobs=12", "numjobs=60"), "startdelay=1-30", "startdelay=1-600");
     let run = runs(&jobs, &[Kind::CfqV3], &[]).remove(0);
@@ -223,7 +229,8 @@ fn one_reader_has_half_of_the_disk_against_a_group_of_a_hundred() {
     let runs = runs(jobs, &[Kind::Bfq, Kind::Cfq, Kind::CfqV3], &["bfq.low_latency=0"]);
     let shares: Vec<f64> = runs.iter().map(|run| group_percent(run, "one")).collect();
     near("bfq, percent", shares[0], 50.0, 3.0);
-    // CFQ divides time, and does not count the seek at the beginning of a turn; a hundred seek more often.
+    // CFQ divides time, and does not count the seek at the beginning of a turn; a hundred seek more
+    // often.
     near("cfq, percent", shares[1], 45.0, 3.0);
     near("cfq-v3, which has no groups, percent", shares[2], 1.0, 1.0);
 }

@@ -60,7 +60,8 @@ fn a_process_that_pauses_for_3_ms_is_predicted_as_it_was_recorded() {
 
 #[test]
 fn it_gets_more_where_it_waited_for_others_and_goes_on_behind_what_was_recorded() {
-    // It was answered after 4 ms and paused for 1: on a drive of its own it makes a request each 2 ms, 5,000 instead of 2,000.
+    // It was answered after 4 ms and paused for 1: on a drive of its own it makes a request each 2
+    // ms, 5,000 instead of 2,000.
     let model = model(vec![process(7, 4 * MS, MS)]);
     assert_eq!(model.findings().next().map(|(_, found)| found.pattern), Some(Pattern::Closed { depth: 1 }));
     let predicted = model
@@ -74,7 +75,8 @@ fn it_gets_more_where_it_waited_for_others_and_goes_on_behind_what_was_recorded(
 
 #[test]
 fn another_time_has_the_same_pauses_from_another_one_on() {
-    // It pauses for 1 ms behind the first 1,000 requests and for 9 ms behind the others: 2 s and 8 s.
+    // It pauses for 1 ms behind the first 1,000 requests and for 9 ms behind the others: 2 s and 8
+    // s.
     let mut recorded = process(7, MS, MS);
     for (number, asked) in recorded.asked.iter_mut().enumerate() {
         let number = number as u64;

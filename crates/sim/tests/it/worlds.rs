@@ -1,5 +1,5 @@
-//! Random workloads on random machines under every elevator: all bytes are moved, time adds up, and a seed replays its
-//! run. A failure prints the seed and the job file that replay it.
+//! Random workloads on random machines under every elevator: all bytes are moved, time adds up, and
+//! a seed replays its run. A failure prints the seed and the job file that replay it.
 
 use std::fmt::Write;
 

@@ -16,14 +16,15 @@ pub(crate) struct Ageing {
     pub full_percent: u8,
 }
 
-/// Files of others as Agrawal, Bolosky, Douceur & Lorch found them on ten thousand machines ("A five-year study of
-/// file-system metadata", FAST 2007): a median of 4 KiB, and a mean of 189 KB in its last year.
+/// Files of others as Agrawal, Bolosky, Douceur & Lorch found them on ten thousand machines ("A
+/// five-year study of file-system metadata", FAST 2007): a median of 4 KiB, and a mean of 189 KB in
+/// its last year.
 const OTHERS: SizeLaw = SizeLaw { median_bytes: 4096, mean_bytes: 189_000 };
 /// A larger one would be most of a group.
 const LARGEST_BLOCKS: u64 = GROUP_BLOCKS / 8;
 
-/// Fills a group half-way from `full_percent` to the brim, deletes and rewrites a third in each round, and deletes again until it
-/// is as full as told. What is free then lies as it came.
+/// Fills a group half-way from `full_percent` to the brim, deletes and rewrites a third in each
+/// round, and deletes again until it has the requested fill. The free blocks are then scattered.
 pub(super) fn age_group(map: &mut [u64; WORDS], ageing: Ageing, rng: &mut Pcg64) {
     let own = used(map);
     let room = GROUP_BLOCKS - own;

@@ -48,7 +48,7 @@ impl Allocator {
         for group in 0..geometry.groups {
             let own: u64 = geometry.own_blocks(group).iter().map(|(_, blocks)| blocks).sum();
             let free = GROUP_BLOCKS.saturating_sub(own);
-            // Of a group that nobody has looked into, it is known how full it will turn out to be.
+            // The final fill of a group is known before its bitmap is made.
             let left = ageing.map_or(free, |ageing| free * u64::from(100 - ageing.full_percent) / 100);
             let reserved = if group == 0 { FIRST_INODE - 1 } else { 0 };
             groups.push(Group {
@@ -149,7 +149,7 @@ impl Allocator {
         self.allocate_next(goal, left, runs) == 0
     }
 
-    /// Takes so many blocks in groups that nobody has used yet, from `goal`'s on: in one piece, but
+    /// Takes so many blocks in unused groups, from `goal`'s on: in one piece, but
     /// for what the file system keeps there itself. Returns true if there are such groups.
     pub fn allocate_unused(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
         let (home, count) = ((goal / GROUP_BLOCKS) as u32, self.geometry.groups);
@@ -280,7 +280,7 @@ impl Allocator {
         self.free_blocks -= blocks;
     }
 
-    /// The bitmap of a group. Whoever looks into it first finds what others have left in it.
+    /// The bitmap of a group. The first access creates it, with the traces of other files.
     fn map(&mut self, group: u32) -> &mut [u64; WORDS] {
         if self.groups[group as usize].map.is_none() {
             self.touch(group);

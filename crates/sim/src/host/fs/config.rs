@@ -1,27 +1,28 @@
-//! Which file system the host has, as it was made.
+//! The host's file system, as it was created.
 
 use crate::error::SimError;
 
-/// An ext-like file system: what `mke2fs` was told, and what differs between ext3 and ext4.
+/// An ext-like file system: the parameters of `mke2fs`, and the differences between ext3 and ext4.
 ///
-/// Blocks are of 4 KiB, so that a block group, whose bitmap is one block, has 128 MiB. Defaults are those of mke2fs(8)
-/// and of the mount options described in ext4(5).
+/// Blocks are of 4 KiB, so that a block group, whose bitmap is one block, has 128 MiB. Defaults are
+/// those of mke2fs(8) and of the mount options described in ext4(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystemConfig {
     /// Bytes of an inode: 128 or 256.
     pub inode_bytes: u32,
     /// One inode is made for so many bytes of the disk, 4096 to 4194304 (`mke2fs -i`).
     pub bytes_per_inode: u32,
-    /// The bitmaps and inode tables of so many groups lie together at the head of the first of them, 1 to 64 (`flex_bg`); 1
-    /// is each at the head of its own.
+    /// The bitmaps and inode tables of so many groups lie together at the head of the first of
+    /// them, 1 to 64 (`flex_bg`); 1 is each at the head of its own.
     pub flex_groups: u32,
-    /// Files are mapped by extents, and blocks are allocated many at a time (ext4); if not, by indirect blocks, and one by
-    /// one (ext3).
+    /// Files are mapped by extents, and blocks are allocated many at a time (ext4); if not, by
+    /// indirect blocks, and one by one (ext3).
     pub extents: bool,
-    /// Directories of more than one block have an index by hash; if not, whoever looks a name up reads all blocks before it.
+    /// Directories of more than one block have an index by hash; if not, the lookup of a name reads
+    /// all blocks before it.
     pub directory_index: bool,
-    /// Blocks of the inode table read together when one is wanted, a power of two up to 1024 (`inode_readahead_blks`); 0 and 1
-    /// are none.
+    /// Blocks of the inode table read together when one is wanted, a power of two up to 1024
+    /// (`inode_readahead_blks`); 0 and 1 are none.
     pub inode_read_ahead_blocks: u32,
 }
 

@@ -4,11 +4,11 @@
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use super::folder::{Folder, Name};
+use super::directory_builder::{DirectoryBuilder, Name};
 use super::geometry::{Inode, ROOT_INODE};
 use super::sizes::SizeLaw;
 use super::tree::{Directory, Node, Tree, TreeFile};
-use super::{File, FileSystem, Made};
+use super::{CreatedFile, File, FileSystem};
 use crate::workload::distribution::standard_normal;
 use crate::workload::mix;
 
@@ -19,7 +19,7 @@ const FILES_DEVIATION: f64 = 1.2;
 
 /// The parameters of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Growth {
+pub(crate) struct TreeParameters {
     pub files: u32,
     /// Number of directories, including the tree's root: at least 1.
     pub directories: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Growth {
 }
 
 /// Creates the tree. Returns `None` if the disk has no room for it.
-pub(super) fn grow(fs: &mut FileSystem, growth: &Growth) -> Option<(Tree, Vec<File>)> {
+pub(super) fn grow(fs: &mut FileSystem, growth: &TreeParameters) -> Option<(Tree, Vec<File>)> {
     let mut grower = Grower::new(fs, growth);
     grower.make_directories()?;
     let mut order = grower.in_order_of_names();
@@ -57,35 +57,35 @@ pub(super) fn grow(fs: &mut FileSystem, growth: &Growth) -> Option<(Tree, Vec<Fi
 
 struct Grower<'a> {
     fs: &'a mut FileSystem,
-    folders: Vec<Growing>,
-    files: Vec<Planned>,
+    folders: Vec<PendingDirectory>,
+    files: Vec<PendingFile>,
 }
 
 /// A directory under construction.
-struct Growing {
+struct PendingDirectory {
     name: u64,
     parent: Option<u32>,
     inode: Inode,
-    folder: Folder,
+    folder: DirectoryBuilder,
     blocks: Vec<u64>,
 }
 
 /// A file of the tree, which may exist already.
-struct Planned {
+struct PendingFile {
     name: u64,
     directory: u32,
     bytes: u64,
-    made: Option<(Inode, Made)>,
+    made: Option<(Inode, CreatedFile)>,
 }
 
 impl<'a> Grower<'a> {
     /// Draws the shape: each directory below a random one that is not too deep, files distributed
     /// by drawn weights.
-    fn new(fs: &'a mut FileSystem, growth: &Growth) -> Self {
+    fn new(fs: &'a mut FileSystem, growth: &TreeParameters) -> Self {
         let rng = &mut fs.rng;
         let indexed = fs.allocator.geometry.config.directory_index;
         let mut depths: Vec<u32> = Vec::new();
-        let mut folders: Vec<Growing> = Vec::new();
+        let mut folders: Vec<PendingDirectory> = Vec::new();
         let mut sums: Vec<f64> = Vec::new();
         for number in 0..growth.directories.max(1) {
             let parent = (number > 0).then(|| {
@@ -99,13 +99,19 @@ impl<'a> Grower<'a> {
             let weight = (FILES_DEVIATION * standard_normal(rng)).exp();
             sums.push(sums.last().copied().unwrap_or(0.0) + weight);
             let (name, inode) = (rng.random(), ROOT_INODE);
-            folders.push(Growing { name, parent, inode, folder: Folder::new(indexed), blocks: Vec::new() });
+            folders.push(PendingDirectory {
+                name,
+                parent,
+                inode,
+                folder: DirectoryBuilder::new(indexed),
+                blocks: Vec::new(),
+            });
         }
         let total = sums.last().copied().unwrap_or(1.0);
         let files = (0..growth.files).map(|_| {
             let ticket = total * crate::workload::distribution::unit(rng);
             let directory = sums.partition_point(|sum| *sum <= ticket).min(sums.len() - 1) as u32;
-            Planned { name: rng.random(), directory, bytes: growth.sizes.draw(rng), made: None }
+            PendingFile { name: rng.random(), directory, bytes: growth.sizes.draw(rng), made: None }
         });
         let files = files.collect();
         Grower { fs, folders, files }
@@ -162,7 +168,7 @@ impl<'a> Grower<'a> {
     }
 
     fn create(&mut self, file: u32) -> Option<()> {
-        let Planned { name, directory, bytes, .. } = self.files[file as usize];
+        let PendingFile { name, directory, bytes, .. } = self.files[file as usize];
         let group = self.fs.allocator.geometry.group_of(self.folders[directory as usize].inode);
         let inode = self.fs.allocator.file_inode(group)?;
         self.enter(directory, name, Node::File(file))?;
@@ -240,9 +246,9 @@ mod tests {
     use rand_pcg::Pcg64;
 
     /// As many as the Linux sources had in 2008, divided by ten.
-    fn growth(rounds: u32) -> Growth {
+    fn growth(rounds: u32) -> TreeParameters {
         let sizes = SizeLaw { median_bytes: 5000, mean_bytes: 14_500 };
-        Growth { files: 2250, directories: 150, sizes, rounds, single: false }
+        TreeParameters { files: 2250, directories: 150, sizes, rounds, single: false }
     }
 
     fn grown(config: FileSystemConfig, rounds: u32) -> (Tree, Vec<File>) {
@@ -324,7 +330,7 @@ mod tests {
     #[test]
     fn an_opening_reads_directory_index_leaf_and_inode_on_the_way() {
         let sizes = SizeLaw { median_bytes: 300, mean_bytes: 300 };
-        let one = Growth { files: 300, directories: 1, sizes, rounds: 0, single: true };
+        let one = TreeParameters { files: 300, directories: 1, sizes, rounds: 0, single: true };
         let mut fs = FileSystem::new(FileSystemConfig::ext3(), 64 << 21, None, 1, Pcg64::new(3, 2)).unwrap();
         let (tree, files) = fs.grow(&one).unwrap();
         let mut reads = Vec::new();
@@ -345,7 +351,7 @@ mod tests {
     fn without_an_index_the_blocks_before_a_name_are_read_together() {
         let config = FileSystemConfig { directory_index: false, ..FileSystemConfig::ext3() };
         let sizes = SizeLaw { median_bytes: 300, mean_bytes: 300 };
-        let one = Growth { files: 600, directories: 1, sizes, rounds: 0, single: false };
+        let one = TreeParameters { files: 600, directories: 1, sizes, rounds: 0, single: false };
         let mut fs = FileSystem::new(config, 64 << 21, None, 1, Pcg64::new(3, 2)).unwrap();
         let (tree, _) = fs.grow(&one).unwrap();
         let entry = tree.directories[0].entries.iter().position(|entry| entry.block == 2).unwrap();

@@ -12,7 +12,7 @@ mod age;
 mod allocate;
 mod bitmap;
 pub(crate) mod config;
-mod folder;
+mod directory_builder;
 mod geometry;
 mod grow;
 mod sizes;
@@ -20,13 +20,13 @@ pub(crate) mod tree;
 
 use rand_pcg::Pcg64;
 
-use super::files::{File, Wanted, is_device};
+use super::files::{File, PlannedFile, is_device};
 use crate::host::page::PAGE_SECTORS;
 pub(crate) use age::Ageing;
 use allocate::Allocator;
 use config::FileSystemConfig;
 use geometry::{BLOCK_BYTES, Geometry, Inode};
-pub(crate) use grow::Growth;
+pub(crate) use grow::TreeParameters;
 pub(crate) use sizes::SizeLaw;
 use tree::{Mapping, Tree};
 
@@ -50,7 +50,7 @@ type Mapped = (Vec<(u64, u64)>, Vec<Mapping>);
 
 /// A file that was created.
 #[derive(Debug)]
-struct Made {
+struct CreatedFile {
     file: File,
     mapping: Vec<Mapping>,
 }
@@ -71,7 +71,7 @@ impl FileSystem {
 
     /// Creates the jobs' large files, each directory in a group of its own; the disk itself is no
     /// file. Returns `None` if they do not fit.
-    pub fn make_files(&mut self, wanted: &[Wanted], capacity_sectors: u64) -> Option<Vec<File>> {
+    pub fn make_files(&mut self, wanted: &[PlannedFile], capacity_sectors: u64) -> Option<Vec<File>> {
         let mut directories: Vec<(&str, u32)> = Vec::new();
         let mut files = Vec::new();
         for wanted in wanted {
@@ -97,12 +97,12 @@ impl FileSystem {
 
     /// Creates a tree and returns its files in the tree's order; `None` if the disk has no room for
     /// it.
-    pub fn grow(&mut self, growth: &Growth) -> Option<(Tree, Vec<File>)> {
+    pub fn grow(&mut self, growth: &TreeParameters) -> Option<(Tree, Vec<File>)> {
         grow::grow(self, growth)
     }
 
     /// Allocates blocks for the file of an inode, and the mapping blocks that list them.
-    fn make_file(&mut self, inode: Inode, bytes: u64) -> Option<Made> {
+    fn make_file(&mut self, inode: Inode, bytes: u64) -> Option<CreatedFile> {
         let geometry = self.allocator.geometry;
         let goal = geometry.start(geometry.group_of(inode));
         let blocks = bytes.div_ceil(BLOCK_BYTES);
@@ -110,7 +110,7 @@ impl FileSystem {
             true => self.map_by_extents(goal, blocks)?,
             false => self.map_by_numbers(goal, blocks)?,
         };
-        Some(Made { file: file_of(bytes, &runs), mapping })
+        Some(CreatedFile { file: file_of(bytes, &runs), mapping })
     }
 
     /// Creates a file in one piece at or after a group, or before the group if necessary; if no
@@ -175,7 +175,7 @@ impl FileSystem {
     }
 
     /// Frees a file's inode and blocks.
-    fn delete_file(&mut self, inode: Inode, made: &Made) {
+    fn delete_file(&mut self, inode: Inode, made: &CreatedFile) {
         self.allocator.return_inode(inode);
         for (sector, sectors) in made.file.runs() {
             self.allocator.free(sector / PAGE_SECTORS, sectors / PAGE_SECTORS);
@@ -219,8 +219,8 @@ mod tests {
         FileSystem::new(config, 64 << 21, ageing, 1, Pcg64::new(1, 2)).unwrap()
     }
 
-    fn wanted(name: &str, mib: u64) -> Wanted {
-        Wanted { name: name.into(), bytes: mib << 20, place: ("test.fio".into(), 1) }
+    fn wanted(name: &str, mib: u64) -> PlannedFile {
+        PlannedFile { name: name.into(), bytes: mib << 20, place: ("test.fio".into(), 1) }
     }
 
     fn sectors(file: &File) -> u64 {

@@ -1,10 +1,10 @@
-//! How large files are.
+//! The sizes of files.
 
 use rand_pcg::Pcg64;
 
 use crate::workload::distribution::standard_normal;
 
-/// A lognormal law by what is told of one: its median, and its mean above that.
+/// A lognormal distribution, given by its median and its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SizeLaw {
     pub median_bytes: u64,
@@ -12,8 +12,8 @@ pub(crate) struct SizeLaw {
 }
 
 impl SizeLaw {
-    /// A size in bytes, at least 1. The logarithm's variance is 2 ln(mean / median); a mean that is no greater than the median is
-    /// that size for all.
+    /// A size in bytes, at least 1. The logarithm's variance is 2 ln(mean / median); a mean that is
+    /// no greater than the median is that size for all.
     pub fn draw(self, rng: &mut Pcg64) -> u64 {
         let ratio = self.mean_bytes as f64 / self.median_bytes.max(1) as f64;
         let deviation = (2.0 * ratio.max(1.0).ln()).sqrt();

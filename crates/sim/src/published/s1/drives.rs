@@ -38,7 +38,8 @@ pub fn transfer(row: &Row) -> Result<Measured, PublishedError> {
     Ok(measured)
 }
 
-/// Random reads of so many sectors, one at a time, in KiB/s; and what the arm takes of the time, in ms a read.
+/// Random reads of so many sectors, one at a time, in KiB/s; and what the arm takes of the time, in
+/// ms a read.
 pub fn random_reads(row: &Row, sectors: u32) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for speed in SPEEDS {

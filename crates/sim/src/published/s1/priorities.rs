@@ -124,7 +124,8 @@ pub fn real_time(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Publish
     Ok(Measured::default().with("real time", part).with("slice", slice_ms))
 }
 
-/// How long the disk has been without others' requests when the idle class gets it; and what it gets of a busy disk.
+/// How long the disk has been without others' requests when the idle class gets it; and what it
+/// gets of a busy disk.
 pub fn idle_class(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let thinking = Experiment::of(row, "cfq-v3")?.recorded();
     let busy = thinking.clone().with_text("thinktime=250ms", "thinktime=0");
@@ -133,7 +134,8 @@ pub fn idle_class(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Publis
     Ok(Measured::default().with("grace", grace_ms).with("beside a stream", bytes / 1024.0))
 }
 
-/// The least time from a request of the best-effort reader to the next of the idle class, less what the first takes.
+/// The least time from a request of the best-effort reader to the next of the idle class, less what
+/// the first takes.
 fn least_grace_ms(run: &Run) -> f64 {
     let pid = |name: &str| run.processes.iter().find(|process| process.name == name).map(|process| process.pid);
     let (usual, leftover) = (pid("usual"), pid("leftover"));

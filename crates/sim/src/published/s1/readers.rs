@@ -58,7 +58,8 @@ pub fn means(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedEr
     Ok(Measured::default().with_all(mean).with_all(identity))
 }
 
-/// The standard deviation of latencies, and the data of a turn that it stands for: n (1 + cv^2) = 1 + (sd / mean)^2 reads.
+/// The standard deviation of latencies, and the data of a turn that it stands for: n (1 + cv^2) = 1
+/// + (sd / mean)^2 reads.
 pub fn deviations(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let deviation = each(row, runner, "", |run| run.latency_ns.stddev / 1e6)?;
     let turn =
@@ -117,8 +118,9 @@ fn bytes(run: &Run) -> f64 {
     run.processes.iter().map(|process| process.bytes as f64).sum()
 }
 
-/// The standard deviation of a process's bandwidth over time by its mean, after the first second: the mean over the processes.
-/// Samples are at least 500 ms long and end with a request, as fio took them: each spans whole rounds of turns.
+/// The standard deviation of a process's bandwidth over time by its mean, after the first second:
+/// the mean over the processes. Samples are at least 500 ms long and end with a request, as fio
+/// took them: each spans whole rounds of turns.
 fn noise_of(run: &Run) -> f64 {
     let of_process = |process: &ProcessRun| {
         let late = process.samples.iter().filter(|sample| sample.at_ns > 2_000_000_000);

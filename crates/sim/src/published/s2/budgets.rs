@@ -26,7 +26,8 @@ pub fn two_files(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Publish
     Ok(Measured::default().with("together", rate).with("time of a budget", budget_ms).with("data a turn", turn))
 }
 
-/// Reads of so many sectors: from end to end of the disk, and anywhere; and how long a budget of such reads lasts.
+/// Reads of so many sectors: from end to end of the disk, and anywhere; and how long a budget of
+/// such reads lasts.
 pub fn small_reads(row: &Row, sectors: u32) -> Result<Measured, PublishedError> {
     let [strokes, random] = [true, false].map(|strokes| ms_a_read(row, sectors, strokes));
     let (strokes, random) = (strokes?, random?);
@@ -39,7 +40,8 @@ pub fn small_reads(row: &Row, sectors: u32) -> Result<Measured, PublishedError> 
         .with("a budget anywhere", random * reads / 1000.0))
 }
 
-/// The same with 512 bytes a read; and how long one process holds another up with them, with a bound on time and without.
+/// The same with 512 bytes a read; and how long one process holds another up with them, with a
+/// bound on time and without.
 pub fn a_budget_of_sectors(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let posted = as_posted(Experiment::of(row, "bfq-v0")?);
     let bounded = Experiment::of(row, "bfq-v0")?.with("max_budget=4096");
@@ -84,7 +86,8 @@ pub fn aggregates(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Publis
         .with("off what is due", ((sectors_media / time_media) / due - 1.0) * 100.0))
 }
 
-/// The longest wait of a light reader beside 2 to 64 streams: how it grows with them, and what it is of the bound that budgets give.
+/// The longest wait of a light reader beside 2 to 64 streams: how it grows with them, and what it
+/// is of the bound that budgets give.
 pub fn light_reader(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let (mut lines, mut of_bound) = (Vec::new(), 0.0_f64);
     for (elevator, name) in [("cfq-tree", "cfq"), ("bfq-v0", "bfq"), ("cfq-wf2q", "slices by WF2Q+")] {
@@ -119,7 +122,8 @@ pub fn light_reader(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Publ
     Ok(measured.drawn(Some(plot)))
 }
 
-/// The light reader's wait, its 99th percentile and the longest, in ms, and what all move together, in sectors a ms.
+/// The light reader's wait, its 99th percentile and the longest, in ms, and what all move together,
+/// in sectors a ms.
 fn light_wait(run: &Run, _: f64) -> [f64; 3] {
     let light = run.processes.iter().filter(|process| process.name == "light");
     let (p99, max) =
@@ -128,13 +132,15 @@ fn light_wait(run: &Run, _: f64) -> [f64; 3] {
     [p99 as f64 / 1e6, max as f64 / 1e6, bytes as f64 / 512.0 / (run.runtime_ns as f64 / 1e6)]
 }
 
-/// What may be served before a reader that comes back beside so many streams of its weight: its own budget by its share, and one of the
-/// largest. Its own is the first, three quarters of the largest, or less.
+/// What may be served before a reader that comes back beside so many streams of its weight: its own
+/// budget by its share, and one of the largest. Its own is the first, three quarters of the
+/// largest, or less.
 fn bound_sectors(streams: u32) -> f64 {
     f64::from(BUDGET) * 0.75 * f64::from(streams + 1) + f64::from(BUDGET)
 }
 
-/// A stream beside a process that reads all over the disk: what the stream gets, with slices of time and with budgets of sectors.
+/// A stream beside a process that reads all over the disk: what the stream gets, with slices of
+/// time and with budgets of sectors.
 pub fn beside_a_seeky_one(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let rate = |run: &Run, _: f64| {
         let stream = run.processes.iter().filter(|process| process.name == "stream");
@@ -146,7 +152,8 @@ pub fn beside_a_seeky_one(row: &Row, runner: &mut Runner<'_>) -> Result<Measured
     Ok(Measured::default().with("slices of time", time).with("budgets of sectors", sectors))
 }
 
-/// What one of weight 100 has beside a hundred of weight 1, and what one of them has beside it alone.
+/// What one of weight 100 has beside a hundred of weight 1, and what one of them has beside it
+/// alone.
 pub fn weights(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let share = |run: &Run, name: &str| {
         run.groups.iter().filter(|group| group.name == name).map(|group| group.share * 100.0).sum::<f64>()
@@ -158,7 +165,8 @@ pub fn weights(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Published
     Ok(Measured::default().with("one of weight 100", heavy).with("one of the hundred, alone", light))
 }
 
-/// Budgets of 12,288 sectors, 100 ms at the 62 MB/s that are the mean of the drive's ends: neither side seeks more than the other.
+/// Budgets of 12,288 sectors, 100 ms at the 62 MB/s that are the mean of the drive's ends: neither
+/// side seeks more than the other.
 fn budget_as_long_as_a_slice(row: &Row) -> Result<Experiment, PublishedError> {
     Ok(as_posted(Experiment::of(row, "bfq-v0")?).with("max_budget=12288"))
 }

@@ -25,7 +25,7 @@ struct Figures {
 pub fn cfq(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let with = figures(runner, experiment(row, "cfq-tree")?, row.seeds)?;
     let without = figures(runner, experiment(row, "cfq-tree")?.with("slice_idle=0"), row.seeds)?;
-    let measured = told(with).with("rate by that without idling", without.ms_each / with.ms_each);
+    let measured = all_figures(with).with("rate by that without idling", without.ms_each / with.ms_each);
     let measured = measured.with("more than without idling", with.ms_each - without.ms_each);
     if row.id == "S2-01" {
         return Ok(measured);
@@ -40,12 +40,12 @@ pub fn cfq(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedErro
 pub fn cfq_without_idling(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let without = figures(runner, experiment(row, "cfq-tree")?.with("slice_idle=0"), row.seeds)?;
     let with = figures(runner, experiment(row, "cfq-tree")?, row.seeds)?;
-    Ok(told(without).with("less than with idling", with.ms_each - without.ms_each))
+    Ok(all_figures(without).with("less than with idling", with.ms_each - without.ms_each))
 }
 
 /// BFQ as posted.
 pub fn bfq(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
-    Ok(told(figures(runner, as_posted(experiment(row, "bfq-v0")?), row.seeds)?))
+    Ok(all_figures(figures(runner, as_posted(experiment(row, "bfq-v0")?), row.seeds)?))
 }
 
 /// BFQ's throughput by CFQ's, both jobs.
@@ -80,7 +80,7 @@ fn of_run(run: &Run) -> [f64; 4] {
     [ms_each, run.latency_ns.stddev / run.latency_ns.mean, little, reads / run.turns as f64]
 }
 
-fn told(figures: Figures) -> Measured {
+fn all_figures(figures: Figures) -> Measured {
     Measured::default()
         .with("time a read", figures.ms_each)
         .with("sd / mean of latencies", figures.deviation)

@@ -27,8 +27,8 @@ pub fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Published
     }
 }
 
-/// The elevator as it was posted in April 2008: budgets of 4096 sectors at most, no bound on their time, and so nobody who is slow
-/// (`slow_fixed` with an endless bound): both came later.
+/// The elevator as it was posted in April 2008: budgets of 4096 sectors at most, no bound on their
+/// time, and so no process that is slow (`slow_fixed` with an endless bound): both came later.
 fn as_posted(experiment: Experiment) -> Experiment {
     experiment.with("max_budget=4096").with("timeout_sync=100000000").with("slow_fixed=1")
 }

@@ -10,7 +10,7 @@ use crate::compare::Run;
 use crate::host::files::File;
 use crate::host::fs::config::FileSystemConfig;
 use crate::host::fs::tree::{Node, Tree};
-use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw};
+use crate::host::fs::{Ageing, FileSystem, SizeLaw, TreeParameters};
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
 use crate::published::runner::{Experiment, Runner};
@@ -94,7 +94,8 @@ pub fn algorithm(row: &Row) -> Result<Measured, PublishedError> {
         .with("returns in the first pass", f64::from(sweeps)))
 }
 
-/// Pairs of neighbouring inodes of a tree whose blocks are the other way round, on ext3 and ext4, fresh and aged.
+/// Pairs of neighbouring inodes of a tree whose blocks are the other way round, on ext3 and ext4,
+/// fresh and aged.
 pub fn inodes(row: &Row) -> Result<Measured, PublishedError> {
     let (mut wrong, mut pairs) = (0, 0);
     for config in [FileSystemConfig::ext3(), FileSystemConfig::ext4()] {
@@ -120,7 +121,7 @@ fn grown(row: &Row, config: FileSystemConfig, rounds: u32) -> Result<(Tree, Vec<
     let ageing = (rounds > 0).then_some(Ageing { rounds, full_percent: 80 });
     let fs = FileSystem::new(config, capacity, ageing, 1, Pcg64::new(1, 1));
     let sizes = SizeLaw { median_bytes: 5000, mean_bytes: 14_500 };
-    let growth = Growth { files: 22_500, directories: 1400, sizes, rounds, single: false };
+    let growth = TreeParameters { files: 22_500, directories: 1400, sizes, rounds, single: false };
     fs.and_then(|mut fs| fs.grow(&growth)).ok_or_else(|| lacks("room on the drive"))
 }
 

@@ -11,10 +11,11 @@ pub const HD: u32 = 3;
 pub const SD: u32 = 1;
 /// No drive that the rows name carries as many films.
 const FILMS_MAX: u32 = 128;
-/// The part of the disk over which they lie, in MiB: ten films are 18 GiB apart, as in the job file.
+/// The part of the disk over which they lie, in MiB: ten films are 18 GiB apart, as in the job
+/// file.
 const DISK_MIB: u32 = 180 << 10;
 
-/// How films are told apart from others: a reservation, a class, or nothing.
+/// The means by which films are distinguished from other readers: a reservation, a class, or none.
 const WAYS: [(&str, &str, Option<u32>); 6] = [
     ("bandwidth class", "cfq-bw", None),
     ("real time", "cfq-tree", Some(1)),
@@ -79,7 +80,8 @@ pub fn head(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedErr
         .with("best effort by bandwidth class", parts[2][0] / parts[0][0]))
 }
 
-/// So many films beside the others of the job. Admission is off, and a bucket holds a round: theirs had neither bound.
+/// So many films beside the others of the job. Admission is off, and a bucket holds a round: theirs
+/// had neither bound.
 fn films(row: &Row, elevator: &str, class: Option<u32>, mib: u32, count: u32) -> Result<Experiment, PublishedError> {
     let class = class.unwrap_or(2);
     let apart = DISK_MIB / count.max(1);
@@ -93,7 +95,8 @@ fn films(row: &Row, elevator: &str, class: Option<u32>, mib: u32, count: u32) ->
     Ok(settings.iter().fold(experiment, |experiment, setting| experiment.with(setting)))
 }
 
-/// The mean over the seeds of the most films that miss nothing, each by bisection; the seeds go side by side.
+/// The mean over the seeds of the most films that miss nothing, each by bisection; the seeds go
+/// side by side.
 fn most_films(
     row: &Row,
     runner: &mut Runner<'_>,
@@ -130,8 +133,8 @@ pub fn missed(run: &Run, job: &str) -> f64 {
     of_job.filter_map(|process| process.deadline_misses).map(|missed| missed as f64).sum()
 }
 
-/// The mean distance in sectors from where the head was to where a request of a film begins: of all requests before it, or
-/// of those of films alone.
+/// The mean distance in sectors from where the head was to where a request of a film begins: of all
+/// requests before it, or of those of films alone.
 fn distance(run: &Run, among_films: bool) -> f64 {
     let is_film = |pid: u32| run.processes.iter().any(|process| process.pid == pid && process.name == "film");
     let head: Vec<_> = run.head.iter().filter(|sample| !among_films || is_film(sample.pid)).collect();

@@ -11,10 +11,12 @@ use crate::published::verdict::Measured;
 use crate::record::SliceKind;
 
 const MIB: f64 = (1 << 20) as f64;
-/// Best effort has to be silent for a ms before the excess is served, so that its readers are kept together.
+/// Best effort has to be silent for a ms before the excess is served, so that its readers are kept
+/// together.
 const PATIENCE: &str = "excess_wait=1";
 
-/// Films with the greedy readers and without: by how much the rate of any differs, and deadlines that they miss.
+/// Films with the greedy readers and without: by how much the rate of any differs, and deadlines
+/// that they miss.
 pub fn isolation(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let among = Experiment::of(row, "cfq-bw")?.with(PATIENCE);
     let films = among.job.split_once("[recorder]").map_or("", |(films, _)| films).to_owned();
@@ -49,7 +51,7 @@ pub fn excess(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedE
         let idle = run.drive_ns.idle as f64 / run.runtime_ns as f64;
         [rates(run, "recorder").sum::<f64>() / MIB, least / MIB, idle * 100.0]
     })?;
-    // While somebody wants more, the drive has no time to be idle.
+    // While a process wants more, the drive has no time to be idle.
     let wanted = if recorder > 31.0 { 0.0 } else { idle };
     let measured = Measured::default().with("reserved reader", recorder).with("best effort, least", least);
     Ok(measured.with("idle", idle).with("idle while more is wanted", wanted))

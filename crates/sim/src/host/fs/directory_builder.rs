@@ -12,7 +12,7 @@ const ENTRIES_IN_BLOCK: usize = 204;
 
 /// A directory that still changes.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct DirectoryBuilder {
     indexed: bool,
     leaves: Vec<Leaf>,
 }
@@ -36,9 +36,9 @@ pub(super) struct Name {
     pub node: Node,
 }
 
-impl Folder {
-    pub fn new(indexed: bool) -> Folder {
-        Folder { indexed, leaves: vec![Leaf { from: 0, number: 0, names: Vec::new() }] }
+impl DirectoryBuilder {
+    pub fn new(indexed: bool) -> DirectoryBuilder {
+        DirectoryBuilder { indexed, leaves: vec![Leaf { from: 0, number: 0, names: Vec::new() }] }
     }
 
     pub fn insert(&mut self, name: Name) {
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
     use crate::workload::mix;
 
-    fn folder(indexed: bool, names: u32) -> Folder {
-        let mut folder = Folder::new(indexed);
+    fn folder(indexed: bool, names: u32) -> DirectoryBuilder {
+        let mut folder = DirectoryBuilder::new(indexed);
         for number in 0..names {
             let hash = (mix(u64::from(number)) >> 33) as u32;
             folder.insert(Name { name: u64::from(number), hash, node: Node::File(number) });
