@@ -1,4 +1,4 @@
-//! The command line, declared once: help, completions and manual pages are made from it.
+//! The declaration of the command line, from which help, completions and manual pages are made.
 
 mod advise;
 mod devices;
@@ -30,26 +30,27 @@ pub use serve::{EngineChoice, ServeArgs};
 pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
 pub use watch::{CtlArgs, CtlCommand, TopArgs, WatchingArgs};
 
-/// What stands under the help of the whole program.
+/// The text after the help of the whole program.
 const EXAMPLES: &str = "\
 Examples:
-  hoistway                                  run the example job and write hoistway-report.html
-  hoistway compare mine.fio                 the same for a job of your own
-  hoistway elevators cfq-v3                 what an elevator does, and its tunables
+  hoistway                                  compare the example job and write hoistway-report.html
+  hoistway compare mine.fio                 compare a job of your own
+  hoistway elevators cfq-v3                 explain an elevator and its tunables
   hoistway drives sata-7200-2006            describe one drive model
 
 Without a command, hoistway does what `hoistway compare --report hoistway-report.html` does.
 
-Exit codes: 0 all is well, 1 something failed, 2 the command line is wrong, 3 `conform` found a difference, 130 interrupted.";
+Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a difference, 130 interrupted.";
 
-/// Which I/O scheduler for my workload, and why.
+/// Find the I/O scheduler for a workload, and the reason.
 ///
-/// hoistway runs a workload (a fio job file) under Linux's I/O schedulers - which Linux calls elevators - on the model of a
-/// disk whose arm moves and whose platter turns, and says which did best and what decided it. Nothing is written to a real disk.
+/// hoistway runs a workload (a fio job file) under Linux's I/O schedulers, which Linux calls
+/// elevators, on the model of a disk with a moving arm and a turning platter. It reports which
+/// elevator did best and what decided it. Nothing is written to a real disk.
 #[derive(Debug, Parser)]
 #[command(name = "hoistway", version, after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What to do; without it, the example job is compared and a page is written.
+    /// The command to run; without one, the example job is compared and a page is written.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -57,37 +58,38 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a workload under several elevators and say which did best, and why
+    /// Run a workload under several elevators; report which did best, and why
     Compare(CompareArgs),
-    /// Which scheduler a device of this machine wants for a workload, why, and how to set it
+    /// Recommend a scheduler for a device of this machine and a workload, with reasons and the
+    /// command to set it
     Advise(Box<AdviseArgs>),
-    /// Replay recorded decisions of the kernels' own schedulers and count which come out identical
+    /// Replay recorded decisions of the kernels' own schedulers and count identical scenarios
     Conform(ConformArgs),
     /// List the elevators, or explain one with its tunables
     Elevators(ElevatorsArgs),
     /// List, describe, probe and fit drive models
     Drives(DrivesArgs),
-    /// See this machine's block devices with their schedulers, and set them
+    /// Show this machine's block devices with their schedulers, and set them
     Devices(DevicesArgs),
-    /// Show or change I/O priorities, run a command with one, explain what becomes of it
+    /// Show or change I/O priorities, run a command with one, explain its effect
     Ionice(IoniceArgs),
-    /// Serve one disk to many clients over NBD, each with its share
+    /// Serve a disk to many clients over NBD, with a share for each
     Serve(Box<ServeArgs>),
-    /// Mount a directory so that the processes that use it share its disk by an elevator
+    /// Mount a directory so that an elevator divides the disk among the processes that use it
     Mount(Box<MountArgs>),
-    /// See what happened in a block trace, and what would have happened
+    /// Analyse a block trace, and predict it under other elevators
     Trace(Box<trace::TraceArgs>),
-    /// List files in the order in which they lie on the disk, for tar, sha256sum, xargs
+    /// List files in physical disk order, for tar, sha256sum, xargs
     Order(Box<OrderArgs>),
-    /// Archive files in the order in which they lie on the disk
+    /// Archive files in physical disk order
     Tar(Box<TarArgs>),
-    /// Run the published results of the field and say which come out
+    /// Run the published results of the field and report which are reproduced
     Reproduce(ReproduceArgs),
-    /// Measure hoistway itself: what its elevators and its simulator cost
+    /// Measure hoistway itself: the cost of its elevators and its simulator
     Bench(BenchArgs),
-    /// See and steer a running server, through its control socket
+    /// Inspect and change a running server through its control socket
     Ctl(CtlArgs),
-    /// Watch a running server: who gets how much of its devices, and how long it takes
+    /// Monitor a running server: bandwidth and latency of each client on its devices
     Top(TopArgs),
     /// Print completions for a shell
     #[command(
@@ -104,44 +106,45 @@ pub enum Command {
 #[command(after_help = "\
 Examples:
   hoistway compare                                    the example: eight readers of eight files
-  hoistway compare mine.fio --report mine.html        a job of your own, with a page to look at
+  hoistway compare mine.fio --report mine.html        a job of your own, with a page of charts
   hoistway compare mine.fio --drive scsi-15k-73       the same on a faster disk
   hoistway compare mine.fio --kernel 3.2              on a host of 2012
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
 
-Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 to weigh both \
-groups; weights go from 1 to 1000, and are 100 if none is given. hoistway_reserve=10m reserves 10 MiB/s for each \
-process of a job, where the elevator takes reservations.
+Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 for the weights \
+of both groups. Weights are 1 to 1000, by default 100. hoistway_reserve=10m reserves 10 MiB/s for each \
+process of a job, if the elevator takes reservations.
 
 The same job, drive and seed give the same figures on every machine.")]
 pub struct CompareArgs {
-    /// The workload: a fio job file; without it, the example examples/competing-readers.fio
+    /// The workload: a fio job file; the default is the example examples/competing-readers.fio
     #[arg(value_name = "JOB.fio")]
     pub job: Option<PathBuf>,
-    /// The drive: a name that `hoistway drives` lists, or a profile of your own
+    /// The drive: a name from `hoistway drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE.toml", default_value = drive_choice::DEFAULT)]
     pub drive: String,
-    /// The elevators to compare, with commas between them, or `all` [default: all]
+    /// The elevators to compare, separated by commas, or `all` [default: all]
     #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
     pub elevators: Vec<Named>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
-    /// The kernel whose host all elevators run on: 2.6.18, 2.6.24, 3.2 or 6.1 [default: 2.6.18's, with each elevator in the block layer
-    /// that it was written for]
+    /// The kernel of the host: 2.6.18, 2.6.24, 3.2 or 6.1 [default: 2.6.18, with each elevator in
+    /// the block layer of its own kernel]
     #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
     pub kernel: Option<Kernel>,
-    /// The host in this file, whose keys docs/hosts.md lists: kernel, memory, hz, read_ahead_kib ...
+    /// A host file; docs/hosts.md lists its keys: kernel, memory, hz, read_ahead_kib ...
     #[arg(long, value_name = "FILE.toml", conflicts_with = "kernel")]
     pub host: Option<PathBuf>,
-    /// Where all random numbers begin
+    /// The seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Write a page with charts, one HTML file that needs nothing else
+    /// Write a page with charts: one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// Write the bandwidth logs that jobs ask for with write_bw_log into this folder, as ELEVATOR-NAME_bw.N.log
+    /// Write the bandwidth logs of jobs with write_bw_log into this folder, as
+    /// ELEVATOR-NAME_bw.N.log
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
     /// Print JSON instead of the table, with fio's own names under `jobs`
@@ -154,11 +157,11 @@ pub struct CompareArgs {
 #[command(after_help = "\
 Examples:
   hoistway conform testdata/decisions/*.jsonl.gz
-  hoistway conform -v recorded.jsonl.gz               and where the others first differ
+  hoistway conform -v recorded.jsonl.gz               with the first difference of each other scenario
 
-Exit codes: 0 all identical, 1 a file could not be replayed, 3 something differs.")]
+Exit codes: 0 all scenarios are identical, 1 a file could not be replayed, 3 a scenario differs.")]
 pub struct ConformArgs {
-    /// Decision files: .jsonl or .jsonl.gz, one scenario a line
+    /// Decision files: .jsonl or .jsonl.gz, one scenario per line
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Also print each difference, with the last ten events before it
@@ -193,14 +196,14 @@ pub struct ElevatorsArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  hoistway reproduce                        all of them: a minute or two
-  hoistway reproduce S1-06                  what three elevators made of eight readers in 2006
+  hoistway reproduce                        all rows: a minute or two
+  hoistway reproduce S1-06                  eight readers under three elevators, published in 2006
   hoistway reproduce S1 S2-04 --json | jq '.rows[] | {id, verdict}'
 
-A row that states a number is reproduced when all its figures lie within their tolerances, for the right reason, and no \
-parameter was fitted to it. Rows that describe a drive are inputs, and outside the count.")]
+A row with a number is reproduced if all its figures are within their tolerances, the marks of the published mechanism \
+hold, and no parameter was fitted to the row. Rows that describe a drive are inputs and are not counted.")]
 pub struct ReproduceArgs {
-    /// Which: ids (S1-06), all of a publication (S1), or `all` [default: all]
+    /// The rows: ids (S1-06), all rows of a publication (S1), or `all` [default: all]
     #[arg(value_name = "ID|SEED|all")]
     pub ids: Vec<String>,
     /// Print JSON instead
@@ -214,34 +217,34 @@ pub struct ReproduceArgs {
 /// `hoistway bench`.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// What to measure.
+    /// The measurement to run.
     #[command(subcommand)]
     pub what: BenchCommand,
 }
 
-/// What `hoistway bench` measures.
+/// The measurements of `hoistway bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// CPU time a request of each elevator, through insert, dispatch and complete
+    /// CPU time per request of each elevator, through insert, dispatch and complete
     Elevators(BenchElevatorsArgs),
     /// CPU time of scheduling an operation of a mount
     Mount(BenchMountArgs),
-    /// Simulated requests a second on one core, and peak memory
+    /// Simulated requests per second on one core, and peak memory
     Sim(BenchSimArgs),
-    /// Events of a trace read, and written as text, a second on one core
+    /// Trace events read, and written as text, per second on one core
     Trace(BenchTraceArgs),
 }
 
 /// `hoistway bench mount`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One thread enters the queue of a mount and leaves it again with nothing in between, over a file among the temporary ones; each figure is the least of five \
-runs. The system's answer to what I/O priority a thread has is part of it.")]
+One thread enters the queue of a mount and leaves it without I/O in between, on a temporary file. Each figure is the least of \
+five runs. The system call that returns the thread's I/O priority is part of the figure.")]
 pub struct BenchMountArgs {
-    /// The elevators to measure, with commas between them [default: all]
+    /// The elevators to measure, separated by commas [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
     pub elevators: Vec<Kind>,
-    /// Operations a run
+    /// Operations per run
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub operations: u64,
     /// Print JSON instead
@@ -252,13 +255,13 @@ pub struct BenchMountArgs {
 /// `hoistway bench trace`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A synthetic capture of blktrace, with five events a request and the files of two CPUs, is written into a temporary folder and read from \
-there; each row is the fastest of the runs, on one core. The machine's own blkparse and btt are measured beside it where they are installed.")]
+A synthetic blktrace capture, with five events per request and the files of two CPUs, is written to a temporary folder and read \
+back. Each row is the fastest of the runs, on one core. The machine's blkparse and btt are measured too if they are installed.")]
 pub struct BenchTraceArgs {
-    /// Requests of the capture
+    /// Requests in the capture
     #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub requests: u64,
-    /// Runs a row
+    /// Runs per row
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub runs: u16,
     /// Print JSON instead
@@ -270,19 +273,19 @@ pub struct BenchTraceArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Each process keeps 4 random 4 KiB reads outstanding; the device takes 32 requests at once and serves each in 200 us of \
-virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time a request.")]
+virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time per request.")]
 pub struct BenchElevatorsArgs {
-    /// Numbers of processes, with commas between them
+    /// Numbers of processes, separated by commas
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 8, 128, 1024, 8192],
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub processes: Vec<u32>,
-    /// The elevators to measure, with commas between them [default: all]
+    /// The elevators to measure, separated by commas [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
     pub elevators: Vec<Kind>,
-    /// Requests a run
+    /// Requests per run
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub requests: u64,
-    /// Runs a cell
+    /// Runs per cell
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub runs: u16,
     /// Print JSON instead
@@ -297,42 +300,43 @@ Examples:
   hoistway bench sim                                      the default drives
   hoistway bench sim --drive mine.toml --rw randwrite
   hoistway bench sim --scaling                            cost against requests and processes
-  hoistway bench sim --sweep 8                            eight worlds on one core, and on all
+  hoistway bench sim --sweep 8                            eight worlds on one core, and on all cores
 
-The workload: random 4 KiB direct requests, 32 outstanding in all, but one a process at least. Each row is measured in a process of its \
-own; requests a second are of CPU time on one core.")]
+The workload: random 4 KiB direct requests, 32 outstanding in all, at least one per process. Each row is measured in a process of \
+its own; requests a second are per second of CPU time on one core.")]
 pub struct BenchSimArgs {
-    /// The drives, with commas between them: names, or profiles of your own [default: sata-7200-2006, cmr-8tb, and ssd-nvme-tlc with
-    /// random writes]
+    /// The drives, separated by commas: names, or profile files [default: sata-7200-2006, cmr-8tb,
+    /// and ssd-nvme-tlc with random writes]
     #[arg(long = "drive", value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
     pub drives: Vec<String>,
-    /// What is asked of the drives [default: randread; randwrite for ssd-nvme-tlc if no drive is named]
+    /// The pattern of the requests [default: randread; randwrite for ssd-nvme-tlc if no drive is
+    /// named]
     #[arg(long = "rw", value_name = "PATTERN")]
     pub pattern: Option<Pattern>,
     /// The elevator
     #[arg(long, value_name = "NAME", default_value = "noop", value_parser = names::kind)]
     pub elevator: Kind,
-    /// How many processes make the requests
+    /// The number of processes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub processes: u32,
-    /// How many requests to simulate
+    /// The number of requests to simulate
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub requests: u64,
-    /// Measure how the cost of a request grows: from 10^5 to --requests requests, and from 1 to 4096 processes
+    /// Measure the cost per request from 10^5 to --requests requests, and from 1 to 4096 processes
     #[arg(long, conflicts_with = "sweep")]
     pub scaling: bool,
-    /// Measure how much faster so many worlds are on all cores than on one
+    /// Measure the speed-up of so many worlds on all cores over one core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub sweep: Option<u32>,
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
-    /// Measure one row, told as JSON, in this process
+    /// Measure one row, given as JSON, in this process
     #[arg(long, hide = true, value_name = "JSON")]
     pub row: Option<String>,
 }
 
-/// What is asked of a drive.
+/// The pattern of a load's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {

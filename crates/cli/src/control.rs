@@ -22,7 +22,7 @@ pub enum ControlError {
     Absent {
         /// Where it was looked for last.
         path: PathBuf,
-        /// Whether these were the usual places.
+        /// True if these were the usual places.
         searched: bool,
     },
     /// A socket that was left behind.
@@ -74,7 +74,8 @@ impl Control {
         }
     }
 
-    /// Connects to the first socket at which somebody listens. One that was left behind, or is somebody else's, ends the search only if nobody listens at any.
+    /// Connects to the first socket at which somebody listens. One that was left behind, or is
+    /// somebody else's, ends the search only if nobody listens at any.
     fn first_of(places: Vec<PathBuf>, searched: bool) -> Result<Control, ControlError> {
         let mut absent = ControlError::Absent { path: PathBuf::from(CONTROL_NAME), searched };
         let mut failed = None;
@@ -123,7 +124,8 @@ impl Control {
             ReplyError::NoReply(text) if is_nbd(text.as_bytes()) => ControlError::Nbd(path),
             ReplyError::NoReply(_) => ControlError::Silent(path),
             ReplyError::Io(source) => match source.kind() {
-                // The greeting of NBD ends within a line, so that it is still in the buffer when the patience ends.
+                // The greeting of NBD ends within a line, so that it is still in the buffer when
+                // the patience ends.
                 _ if is_nbd(self.stream.buffer()) => ControlError::Nbd(path),
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::Silent(path),
                 io::ErrorKind::InvalidData => ControlError::Nbd(path),

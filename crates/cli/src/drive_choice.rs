@@ -14,7 +14,8 @@ pub const DEFAULT: &str = "sata-7200-2006";
 /// The built-in drive of this name, or else the profile in this file.
 ///
 /// # Errors
-/// A [`UsageError`] with the drives that there are when it is neither, and [`hoistway_drive::ProfileError`] for a file.
+/// A [`UsageError`] with the drives that there are when it is neither, and
+/// [`hoistway_drive::ProfileError`] for a file.
 pub fn load(choice: &str) -> Result<Profile> {
     if let Some(profile) = Profile::builtin(choice) {
         return Ok(profile);
@@ -28,7 +29,8 @@ pub fn load(choice: &str) -> Result<Profile> {
 /// The text of a profile, and what errors call it.
 ///
 /// # Errors
-/// A [`UsageError`] with the drives that there are when there is none, and what the system says of a file that cannot be read.
+/// A [`UsageError`] with the drives that there are when there is none, and what the system says of
+/// a file that cannot be read.
 pub fn text(choice: &str) -> Result<(String, String)> {
     if let Some(text) = Profile::builtin_toml(choice) {
         return Ok((text.to_owned(), format!("{choice}.toml")));

@@ -52,7 +52,8 @@ pub struct Interrupted;
 #[error("standard output cannot be written: {0}")]
 pub struct OutputError(#[from] pub io::Error);
 
-/// Tells an error on standard error and answers the exit code. Somebody who reads no further, as `head` does, is no error.
+/// Tells an error on standard error and answers the exit code. Somebody who reads no further, as
+/// `head` does, is no error.
 pub fn report(error: &Error) -> Exit {
     if error.downcast_ref::<OutputError>().is_some_and(|OutputError(io)| io.kind() == io::ErrorKind::BrokenPipe) {
         return Exit::Success;
@@ -81,7 +82,8 @@ pub fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// The error and its causes; most of ours repeat their cause in their own sentence, which is then left out.
+/// The error and its causes; most of ours repeat their cause in their own sentence, which is then
+/// left out.
 fn chain(error: &Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {

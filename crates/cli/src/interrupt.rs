@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 
-/// A flag that becomes true when Ctrl-C is pressed, for work that looks at it now and then; a second Ctrl-C ends the process on the spot. Every
-/// call answers the same flag.
+/// A flag that becomes true when Ctrl-C is pressed, for work that looks at it now and then; a
+/// second Ctrl-C ends the process on the spot. Every call answers the same flag.
 ///
 /// # Errors
 /// When the signal cannot be taken.

@@ -1,7 +1,8 @@
 //! hoistway: which I/O scheduler for my workload, and why.
 //!
-//! One file a subcommand under `commands`; this crate is the only place of the project that prints. Exit codes: 0 all is
-//! well, 1 something could not be done, 2 the command line is wrong, 3 `conform` found a difference, 130 interrupted.
+//! One file a subcommand under `commands`; this crate is the only place of the project that prints.
+//! Exit codes: 0 all is well, 1 something could not be done, 2 the command line is wrong, 3
+//! `conform` found a difference, 130 interrupted.
 
 #![forbid(unsafe_code)]
 

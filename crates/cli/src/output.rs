@@ -19,7 +19,7 @@ const RULED_HEADER: TableStyle = TableStyle::new().header_separator(LineStyle::n
 /// Where commands print.
 pub struct Out {
     writer: BufWriter<Stdout>,
-    /// Whether colours and bold letters are wanted.
+    /// True if colours and bold letters are wanted.
     styled: bool,
     /// The terminal's width in columns; none in a pipe.
     terminal_columns: Option<usize>,
@@ -76,12 +76,14 @@ impl Out {
         table.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// How many columns text may take: the terminal's, at most [`TEXT_COLUMNS_MAX`]; those in a pipe.
+    /// How many columns text may take: the terminal's, at most [`TEXT_COLUMNS_MAX`]; those in a
+    /// pipe.
     pub fn columns(&self) -> usize {
         self.terminal_columns.unwrap_or(TEXT_COLUMNS_MAX).clamp(TEXT_COLUMNS_MIN, TEXT_COLUMNS_MAX)
     }
 
-    /// Whether a table of so many columns can be shown as it is: in a pipe any can, for a line is a line there.
+    /// Returns true if a table of so many columns can be shown as it is: in a pipe any can, for a
+    /// line is a line there.
     pub fn takes(&self, columns: usize) -> bool {
         self.terminal_columns.is_none_or(|terminal| columns <= terminal)
     }

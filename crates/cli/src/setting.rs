@@ -8,7 +8,8 @@ use crate::names::did_you_mean;
 /// Reads `cfq-v3.slice_idle=8ms`; the unit may be left out.
 ///
 /// # Errors
-/// A sentence that says what would be right: the form, the elevators, the elevator's tunables, the unit, the range.
+/// A sentence that says what would be right: the form, the elevators, the elevator's tunables, the
+/// unit, the range.
 pub fn parse(text: &str) -> Result<Setting, String> {
     Setting::parse(&without_word(text).unwrap_or_else(|| text.to_owned())).map_err(|error| {
         let nearest = match &error {
@@ -23,8 +24,8 @@ pub fn parse(text: &str) -> Result<Setting, String> {
     })
 }
 
-/// The setting without the word behind a count, as in `cfq-v3.quantum=4 requests`, if that is the tunable's own; ms and KiB
-/// are units that settings know.
+/// The setting without the word behind a count, as in `cfq-v3.quantum=4 requests`, if that is the
+/// tunable's own; ms and KiB are units that settings know.
 fn without_word(text: &str) -> Option<String> {
     let (path, value) = text.split_once('=')?;
     let (elevator, tunable) = path.trim().split_once('.')?;

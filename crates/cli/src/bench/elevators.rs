@@ -1,8 +1,9 @@
-//! What an elevator costs: CPU time a request, through insert, dispatch and complete.
+//! The cost of an elevator: CPU time per request, through insert, dispatch and complete.
 //!
-//! The shape is that in which the kernel's own scheduler code was measured: each process keeps 4 random 4 KiB reads outstanding in
-//! a closed loop, the device takes 32 requests at once and serves each in a constant 200 us of virtual time; merging,
-//! plugging and idling are off, the pool of requests is as large as it needs to be.
+//! The setup is that in which the kernel's own scheduler code was measured. Each process keeps 4
+//! random 4 KiB reads outstanding in a closed loop. The device takes 32 requests at once and serves
+//! each in a constant 200 us of virtual time. Merging, plugging and idling are off; the request
+//! pool is as large as needed.
 
 use hoistway_core::{
     Bio, Capacity, Class, ContextId, ElevatorStorage, Kick, Kind, Next, NoSink, Op, Owned, Priority, QueueConfig,
@@ -11,17 +12,17 @@ use hoistway_core::{
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 
-/// Outstanding requests a process.
+/// Outstanding requests per process.
 const OUTSTANDING: u32 = 4;
-/// Requests that the device takes at once.
+/// Requests in the device at once.
 const DEPTH: u32 = 32;
-/// How long it serves each, in virtual ns.
+/// Service time of a request, in virtual ns.
 const SERVICE_NS: u64 = 200_000;
-/// The size of the disk that the reads are spread over, in sectors: 160 GB.
+/// Size of the disk that the reads are spread over, in sectors: 160 GB.
 const DISK_SECTORS: u64 = 312_500_000;
 
-/// CPU ns a request of one elevator among `processes` processes: the median of `runs` runs of `requests` requests each, every one
-/// after a warm-up of a tenth.
+/// CPU time in ns per request of one elevator with `processes` processes: the median of `runs` runs
+/// of `requests` requests each, every run after a warm-up of a tenth.
 pub fn measure(kind: Kind, processes: u32, requests: u64, runs: usize) -> f64 {
     let mut costs: Vec<f64> =
         (0..runs.max(1)).map(|run| Loop::new(kind, processes, run as u64).cost(requests)).collect();
@@ -32,7 +33,7 @@ pub fn measure(kind: Kind, processes: u32, requests: u64, runs: usize) -> f64 {
 struct Loop {
     queue: RequestQueue<Owned<NoSink>>,
     contexts: Vec<ContextId>,
-    /// What the device works on, with the time at which it ends; it ends in the order in which it began.
+    /// Requests in the device with the times of their completion, in order.
     device: VecDeque<(RequestId, u64)>,
     now_ns: u64,
     random: u64,
@@ -87,7 +88,7 @@ impl Loop {
         }
     }
 
-    /// What the device finishes next. When it has nothing, the elevator waits for a timer.
+    /// The next completion. If the device is idle, the elevator waits for a timer.
     fn next_completion(&mut self) -> (RequestId, u64) {
         loop {
             if let Some(next) = self.device.pop_front() {

@@ -1,4 +1,4 @@
-//! What `hoistway bench` measures.
+//! The measurements of `hoistway bench`.
 
 pub mod elevators;
 pub mod mount;

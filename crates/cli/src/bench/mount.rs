@@ -1,6 +1,7 @@
-//! What scheduling costs an operation of a mount when nobody else waits: one thread enters the gate and leaves it again, with nothing in between. Who asks is
-//! looked up, its I/O priority is asked of the system, the place is found in the extents of a file, and the request goes through limits, queue, elevator and
-//! accounts.
+//! The cost of scheduling an operation of a mount without contention: one thread enters the gate
+//! and leaves it, with no I/O in between. An operation includes the lookup of the issuer, the query
+//! of its I/O priority, the lookup of the extent in the file, and the way through limits, queue,
+//! elevator and accounts.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -17,7 +18,8 @@ use rustix::time::{ClockId, clock_gettime};
 const FILE_BYTES: u64 = 64 << 20;
 const RUNS: usize = 5;
 
-/// The least of a few runs, in ns an operation: whoever else uses the machine makes it no shorter.
+/// CPU time in ns per operation: the least of a few runs, because other load of the machine can
+/// only add time.
 pub fn cost(kind: Kind, operation: Operation, operations: u64, folder: &Path) -> Result<f64> {
     let path = folder.join("file");
     let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
@@ -48,7 +50,7 @@ pub fn cost(kind: Kind, operation: Operation, operations: u64, folder: &Path) ->
             };
             match gate.admit(&ask) {
                 Admission::Now(pass) => drop(pass),
-                Admission::Later(_) => bail!("it is alone and had to wait"),
+                Admission::Later(_) => bail!("the only thread had to wait"),
             }
         }
         best = best.min((spent_ns() - start) as f64 / operations as f64);
@@ -56,13 +58,13 @@ pub fn cost(kind: Kind, operation: Operation, operations: u64, folder: &Path) ->
     Ok(best)
 }
 
-/// The processor's time that this thread has had: whoever else uses the machine does not count.
+/// CPU time of this thread, in ns; other load of the machine does not count.
 fn spent_ns() -> i64 {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     spent.tv_sec * 1_000_000_000 + spent.tv_nsec
 }
 
 fn backing(file: File) -> std::io::Result<Arc<Backing>> {
-    let told = file.metadata()?;
-    Ok(Arc::new(Backing::new(file.into(), told.dev(), told.ino())))
+    let metadata = file.metadata()?;
+    Ok(Arc::new(Backing::new(file.into(), metadata.dev(), metadata.ino())))
 }

@@ -1,8 +1,10 @@
-//! What the simulator costs: simulated requests a second on one core, peak memory, start-up, and what a second core adds.
+//! The cost of the simulator: simulated requests a second on one core, peak memory, start-up time,
+//! and the gain of further cores.
 //!
-//! The workload is the simplest that keeps a drive busy: random 4 KiB direct requests, 32 outstanding in all. It goes the way that
-//! `hoistway compare` goes, reference run included: both runs are of the same workload, and both are counted. Each row is measured
-//! in a process of its own, so that memory is the row's alone.
+//! The workload is the simplest that keeps a drive busy: random 4 KiB direct requests, 32
+//! outstanding in all. It runs through the library as `hoistway compare` does, including the
+//! reference; both runs have the same workload, and both are counted. Each row is measured in a
+//! process of its own, so that the peak memory belongs to the row alone.
 
 use std::fs;
 use std::process::Command;
@@ -19,65 +21,65 @@ use super::elevators::cpu_ns;
 use crate::cli::Pattern;
 use crate::drive_choice;
 
-/// Requests outstanding in all, however many processes make them, but one a process at least.
+/// Requests outstanding in all processes together, but at least one per process.
 pub const OUTSTANDING: u32 = 32;
 
-/// What is simulated.
+/// The simulated load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// The drive: a name or a file.
     pub drive: String,
-    /// What is asked of it.
+    /// The pattern of the requests.
     pub pattern: Pattern,
-    /// The elevator's name.
+    /// Name of the elevator.
     pub elevator: String,
-    /// How many processes ask.
+    /// Number of processes.
     pub processes: u32,
-    /// How many requests are simulated.
+    /// Number of simulated requests.
     pub requests: u64,
 }
 
-/// What came out.
+/// The measured cost of a load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// What was simulated; the requests are those that the simulated drive served.
+    /// The load; the number of requests is that served by the simulated drive.
     #[serde(flatten)]
     pub load: Load,
     /// Requests a second of CPU time, on one core.
     pub requests_per_s: f64,
-    /// CPU time a request, in ns.
+    /// CPU time per request, in ns.
     pub ns_per_request: f64,
-    /// CPU time of all, in ns.
+    /// CPU time of all requests, in ns.
     pub cpu_ns: u64,
     /// CPU time from the drive's name to a drive that takes commands, in ns.
     pub start_up_ns: u64,
-    /// The most memory that the process has had, in bytes; null where the system does not tell.
+    /// Peak memory of the process, in bytes; null if the operating system does not report it.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// Worlds run one after the other, and side by side.
+/// The same worlds one after the other, and in parallel.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sweep {
-    /// How many worlds.
+    /// Number of worlds.
     pub runs: u32,
-    /// The processors that the machine has.
+    /// Number of processors.
     pub cores: usize,
     /// Wall-clock time on one core, in ns.
     pub one_core_ns: u64,
-    /// Wall-clock time on all, in ns.
+    /// Wall-clock time on all cores, in ns.
     pub all_cores_ns: u64,
-    /// How many times as fast all cores are.
+    /// Ratio of the wall-clock times.
     pub speed_up: f64,
-    /// CPU time on one core, in ns: less than the wall-clock time where the machine had other work.
+    /// CPU time on one core, in ns; less than the wall-clock time if the machine had other load.
     pub one_core_cpu_ns: u64,
-    /// CPU time of all together, in ns: more than that on one where cores hinder each other.
+    /// CPU time of all cores together, in ns; more than on one core if cores hinder each other.
     pub all_cores_cpu_ns: u64,
 }
 
 /// Measures a load in a process of its own.
 ///
 /// # Errors
-/// When the process cannot be started or fails; its error output is this one's.
+/// If the process cannot be started or fails; its error output goes to that of this process.
 pub fn measure_apart(load: &Load) -> Result<Measured> {
     let program = std::env::current_exe().context("hoistway's own program is not to be found")?;
     let output = Command::new(&program)
@@ -91,10 +93,10 @@ pub fn measure_apart(load: &Load) -> Result<Measured> {
     serde_json::from_slice(&output.stdout).context("a measurement that cannot be read")
 }
 
-/// Measures a load in this process, one run after the other in one thread.
+/// Measures a load in this process, in one thread.
 ///
 /// # Errors
-/// Those of the simulator and of the drive's profile, and when no thread can be started.
+/// Those of the simulator and of the drive's profile, and a failure to start a thread.
 pub fn measure(load: &Load) -> Result<Measured> {
     let before_ns = cpu_ns();
     drop(Drive::new(&drive_choice::load(&load.drive)?));
@@ -114,10 +116,11 @@ pub fn measure(load: &Load) -> Result<Measured> {
     })
 }
 
-/// Runs `runs` worlds that differ in their seeds, on one core and on all; each of `load.requests` requests.
+/// Runs `runs` worlds with different seeds on one core and on all cores; each has `load.requests`
+/// requests.
 ///
 /// # Errors
-/// As for [`measure`].
+/// The errors of [`measure`].
 pub fn sweep(load: &Load, runs: u32) -> Result<Sweep> {
     let requests = (1..=u64::from(runs)).map(|seed| request(load, seed)).collect::<Result<Vec<_>>>()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -141,7 +144,8 @@ fn on_threads(threads: usize) -> Result<rayon::ThreadPool> {
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 
-/// The jobs, which make `load.requests` requests in the two runs: in the reference one process makes its part alone.
+/// The jobs that make `load.requests` requests in the two runs; the reference runs the part of one
+/// process.
 fn request(load: &Load, seed: u64) -> Result<CompareRequest> {
     let profile = drive_choice::load(&load.drive)?;
     let each = load.requests.div_ceil(u64::from(load.processes) + 1).max(1);
@@ -164,7 +168,7 @@ fn request(load: &Load, seed: u64) -> Result<CompareRequest> {
     })
 }
 
-/// `VmHWM` of /proc/self/status, which is in KiB.
+/// Peak memory from `VmHWM` of /proc/self/status, which is in KiB.
 fn peak_memory_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! What reading and writing traces costs.
+//! The cost of reading and writing traces.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,13 +17,14 @@ use serde::Serialize;
 
 use super::elevators::cpu_ns;
 
-/// What every capture is made from.
+/// Seed of the synthetic captures.
 const SEED: u64 = 3;
-/// The files are called so.
+/// Base name of the capture's files.
 const NAME: &str = "synthetic";
 /// Processes of a capture.
 const NAMES: [&str; 8] = ["fio", "postgres", "rsync", "kworker/u8:1", "jbd2/sda1-8", "cargo", "tar", "mysqld"];
-/// What happens to each request, and how long after its submission, in ns; each takes up to twice as long.
+/// The events of each request, with their time after the submission in ns; each step takes up to
+/// twice as long.
 const STEPS: [(Action, u64); 5] = [
     (Action::Queue, 0),
     (Action::Get, 700),
@@ -31,29 +32,30 @@ const STEPS: [(Action, u64); 5] = [
     (Action::Issue, 20_000),
     (Action::Complete, 120_000),
 ];
-/// Requests come so far apart, in ns, on average.
+/// Mean interval between requests, in ns.
 const INTERVAL_NS: u64 = 10_000;
 
-/// What makes btt tell all that it can.
+/// The options for all outputs of btt.
 const BTT_ALL: [&str; 21] = [
     "-i", "dump", "-A", "-l", "l", "-q", "q", "-z", "z", "-s", "s", "-m", "m", "-Q", "d", "-p", "p", "-B", "b", "-I",
     "i",
 ];
 
-/// How fast something was.
+/// The speed of an operation on a trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// What was done.
+    /// Name of the operation.
     pub what: String,
-    /// The fastest run, in s of CPU time: other work of the machine does not count.
+    /// CPU time of the fastest run, in seconds; other load of the machine does not count.
     pub cpu_seconds: f64,
-    /// The fastest run, in s of the clock on the wall.
+    /// Wall-clock time of the fastest run, in seconds.
     pub wall_seconds: f64,
     /// Events a second of CPU time.
     pub events_per_s: f64,
 }
 
-/// Writes a capture of so many requests, each with five events, as the files of two CPUs into a folder: how many events.
+/// Writes a capture of so many requests, five events each, as the files of two CPUs into a folder.
+/// Returns the number of events.
 pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
     let mut random = Pcg64::seed_from_u64(SEED);
     let mut files = CpuFiles::new(&folder.join(NAME), Version::V7, true);
@@ -75,7 +77,7 @@ pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
         }
         let Some(Reverse((time_ns, number, step))) = pending.pop() else { break };
         let Some(((action, _), request)) = STEPS.get(step).zip(extents.get(number as usize)) else { break };
-        // Completions come in on the other CPU.
+        // Completions are recorded on the other CPU.
         let cpu = if *action == Action::Complete { 1 - request.pid % 2 } else { request.pid % 2 };
         let Request { pid, op, sector, bytes } = *request;
         batch.push(Event { pid, op, sector, bytes, cpu, device, ..Event::new(time_ns, *action) });
@@ -114,7 +116,7 @@ impl Request {
     }
 }
 
-/// Measures what is done with the capture in a folder, each so many times.
+/// Measures operations on the capture in a folder, each `runs` times.
 pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
     let mut rows = Vec::new();
     let mut row = |what: &str, run: &mut dyn FnMut() -> Result<bool>| -> Result<bool> {
@@ -131,12 +133,12 @@ pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
         rows.push(Measured { what: what.to_owned(), cpu_seconds, wall_seconds, events_per_s });
         Ok(true)
     };
-    row("hoistway: read", &mut || read(folder, &mut Nothing).map(|()| true))?;
+    row("hoistway: read", &mut || read(folder, &mut NullSink).map(|()| true))?;
     row("hoistway: read and write text", &mut || {
         read(folder, &mut blkparse::Writer::new(io::sink(), NAME)).map(|()| true)
     })?;
     row("hoistway: read and describe", &mut || {
-        let mut described = Described(Some(Describer::new()));
+        let mut described = DescribingSink(Some(Describer::new()));
         read(folder, &mut described).map(|()| true)
     })?;
     row("blkparse: text", &mut || ran(folder, "blkparse", &["-i", NAME]))?;
@@ -150,19 +152,21 @@ pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// CPU time of this process and of those that it ran and that are over, in ns; of those Linux tells it in steps of 10 ms.
+/// CPU time of this process and of its finished children, in ns. Linux reports that of children in
+/// steps of 10 ms.
 fn all_cpu_ns() -> u64 {
     const TICK_NS: u64 = 10_000_000;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The fields behind the name, which may hold anything but the last parenthesis: the 14th and 15th are the children's.
+    // The process name may contain anything but the last parenthesis; the 14th and 15th field after
+    // it are the children's times.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace().skip(13).take(2);
     cpu_ns() + fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * TICK_NS
 }
 
-/// Takes events and does nothing with them.
-struct Nothing;
+/// A sink that drops events.
+struct NullSink;
 
-impl EventWriter for Nothing {
+impl EventWriter for NullSink {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         std::hint::black_box(batch.events());
         Ok(())
@@ -174,9 +178,9 @@ impl EventWriter for Nothing {
 }
 
 /// Describes events.
-struct Described(Option<Describer>);
+struct DescribingSink(Option<Describer>);
 
-impl EventWriter for Described {
+impl EventWriter for DescribingSink {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         if let Some(describe) = &mut self.0 {
             describe.take(batch);
@@ -203,7 +207,7 @@ fn read(folder: &Path, sink: &mut dyn EventWriter) -> Result<()> {
     }
 }
 
-/// Runs a tool of the machine, if it is there.
+/// Runs an external tool. Returns false if it is not installed.
 fn ran(folder: &Path, tool: &str, arguments: &[&str]) -> Result<bool> {
     let run =
         Command::new(tool).args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -1,4 +1,4 @@
-//! `hoistway bench`: what hoistway itself costs.
+//! `hoistway bench`: measures hoistway itself.
 
 use anyhow::{Context, Result};
 use hoistway_core::Kind;
@@ -12,7 +12,7 @@ use crate::figures::bytes;
 use crate::output::{self, Out};
 use crate::progress::Bar;
 
-/// Measures one of them.
+/// Runs one of the measurements.
 pub fn run(what: &BenchCommand, out: &mut Out) -> Result<Exit> {
     match what {
         BenchCommand::Elevators(args) => elevators(args, out),
@@ -25,24 +25,24 @@ pub fn run(what: &BenchCommand, out: &mut Out) -> Result<Exit> {
 /// The JSON document of `hoistway bench elevators --json`.
 #[derive(Serialize)]
 struct ElevatorsDocument {
-    /// The version of this form: 1.
+    /// Version of the document's form: 1.
     schema: u32,
-    /// Requests a run.
+    /// Requests per run.
     requests: u64,
-    /// Runs a cell, of which the median is told.
+    /// Runs per cell; the cell is their median.
     runs: u16,
-    /// The cells.
+    /// One entry per elevator and number of processes.
     elevators: Vec<ElevatorCell>,
 }
 
-/// One elevator among so many processes.
+/// The cost of one elevator with a number of processes.
 #[derive(Clone, Serialize)]
 struct ElevatorCell {
-    /// The elevator.
+    /// Name of the elevator.
     name: &'static str,
-    /// How many processes competed.
+    /// Number of competing processes.
     processes: u32,
-    /// CPU time a request, in ns.
+    /// CPU time per request, in ns.
     ns_per_request: f64,
 }
 
@@ -62,7 +62,7 @@ fn elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<Exit> {
         out.json(&ElevatorsDocument { schema: 1, requests: args.requests, runs: args.runs, elevators: cells })?;
         return Ok(Exit::Success);
     }
-    out.line("CPU time a request, in ns, among so many processes:")?;
+    out.line("CPU time per request in ns, by number of processes:")?;
     let header: Vec<String> = args.processes.iter().map(u32::to_string).collect();
     let header: Vec<&str> = std::iter::once("elevator").chain(header.iter().map(String::as_str)).collect();
     let mut table = output::table(&header, 1);
@@ -77,24 +77,24 @@ fn elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<Exit> {
 /// The JSON document of `hoistway bench mount --json`.
 #[derive(Serialize)]
 struct MountDocument {
-    /// The version of this form: 1.
+    /// Version of the document's form: 1.
     schema: u32,
-    /// Operations a run.
+    /// Operations per run.
     operations: u64,
-    /// The elevators.
+    /// One entry per elevator.
     elevators: Vec<MountRow>,
 }
 
-/// What an elevator costs an operation, in ns.
+/// CPU time per operation under one elevator, in ns.
 #[derive(Serialize)]
 struct MountRow {
-    /// The elevator.
+    /// Name of the elevator.
     name: &'static str,
-    /// A read of 4 KiB that needs the disk.
+    /// A read of 4 KiB from the disk, in ns.
     read_ns: f64,
-    /// A file that is synced.
+    /// An fsync of a file, in ns.
     sync_ns: f64,
-    /// A name that is looked for on the disk.
+    /// A lookup of a name on the disk, in ns.
     look_ns: f64,
 }
 
@@ -111,14 +111,14 @@ fn scheduling(args: &BenchMountArgs, out: &mut Out) -> Result<Exit> {
     };
     let rows: Result<Vec<MountRow>> = kinds.iter().enumerate().map(row).collect();
     bar.clear();
-    // What is left over lies among temporary files.
+    // A leftover folder is among temporary files.
     let _ = std::fs::remove_dir_all(&folder);
     let rows = rows?;
     if args.json {
         out.json(&MountDocument { schema: 1, operations: args.operations, elevators: rows })?;
         return Ok(Exit::Success);
     }
-    out.line("CPU time of scheduling an operation while nobody else waits, in ns:")?;
+    out.line("CPU time of scheduling an operation without contention, in ns:")?;
     let mut table = output::table(&["elevator", "read", "fsync", "lookup"], 1);
     for row in rows {
         let figures = [row.read_ns, row.sync_ns, row.look_ns].map(|ns| format!("{ns:.0}"));
@@ -131,15 +131,16 @@ fn scheduling(args: &BenchMountArgs, out: &mut Out) -> Result<Exit> {
 /// The JSON document of `hoistway bench sim --json`.
 #[derive(Serialize)]
 struct SimDocument {
-    /// The version of this form: 2.
+    /// Version of the document's form: 2.
     schema: u32,
-    /// A row for each measurement.
+    /// One entry per measurement.
     rows: Vec<sim::Measured>,
-    /// With `--sweep`: worlds on one core and on all.
+    /// With `--sweep`: the comparison of one core with all cores.
     sweep: Option<sim::Sweep>,
 }
 
-/// What is measured when no drive is named: a disk that takes one command at a time, one that orders 32, and flash at its garbage.
+/// The default loads: a disk that takes one command at a time, a disk that queues 32, and flash
+/// during garbage collection.
 const DEFAULT_LOADS: [(&str, Pattern); 3] =
     [("sata-7200-2006", Pattern::Randread), ("cmr-8tb", Pattern::Randread), ("ssd-nvme-tlc", Pattern::Randwrite)];
 
@@ -166,7 +167,7 @@ fn simulator(args: &BenchSimArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&document)?
     } else {
-        tell(&document, out)?
+        print_sim(&document, out)?
     }
     Ok(Exit::Success)
 }
@@ -185,7 +186,7 @@ fn loads(args: &BenchSimArgs) -> Vec<sim::Load> {
     }
 }
 
-/// The same load with ever more requests, and with ever more processes.
+/// The load with growing numbers of requests, then with growing numbers of processes.
 fn scaled(load: &sim::Load) -> Vec<sim::Load> {
     let sizes = (5..).map(|power| 10u64.pow(power)).take_while(|requests| *requests < load.requests);
     let by_requests = sizes.chain([load.requests]).map(|requests| sim::Load { requests, ..load.clone() });
@@ -193,7 +194,7 @@ fn scaled(load: &sim::Load) -> Vec<sim::Load> {
     by_requests.chain(by_processes).collect()
 }
 
-fn tell(document: &SimDocument, out: &mut Out) -> Result<()> {
+fn print_sim(document: &SimDocument, out: &mut Out) -> Result<()> {
     if let Some(sweep) = &document.sweep {
         let sim::Sweep { runs, cores, speed_up, .. } = sweep;
         let s = |ns: u64| ns as f64 / 1e9;
@@ -236,11 +237,11 @@ fn tell(document: &SimDocument, out: &mut Out) -> Result<()> {
 /// The JSON document of `hoistway bench trace --json`.
 #[derive(Serialize)]
 struct TraceDocument {
-    /// The version of this form: 1.
+    /// Version of the document's form: 1.
     schema: u32,
-    /// Events of the capture.
+    /// Number of events in the capture.
     events: u64,
-    /// A row for each thing that was done with it.
+    /// One entry per operation.
     rows: Vec<trace::Measured>,
 }
 

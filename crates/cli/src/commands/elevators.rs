@@ -1,4 +1,4 @@
-//! `hoistway elevators`: the registry, listed or explained.
+//! `hoistway elevators`: lists the elevators, or explains one.
 
 use anyhow::Result;
 use hoistway_core::{Info, Kind, Tunable, Unit};
@@ -44,7 +44,7 @@ fn list(out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// The table of tunables as the elevator's page in docs/elevators has it.
+/// Prints the table of tunables for the elevator's page in docs/elevators.
 fn markdown(kind: Kind, out: &mut Out) -> Result<()> {
     let info = kind.info();
     if info.tunables.is_empty() {
@@ -111,7 +111,7 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     more(info, out)
 }
 
-/// Where there is more to read.
+/// Prints where to read more.
 fn more(info: &Info, out: &mut Out) -> Result<()> {
     let page = format!("docs/elevators/{}.md", info.name);
     out.line("")?;

@@ -1,4 +1,4 @@
-//! `hoistway man`: manual pages, from the declaration of the command line.
+//! `hoistway man`: manual pages from the declaration of the command line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::cli::{Cli, ManArgs};
 use crate::failure::Exit;
 use crate::output::Out;
 
-/// Prints the page of the whole program, or writes those of all commands into a folder.
+/// Prints the page of the whole program, or writes the pages of all commands into a folder.
 pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
     let mut command = Cli::command();
     command.build();
@@ -38,7 +38,7 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// How each command is called, by the name of its page.
+/// Collects the usage line of each command by the name of its page.
 fn find_usages(command: &mut Command, found: &mut BTreeMap<String, String>) {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let usage = command.render_usage().to_string();
@@ -47,8 +47,9 @@ fn find_usages(command: &mut Command, found: &mut BTreeMap<String, String>) {
     command.get_subcommands_mut().for_each(|command| find_usages(command, found));
 }
 
-/// A page whose examples keep their lines: what is indented is not filled. What stands behind the options is called notes, as other pages have it, and how the
-/// command is called is told as its help tells it: the options with their values follow below.
+/// A page whose examples keep their lines: what is indented is not filled. What stands behind the
+/// options is called notes, as other pages have it, and how the command is called is told as its
+/// help tells it: the options with their values follow below.
 fn set(page: &str, usage: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut is_kept = false;

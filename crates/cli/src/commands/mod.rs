@@ -25,10 +25,10 @@ use crate::cli::{Cli, Command};
 use crate::failure::Exit;
 use crate::output::Out;
 
-/// Does what the command line asks.
+/// Runs the command of the command line.
 ///
 /// # Errors
-/// Whatever stopped it; `failure::report` tells it.
+/// The error that stopped the command; `failure::report` prints it.
 pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
     match cli.command {
         None => compare::run_example(out),

@@ -1,4 +1,4 @@
-//! By how much a model misses what was recorded, and what its predictions are worth.
+//! The error of a model on the recorded elevator, and the confidence in its predictions.
 
 use hoistway_core::Kind;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
@@ -7,96 +7,99 @@ use super::{Model, RecordedProcess};
 use crate::compare::{Comparison, ProcessRun};
 use crate::measure::{Latencies, Latency};
 
-/// A model that misses the recording by more than this, as a part of what was recorded, tells nothing about other elevators.
+/// Greatest relative error at which a model may predict other elevators.
 pub const MISS_MAX: f64 = 0.2;
-/// Processes of fewer recorded requests are not judged one by one: their figures are chance.
+/// Least number of recorded requests of a process that is judged individually: with fewer, figures
+/// are chance.
 const JUDGED_REQUESTS_MIN: u64 = 100;
-/// A miss below this is good, one above the second figure is poor.
+/// Errors up to the first value are good, those above the second are poor.
 const MISS_GOOD: f64 = 0.05;
 const MISS_POOR: f64 = 0.1;
-/// bfq favours new readers for up to so long.
+/// Time for which bfq favours new readers at most, in ns.
 const SETTLED_NS: u64 = 25_000_000_000;
-/// A prediction that makes more than so many times the recorded requests of a process goes on behind what is known of it.
+/// Ratio of predicted to recorded requests of a process above which the prediction extrapolates.
 const STRETCH_MAX: f64 = 3.0;
-/// Rules that explain less than this share of a process's requests are doubtful.
+/// Share of a process's requests that a dependency rule should explain.
 const EXPLAINED_MIN: f64 = 0.8;
 
-/// What a process got.
+/// Throughput and latency of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Figures {
-    /// Bytes a second, from its first request to the end of the recording; of one that ended before, to its last completion.
+    /// Bytes a second, from the first request to the end of the recording; to the last completion
+    /// for a process that ended before.
     pub bytes_per_s: f64,
-    /// From submission to completion, in ns.
+    /// Completion latencies, in ns.
     pub latency_ns: Latency,
 }
 
-/// Recorded and predicted, of one process.
+/// Recorded and predicted figures of one process.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ProcessFidelity {
-    /// What it is called.
+    /// Name of the process.
     pub name: String,
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// What was recorded.
+    /// The recorded figures.
     pub recorded: Figures,
-    /// What the model says.
+    /// The figures of the model.
     pub predicted: Figures,
 }
 
-/// The error of a model, on the elevator that was recorded.
+/// The error of a model on the recorded elevator.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Fidelity {
-    /// The elevator.
+    /// Name of the elevator.
     pub elevator: String,
     /// The processes.
     pub processes: Vec<ProcessFidelity>,
-    /// All of them together: their bytes over the time of the recording, all their requests' latencies.
+    /// All processes together: their bytes over the length of the recording, and the latencies of
+    /// all their requests.
     pub all: ProcessFidelity,
 }
 
-/// How much a prediction is worth.
+/// The confidence in a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The direction, perhaps.
+    /// At best, the direction of a change.
     Low,
-    /// The order of elevators that are well apart.
+    /// The order of elevators whose figures are well apart.
     Fair,
-    /// Figures to within about the error of the model.
+    /// Figures, to within about the error of the model.
     High,
 }
 
-/// The same with its reasons.
+/// The confidence in a prediction, with reasons.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Confidence {
-    /// How much.
+    /// The level of confidence.
     pub level: Level,
-    /// What it is so for, a sentence each.
+    /// The reasons, one sentence each.
     pub reasons: Vec<String>,
 }
 
 impl ProcessFidelity {
-    /// Predicted over recorded throughput, less 1.
+    /// Relative error of the throughput: predicted over recorded, minus 1.
     pub fn throughput_error(&self) -> f64 {
         error(self.predicted.bytes_per_s, self.recorded.bytes_per_s)
     }
 
-    /// The same of the mean latency.
+    /// Relative error of the mean latency.
     pub fn mean_latency_error(&self) -> f64 {
         error(self.predicted.latency_ns.mean, self.recorded.latency_ns.mean)
     }
 
-    /// The same of the 99th percentile of latency.
+    /// Relative error of the 99th percentile of latency.
     pub fn p99_latency_error(&self) -> f64 {
         error(self.predicted.latency_ns.p99 as f64, self.recorded.latency_ns.p99 as f64)
     }
 
-    /// Whether it counts by itself: it has at least 100 recorded requests.
+    /// Returns true if the process is judged individually: it has at least 100 recorded requests.
     pub fn is_judged(&self) -> bool {
         self.recorded.latency_ns.n >= JUDGED_REQUESTS_MIN
     }
 
-    /// The greater of the errors of throughput and mean latency.
+    /// The greater of the absolute errors of throughput and mean latency.
     pub fn miss(&self) -> f64 {
         self.throughput_error().abs().max(self.mean_latency_error().abs())
     }
@@ -123,22 +126,24 @@ impl Fidelity {
         Fidelity { elevator: recorded.info().name.into(), processes, all }
     }
 
-    /// What is judged: all together, and each process of at least 100 recorded requests.
+    /// The judged figures: all processes together, and each process of at least 100 recorded
+    /// requests.
     pub fn judged(&self) -> impl Iterator<Item = &ProcessFidelity> {
         std::iter::once(&self.all).chain(self.processes.iter().filter(|process| process.is_judged()))
     }
 
-    /// The greatest error of throughput or mean latency among what is judged.
+    /// The greatest error of throughput or mean latency among the judged figures.
     pub fn miss(&self) -> f64 {
         self.judged().map(ProcessFidelity::miss).fold(0.0, f64::max)
     }
 
-    /// Whether the model is good enough to predict anything.
+    /// Returns true if the model is accurate enough for predictions.
     pub fn holds(&self) -> bool {
         self.miss() <= MISS_MAX
     }
 
-    /// What predictions of this model are worth; `comparison`, if it is there, is of the other elevators.
+    /// The confidence in the model's predictions; `comparison` is the prediction for other
+    /// elevators, if there is one.
     pub fn confidence(&self, model: &Model, comparison: Option<&Comparison>) -> Confidence {
         let mut level = Level::High;
         let mut reasons = Vec::new();
@@ -194,7 +199,7 @@ impl Fidelity {
     }
 }
 
-/// What is doubtful of the rule that was found for a process.
+/// Describes a doubt about the dependency rule of a process.
 fn doubt(who: &str, finding: &PatternAnalysis) -> Option<String> {
     match finding.pattern {
         Pattern::Open => Some(format!(
@@ -210,7 +215,8 @@ fn doubt(who: &str, finding: &PatternAnalysis) -> Option<String> {
     }
 }
 
-/// Processes that make many more requests than were recorded, and how many times as many, under the elevator that serves them best.
+/// Processes with many more predicted than recorded requests, with the ratio under the elevator
+/// that serves them best.
 fn stretched(model: &Model, comparison: &Comparison) -> Vec<(String, u32, f64)> {
     let most = |place: usize, process: &RecordedProcess| {
         let made = |run: &ProcessRun| run.read.ios + run.write.ios;
@@ -224,7 +230,8 @@ fn stretched(model: &Model, comparison: &Comparison) -> Vec<(String, u32, f64)> 
         .collect()
 }
 
-/// Predicted over recorded, less 1; of nothing, nothing is right and all else is wrong.
+/// Relative error: predicted over recorded, minus 1. If nothing was recorded, the error is 0 for a
+/// prediction of nothing, otherwise infinite.
 fn error(predicted: f64, recorded: f64) -> f64 {
     match (predicted > 0.0, recorded > 0.0) {
         (_, true) => predicted / recorded - 1.0,
@@ -233,7 +240,7 @@ fn error(predicted: f64, recorded: f64) -> f64 {
     }
 }
 
-/// What processes got together.
+/// Sums over processes.
 #[derive(Default)]
 struct Sum {
     bytes: u64,
@@ -245,7 +252,7 @@ impl Sum {
         let over = || process.asked.iter().filter(|asked| asked.completed_ns <= until_ns);
         let mut latencies = Latencies::default();
         over().for_each(|asked| latencies.record(asked.completed_ns.saturating_sub(asked.queued_ns)));
-        // As the simulator has it, whole sectors.
+        // In whole sectors, as in the simulator.
         let bytes = over().map(|asked| u64::from(asked.bytes.div_ceil(512)) * 512).sum();
         let from_ns = process.asked.first().map_or(until_ns, |first| first.queued_ns);
         let last_ns = over().map(|asked| asked.completed_ns).max().unwrap_or(until_ns);

@@ -1,4 +1,4 @@
-//! From a trace to what a prediction starts from.
+//! Loads the requests of a device from a trace.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +9,38 @@ use hoistway_trace::{Action, Batch, DeviceId, Source};
 
 use super::{RecordedProcess, Recording, WhatifError};
 
-/// What a trace has, of one device.
+/// The requests of one device of a trace.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What processes did.
+    /// The requests by process.
     pub recording: Recording,
-    /// The requests, in the order of their completions.
+    /// The requests in the order of their completions.
     pub lives: Vec<RequestRecord>,
-    /// How it was recorded.
+    /// The elevator, depth and drive of the recording.
     pub setting: RecordedSetting,
-    /// What should be known of the trace, a sentence each.
+    /// Notes on the trace, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What the trace's notes tell of how it was recorded.
+/// The elevator, depth and drive of a recording, from the trace's notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedSetting {
-    /// The elevators, in the order in which they came.
+    /// The elevators, in the order of their use.
     pub elevators: Vec<Kind>,
-    /// How many requests the drive was given at once at most.
+    /// Greatest number of requests that the drive had at once.
     pub depth: Option<u32>,
-    /// The name of the drive, if it was emulated.
+    /// Name of the drive's profile, if the drive was emulated.
     pub drive: Option<String>,
-    /// hoistway's own server recorded it.
+    /// True if hoistway's own server recorded the trace.
     pub is_server: bool,
 }
 
 impl Loaded {
-    /// Reads a trace; of several devices the one that is wanted, as in `8,0`, or else the one with the most requests.
+    /// Reads a trace. `wanted` names the device, as in `8,0`; without it, the device with the most
+    /// requests is taken.
     ///
     /// # Errors
-    /// [`WhatifError::Read`], and [`WhatifError::NoDevice`].
+    /// [`WhatifError::Read`] and [`WhatifError::NoDevice`].
     pub fn of(source: &mut dyn Source, wanted: Option<&str>) -> Result<Loaded, WhatifError> {
         let (mut lives, mut all) = (RequestTracker::new(), Vec::new());
         let (mut names, mut setting) = (BTreeMap::new(), RecordedSetting::default());
@@ -99,7 +100,8 @@ fn device(lives: &[RequestRecord], wanted: Option<&str>, notes: &mut Vec<String>
 }
 
 impl RecordedSetting {
-    /// Takes in a note: `elevator bfq, depth 1, drive ssd` is hoistway's own; the kernel's elevators begin theirs with their names.
+    /// Evaluates a note: `elevator bfq, depth 1, drive ssd` is hoistway's own; the kernel's
+    /// elevators start their notes with their names.
     fn take(&mut self, note: &str) {
         let mut parts = note.split(", ");
         let own = parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(Kind::from_name);

@@ -1,9 +1,11 @@
-//! What another elevator would have made of a recorded workload.
+//! Predictions of a recorded workload under another elevator.
 //!
-//! A trace shows when requests came and when they were over, under one elevator. [`Model::new`] finds what each request waited for
-//! ([`hoistway_trace::dependencies`]) and makes a workload of it that waits for the same things: think times, sizes, places and directions are the recorded
-//! ones, times are not. [`Model::fidelity`] runs it under the elevator that was recorded, on a model of the drive, and says by how much that misses the
-//! recording: that is the error of the model. [`Model::predict`] runs it under others.
+//! A trace shows the arrivals and completions of requests under one elevator. [`Model::new`] finds
+//! the event that each request waited for ([`hoistway_trace::dependencies`]) and builds a workload with
+//! the same dependencies. Think times, sizes, sectors and directions are the recorded ones; times
+//! are not. [`Model::fidelity`] runs the workload under the recorded elevator on a model of the
+//! drive: the difference from the recording is the error of the model. [`Model::predict`] runs the
+//! workload under other elevators.
 
 mod fidelity;
 mod load;
@@ -31,56 +33,59 @@ pub use fidelity::{Confidence, Fidelity, Figures, Level, MISS_MAX, ProcessFideli
 pub use load::{Loaded, RecordedSetting};
 pub use service::service_times;
 
-/// A process whose requests begin where one of the last few ended, this share of them, goes on behind what was recorded.
+/// Share of a process's requests that have to follow one of its last few requests for the process
+/// to count as sequential: its repetitions then continue after the recorded range.
 const SEQUENTIAL_SHARE: f64 = 0.5;
-/// So many requests back.
+/// Number of earlier requests that count as the last few.
 const RECENT: usize = 8;
 /// The largest request, in sectors: 1 MiB.
 const MAX_SECTORS: u32 = 2048;
-/// What is made again is at least so long.
+/// Least length of a repeated pass, in ns.
 const PASS_NS_MIN: u64 = 1_000_000;
 
-/// What was recorded, of one device.
+/// The recorded requests of one device.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The processes.
     pub processes: Vec<RecordedProcess>,
-    /// When it began and ended, in ns of the trace's clock.
+    /// Start of the recording, in ns of the trace's clock.
     pub from_ns: u64,
-    /// See `from_ns`.
+    /// End of the recording, in ns of the trace's clock.
     pub until_ns: u64,
 }
 
-/// What one process did.
+/// The recorded requests of one process.
 #[derive(Clone, Debug)]
 pub struct RecordedProcess {
-    /// What it is called.
+    /// Name of the process.
     pub name: String,
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Its requests, in the order in which they came.
+    /// The requests, in the order of their arrivals.
     pub asked: Vec<SubmittedRequest>,
 }
 
-/// On what the workload is run.
+/// The simulated machine for a prediction.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The drive.
+    /// Profile of the drive.
     pub profile: Profile,
-    /// The drive is given no more requests at once than this, nor than it takes itself.
+    /// Most requests in the drive at once; the drive's own depth is the other limit.
     pub depth_max: Option<u32>,
-    /// The kernel in whose block layer all elevators run; `None`: each in the one that it was written for, with a clock of 1000 ticks a second, as in
-    /// hoistway's own server.
+    /// The kernel whose block layer all elevators run in. With `None`, each elevator runs in the
+    /// block layer of its own kernel, with a clock of 1000 ticks a second, as in hoistway's own
+    /// server.
     pub kernel: Option<Kernel>,
-    /// Whether elevators that can divide a drive among control groups are told to, as hoistway's server tells them.
+    /// True if control groups are switched on in all elevators that have them, as in hoistway's
+    /// server.
     pub groups: bool,
     /// Tunables that differ from their defaults.
     pub settings: Vec<Setting>,
-    /// What random numbers come from, of models of drives that draw any.
+    /// Seed of random numbers, for drive models that use some.
     pub seed: u64,
 }
 
-/// A workload made from a recording.
+/// A workload built from a recording.
 #[derive(Clone, Debug)]
 pub struct Model {
     recording: Recording,
@@ -90,42 +95,42 @@ pub struct Model {
     notes: Vec<String>,
 }
 
-/// Why there is no prediction.
+/// Reasons why there is no prediction.
 #[derive(Debug, thiserror::Error)]
 pub enum WhatifError {
-    /// The recording has nothing to go by.
+    /// The recording has no completed request.
     #[error("the trace has no request with data whose beginning and end it shows: nothing can be predicted from it")]
     Nothing,
-    /// It reaches beyond the drive.
+    /// The recording reaches beyond the drive's last sector.
     #[error(
         "the trace reaches sector {sector} and the drive `{drive}` has {capacity_sectors} sectors: take a drive that is large enough"
     )]
     Beyond {
         /// The last sector of the trace.
         sector: u64,
-        /// The drive's name.
+        /// Name of the drive's profile.
         drive: String,
-        /// Its sectors.
+        /// Number of sectors of the drive.
         capacity_sectors: u64,
     },
-    /// It cannot be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// There is no such device in it.
+    /// The trace does not contain the device.
     #[error("there is no device `{wanted}` in the trace: it has {there}")]
     NoDevice {
-        /// What was wanted.
+        /// The requested device.
         wanted: String,
-        /// What there is.
+        /// The devices in the trace.
         there: String,
     },
-    /// The simulation.
+    /// The simulation failed.
     #[error(transparent)]
     Sim(#[from] SimError),
 }
 
 impl Model {
-    /// Finds what requests waited for.
+    /// Finds the dependencies of the requests and builds the workload.
     ///
     /// # Errors
     /// [`WhatifError::Nothing`].
@@ -166,34 +171,36 @@ impl Model {
         &self.recording
     }
 
-    /// The processes, and what was found of each.
+    /// The processes, with the dependency rule found for each.
     pub fn findings(&self) -> impl Iterator<Item = (&RecordedProcess, &PatternAnalysis)> {
         self.recording.processes.iter().zip(&self.findings)
     }
 
-    /// Whether each process was at work when the recording ended: it goes on then as long as the prediction takes.
+    /// For each process, true if it was active at the end of the recording: its requests are then
+    /// repeated for as long as the prediction takes.
     pub fn endless(&self) -> impl Iterator<Item = bool> + '_ {
         self.scripts.iter().map(|script| script.is_endless)
     }
 
-    /// What of the recording is left out, a sentence each.
+    /// Notes on left-out parts of the recording, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Runs it under the elevator that was recorded: by how much it misses the recording.
+    /// Runs the workload under the recorded elevator and returns the error of the model.
     ///
     /// # Errors
-    /// [`WhatifError`], but for [`WhatifError::Nothing`].
+    /// [`WhatifError`], except [`WhatifError::Nothing`].
     pub fn fidelity(&self, recorded: Kind, machine: &Machine, cancel: &AtomicBool) -> Result<Fidelity, WhatifError> {
         let comparison = self.predict(&[recorded], machine, false, &|_| {}, cancel)?;
         Ok(Fidelity::of(self, recorded, &comparison))
     }
 
-    /// Runs it under each of these elevators, for as long as the recording is. With `record`, head positions and slices are kept.
+    /// Runs the workload under each of these elevators for the length of the recording. With
+    /// `record`, head positions and slices are recorded.
     ///
     /// # Errors
-    /// [`WhatifError`], but for [`WhatifError::Nothing`].
+    /// [`WhatifError`], except [`WhatifError::Nothing`].
     pub fn predict(
         &self,
         elevators: &[Kind],
@@ -209,10 +216,11 @@ impl Model {
         Ok(compare_workloads(&request, &alone_jobs, recorded, progress, cancel)?)
     }
 
-    /// The same without a reference, for many runs.
+    /// Runs the workload under each of these elevators without a reference, for series of many
+    /// runs.
     ///
     /// # Errors
-    /// [`WhatifError`], but for [`WhatifError::Nothing`].
+    /// [`WhatifError`], except [`WhatifError::Nothing`].
     pub fn run_each(
         &self,
         elevators: &[Kind],
@@ -224,10 +232,12 @@ impl Model {
         Ok(run_workloads(&request, recorded, &|_| {}, cancel)?)
     }
 
-    /// The same workload as it might have gone another time: the pauses of each process begin elsewhere in the row that was recorded, and go round. Where a
-    /// process makes batches, or asks at times of its own, they stay: there they are not each by itself.
+    /// A variation of the workload: the recorded think times of each process are rotated by a
+    /// random number of places. Processes with batches or with arrival times of their own keep
+    /// theirs, because their think times are not independent.
     ///
-    /// Some elevators judge a process by its first requests and keep to that for long, so that a few pauses decide what a run comes to.
+    /// Some elevators classify a process by its first requests and keep the classification for
+    /// long, so a few think times can decide the result of a run.
     pub fn with_pauses_turned(&self, seed: u64) -> Model {
         let mut rng = Pcg64::seed_from_u64(seed);
         let scripts = self.scripts.iter().map(|script| Arc::new(turned(script, &mut rng))).collect();
@@ -256,7 +266,7 @@ impl Model {
         }
     }
 
-    /// The process of most bytes, from the beginning: what it gets alone is the reference.
+    /// The script of the process with the most bytes, from its beginning: the reference.
     fn busiest(&self) -> Vec<Arc<Script>> {
         let bytes =
             |script: &&Arc<Script>| script.requests.iter().map(|request| u64::from(request.sectors)).sum::<u64>();
@@ -288,7 +298,7 @@ fn pause_ns(wait: Release) -> Option<u64> {
     }
 }
 
-/// What a process does, from what it did.
+/// The script of a process.
 fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Recording) -> Script {
     let asked = &process.asked;
     let first_ns = asked.first().map_or(recording.from_ns, |first| first.queued_ns);
@@ -307,7 +317,7 @@ fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Reco
     let none_is_over = asked.iter().all(|asked| asked.completed_ns == u64::MAX);
     let is_endless =
         asked.len() > 1 && (is_waiting || recording.until_ns.saturating_sub(at_work_ns.max(last_ns)) <= longest_ns);
-    // What was under way when the recording ended comes after it.
+    // Requests in flight at the end of the recording come after it.
     let is_kept = |asked: &SubmittedRequest| asked.completed_ns != u64::MAX || none_is_over;
     let kept = || asked.iter().zip(&finding.waits).filter(|(asked, _)| is_kept(asked));
     let first_sector = kept().map(|(asked, _)| asked.sector).min().unwrap_or(0);
@@ -328,7 +338,7 @@ fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Reco
     }
 }
 
-/// Whether most requests begin where one of the last ones ended.
+/// Returns true if most requests start where one of the last few ended.
 fn is_sequential(asked: &[SubmittedRequest]) -> bool {
     let follows = |(index, next): &(usize, &SubmittedRequest)| {
         asked[index.saturating_sub(RECENT)..*index].iter().any(|before| end_of(before) == next.sector)
@@ -337,12 +347,12 @@ fn is_sequential(asked: &[SubmittedRequest]) -> bool {
     following as f64 > SEQUENTIAL_SHARE * asked.len() as f64
 }
 
-/// The first sector behind a request.
+/// The sector after a request.
 fn end_of(asked: &SubmittedRequest) -> u64 {
     asked.sector.saturating_add(u64::from(asked.bytes).div_ceil(512))
 }
 
-/// The jobs of a job file that stand for the processes.
+/// The jobs of a job file that represent the processes.
 fn jobs<'a>(scripts: impl Iterator<Item = &'a Arc<Script>>, recording: &Recording) -> JobFile {
     let length_ns = recording.until_ns.saturating_sub(recording.from_ns);
     let job = |script: &Arc<Script>| {
@@ -368,7 +378,8 @@ fn jobs<'a>(scripts: impl Iterator<Item = &'a Arc<Script>>, recording: &Recordin
     JobFile { jobs: scripts.map(job).collect(), ignored: Vec::new(), global_options: Vec::new() }
 }
 
-/// The machine without any time of its own: that of the recorded one is in the think times.
+/// A host whose kernel takes no CPU time: the recorded think times include that of the recorded
+/// machine.
 fn host(machine: &Machine, processes: usize) -> HostConfig {
     let mut host = machine.kernel.map_or_else(HostConfig::default, HostConfig::kernel);
     host.cpus = u32::try_from(processes).unwrap_or(u32::MAX).clamp(1, 4096);
@@ -384,7 +395,7 @@ fn host(machine: &Machine, processes: usize) -> HostConfig {
     host
 }
 
-/// The settings of these elevators, groups among them.
+/// The settings for these elevators, with the switches of control groups.
 fn settings(machine: &Machine, elevators: &[Kind]) -> Result<Vec<Setting>, SimError> {
     let mut settings = Vec::new();
     if machine.groups {
@@ -399,7 +410,7 @@ fn settings(machine: &Machine, elevators: &[Kind]) -> Result<Vec<Setting>, SimEr
     Ok(settings)
 }
 
-/// What a request does, if it has data.
+/// The operation of a request with data.
 fn op_of(op: Rwbs) -> Option<Op> {
     if op.has(Rwbs::DISCARD) {
         Some(Op::Discard)
@@ -419,7 +430,7 @@ fn flags_of(op: Rwbs) -> Flags {
             flags = flags.and(flag);
         }
     }
-    // Reads are synchronous without saying so.
+    // Reads are synchronous without the flag.
     if op.has(Rwbs::SYNC) && !op.has(Rwbs::READ) {
         flags = flags.and(Flags::SYNC);
     }

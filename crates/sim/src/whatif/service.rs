@@ -1,14 +1,15 @@
-//! Service times from a trace, for a drive that is fitted to them.
+//! Service times from a trace, for fitting a drive's profile.
 
 use hoistway_drive::recording::Record;
 use hoistway_drive::{Access, Op};
 use hoistway_trace::Rwbs;
 use hoistway_trace::request::RequestRecord;
 
-/// What the driver was asked, and how long the drive took for it, one request at a time and in the order in which it served them.
+/// The served requests with their service times, one at a time and in the order of service.
 ///
-/// A drive that is given several requests at once serves them one after the other (one with an arm does): the time of each begins where that of the one
-/// before it ended, if it had been issued by then. What a drive does meanwhile for the next one is missing from the times then.
+/// A drive with an arm serves queued requests one after the other: the service of a request starts
+/// at the end of the previous one, if the request had been issued by then. Work that the drive does
+/// for the next request in the meantime is missing from these times.
 pub fn service_times(lives: &[RequestRecord]) -> Vec<Record> {
     let mut served: Vec<(u64, u64, Access)> = lives.iter().filter_map(served).collect();
     served.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
@@ -25,7 +26,7 @@ pub fn service_times(lives: &[RequestRecord]) -> Vec<Record> {
     records
 }
 
-/// When a request was issued and completed, if it was a read or write that went through at the first attempt.
+/// Issue and completion time of a read or write that succeeded at the first attempt.
 fn served(life: &RequestRecord) -> Option<(u64, u64, Access)> {
     let op = match life.op {
         op if op.has(Rwbs::DISCARD) || op.has(Rwbs::FLUSH) => return None,

@@ -1,4 +1,4 @@
-//! Workloads that were recorded: the requests of a process in their order, each with what it waited for.
+//! Recorded workloads: the requests of a process in order, each with the event that it waits for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,28 +7,28 @@ use std::sync::Arc;
 use hoistway_core::{Flags, Op};
 use hoistway_trace::dependencies::{Release, ReleaseDelay};
 
-/// A recorded process.
+/// The recorded requests of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// What it is called.
+    /// Name of the process.
     pub name: String,
-    /// Its id, which some elevators go by.
+    /// Process id, which some elevators use.
     pub pid: u32,
-    /// The greatest depth that it had.
+    /// Greatest number of requests in flight.
     pub depth: u32,
-    /// When it began, in ns since the recording did.
+    /// Time of the first request, in ns since the start of the recording.
     pub start_ns: u64,
     pub requests: Vec<Request>,
-    /// It was at work when the recording ended: when its requests are used up, they are made again.
+    /// True if the process was active at the end of the recording: its requests are then repeated.
     pub is_endless: bool,
-    /// What sectors are moved by when requests are made again: the length of what a sequential process went through, so that it goes on. 0: they are
-    /// made at the same places.
+    /// Offset in sectors that each repetition adds: the length of the range that a sequential
+    /// process read. With 0, requests are repeated at the same sectors.
     pub stride_sectors: u64,
-    /// The first sector behind all of its requests.
+    /// The sector after the last request on the disk.
     pub end_sector: u64,
-    /// The pause of a process that waits, where the recording shows none, because a pass begins.
+    /// Think time at the start of a pass of a closed-loop process; the recording has none there.
     pub usual_think_ns: Option<u64>,
-    /// From the beginning of a pass to that of the next, of processes that do not wait.
+    /// Time from the start of a pass to the start of the next one, for open-loop processes.
     pub pass_ns: u64,
 }
 
@@ -42,40 +42,40 @@ pub(crate) struct Request {
     pub wait: Release,
 }
 
-/// Makes the requests of one process.
+/// Replays the requests of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Player {
     script: Arc<Script>,
-    /// So often sectors can be moved before the drive ends; then it begins at its first place again.
+    /// Number of repetitions that fit on the drive; then the offset starts at 0 again.
     strides_max: u64,
-    /// Requests that nothing but time holds back any more, of all passes.
+    /// Requests of all passes that only wait for their due time.
     released: u64,
-    /// Requests that are over.
+    /// Completed requests.
     completed: u64,
-    /// When the last of those that are released is made.
+    /// Due time of the last released request.
     last_due_ns: u64,
-    /// When those are made that are released and not made yet: time, and number.
+    /// Due time and number of the released requests that were not taken.
     due: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
 impl Player {
-    /// At the beginning, on a drive of so many sectors.
+    /// Creates a player for a drive of so many sectors.
     pub fn new(script: Arc<Script>, capacity_sectors: u64) -> Player {
         let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
         let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);
         Player { script, strides_max, released: 0, completed: 0, last_due_ns: 0, due: BinaryHeap::new() }
     }
 
-    /// So many requests have ended since the last call.
+    /// Counts requests that completed since the last call.
     pub fn completed(&mut self, count: u64) {
         self.completed += count;
     }
 
-    /// Sets the times of requests that are released now. The process began at `start_ns`.
+    /// Computes the due times of requests that are released now. The process started at `start_ns`.
     pub fn release(&mut self, start_ns: u64, now_ns: u64) {
         while let Some((request, pass)) = self.request(self.released) {
             let under_way = self.released.saturating_sub(self.completed);
-            // One request beyond those whose time has come is enough.
+            // One request beyond the due ones is enough.
             let is_ahead = request.wait.outstanding_max == u32::MAX && self.last_due_ns > now_ns;
             if under_way > request.wait.outstanding_max.into() || is_ahead {
                 return;
@@ -93,7 +93,7 @@ impl Player {
         }
     }
 
-    /// When the next request is made.
+    /// Due time of the next request.
     pub fn next_ns(&self) -> Option<u64> {
         self.due.peek().map(|Reverse((due_ns, _))| *due_ns)
     }
@@ -104,7 +104,7 @@ impl Player {
         self.request(number).map(|(request, _)| request)
     }
 
-    /// The request of this number, and its pass.
+    /// The request of a number, with its pass.
     fn request(&self, number: u64) -> Option<(Request, u64)> {
         let count = self.script.requests.len() as u64;
         let (pass, place) = (number.checked_div(count)?, number.checked_rem(count)?);
@@ -193,7 +193,7 @@ mod tests {
         endless.usual_think_ns = None;
         let mut player = Player::new(Arc::new(endless), 1000);
         player.release(0, 25);
-        // Those of 0, 10 and 20 are late, that of 30 is the next.
+        // Those of 0, 10 and 20 are late; that of 30 is the next.
         assert_eq!((player.released, player.next_ns()), (4, Some(25)));
         player.release(0, 26);
         assert_eq!(player.released, 4);

@@ -99,8 +99,8 @@ fn answer(args: &AdviseArgs, case: &Case, cancel: &AtomicBool) -> Result<Answer>
         floor: case.floor(),
     };
     let bar = Bar::new(1000, "simulating");
-    let headway = |over: usize, all: usize| bar.set(over as u64 * 1000 / all.max(1) as u64);
-    let advice = advise(&request, &headway, cancel).map_err(failed)?;
+    let progress_bar = |over: usize, all: usize| bar.set(over as u64 * 1000 / all.max(1) as u64);
+    let advice = advise(&request, &progress_bar, cancel).map_err(failed)?;
     let depth = depth(case, &request, &advice, &plain, cancel)?;
     bar.clear();
     Ok(Answer { advice, depth })

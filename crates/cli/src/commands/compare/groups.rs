@@ -1,4 +1,5 @@
-//! The table of control groups: a line a group, a column an elevator, in as many parts as the terminal's width makes necessary.
+//! The table of control groups: a row per group, a column per elevator, in as many parts as the
+//! terminal's width requires.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use hoistway_sim::{Comparison, Run};
 use crate::figures::percent;
 use crate::output::{self, Out, width};
 
-/// Prints what each group got, if the jobs have any.
+/// Prints the share of each group, if the jobs have groups.
 pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     let runs = &comparison.runs;
     if runs.first().is_none_or(|run| run.groups.is_empty()) {
@@ -28,7 +29,7 @@ pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// Cuts `count` columns into parts, each as long as fits and of one column at least.
+/// Splits `count` columns into parts that fit, each of at least one column.
 fn parts(count: usize, fits: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -47,7 +48,7 @@ fn table(runs: &[Run]) -> Table {
     let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
     let mut table = output::table(&headers, 1);
     for (line, group) in runs.first().map_or(&[][..], |run| &run.groups).iter().enumerate() {
-        // A group stands below its parent, and a step to the right of it.
+        // A group is below its parent and indented by one step.
         let depth = group.name.matches('/').count();
         let name = format!("{}{}", "  ".repeat(depth), group.name);
         let shares = runs.iter().map(|run| run.groups.get(line).map_or_else(String::new, |group| percent(group.share)));
@@ -64,7 +65,7 @@ mod tests {
     fn columns_that_do_not_fit_go_into_the_next_part() {
         assert_eq!(parts(5, |part| part.len() <= 2), [0..2, 2..4, 4..5]);
         assert_eq!(parts(3, |_| true).len(), 1);
-        // A column that is too wide stands alone.
+        // A column that is too wide is a part of its own.
         assert_eq!(parts(3, |part| !part.contains(&1)), [0..1, 1..2, 2..3]);
         assert!(parts(0, |_| true).is_empty());
     }

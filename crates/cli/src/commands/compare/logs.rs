@@ -10,17 +10,17 @@ use hoistway_sim::Comparison;
 
 use super::whole_file::WholeFile;
 
-/// The folder that logs go to, looked at beforehand.
+/// The folder for the logs, checked before the run.
 #[derive(Debug)]
 pub struct LogFolder {
     path: PathBuf,
 }
 
 impl LogFolder {
-    /// Takes the folder, which is made if it is not there.
+    /// Checks the folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made, or no file can be made in it.
+    /// If the folder cannot be created, or is not writable.
     pub fn new(path: &Path) -> Result<LogFolder> {
         if path.is_file() {
             bail!("{}: the logs cannot be written there: it is a file; name a folder", path.display());
@@ -31,16 +31,17 @@ impl LogFolder {
         Ok(LogFolder { path: path.to_owned() })
     }
 
-    /// Writes each process's log as `ELEVATOR-NAME_bw.N.log`, in fio's form; answers how many there were.
+    /// Writes each process's log as `ELEVATOR-NAME_bw.N.log` in fio's format. Returns the number of
+    /// logs.
     ///
     /// # Errors
-    /// When one cannot be written; those before it stay.
+    /// If a log cannot be written; earlier logs stay.
     pub fn write(&self, comparison: &Comparison, jobs: &JobFile, cancelled: &AtomicBool) -> Result<usize> {
         let mut count = 0;
         for run in &comparison.runs {
             for (index, process) in (1u32..).zip(&run.processes) {
                 let Some(name) = process.bandwidth_log_name(index) else { continue };
-                // fio's prefix may name folders of the machine that the job was written for.
+                // fio's prefix may contain folders of another machine.
                 let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let format = jobs.jobs.get(process.job).map(LogFormat::of).unwrap_or_default();
                 let lines: Vec<String> =

@@ -23,17 +23,17 @@ use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
 pub use page::page as report_page;
-pub use run::{Headway, run as simulate};
+pub use run::{RunProgressBar, run as simulate};
 pub use table::print as print_table;
 pub use whole_file::WholeFile;
 
-/// The job that is run when none is named, and what it is called.
+/// The default job file, and its name.
 const EXAMPLE: &str = include_str!("../../../../../examples/competing-readers.fio");
 const EXAMPLE_NAME: &str = "examples/competing-readers.fio";
-/// Where the page goes when hoistway is started without any arguments.
+/// The default page when hoistway is started without arguments.
 const EXAMPLE_PAGE: &str = "hoistway-report.html";
 
-/// What hoistway does when it is started without any arguments: the example, with a page.
+/// Runs hoistway without arguments: compares the example job and writes a page.
 pub fn run_example(out: &mut Out) -> Result<Exit> {
     out.line(format_args!("No command was given: this is `hoistway compare --report {EXAMPLE_PAGE}`."))?;
     out.line("See `hoistway --help` for what else there is.")?;
@@ -42,7 +42,7 @@ pub fn run_example(out: &mut Out) -> Result<Exit> {
     run(&CompareArgs { report: Some(EXAMPLE_PAGE.into()), ..CompareArgs::default() }, out)
 }
 
-/// Runs the workload, writes the page if one is wanted, and prints the table or the JSON.
+/// Runs the comparison, writes the page if one is requested, and prints the table or the JSON.
 pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     let request = request(args)?;
     let report = args.report.as_deref().map(WholeFile::new).transpose()?;
@@ -76,11 +76,11 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// The workload as it is told.
+/// The names and options of the workload for the JSON document.
 struct Workload {
     /// The job file as it was named.
     job: String,
-    /// The options of its global sections.
+    /// The options of the job file's global sections.
     global_options: Vec<(String, String)>,
 }
 
@@ -97,7 +97,7 @@ fn request(args: &CompareArgs) -> Result<CompareRequest> {
         elevators,
         settings: args.settings.clone(),
         seed: args.seed,
-        // A page shows where the arm was; a table does not.
+        // Only the page shows head positions.
         record: args.report.is_some(),
     })
 }
@@ -110,7 +110,7 @@ fn host(args: &CompareArgs) -> Result<HostConfig> {
     }
 }
 
-/// The elevators that are named: all, unless some are.
+/// The named elevators; all if none is named.
 pub fn elevators(named: &[Named]) -> Result<Vec<Kind>, UsageError> {
     if named.is_empty() || named == [Named::All] {
         return Ok(Kind::ALL.to_vec());
@@ -144,7 +144,7 @@ fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     groups::print(comparison, out)?;
     out.line("")?;
     out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;
-    // Standard error, so that a script that reads the table does not stumble over them.
+    // Notes go to standard error, so that scripts can parse the table.
     comparison.notes.iter().for_each(|note| tell(&format!("note: {note}")));
     Ok(())
 }

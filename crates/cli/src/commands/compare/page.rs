@@ -1,4 +1,4 @@
-//! The page's tables, from what came out.
+//! The tables of the page, from the answer of a comparison.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,11 @@ use hoistway_report::{
 };
 use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
 
-/// What the kernel's own requests are called: write-back, which belongs to no process of the job file.
+/// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
 
-/// The page of a comparison; `drive` says what drive it is, `settings` which tunables differ from their defaults.
+/// The page of a comparison; `drive` describes the drive, `settings` lists the tunables that differ
+/// from their defaults.
 pub fn page(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -> ComparePage {
     let processes = Processes::of(&comparison.runs);
     let mut notes = comparison.notes.clone();
@@ -59,18 +60,18 @@ fn facts(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -
     facts
 }
 
-/// The processes as the page numbers them.
+/// The processes with their numbers on the page.
 struct Processes {
     names: Vec<String>,
-    /// Their numbers by their process ids, as far as the page shows them.
+    /// Number of each process id that the page shows.
     of_pid: HashMap<u32, u32>,
-    /// The number of what is no process's.
+    /// Number of the requests that belong to no process.
     kernel: Option<u32>,
     left_out: usize,
 }
 
 impl Processes {
-    /// Every run has the same processes: those of the first are named.
+    /// Numbers the processes of the first run; every run has the same processes.
     fn of(runs: &[Run]) -> Processes {
         let processes = runs.first().map_or(&[][..], |run| &run.processes);
         let shown = &processes[..processes.len().min(PROCESSES_MAX - 1)];
@@ -136,7 +137,7 @@ fn percentiles(run: &Run) -> Vec<PercentileLatency> {
     points.map(|(percentile, latency_ns)| PercentileLatency { percentile, latency_ns }).collect()
 }
 
-/// Windows of one page are of one length, the longest of the jobs'.
+/// The window length of the page: the longest of the jobs' windows.
 fn window_ns(runs: &[Run]) -> u64 {
     runs.iter().flat_map(|run| &run.processes).map(|process| process.window_ns).max().unwrap_or(1).max(1)
 }
@@ -149,14 +150,15 @@ fn bandwidth(run: &Run, processes: &Processes, window_ns: u64) -> Vec<ProcessBan
     series.collect()
 }
 
-/// A process's rate in the page's windows, which begin with the world: its own begin when it does.
+/// A process's rate in the page's windows, which start with the world; the process's own windows
+/// start with the process.
 fn rates(process: &ProcessRun, window_ns: u64) -> Vec<f64> {
     let end_ns = process.start_ns.saturating_add(process.runtime_ns);
     let mut bytes = vec![0u64; usize::try_from(end_ns.div_ceil(window_ns)).unwrap_or(0)];
     let mut at_ns = process.start_ns;
     for window in &process.windows {
         let index = usize::try_from(at_ns / window_ns).unwrap_or(usize::MAX);
-        // What completes just at the end belongs to the last window that there is.
+        // Requests that complete exactly at the end belong to the last window.
         let last = bytes.len().saturating_sub(1);
         if let Some(sum) = bytes.get_mut(index.min(last)) {
             *sum += window.bytes;
@@ -165,7 +167,8 @@ fn rates(process: &ProcessRun, window_ns: u64) -> Vec<f64> {
     }
     let count = bytes.len();
     let mut rates: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64 * 1e9 / window_ns as f64).collect();
-    // The last window is cut short by the end: a quarter of one says nothing, more is scaled up to a whole one.
+    // The end cuts the last window short: less than a quarter is dropped, more is scaled up to a
+    // whole window.
     let last_ns = end_ns % window_ns;
     if count > 1 && last_ns > 0 {
         match rates.last_mut() {
@@ -190,7 +193,7 @@ fn head(run: &Run, processes: &Processes) -> Vec<HeadTrack> {
     tracks
 }
 
-/// Turns of queues, or none where the elevator has none; the idling within them is not drawn apart.
+/// The slices of queues, if the elevator has slices; idle periods within them are not drawn.
 fn slices(run: &Run, processes: &Processes) -> Option<Vec<Slice>> {
     let turns = run.slices.iter().filter(|slice| slice.kind == SliceKind::Service);
     let mut slices: Vec<Slice> = turns

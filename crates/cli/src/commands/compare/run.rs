@@ -1,4 +1,4 @@
-//! The run itself: how far it is, and how it is stopped.
+//! The run of a comparison, with its progress bar and Ctrl-C.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -12,19 +12,19 @@ use crate::failure::{Interrupted, UsageError};
 use crate::interrupt;
 use crate::progress::Bar;
 
-/// Steps of the bar.
+/// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
-/// Runs the comparison. Ctrl-C stops it; a second one ends the process on the spot. The flag that comes back becomes true
-/// when Ctrl-C is pressed after the run.
+/// Runs the comparison. Ctrl-C stops the run; a second Ctrl-C ends the process at once. The
+/// returned flag becomes true if Ctrl-C is pressed after the run.
 ///
 /// # Errors
 /// [`Interrupted`], [`UsageError`] for settings that do not fit the elevators, and [`SimError`].
 pub fn run(request: &CompareRequest) -> Result<(Comparison, Arc<AtomicBool>)> {
     let cancel = interrupt::watch()?;
-    let headway = Headway::new(request.elevators.len() + 1);
-    let result = compare(request, &|progress| headway.set(progress), &cancel);
-    headway.clear();
+    let progress_bar = RunProgressBar::new(request.elevators.len() + 1);
+    let result = compare(request, &|progress| progress_bar.set(progress), &cancel);
+    progress_bar.clear();
     match result {
         Ok(comparison) => Ok((comparison, cancel)),
         Err(SimError::Cancelled) => Err(Interrupted.into()),
@@ -35,41 +35,41 @@ pub fn run(request: &CompareRequest) -> Result<(Comparison, Arc<AtomicBool>)> {
     }
 }
 
-/// A bar that shows how far several runs have come.
-pub struct Headway {
+/// The progress bar of several parallel runs.
+pub struct RunProgressBar {
     bar: Bar,
-    ways: Ways,
+    shares_done: RunShares,
 }
 
-impl Headway {
-    /// Of so many runs, the reference among them.
-    pub fn new(runs: usize) -> Headway {
-        Headway { bar: Bar::new(STEPS, "simulating"), ways: Ways::new(runs) }
+impl RunProgressBar {
+    /// Creates a bar for `runs` runs, including the reference.
+    pub fn new(runs: usize) -> RunProgressBar {
+        RunProgressBar { bar: Bar::new(STEPS, "simulating"), shares_done: RunShares::new(runs) }
     }
 
-    /// One of them has come so far.
+    /// Reports the progress of one run.
     pub fn set(&self, progress: Progress) {
-        self.bar.set(self.ways.note(progress));
+        self.bar.set(self.shares_done.note(progress));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.clear();
     }
 }
 
-/// How far each run has come: the reference and one an elevator, each of which counts alike.
-struct Ways {
+/// The progress of each run, all weighted equally.
+struct RunShares {
     runs: usize,
     shares: Mutex<HashMap<Option<Kind>, f64>>,
 }
 
-impl Ways {
-    fn new(runs: usize) -> Ways {
-        Ways { runs, shares: Mutex::new(HashMap::new()) }
+impl RunShares {
+    fn new(runs: usize) -> RunShares {
+        RunShares { runs, shares: Mutex::new(HashMap::new()) }
     }
 
-    /// Notes one report and answers how many steps all runs together have come.
+    /// Records the progress of one run and returns the number of steps of all runs together.
     fn note(&self, progress: Progress) -> u64 {
         let share = progress.bytes as f64 / progress.bytes_total.max(1) as f64;
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn each_run_counts_alike_whatever_its_size() {
-        let ways = Ways::new(2);
+        let shares_done = RunShares::new(2);
         let at = |elevator, bytes, bytes_total| Progress { elevator, now_ns: 0, bytes, bytes_total };
-        assert_eq!(ways.note(at(None, 5, 10)), 250);
-        assert_eq!(ways.note(at(Some(Kind::Noop), 100, 100)), 750);
-        assert_eq!(ways.note(at(None, 12, 10)), 1000, "a job that is bound by time may move more than its size");
+        assert_eq!(shares_done.note(at(None, 5, 10)), 250);
+        assert_eq!(shares_done.note(at(Some(Kind::Noop), 100, 100)), 750);
+        assert_eq!(shares_done.note(at(None, 12, 10)), 1000, "a job that is bound by time may move more than its size");
     }
 }

@@ -1,4 +1,4 @@
-//! The table in the terminal: a line an elevator, the best of each column marked.
+//! The table in the terminal: a row per elevator, the best value of each column marked.
 
 use anyhow::Result;
 use comfy_table::{Cell, Table};
@@ -7,11 +7,12 @@ use hoistway_sim::{Comparison, Run};
 use crate::figures::{figure, percent};
 use crate::output::{self, Out, best, width};
 
-/// The mark behind the best of a column, and what stands there otherwise so that digits stay under digits.
+/// The mark after the best value of a column, and the blank that keeps other digits aligned.
 const MARK: &str = "*";
 const NO_MARK: &str = " ";
 
-/// Prints the table, in two parts where the terminal is too narrow for one, and what its columns are; `reference` is what the single stream is called.
+/// Prints the table and its legend, in two parts if the terminal is too narrow; `reference` is the
+/// label of the single stream.
 pub fn print(comparison: &Comparison, reference: &str, out: &mut Out) -> Result<()> {
     let columns = columns(&comparison.runs);
     let names: Vec<&str> = comparison.runs.iter().map(|run| run.elevator.as_str()).collect();
@@ -38,21 +39,22 @@ pub fn print(comparison: &Comparison, reference: &str, out: &mut Out) -> Result<
     Ok(())
 }
 
-/// Which end of a column is its best.
+/// The best end of a column.
 #[derive(Clone, Copy)]
 enum Best {
     Most,
     Least,
 }
 
-/// A column: two lines of header, and for each elevator a text and the value that it is judged by.
+/// A column: two lines of header, and for each elevator a text with the value that is compared.
 struct Column {
     header: &'static str,
     best: Best,
     cells: Vec<(String, f64)>,
 }
 
-/// The first column of the second part where the table is split: what comes before is throughput and fairness.
+/// First column of the second part if the table is split; the columns before it are throughput and
+/// fairness.
 const SPLIT: usize = 5;
 
 fn columns(runs: &[Run]) -> Vec<Column> {
@@ -86,7 +88,7 @@ fn columns(runs: &[Run]) -> Vec<Column> {
     ]
 }
 
-/// Milliseconds to three digits, and to a microsecond at most.
+/// Formats milliseconds with three digits, down to a microsecond.
 fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
     let decimals = match ms {
@@ -99,7 +101,8 @@ fn ms(ns: f64) -> String {
 }
 
 impl Column {
-    /// Whether each cell is to be marked: all that read the same as the best, unless all read the same.
+    /// Returns for each cell if it is marked: all cells with the same text as the best, unless all
+    /// cells have the same text.
     fn marks(&self) -> Vec<bool> {
         let better = |a: f64, b: f64| match self.best {
             Best::Most => a > b,
@@ -122,7 +125,7 @@ fn table(names: &[&str], columns: &[Column]) -> Table {
         });
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }
-    // The place of the mark already keeps columns apart.
+    // The column of the mark already separates columns.
     let last = columns.len();
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, u16::from(index != last)));

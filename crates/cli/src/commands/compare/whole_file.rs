@@ -1,4 +1,5 @@
-//! A file that is written beside its place and renamed, so that under its name it is whole or not there: the page, a log.
+//! Atomic output files: written beside the destination and renamed, so that the final name is
+//! either complete or absent.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -10,7 +11,8 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::failure::Interrupted;
 
-/// Where a file is to go, looked at beforehand: a run of minutes must not end with a page that has no place.
+/// The destination of an output file, checked before the run: a run of minutes must not end with an
+/// unwritable page.
 #[derive(Debug)]
 pub struct WholeFile {
     path: PathBuf,
@@ -18,10 +20,10 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Looks whether a file can be written there.
+    /// Checks that a file can be written at this path.
     ///
     /// # Errors
-    /// When the path is a folder or a device, or when no file can be made in its folder.
+    /// If the path is a folder or a device, or if its folder is not writable.
     pub fn new(path: &Path) -> Result<WholeFile> {
         let shown = path.display();
         if path.as_os_str().is_empty() {
@@ -31,9 +33,9 @@ impl WholeFile {
             Ok(is) if is.is_dir() => {
                 bail!("{shown}: the file cannot be written there: it is a folder; name a file in it")
             }
-            // Renaming a page onto a device would put it in the device's place.
+            // A rename would replace the device by a file.
             Ok(is) if !is.is_file() => bail!("{shown}: the file cannot be written there: it is no ordinary file"),
-            // Behind a link is the file that is meant.
+            // The destination of a symbolic link is the linked file.
             Ok(_) => fs::canonicalize(path).with_context(|| format!("{shown}: the file cannot be written there"))?,
             Err(_) => path.to_owned(),
         };
@@ -42,15 +44,16 @@ impl WholeFile {
             _ => PathBuf::from("."),
         };
         let file = WholeFile { path, folder };
-        // The proof is to do it; the trial is gone at once.
+        // Creating a temporary file is the proof; the file is removed at once.
         file.temporary()?;
         Ok(file)
     }
 
-    /// Writes the file, unless `cancelled` has become true by the time that it would appear.
+    /// Writes the file, unless `cancelled` is true before the rename.
     ///
     /// # Errors
-    /// What the system says, or [`Interrupted`]; the file under the final name is then as it was.
+    /// The error of the operating system, or [`Interrupted`]; the file under the final name is
+    /// unchanged then.
     pub fn write(&self, text: &str, cancelled: &AtomicBool) -> Result<()> {
         let failed = || format!("{}: the file cannot be written", self.path.display());
         let mut temporary = self.temporary()?;
@@ -68,13 +71,13 @@ impl WholeFile {
         builder.prefix(".hoistway-");
         #[cfg(unix)]
         {
-            // As any program makes its files: what the umask leaves of this.
+            // The usual permissions of new files: the umask applies.
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         builder.tempfile_in(&self.folder).map_err(|error| {
             let (path, folder) = (self.path.display(), self.folder.display());
-            // The error itself names the temporary file, which nobody has heard of.
+            // The error itself names the temporary file, which is unknown to the user.
             match error.kind() {
                 ErrorKind::NotFound => {
                     anyhow!("{path}: the file cannot be written there: there is no folder {folder}; make it first")

@@ -1,4 +1,4 @@
-//! `hoistway conform --markdown`: what came out, as the tables of a page.
+//! `hoistway conform --markdown`: the results as tables of a page.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use hoistway_sim::decisions::{Conformance, FileReport, Target, targets};
 
 use crate::output::Out;
 
-/// Prints the totals, a table by elevator, a table by file, the scenarios that differ, and the elevators without a recording.
+/// Prints the totals, a table by elevator, a table by file, the scenarios that differ, and the
+/// elevators without a recording.
 pub fn print(conformance: &Conformance, out: &mut Out) -> Result<()> {
     page(conformance).lines().try_for_each(|line| out.line(line))?;
     Ok(())
@@ -56,7 +57,7 @@ fn by_elevator(conformance: &Conformance) -> String {
     lines.join("\n")
 }
 
-/// The elevator, with what makes it that kernel's.
+/// The elevator with the tunables that make it that kernel's.
 fn tuned(target: &Target) -> String {
     let tunables = target.tunables.iter().map(|(name, value)| format!(", `{name}` {value}"));
     format!("`{}`{}", target.elevator.info().name, tunables.collect::<String>())
@@ -78,7 +79,7 @@ fn by_file(conformance: &Conformance) -> String {
     lines.join("\n")
 }
 
-/// Where each scenario that differs does so first.
+/// The first difference of each scenario that differs.
 fn differences(files: &[FileReport]) -> String {
     let lines = files.iter().flat_map(|file| {
         file.differences.iter().map(|scenario| {
@@ -102,14 +103,14 @@ fn without_recordings(conformance: &Conformance) -> String {
     }
 }
 
-/// A file's name without its folder and its endings.
+/// A file's name without folder and extensions.
 fn stem(file: &str) -> &str {
     let name = Path::new(file).file_name().and_then(|name| name.to_str()).unwrap_or(file);
     let name = name.strip_suffix(".gz").unwrap_or(name);
     name.strip_suffix(".jsonl").unwrap_or(name)
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;

@@ -1,4 +1,4 @@
-//! `hoistway conform`: recorded decisions, replayed.
+//! `hoistway conform`: replays recorded decisions.
 
 mod markdown;
 

@@ -8,15 +8,15 @@ use anyhow::{Context, Result};
 use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 use hoistway_sim::published::{Publication, RowResult, Summary, plain, publications, rounded};
 
-/// The page's name in its folder.
+/// File name of the page.
 pub const PAGE: &str = "reproduced.md";
-/// The folder of its pictures.
+/// Folder of the pictures.
 const PICTURES: &str = "reproduced";
 
-/// Writes the page and a picture a row.
+/// Writes the page and one picture per row.
 ///
 /// # Errors
-/// What could not be written, and why.
+/// The file that could not be written, with the reason.
 pub fn write(folder: &Path, results: &[RowResult]) -> Result<()> {
     let pictures = folder.join(PICTURES);
     fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
@@ -132,7 +132,7 @@ fn row(result: &RowResult) -> String {
     text
 }
 
-/// Where and how it was run.
+/// The inputs of a row: job files, drive, kernel, elevators, seeds.
 fn setting(result: &RowResult) -> String {
     let row = result.row;
     let jobs = row.jobs.iter().map(|job| format!("[{}](../{job})", name_of(job))).collect::<Vec<_>>();
@@ -189,7 +189,7 @@ fn picture(result: &RowResult) -> String {
     against_svg(&Against { title, rows: rows.collect() })
 }
 
-/// The words that have room above a picture.
+/// Shortens a text to the width of a picture.
 fn shortened(text: &str) -> String {
     const LETTERS_MAX: usize = 82;
     if text.chars().count() <= LETTERS_MAX {
@@ -205,7 +205,7 @@ fn shortened(text: &str) -> String {
     format!("{} ...", short.trim().trim_end_matches([',', ':']))
 }
 
-/// What would end a cell of a table.
+/// Escapes the separator of table cells.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -215,7 +215,7 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Without the full stop at its end.
+/// Removes the full stop at the end.
 fn sentence(text: &str) -> &str {
     text.trim_end().trim_end_matches('.')
 }

@@ -1,4 +1,4 @@
-//! `hoistway reproduce`: published results, run.
+//! `hoistway reproduce`: runs published results.
 
 mod markdown;
 mod table;
@@ -15,10 +15,10 @@ use crate::interrupt;
 use crate::output::Out;
 use crate::progress::Bar;
 
-/// Steps of the bar for each row.
+/// Steps of the progress bar per row.
 const STEPS: u64 = 100;
 
-/// Runs the rows, and prints the table with its summary or the JSON.
+/// Runs the rows and prints the table with its summary, or the JSON.
 pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
     let rows = match select(&args.ids) {
         Err(error @ PublishedError::UnknownId { .. }) => return Err(UsageError(error.to_string()).into()),
@@ -39,13 +39,13 @@ pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Ctrl-C stops the runs; a second one ends the process on the spot.
+/// Runs the rows. Ctrl-C stops the runs; a second Ctrl-C ends the process at once.
 fn results(rows: &[&'static Row]) -> Result<Vec<RowResult>> {
     let cancel = interrupt::watch()?;
     let bar = Bar::new(STEPS * rows.len() as u64, "reproducing");
     let furthest = AtomicU64::new(0);
     let progress = |step: RowProgress| {
-        // A row may find that it needs more runs: the bar never goes back.
+        // A row may need further runs, but the bar never goes back.
         let of_row = STEPS * step.done as u64 / step.of.max(1) as u64;
         let steps = STEPS * step.row as u64 + of_row.min(STEPS);
         bar.set(furthest.fetch_max(steps, Ordering::Relaxed).max(steps));

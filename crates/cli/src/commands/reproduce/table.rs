@@ -6,7 +6,7 @@ use hoistway_sim::published::{RowResult, Summary, Verdict};
 
 use crate::output::{self, Out};
 
-/// Prints a line a row, why rows are not reproduced, and the summary.
+/// Prints a line per row, the reasons of rows that are not reproduced, and the summary.
 pub fn print(results: &[RowResult], out: &mut Out) -> Result<()> {
     let mut table = output::table(&["id", "published", "ours", "tolerance", "verdict"], 5);
     for result in results {

@@ -61,7 +61,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     if !case.fidelity.holds() {
         return refuse(&case, args, out);
     }
-    let bar = compare::Headway::new(elevators.len() + 1);
+    let bar = compare::RunProgressBar::new(elevators.len() + 1);
     let comparison = case.model.predict(&elevators, &case.machine, report.is_some(), &|way| bar.set(way), &cancel);
     bar.clear();
     let comparison = comparison.map_err(failed)?;
