@@ -1,16 +1,34 @@
-//! fio job files, units and result names, as fio has them: parsing and printing only.
+//! Parser for fio job files, and writer of fio's results: job options, units, JSON reports, logs.
 //!
 //! Facts about fio are from its documentation (the manual page and HOWTO of fio 3.33, J. Axboe and
-//! others) and from running fio 3.33 itself on its null engine. Where the two differ, the place
-//! that decides says so:
+//! others) and from running fio 3.33 itself on its null engine. Where the two differ:
 //!
 //! | matter | manual | fio 3.33, run | here |
 //! |---|---|---|---|
-//! | `1ki` with `kb_base=1024` | 1000 bytes | 1024 bytes (`1kib` is 1000) | 1000 bytes, as the manual has it |
-//! | `size=4k ; text` | only whole-line comments | the rest of the line is dropped | dropped, as fio does |
+//! | `1ki` with `kb_base=1024` | 1000 bytes | 1024 bytes (`1kib` is 1000) | 1000 bytes, as in the manual |
+//! | `size=4k ; text` | only whole-line comments | the rest of the line is dropped | dropped, as in fio |
 //! | `include=FILE` | only `include FILE` | both | both |
 //! | blanks around `=` | silent | the value keeps its leading blank and is misread | trimmed |
-//! | `1.5s`, `4x`, `-4k`, `10z` | not a number | read up to the first odd character | refused, with the reason |
+//! | `1.5s`, `4x`, `-4k`, `10z` | not a number | read up to the first odd character | rejected, with the reason |
+//!
+//! # Flow of data
+//!
+//! [`parse`] and [`load`] take a text through four steps: `source` splits it into sections and
+//! substitutes includes and variables, `known` finds each option, `apply` parses its value (`values`,
+//! `tree_values`) into a [`Job`], `check` compares options and jobs with one another. All errors are
+//! collected as [`Diagnostics`]. [`results::build`] turns figures into a [`results::Report`] with fio's
+//! names.
+//!
+//! # Where to change ...
+//!
+//! | what | where |
+//! |---|---|
+//! | the set of options, and their support | the table in `known.rs` |
+//! | the value of an option | `apply.rs` and `values.rs`; trees of files: `tree.rs`, `tree_values.rs` |
+//! | rules between options or jobs | `check.rs` |
+//! | fio's JSON | `results/mod.rs` (names), `results/build.rs` (figures); logs: `logs.rs` |
+//!
+//! # Example
 //!
 //! ```
 //! let text = "[global]\nbs=4k\nrw=read\nsize=128m\n\n[files]\nnumjobs=8\n";

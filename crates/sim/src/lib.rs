@@ -1,15 +1,21 @@
-//! A host, its workloads and its disk in virtual time.
+//! Simulation of a host, its workloads and its disk in virtual time.
 //!
 //! [`compare`] runs the jobs of a fio job file under several elevators, on a simulated machine with
-//! a simulated disk, and says how they differ and why. A run is determined by its seed: no clock is
-//! read, and the same request gives the same answer.
+//! a simulated disk, and returns the results with a verdict. A run is determined by its seed: no
+//! clock is read, and the same request gives the same answer.
+//!
+//! # Example
+//!
+//! The call that a binding for another language makes: a job file, a drive and two elevators in, the
+//! verdict or the whole answer as JSON out. `examples/verdict.rs` is the same as a program.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //! use hoistway_sim::{CompareRequest, HostConfig, compare, elevator_of_name};
 //!
 //! let text = "[readers]\nrw=read\nsize=32m\nnumjobs=4\n";
-//! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &|_, _| unreachable!("nothing is included")).unwrap();
+//! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &|_, _| unreachable!("no include")).unwrap();
+//! let global_options = jobs.global_options.clone();
 //! let request = CompareRequest {
 //!     jobs,
 //!     profile: hoistway_drive::Profile::builtin("sata-7200-2006").unwrap(),
@@ -20,9 +26,58 @@
 //!     record: false,
 //! };
 //! let comparison = compare(&request, &|_progress| {}, &AtomicBool::new(false))?;
+//! println!("{}", comparison.decided_by);
 //! assert!(comparison.runs[0].bytes_per_s > 1.5 * comparison.runs[1].bytes_per_s);
+//! // The document of `hoistway compare --json`.
+//! let json = serde_json::to_string(&comparison.document("readers.fio", &global_options)).unwrap();
+//! assert!(json.starts_with(r#"{"schema":1,"job":"readers.fio""#));
 //! # Ok::<(), hoistway_sim::SimError>(())
 //! ```
+//!
+//! # Answers
+//!
+//! Every answer is a value that serde can serialise; the command line only renders it.
+//!
+//! | command | function | answer |
+//! |---|---|---|
+//! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`], [`ComparisonDocument`] |
+//! | `hoistway elevators` | [`ElevatorList::new`] | [`ElevatorList`] |
+//! | `hoistway conform` | [`decisions::replay_files`] | [`decisions::Conformance`] |
+//! | `hoistway reproduce` | [`published::reproduce`] | [`published::Reproduction`] |
+//! | `hoistway trace whatif`, `hoistway advise` | [`whatif::Model`] | [`whatif::Fidelity`], [`Comparison`] |
+//!
+//! # Flow of data
+//!
+//! 1. `compare::run` builds one world per elevator, and one for the single-stream reference, and runs
+//!    them in parallel.
+//! 2. `workload::plan` turns jobs into processes, files, trees and control groups. `world::layout`
+//!    places the files on the disk, `world::build` adds the request queue and the drive.
+//! 3. `world::event_loop` takes events in the order of virtual time. A process (`world::choose`)
+//!    chooses its next request and goes through the page cache (`world::buffered`), past it
+//!    (`world::direct`) or through a tree of files (`world::walk`). `world::device` submits the bios
+//!    to a `RequestQueue` of hoistway-core and gives requests to a drive of hoistway-drive.
+//! 4. `compare::build` turns the measurements into the answer, `compare::verdict` adds the verdict.
+//!
+//! Modules import one another in one direction: `host` (models of the kernel) and `workload` know no
+//! world, `world` knows no comparison.
+//!
+//! # Where to change ...
+//!
+//! | what | where |
+//! |---|---|
+//! | a setting of the host: name, range, description | the row in `config/keys.rs`; the field in `config/host.rs` |
+//! | the host of a kernel (`--kernel`) | `config/kernel.rs` and `HostConfig::kernel`; docs/hosts.md has the table, which a test compares |
+//! | the effect of a fio option | hoistway-fio parses the option, `workload/` acts on it |
+//! | read-ahead | `host/two_windows.rs`, `host/on_demand.rs`; mapped files: `host/mapping.rs`, `world/faults.rs` |
+//! | write-back and throttling | `host/dirty.rs`, `world/writeback.rs`, `world/flusher.rs` |
+//! | plugging | `world/plug.rs`, `world/device.rs` |
+//! | placement of files and metadata | `host/files.rs`, `host/fs/`; `world/layout.rs` places those of a world |
+//! | the order in which a tree is read | `workload/walk.rs`; `world/walk.rs` waits for the metadata |
+//! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
+//! | what a comparison reports | `compare/answer.rs`, `compare/document.rs`; the sentence: `compare/verdict.rs` |
+//! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
+//! | a published result | a row in `published/*.toml`, its job file, and a branch in `src/published/` |
+//! | predictions from a trace | `whatif/`; `workload/recorded.rs` and `world/recorded.rs` replay the requests |
 
 #![forbid(unsafe_code)]
 

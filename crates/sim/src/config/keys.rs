@@ -89,7 +89,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "memory",
         form: ValueForm::Memory,
-        what: "the machine's memory; nine tenths of it are page cache, the rest is the kernel's and the programs'",
+        what: "memory of the machine; nine tenths of it are page cache, the rest belongs to kernel and programs",
         get: |host| (host.page_cache_mib * 10).div_ceil(9),
         set: |host, mib| host.page_cache_mib = (mib * 9 / 10).max(1),
     },
@@ -97,7 +97,7 @@ pub(crate) const KEYS: &[Key] = &[
         "page_cache_mib",
         1..=1 << 24,
         "1 to 16777216 MiB",
-        "the page cache, if it is not to follow from `memory`",
+        "size of the page cache, if it does not follow from `memory`",
         page_cache_mib as u64
     ),
     number!("cpus", 1..=4096, "1 to 4096", "processors", cpus as u32),
@@ -105,7 +105,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "read_ahead",
         form: ValueForm::Word(&["two-windows", "on-demand", "on-demand-history"]),
-        what: "how it reads ahead",
+        what: "rules of read-ahead",
         get: words::read_ahead,
         set: words::set_read_ahead,
     },
@@ -113,34 +113,34 @@ pub(crate) const KEYS: &[Key] = &[
         "read_ahead_kib",
         0..=65536,
         "0 to 65536 KiB",
-        "the longest window; 0 is no read-ahead",
+        "longest read-ahead window; 0 disables read-ahead",
         read_ahead_kib as u64
     ),
     Key {
         name: "plugging",
         form: ValueForm::Word(&["none", "queue", "task"]),
-        what: "where bios are held back to be merged",
+        what: "where bios are held back so that they can be merged",
         get: words::plugging,
         set: words::set_plugging,
     },
     Key {
         name: "plug_requests",
         form: ValueForm::Number { min: 1, max: 1024, range: "1 to 1024" },
-        what: "a task's plug is submitted when it has so many requests",
+        what: "number of requests at which a task's plug is submitted",
         get: |host| words::plug(host).0.into(),
         set: |host, requests| words::set_plug(host, requests as u32, words::plug(host).1),
     },
     Key {
         name: "plug_kib",
         form: ValueForm::Number { min: 0, max: 65536, range: "0 to 65536 KiB" },
-        what: "... or one as long as this; 0 is no such rule",
+        what: "length of a request at which a task's plug is submitted; 0 for no such limit",
         get: |host| words::plug(host).1.into(),
         set: |host, kib| words::set_plug(host, words::plug(host).0, kib as u32),
     },
     Key {
         name: "write_back",
         form: ValueForm::Word(&["waiting", "pdflush", "pauses"]),
-        what: "who writes back, and what holds writers up",
+        what: "write-back, and throttling of writers",
         get: words::write_back,
         set: words::set_write_back,
     },
@@ -148,47 +148,41 @@ pub(crate) const KEYS: &[Key] = &[
         "dirty_background_percent",
         0..=100,
         "0 to 100 %",
-        "above this share of the page cache the flusher writes",
+        "share of the page cache above which the flusher writes",
         dirty_background_percent as u8
     ),
     number!(
         "dirty_percent",
         1..=100,
         "1 to 100 %",
-        "no more than this share is to be dirty or being written",
+        "share of the page cache that may be dirty or under write-back",
         dirty_percent as u8
     ),
     number!(
         "flush_interval_ms",
         1..=DAY_MS,
         "1 ms to a day",
-        "the flusher looks for old pages so often",
+        "interval of the flusher's checks for old pages",
         flush_interval_ms as u64
     ),
-    number!(
-        "dirty_expire_ms",
-        0..=DAY_MS,
-        "0 ms to a day",
-        "a page that is dirty for so long is old",
-        dirty_expire_ms as u64
-    ),
+    number!("dirty_expire_ms", 0..=DAY_MS, "0 ms to a day", "age at which a dirty page is old", dirty_expire_ms as u64),
     number!(
         "flush_chunk_pages",
         1..=1 << 20,
         "1 to 1048576 pages",
-        "the flusher turns to the next file after so many",
+        "pages after which the flusher turns to the next file",
         flush_chunk_pages as u32
     ),
     Key {
         name: "nr_requests",
         form: ValueForm::Number { min: 4, max: 65536, range: "4 to 65536" },
-        what: "requests that the queue takes a direction (multi-queue: in all); switches `pool_follows_drive` off",
+        what: "request pool per direction (multi-queue: in all); switches `pool_follows_drive` off",
         get: |host| host.queue.nr_requests.unwrap_or(65536).into(),
         set: |host, requests| (host.queue.nr_requests, host.pool_follows_drive) = (Some(requests as u32), false),
     },
     switch!(
         "pool_follows_drive",
-        "it takes twice as many as the controller: drive's depth, 32 to 128",
+        "the pool is twice the controller's depth: the drive's depth, 32 to 128",
         pool_follows_drive
     ),
     number!(
@@ -204,10 +198,10 @@ pub(crate) const KEYS: &[Key] = &[
         "file_gap_kib",
         0..=1 << 20,
         "0 to 1048576 KiB",
-        "up to so much lies between two of its files",
+        "largest gap between two of its files",
         file_gap_kib as u64
     ),
-    switch!("aged", "its files lie in pieces, mixed among each other", aged),
+    switch!("aged", "its files are in pieces that alternate with each other", aged),
     Key {
         name: "file_system",
         form: ValueForm::Word(&["ext3", "ext4"]),
@@ -226,7 +220,7 @@ pub(crate) const KEYS: &[Key] = &[
         "fault_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "CPU time of a page fault, of a mapped file",
+        "CPU time of a page fault in a mapped file",
         costs.fault_ns as u64
     ),
     number!("copy_page_ns", 0..=SECOND_NS, "0 ns to a second", "CPU time of copying a page", costs.copy_page_ns as u64),
@@ -235,14 +229,14 @@ pub(crate) const KEYS: &[Key] = &[
         "completion_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "CPU time of a request's interrupt and of waking who waits",
+        "CPU time of a request's interrupt and of the wake-up",
         costs.completion_ns as u64
     ),
     number!(
         "spindle_tolerance_ppm",
         0..=10_000,
         "0 to 10000 ppm",
-        "how far the spindle may be off its nominal speed",
+        "tolerance of the spindle speed",
         spindle_tolerance_ppm as u32
     ),
 ];

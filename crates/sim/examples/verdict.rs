@@ -1,0 +1,36 @@
+//! Compares a job file under two elevators and prints the verdict, or with `--json` the whole answer.
+//!
+//! `cargo run -p hoistway-sim --example verdict -- JOBFILE ELEVATOR ELEVATOR [--json]`
+
+use std::sync::atomic::AtomicBool;
+
+use hoistway_drive::Profile;
+use hoistway_sim::{CompareRequest, HostConfig, compare, elevator_of_name};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, one, other, options @ ..] = arguments.as_slice() else {
+        return Err("usage: verdict JOBFILE ELEVATOR ELEVATOR [--json]".into());
+    };
+    let jobs = hoistway_fio::load(file)?;
+    let global_options = jobs.global_options.clone();
+    let request = CompareRequest {
+        jobs,
+        profile: Profile::builtin("sata-7200-2006").ok_or("the built-in drive is missing")?,
+        host: HostConfig::default(),
+        elevators: vec![elevator_of_name(one)?, elevator_of_name(other)?],
+        settings: Vec::new(),
+        seed: 1,
+        record: false,
+    };
+    let comparison = compare(&request, &|_progress| {}, &AtomicBool::new(false))?;
+    if options.iter().any(|option| option == "--json") {
+        println!("{}", serde_json::to_string_pretty(&comparison.document(file, &global_options))?);
+        return Ok(());
+    }
+    for run in &comparison.runs {
+        println!("{}: {:.1} MB/s", run.elevator, run.bytes_per_s / 1e6);
+    }
+    println!("{}", comparison.decided_by);
+    Ok(())
+}
