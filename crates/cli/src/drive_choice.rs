@@ -1,4 +1,4 @@
-//! `NAME|FILE.toml`: a built-in drive or a profile of one's own.
+//! The argument `NAME|FILE.toml`: a built-in drive, or a profile file.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use hoistway_drive::Profile;
 use crate::failure::UsageError;
 use crate::names::did_you_mean;
 
-/// The drive that is taken when none is named.
+/// The default drive.
 pub const DEFAULT: &str = "sata-7200-2006";
 
-/// The built-in drive of this name, or else the profile in this file.
+/// Loads the built-in drive of this name, or the profile in this file.
 ///
 /// # Errors
-/// A [`UsageError`] with the drives that there are when it is neither, and
-/// [`hoistway_drive::ProfileError`] for a file.
+/// A [`UsageError`] with the known drives if it is neither, and [`hoistway_drive::ProfileError`]
+/// for a file.
 pub fn load(choice: &str) -> Result<Profile> {
     if let Some(profile) = Profile::builtin(choice) {
         return Ok(profile);
@@ -26,11 +26,11 @@ pub fn load(choice: &str) -> Result<Profile> {
     }
 }
 
-/// The text of a profile, and what errors call it.
+/// The text of a profile, with its name for error messages.
 ///
 /// # Errors
-/// A [`UsageError`] with the drives that there are when there is none, and what the system says of
-/// a file that cannot be read.
+/// A [`UsageError`] with the known drives for an unknown name, and the error of the operating
+/// system for an unreadable file.
 pub fn text(choice: &str) -> Result<(String, String)> {
     if let Some(text) = Profile::builtin_toml(choice) {
         return Ok((text.to_owned(), format!("{choice}.toml")));
@@ -40,7 +40,7 @@ pub fn text(choice: &str) -> Result<(String, String)> {
     Ok((text, choice.to_owned()))
 }
 
-/// The file that a choice names, if it looks like one.
+/// The file that a choice names, if it looks like a file name.
 fn file(choice: &str) -> Option<&Path> {
     let path = Path::new(choice);
     let names_a_file = choice.contains('/') || path.extension().is_some_and(|extension| extension == "toml");

@@ -1,4 +1,4 @@
-//! What a run ends with: exit codes, and errors as they are told.
+//! Exit codes, and the output of errors.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,20 +7,20 @@ use anyhow::Error;
 use hoistway_fio::LoadError;
 use hoistway_serve::config::ConfigError;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All is well.
+    /// Success.
     Success,
-    /// Something could not be done; standard error says what.
+    /// Failure; standard error has the reason.
     Failed,
-    /// The command line is wrong, as clap has it.
+    /// Invalid command line, with clap's exit code.
     Usage,
-    /// What was compared is not identical.
+    /// The compared results are not identical.
     Different,
-    /// Ctrl-C, as shells have it: 128 and the signal's number.
+    /// Ctrl-C, with the shell's exit code: 128 and the signal's number.
     Interrupted,
-    /// As a program ended that was run.
+    /// The exit code of a program that the command ran.
     Code(u8),
 }
 
@@ -37,12 +37,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A command line that clap could read and that makes no sense all the same.
+/// A command line that clap accepts although it is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Somebody pressed Ctrl-C.
+/// The user pressed Ctrl-C.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted: nothing was written")]
 pub struct Interrupted;
@@ -52,8 +52,8 @@ pub struct Interrupted;
 #[error("standard output cannot be written: {0}")]
 pub struct OutputError(#[from] pub io::Error);
 
-/// Tells an error on standard error and answers the exit code. Somebody who reads no further, as
-/// `head` does, is no error.
+/// Prints an error on standard error and returns the exit code. A closed pipe, as with `head`, is
+/// not an error.
 pub fn report(error: &Error) -> Exit {
     if error.downcast_ref::<OutputError>().is_some_and(|OutputError(io)| io.kind() == io::ErrorKind::BrokenPipe) {
         return Exit::Success;
@@ -62,7 +62,7 @@ pub fn report(error: &Error) -> Exit {
         tell(&error.to_string());
         return Exit::Interrupted;
     }
-    // Diagnostics of a job file have their own heads, as compilers' do: one a line at fault.
+    // Diagnostics of a job file have their own prefixes, one per faulty line.
     let head = if error.downcast_ref::<LoadError>().is_some_and(|load| matches!(load, LoadError::Invalid(_))) {
         ""
     } else {
@@ -77,13 +77,12 @@ pub fn report(error: &Error) -> Exit {
     Exit::Failed
 }
 
-/// A line on standard error; when that cannot be written there is nobody left to tell.
+/// Prints a line on standard error. A write error has no further output channel and is ignored.
 pub fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// The error and its causes; most of ours repeat their cause in their own sentence, which is then
-/// left out.
+/// The error with its causes; a cause that is part of the text already is left out.
 fn chain(error: &Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {

@@ -1,11 +1,11 @@
-//! Figures as people read them.
+//! Formatting of figures.
 
 /// Three significant digits, and more only before the point: 0.0421, 4.21, 42.1, 421, 4213.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
-    // The bounds lie where rounding reaches the next power of ten.
+    // The bounds are the values at which rounding reaches the next power of ten.
     let decimals = match value.abs() {
         m if m == 0.0 || m >= 99.95 => 0,
         m if m >= 9.995 => 1,
@@ -16,7 +16,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Bytes as the power of 1000 that suits them: "160 GB", "1.06 GB", "4.00 TB".
+/// Bytes with the suitable power of 1000: "160 GB", "1.06 GB", "4.00 TB".
 pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match value {

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 
-/// A flag that becomes true when Ctrl-C is pressed, for work that looks at it now and then; a
-/// second Ctrl-C ends the process on the spot. Every call answers the same flag.
+/// Installs a Ctrl-C handler and returns its flag, which becomes true when Ctrl-C is pressed. A
+/// second Ctrl-C ends the process at once. Every call returns the same flag.
 ///
 /// # Errors
-/// When the signal cannot be taken.
+/// If the signal handler cannot be installed.
 pub fn watch() -> Result<Arc<AtomicBool>> {
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     if let Some(flag) = FLAG.get() {

@@ -1,8 +1,8 @@
-//! hoistway: which I/O scheduler for my workload, and why.
+//! hoistway: finds the I/O scheduler for a workload, and the reason.
 //!
-//! One file a subcommand under `commands`; this crate is the only place of the project that prints.
-//! Exit codes: 0 all is well, 1 something could not be done, 2 the command line is wrong, 3
-//! `conform` found a difference, 130 interrupted.
+//! Each subcommand has a file under `commands`. This crate is the only one of the project that
+//! prints. Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a
+//! difference, 130 interrupted.
 
 #![forbid(unsafe_code)]
 

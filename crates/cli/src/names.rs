@@ -1,13 +1,13 @@
-//! Names that people type: elevators, and what is nearest to a name that is none.
+//! Names in arguments: elevators, kernels, probes, and suggestions for unknown names.
 
 use hoistway_core::Kind;
 use hoistway_drive::probe::Probe;
 use hoistway_sim::Kernel;
 
-/// The elevator of this name or alias.
+/// Finds an elevator by name or alias.
 ///
 /// # Errors
-/// A sentence that names the nearest and all that there are.
+/// A message with the nearest name and all known names.
 pub fn kind(name: &str) -> Result<Kind, String> {
     Kind::from_name(name).ok_or_else(|| {
         let names = Kind::ALL.iter().map(|kind| kind.info().name);
@@ -16,10 +16,10 @@ pub fn kind(name: &str) -> Result<Kind, String> {
     })
 }
 
-/// The kernel of this version.
+/// Finds a kernel by version.
 ///
 /// # Errors
-/// A sentence that names the nearest and all that there are.
+/// A message with the nearest version and all known versions.
 pub fn kernel(name: &str) -> Result<Kernel, String> {
     Kernel::from_name(name).ok_or_else(|| {
         let names = Kernel::ALL.iter().map(|kernel| kernel.name());
@@ -28,10 +28,10 @@ pub fn kernel(name: &str) -> Result<Kernel, String> {
     })
 }
 
-/// The probe of this name.
+/// Finds a probe by name.
 ///
 /// # Errors
-/// A sentence that names the nearest and all that there are.
+/// A message with the nearest name and all known names.
 pub fn probe(name: &str) -> Result<Probe, String> {
     Probe::from_name(name).ok_or_else(|| {
         let names = Probe::ALL.iter().map(|probe| probe.name());
@@ -40,29 +40,29 @@ pub fn probe(name: &str) -> Result<Probe, String> {
     })
 }
 
-/// What a list of elevators may name.
+/// An entry of a list of elevators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// All that there are.
+    /// All elevators.
     All,
-    /// This one.
+    /// One elevator.
     One(Kind),
 }
 
-/// The elevator of this name or alias, or `all` of them.
+/// Parses an entry of a list: an elevator, or `all`.
 ///
 /// # Errors
-/// As for [`kind`].
+/// The errors of [`kind`].
 pub fn kinds(name: &str) -> Result<Named, String> {
     if name == "all" { Ok(Named::All) } else { kind(name).map(Named::One) }
 }
 
-/// " (did you mean `x`?)", or nothing when no name is near.
+/// " (did you mean `x`?)"; empty if no name is near.
 pub fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> String {
     nearest(typed, names).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// The name that takes the fewest edits to reach, when they are fewer than half of its letters.
+/// The name with the fewest edits, if they are fewer than half of its letters.
 fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     names

@@ -1,4 +1,4 @@
-//! Standard output: plain in a pipe, with colours on a terminal, never a panic when nobody reads.
+//! Standard output: plain in a pipe, with colours on a terminal, without a panic on a closed pipe.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
@@ -8,25 +8,25 @@ use serde::Serialize;
 
 use crate::failure::OutputError;
 
-/// How wide text is at most, in columns: longer lines are hard to read.
+/// Greatest width of text, in columns: longer lines are hard to read.
 pub const TEXT_COLUMNS_MAX: usize = 100;
-/// The narrowest terminal that is taken into account, in columns.
+/// Least width of a terminal, in columns; narrower ones are treated as this.
 const TEXT_COLUMNS_MIN: usize = 40;
 
-/// A rule under the header, and no other line.
+/// A table style with a rule under the header and no other lines.
 const RULED_HEADER: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('-'));
 
-/// Where commands print.
+/// The output of commands.
 pub struct Out {
     writer: BufWriter<Stdout>,
-    /// True if colours and bold letters are wanted.
+    /// True if colours and bold text are enabled.
     styled: bool,
-    /// The terminal's width in columns; none in a pipe.
+    /// Width of the terminal in columns; `None` in a pipe.
     terminal_columns: Option<usize>,
 }
 
 impl Out {
-    /// The process's own.
+    /// The process's standard output.
     pub fn stdout() -> Out {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
@@ -61,12 +61,12 @@ impl Out {
         wrap(text, indent, columns).into_iter().try_for_each(|line| self.line(line))
     }
 
-    /// Prints a table that [`table`] began.
+    /// Prints a table that [`table`] created.
     pub fn table(&mut self, table: &mut Table) -> Result<(), OutputError> {
         self.table_lines(table).iter().try_for_each(|line| self.line(line))
     }
 
-    /// The lines of such a table, for who prints something between them.
+    /// The lines of a table, for output with other lines in between.
     pub fn table_lines(&self, table: &mut Table) -> Vec<String> {
         if self.styled {
             table.enforce_styling();
@@ -76,25 +76,25 @@ impl Out {
         table.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// How many columns text may take: the terminal's, at most [`TEXT_COLUMNS_MAX`]; those in a
-    /// pipe.
+    /// Width of text in columns: that of the terminal, at most [`TEXT_COLUMNS_MAX`], which also
+    /// applies to pipes.
     pub fn columns(&self) -> usize {
         self.terminal_columns.unwrap_or(TEXT_COLUMNS_MAX).clamp(TEXT_COLUMNS_MIN, TEXT_COLUMNS_MAX)
     }
 
-    /// Returns true if a table of so many columns can be shown as it is: in a pipe any can, for a
-    /// line is a line there.
+    /// Returns true if a table of so many columns fits; in a pipe every table does.
     pub fn takes(&self, columns: usize) -> bool {
         self.terminal_columns.is_none_or(|terminal| columns <= terminal)
     }
 
-    /// Writes out what is still in the buffer.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> Result<(), OutputError> {
         Ok(self.writer.flush()?)
     }
 }
 
-/// A table with a ruled header and nothing else; all columns but the first `left` are numbers.
+/// Creates a table with a ruled header; all columns after the first `left` are right-aligned
+/// numbers.
 pub fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -110,26 +110,28 @@ pub fn table(header: &[&str], left: usize) -> Table {
     table
 }
 
-/// The columns of the terminal that a table takes.
+/// Width of a table in columns.
 pub fn width(table: &Table) -> usize {
-    // Without the escapes that colours are made of: they take no columns.
+    // Escape sequences of colours take no columns.
     let mut plain = table.clone();
     plain.force_no_tty();
     plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
 }
 
-/// A cell that stands out: the best of its column.
+/// A highlighted cell: the best of its column.
 pub fn best(text: &str) -> Cell {
     Cell::new(text).fg(Color::Green).add_attribute(Attribute::Bold)
 }
 
-/// <https://no-color.org>: set and not empty means no. `TERM=dumb` means that there are none.
+/// Returns true unless `NO_COLOR` is set and not empty (<https://no-color.org>) or `TERM` is
+/// `dumb`.
 pub fn colours_are_wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Lines of at most `columns` columns, each indented; a word that is longer stands alone.
+/// Wraps text to lines of at most `columns` columns, each indented; a longer word is a line of its
+/// own.
 pub fn wrap(text: &str, indent: usize, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! How far a run is, on a terminal, once it has taken a second.
+//! Progress bars, shown on a terminal after the first second.
 
 use std::io::{self, IsTerminal};
 use std::sync::Once;
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Runs that end sooner show nothing: a bar that flashes up tells nobody anything.
+/// Time before a bar is shown: shorter runs show none.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// A bar on standard error; in a pipe it never shows.
+/// A progress bar on standard error; never shown in a pipe.
 pub struct Bar {
     bar: ProgressBar,
     begun: Instant,
@@ -17,12 +17,12 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar of `length` steps, with a word for what takes the time.
+    /// Creates a bar of `length` steps with a label.
     pub fn new(length: u64, what: &'static str) -> Bar {
         Bar::styled(Some(length), what, "{msg} [{bar:40}] {percent}% (about {eta} left)")
     }
 
-    /// A count of steps whose number is not known.
+    /// Creates a counter for an unknown number of steps.
     pub fn counter(what: &'static str) -> Bar {
         Bar::styled(None, what, "{pos} {msg}")
     }
@@ -36,7 +36,7 @@ impl Bar {
         Bar { bar, begun: Instant::now(), shown: Once::new() }
     }
 
-    /// Sets how many steps are done; any thread may.
+    /// Sets the number of finished steps, from any thread.
     pub fn set(&self, steps: u64) {
         if !self.shown.is_completed() && self.begun.elapsed() >= QUIET && io::stderr().is_terminal() {
             self.shown.call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
@@ -44,24 +44,24 @@ impl Bar {
         self.bar.set_position(steps);
     }
 
-    /// Says something else of what takes the time.
+    /// Changes the label.
     pub fn say(&self, what: &str) {
         self.bar.set_message(what.to_owned());
     }
 
-    /// Prints something without the bar in its way.
+    /// Prints while the bar is hidden.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 impl Drop for Bar {
-    /// An error must not be told on the bar's line.
+    /// Removes the bar, so that an error gets a line of its own.
     fn drop(&mut self) {
         self.clear();
     }

@@ -1,15 +1,14 @@
-//! `--set elevator.tunable=value`, and tunables as they are shown.
+//! The argument `--set elevator.tunable=value`, and the formatting of tunables.
 
 use hoistway_core::{Kind, Tunable, Unit};
 use hoistway_sim::{Setting, SimError};
 
 use crate::names::did_you_mean;
 
-/// Reads `cfq-v3.slice_idle=8ms`; the unit may be left out.
+/// Parses `cfq-v3.slice_idle=8ms`; the unit is optional.
 ///
 /// # Errors
-/// A sentence that says what would be right: the form, the elevators, the elevator's tunables, the
-/// unit, the range.
+/// A message with the valid form, the elevators, the elevator's tunables, the unit or the range.
 pub fn parse(text: &str) -> Result<Setting, String> {
     Setting::parse(&without_word(text).unwrap_or_else(|| text.to_owned())).map_err(|error| {
         let nearest = match &error {
@@ -24,8 +23,8 @@ pub fn parse(text: &str) -> Result<Setting, String> {
     })
 }
 
-/// The setting without the word behind a count, as in `cfq-v3.quantum=4 requests`, if that is the
-/// tunable's own; ms and KiB are units that settings know.
+/// Removes the unit word after a count, as in `cfq-v3.quantum=4 requests`, if it is the tunable's
+/// own; ms and KiB are units that settings parse.
 fn without_word(text: &str) -> Option<String> {
     let (path, value) = text.split_once('=')?;
     let (elevator, tunable) = path.trim().split_once('.')?;
@@ -38,10 +37,11 @@ fn without_word(text: &str) -> Option<String> {
     }
 }
 
-/// From here on the greatest value is no more than the size of the kernel's variable.
+/// Greatest value from which on a range counts as unlimited: the limit is then that of the kernel's
+/// variable.
 const NO_LIMIT: i64 = i32::MAX as i64;
 
-/// What a tunable may be, in its unit: "0 to 1", "1 or more", "any".
+/// Formats the range of a tunable in its unit: "0 to 1", "1 or more", "any".
 pub fn range(tunable: &Tunable) -> String {
     let Tunable { min, max, .. } = *tunable;
     match (min <= -NO_LIMIT, max >= NO_LIMIT) {
@@ -51,7 +51,7 @@ pub fn range(tunable: &Tunable) -> String {
     }
 }
 
-/// A value with its unit: "8 ms"; a switch, a factor, a form and a plain number have none.
+/// Formats a value with its unit: "8 ms"; switches, factors, forms and plain numbers have none.
 pub fn with_unit(value: i64, unit: Unit) -> String {
     match unit {
         Unit::Switch | Unit::Form | Unit::Factor | Unit::Number => value.to_string(),

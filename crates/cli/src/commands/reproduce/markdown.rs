@@ -31,12 +31,13 @@ pub fn write(folder: &Path, results: &[RowResult]) -> Result<()> {
 fn page(results: &[RowResult]) -> Result<String> {
     let mut page = String::from(
         "# Published results, reproduced\n\n\
-         What was published on Linux's I/O schedulers and can be run, is run here: `hoistway reproduce` makes this page, and \
-         `cargo xtask pages write` writes it. Each row is a job file and an expectation with its tolerance in \
-         [crates/sim/published](../crates/sim/published), and marks of the mechanism that has to be behind it (the *reasons*): a row that states \
-         a number is reproduced when all its figures lie within their tolerances and all its reasons hold. Drives and hosts are given by data \
-         sheets, measured sets and the kernels' defaults; a row to which a parameter was fitted is never counted as reproduced. Rows that \
-         describe a drive are inputs.\n\n",
+         This page runs the published results on Linux's I/O schedulers that can be run: `hoistway reproduce` makes \
+         the page, and `cargo xtask pages write` writes it. Each row has a job file and an expectation with its \
+         tolerance in [crates/sim/published](../crates/sim/published), and marks of the mechanism that has to cause \
+         the result (the *reasons*). A row with a number is reproduced if all its figures are within their tolerances \
+         and all its reasons hold. Drives and hosts are given by data sheets, measured sets and the kernels' \
+         defaults. A row to which a parameter was fitted never counts as reproduced. Rows that describe a drive are \
+         inputs.\n\n",
     );
     let _ = writeln!(page, "**{}**\n", Summary::new(results).text());
     for publication in publications()? {
