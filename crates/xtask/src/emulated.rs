@@ -1,4 +1,5 @@
-//! Disks that are emulated: an image behind the model of a drive in real time, as a file, a loop device, and a file system.
+//! Disks that are emulated: an image behind the model of a drive in real time, as a file, a loop
+//! device, and a file system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Setup<'a> {
     /// The program.
     pub hoistway: &'a Path,
-    /// What lies on the disk: a file.
+    /// The file with the contents of the disk.
     pub image: &'a Path,
     /// Where sockets and mounts are.
     pub folder: &'a Path,
@@ -71,7 +72,8 @@ impl Disk {
     }
 }
 
-/// A file system on a loop device that goes past the page cache of what it lies on. It is unmounted when this is dropped.
+/// A file system on a loop device that bypasses the page cache of the file system below. Dropping
+/// it unmounts it.
 #[derive(Debug)]
 pub struct Mounted {
     pub at: PathBuf,
@@ -115,8 +117,8 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // There is nobody to tell: what could not be unmounted stays, and is seen in `losetup`. The kernel lets go of the files of an io_uring some time after the
-        // process has ended.
+        // A file system that cannot be unmounted stays visible in `losetup`. The kernel lets go of
+        // the files of an io_uring some time after the process has ended.
         unmount(&self.at);
         let _ = Command::new("losetup").args(["--detach", &self.device]).status();
     }
@@ -133,7 +135,8 @@ impl Fuse {
     /// Shows the export behind a socket; only to be read, if that is all that is wanted.
     pub fn new(at: &Path, socket: &Path, read_only: bool) -> Result<Fuse> {
         fs::create_dir_all(at)?;
-        // One thread and one connection: several hand requests on in another order than they were given, which a disk without a queue pays for with turns.
+        // One thread and one connection: several hand requests on in another order than they were
+        // given, which a disk without a queue pays for with turns.
         let mut command = Command::new("chrt");
         command.args(["--fifo", "8", "nbdfuse", "-s", "-C", "1"]).args(read_only.then_some("-r"));
         command.arg(at.join("disk")).arg("--unix").arg(socket);
@@ -165,7 +168,8 @@ impl Drop for Fuse {
     }
 }
 
-/// Unmounts, as soon as nobody is busy there. Answers whether that was soon enough.
+/// Unmounts as soon as no process uses the file system. Returns true if that was before the
+/// timeout.
 fn unmount(at: &Path) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {

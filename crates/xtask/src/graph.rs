@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Finds the circles of a graph: its strongly connected components of more than one node, each sorted, in order.
+/// Finds the circles of a graph: its strongly connected components of more than one node, each
+/// sorted, in order.
 ///
 /// `arrows` maps a node to the nodes that it points to. Targets that are not keys are ignored.
 pub fn circles<N: Ord + Copy>(arrows: &BTreeMap<N, Vec<N>>) -> Vec<Vec<N>> {
@@ -26,7 +27,8 @@ struct Search<'a, N> {
 }
 
 impl<N: Ord + Copy> Search<'_, N> {
-    /// Visits a node and all that it reaches; returns the earliest node on the stack that it reaches.
+    /// Visits a node and all that it reaches; returns the earliest node on the stack that it
+    /// reaches.
     fn visit(&mut self, node: N) -> usize {
         let index = self.marks.len();
         self.marks.insert(node, (index, index));

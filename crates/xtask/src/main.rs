@@ -1,4 +1,5 @@
-//! Tasks for the developers of the workspace: checks, generated documents, benchmarks. `cargo xtask help` lists them.
+//! Tasks for the developers of the workspace: checks, generated documents, benchmarks. `cargo xtask
+//! help` lists them.
 
 #![forbid(unsafe_code)]
 
@@ -49,7 +50,8 @@ enum Task {
     Test(checks::Options),
     /// Check lengths, words, comments and links
     Tidy(tidy::Options),
-    /// Check the laws: the core's source, arrows between crates, circles of modules, a build for a bare machine
+    /// Check the laws: the core's source, arrows between crates, circles of modules, a build for a
+    /// bare machine
     Laws,
     /// Prove that the core cannot panic
     Proof,
@@ -71,7 +73,8 @@ enum Task {
     BenchOrder(bench_order::Options),
     /// Measure how good the predictions of `hoistway trace whatif` are: docs/whatif.md
     Whatif(whatif::Options),
-    /// Compare the advice of `hoistway advise` with predictions and real runs: docs/advise-checked.md
+    /// Compare the advice of `hoistway advise` with predictions and real runs:
+    /// docs/advise-checked.md
     CheckAdvise(check_advise::Options),
 }
 

@@ -12,7 +12,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What a process has used, all threads and children included, those that it has waited for and those that run.
+    /// What a process has used, all threads and children included, those that it has waited for and
+    /// those that run.
     pub fn of(pid: u32) -> Result<Cpu> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let mut cpu = Cpu::of_stat(&text, true).context("a short /proc/PID/stat")?;
@@ -25,10 +26,12 @@ impl Cpu {
         Ok(cpu)
     }
 
-    /// What a /proc/PID/stat tells: of the process, and perhaps of the children that it has waited for.
+    /// What a /proc/PID/stat tells: of the process, and perhaps of the children that it has waited
+    /// for.
     fn of_stat(text: &str, with_children: bool) -> Option<Cpu> {
         let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
-        // The name may hold anything, blanks and brackets too; the fields behind it begin with the third.
+        // The name may hold anything, blanks and brackets too; the fields behind it begin with the
+        // third.
         let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
         let ticks = |field: usize| -> Option<f64> { fields.get(field - 3)?.parse().ok() };
         // utime is the 14th and stime the 15th, cutime and cstime the two behind them.

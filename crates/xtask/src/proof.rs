@@ -1,8 +1,9 @@
 //! The proof that the core cannot panic.
 //!
-//! `hoistway-capi` is compiled to a static library with overflow checks and optimised as one piece. Its panic handler calls a
-//! function that is defined nowhere. If the compiler cannot show that a panic is never reached, that function is among the object's
-//! undefined symbols; if it can for all of them, nothing is left but the copying and comparing of memory.
+//! `hoistway-capi` is compiled to a static library with overflow checks and optimised as one piece.
+//! Its panic handler calls a function that is defined nowhere. If the compiler cannot show that a
+//! panic is never reached, that function is among the object's undefined symbols; if it can for all
+//! of them, nothing is left but the copying and comparing of memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -85,7 +86,7 @@ fn extract(library: &Path, directory: &Path) -> Result<std::path::PathBuf> {
     Ok(directory.join(member))
 }
 
-/// What an object refers to, and who in it refers to whom.
+/// The undefined symbols of an object, and the references between its functions.
 struct Object {
     undefined: BTreeSet<String>,
     /// The functions that refer to each name.
@@ -143,7 +144,8 @@ impl Object {
     }
 }
 
-/// The name in a relocation: without its offset, and of a function where the relocation names the section that holds only it.
+/// The name in a relocation: without its offset, and of a function where the relocation names the
+/// section that holds only it.
 fn referred(target: &str) -> String {
     let target = target.trim();
     let end = target.rfind("+0x").or_else(|| target.rfind("-0x")).unwrap_or(target.len());

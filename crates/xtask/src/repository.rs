@@ -18,7 +18,8 @@ pub struct File {
     pub text: String,
 }
 
-/// All text files that belong to the repository: those that git tracks, and new ones that it does not ignore.
+/// All text files that belong to the repository: those that git tracks, and new ones that it does
+/// not ignore.
 pub fn text_files() -> Result<Vec<File>> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
@@ -30,7 +31,8 @@ pub fn text_files() -> Result<Vec<File>> {
     }
     let mut files = Vec::new();
     for path in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|path| !path.is_empty()) {
-        // A file that was deleted and not yet committed is listed too; one that is not text has no words.
+        // A file that was deleted and not yet committed is listed too; one that is not text has no
+        // words.
         if let Ok(bytes) = std::fs::read(root().join(path))
             && let Ok(text) = String::from_utf8(bytes)
         {

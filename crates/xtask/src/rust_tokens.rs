@@ -1,4 +1,5 @@
-//! The tokens and the comments of a Rust file, as far as the checks need them. The contents of strings are left out.
+//! The tokens and the comments of a Rust file, as far as the checks need them. The contents of
+//! strings are left out.
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,8 @@ pub fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// Returns the index after the item at `at`: after its closing brace, or after a semicolon outside of braces.
+/// Returns the index after the item at `at`: after its closing brace, or after a semicolon outside
+/// of braces.
 fn end_of_item(tokens: &[Token], mut at: usize) -> usize {
     let mut depth = 0usize;
     while let Some(token) = tokens.get(at) {
@@ -154,7 +156,8 @@ impl Reader<'_> {
         self.rest = rest;
     }
 
-    /// Reads a number. The field of a tuple (`pair.0.1`) and the end of a range (`0..5`) have no fraction.
+    /// Reads a number. The field of a tuple (`pair.0.1`) and the end of a range (`0..5`) have no
+    /// fraction.
     fn number(&self) -> (Kind, usize) {
         let bytes = self.rest.as_bytes();
         let word = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -232,7 +235,8 @@ fn quoted(rest: &str, open: usize, close: char) -> usize {
     rest.len()
 }
 
-/// The length of a character literal. In contrast to a lifetime, a quote closes it after one character or an escape.
+/// The length of a character literal. In contrast to a lifetime, a quote closes it after one
+/// character or an escape.
 fn character(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix('\'').or_else(|| rest.strip_prefix("b'"))?;
     let open = rest.len() - body.len();

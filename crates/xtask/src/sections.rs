@@ -13,7 +13,8 @@ pub struct Section {
     pub goals: Vec<Goal>,
 }
 
-/// Writes sections, by their names, into a page, or prints them. Fails if a goal is missed or was not measured.
+/// Writes sections, by their names, into a page, or prints them. Fails if a goal is missed or was
+/// not measured.
 pub fn publish(page: &str, sections: Vec<(&str, Section)>, write: bool) -> Result<()> {
     let (mut texts, mut goals) = (Vec::new(), Vec::new());
     for (name, section) in sections {
@@ -38,7 +39,8 @@ pub fn program(named: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Creates the directory for images: the named one, or `usual` in the directory that cargo builds into.
+/// Creates the directory for images: the named one, or `usual` in the directory that cargo builds
+/// into.
 pub fn folder(named: Option<&Path>, usual: &str) -> Result<PathBuf> {
     let folder = match named {
         Some(folder) => folder.to_owned(),

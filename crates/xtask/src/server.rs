@@ -14,7 +14,8 @@ use crate::tools::{self, cargo};
 
 /// The longest time until the server is ready.
 const START_MAX: Duration = Duration::from_secs(20);
-/// The longest time until the server exits after SIGTERM: it replies to all requests and flushes before.
+/// The longest time until the server exits after SIGTERM: it replies to all requests and flushes
+/// before.
 const STOP_MAX: Duration = Duration::from_secs(30);
 
 /// Builds the program as packages contain it; published figures are measured with it.
@@ -40,7 +41,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `hoistway serve` and waits until it prints that it is ready. Its standard error goes to the file `log`.
+    /// Starts `hoistway serve` and waits until it prints that it is ready. Its standard error goes
+    /// to the file `log`.
     pub fn start(command: &mut Command, log: &Path) -> Result<Server> {
         let file = fs::File::create(log).with_context(|| format!("cannot make {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);

@@ -1,8 +1,9 @@
 //! `cargo xtask soak`: the server under clients that verify what they read.
 //!
-//! There are four parts. fio writes and verifies while the elevator is switched again and again. A file system is made on an
-//! export through nbdfuse and a loop device, filled, checked and compared. The tools of qemu and libnbd copy in and out. A drive
-//! in real time gets requests one at a time and many at once, and the lateness of its completions is printed.
+//! There are four parts. fio writes and verifies while the elevator is switched again and again. A
+//! file system is made on an export through nbdfuse and a loop device, filled, checked and
+//! compared. The tools of qemu and libnbd copy in and out. A drive in real time gets requests one
+//! at a time and many at once, and the lateness of its completions is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,8 @@ enum Part {
     Lateness,
 }
 
-/// Runs the selected parts; one that fails does not keep the others from running. Fails at the end and names all that failed.
+/// Runs the selected parts; one that fails does not keep the others from running. Fails at the end
+/// and names all that failed.
 pub fn run(options: &Options) -> Result<()> {
     tools::require_all(&PACKAGES, options.install)?;
     let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
@@ -148,7 +150,8 @@ impl Setup {
     }
 }
 
-/// fio writes, reads back and checks four exports of one device, with the elevator switched twenty times a second.
+/// fio writes, reads back and checks four exports of one device, with the elevator switched twenty
+/// times a second.
 fn verify(setup: &Setup, duration: Duration) -> Result<()> {
     let image = setup.image("verify.img", 2 << 30)?;
     let mut arguments = Vec::new();
@@ -183,7 +186,8 @@ fn verify(setup: &Setup, duration: Duration) -> Result<()> {
                 if over.load(Ordering::Relaxed) {
                     break;
                 }
-                // A switch ends when what the old elevator dispatched is done; another one before that is refused.
+                // A switch ends when what the old elevator dispatched is done; another one before
+                // that is refused.
                 while setup.ctl(&["get", &format!("devices/{device}/switching")])?.trim() != "0" {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -327,7 +331,8 @@ fn tools_agree(setup: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// A disk in real time, one request at once and 32: how late the server's completions were against the model's.
+/// A disk in real time, one request at once and 32: how late the server's completions were against
+/// the model's.
 fn lateness(setup: &Setup, duration: Duration) -> Result<()> {
     // As many commands as it takes at once, so that the same model is under both.
     const DRIVE: &str = "cmr-8tb";
@@ -342,8 +347,8 @@ fn lateness(setup: &Setup, duration: Duration) -> Result<()> {
         fio.arg(format!("--uri={}", setup.uri("")));
         tools::output(&mut fio)?;
         let device = first_device(setup)?;
-        let told = setup.ctl(&["get", &format!("devices/{device}/lateness")])?;
-        let p99_ns = p99_of(&told).with_context(|| format!("no p99 in {told:?}"))?;
+        let printed = setup.ctl(&["get", &format!("devices/{device}/lateness")])?;
+        let p99_ns = p99_of(&printed).with_context(|| format!("no p99 in {printed:?}"))?;
         let class = if is_first { "first of all processes (chrt -f 10)" } else { "as any other process" };
         println!("{DRIVE}, {depth} at once, {} s, {class}:", duration.as_secs());
         histogram_in(&server.stop()?).for_each(|line| println!("  {line}"));
@@ -358,8 +363,8 @@ fn lateness(setup: &Setup, duration: Duration) -> Result<()> {
 }
 
 /// The figure behind `p99=`.
-fn p99_of(told: &str) -> Option<u64> {
-    told.split_whitespace().find_map(|word| word.strip_prefix("p99="))?.parse().ok()
+fn p99_of(printed: &str) -> Option<u64> {
+    printed.split_whitespace().find_map(|word| word.strip_prefix("p99="))?.parse().ok()
 }
 
 /// The lines in which a server that leaves tells how late its completions were.

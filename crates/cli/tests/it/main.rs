@@ -5,6 +5,7 @@ mod bad_input;
 mod common;
 mod compare;
 mod conform;
+mod console;
 mod ctl;
 mod devices;
 mod drives_fit;

@@ -15,7 +15,8 @@ use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
 
-/// The elevators whose cost is told; the first is the one that the others' rates are held against.
+/// The elevators whose cost the page shows. The rates of the others are divided by that of the
+/// first.
 const ELEVATORS: [&str; 5] = ["mq-deadline", "noop", "kyber", "bfq", "cfq"];
 /// How long the file is.
 const FILE_BYTES: u64 = 2 << 30;
@@ -125,7 +126,8 @@ fn image(folder: &Path) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// What scheduling itself costs: the differences between the rows of a table above are smaller than what runs differ by.
+/// Measures the cost of scheduling itself: differences between rows of the table above are below
+/// its noise.
 fn scheduling(bench: &Bench, text: &mut String, goals: &mut Vec<Goal>) -> Result<()> {
     let mut bench = Command::new(&bench.hoistway);
     bench.args(["bench", "mount", "--json", "--elevators", &ELEVATORS.join(",")]);

@@ -23,11 +23,11 @@ pub struct Load {
 pub struct Figures {
     /// Bytes a second.
     pub bytes_per_second: f64,
-    /// Operations.
+    /// The number of operations.
     pub operations: f64,
     /// The median time of one, in us.
     pub median_us: f64,
-    /// The processor's time of fio and of whoever stands between, in s.
+    /// The processor time of fio and of the processes that serve the mount, in s.
     pub cpu_s: f64,
 }
 
@@ -44,7 +44,8 @@ impl Figures {
             figures.sort_by(f64::total_cmp);
             figures.get(figures.len() / 2).copied().unwrap_or(0.0)
         };
-        // The time an operation is what is asked for: of runs in which more was done than in others, too.
+        // The time of one operation is comparable between runs with different numbers of
+        // operations.
         let operations = median(|figures| figures.operations);
         Figures {
             bytes_per_second: median(|figures| figures.bytes_per_second),

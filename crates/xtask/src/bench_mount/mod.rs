@@ -1,5 +1,5 @@
-//! `cargo xtask bench-mount`: what a mount costs beside other ways to the same files, and how processes share a disk through a
-//! mount: docs/mount-benchmarks.md.
+//! `cargo xtask bench-mount`: what a mount costs beside other ways to the same files, and how
+//! processes share a disk through a mount: docs/mount-benchmarks.md.
 //!
 //! The page is written even if goals are missed; then the task fails.
 
@@ -34,7 +34,8 @@ pub struct Options {
     /// Seconds of a run in which processes share a disk
     #[arg(long, default_value_t = 20, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// The directory for images, on the disk that is measured; the default is cargo's target directory
+    /// The directory for images, on the disk that is measured; the default is cargo's target
+    /// directory
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// The program to measure, instead of the one that is built with the profile `dist`
@@ -68,7 +69,8 @@ struct Bench {
     seconds: u32,
 }
 
-/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not measured.
+/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not
+/// measured.
 pub fn run(options: &Options) -> Result<()> {
     let bench = prepare(options)?;
     let mut sections = Vec::new();

@@ -1,4 +1,5 @@
-//! A reader beside four bulk copies on an emulated disk: what it keeps of its rate, through the file system itself and through the mount.
+//! A reader beside four bulk copies on an emulated disk: the rate that it keeps, on the file system
+//! itself and through the mount.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,15 +17,16 @@ use crate::goals::Goal;
 use crate::tools;
 
 const DRIVE: &str = "sata-7200-2006";
-/// What is read by the one who streams: longer than it gets in a run.
+/// The size of the file that the reader streams: more than it reads in a run.
 const STREAM_BYTES: u64 = 1600 << 20;
 /// What each of the others copies: the same.
 const COPIED_BYTES: u64 = 600 << 20;
 const COPIES: usize = 4;
-/// What the reader reserves, in bytes a second: what a film in the best quality takes, twice over. Reservations count positioning for each request,
-/// so that a disk can promise no more than a part of what it does for one who streams.
+/// What the reader reserves, in bytes a second: what a film in the best quality takes, twice over.
+/// Reservations count positioning for each request, so that a disk can promise only a part of its
+/// streaming rate.
 const RESERVED: u64 = 20_000_000;
-/// What the disk sustains on its inner tracks, and what positioning costs it, as the admission is told.
+/// The rate of the inner tracks of the disk and its positioning time, as the admission gets them.
 const FIGURES: &str = "bandwidth = \"35MB/s\"\nposition = \"10ms\"";
 /// What a paced reader wants, in bytes a second.
 const PACE: u64 = 20_000_000;
@@ -236,8 +238,9 @@ impl Drop for Copies {
     }
 }
 
-/// A configuration that says what the loop device does not: that an arm moves below it, and how fast. Whoever is called fio may have [`RESERVED`], in the
-/// requests of 1 MiB that a reader's read-ahead comes in.
+/// A configuration with the facts that the loop device hides: that the disk has an arm, and how
+/// fast it is. Processes named fio may have [`RESERVED`], in the requests of 1 MiB that a reader's
+/// read-ahead comes in.
 fn config(folder: &Path, device: &str, reserves: bool) -> Result<PathBuf> {
     let file = folder.join("mount.toml");
     let mut text = format!("[[device]]\nname = \"{device}\"\nrotational = true\n{FIGURES}\n");

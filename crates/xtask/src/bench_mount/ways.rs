@@ -1,4 +1,5 @@
-//! The ways to the same files: the directory itself, pass-throughs, and the mount under an elevator.
+//! The ways to the same files: the directory itself, pass-throughs, and the mount under an
+//! elevator.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -50,7 +51,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Goes that way to what lies in `source`, by `at` if it is a mount.
+    /// Opens that way to the files in `source`; a mount is at `at`.
     pub fn new(way: Way, hoistway: &Path, source: &Path, at: &Path) -> Result<Reached> {
         let command = match way {
             Way::Plain => return Ok(Reached { at: source.to_owned(), child: None }),
@@ -80,11 +81,11 @@ impl Reached {
             if let Some(child) = &mut reached.child
                 && let Some(status) = child.try_wait()?
             {
-                let mut told = String::new();
+                let mut printed = String::new();
                 if let Some(mut stderr) = child.stderr.take() {
-                    std::io::Read::read_to_string(&mut stderr, &mut told)?;
+                    std::io::Read::read_to_string(&mut stderr, &mut printed)?;
                 }
-                bail!("{:?} has ended ({status}) without a mount: {}", command.get_program(), told.trim());
+                bail!("{:?} has ended ({status}) without a mount: {}", command.get_program(), printed.trim());
             }
             if begun.elapsed() > PATIENCE {
                 bail!("{:?} has mounted nothing after {} s", command.get_program(), PATIENCE.as_secs());
@@ -94,7 +95,7 @@ impl Reached {
         Ok(reached)
     }
 
-    /// The processor's time of whoever stands between; nothing for the directory itself.
+    /// The processor time of the processes that serve the mount; 0 for the directory itself.
     pub fn cpu(&self) -> Result<Cpu> {
         self.child.as_ref().map_or(Ok(Cpu::default()), |child| Cpu::of(child.id()))
     }
@@ -112,7 +113,7 @@ impl Drop for Reached {
         let Some(child) = &mut self.child else { return };
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            // There is nobody to tell; whoever still has a file open there closes it soon.
+            // A process that still has a file open there closes it soon.
             let _ = Command::new("umount").arg(&self.at).stderr(Stdio::null()).status();
             if child.try_wait().is_ok_and(|status| status.is_some()) {
                 return;

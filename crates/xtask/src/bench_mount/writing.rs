@@ -1,4 +1,5 @@
-//! What it costs that the mount writes back by itself, and not the kernel: a large file in small writes, and many small files.
+//! The cost of write-back by the mount instead of the kernel: a large file in small writes, and
+//! many small files.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -33,7 +34,8 @@ struct Took {
     written_s: f64,
     /// Until all of it was on the disk, in s.
     durable_s: f64,
-    /// Of the processor, this program's and that of whoever stands between, in s; threads of the kernel are not in it.
+    /// The processor time of this program and of the processes that serve the mount, in s, without
+    /// threads of the kernel.
     cpu_s: f64,
 }
 
@@ -130,7 +132,7 @@ fn small(reached: &Reached, below: &Path) -> Result<Took> {
 
 /// Does something, and then makes it durable.
 fn timed<T>(write: impl FnOnce() -> Result<T>, make_durable: impl FnOnce(T) -> Result<()>) -> Result<Took> {
-    // Whoever stands between is a child of this program, and counts with it.
+    // The processes that serve the mount are children of this program, and count with it.
     let me = std::process::id();
     let (before, begun) = (Cpu::of(me)?, Instant::now());
     let written = write()?;

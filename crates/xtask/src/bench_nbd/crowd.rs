@@ -1,7 +1,8 @@
-//! Ten thousand connections, a thousand of them busy: what the server needs, and whether each gets its turn.
+//! Ten thousand connections, a thousand of them busy: what the server needs, and whether each gets
+//! its turn.
 //!
-//! The client is one thread that polls non-blocking sockets, each with one request at a time, so that a connection that is passed over shows: the
-//! others go on without it.
+//! The client is one thread that polls non-blocking sockets, each with one request at a time, so
+//! that a connection that is passed over shows: the others go on without it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -22,7 +23,8 @@ const BLOCK_BYTES: usize = 4096;
 /// What was found.
 #[derive(Clone, Copy, Debug)]
 pub struct Crowd {
-    /// Resident memory of the server before anybody came, with all connected, and at the end, in bytes.
+    /// Resident memory of the server before the first connection, with all connected, and at the
+    /// end, in bytes.
     pub alone_bytes: u64,
     pub open_bytes: u64,
     pub busy_bytes: u64,
@@ -99,7 +101,8 @@ struct Client {
 }
 
 impl Client {
-    /// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no zeroes), simple replies.
+    /// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no
+    /// zeroes), simple replies.
     fn connect(socket: &Path) -> Result<Client> {
         let mut stream = UnixStream::connect(socket).context("cannot connect")?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;

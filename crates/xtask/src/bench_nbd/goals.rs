@@ -9,8 +9,8 @@ use crate::goals::{Goal, grouped};
 const OURS: Server = Server::HoistwayMemory(None);
 /// The most resident memory with all connections open and busy, in bytes: 1 GiB.
 const CROWD_BYTES_MAX: u64 = 1 << 30;
-/// Of equal connections none may have less than this part of what another has: the client itself takes them in turns, so that what they are apart is chance
-/// and the server's doing.
+/// Of equal connections none may have less than this part of what another has: the client itself
+/// takes them in turns, so that what they are apart is chance and the server's doing.
 const CROWD_LEAST: f64 = 1.0 / 3.0;
 
 /// Each row is one.
@@ -138,7 +138,8 @@ fn beats_best(text: &str, medians: &Medians, figure: Figure) -> Goal {
     }
 }
 
-/// The dearest elevator over `noop`: differences of a few percent, so of the least disturbed rounds.
+/// The dearest elevator over `noop`: differences of a few percent, so of the least disturbed
+/// rounds.
 fn scheduling(medians: &Medians) -> Goal {
     let text = "an elevator costs at most 0.5 us an operation over noop (least of the rounds)";
     let noop = medians.get(&Server::HoistwayMemory(Some("noop"))).map(|sample| sample.server_us_least);

@@ -14,7 +14,7 @@ pub struct Load {
     pub block: &'static str,
     /// Requests at once, each connection.
     pub depth: u32,
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
     /// How long, in seconds.
     pub seconds: f64,
@@ -26,8 +26,9 @@ pub struct Load {
     pub more: Vec<String>,
 }
 
-/// The CPU of the server and that of the client. Which the kernel chooses for two processes that wake one another differs from run to run, and
-/// decides more about one request at a time than the server does.
+/// The CPU of the server and that of the client. Which the kernel chooses for two processes that
+/// wake one another differs from run to run, and decides more about one request at a time than the
+/// server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
     pub server: u32,
@@ -49,7 +50,8 @@ impl Load {
         }
     }
 
-    /// The command, as in the published tables of the peers: without fio's map of blocks, and with other offsets in every run.
+    /// The command, as in the published tables of the peers: without fio's map of blocks, and with
+    /// other offsets in every run.
     fn command(&self, uri: &str) -> Command {
         let mut command = match self.cpus {
             None => Command::new("fio"),

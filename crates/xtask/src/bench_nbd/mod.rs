@@ -1,7 +1,8 @@
 //! `cargo xtask bench-nbd`: hoistway's server beside other NBD servers: docs/serve-benchmarks.md.
 //!
-//! Each run starts its server anew, the runs of a table are interleaved, and figures are medians over the rounds. Compare only
-//! figures of one table. The page is written even if goals are missed; then the task fails.
+//! Each run starts its server anew, the runs of a table are interleaved, and figures are medians
+//! over the rounds. Compare only figures of one table. The page is written even if goals are
+//! missed; then the task fails.
 
 mod crowd;
 mod goals;
@@ -68,7 +69,8 @@ impl Options {
     }
 }
 
-/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not measured.
+/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not
+/// measured.
 pub fn run(options: &Options) -> Result<()> {
     if let Err(error) = tools::require_all(&PACKAGES, options.install) {
         eprintln!("the tables leave out servers: {error:#}");

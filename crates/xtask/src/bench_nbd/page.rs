@@ -7,7 +7,7 @@ use super::sharing::Shares;
 use super::transport::{Medians, Workload};
 use crate::goals::{Goal, goal_rows, grouped};
 
-/// Where it lies.
+/// The path of the page from the root.
 pub const PAGE: &str = "docs/serve-benchmarks.md";
 
 /// The tables of what a request costs, and the goals.

@@ -1,4 +1,5 @@
-//! The servers that are compared: how each is started over a Unix socket, and what CPU time it has used.
+//! The servers that are compared: how each is started over a Unix socket, and what CPU time it has
+//! used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -143,7 +144,7 @@ impl Server {
     }
 }
 
-/// Where everything lies during a run.
+/// The files of a run.
 #[derive(Clone, Debug)]
 pub struct Bench {
     /// A directory of the run's own.
@@ -177,7 +178,7 @@ enum Process {
     Peer(Peer),
 }
 
-/// Somebody else's server. It is killed when it is dropped, one in the background too.
+/// A server of another project. Dropping it kills it, a server in the background too.
 #[derive(Debug)]
 struct Peer {
     child: Child,
@@ -212,7 +213,7 @@ impl Running {
         Ok(Running { pid: server.pid(), process: Process::Ours(server) })
     }
 
-    /// Starts somebody else's, and waits for its socket.
+    /// Starts a server of another project and waits for its socket.
     fn start_peer(command: &mut Command, socket: &Path, directory: &Path) -> Result<Running> {
         // A socket that was left behind would be taken for the new one.
         let _ = fs::remove_file(socket);
@@ -257,7 +258,7 @@ impl Running {
         Ok(())
     }
 
-    /// The CPU time that it has used, all threads and children included, those that it has waited for and those that run.
+    /// The CPU time that the server has used, all threads and children included.
     pub fn cpu(&self) -> Result<Cpu> {
         Cpu::of(self.pid)
     }

@@ -1,5 +1,5 @@
-//! How a device is shared: weights, a thinking client beside greedy ones, reservations and limits, each on a drive of constant time so that
-//! what is found is the scheduler's.
+//! How a device is shared: weights, a thinking client beside greedy ones, reservations and limits,
+//! each on a drive of constant time so that what is found is the scheduler's.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,7 +62,8 @@ impl NullDrive {
     }
 }
 
-/// All rows. Tests of rates last `seconds` six times over, that buckets are emptied and shares settle.
+/// All rows. Tests of rates last `seconds` six times over, that buckets are emptied and shares
+/// settle.
 pub fn measure(bench: &Bench, seconds: f64) -> Result<Vec<Shares>> {
     let mut rows = Vec::new();
     for elevator in ["fiops", "bfq", "cfq-wf2q"] {
@@ -102,14 +103,16 @@ fn depths(bench: &Bench, elevator: &'static str, weights: (u32, u32), seconds: f
     ))
 }
 
-/// Two backlogged tenants, one with so many requests of 4 KiB at once and one with four of 1 MiB: equal in what the elevator counts.
+/// Two backlogged tenants, one with so many requests of 4 KiB at once and one with four of 1 MiB:
+/// equal in what the elevator counts.
 fn sizes(bench: &Bench, elevator: &'static str, depth: u32, seconds: f64) -> Result<Shares> {
     let reads = |depth| Load { ramp_seconds: 1.0, ..Load::random_reads(depth, seconds) };
     let tenants = [
         Tenant { name: "small", terms: String::new(), load: reads(depth) },
         Tenant { name: "large", terms: String::new(), load: Load { block: "1m", ..reads(4) } },
     ];
-    // bfq charges a whole budget to who has not used it up in 125 ms. One of 512 KiB is 128 requests of 4 KiB, 32 ms on this drive.
+    // bfq charges a whole budget to a queue that has not used it up in 125 ms. One of 512 KiB is
+    // 128 requests of 4 KiB, 32 ms on this drive.
     let is_bfq = elevator == "bfq";
     let tunables = if is_bfq { "max_budget = 1024" } else { "" };
     let drive = NullDrive { tunables, ..NullDrive::of(500, 2) };
@@ -132,8 +135,8 @@ fn sizes(bench: &Bench, elevator: &'static str, depth: u32, seconds: f64) -> Res
     Ok(row)
 }
 
-/// A client with one request at a time and 10 ms of thought between, beside three greedy ones. Its 99th percentile in the server may be
-/// twice what it is alone, and one request of each rival.
+/// A client with one request at a time and 10 ms of thought between, beside three greedy ones. Its
+/// 99th percentile in the server may be twice what it is alone, and one request of each rival.
 fn thinker(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Shares> {
     let light = || Tenant {
         name: "light",
@@ -161,7 +164,8 @@ fn thinker(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Shares
     })
 }
 
-/// A reserving tenant beside two greedy ones: it asks for exactly what it has reserved, and for all that it can get.
+/// A reserving tenant beside two greedy ones: it asks for exactly what it has reserved, and for all
+/// that it can get.
 fn reservation(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
     let wanted = 40.0 * f64::from(1 << 20);
     let terms = "reserve = { rate = \"40M\", request = \"64k\" }".to_owned();
@@ -173,7 +177,8 @@ fn reservation(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Ve
         ("asks for all that it can get", large(16)),
     ] {
         let reserving = Tenant { name: "reserving", terms: terms.clone(), load };
-        // 1 ms, two at once: 2,000 a second or 125 MiB/s, of which a third would be 42 MiB/s: with four rivals a fair share is less.
+        // 1 ms, two at once: 2,000 a second or 125 MiB/s, of which a third would be 42 MiB/s: with
+        // four rivals a fair share is less.
         let tenants = [reserving, greedy("greedy-1"), greedy("greedy-2"), greedy("greedy-3"), greedy("greedy-4")];
         let found = run(bench, elevator, NullDrive::of(1000, 2), &tenants, "")?.0;
         let off_percent = (found[0].bytes_per_s / wanted - 1.0) * 100.0;
@@ -240,14 +245,15 @@ fn ratio_row(what: String, elevator: &str, seconds: f64, wanted: f64, share: f64
     }
 }
 
-/// Serves one device to all tenants, an export for each, and lets them work at the same time. Answers what each got, and what the
-/// server tells of the one named `told`.
+/// Serves one device to all tenants, an export for each, and lets them work at the same time.
+/// Returns the result of each tenant, and the statistics that the server reports of the tenant
+/// `observed`.
 fn run(
     bench: &Bench,
     elevator: &str,
     drive: NullDrive,
     tenants: &[Tenant],
-    told: &str,
+    observed: &str,
 ) -> Result<(Vec<Outcome>, Value)> {
     let configuration = bench.directory.join("shares.toml");
     fs::write(&configuration, text(bench, elevator, drive, tenants)?)?;
@@ -261,10 +267,10 @@ fn run(
         running.push(tenant.load.start(&bench.uri(tenant.name))?);
     }
     let outcomes = running.into_iter().map(|load| load.finish()).collect::<Result<Vec<_>>>()?;
-    let stat = if told.is_empty() {
+    let stat = if observed.is_empty() {
         Value::Null
     } else {
-        let path = format!("tenants/{told}/stat.json");
+        let path = format!("tenants/{observed}/stat.json");
         let printed =
             tools::output(Command::new(&bench.hoistway).args(["ctl", "get", &path, "--control"]).arg(&control))?;
         serde_json::from_str(&printed).with_context(|| format!("what hoistway ctl get {path} prints"))?

@@ -1,4 +1,5 @@
-//! What archiving costs: the processor when all is in memory, and the machine's own disk when nothing is.
+//! What archiving costs: the processor when all is in memory, and the machine's own disk when
+//! nothing is.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -32,7 +32,7 @@ pub fn of_files(folder: &Path, aged: bool) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// Where the tree of an image lies, and its inodes.
+/// Reads the placement of the tree of an image, and its inodes.
 pub fn layout(mounted: &Mounted) -> Result<TreeLayout> {
     let mut tree = Tree::new();
     let mut problems = Vec::new();

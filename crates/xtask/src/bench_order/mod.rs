@@ -1,5 +1,5 @@
-//! `cargo xtask bench-order`: what disk order gains, on model drives and real ones, and what archiving and listing cost:
-//! docs/order-benchmarks.md.
+//! `cargo xtask bench-order`: what disk order gains, on model drives and real ones, and what
+//! archiving and listing cost: docs/order-benchmarks.md.
 //!
 //! The page is written even if goals are missed; then the task fails.
 
@@ -32,7 +32,8 @@ pub struct Options {
     /// Number of names that are listed
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     files: u64,
-    /// The directory for images, on the disk that is measured; the default is cargo's target directory
+    /// The directory for images, on the disk that is measured; the default is cargo's target
+    /// directory
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// The program to measure, instead of the one that is built with the profile `dist`
@@ -64,7 +65,8 @@ struct Bench {
     files: u64,
 }
 
-/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not measured.
+/// Measures the selected parts and prints or writes them. Fails if a goal is missed or not
+/// measured.
 pub fn run(options: &Options) -> Result<()> {
     let mut sections = Vec::new();
     let mut prepared = None;

@@ -1,4 +1,4 @@
-//! For real: the image behind an emulated drive, a file system on it as any other, and programs that read it.
+//! Real runs: an image behind an emulated drive, with a file system that programs read.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -20,12 +20,13 @@ use crate::goals::Goal;
 use crate::tools;
 
 const DRIVE: &str = "sata-7200-2006";
-/// It sorts and merges, and keeps the drive idle for nobody.
+/// The elevator sorts and merges, and never keeps the drive idle.
 const ELEVATOR: &str = "deadline";
 /// How much faster than tar, and how near to what was simulated.
 const FASTER: f64 = 3.9;
 const NEAR: f64 = 0.1;
-/// A disk's time for a small read far away: what is awake before it asks is asleep when it is answered.
+/// A disk's time for a small read far away: what is awake before it asks is asleep when it is
+/// answered.
 const EVEN_NS: u64 = 5_000_000;
 
 /// What is run, and how it reads.
@@ -151,7 +152,8 @@ impl<'p> Emulation<'p> {
         Ok(Plans::of(&image::layout(&mounted)?))
     }
 
-    /// The pause between answers and requests is taken right before: it hangs on what else the machine does.
+    /// The pause between answers and requests is taken right before: it hangs on what else the
+    /// machine does.
     fn case(&self, case: &Case, plans: &Plans) -> Result<Found> {
         let pause_ns = self.turnaround_ns()?;
         let predicted_s = taken(DRIVE, &(case.reads)(plans), pause_ns)?.ns as f64 / 1e9;
@@ -159,7 +161,8 @@ impl<'p> Emulation<'p> {
         Ok(Found { measured, predicted_s, pause_ns })
     }
 
-    /// What passes between a drive's answer and the next request: the time of a read, one at a time, on a drive that takes [`EVEN_NS`] for each, without that.
+    /// What passes between a drive's answer and the next request: the time of a read, one at a
+    /// time, on a drive that takes [`EVEN_NS`] for each, without that.
     fn turnaround_ns(&self) -> Result<u64> {
         let drive = self.folder.join("even.toml");
         let text = format!(
@@ -192,7 +195,7 @@ impl<'p> Emulation<'p> {
 
 impl Drop for Emulation<'_> {
     fn drop(&mut self) {
-        // What is left is in memory, and seen by whoever looks there.
+        // The files that are left are in memory; their names show where they come from.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -112,9 +112,9 @@ pub fn measure() -> Result<Section> {
 fn stored() -> Result<TreeLayout> {
     let path = repository::root().join(LAID);
     let file = std::fs::File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    let mut told = String::new();
-    liblzma::read::XzDecoder::new(file).read_to_string(&mut told).with_context(|| format!("cannot read {LAID}"))?;
-    text::from_text(&told).with_context(|| LAID.to_owned())
+    let mut listed = String::new();
+    liblzma::read::XzDecoder::new(file).read_to_string(&mut listed).with_context(|| format!("cannot read {LAID}"))?;
+    text::from_text(&listed).with_context(|| LAID.to_owned())
 }
 
 fn heading(layout: &TreeLayout) -> String {

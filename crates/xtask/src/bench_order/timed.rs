@@ -20,13 +20,14 @@ impl Times {
     }
 }
 
-/// Runs a command of the shell in a folder, what it prints through `cat` to nowhere (GNU tar reads no file when it sees that its archive is /dev/null): its times are its
-/// own, without cat's.
+/// Runs a command of the shell in a folder, what it prints through `cat` to nowhere (GNU tar reads
+/// no file when it sees that its archive is /dev/null): its times are its own, without cat's.
 pub fn run(command: &str, folder: &Path) -> Result<Times> {
     run_by(Command::new("bash"), command, folder)
 }
 
-/// The same before all other processes: of what is emulated in real time nothing shall be late because the machine is busy.
+/// The same before all other processes: of what is emulated in real time nothing shall be late
+/// because the machine is busy.
 pub fn run_first(command: &str, folder: &Path) -> Result<Times> {
     let mut first = Command::new("chrt");
     first.args(["--fifo", "5", "bash"]);
@@ -36,21 +37,22 @@ pub fn run_first(command: &str, folder: &Path) -> Result<Times> {
 fn run_by(mut shell: Command, command: &str, folder: &Path) -> Result<Times> {
     let script = format!("set -o pipefail; TIMEFORMAT='times %3R %3U %3S'; {{ time {command}; }} | cat > /dev/null");
     let output = shell.args(["-c", &script]).current_dir(folder).output().context("cannot start bash")?;
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        bail!("{command}: {}: {}", output.status, told.trim());
+        bail!("{command}: {}: {}", output.status, printed.trim());
     }
-    times(&told).with_context(|| format!("{command}: no times in {told:?}"))
+    times(&printed).with_context(|| format!("{command}: no times in {printed:?}"))
 }
 
-fn times(told: &str) -> Option<Times> {
-    let line = told.lines().rev().find_map(|line| line.strip_prefix("times "))?;
+fn times(printed: &str) -> Option<Times> {
+    let line = printed.lines().rev().find_map(|line| line.strip_prefix("times "))?;
     let figures: Vec<f64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
     let [wall, user, system] = figures.try_into().ok()?;
     Some(Times { wall, user, system })
 }
 
-/// Of each command the medians of so many rounds, in which the commands take turns; a first round is not counted.
+/// Of each command the medians of so many rounds, in which the commands take turns; a first round
+/// is not counted.
 pub fn interleaved(
     commands: &[&str],
     folder: &Path,
@@ -89,8 +91,8 @@ mod tests {
 
     #[test]
     fn times_stand_in_the_last_line_that_has_them() {
-        let told = "tar: nothing\ntimes 1.500000 0.250000 0.125000\n";
-        assert_eq!(times(told), Some(Times { wall: 1.5, user: 0.25, system: 0.125 }));
+        let printed = "tar: nothing\ntimes 1.500000 0.250000 0.125000\n";
+        assert_eq!(times(printed), Some(Times { wall: 1.5, user: 0.25, system: 0.125 }));
         assert_eq!(times("times 1.5 0.2"), None);
     }
 
@@ -102,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_is_told() {
+    fn a_command_that_fails_is_an_error() {
         let folder = std::env::temp_dir();
-        let told = run("false", &folder).unwrap_err().to_string();
-        assert!(told.starts_with("false: exit status: 1"), "{told}");
+        let printed = run("false", &folder).unwrap_err().to_string();
+        assert!(printed.starts_with("false: exit status: 1"), "{printed}");
         assert!(run("true", &folder).unwrap().wall < 60.0);
     }
 }

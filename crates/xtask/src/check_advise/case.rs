@@ -14,7 +14,8 @@ pub struct Case {
 
 /// Where a workload is from.
 pub enum From {
-    /// Clients of `recorded_clients` of this kind, with this seed: they are recorded, and the recording is what is advised on.
+    /// Clients of `recorded_clients` of this kind, with this seed: they are recorded, and the
+    /// recording is what is advised on.
     Clients(&'static str, u64),
     /// This job file, which fio does in real time.
     Job(&'static str),

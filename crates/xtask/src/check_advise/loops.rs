@@ -1,5 +1,5 @@
-//! The advice for a real loop device under each scheduler of the kernel: what is told, whether what is applied is what is set then, and whether the way back
-//! leads back.
+//! The advice for a real loop device under each scheduler of the kernel: its text, whether its
+//! settings are in effect once it is applied, and whether the way back leads back.
 
 use std::fmt::Write;
 use std::fs;
@@ -54,12 +54,13 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // There is nobody to tell: what stays is seen in `losetup`.
+        // A device that cannot be detached stays visible in `losetup`.
         let _ = Command::new("losetup").args(["--detach", &format!("/dev/{}", self.0)]).status();
     }
 }
 
-/// A row for each scheduler that the kernel has for loop devices; none where there is no root to make one.
+/// A row for each scheduler that the kernel has for loop devices; none where there is no root to
+/// make one.
 pub fn rows(programs: &Programs, folder: &Path) -> Result<Option<Vec<Row>>> {
     if !tools::is_root() || tools::find("losetup").is_none() {
         eprintln!("skipped: a loop device under each scheduler, which needs root and losetup");

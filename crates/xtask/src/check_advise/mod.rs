@@ -1,4 +1,5 @@
-//! What `hoistway advise` says beside what `trace whatif` predicts and what real runs on the emulated drive measure.
+//! What `hoistway advise` says beside what `trace whatif` predicts and what real runs on the
+//! emulated drive measure.
 
 mod case;
 mod loops;

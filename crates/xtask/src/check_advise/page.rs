@@ -101,15 +101,15 @@ fn row(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
     let _ = match judged {
         None => writeln!(text, "| {name} | `{objective}` | {now} | refused | | | | | {whatif} |"),
         Some(judged) => {
-            let told = |value: f64| told(outcome.case, value);
+            let formatted = |value: f64| formatted(outcome.case, value);
             writeln!(
                 text,
                 "| {name} | `{objective}` | {now} | {} | {} | {} | {} {} | {:.0} % | {whatif} |",
                 advised(outcome),
-                told(judged.now),
-                told(judged.advised),
+                formatted(judged.now),
+                formatted(judged.advised),
                 judged.best.0,
-                told(judged.best.1),
+                formatted(judged.best.1),
                 judged.lost * 100.0
             )
         }
@@ -153,13 +153,13 @@ fn details(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
     let goal = outcome.case.goal().0;
     let _ = write!(text, "\n| scheduler | {goal}, measured | predicted by the advice |\n|---|---|---|\n");
     for measured in &outcome.measured {
-        let told = |value: f64| told(outcome.case, value);
+        let formatted = |value: f64| formatted(outcome.case, value);
         let range = match measured.values.as_slice() {
-            [least, .., most] => format!(" ({} to {})", told(*least), told(*most)),
+            [least, .., most] => format!(" ({} to {})", formatted(*least), formatted(*most)),
             _ => String::new(),
         };
         let predicted = predicted(advice, &measured.name).map_or("-".into(), |figures| range_of(outcome.case, figures));
-        let _ = writeln!(text, "| {} | {}{range} | {predicted} |", measured.name, told(measured.median()));
+        let _ = writeln!(text, "| {} | {}{range} | {predicted} |", measured.name, formatted(measured.median()));
     }
 }
 
@@ -171,11 +171,12 @@ fn predicted<'a>(advice: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// The mean over the seeds, and between which the seeds are where they differ.
 fn range_of(case: &Case, figures: &Value) -> String {
-    let [mean, min, max] = ["mean", "min", "max"].map(|field| told(case, figures[field].as_f64().unwrap_or(f64::NAN)));
+    let [mean, min, max] =
+        ["mean", "min", "max"].map(|field| formatted(case, figures[field].as_f64().unwrap_or(f64::NAN)));
     if min == max { mean } else { format!("{mean} ({min} to {max})") }
 }
 
-fn told(case: &Case, value: f64) -> String {
+fn formatted(case: &Case, value: f64) -> String {
     if case.goal().0.starts_with("throughput") {
         format!("{:.2} MB/s", value / 1e6)
     } else {

@@ -17,7 +17,8 @@ pub struct Outcome {
     pub case: &'static Case,
     /// What `hoistway advise --json` printed; none if it refused.
     pub advice: Option<Value>,
-    /// The best of the candidates by `trace whatif`, in the figure that decides; none of a job file, or if it refused.
+    /// The best of the candidates by `trace whatif`, in the figure that decides; none of a job
+    /// file, or if it refused.
     pub whatif: Option<String>,
     /// Each scheduler with its tunables, as measured.
     pub measured: Vec<Measured>,
@@ -36,7 +37,8 @@ impl Measured {
     }
 }
 
-/// How often what is advised is measured: what a scheduler makes of a run may hang on its first moments.
+/// How often what is advised is measured: what a scheduler makes of a run may hang on its first
+/// moments.
 const RUNS: usize = 3;
 
 /// What a process got; of a job of several processes the first one counts.
@@ -93,8 +95,9 @@ fn p99_predicted(process: &Value) -> Option<f64> {
     process["latency_ns"]["p99"].as_f64()
 }
 
-/// The objective with clients' names replaced by the numbers of their connections, which is all that the server knows of them. Clients and connections come
-/// in the same order; of several clients of a name the first is meant.
+/// The objective with clients' names replaced by the numbers of their connections, which is all
+/// that the server knows of them. Clients and connections come in the same order; of several
+/// clients of a name the first is meant.
 fn by_pid(objective: &str, names: &[String], predicted: &Value) -> Result<String> {
     let list = predicted["elevators"][0]["processes"].as_array().context("processes")?;
     let mut objective = objective.to_owned();
@@ -223,7 +226,8 @@ fn of_fio(text: &str) -> Result<Vec<Got>> {
     got.collect()
 }
 
-/// `throughput`, `throughput(JOB)`, `p99(JOB)` or `p99(worst)`. Of several processes of a job rates are added, and the percentile is the first one's.
+/// `throughput`, `throughput(JOB)`, `p99(JOB)` or `p99(worst)`. Of several processes of a job rates
+/// are added, and the percentile is the first one's.
 fn figure(text: &str, got: &[Got]) -> Result<f64> {
     let (name, job) = match text.split_once('(') {
         Some((name, job)) => (name, Some(job.trim_end_matches(')'))),

@@ -12,12 +12,14 @@ pub fn libraries() -> Result<()> {
     run(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--lib", "--bins"]))
 }
 
-/// Runs all tests: those of libraries, programs, examples and documentation, and the integration tests.
+/// Runs all tests: those of libraries, programs, examples and documentation, and the integration
+/// tests.
 pub fn everything() -> Result<()> {
     run(cargo().args(["test", "--workspace", "--no-fail-fast"]).env("HOISTWAY_REQUIRE_BROWSER", "1"))
 }
 
-/// Runs cargo and passes its output on. Prints the lines with results once more at the end, with their sums.
+/// Runs cargo and passes its output on. Prints the lines with results once more at the end, with
+/// their sums.
 fn run(command: &mut Command) -> Result<()> {
     let (results, success) = pass_on(command.stdout(Stdio::piped()))?;
     println!("-- results of all tests");
@@ -36,7 +38,8 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and passes its output on. Returns the lines with results, and whether the command succeeded.
+/// Runs a command and passes its output on. Returns the lines with results, and whether the command
+/// succeeded.
 fn pass_on(command: &mut Command) -> Result<(Vec<String>, bool)> {
     let mut child = command.spawn().context("cannot start cargo test")?;
     let output = child.stdout.take().context("cargo test has no output")?;
@@ -51,7 +54,8 @@ fn pass_on(command: &mut Command) -> Result<(Vec<String>, bool)> {
     Ok((results, child.wait()?.success()))
 }
 
-/// Returns the number before a word in `test result: ok. 12 passed; 0 failed; ...`, 0 if the word is missing.
+/// Returns the number before a word in `test result: ok. 12 passed; 0 failed; ...`, 0 if the word
+/// is missing.
 fn count(line: &str, word: &str) -> u64 {
     let words: Vec<&str> = line.split([' ', ';']).collect();
     let found = words.windows(2).find(|pair| pair[1] == word);

@@ -12,7 +12,8 @@ use crate::{laws, pages, proof, simulation, tidy};
 /// Options of all checks.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Install missing programs (as root on Debian); otherwise they are listed with the command that installs them
+    /// Install missing programs (as root on Debian); otherwise they are listed with the command
+    /// that installs them
     #[arg(long)]
     pub install: bool,
 }
@@ -55,7 +56,8 @@ pub fn all(options: &Options) -> Result<()> {
     run(&ALL, options)
 }
 
-/// Runs checks; one that fails does not keep the others from running. Fails at the end and names all that failed.
+/// Runs checks; one that fails does not keep the others from running. Fails at the end and names
+/// all that failed.
 fn run(steps: &[Step], options: &Options) -> Result<()> {
     let start = Instant::now();
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
@@ -97,7 +99,8 @@ fn docs() -> Result<()> {
     tools::run(cargo().args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", flags))
 }
 
-/// Checks the dependencies with cargo-deny. The advisories need a database from the network: without it the other checks run.
+/// Checks the dependencies with cargo-deny. The advisories need a database from the network:
+/// without it the other checks run.
 pub fn dependencies(options: &Options) -> Result<()> {
     if tools::find_cargo_tool("cargo-deny").is_none() {
         if !options.install {

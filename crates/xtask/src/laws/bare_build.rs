@@ -9,8 +9,9 @@ use crate::tools::{self, cargo};
 
 const TARGET: &str = "x86_64-unknown-none";
 
-/// Builds the core for the bare machine with the present compiler, whose library rustup fetches if necessary.
-/// Where rustup cannot fetch it, Debian's compiler builds it: that one comes with the source of `core`.
+/// Builds the core for the bare machine with the present compiler, whose library rustup fetches if
+/// necessary. Where rustup cannot fetch it, Debian's compiler builds it: that one comes with the
+/// source of `core`.
 pub fn build() -> Result<()> {
     if rustup_has_target() || rustup_adds_target() {
         return tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-core", "--target", TARGET]));
@@ -36,7 +37,8 @@ fn build_with_debian() -> Result<()> {
         tools::install(&["cargo-web", "rustc-web", "rust-web-src"])?;
     }
     let directory = tools::target_directory()?.join("bare");
-    // Building `core` itself is unstable; the variable lets a stable compiler do it. Only this build sees it.
+    // Building `core` itself is unstable; the variable lets a stable compiler do it. Only this
+    // build sees it.
     tools::run(
         Command::new(cargo)
             .current_dir(repository::root())

@@ -1,4 +1,5 @@
-//! The laws of the core that can be read from its source: no unsafe code, no floats, no dynamic dispatch, no dependencies.
+//! The laws of the core that can be read from its source: no unsafe code, no floats, no dynamic
+//! dispatch, no dependencies.
 
 use anyhow::{Result, bail};
 
@@ -55,7 +56,8 @@ fn is_extern_crate(tokens: &[Token], at: usize) -> bool {
     before(1).is_some_and(|token| token.is("crate")) && before(2).is_some_and(|token| token.is("extern"))
 }
 
-/// Finds the dependencies in the manifest of the core: it may have none, neither optional nor for builds nor for one target.
+/// Finds the dependencies in the manifest of the core: it may have none, neither optional nor for
+/// builds nor for one target.
 fn dependencies(manifest: &str) -> Result<Vec<String>> {
     let manifest: toml::Table = manifest.parse()?;
     let mut found = Vec::new();

@@ -1,11 +1,13 @@
-//! The arrows between the crates of the workspace: which crate may depend on which, and how large a crate may grow.
+//! The arrows between the crates of the workspace: which crate may depend on which, and how large a
+//! crate may grow.
 
 use std::collections::BTreeMap;
 
 use super::packages::Package;
 use crate::graph;
 
-/// What each crate may depend on. A crate that is not listed is a violation. Tests may depend on any crate, but not in a circle.
+/// What each crate may depend on. A crate that is not listed is a violation. Tests may depend on
+/// any crate, but not in a circle.
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("drive", &[]),
@@ -40,12 +42,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &["drive", "order"]),
 ];
 
-/// Arrows that point where they must not, each with the work that removes it. The list only shrinks.
+/// Arrows that point where they must not, each with the work that removes it. The list only
+/// shrinks.
 const EXCEPTIONS: &[(&str, &str)] = &[("mount", "serve")];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
 const LINES_MAX: usize = 15_000;
-/// Crates above [`LINES_MAX`], with the lines that they may have. The list only shrinks, but for the core.
+/// Crates above [`LINES_MAX`], with the lines that they may have. The list only shrinks, but for
+/// the core.
 const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("serve", 33_500), ("cli", 21_000), ("sim", 18_000)];
 
 /// Lists the arrows and sizes that break the law.
@@ -73,7 +77,8 @@ fn forbidden_arrows(package: &Package) -> Vec<String> {
     forbidden.map(|other| format!("{}: depends on {other}; it may depend on {allowed}", package.directory)).collect()
 }
 
-/// Circles of crates, the dependencies of tests included: cargo itself refuses only those without tests.
+/// Circles of crates, the dependencies of tests included: cargo itself refuses only those without
+/// tests.
 fn circles(packages: &[Package]) -> Vec<String> {
     let mut arrows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {

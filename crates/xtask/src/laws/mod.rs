@@ -1,4 +1,5 @@
-//! The laws of the workspace that a program can check: the source of the core, the arrows between crates, circles of modules.
+//! The laws of the workspace that a program can check: the source of the core, the arrows between
+//! crates, circles of modules.
 
 mod bare_build;
 mod core_source;

@@ -9,7 +9,8 @@ use crate::laws::Package;
 
 /// Draws the crates as a Mermaid diagram. An arrow points from a crate to one that it depends on.
 ///
-/// Arrows that follow from others are left out: if A depends on B and C, and B depends on C, the arrow from A to C is not drawn.
+/// Arrows that follow from others are left out: if A depends on B and C, and B depends on C, the
+/// arrow from A to C is not drawn.
 pub fn picture(packages: &[Package]) -> String {
     let needs: BTreeMap<&str, BTreeSet<&str>> = packages
         .iter()
@@ -31,7 +32,8 @@ pub fn picture(packages: &[Package]) -> String {
     text
 }
 
-/// Returns true if a crate depends on another one, directly or through others. The crates have no circles.
+/// Returns true if a crate depends on another one, directly or through others. The crates have no
+/// circles.
 fn reaches(needs: &BTreeMap<&str, BTreeSet<&str>>, from: &str, to: &str) -> bool {
     needs.get(from).is_some_and(|direct| direct.iter().any(|next| *next == to || reaches(needs, next, to)))
 }

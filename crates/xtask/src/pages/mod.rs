@@ -1,11 +1,12 @@
 //! Generated parts of documents, each between a pair of comments `begin: NAME` and `end: NAME`.
 //!
-//! docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown` prints. docs/drives.md has the
-//! measurements of `hoistway drives --markdown`, with a plot of each recorded drive in docs/drives. ARCHITECTURE.md has the
-//! crates, CONTRIBUTING.md the tasks.
+//! docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown`
+//! prints. docs/drives.md has the measurements of `hoistway drives --markdown`, with a plot of each
+//! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks.
 //!
-//! A check generates again what comes from data in the repository, and compares. The counts of the whole recordings of decisions,
-//! which are not in the repository, are generated only with `--recordings`.
+//! A check generates again what comes from data in the repository, and compares. The counts of the
+//! whole recordings of decisions, which are not in the repository, are generated only with
+//! `--recordings`.
 
 mod crates;
 mod picture;
@@ -30,7 +31,8 @@ const DRIVES: &str = "docs/drives.md";
 const PLOTS: &str = "docs/drives";
 const TEST_DATA: &str = "testdata/decisions";
 const RECORDINGS: &str = "crates/drive/testdata";
-/// Exit codes of `hoistway conform` that the page can show: all decisions are identical; some differ.
+/// Exit codes of `hoistway conform` that the page can show: all decisions are identical; some
+/// differ.
 const EXIT_CODES: [i32; 2] = [0, 3];
 
 /// Options of `cargo xtask pages`.
@@ -43,7 +45,8 @@ pub struct Options {
 /// What to do with the pages instead of checking them.
 #[derive(clap::Subcommand, Debug)]
 enum Action {
-    /// Write the generated parts, the tables of tunables in docs/elevators, and docs/reproduced.md with its pictures
+    /// Write the generated parts, the tables of tunables in docs/elevators, and docs/reproduced.md
+    /// with its pictures
     Write {
         /// Write the counts of the whole recordings of decisions in this directory, too
         #[arg(value_name = "DIR")]
@@ -71,7 +74,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// The generated parts that come from sources and manifests alone: page, name of the part, and the text.
+/// The generated parts that come from sources and manifests alone: page, name of the part, and the
+/// text.
 fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
     let packages = laws::packages()?;
     Ok(vec![
@@ -121,7 +125,8 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Writes the parts that come from data in the repository, and the counts of whole recordings if a directory of them is given.
+/// Writes the parts that come from data in the repository, and the counts of whole recordings if a
+/// directory of them is given.
 fn write(recordings: Option<&Path>) -> Result<()> {
     let mut page = with_part(CONFORMANCE, &read(CONFORMANCE)?, "testdata", &conform(Path::new(TEST_DATA))?)?;
     if let Some(folder) = recordings {
@@ -161,7 +166,8 @@ fn files(folder: &Path) -> Result<BTreeMap<String, String>> {
     listed.map(file).collect()
 }
 
-/// Returns the output of `hoistway drives --markdown`, which writes its plots to the directory `plots`, emptied before.
+/// Returns the output of `hoistway drives --markdown`, which writes its plots to the directory
+/// `plots`, emptied before.
 fn drives(plots: &Path) -> Result<String> {
     if plots.exists() {
         fs::remove_dir_all(plots).with_context(|| format!("cannot empty {}", plots.display()))?;
@@ -178,7 +184,8 @@ fn drives(plots: &Path) -> Result<String> {
     String::from_utf8(output.stdout).context("the output of hoistway drives")
 }
 
-/// Writes docs/reproduced.md and its pictures: all published results, simulated by the program for packages.
+/// Writes docs/reproduced.md and its pictures: all published results, simulated by the program for
+/// packages.
 fn write_reproduced() -> Result<()> {
     tools::run(Command::new(server::build()?).args(["reproduce", "--page", "docs"]).current_dir(repository::root()))
 }
@@ -195,7 +202,8 @@ fn conform(folder: &Path) -> Result<String> {
     let listed = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut files: Vec<PathBuf> = listed.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     files.retain(|file| file.to_string_lossy().ends_with(".jsonl.gz"));
-    // Sorted by name without extensions, so that a set precedes the sets whose names extend its name.
+    // Sorted by name without extensions, so that a set precedes the sets whose names extend its
+    // name.
     files.sort_by_key(|file| file.to_string_lossy().trim_end_matches(".jsonl.gz").to_owned());
     if files.is_empty() {
         bail!("no decision files (.jsonl.gz) in {}", folder.display());

@@ -1,4 +1,5 @@
-//! The picture in the README of the page of a trace: the program draws a recorded trace, and Chromium takes a picture of it.
+//! The picture in the README of the page of a trace: the program draws a recorded trace, and
+//! Chromium takes a picture of it.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +11,8 @@ use crate::tools;
 
 const TRACE: &str = "crates/trace/testdata/blktrace/vda-bfq.blktrace.*.xz";
 const PICTURE: &str = "docs/trace-view.png";
-/// The part that is shown: a tenth of a second in which readers and writers share the disk, and one request.
+/// The part that is shown: a tenth of a second in which readers and writers share the disk, and one
+/// request.
 const SHOWN: &str = "?theme=light#t=0.68-0.8&request=0.480";
 const SIZE: &str = "1240,1480";
 

@@ -1,4 +1,5 @@
-//! Rules on language: banned words in names and comments, doc comments that say nothing, comments that are too long.
+//! Rules on language: banned words in names and comments, doc comments that say nothing, comments
+//! that are too long.
 
 use std::fmt;
 

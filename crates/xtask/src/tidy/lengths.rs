@@ -26,7 +26,8 @@ pub fn long_functions(file: &File) -> Vec<String> {
     long
 }
 
-/// Returns the lines of the braces around the body of the function whose `fn` is at `at`, None if it has no body.
+/// Returns the lines of the braces around the body of the function whose `fn` is at `at`, None if
+/// it has no body.
 fn body(tokens: &[Token], at: usize) -> Option<(usize, usize)> {
     let (mut depth, mut nested, mut open) = (0usize, 0usize, 0usize);
     for token in tokens.get(at..)? {

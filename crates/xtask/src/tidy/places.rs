@@ -1,9 +1,10 @@
-//! Words that do not belong in the repository: paths of one machine, hosts of registries, numbers of issues.
+//! Words that do not belong in the repository: paths of one machine, hosts of registries, numbers
+//! of issues.
 
 use crate::repository::File;
 
-/// Finds what does not belong in the repository, which speaks of the project alone and of no machine.
-/// The words are put together from parts so that this file does not contain them.
+/// Finds what does not belong in the repository, which speaks of the project alone and of no
+/// machine. The words are put together from parts so that this file does not contain them.
 pub fn findings(file: &File) -> Vec<String> {
     let is_data = file.path.contains("testdata/") || file.path.ends_with("Cargo.lock");
     let mut found = Vec::new();
@@ -57,7 +58,8 @@ pub fn findings(file: &File) -> Vec<String> {
     found
 }
 
-/// Finds a `#` with one to five digits that stands alone, as issues are written. Colours have quotes before them.
+/// Finds a `#` with one to five digits that stands alone, as issues are written. Colours have
+/// quotes before them.
 fn issue_reference(line: &str) -> Option<&str> {
     for (at, _) in line.match_indices('#') {
         let before = line[..at].chars().next_back();

@@ -1,4 +1,5 @@
-//! How good the predictions of `hoistway trace whatif` are: workloads are recorded under one elevator, the others are predicted from that, and then run.
+//! How good the predictions of `hoistway trace whatif` are: workloads are recorded under one
+//! elevator, the others are predicted from that, and then run.
 
 mod page;
 mod pairs;
@@ -15,7 +16,8 @@ use pairs::{Case, Summary};
 /// Options of `cargo xtask whatif`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Seeds of the recorded workloads; seeds below 110 were used while the predictions were developed
+    /// Seeds of the recorded workloads; seeds below 110 were used while the predictions were
+    /// developed
     #[arg(long, default_value = "111-116", value_name = "FROM-TO", value_parser = seeds)]
     seeds: (u64, u64),
     /// Seconds of a recording, in virtual time
@@ -27,7 +29,8 @@ pub struct Options {
     /// Write docs/whatif.md
     #[arg(long)]
     write: bool,
-    /// Use this output of `recorded_clients quality`, for the same seeds and seconds, instead of running the program
+    /// Use this output of `recorded_clients quality`, for the same seeds and seconds, instead of
+    /// running the program
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }

@@ -88,7 +88,8 @@ impl Case {
         })
     }
 
-    /// What was named, and what was measured best, and the first one's measured figure as a part of the second one's: at most 1.
+    /// What was named, and what was measured best, and the first one's measured figure as a part of
+    /// the second one's: at most 1.
     pub fn best(&self, question: Question) -> Option<(&str, &str, f64)> {
         let figure = |got: fn(&Process) -> Got| move |pair: &Pair| pair.figure(question, got);
         let (predicted, measured) = (figure(|process| process.predicted), figure(|process| process.measured));

@@ -11,8 +11,9 @@ use super::Programs;
 use super::pairs::{Case, Got, Pair, Process};
 use crate::tools;
 
-/// Each workload, the seed of its clients, the elevator that is recorded, and those that are predicted. bfq is not among them: it favours new readers
-/// for up to 25 s, and these runs are shorter.
+/// Each workload, the seed of its clients, the elevator that is recorded, and those that are
+/// predicted. bfq is not among them: it favours new readers for up to 25 s, and these runs are
+/// shorter.
 const RUNS: [(&str, u64, &str, [&str; 2]); 4] = [
     ("streams", 201, "mq-deadline", ["cfq-v3", "anticipatory"]),
     ("random-and-stream", 202, "cfq-v3", ["deadline", "fiops"]),

@@ -1,11 +1,13 @@
 //! No circles of modules.
 //!
-//! A module is a file. Module A depends on module B if code in A, tests excepted, names an item that B defines; re-exports are
-//! followed to the definition, and a re-export (`pub use`) of a descendant is no dependency.
+//! A module is a file. Module A depends on module B if code in A, tests excepted, names an item
+//! that B defines; re-exports are followed to the definition, and a re-export (`pub use`) of a
+//! descendant is no dependency.
 //!
-//! Modules may depend on one another in a circle only if one of them, the parent, contains all the others, and no circle is left
-//! when the parent is taken out. The rule applies again to what is left. So a parent and its children may share private items,
-//! but siblings may not form a circle, not even through re-exports of their parent.
+//! Modules may depend on one another in a circle only if one of them, the parent, contains all the
+//! others, and no circle is left when the parent is taken out. The rule applies again to what is
+//! left. So a parent and its children may share private items, but siblings may not form a circle,
+//! not even through re-exports of their parent.
 
 mod references;
 mod scan;
@@ -19,7 +21,8 @@ use crate::graph;
 use crate::repository::File;
 use references::Crate;
 
-/// Crates with circles, and the number of modules in them today. The numbers only shrink; a crate without circles leaves the list.
+/// Crates with circles, and the number of modules in them today. The numbers only shrink; a crate
+/// without circles leaves the list.
 const EXCEPTIONS: &[(&str, usize)] =
     &[("cli", 7), ("machine", 5), ("mount", 11), ("nbd", 6), ("order", 2), ("serve", 36), ("trace", 17)];
 
@@ -66,7 +69,8 @@ impl Circle {
     }
 }
 
-/// Finds the forbidden circles of the files of a crate, whose paths begin with `source`, for example `crates/core/src/`.
+/// Finds the forbidden circles of the files of a crate, whose paths begin with `source`, for
+/// example `crates/core/src/`.
 fn forbidden_circles(files: &[File], source: &str) -> Vec<Circle> {
     let krate = Crate::read(files, source);
     let references = krate.references();

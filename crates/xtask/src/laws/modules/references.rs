@@ -68,8 +68,8 @@ impl Crate {
         found
     }
 
-    /// The module that an import depends on: none for a module, whose items count where they are named, and none for a
-    /// re-export of a descendant.
+    /// The module that an import depends on: none for a module, whose items count where they are
+    /// named, and none for a re-export of a descendant.
     fn imported(&self, module: &ModulePath, import: &Import) -> Option<ModulePath> {
         let to = match self.resolve(module, &import.path, &mut BTreeSet::new())? {
             Target::Item(to) => to,
@@ -98,7 +98,8 @@ impl Crate {
             let found = match next.as_str() {
                 "super" => Target::Module(parent(here)),
                 "self" => Target::Module(here.clone()),
-                // A name that no scan knows, for example one that a macro defines, belongs to the module that is named.
+                // A name that no scan knows, for example one that a macro defines, belongs to the
+                // module that is named.
                 name => self.name_in(here, name, seen).unwrap_or_else(|| Target::Item(here.clone())),
             };
             (at, rest) = (found, after);

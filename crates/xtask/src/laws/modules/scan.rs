@@ -1,4 +1,5 @@
-//! What a file says of modules: the items that it defines, its imports, and the paths that its code names.
+//! What a file says of modules: the items that it defines, its imports, and the paths that its code
+//! names.
 
 use crate::rust_tokens::{Kind, Token, tokens, without_tests};
 
@@ -49,14 +50,16 @@ pub(super) fn scan(text: &str) -> Scan {
     scan
 }
 
-/// The name of the item whose keyword is before `at`; `const fn` and `macro_rules!` have a word or a mark between.
+/// The name of the item whose keyword is before `at`; `const fn` and `macro_rules!` have a word or
+/// a mark between.
 fn name_after(tokens: &[Token], at: usize) -> Option<String> {
     let next = tokens.get(at)?;
     let next = if next.is("!") || next.is("mut") { tokens.get(at + 1)? } else { next };
     (next.kind == Kind::Word && next.text != "fn").then(|| next.text.clone())
 }
 
-/// Takes the path that begins at `at`; returns the index after it. A path in a visibility (`pub(in PATH)`) does not count.
+/// Takes the path that begins at `at`; returns the index after it. A path in a visibility (`pub(in
+/// PATH)`) does not count.
 fn path(tokens: &[Token], at: usize, paths: &mut Vec<(Vec<String>, usize)>) -> usize {
     let is = |index: usize, text: &str| tokens.get(index).is_some_and(|token| token.is(text));
     let begins = at < 2 || !(is(at - 1, ":") && is(at - 2, ":"));

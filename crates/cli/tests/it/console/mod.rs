@@ -1,0 +1,124 @@
+//! The console blocks of the README and the guides, run in order in a scratch directory.
+//!
+//! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are commands, `> ` continues one,
+//! and the other lines are the expected output of the command above. A line `...` stands for any lines. Words after the language
+//! say what a block needs:
+//!
+//! - `needs=fio,cpio`: programs. The block is skipped, aloud, if one is missing.
+//! - `root`: the block is skipped, aloud, without root.
+//! - `no-run`: the block is always skipped, aloud; for devices and programs that a machine of tests does not have.
+//! - `varies`: the output is not compared, because it depends on the machine.
+//!
+//! A command has to succeed, unless its expected output begins with `error:`. Blocks of a document share the directory, in which
+//! `examples`, `testdata` and `crates` lead to those of the repository. Each block has a shell of its own.
+
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use session::{Block, blocks, differs};
+
+/// The documents whose blocks run.
+const DOCUMENTS: &[&str] = &["README.md"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// Returns why a block cannot run here, None if it can.
+fn obstacle(block: &Block) -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_installed = |program: &str| std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    let missing: Vec<&str> = block.needs.iter().map(String::as_str).filter(|program| !is_installed(program)).collect();
+    match () {
+        () if block.no_run => Some("marked no-run".to_owned()),
+        () if block.root && !rustix::process::geteuid().is_root() => Some("needs root".to_owned()),
+        () if !missing.is_empty() => Some(format!("{} not installed", missing.join(", "))),
+        () => None,
+    }
+}
+
+/// Runs the blocks of a document. Returns a message for each command that fails or whose output differs.
+fn failures(name: &str, text: &str) -> Vec<String> {
+    let directory = tempfile::tempdir().expect("a scratch directory");
+    for shared in ["examples", "testdata", "crates"] {
+        std::os::unix::fs::symlink(repository().join(shared), directory.path().join(shared)).expect("a link");
+    }
+    let mut failures = Vec::new();
+    for block in blocks(text) {
+        if let Some(obstacle) = obstacle(&block) {
+            eprintln!("SKIPPED: {name}:{}: {obstacle}", block.line);
+            continue;
+        }
+        for (step, (status, output)) in block.steps.iter().zip(run(&block, directory.path())) {
+            let place = format!("{name}:{}: `{}`", step.line, step.command);
+            if (status != 0) != step.output.starts_with("error:") {
+                failures.push(format!("{place} exits with {status}:\n{output}"));
+            } else if !block.varies && differs(&step.output, &output) {
+                failures.push(format!("{place} prints\n{output}instead of\n{}", step.output));
+            }
+        }
+    }
+    failures
+}
+
+/// Runs a block in a shell. Returns the exit status and the output of each command.
+fn run(block: &Block, directory: &Path) -> Vec<(i32, String)> {
+    let program = Path::new(env!("CARGO_BIN_EXE_hoistway")).parent().expect("a directory");
+    let mut paths = vec![program.to_owned()];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let output = Command::new("bash")
+        .args(["-c", &block.script()])
+        .current_dir(directory)
+        .env("PATH", std::env::join_paths(paths).expect("a path"))
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("bash starts");
+    block.results(&String::from_utf8_lossy(&output.stdout))
+}
+
+#[test]
+fn the_console_blocks_of_the_documents_run_as_they_are_written() {
+    let mut all = Vec::new();
+    for name in DOCUMENTS {
+        let text = std::fs::read_to_string(repository().join(name)).expect("a document");
+        all.extend(failures(name, &text));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn a_session_runs_in_order_in_one_directory() {
+    let document = "```console\n$ echo one > file\n```\nText.\n```console\n$ cat file\none\n$ printf '%s\\n' a b c\na\n...\nc\n```\n";
+    assert_eq!(failures("a.md", document), [""; 0]);
+}
+
+#[test]
+fn a_session_can_use_the_program_and_the_examples() {
+    let document = "```console\n$ hoistway --version | cut -d' ' -f1\nhoistway\n$ ls examples/competing-readers.fio\nexamples/competing-readers.fio\n```\n";
+    assert_eq!(failures("a.md", document), [""; 0]);
+}
+
+#[test]
+fn another_output_and_a_failing_command_are_found() {
+    let document = "```console\n$ echo one\ntwo\n$ false\n$ for word in a b; do\n>   echo $word\n> done\na\nb\n```\n";
+    let found = failures("a.md", document);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("a.md:2: `echo one` prints\none\n"), "{found:?}");
+    assert!(found[1].starts_with("a.md:4: `false` exits with 1"), "{found:?}");
+}
+
+#[test]
+fn an_expected_error_is_compared() {
+    let document = "```console\n$ echo 'error: no'; false\nerror: no\n```\n";
+    assert_eq!(failures("a.md", document), [""; 0]);
+}
+
+#[test]
+fn blocks_that_cannot_run_are_skipped() {
+    let document =
+        "```console no-run\n$ false\n```\n```console needs=no-such-program\n$ false\n```\n```sh\nfalse\n```\n";
+    assert_eq!(failures("a.md", document), [""; 0]);
+    assert_eq!(failures("a.md", "```console varies\n$ echo $$\n17\n```\n"), [""; 0]);
+}

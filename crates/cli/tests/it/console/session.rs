@@ -1,0 +1,130 @@
+//! The sessions of a document: their commands and expected output.
+
+/// Printed before each command, with the status of the one above.
+const MARK: &str = "\u{1}";
+
+/// A console block.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// The line of its fence, from 1.
+    pub line: usize,
+    pub no_run: bool,
+    pub root: bool,
+    pub varies: bool,
+    /// Programs that it needs.
+    pub needs: Vec<String>,
+    pub steps: Vec<Step>,
+}
+
+/// A command of a block.
+#[derive(Debug)]
+pub struct Step {
+    pub command: String,
+    /// The line of the command in the document, from 1.
+    pub line: usize,
+    /// The expected output.
+    pub output: String,
+}
+
+impl Block {
+    /// The shell script that runs the commands and marks where the output of each begins.
+    pub fn script(&self) -> String {
+        // The shell ends the background commands of the block.
+        let mut script = "exec 2>&1\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n".to_owned();
+        for step in &self.steps {
+            script.push_str(&format!("printf '{MARK}'\n{}\nprintf '{MARK}%d{MARK}' $?\n", step.command));
+        }
+        script
+    }
+
+    /// Splits the output of the script into the status and the output of each command.
+    pub fn results(&self, printed: &str) -> Vec<(i32, String)> {
+        let parts: Vec<&str> = printed.split(MARK).collect();
+        let of = |index: usize| {
+            let output = parts.get(3 * index + 1).copied().unwrap_or_default();
+            // A shell that ended early has no status.
+            let status = parts.get(3 * index + 2).and_then(|status| status.parse().ok()).unwrap_or(-1);
+            (status, output.to_owned())
+        };
+        (0..self.steps.len()).map(of).collect()
+    }
+}
+
+/// Reads the console blocks of a document.
+pub fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut fence = None;
+    for (index, line) in text.lines().enumerate() {
+        let line_number = index + 1;
+        if let Some(info) = line.strip_prefix("```") {
+            fence = match fence {
+                Some(_) => None,
+                None => Some(begin(info, line_number, &mut blocks)),
+            };
+        } else if fence == Some(true)
+            && let Some(block) = blocks.last_mut()
+        {
+            take(line, line_number, block);
+        }
+    }
+    blocks
+}
+
+/// Begins a fenced block; returns true if it is a session.
+fn begin(info: &str, line: usize, blocks: &mut Vec<Block>) -> bool {
+    let mut words = info.split([' ', ',']).filter(|word| !word.is_empty());
+    if words.next() != Some("console") {
+        return false;
+    }
+    let mut block = Block { line, ..Block::default() };
+    let mut in_needs = false;
+    for word in words {
+        match word {
+            "no-run" => block.no_run = true,
+            "root" => block.root = true,
+            "varies" => block.varies = true,
+            _ => {
+                let first = word.strip_prefix("needs=");
+                in_needs |= first.is_some();
+                assert!(in_needs, "line {line}: `{word}` is not known; there are needs=, root, no-run and varies");
+                block.needs.push(first.unwrap_or(word).to_owned());
+            }
+        }
+    }
+    blocks.push(block);
+    true
+}
+
+/// Takes a line of a session.
+fn take(line: &str, number: usize, block: &mut Block) {
+    if let Some(command) = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# ")) {
+        block.steps.push(Step { command: command.to_owned(), line: number, output: String::new() });
+        return;
+    }
+    let Some(step) = block.steps.last_mut() else { return };
+    match line.strip_prefix("> ") {
+        Some(more) if step.output.is_empty() => {
+            step.command.push('\n');
+            step.command.push_str(more);
+        }
+        _ => {
+            step.output.push_str(line);
+            step.output.push('\n');
+        }
+    }
+}
+
+/// Returns true if an output is not the expected one, in which `...` stands for any lines. No expected output fits any output.
+pub fn differs(expected: &str, output: &str) -> bool {
+    let expected: Vec<&str> = expected.lines().map(str::trim_end).collect();
+    let output: Vec<&str> = output.lines().map(str::trim_end).collect();
+    !expected.is_empty() && !fits(&expected, &output)
+}
+
+fn fits(expected: &[&str], output: &[&str]) -> bool {
+    match expected.split_first() {
+        None => output.is_empty(),
+        Some((&"...", rest)) => (0..=output.len()).any(|skipped| fits(rest, &output[skipped..])),
+        Some((first, rest)) => output.first() == Some(first) && fits(rest, &output[1..]),
+    }
+}
