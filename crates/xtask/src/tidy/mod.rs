@@ -35,6 +35,7 @@ const LANGUAGE_EXCEPTIONS: &[&str] = &[
     "crates/drive/",
     "crates/fio/",
     "crates/machine/",
+    "crates/mount/",
     "crates/nbd/",
     "crates/order/",
     "crates/report/",
