@@ -74,7 +74,7 @@ pub fn against_svg(against: &Against) -> String {
     let mut svg = head(&against.title, WIDTH, height, &style());
     text(&mut svg, "note", LEFT, 50.0, "bar: simulated; tick: published; band: within the tolerance");
     for (index, row) in against.rows.iter().map(AgainstRow::above_zero).enumerate() {
-        let (told, row) = row;
+        let (label, row) = row;
         let y = TOP + ROW * index as f64;
         let finite = [row.found, row.expected.unwrap_or(0.0), row.low, row.high];
         let most = finite.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max) * 1.1;
@@ -93,7 +93,7 @@ pub fn against_svg(against: &Against) -> String {
             let x = LEFT + at(expected);
             line(&mut svg, "tick", (x, y), (x, y + 24.0));
         }
-        text(&mut svg, "figure", LEFT + LENGTH + 10.0, y + 16.0, &told);
+        text(&mut svg, "figure", LEFT + LENGTH + 10.0, y + 16.0, &label);
     }
     svg.push_str("</svg>\n");
     svg
@@ -103,12 +103,12 @@ impl AgainstRow {
     /// The label after the bar, and the row with magnitudes in place of negative figures.
     fn above_zero(&self) -> (String, AgainstRow) {
         let expected = self.expected.map_or_else(String::new, |value| format!(" ({})", figure(value)));
-        let told = format!("{}{expected}", figure(self.found));
+        let label = format!("{}{expected}", figure(self.found));
         if self.expected.is_none_or(|expected| expected >= 0.0) {
-            return (told, self.clone());
+            return (label, self.clone());
         }
         let expected = self.expected.map(|value| -value);
-        (told, AgainstRow { name: self.name.clone(), found: -self.found, expected, low: -self.high, high: -self.low })
+        (label, AgainstRow { name: self.name.clone(), found: -self.found, expected, low: -self.high, high: -self.low })
     }
 }
 

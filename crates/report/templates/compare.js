@@ -11,7 +11,7 @@
   const names = spec.legends.find((l) => l.id === "elevator").entries.map((e) => e.name);
   const font = getComputedStyle(document.body).fontFamily;
 
-  // ---- Theme: the style sheet owns the colours, charts ask it for theirs.
+  // ---- Theme: the style sheet owns the colours, charts read them from it.
 
   const probe = document.body.appendChild(document.createElement("span"));
   probe.hidden = true;
@@ -42,7 +42,7 @@
     return change;
   }
 
-  // Black or white, whichever stands out more: their contrast with a colour is equal at a luminance of 0.179.
+  // Black or white, whichever has more contrast. The contrasts are equal at a luminance of 0.179.
   function textOn(colour) {
     const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
     const [r, g, b] = channels.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
@@ -67,7 +67,7 @@
   });
   darkness.addEventListener("change", () => applyTheme());
 
-  // ---- Drawing: one chart after the other, so that the page answers meanwhile.
+  // ---- Drawing: one chart after the other, so that the page stays responsive.
 
   const pause = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -85,8 +85,8 @@
     return Boolean(context);
   }
 
-  // A browser has some sixteen WebGL contexts for a page, and a figure takes two. Without one a dot is an element of the page,
-  // of which a browser bears some twenty thousand.
+  // A browser has about sixteen WebGL contexts for a page, and a figure needs two. Without one a dot is a DOM element,
+  // of which a browser handles about twenty thousand.
   const GL_FIGURES_MAX = 7;
   const webGl = hasWebGl();
   const plainly = { figures: 0, shown: 0, given: 0 };
@@ -113,7 +113,7 @@
       (shown < given ? `, ${shown.toLocaleString("en")} of ${given.toLocaleString("en")} dots.` : ".");
   }
 
-  // A span's ends say when it began and how long it lasted.
+  // The ends of a span show its start and its duration.
   function labelSpans(trace) {
     trace.text = trace.x.map((_, i) => {
       const start = i - (i % 3);
@@ -155,7 +155,7 @@
     figure.node.addEventListener("keydown", (event) => onKey(figure, event));
   }
 
-  // ---- Time: what one chart of time shows, all show.
+  // ---- Time: all time charts show the same span.
 
   let following = 0;
   let timeShown = null;
@@ -237,7 +237,7 @@
     for (const button of all("button[data-key]", legend)) button.title = "Click: hide or show. Shift-click or double click: only this one.";
   }
 
-  // ---- Elevators: those that are picked have charts; pinned ones stand first. The legend of elevators is this one.
+  // ---- Elevators: selected ones have charts; pinned ones come first. This is the legend of elevators.
 
   const picker = byId("picker");
   const pinned = new Set();
@@ -246,7 +246,7 @@
 
   const order = () => names.map((_, i) => i).sort((a, b) => pinned.has(b) - pinned.has(a) || a - b);
 
-  // Bars lie in rows, one an elevator: those that are picked, pinned ones first.
+  // One row of bars for each selected elevator, pinned ones first.
   function keepPickedRows(figure) {
     const [FRAME, ROW] = [70, 34];
     const rows = order().filter((i) => picked.has(i));
@@ -272,7 +272,7 @@
     show.forEach((i) => picked.add(i));
   }
 
-  // So that a link shows what its sender saw. A page opened from a file may not be allowed to.
+  // A link shows the view of its sender. A page opened from a file may not be allowed to change it.
   function writeAddress() {
     const list = (set) => Array.from(set).map((i) => names[i]).join(",");
     const asked = new URLSearchParams(location.search);
@@ -282,7 +282,7 @@
     try {
       history.replaceState(null, "", `?${asked}${location.hash}`);
     } catch (refused) {
-      // Nothing depends on it.
+      // The page works without it.
     }
   }
 
@@ -323,7 +323,7 @@
     for (const node of all("figure[data-elevator]")) node.dataset.wasHidden = String(node.hidden);
   }
 
-  // Within a list of elements those of pinned elevators come first; the others keep their order.
+  // Elements of pinned elevators come first; the others keep their order.
   function pinnedFirst(parent) {
     const mine = Array.from(parent.children).filter((node) => node.dataset.elevator !== undefined);
     mine.sort((a, b) => a.dataset.elevator - b.dataset.elevator);
@@ -371,7 +371,7 @@
     }
   }
 
-  // ---- Table: a heading sorts; figures begin with the greatest, names with the first.
+  // ---- Table: a heading sorts; figures from the largest, names from the first.
 
   let sorting = null;
 
@@ -386,7 +386,7 @@
     byId("sorted").textContent = `Sorted by ${button.textContent}, ${rising ? "ascending" : "descending"}.`;
   }
 
-  // Pinned rows first, each part as it is sorted; unsorted, as the elevators were named.
+  // Pinned rows first, each part sorted; unsorted in the given order.
   function orderRows() {
     const body = byId("table").querySelector("tbody");
     const value = (row) => row.cells[sorting.column].dataset.value;
@@ -402,7 +402,7 @@
   }
   all("thead button").forEach((button) => button.addEventListener("click", () => sort(button)));
 
-  // ---- Paper: light, and as wide as the style sheet says.
+  // ---- Print: light theme, with the width of the style sheet.
 
   let before;
   addEventListener("beforeprint", () => {

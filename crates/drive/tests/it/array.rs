@@ -1,10 +1,11 @@
-//! Arrays, against sums that can be done by hand and against their members.
+//! Arrays against sums done by hand and against their members.
 
 use hoistway_drive::{Access, Command, Drive, Op, Profile, Source, Status, closed_loop};
 
 const MS_NS: u64 = 1_000_000;
 
-/// An array of `count` devices that take 1 ms for everything, one thing at a time; 1 us a command, 100 ns a sector on the link.
+/// An array of `count` null devices with 1 ms a command, one at a time; 1 us of controller, 100 ns
+/// a sector on the link.
 fn simple(count: u32, more: &str, cache: &str) -> String {
     format!(
         "name = \"a\"\nwhat = \"\"\nsource = \"\"\n[array]\ndepth = 64\ncommand_us = 1.0\nlink_sector_ns = 100\n{more}\n{cache}\n\
@@ -13,7 +14,7 @@ fn simple(count: u32, more: &str, cache: &str) -> String {
     )
 }
 
-/// 64 KiB of cache, 16 lines of 4 KiB, written back from 12 lines down to 4, or after a second.
+/// A cache of 64 KiB, 16 lines of 4 KiB, written back from 12 lines down to 4, or after a second.
 fn cache(battery: bool, order: &str) -> String {
     format!(
         "[array.cache]\nsectors = 128\nbattery = {battery}\nhigh_part = 0.75\nlow_part = 0.25\nidle_ms = 1000.0\norder = \"{order}\""
@@ -24,7 +25,7 @@ fn make(text: &str) -> Drive {
     Drive::new(&Profile::from_toml(text, "a.toml").unwrap_or_else(|error| panic!("{error}\n{text}")))
 }
 
-/// `count` copies of a built-in drive behind a controller that costs nothing.
+/// `count` copies of a built-in drive behind a controller without cost.
 fn of_drives(name: &str, count: u32, more: &str) -> Drive {
     make(&format!(
         "name = \"a\"\nwhat = \"\"\nsource = \"\"\n[array]\ndepth = 64\ncommand_us = 0.0\nlink_sector_ns = 0\n{more}\n\
@@ -40,7 +41,7 @@ fn write(sector: u64, sectors: u32) -> Command {
     Access { op: Op::Write, sector, sectors }.into()
 }
 
-/// When each of the commands, all given at `now_ns`, was over, in order of submission.
+/// Completion times, by submission, of commands that are all submitted at `now_ns`.
 fn ends(drive: &mut Drive, now_ns: u64, commands: &[Command]) -> Vec<u64> {
     for (tag, command) in (0..).zip(commands) {
         drive.submit(now_ns, tag, command).expect("within the array");
@@ -63,7 +64,7 @@ fn mb_s(drive: &mut Drive, depth: u32, sectors: u32, count: u64) -> f64 {
     (count * u64::from(sectors) * 512) as f64 * 1e3 / end_ns as f64
 }
 
-/// Operations a second at places that are spread over the first `span` sectors.
+/// Operations a second at positions spread over the first `span` sectors.
 fn iops(drive: &mut Drive, op: Op, depth: u32, count: u64) -> f64 {
     let pages = drive.capacity_sectors() / 8;
     // Multiplicative hashing spreads the pages (Knuth 1973).
@@ -87,16 +88,17 @@ fn one_read_takes_controller_member_and_link() {
     let completion = drive.serve(0, read(0, 8)).expect("within the array");
     assert_eq!(completion.service.finish_ns, 1_001_800);
     assert_eq!(completion.service.phases.overhead_ns, 1_001_800);
-    // Four chunks on four members side by side: the link takes 6.4 us for 64 sectors.
+    // Four chunks on four members in parallel: the link takes 6.4 us for 64 sectors.
     assert_eq!(drive.serve(10 * MS_NS, read(0, 64)).expect("within").service.finish_ns, 10 * MS_NS + 1_007_400);
-    // Eight chunks are two a member, which lie next to each other there and are one command.
+    // Eight chunks are two on each member, adjacent there, and form one command.
     assert_eq!(drive.serve(20 * MS_NS, read(0, 128)).expect("within").service.finish_ns, 20 * MS_NS + 1_013_800);
 }
 
 #[test]
 fn commands_of_one_member_wait_for_each_other_and_of_two_do_not() {
     let mut drive = make(&simple(4, "chunk_sectors = 16", ""));
-    // Sectors 0 and 64 lie on member 0, 16 on member 1; the controller begins them a microsecond apart, and the link is free.
+    // Sectors 0 and 64 are on member 0, 16 on member 1. The controller starts them a microsecond
+    // apart, and the link is free.
     let found = ends(&mut drive, 0, &[read(0, 8), read(64, 8), read(16, 8)]);
     assert_eq!(found, [1_001_800, 2_001_800, 1_003_800]);
 }
@@ -122,10 +124,10 @@ fn link_is_the_end_of_what_a_stripe_gives() {
 fn mirror_reads_twice_as_fast_and_writes_once() {
     let one = |op| iops(&mut of_drives("scsi-15k-73", 1, ""), op, 8, 4000);
     let two = |op| iops(&mut of_drives("scsi-15k-73", 2, "copies = 2"), op, 8, 4000);
-    // Beyond twice: the nearer of two arms is chosen.
+    // More than twice, because the nearer of two arms is chosen.
     let (reads, writes) = (two(Op::Read) / one(Op::Read), two(Op::Write) / one(Op::Write));
     assert!((1.9..2.4).contains(&reads), "reads: {reads} times one drive");
-    // Each write waits for the slower of two platters that are not in step.
+    // Each write waits for the slower of two unsynchronised platters.
     assert!((0.8..=1.01).contains(&writes), "writes: {writes} times one drive");
 }
 
@@ -141,7 +143,7 @@ fn reads_of_a_mirror_go_to_the_nearer_arm_when_no_queue_is_shorter() {
         now_ns = service.finish_ns + MS_NS;
         seeks.push(service.phases.seek_ns);
     }
-    // The first read at the far end moves one arm there; then each end has its own.
+    // The first read at the far end moves one arm there; then each end has its own arm.
     assert!(seeks[2..].iter().all(|seek| *seek == 0), "{seeks:?}");
 }
 
@@ -149,10 +151,10 @@ fn reads_of_a_mirror_go_to_the_nearer_arm_when_no_queue_is_shorter() {
 fn stripe_over_mirrors_has_the_size_of_half_its_members() {
     let mut drive = make(&simple(4, "copies = 2\nchunk_sectors = 16", ""));
     assert_eq!(drive.capacity_sectors(), 2_000_000);
-    // Sectors 0 and 32 lie on column 0: two reads of it at once use both copies.
+    // Sectors 0 and 32 are on column 0: two concurrent reads use both copies.
     let found = ends(&mut drive, 0, &[read(0, 8), read(32, 8)]);
     assert_eq!(found, [1_001_800, 1_002_800]);
-    // Writes take both copies.
+    // Writes use both copies.
     let found = ends(&mut drive, 10 * MS_NS, &[write(0, 8), write(32, 8)]);
     assert_eq!(found, [11 * MS_NS + 1_800, 12 * MS_NS + 1_800]);
 }
@@ -162,7 +164,7 @@ fn cached_write_is_over_when_its_data_have_come() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     let completion = drive.serve(0, write(0, 8)).expect("within");
     assert_eq!(completion.service.finish_ns, 1_800);
-    // It is read from the cache, and what is beside it from the member.
+    // These sectors are read from the cache, adjacent ones from the member.
     let completion = drive.serve(2_000, read(0, 8)).expect("within");
     assert_eq!((completion.service.finish_ns, completion.service.source), (3_800, Source::Buffer));
     let completion = drive.serve(4_000, read(0, 16)).expect("within");
@@ -173,7 +175,7 @@ fn cached_write_is_over_when_its_data_have_come() {
 fn idle_host_lets_the_cache_be_written_back() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     drive.serve(0, write(0, 8)).expect("within");
-    // A second after the last answer the member writes for 1 ms; then nothing is left to do.
+    // A second after the last completion the member writes for 1 ms; then no event is left.
     assert_eq!(drive.next_event_ns(), Some(1_000_001_800));
     while let Some(at_ns) = drive.next_event_ns() {
         assert_eq!(drive.poll(at_ns), None);
@@ -187,7 +189,8 @@ fn idle_host_lets_the_cache_be_written_back() {
 fn full_cache_takes_what_the_members_can_write() {
     for order in ["sweep", "fifo"] {
         let mut drive = make(&simple(1, "", &cache(true, order)));
-        // 16 lines are taken at once; 84 others wait for the member, which writes one a millisecond, for none is beside another.
+        // 16 lines are accepted at once; 84 others wait for the member, which writes one a
+        // millisecond, because none are adjacent.
         let commands: Vec<Command> = (0..100).map(|number| write(number * 7919 % 1000 * 16, 8)).collect();
         let mut answered = Vec::new();
         let end_ns = closed_loop(&mut drive, 0, 64, commands, |_, done| answered.push(done.service.finish_ns));
@@ -201,7 +204,8 @@ fn full_cache_takes_what_the_members_can_write() {
 #[test]
 fn neighbours_in_the_cache_are_written_back_together() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
-    // 13 lines pass the high mark of 12. The first destage has them all but what is taken while it begins.
+    // 13 lines pass the high mark of 12. The first destage has all of them but those that arrive
+    // while it begins.
     let writes: Vec<Command> = (0..13).map(|number| write(number * 8, 8)).collect();
     ends(&mut drive, 0, &writes);
     let mut last_ns = 0;
@@ -209,7 +213,7 @@ fn neighbours_in_the_cache_are_written_back_together() {
         drive.poll(at_ns);
         last_ns = at_ns;
     }
-    // One command of 104 sectors, 1 ms from the moment when the mark was passed: the idle time has no work left.
+    // One command of 104 sectors, 1 ms after the mark was passed: no work is left for idle time.
     let found = drive.serve(last_ns + MS_NS, read(0, 104)).expect("within").service;
     assert_eq!(found.source, Source::Media);
     assert!(last_ns < 1_001_100_000, "{last_ns}");
@@ -220,12 +224,12 @@ fn flush_costs_nothing_with_a_battery_and_empties_the_cache_without() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     drive.serve(0, write(0, 8)).expect("within");
     assert_eq!(drive.serve(10_000, Command::Flush).expect("a flush").service.finish_ns, 11_000);
-    // Without: three lines apart are three writes, then the member's own flush: 4 ms.
+    // Without a battery: three distant lines are three writes, then the member's own flush: 4 ms.
     let mut drive = make(&simple(1, "", &cache(false, "sweep")));
     ends(&mut drive, 0, &[write(0, 8), write(800, 8), write(1600, 8)]);
     let flushed = drive.serve(10_000, Command::Flush).expect("a flush").service;
     assert_eq!(flushed.finish_ns, 11_000 + 4 * MS_NS);
-    // Nothing is left: the next has the member's flush alone.
+    // No dirty lines are left: the next flush is the member's alone.
     assert_eq!(drive.serve(10 * MS_NS, Command::Flush).expect("a flush").service.finish_ns, 11 * MS_NS + 1_000);
 }
 
@@ -233,9 +237,10 @@ fn flush_costs_nothing_with_a_battery_and_empties_the_cache_without() {
 fn flush_waits_for_what_was_written_before_it_alone() {
     let mut drive = make(&simple(1, "", &cache(false, "fifo")));
     drive.serve(0, write(0, 8)).expect("within");
-    // The writes behind the flush are answered at once, and it does not wait for them.
+    // The writes after the flush complete at once, and the flush does not wait for them.
     let found = ends(&mut drive, 10_000, &[Command::Flush, write(800, 8), write(1600, 8)]);
-    // The flush: 1 ms for sector 0; the member may then be at one of the others, 1 ms; its own flush, 1 ms.
+    // The flush: 1 ms for sector 0; possibly 1 ms for another write at the member; 1 ms for its own
+    // flush.
     assert!((2 * MS_NS..=3 * MS_NS + 20_000).contains(&found[0]), "{found:?}");
     assert!(found[1..].iter().all(|end| *end < 20_000), "{found:?}");
 }
@@ -254,7 +259,7 @@ fn write_larger_than_the_cache_goes_past_it() {
     // 136 sectors are 17 lines: 1 us, 13.6 us on the link, 1 ms.
     let service = drive.serve(MS_NS, write(0, 136)).expect("within").service;
     assert_eq!(service.finish_ns, 2 * MS_NS + 14_600);
-    // What it replaced is in the cache no more.
+    // The data that it replaced are no longer in the cache.
     assert_eq!(drive.serve(3 * MS_NS, read(0, 8)).expect("within").service.source, Source::Media);
 }
 
@@ -337,7 +342,7 @@ fn impossible_arrays_are_refused_with_the_line() {
     assert!(error.contains("`array` is given in a member: an array's members are single drives"), "{error}");
 }
 
-/// An array of two disks, of which the first, or both, cannot read or write their sectors 80 to 87.
+/// An array of two disks. Sectors 80 to 87 are bad on those marked in `bad`.
 fn faulty(layout: &str, bad: &[bool], more: &str) -> Drive {
     let members: String = bad
         .iter()
@@ -357,7 +362,7 @@ fn faulty(layout: &str, bad: &[bool], more: &str) -> Drive {
 #[test]
 fn failure_of_a_stripe_s_member_is_told_with_the_array_s_sector() {
     let mut drive = faulty("chunk_sectors = 64", &[true, false], "");
-    // The member's sectors 64 to 127 are the array's third chunk: its sector 80 is 128 + 16.
+    // The member's sectors 64 to 127 are the third chunk of the array: its sector 80 is 128 + 16.
     for command in [read(128, 64), write(128, 64)] {
         let done = drive.serve(0, command).expect("within");
         assert_eq!(done.status, Status::MediaError { sector: 144 });
@@ -371,7 +376,8 @@ fn mirror_reads_from_the_other_copy_what_one_cannot_read() {
     let mut drive = faulty("copies = 2", &[true, false], "");
     let done = drive.serve(0, read(80, 8)).expect("within");
     assert_eq!(done.status, Status::Done);
-    // The first copy is nearer by number, tries for two revolutions more, and only then the other is asked.
+    // The first copy has the lower index, retries for two revolutions, and only then the other copy
+    // is read.
     assert!(done.service.finish_ns > 2 * 8_333_333, "{}", done.service.finish_ns);
     assert_eq!(drive.serve(done.service.finish_ns, write(80, 8)).expect("within").status, Status::Done);
     let mut drive = faulty("copies = 2", &[true, true], "");

@@ -1,16 +1,17 @@
-//! The cloud volume, against closed forms.
+//! The cloud volume against closed forms.
 
 use hoistway_drive::{Access, Command, Drive, Op, Profile, closed_loop};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Bytes without end.
+/// An unlimited rate.
 const FREE: &str = "rate_per_s = 1000000000000\ndepth = 1000000000000";
 
 fn drive(name: &str) -> Drive {
     Drive::new(&Profile::builtin(name).expect("a built-in profile"))
 }
 
-/// A volume without jitter: `operations` and `bytes` are the lines of the two accounts; 1 ms, 1,000 commands at once.
+/// A volume without jitter: 1 ms latency, depth 1,000. `operations` and `bytes` are the lines of
+/// the two buckets.
 fn volume(operations: &str, bytes: &str) -> Drive {
     let text = format!(
         "name = \"v\"\nwhat = \"\"\nsource = \"\"\n[cloud]\ncapacity_sectors = 1000000000\ndepth = 1000\nunit_bytes = 262144\n\
@@ -23,12 +24,12 @@ fn read(sector: u64, sectors: u32) -> Command {
     Access { op: Op::Read, sector, sectors }.into()
 }
 
-/// Reads of 4 KiB that are no neighbours.
+/// Reads of 4 KiB that are not adjacent.
 fn random_reads(count: u64) -> impl Iterator<Item = Command> {
     (0..count).map(|number| read((number * 7919 % 1_000_000) * 16, 8))
 }
 
-/// When each of the commands, all given at `now_ns`, was over, in order of submission.
+/// Completion times, by submission, of commands that are all submitted at `now_ns`.
 fn ends(drive: &mut Drive, now_ns: u64, commands: &[Command]) -> Vec<u64> {
     for (tag, command) in (0..).zip(commands) {
         drive.submit(now_ns, tag, command).expect("within the volume");
@@ -43,7 +44,8 @@ fn ends(drive: &mut Drive, now_ns: u64, commands: &[Command]) -> Vec<u64> {
 
 #[test]
 fn hundred_gib_of_gp2_burst_for_2000_seconds_and_then_run_at_their_base() {
-    // 5.4e6 / (3000 - 300) = 2000 s at 3000 a second are 6,000,000 operations; 30,000 more take 100 s at 300.
+    // 5.4e6 / (3000 - 300) = 2000 s at 3000 a second are 6,000,000 operations; 30,000 more take 100
+    // s at 300.
     let mut drive = drive("cloud-gp2");
     let burst = 6_000_000u64;
     let mut over = 0;
@@ -79,7 +81,8 @@ fn gp3_gives_its_operations_or_its_bytes_whichever_ends_first() {
 #[test]
 fn operations_larger_than_the_unit_are_charged_several_times() {
     let mut drive = volume("rate_per_s = 10", FREE);
-    // One each second/10: the bucket holds one. 1 MiB are four units: it waits for three more. The last waits for one.
+    // One every 0.1 s: the bucket holds one. 1 MiB costs four tokens and waits for three more. The
+    // last waits for one.
     let ends = ends(&mut drive, 0, &[read(0, 8), read(1_000_000, 2048), read(2_000_000, 8)]);
     assert_eq!(ends, [1_000_000, 401_000_000, 501_000_000]);
 }
@@ -87,18 +90,19 @@ fn operations_larger_than_the_unit_are_charged_several_times() {
 #[test]
 fn neighbours_that_wait_together_are_merged_before_they_are_charged() {
     let mut drive = volume("rate_per_s = 10", FREE);
-    // The first takes the account's one operation. Eight of 32 KiB are one operation of 256 KiB, the ninth begins another.
+    // The first takes the only token. Eight of 32 KiB are one operation of 256 KiB, the ninth
+    // begins another.
     let mut commands = vec![read(1_000_000, 8)];
     commands.extend((0..9).map(|number| read(number * 64, 64)));
     let found = ends(&mut drive, 0, &commands);
     assert_eq!(found[0], 1_000_000);
     assert!(found[1..9].iter().all(|end| *end == 101_000_000), "{found:?}");
     assert_eq!(found[9], 201_000_000);
-    // A neighbour that comes when the one before it has been let in is charged.
+    // An adjacent command after the admission of the previous one is charged.
     let later = 10 * SECOND_NS;
     assert_eq!(ends(&mut drive, later, &[read(0, 8)]), [later + 1_000_000]);
     assert_eq!(ends(&mut drive, later + 5_000_000, &[read(8, 8)]), [later + 101_000_000]);
-    // Writes are no neighbours of reads.
+    // A write is not merged with a read.
     let write = Access { op: Op::Write, sector: 16, sectors: 8 }.into();
     let last = 20 * SECOND_NS;
     let found = ends(&mut drive, last, &[read(0, 8), read(8, 8), write]);
@@ -109,10 +113,10 @@ fn neighbours_that_wait_together_are_merged_before_they_are_charged() {
 fn credits_come_back_while_the_volume_is_idle_up_to_its_depth() {
     let mut drive = volume("rate_per_s = 100\ndepth = 1000\nstart = 0", FREE);
     let at_once = |found: &[u64], now_ns: u64| found.iter().filter(|end| **end == now_ns + 1_000_000).count();
-    // After 2 s there are 200; all are spent and more.
+    // After 2 s there are 200 tokens; all are spent, and more.
     let reads: Vec<Command> = random_reads(500).collect();
     assert_eq!(at_once(&ends(&mut drive, 2 * SECOND_NS, &reads), 2 * SECOND_NS), 200);
-    // An hour later there are 1,000 and not 360,000; 1,000 commands fit.
+    // An hour later there are 1,000 tokens and not 360,000.
     let hour_ns = 3600 * SECOND_NS;
     let reads: Vec<Command> = random_reads(1000).collect();
     assert_eq!(at_once(&ends(&mut drive, hour_ns, &reads), hour_ns), 1000);

@@ -1,9 +1,10 @@
-//! How a disk behaves, on a small one whose every sum is short: 100 tracks a second, 100 sectors a track, 2 surfaces.
+//! A disk, tested on a small one with short sums: 100 tracks a second, 100 sectors a track, 2
+//! surfaces.
 
 use hoistway_drive::{Access, AccessError, Drive, Op, Phases, Profile, Service, Source, describe};
 
-/// 6000 rpm: a revolution is 10 ms and a sector 0.1 ms. Skews and switches are parameters; overhead 0.2 ms a miss and
-/// 0.1 ms a hit; the interface takes 10 us a sector.
+/// 6000 rpm: a revolution is 10 ms and a sector 0.1 ms. Skews and switches are parameters. The
+/// overhead is 0.2 ms a miss and 0.1 ms a hit; the interface takes 10 us a sector.
 fn text(head_switch_ms: f64, track_skew: f64, more: &str) -> String {
     format!(
         r#"name = "small"
@@ -63,7 +64,8 @@ fn assert_ns(found: u64, expected: u64) {
 
 #[test]
 fn first_read_waits_for_its_sector() {
-    // 0.2 ms overhead; sector 10 begins at 1 ms, 4 sectors pass in 0.4 ms, the last takes 10 us to the host.
+    // 0.2 ms overhead; sector 10 begins at 1 ms, 4 sectors pass in 0.4 ms, the last takes 10 us to
+    // the host.
     let service = read(&mut Drive::new(&profile("")), 0, 10, 4);
     assert_ns(service.finish_ns, 1410 * US);
     let Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns, .. } = service.phases;
@@ -76,7 +78,8 @@ fn first_read_waits_for_its_sector() {
 
 #[test]
 fn seek_between_two_points_of_the_table_is_on_the_line() {
-    // From 0 to cylinder 26: half way between 1 ms at 1 and 6 ms at 51; back from 99 to 0: the last point.
+    // From 0 to cylinder 26: half way between 1 ms at 1 and 6 ms at 51; back from 99 to 0: the last
+    // point.
     let mut drive = Drive::new(&profile(""));
     assert_eq!(read(&mut drive, 0, 26 * 200, 1).phases.seek_ns, 3_500_000);
     let full = read(&mut drive, 100 * MS, 99 * 200, 1);
@@ -103,10 +106,10 @@ fn write_settles_after_a_seek_but_not_on_the_same_track() {
 fn each_of_the_overheads_is_taken() {
     let mut drive = Drive::new(&profile(BUFFER));
     let mut overhead = |now_ms: u64, op, sector| serve(&mut drive, now_ms * MS, op, sector, 1).phases.overhead_ns;
-    // A read's last sector takes 10 us to the host; a write's data arrive before the arm does.
+    // The last sector of a read takes 10 us to the host. The data of a write arrive before the arm.
     assert_ns(overhead(0, Op::Read, 50), 210 * US);
     assert_ns(overhead(100, Op::Read, 51), 110 * US);
-    // The data of a write without a seek hold it up for their 10 us.
+    // The data of a write without a seek delay it by their 10 us.
     assert_ns(overhead(200, Op::Write, 4050), 400 * US);
     assert_ns(overhead(300, Op::Write, 8050), 450 * US);
     assert_ns(overhead(400, Op::Read, 90), 110 * US);
@@ -116,7 +119,8 @@ fn each_of_the_overheads_is_taken() {
 
 #[test]
 fn skew_below_the_head_switch_loses_a_revolution() {
-    // The head switch takes 0.5 ms: a skew of 5 sectors, 0.5 ms, is just enough and one of 4.9 is not.
+    // The head switch takes 0.5 ms: a skew of 5 sectors, 0.5 ms, is just enough and one of 4.9 is
+    // not.
     let crossing = |skew: f64| {
         let profile = Profile::from_toml(&text(0.5, skew, ""), "skew.toml").expect("a profile");
         let alone = read(&mut Drive::new(&profile), 0, 99, 1).finish_ns;
@@ -129,7 +133,8 @@ fn skew_below_the_head_switch_loses_a_revolution() {
 
 #[test]
 fn writes_need_a_skew_for_the_settling_too() {
-    // Head switch and settling take 0.8 ms: 8 sectors of skew are enough and 7.9 are not, but for reads they are.
+    // Head switch and settling take 0.8 ms: a skew of 8 sectors is enough for a write and 7.9 are
+    // not, but they are for a read.
     let crossing = |op: Op, skew: f64| {
         let profile = Profile::from_toml(&text(0.5, skew, ""), "skew.toml").expect("a profile");
         let alone = serve(&mut Drive::new(&profile), 0, op, 99, 1).finish_ns;
@@ -154,13 +159,14 @@ fn what_was_read_ahead_costs_overhead_and_interface() {
 #[test]
 fn partial_hit_waits_for_the_media() {
     let mut drive = Drive::new(&profile(BUFFER));
-    // Sector 14 begins at 1.4 ms. A command at 2.0 ms finds 14 to 19 and wants up to 29: they have passed at 3.0 ms.
+    // Sector 14 begins at 1.4 ms. A command at 2.0 ms finds 14 to 19 and needs up to 29, which have
+    // passed at 3.0 ms.
     read(&mut drive, 0, 10, 4);
     let partial = read(&mut drive, 2 * MS, 14, 16);
     assert_eq!(partial.source, Source::Both);
     assert_ns(partial.finish_ns, 3010 * US);
     assert_ns(partial.phases.transfer_ns + partial.phases.rotation_ns, 900 * US);
-    // What follows is read on meanwhile: the next command finds the head at work.
+    // Read-ahead continues meanwhile: the next command joins the stream.
     let next = read(&mut drive, partial.finish_ns, 30, 10);
     assert_ns(next.finish_ns, 4010 * US);
 }
@@ -169,7 +175,7 @@ fn partial_hit_waits_for_the_media() {
 fn rest_of_a_partial_hit_is_fetched_when_the_head_has_gone() {
     let mut drive = Drive::new(&profile(BUFFER));
     read(&mut drive, 0, 10, 4);
-    // At 2.05 ms sectors 10 to 19 are there; the arm is sent away.
+    // At 2.05 ms sectors 10 to 19 are buffered; then the arm moves away.
     read(&mut drive, 2050 * US, 10_000, 4);
     let rest = read(&mut drive, 100 * MS, 16, 8);
     assert_eq!(rest.source, Source::Both);
@@ -183,7 +189,7 @@ fn rest_of_a_partial_hit_is_fetched_when_the_head_has_gone() {
 fn new_command_stops_read_ahead() {
     let mut drive = Drive::new(&profile(BUFFER));
     let first = read(&mut drive, 0, 10, 4);
-    // The arm leaves at once: nothing but 10 to 13, and what passed in the microseconds between, was read.
+    // The arm moves at once: only 10 to 13, and what passed in the microseconds between, were read.
     read(&mut drive, first.finish_ns, 10_000, 4);
     let again = read(&mut drive, 100 * MS, 14, 4);
     assert_eq!(again.source, Source::Media);
@@ -196,7 +202,7 @@ fn segment_used_longest_ago_is_replaced() {
     for (step, sector) in [(0, 0), (1, 4000), (2, 0), (3, 8000)] {
         read(&mut drive, step * 100 * MS, sector, 4);
     }
-    // Two segments: 0 was used again, so 4000 gave way to 8000.
+    // Two segments: 0 was used again, so 4000 was replaced by 8000.
     assert_eq!(read(&mut drive, 400 * MS, 0, 4).source, Source::Buffer);
     assert_eq!(read(&mut drive, 500 * MS, 8000, 4).source, Source::Buffer);
     assert_eq!(read(&mut drive, 600 * MS, 4000, 4).source, Source::Media);
@@ -215,7 +221,7 @@ fn segments_in_turn_give_way_whatever_their_use() {
 #[test]
 fn segment_keeps_the_longer_part_around_written_sectors() {
     let mut drive = Drive::new(&profile(BUFFER));
-    // Sectors 0 to 63 are held, then 50 is written: 0 to 49 stay.
+    // Sectors 0 to 63 are buffered, then 50 is written: 0 to 49 stay.
     read(&mut drive, 0, 0, 4);
     serve(&mut drive, 100 * MS, Op::Write, 50, 1);
     assert_eq!(read(&mut drive, 200 * MS, 44, 6).source, Source::Buffer);
@@ -238,7 +244,8 @@ fn read_ahead_keeps_to_its_policy() {
         read(&mut drive, 0, 10, 4);
         read(&mut drive, 1000 * MS, sector, 1).source == Source::Buffer
     };
-    // From sector 10: the track ends at 99, the next track and with it the cylinder at 199, the segment at 1009.
+    // From sector 10: the track ends at 99, the next track and the cylinder at 199, the segment at
+    // 1009.
     for (until, last) in [("track", 99), ("next-track", 199), ("cylinder", 199), ("segment", 1009)] {
         assert!(held(until, last), "{until}: {last} is read");
         assert!(!held(until, last + 1), "{until}: {} is not", last + 1);
@@ -288,7 +295,7 @@ fn stored_data_cross_the_interface_when_all_are_read() {
 fn heads_that_lie_apart_cost_a_move_between_writing_and_reading() {
     let text = text(0.5, 6.0, "").replace("write_settle_ms = 0.3", "heads_apart = true");
     let mut drive = Drive::new(&Profile::from_toml(&text, "small.toml").expect("a profile"));
-    // The move to the next cylinder takes 1 ms; longer ones hide it.
+    // The move to the next cylinder takes 1 ms; longer moves hide it.
     assert_eq!(serve(&mut drive, 0, Op::Write, 0, 1).phases.seek_ns, MS);
     assert_eq!(serve(&mut drive, 50 * MS, Op::Write, 10, 1).phases.seek_ns, 0);
     assert_eq!(read(&mut drive, 100 * MS, 20, 1).phases.seek_ns, MS);
@@ -316,7 +323,7 @@ fn serpentine_runs_go_out_on_one_surface_and_back_on_the_next() {
 
 #[test]
 fn slipped_sectors_pass_like_a_gap() {
-    // 4 sectors are skipped from sector 50 on: the two around the gap are 0.4 ms further apart.
+    // 4 sectors are slipped at sector 50: the two around the gap are 0.4 ms further apart.
     let with = text(0.5, 6.0, "spare_sectors = 6\n")
         .replace("capacity_sectors = 20000", "capacity_sectors = 19990\nslips = [[50, 4]]");
     let profile = Profile::from_toml(&with, "slips.toml").expect("a profile");
@@ -334,7 +341,7 @@ fn idle_drive_goes_back_to_what_it_wrote() {
     // At once: the arm comes from cylinder 0.
     let away = read(&mut drive, written, 10_200, 1);
     assert_eq!(away.phases.seek_ns, 6_000_000);
-    // After a long pause it has been back there; the way to cylinder 1 is short.
+    // After a long pause the arm has returned; the seek to cylinder 1 is short.
     assert_eq!(read(&mut drive, away.finish_ns + 100 * MS, 200, 1).phases.seek_ns, 1_000_000);
 }
 

@@ -1,4 +1,4 @@
-//! The pages on drive files say what is: the worked example runs, and no key is missing.
+//! The pages on drive files are current: the worked example runs, and no key is missing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,13 +7,13 @@ use hoistway_drive::{Access, Command, Drive, Op, Profile, closed_loop, describe}
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A page of the folder docs.
+/// A page of the directory docs.
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The TOML blocks of a page, one behind the other.
+/// The TOML blocks of a page, joined.
 fn toml_of(page: &str) -> String {
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().expect("the block ends"));
     blocks.collect::<Vec<_>>().join("\n")
@@ -27,7 +27,7 @@ fn drive_of_the_how_to_page_is_what_its_data_sheet_says() {
     assert_eq!((drive.name.as_str(), drive.rpm, drive.depth), ("deskstar-7k1000", Some(7200.0), 32));
     assert_eq!((drive.capacity_sectors, drive.surfaces), (1_953_525_168, 10));
     assert!((drive.mean_seek_cylinders_ms - 8.5).abs() < 0.01, "{}", drive.mean_seek_cylinders_ms);
-    // As the page says it.
+    // As stated on the page.
     let said = [drive.random_read_4k_iops, drive.sequential_outer_mb_s, drive.sequential_inner_mb_s].map(f64::round);
     assert_eq!(said, [79.0, 85.0, 44.0]);
     assert!(drive.warnings.is_empty(), "{:?}", drive.warnings);
@@ -49,7 +49,7 @@ fn drive_of_the_how_to_page_runs_at_what_it_is_described_with() {
     assert!((iops / described - 1.0).abs() < 0.01, "{iops} reads a second, {described} described");
 }
 
-/// Fields of the structures in the reader's sources, by structure.
+/// The fields of the structures in the parser's sources, by structure.
 fn fields() -> Vec<(String, Vec<String>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/profile/raw");
     let mut structures: Vec<(String, Vec<String>)> = Vec::new();

@@ -1,11 +1,11 @@
-//! Every refusal of a profile or a recording names file, line, value and what would be right.
+//! Every error of a profile or a recording names file, line, value and the valid values.
 
 use hoistway_drive::fit::fit_rotation;
 use hoistway_drive::recording::parse;
 use hoistway_drive::replay::{ReplayError, replay};
 use hoistway_drive::{Profile, ProfileError};
 
-/// A small disk that is as it should be. Line numbers below count from its first line, `name`.
+/// A valid small disk. Line numbers below count from its first line, `name`.
 const GOOD: &str = r#"name = "small"
 what = "a small disk"
 source = "none"
@@ -58,7 +58,7 @@ fn refused_text(text: &str) -> String {
     }
 }
 
-/// Like `refused`, and what the error must say.
+/// Asserts the error of `GOOD` with `from` replaced by `to`.
 #[track_caller]
 fn says(from: &str, to: &str, expected: &str) {
     let error = refused(from, to);
@@ -268,7 +268,7 @@ fn falling_seek_tables_must_be_measured() {
     );
     let measured = GOOD.replacen(from, &format!("{falling}\nmeasured = true"), 1);
     assert!(Profile::from_toml(&measured, "small.toml").is_ok());
-    // A measured table may fall, but not below 0 where it is continued.
+    // A measured table may fall, but not below 0 where it is extrapolated.
     let error = refused(from, "points_ms = [[1, 5.0], [2, 0.5]]\nmeasured = true");
     assert!(error.contains("`seek` is -4.0000 ms at distance 3: a seek takes 0 to 4000 ms"), "{error}");
 }
@@ -307,7 +307,7 @@ fn with_seek(seek: &str) -> String {
 fn falling_formulae_are_refused_even_if_called_measured() {
     assert!(Profile::from_toml(&with_seek(LEE_KATZ), "small.toml").is_ok());
     assert!(Profile::from_toml(&with_seek(RUEMMLER), "small.toml").is_ok());
-    // The line begins below where the root ended: 1 + 0.3 sqrt 19 = 2.31, 1 + 0.02 * 20 = 1.4.
+    // The line begins below the end of the root: 1 + 0.3 sqrt 19 = 2.31, 1 + 0.02 * 20 = 1.4.
     let falling = RUEMMLER.replace("c_ms = 2.0", "c_ms = 1.0");
     for more in ["", "measured = true\n"] {
         let error = refused_text(&with_seek(&format!("{falling}{more}")));
@@ -442,8 +442,8 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
         assert!(good.contains(from), "{from} is in the profile");
         refused_text(&good.replacen(from, to, 1))
     };
-    // 8000 blocks less 4 of the reserve, of 20 dies and 128 units, 92.6 % of them, 8 sectors each; 19,537,686 units need
-    // 19,537,686 / 0.926 / 2560 = 8241.9 and the reserve.
+    // 8000 blocks minus 4 of the reserve, of 20 dies and 128 units, 92.6 % of them, 8 sectors each.
+    // 19,537,686 units need 19,537,686 / 0.926 / 2560 = 8241.9 blocks and the reserve.
     let small = refused("blocks_per_plane = 8256", "blocks_per_plane = 8000");
     let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which 8000 blocks a plane hold besides the \
                     spare factor; or 8246 blocks a plane";
@@ -538,7 +538,7 @@ fn fits_say_why_they_cannot_be_made() {
     assert!(error.starts_with("request 1 of the recording: sectors 20000 to 20000+8 reach beyond the end"), "{error}");
 }
 
-/// The error of `GOOD` with a table of commands at its end, which begins on line 33.
+/// The error of `GOOD` with a table `[queue]` at its end, which begins on line 33.
 #[track_caller]
 fn refused_queue(queue: &str) -> String {
     refused_text(&format!("{GOOD}[queue]\n{queue}"))

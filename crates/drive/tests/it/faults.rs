@@ -1,4 +1,4 @@
-//! Sectors that cannot be read, or only after retries, and disks that do not answer.
+//! Bad sectors, slow sectors and hangs.
 
 use hoistway_drive::{
     Access, AccessError, Command, Completion, Drive, Faults, FaultsError, Hang, Op, Profile, Status, closed_loop,
@@ -25,7 +25,7 @@ fn bad(sector: u64, retries: u32) -> Faults {
 
 #[test]
 fn bad_sector_costs_its_retries_and_fails() {
-    // The five sectors up to the bad one pass as they do on a sound disk; ten revolutions follow.
+    // The five sectors up to the bad one pass as on a good disk; ten revolutions follow.
     let (mut sound, mut drive) =
         (Drive::new(&Profile::builtin("cmr-8tb").expect("built in")), faulty("cmr-8tb", bad(5004, 10)));
     let usual_ns = serve(&mut sound, 0, Op::Read, 5000, 5).service.finish_ns;
@@ -36,13 +36,13 @@ fn bad_sector_costs_its_retries_and_fails() {
 
 #[test]
 fn bad_sector_is_not_read_from_the_buffer_either() {
-    // Read-ahead has gone past it.
+    // Read-ahead has passed it.
     let mut drive = faulty("cmr-8tb", bad(5004, 10));
     serve(&mut drive, 0, Op::Read, 4992, 8);
     let done = serve(&mut drive, 500 * MS, Op::Read, 5000, 8);
     assert_eq!(done.status, Status::MediaError { sector: 5004 });
     assert!(done.service.phases.rotation_ns >= 10 * REVOLUTION_NS);
-    // Its neighbours are sound.
+    // The adjacent sectors are good.
     assert_eq!(serve(&mut drive, 1000 * MS, Op::Read, 5005, 8).status, Status::Done);
 }
 
@@ -63,7 +63,8 @@ fn written_bad_sector_is_sound_and_farther_away() {
     assert_eq!(serve(&mut drive, 0, Op::Write, 5000, 8).status, Status::Done);
     let done = serve(&mut drive, 1000 * MS, Op::Read, 5000, 8);
     assert_eq!(done.status, Status::Done);
-    // To the spare at the end of the disk and back for the last three sectors: nearly 17 ms each way.
+    // To the spare sectors at the end of the disk and back for the last three sectors: nearly 17 ms
+    // each way.
     assert!(done.service.phases.seek_ns >= 33 * MS, "{:?}", done.service.phases);
     assert!(serve(&mut drive, 2000 * MS, Op::Read, 5008, 8).service.phases.seek_ns < MS);
 }
@@ -91,7 +92,7 @@ fn share_of_bad_sectors_is_what_was_asked_for_and_the_same_each_time() {
         failed
     };
     let failed = failures(7);
-    // 500 of 10,000, with a deviation of 22.
+    // 500 of 10,000, with a standard deviation of 22.
     assert!((420..580).contains(&failed.len()), "{}", failed.len());
     assert_eq!(failed, failures(7));
     assert_ne!(failed, failures(8));

@@ -1,4 +1,4 @@
-//! Whole profiles fitted to traces: of the model itself, which gets its figures back, and of real drives.
+//! Profiles fitted to traces: of the model, whose parameters are recovered, and of real drives.
 
 use hoistway_drive::fit::{Base, FitKind, FitOptions, FitProfileError, FittedProfile, fit_profile};
 use hoistway_drive::recording::Record;
@@ -15,7 +15,8 @@ fn builtin(name: &str) -> Profile {
     Profile::builtin(name).expect("built in")
 }
 
-/// What the model takes for random requests of 1 to 16 sectors, one at a time, each up to 5 ms after the one before.
+/// The trace of the model for random requests of 1 to 16 sectors, one at a time, each up to 5 ms
+/// after the previous one.
 fn made_with(profile: &Profile, requests: usize, reads: f64) -> Vec<Record> {
     let mut drive = Drive::new(profile);
     let mut random = Pcg64Mcg::seed_from_u64(11);
@@ -33,7 +34,7 @@ fn made_with(profile: &Profile, requests: usize, reads: f64) -> Vec<Record> {
     (0..requests).map(request).collect()
 }
 
-/// The figure that was found for `what`.
+/// The number in the finding `what`.
 #[track_caller]
 fn found(fitted: &FittedProfile, what: &str) -> f64 {
     let finding = fitted.found.iter().find(|finding| finding.what == what);
@@ -84,7 +85,7 @@ fn fit_on_a_base_gets_back_what_was_changed() {
     assert_near("reads", found(&fitted, "overhead of reads"), 0.25, 0.1);
     let writes = found(&fitted, "overhead of writes") + found(&fitted, "writes settle");
     assert_near("writes", writes, 0.6, 0.1);
-    // Where nothing is to be fitted but what was changed, requests are predicted one by one: 2.9 ms before.
+    // If only the changed parameters are fitted, requests are predicted one by one: 2.9 ms before.
     assert!(fitted.held_out.errors.rms_ms < 1.0, "{:?}", fitted.held_out);
     assert!(fitted.held_out.errors.median_ms < 0.02, "{:?}", fitted.held_out);
 }
@@ -96,15 +97,15 @@ fn demerit_of_a_real_disk_from_scratch_is_within_twice_that_of_its_measured_prof
     let fitted = fit_profile(&recording, &SCRATCH).expect("a fit");
     let (ours, theirs) = (fitted.held_out.errors.demerit_ms, shipped.all.demerit_ms);
     assert!(ours < 2.0 * theirs, "{ours} ms against {theirs}");
-    // The slope of 15020 rpm is seen as the usual 15,000.
+    // A revolution near 15020 rpm is taken for the usual 15,000.
     assert_near("revolution", found(&fitted, "revolution"), 4e6, 0.5);
     assert_near("mean seek", describe(&fitted.profile).mean_seek_sectors_ms, 3.76, 0.2);
 }
 
 #[test]
 fn buffers_and_interfaces_of_real_disks_are_seen() {
-    // The recordings' clocks do not tell the platter's angle. Rotation, and what a hit costs: a few tenths of a millisecond
-    // and 5 MB/s, SCSI's 10 MHz on a narrow bus.
+    // The clocks of the recordings do not show the angle of the platter. They show the rotation and
+    // the cost of a hit: a few tenths of a millisecond and 5 MB/s, SCSI's 10 MHz on a narrow bus.
     for (name, profile, revolution_ns) in [
         ("barracuda", "barracuda_st32171w", 6e10 / 7200.0),
         ("cheetah4LP", "cheetah4LP", 6e6),
@@ -120,7 +121,8 @@ fn buffers_and_interfaces_of_real_disks_are_seen() {
         let (ours, theirs) = (fitted.held_out.errors.demerit_ms, shipped.all.demerit_ms);
         println!("{name}: demerit {ours:.3} ms, of the shipped profile {theirs:.3} ms");
         assert!(ours < 2.0 * theirs, "{name}: {ours} ms against {theirs}");
-        // One of them reads ahead from the second of two reads in a row on, and one sends data when all of them are read.
+        // One drive reads ahead from the second of two sequential reads on, and one sends data
+        // after reading all of them.
         let finding = |words: &str| fitted.found.iter().any(|finding| finding.value.contains(words));
         assert_eq!(finding("the second of two reads"), name == "atlas_III", "{name}: {:?}", fitted.found);
         assert_eq!(finding("cross the interface afterwards"), name == "hp_c3323a", "{name}: {:?}", fitted.found);
@@ -129,8 +131,9 @@ fn buffers_and_interfaces_of_real_disks_are_seen() {
 
 #[test]
 fn flash_gets_its_figures_back() {
-    // One that programs before it answers; one whose pages are all alike, and one whose pages are of three kinds, which are not written to,
-    // for the garbage that writes leave is collected when nobody sees it.
+    // Three drives: one that programs before it completes a write, one with equal pages, and one
+    // with three kinds of pages. The last two are not written to, because garbage collection runs
+    // in idle time, which a trace does not show.
     let unbuffered = std::fs::read_to_string(format!("{}/profiles/ssd-fiops.toml", env!("CARGO_MANIFEST_DIR")))
         .expect("the profile")
         .replace("buffer_kib = 256", "buffer_kib = 0");
@@ -145,7 +148,8 @@ fn flash_gets_its_figures_back() {
         println!("{name}: {held:.3?}\n{:#?}", fitted.found);
         assert!((held.errors.predicted_mean_ms / held.errors.recorded_mean_ms - 1.0).abs() < 0.05, "{name}: {held:?}");
         assert!(held.errors.demerit_ms < 0.1 * held.errors.recorded_mean_ms, "{name}: {held:?}");
-        // The median of two modes lies where one goes over into the other, and how pages lie on dies is not told: 15 %.
+        // The median of a bimodal distribution is between the modes, and the distribution of pages
+        // over dies is unknown: 15 %.
         for (found, expected) in held.predicted_ms.iter().zip(held.recorded_ms) {
             assert!((found / expected - 1.0).abs() < 0.15, "{name}: {held:?}");
         }

@@ -1,4 +1,4 @@
-//! The flash drive, against sums that can be done by hand.
+//! The flash drive against sums done by hand.
 
 use hoistway_drive::{Access, Command, Drive, Op, Profile, closed_loop};
 
@@ -6,7 +6,8 @@ fn drive() -> Drive {
     Drive::new(&Profile::builtin("ssd-fiops").expect("a built-in profile"))
 }
 
-/// Operations a second of `count` commands of `sectors` sectors with `depth` under way at once, each at a place of its own.
+/// Operations a second of `count` commands of `sectors` sectors at distinct positions with `depth`
+/// in flight.
 fn iops(op: Op, sectors: u32, depth: u32, count: u64) -> f64 {
     // Multiplicative hashing spreads the pages over the dies (Knuth 1973).
     let page = |number: u64| (number * 2_654_435_761) % 1_000_000;
@@ -46,7 +47,7 @@ fn two_reads_of_one_die_wait_for_each_other_and_of_two_dies_do_not() {
         }
         pages.map(|_| drive.poll(u64::MAX).expect("under way").service.finish_ns)
     };
-    // The die is busy from 25 to 100 and from 100 to 175 us.
+    // The die is busy from 25 to 100 us and from 100 to 175 us.
     assert_eq!(read(&mut drive(), [0, 20]), [116_384, 191_384]);
     // The second command is ready at 50 us, its die done at 125.
     assert_eq!(read(&mut drive(), [0, 1]), [116_384, 141_384]);

@@ -1,11 +1,12 @@
-//! Garbage collection on small drives: write amplification against the published closed form, its onset, and what avoids it.
+//! Garbage collection on small drives: write amplification against the published closed form, its
+//! onset, and how it is avoided.
 
 use crate::small_flash::{SmallFlash, counters, random_writes};
 use hoistway_drive::{Access, Command, FlashCounters, Op, greedy_write_amplification};
 
 const LIVE_WRITES: u64 = 150_000;
 
-/// Writes of one unit at uniform random addresses, and what they made the drive do.
+/// Writes single units at uniform random addresses and returns the counters.
 fn write_at_random(flash: &mut SmallFlash, seed: u64, count: u64) -> FlashCounters {
     let before = counters(&flash.drive);
     let units = flash.simulated_units();
@@ -23,7 +24,7 @@ fn assert_closed_form(what: &str, done: &FlashCounters, spare_factor: f64) {
 fn random_writes_amplify_as_the_closed_form_says_from_the_preconditioned_start_on() {
     for spare in ["0.07", "0.15", "0.28"] {
         let mut flash = SmallFlash::new(&[("spare_factor = 0.07", &format!("spare_factor = {spare}"))]);
-        // From the first write on: what is measured is the state that was made by arithmetic.
+        // From the first write on, to check the computed initial state.
         let done = write_at_random(&mut flash, 1, 40_000);
         assert_closed_form("preconditioned", &done, spare.parse().expect("a number"));
     }
@@ -45,11 +46,13 @@ fn random_writes_amplify_as_the_closed_form_says_after_convergence_from_a_drive_
 #[test]
 fn fresh_drive_collects_no_garbage_before_its_spare_blocks_are_used_up() {
     let mut flash = SmallFlash::new(&[("precondition = \"steady\"", "precondition = \"fresh\"")]);
-    // 4 dies of 64 blocks with data and 4 of reserve: collection begins when 4 blocks' room is left.
+    // 4 dies of 64 blocks with data and 4 of reserve: collection begins when 4 blocks of space are
+    // left.
     let before_collection = 4 * 64 * 512;
     let done = write_at_random(&mut flash, 4, before_collection - 512);
     assert_eq!((done.moved_units, done.erases), (0, 0));
-    // Nothing is padded; what was overwritten in the buffer, 256 units of 122,000, is not programmed.
+    // No program is padded. The units overwritten in the buffer, 256 of 122,000, are not
+    // programmed.
     let overwritten = done.host_units - done.host_programmed_units;
     assert!((1..done.host_units / 400).contains(&overwritten), "{done:?}");
     let done = write_at_random(&mut flash, 5, 20_000);
@@ -73,7 +76,7 @@ fn discarded_drive_writes_like_a_fresh_one() {
     let sectors = u32::try_from(flash.drive.capacity_sectors()).expect("small");
     flash.run(1, [Command::Discard { sector: 0, sectors }]);
     let done = write_at_random(&mut flash, 6, 30_000);
-    // What was stale already is erased as blocks are needed; there is nothing to move.
+    // Stale blocks are erased when blocks are needed; no valid unit has to be moved.
     assert_eq!(done.moved_units, 0, "{done:?}");
     assert!(done.erases > 0, "{done:?}");
 }

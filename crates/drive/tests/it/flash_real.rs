@@ -1,9 +1,9 @@
-//! Against latencies measured on real drives: `testdata/real_flash_latency.tsv`.
+//! Flash drives against latencies of real ones: `testdata/real_flash_latency.tsv`.
 
 use crate::small_flash::{percentile, random_reads};
 use hoistway_drive::{Drive, Profile, closed_loop};
 
-/// The percentiles of a row, as (part, us).
+/// The percentiles of a row as (share, us).
 fn measured(row: &str) -> Vec<(f64, f64)> {
     let text = include_str!("../../testdata/real_flash_latency.tsv");
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t'));

@@ -1,4 +1,4 @@
-//! What flash drives reach and what keeps them from more, against sums that can be done by hand.
+//! The rates of flash drives and their limits, against sums done by hand.
 
 use crate::small_flash::{SmallFlash, counters, percentile, random_reads, random_writes};
 use hoistway_drive::{Access, Command, Drive, Op, Profile, closed_loop};
@@ -7,7 +7,7 @@ fn assert_near(what: &str, found: f64, expected: f64, part: f64) {
     assert!((found / expected - 1.0).abs() <= part, "{what}: {found}, expected {expected}");
 }
 
-/// Random reads a second with `depth` under way.
+/// Random reads a second with `depth` in flight.
 fn read_iops(flash: &mut SmallFlash, depth: u32, count: u64) -> f64 {
     let begun_ns = flash.now_ns;
     let units = flash.simulated_units();
@@ -17,7 +17,8 @@ fn read_iops(flash: &mut SmallFlash, depth: u32, count: u64) -> f64 {
 
 #[test]
 fn random_reads_never_exceed_the_formula_and_reach_it_at_saturation() {
-    // Four dies, each 60 us a page and 4.096 us a unit on its channel; 1 us a command; 1.024 us on the link.
+    // Four dies, each 60 us a page and 4.096 us a unit on its channel; 1 us a command; 1.024 us on
+    // the link.
     let die_us = 60.0 + 4.096;
     let mut last = 0.0;
     for depth in [1_u32, 2, 4, 8, 16, 64, 256] {
@@ -28,7 +29,8 @@ fn random_reads_never_exceed_the_formula_and_reach_it_at_saturation() {
         assert!(found >= last, "depth {depth}: {found} after {last}");
         last = found;
     }
-    // Between, queues at single dies leave others idle; with 256 at four dies none is.
+    // At medium depths some dies have queues while others are idle; with 256 commands at four dies
+    // none is idle.
     assert_near("saturated", last, 4.0 / die_us * 1e6, 0.05);
 }
 
@@ -51,7 +53,8 @@ fn writes_to_a_fresh_drive_run_at_the_rate_of_its_programs() {
     let mut flash = SmallFlash::new(&[("\"steady\"", "\"fresh\"")]);
     let units = flash.simulated_units();
     flash.run(64, random_writes(8, units, 50_000));
-    // Four dies program 4 units in 500 us, after 16.384 us on the channel; 256 units stay in the buffer.
+    // Four dies program 4 units in 500 us, after 16.384 us on the channel; 256 units stay in the
+    // buffer.
     let expected = 16.0 / 516.384e-6;
     assert_near("writes a second", (50_000.0 - 256.0) * 1e9 / flash.now_ns as f64, expected, 0.05);
 }
@@ -64,7 +67,8 @@ fn random_writes_to_a_steady_drive_cost_what_collecting_their_garbage_costs() {
     let (before, begun_ns) = (counters(&flash.drive), flash.now_ns);
     flash.run(64, random_writes(10, units, 40_000));
     let done = counters(&flash.drive).since(&before);
-    // A program takes 516.384 us of a die, an erase 3 ms; to move a program's units at least one page is read, at most four, and sent.
+    // A program takes 516.384 us of a die, an erase 3 ms. To move the units of a program, one to
+    // four pages are read and transferred.
     let programs = (done.host_programmed_units + done.moved_units) as f64 / 4.0;
     let moves = done.moved_units as f64 / 4.0;
     let least_us = programs * 516.384 + done.erases as f64 * 3000.0 + moves * 60.0;
@@ -91,7 +95,7 @@ fn full_buffer_lets_writes_wait_for_programs() {
     let units = flash.simulated_units();
     let latencies = flash.run(32, random_writes(11, units, 2000));
     assert!(percentile(&latencies[..200], 0.9) < 50_000, "in the beginning the buffer has room");
-    // 16 units in 516 us: 32 commands wait for two rounds of programs at the most, and a little.
+    // 16 units in 516 us: 32 commands wait for at most two rounds of programs, and a little.
     let late = percentile(&latencies[1000..], 0.5);
     assert!((500_000..1_100_000).contains(&late), "{late}");
 }
@@ -111,7 +115,7 @@ fn discarded_pages_are_answered_without_a_die_and_their_neighbours_are_not() {
         let read = Access { op: Op::Read, sector: unit * 8, sectors: 8 };
         flash.drive.serve(1_000_000 * (unit + 1), read).expect("within").service.phases.total_ns()
     };
-    // Half a unit stays.
+    // A partial unit keeps its data.
     assert_eq!((total_ns(0), total_ns(1), total_ns(2)), (76_120, 12_024, 76_120));
 }
 
@@ -123,15 +127,17 @@ fn planes_are_read_at_once_and_dies_side_by_side() {
         flash.drive.serve(0, Access { op: Op::Read, sector: 0, sectors }).expect("within").service.phases.total_ns()
     };
     let sequential = ("\"steady\"", "\"sequential\"");
-    // 8 units of a page on each of two planes: one read, 32.768 us on the channel and 8.192 on the link.
+    // 8 units of a page on each of two planes: one page read, 32.768 us on the channel and 8.192 us
+    // on the link.
     assert_eq!(ns(&[planes, sequential], 64), 11_000 + 60_000 + 32_768 + 8_192);
-    // With one plane they lie on two dies, of two channels: half as long on each channel, and the link takes one after the other.
+    // With one plane they are on two dies of two channels: half the time on each channel; the link
+    // transfers one after the other.
     assert_eq!(ns(&[sequential], 64), 11_000 + 60_000 + 16_384 + 8_192);
-    // Four pages on four dies: two to a channel.
+    // Four pages on four dies: two on each channel.
     assert_eq!(ns(&[sequential], 128), 11_000 + 60_000 + 32_768 + 8_192);
 }
 
-/// One read at a time, between writes that keep the dies programming: latencies of the reads.
+/// Latencies of single reads among writes that keep the dies programming.
 fn reads_beside_writes(changes: &[(&str, &str)]) -> (Vec<(u32, u64)>, u64) {
     let mut flash =
         SmallFlash::new(&[changes, &[("\"steady\"", "\"sequential\""), ("\"sequential\"", "\"fresh\"")]].concat());
@@ -139,7 +145,7 @@ fn reads_beside_writes(changes: &[(&str, &str)]) -> (Vec<(u32, u64)>, u64) {
     flash.run(64, random_writes(12, units, 5000));
     let writes = random_writes(13, units / 2, 8000);
     let commands = writes.into_iter().enumerate().flat_map(|(number, write)| {
-        // The first of the units that were written have long been programmed.
+        // The first written units were programmed long ago.
         let read = (number % 4 == 0).then(|| random_reads(number as u64, units, 1).remove(0));
         [Some(write), read].into_iter().flatten()
     });
@@ -157,12 +163,13 @@ fn reads_beside_writes(changes: &[(&str, &str)]) -> (Vec<(u32, u64)>, u64) {
 fn reads_beside_a_writer_wait_for_a_whole_program_unless_they_suspend_it() {
     let (waiting, none) = reads_beside_writes(&[]);
     assert_eq!(none, 0);
-    // At the most a program that has just begun: 516 us and the read's own 76, and now and then another read or a busy channel.
+    // At most a program that has just begun, 516 us, and the read's own 76 us; sometimes another
+    // read or a busy channel.
     let tail = percentile(&waiting, 0.99);
     assert!((500_000..700_000).contains(&tail), "{tail}");
     let (suspending, suspends) = reads_beside_writes(&[("erase_us = 3000.0", "erase_us = 3000.0\nsuspend_us = 20.0")]);
     assert!(suspends > 50, "{suspends}");
-    // 20 us to suspend instead, or the program's data on the channel.
+    // 20 us of suspension instead, or the program's transfer on the channel.
     let tail = percentile(&suspending, 0.99);
     assert!((90_000..250_000).contains(&tail), "{tail}");
 }
@@ -174,14 +181,16 @@ fn reads_without_end_do_not_keep_a_write_from_its_program() {
         let through = ("buffer_kib = 1024", "buffer_kib = 0");
         let mut flash = SmallFlash::new(&[("erase_us = 3000.0", &erase), through, ("\"steady\"", "\"sequential\"")]);
         let units = flash.simulated_units();
-        // Eight reads for each die at any time, and a write now and then that is over when it is programmed.
+        // Eight reads for each die at any time, and sometimes a write that completes when it is
+        // programmed.
         let mut commands = random_reads(15, units, 20_000);
         let writes = random_writes(16, units, 40);
         let tags: Vec<usize> = (0..40).map(|number| number * 400 + 200).collect();
         tags.iter().zip(writes).for_each(|(tag, write)| commands[*tag] = write);
         let latencies = flash.run(32, commands);
         let slowest = latencies.iter().filter(|(tag, _)| tags.contains(&(*tag as usize))).map(|(_, ns)| *ns).max();
-        // At most 64 reads of 64.1 us go before, and again while the program is suspended: 8.2 ms, and half a one for the program.
+        // At most 64 reads of 64.1 us overtake, and again while the program is suspended: 8.2 ms,
+        // plus half a millisecond for the program.
         assert!(slowest.expect("writes") < 10_000_000, "{slowest:?}");
     }
 }
@@ -206,11 +215,12 @@ fn flush_of_a_consumer_drive_empties_the_buffer_and_blocks_reads() {
     flash.drive.submit(100_000, 2, &Access { op: Op::Read, sector: 8000, sectors: 8 }.into()).expect("within");
     let ends =
         [0, 1].map(|_| flash.drive.poll(u64::MAX).map(|completion| (completion.tag, completion.service.finish_ns)));
-    // From 101 us on: 16.384 us on the channel, 500 us a program that is padded, 3.2 ms; then the read's 60 + 4.096 + 1.024 us. 10 us each.
+    // From 101 us on: 16.384 us on the channel, a padded program of 500 us, 3.2 ms; then the read's
+    // 60 + 4.096 + 1.024 us. 10 us each.
     let flushed_ns = 101_000 + 16_384 + 500_000 + 3_200_000;
     assert_eq!(ends, [Some((1, flushed_ns + 10_000)), Some((2, flushed_ns + 65_120 + 10_000))]);
     assert_eq!(counters(&flash.drive).host_programmed_units, 4);
-    // Nothing was written since.
+    // No write since the last flush.
     assert_eq!(flash.drive.serve(10_000_000, Command::Flush).expect("within").service.phases.total_ns(), 11_000);
 }
 

@@ -1,4 +1,4 @@
-//! The model against sums that can be done by hand from a drive's figures.
+//! The model against sums done by hand from a drive's figures.
 
 use hoistway_drive::{Access, Drive, Op, Profile, Service, Source, describe};
 use rand::{RngExt, SeedableRng};
@@ -8,7 +8,7 @@ fn builtin(name: &str) -> Profile {
     Profile::builtin(name).unwrap_or_else(|| panic!("{name} is built in"))
 }
 
-/// The mechanics alone: no buffer, no overhead, an interface that takes no time.
+/// The mechanics alone: no buffer, no overheads, an instant interface.
 fn bare(name: &str) -> Profile {
     builtin(name).without_buffer().without_overheads().with_instant_interface()
 }
@@ -35,7 +35,7 @@ fn mean_random_read_ms(profile: &Profile, sectors: u32, count: u32) -> f64 {
     now_ns as f64 / f64::from(count) / 1e6
 }
 
-/// MB/s of a sequential reader from `first` on, in requests of `sectors`.
+/// The rate in MB/s of a sequential reader from `first` on, in requests of `sectors`.
 fn sequential_mb_s(profile: &Profile, first: u64, sectors: u32, count: u64) -> f64 {
     let mut drive = Drive::new(profile);
     let started_ns = read(&mut drive, 0, first, sectors).finish_ns;
@@ -53,8 +53,9 @@ fn assert_near(what: &str, found: f64, expected: f64, part: f64) {
 
 #[test]
 fn random_4k_reads_take_seek_and_half_a_turn_and_transfer() {
-    // Seek over uniform sectors + half a revolution + 8 sectors, from each drive's published table. To that comes what
-    // the few reads that cross a track wait for the skew: 7 of about 215 of them on the 9LP, and 97 of 254 sectors there.
+    // Seek over uniform sectors + half a revolution + 8 sectors, from the published table of each
+    // drive. The few reads that cross a track also wait for the skew: 7 of about 215 on the 9LP,
+    // and 97 of 254 sectors there.
     for (name, expected_ms, crossing_ms) in [
         ("cheetah9LP", 8.637, 7.0 / 215.0 * 0.43 * 5.973),
         ("atlas10k", 8.698, 7.0 / 290.0 * 0.189 * 5.985),
@@ -63,7 +64,8 @@ fn random_4k_reads_take_seek_and_half_a_turn_and_transfer() {
         ("wd_4tb_7200", 11.511, 7.0 / 2400.0 * 0.225 * 8.333),
     ] {
         let mean_ms = mean_random_read_ms(&bare(name), 8, 100_000);
-        // The sums are of the tables as measured; cleaned of a few points that are off by milliseconds, the Atlas 10K's is 0.6 % less.
+        // The sums are of the tables as measured. Without a few points that are wrong by
+        // milliseconds, the Atlas 10K's is 0.6 % less.
         assert_near(name, mean_ms, expected_ms + crossing_ms, if name == "atlas10k" { 0.007 } else { 0.005 });
         assert!((mean_ms / expected_ms - 1.0).abs() < 0.011, "{name}: {mean_ms} ms, {expected_ms} without crossings");
     }
@@ -80,7 +82,8 @@ fn described_random_read_time_is_what_the_model_takes() {
 
 #[test]
 fn sequential_reading_runs_at_the_media_rate_less_skew() {
-    // spt * 512 / (T (1 + skew)): the skew is paid once a track; 170/1200 and 0.225 revolutions for the serpentine drives.
+    // spt * 512 / (T (1 + skew)): the skew is paid once a track; 170/1200 and 0.225 revolutions for
+    // the serpentine drives.
     let cheetah = 1200.0 * 512.0 / 3_995.344_87 / (1.0 + 170.0 / 1200.0);
     assert_near("15K.5", sequential_mb_s(&builtin("cheetah15k5_146"), 0, 512, 10_000), cheetah, 0.005);
     let wd = 3072.0 * 512.0 / (60e6 / 7200.0) / 1.225;
@@ -137,7 +140,8 @@ fn reading_tracks_backwards_costs_another_revolution_each_less_the_skew() {
     for track in (0..11).rev() {
         now_ns = read(&mut drive, now_ns, track * 254, 254).finish_ns;
     }
-    // A track takes one revolution, and from its end to the start of the track before is one less the skew.
+    // A track takes one revolution. From its end to the start of the previous track is one
+    // revolution less the skew.
     let expected = 11.0 * revolution_ns * (2.0 - 97.0 / 254.0);
     assert_near("backwards", (now_ns - started_ns) as f64, expected, 0.001);
 }
@@ -151,7 +155,8 @@ fn reading_blocks_backwards_costs_a_revolution_each() {
     for block in (0..50).rev() {
         now_ns = read(&mut drive, now_ns, 400 + block * 8, 8).finish_ns;
     }
-    // From the end of one block to the start of the one before: a revolution less two blocks, then the block.
+    // From the end of a block to the start of the previous one: a revolution less two blocks, then
+    // the block.
     let expected = revolution_ns * (50.0 - 50.0 * 8.0 / 1147.0);
     assert_near("blocks backwards", (now_ns - started_ns) as f64, expected, 0.01);
 }
@@ -162,7 +167,8 @@ fn seeks_come_exactly_from_the_table() {
     assert_eq!(read(&mut drive, 0, 0, 1).phases.seek_ns, 0, "the same track");
     let end = read(&mut drive, 10_000_000_000, 1, 1);
     assert_eq!(end.phases.seek_ns, 0, "the same track");
-    // 8 surfaces of 195 sectors: cylinder 1 begins at sector 1560, on the same head; one cylinder takes 0.636 ms.
+    // 8 surfaces of 195 sectors: cylinder 1 begins at sector 1560, on the same head; one cylinder
+    // takes 0.636 ms.
     let single = read(&mut drive, 20_000_000_000, 1560, 1);
     assert_eq!((single.cylinder, single.phases.seek_ns), (1, 636_000));
     let back = read(&mut drive, 30_000_000_000, 0, 1);
@@ -177,7 +183,7 @@ fn full_stroke_of_a_formula_takes_its_full_time() {
     let last = drive.capacity_sectors() - 1;
     let full = read(&mut drive, 0, last, 1);
     assert_eq!(full.cylinder, 29_999);
-    // Lee & Katz: t(1) = 1 ms, and the full stroke, N-1 cylinders, falls short of 18 ms by less than 0.1 %.
+    // Lee & Katz: t(1) = 1 ms. The full stroke, N-1 cylinders, is less than 0.1 % below 18 ms.
     let seek_ms = full.phases.seek_ns as f64 / 1e6;
     assert!((17.98..=18.0).contains(&seek_ms), "{seek_ms}");
     let one = read(&mut drive, 1_000_000_000, last - 4 * 1024, 1);
@@ -196,13 +202,13 @@ fn sequential_4k_writes_take_a_revolution_each() {
         now_ns = service.finish_ns;
     }
     let each_ms = (now_ns - started_ns) as f64 / count as f64 / 1e6;
-    // Each also moves on by 8 sectors of 1147, and tracks end: 8.333 ms and a little.
+    // Each write also advances by 8 sectors of 1147, and tracks end: slightly more than 8.333 ms.
     assert_near("4 KiB writes", each_ms, 8.333_33 * (1.0 + 8.0 / 1147.0), 0.01);
 }
 
 #[test]
 fn angles_come_from_the_clock_and_do_not_drift() {
-    // A year later the same sector comes round at a whole number of revolutions.
+    // A year later the same sector is under the head after a whole number of revolutions.
     let profile = bare("slide-7200");
     let revolution_ns = 6e10 / 7200.0;
     let mut drive = Drive::new(&profile);

@@ -1,4 +1,4 @@
-//! Integration tests of `hoistway-drive`: one binary, so that they are linked once.
+//! Integration tests of `hoistway-drive` in one binary, which is linked once.
 
 mod array;
 mod cloud;

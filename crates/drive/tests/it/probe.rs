@@ -1,4 +1,4 @@
-//! Probes find from outside what the profiles say.
+//! Probes measure the parameters of the profiles from outside.
 
 use hoistway_drive::probe::{Findings, Probe, ProbeError, probe};
 use hoistway_drive::{Description, Drive, Faults, Hang, Profile, describe};
@@ -38,11 +38,12 @@ fn what_does_not_turn_shows_no_revolution_and_no_seek() {
 
 #[test]
 fn seeks_are_found_as_the_profile_has_them() {
-    // (Not wd_4tb_7200: its seek table, in tenths of a millisecond, has steps that look like surfaces.)
+    // Without wd_4tb_7200: its seek table, in tenths of a millisecond, has steps that look like
+    // surfaces.
     for name in ["sata-7200-2006", "scsi-15k-73", "slide-7200", "cheetah15k5_146", "dec_rz26", "sas-15k-450"] {
         let (found, description) = probed(name, &[Probe::Seek]);
         let seek = found.seek.unwrap_or_else(|| panic!("{name} seeks"));
-        // Two measurements, each to 4,096 parts of a revolution.
+        // Two measurements, each accurate to 1/4096 of a revolution.
         let grain_ns = description.revolution_ms * 1e6 / 512.0;
         let near = |what: &str, found_ns: u64, expected_ms: f64, more_ns: f64| {
             let off_ns = (found_ns as f64 - expected_ms * 1e6).abs();
@@ -75,7 +76,7 @@ fn zones_are_found_with_their_rates() {
         let mut inside = 0;
         for point in &points {
             let zone = description.zones.iter().rfind(|zone| zone.first_sector <= point.sector).expect("a zone");
-            // A place near a zone's end shows something of the next one as well.
+            // A measurement near the end of a zone includes a part of the next one.
             if point.sector + 384 * 256 <= zone.first_sector + zone.sectors {
                 let rate = zone.sustained_mb_s.min(description.interface_mb_s.unwrap_or(f64::INFINITY));
                 assert_near(&format!("{name} at {}", point.sector), point.mb_s, rate, 0.01);
@@ -117,7 +118,8 @@ fn memory_is_found_with_its_size() {
     let cache = found.cache.expect("a probe");
     let buffer = description.buffer.expect("a buffer");
     assert_eq!(cache.ahead_bytes, Some(u64::from(buffer.segment_sectors) * 512), "a segment is read ahead");
-    // While a span is read again, reading ahead goes on and takes its place: the model remembers half a segment.
+    // While a span is reread, read-ahead continues and uses its space: the model keeps half a
+    // segment.
     assert!(cache.read_bytes.expect("remembered") >= u64::from(buffer.segment_sectors) * 256, "{cache:?}");
     assert_eq!(cache.segments, Some(buffer.segments));
     assert_eq!(cache.write_bytes, None, "its write cache is off");
@@ -133,7 +135,7 @@ fn write_cache_of_an_array_is_found_with_its_size() {
     let drive = Drive::new(&Profile::from_toml(&text, "a.toml").expect("a profile"));
     let cache = probe(&drive, &[Probe::Cache]).expect("probed").cache.expect("a probe");
     let bytes = cache.write_bytes.expect("a write cache") as f64;
-    // 8 MiB, and what eight members write back meanwhile.
+    // 8 MiB, and the write-back of eight members during the burst.
     assert!((8e6..12e6).contains(&bytes), "{bytes}");
 }
 
@@ -145,7 +147,8 @@ fn sizes_of_flash_end_at_the_link() {
     assert!(sizes.windows(2).all(|pair| pair[1].read_mb_s >= pair[0].read_mb_s * 0.99), "{sizes:?}");
     let last = sizes.last().expect("points");
     assert_near("reads of 1 MiB in MB/s", last.read_mb_s, 250.0, 0.03);
-    // 20 dies that program 4 KiB in 1 ms; the write buffer takes a small write before a page could have been read.
+    // 20 dies that program 4 KiB in 1 ms. The write buffer completes a small write before a page
+    // could be read.
     assert_near("writes of 1 MiB in MB/s", last.write_mb_s, 82.0, 0.03);
     assert!(sizes[0].write_ns < sizes[0].read_ns, "{:?}", sizes[0]);
 }
@@ -195,7 +198,8 @@ fn drive_that_is_bad_throughout_ends_the_probe_with_an_error() {
 
 #[test]
 fn probe_of_a_drive_that_moves_all_that_is_written_stays_within_the_drive() {
-    // Each write of a bad sector puts it in a spare one, so that angles mean nothing and a track seems to have a few sectors.
+    // Each write of a bad sector remaps it, so that angles are meaningless and a track seems to
+    // have a few sectors.
     let profile = Profile::builtin("cmr-8tb").expect("built in");
     let bad = Faults { bad_share: 1.0, ..Faults::default() };
     let drive = Drive::new(&profile.with_faults(bad).expect("faults that can be"));

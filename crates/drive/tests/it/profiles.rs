@@ -1,4 +1,4 @@
-//! Every built-in profile loads and is what it says.
+//! Every built-in profile loads and has the figures of its sources.
 
 use hoistway_drive::{Description, Drive, Faults, Hang, Profile, describe};
 
@@ -53,8 +53,9 @@ fn mean_seeks_are_those_of_the_published_tables() {
     ] {
         let description = described(name);
         let (cylinders, sectors) = (description.mean_seek_cylinders_ms, description.mean_seek_sectors_ms);
-        // The published means are of the tables as measured. Cleaned of points that fall, the Atlas 10K's and IBM 18ES's, which have
-        // single points off by milliseconds, move by 1.2 and 1 %; the others' by less than can be seen.
+        // The published means are of the tables as measured. Without falling points the Atlas 10K's
+        // and the IBM 18ES's, which have single points wrong by milliseconds, change by 1.2 % and 1
+        // %; the others' change is negligible.
         let within = if matches!(name, "atlas10k" | "ibm18es") { 0.013 * cylinders_ms } else { 0.011 };
         assert!((cylinders - cylinders_ms).abs() < within, "{name}: {cylinders} over cylinders");
         assert!((sectors - sectors_ms).abs() < within, "{name}: {sectors} over sectors");
@@ -117,7 +118,8 @@ fn null_device_is_described_too() {
 
 #[test]
 fn drives_made_from_data_sheets_have_their_figures() {
-    // Capacity in GB (10^9 bytes), sustained MB/s on the outermost tracks, seek over one cylinder, on average over cylinders and in full, depth.
+    // Capacity in GB (10^9 bytes), sustained MB/s on the outermost tracks, seek of one cylinder,
+    // mean seek over cylinders, full stroke, depth.
     for (name, gb, mb_s, seeks_ms, depth) in [
         ("ata-7200-30", 30.7, 35.0, [1.2, 8.5, 15.0], 1),
         ("laptop-5400", 160.0, 41.9, [1.0, 11.0, 20.0], 1),

@@ -1,4 +1,4 @@
-//! Command queueing: which command a disk begins, what that is worth, and what it may not change.
+//! Command queueing: the choice of the next command, its gain, and its invariants.
 
 use hoistway_drive::{Access, Command, Completion, Drive, Op, Profile, closed_loop};
 use rand::{RngExt, SeedableRng};
@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 
 const MS: u64 = 1_000_000;
 
-/// A built-in drive of one command at a time with `queue` added.
+/// A built-in drive without a queue, with the table `queue` added.
 fn queued(name: &str, queue: &str) -> Profile {
     let path = format!("{}/profiles/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("read");
@@ -17,14 +17,14 @@ fn satf(more: &str) -> Profile {
     queued("sata-7200-2006", &format!("[queue]\ndepth = 32\npolicy = \"satf\"\n{more}"))
 }
 
-/// The 8 TB drive with a queue of its own choosing, without a limit of waiting.
+/// The 8 TB drive with another queue, without a limit of the waiting time.
 fn cmr_8tb(more: &str) -> Profile {
     let queue = format!("[queue]\ndepth = 32\npolicy = \"satf\"\n{more}");
     let text = format!("name = \"n\"\nwhat = \"\"\nsource = \"\"\nbase = \"cmr-8tb\"\n{queue}");
     Profile::from_toml(&text, "n.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Accesses of 4 KiB on the first `sectors`.
+/// Accesses of 4 KiB within the first `sectors`.
 fn random_on(sectors: u64, count: u64, seed: u64, writes: bool) -> impl Iterator<Item = Command> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     (0..count).map(move |_| {
@@ -37,7 +37,7 @@ fn random(count: u64, seed: u64, writes: bool) -> impl Iterator<Item = Command> 
     random_on(384_000_000, count, seed, writes)
 }
 
-/// Commands a second with `depth` under way; every completion's phases add up.
+/// Commands a second with `depth` in flight. Asserts that the phases of every completion add up.
 fn iops(profile: &Profile, depth: u32, count: u64) -> f64 {
     let mut done = 0;
     let check = |submitted_ns: u64, completion: &Completion| {
@@ -52,7 +52,7 @@ fn iops(profile: &Profile, depth: u32, count: u64) -> f64 {
     count as f64 * 1e9 / end_ns as f64
 }
 
-/// All completions of a closed loop with the time of their submission, in the order of their ends.
+/// All completions of a closed loop with their submission times, by completion.
 fn completions(profile: &Profile, depth: u32, commands: impl IntoIterator<Item = Command>) -> Vec<(u64, Completion)> {
     let mut all = Vec::new();
     closed_loop(&mut Drive::new(profile), 0, depth, commands, |at_ns, completion| all.push((at_ns, *completion)))
@@ -62,7 +62,8 @@ fn completions(profile: &Profile, depth: u32, commands: impl IntoIterator<Item =
 
 #[test]
 fn one_command_at_a_time_is_served_as_without_a_queue() {
-    // Random and sequential accesses of both kinds: the same times to the nanosecond, phases and sources included.
+    // Random and sequential accesses of both kinds have the same times to the nanosecond, including
+    // phases and sources.
     let sequential =
         |first: u64| (0..2000).map(move |n| Access { op: Op::Read, sector: first + n * 64, sectors: 64 }.into());
     let commands = || random(5000, 1, true).chain(sequential(1_000_000)).chain(random(500, 2, true));
@@ -91,16 +92,17 @@ fn deeper_queues_are_never_slower() {
     for more in ["", "window = 4", "age_weight = 0.05", "max_wait_ms = 500.0"] {
         let profile = satf(more);
         let rates: Vec<f64> = [1, 2, 4, 8, 16, 32].into_iter().map(|depth| iops(&profile, depth, 20_000)).collect();
-        // A window of 4 leaves depths beyond it with nothing to gain: they differ by chance alone, 20,000 times 3 ms of spread.
+        // With a window of 4 deeper queues gain nothing: they differ by chance, 20,000 times 3 ms
+        // of spread.
         assert!(rates.windows(2).all(|pair| pair[1] > pair[0] * 0.995), "{more}: {rates:?}");
     }
 }
 
 #[test]
 fn queue_of_32_is_worth_what_real_drives_make_of_it() {
-    // The ratio of 32 under way to one. Published: 2.9 for a drive that looks at all of its commands, and 1.65 for one (ST2000DM006, 94
-    // commands a second against 57) that behaves as if it looked at few. With these mechanics it takes a window of 6 for that; a window
-    // of 4 makes 1.48.
+    // The ratio of depth 32 to depth 1. Published: 2.9 for a drive that chooses among all of its
+    // commands, and 1.65 for one (ST2000DM006, 94 commands a second against 57) that seems to
+    // choose among a few. With these mechanics that takes a window of 6; a window of 4 yields 1.48.
     let gain = |more: &str| iops(&cmr_8tb(more), 32, 20_000) / iops(&cmr_8tb(more), 1, 20_000);
     for (more, expected) in [("window = 4", 1.48), ("window = 6", 1.65), ("", 2.7)] {
         let found = gain(more);
@@ -110,7 +112,7 @@ fn queue_of_32_is_worth_what_real_drives_make_of_it() {
 
 #[test]
 fn drive_of_8_tb_has_the_rates_published_for_it() {
-    // 12.2 ms one at a time, 200 commands a second with 32 under way.
+    // 12.2 ms at depth 1, 200 commands a second at depth 32.
     let profile = Profile::builtin("cmr-8tb").expect("built in");
     let (one, all) = (1000.0 / iops(&profile, 1, 20_000), iops(&profile, 32, 20_000));
     assert!((one - 12.2).abs() < 0.2, "{one} ms");
@@ -125,14 +127,15 @@ fn limit_of_waiting_bounds_the_longest_wait() {
     };
     let (free, limited, aged) = (longest_ms(""), longest_ms("max_wait_ms = 300.0"), longest_ms("age_weight = 0.05"));
     println!("longest waits: {free} ms, with a limit of 300 ms {limited}, aged {aged}");
-    // At the limit the oldest goes next; no more than the 31 others can be older, at no more than 17 + 8.4 ms each.
+    // At the limit the oldest command is next. At most the 31 others can be older, each with at
+    // most 17 + 8.4 ms.
     assert!(limited <= 300 + 31 * 26 && limited < free, "{limited} against {free}");
     assert!(aged < free, "{aged} against {free}");
 }
 
 #[test]
 fn without_ageing_a_far_command_starves_and_with_it_does_not() {
-    // 31 readers stay on one track; one command lies at the other end of the disk.
+    // 31 readers stay on one track; one command is at the other end of the disk.
     let wait_ms = |more: &str| {
         let near = (0..30_000u64).map(|number| Access { op: Op::Read, sector: number * 397 % 4096, sectors: 1 }.into());
         let far: Command = Access { op: Op::Read, sector: 390_000_000, sectors: 1 }.into();
@@ -145,14 +148,14 @@ fn without_ageing_a_far_command_starves_and_with_it_does_not() {
         done.iter().find(|(_, done)| done.tag == 1).expect("it ends").1.service.phases.wait_ns / MS
     };
     assert!(wait_ms("") > 10_000, "{}", wait_ms(""));
-    // Its 25 ms of positioning at most are outweighed after 25 / 0.05 ms.
+    // The weight of its age exceeds its positioning time of at most 25 ms after 25 / 0.05 ms.
     assert!(wait_ms("age_weight = 0.05") < 530, "{}", wait_ms("age_weight = 0.05"));
     assert!(wait_ms("max_wait_ms = 100.0") < 126, "{}", wait_ms("max_wait_ms = 100.0"));
 }
 
 #[test]
 fn overlapping_commands_end_in_the_order_of_their_arrival_when_one_writes() {
-    // Few places, so that most commands overlap others that wait.
+    // Few positions, so that most commands overlap waiting ones.
     let mut random = Pcg64Mcg::seed_from_u64(11);
     let mut draw = |_| {
         let op = if random.random_range(0..3) == 0 { Op::Write } else { Op::Read };
@@ -192,7 +195,7 @@ fn read_from_the_buffer_does_not_wait_for_the_arm() {
     drive.submit(later_ns, 1, &read(300_000_000)).expect("within the disk");
     drive.submit(later_ns, 2, &read(1008)).expect("within the disk");
     drive.submit(later_ns, 3, &read(1016)).expect("within the disk");
-    // 0.1 ms and 8 sectors of 3.413 us each, one after the other; the far one takes its seek.
+    // 0.1 ms and 8 sectors of 3.413 us each, one after the other; the distant one takes its seek.
     for (tag, after_ns) in [(2, 127_304), (3, 254_608)] {
         let done = drive.poll(later_ns + MS).expect("it is over");
         assert_eq!((done.tag, done.service.finish_ns - later_ns), (tag, after_ns));
@@ -214,8 +217,9 @@ fn sequential_reads_and_writes_keep_the_rate_of_the_media() {
 
 #[test]
 fn sequential_stream_among_random_commands_is_not_begun_anew_each_time() {
-    // Every second command goes on with the stream. While the next of it waits, the head is there already: the random ones cost what
-    // they cost alone, and the stream little more than passing.
+    // Every second command continues the stream. While its next command waits, the head is already
+    // there: the random commands cost what they cost alone, and the stream little more than the
+    // transfer.
     let mut next = 0;
     let mixed = random(20_000, 17, false).map(move |command| {
         next += 1;

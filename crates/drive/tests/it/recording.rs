@@ -1,4 +1,4 @@
-//! The model against requests that were recorded with a real drive, one by one.
+//! The model against recorded requests of a real drive, request by request.
 
 use hoistway_drive::fit::fit_rotation;
 use hoistway_drive::recording::Record;
@@ -17,7 +17,7 @@ fn profile() -> Profile {
     Profile::builtin("cheetah15k5_146").expect("built in")
 }
 
-/// Those that follow another at once.
+/// The errors of requests that follow another within 1 ms.
 fn at_once(predictions: &[Prediction]) -> PredictionErrors {
     PredictionErrors::of(predictions.iter().filter(|prediction| prediction.idle_ns < 1_000_000))
 }
@@ -33,20 +33,23 @@ fn recorded_requests_of_a_cheetah_15k5_are_predicted_one_by_one() {
     for (part, errors) in parts.map(|(part, errors)| (part.to_string(), errors)).into_iter().chain(zones) {
         println!("{part}: {errors:.3?}");
     }
-    // Half of the requests within 0.05 ms of 6, and the angle of nearly every completion as computed.
+    // Half of the requests within 0.05 ms of 6 ms, and the angle of nearly every completion as
+    // computed.
     assert!(validation.all.median_ms < 0.05 && fit.coherence > 0.96, "{validation:?}");
-    // A request that follows another at once: 0.8 ms at most; a rotation that is guessed gives 1.63.
+    // Requests that follow at once: 0.8 ms at most; a guessed rotation yields 1.63 ms.
     assert!(validation.at_once.rms_ms < 0.8, "{:?}", validation.at_once);
-    // After a pause the drive has sometimes been elsewhere for itself: it goes back to what it wrote since the last pause. The model
-    // follows that for one written place (19 of 20 requests after it are right) and in part for more (3 of 5), in an order that
-    // no rule tried here gives; so 0.8 ms in all is not reached. DiskSim's demerit is 0.297 ms.
+    // After a pause the drive has sometimes moved the arm to verify what it wrote since the last
+    // pause. The model follows that for one written position (19 of 20 requests after it are right)
+    // and partly for more (3 of 5), in an order that no rule tried here reproduces. The overall
+    // error therefore exceeds 0.8 ms. DiskSim's demerit is 0.297 ms.
     assert!(validation.all.rms_ms < 1.15 && validation.all.demerit_ms < 0.25, "{:?}", validation.all);
     assert_eq!((fit.rms_ms, fit.coherence), (validation.all.rms_ms, validation.coherence));
 }
 
-/// The demerit (RMS horizontal distance of the distributions of service times) of the older drives, their buffers on, at most 1.5 times
-/// what DiskSim itself reaches with its own parameters for the same recordings. Request by request they say nothing: the pauses were not
-/// recorded to the microsecond, so that the platter's angle is lost from one request to the next.
+/// The demerit (RMS horizontal distance of the distributions of service times) of the older drives
+/// with buffers on is at most 1.5 times that of DiskSim with its own parameters and the same
+/// recordings. A comparison by request is impossible: the pauses were not recorded to the
+/// microsecond, so the angle of the platter is lost between requests.
 #[allow(clippy::approx_constant, reason = "0.318 ms is a measurement")]
 #[test]
 fn distributions_of_recorded_drives_are_met() {
@@ -76,7 +79,8 @@ fn guessed_rotation_is_far_worse() {
     let recording = cheetah();
     let fitted = fit_rotation(&profile().without_buffer(), &recording).expect("a fit");
     let tenths = (0..10).flat_map(|tenth| {
-        // 1 % off, the platter turns past the recording 300 times: each phase is as good as any other.
+        // With an error of 1 % the platter turns past the recording 300 times, so every phase is
+        // equally good.
         let guessed = profile().without_buffer().with_rotation(fitted.revolution_ns * 1.01, f64::from(tenth) / 10.0);
         replay(&guessed, &recording).expect("a replay")
     });
@@ -101,7 +105,8 @@ fn fit_finds_a_revolution_that_is_off_by_parts_in_ten_thousand() {
 
 #[test]
 fn fit_gets_back_the_rotation_of_a_recording_made_with_the_model() {
-    // The same requests, answered by the model with another revolution and phase: every one must come out exactly.
+    // The same requests served by the model with another revolution and phase: every prediction
+    // must be exact.
     let truth = profile().without_buffer().with_rotation(3_995_000.25, 0.123);
     let mut issue_ns = 0;
     let mut recording = cheetah();

@@ -1,4 +1,5 @@
-//! What a command costs the simulator. Run in release: `cargo test --release -p hoistway-drive -- --ignored --nocapture`.
+//! The cost of a command for the simulator. Run in release: `cargo test --release -p hoistway-drive
+//! -- --ignored --nocapture`.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,10 +1,12 @@
-//! The write cache of a disk, on a small one whose every sum is short: 10 ms a revolution, 100 sectors a track, 2 surfaces.
+//! The write cache of a disk, tested on a small one with short sums: 10 ms a revolution, 100
+//! sectors a track, 2 surfaces.
 
 use hoistway_drive::{Access, Command, Completion, Drive, Op, Phases, Profile, Service, Source, closed_loop};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A sector passes in 0.1 ms and takes 10 us over the interface. Overhead 0.1 ms a hit, 0.2 ms a miss. A cylinder is reached in 1 ms.
+/// A sector passes in 0.1 ms and takes 10 us over the interface. The overhead is 0.1 ms a hit and
+/// 0.2 ms a miss. A cylinder is reached in 1 ms.
 fn profile(buffer: &str) -> Profile {
     let text = format!(
         r#"name = "small"
@@ -42,7 +44,7 @@ change_skew_sectors = 14.0
     Profile::from_toml(&text, "small.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A write cache that is emptied when a flush asks for it.
+/// A write cache that only a flush empties.
 const LAZY: &str = "write_sectors = 1000\nwrite_idle_ms = 4000.0\n";
 
 fn cached(more: &str) -> Profile {
@@ -92,7 +94,7 @@ fn flush_ends_when_everything_is_on_the_media() {
     let service = flush(&mut drive, 140 * US);
     assert_ns(service.finish_ns, 1400 * US);
     assert_eq!(service.source, Source::Media);
-    // Nothing is left: the next one ends at once.
+    // No dirty sector is left: the next flush completes at once.
     let again = flush(&mut drive, 5 * MS);
     assert_eq!((again.finish_ns, again.source), (5 * MS, Source::Buffer));
 }
@@ -128,7 +130,8 @@ fn dirty_sectors_are_read_from_the_cache() {
     let hit = serve(&mut drive, 3 * MS, Op::Read, 12, 4);
     assert_ns(hit.finish_ns, 3140 * US);
     assert_eq!(hit.source, Source::Buffer);
-    // One sector more is not dirty: all of it comes from the media, where sector 12 comes round at 11.2 ms.
+    // One more sector, which is not dirty: all sectors come from the media, where sector 12 passes
+    // at 11.2 ms.
     let miss = serve(&mut drive, 10 * MS, Op::Read, 12, 7);
     assert_ns(miss.finish_ns, 11_910 * US);
 }
@@ -145,8 +148,9 @@ fn adjoining_writes_go_to_the_media_in_one_pass() {
 
 #[test]
 fn nearest_in_time_goes_to_the_media_first() {
-    // Under the head at 0 ms: sector 50 of the same track comes at 5 ms and ends at 5.1 ms; cylinder 1, 14 + 6 + 0 sectors of skew on,
-    // sector 200 + 50 at 7 ms. In the order of writing the flush would take a revolution more.
+    // At 0 ms: sector 50 of the same track passes at 5 ms and ends at 5.1 ms; on cylinder 1, with
+    // 14 + 6 + 0 sectors of skew, sector 200 + 50 passes at 7 ms. In the order of the writes the
+    // flush would take another revolution.
     let mut drive = Drive::new(&cached(LAZY));
     serve(&mut drive, 0, Op::Write, 250, 1);
     serve(&mut drive, MS, Op::Write, 50, 1);
@@ -162,9 +166,10 @@ fn nearest_in_time_goes_to_the_media_first() {
 fn idle_drive_empties_its_cache() {
     let mut drive = Drive::new(&cached("write_idle_ms = 3.0\n"));
     serve(&mut drive, 0, Op::Write, 50, 1);
-    // The arm was free at 0 ms; sector 50 comes at 5 ms: written at 5.1 ms, and a flush after that has nothing to do.
+    // The arm was idle at 0 ms; sector 50 passes at 5 ms and is written at 5.1 ms. A later flush
+    // has no work.
     assert_eq!(flush(&mut drive.clone(), 6 * MS).finish_ns, 6 * MS);
-    // Until then it waits for what the drive is at.
+    // An earlier flush waits for the current write-back.
     assert_ns(flush(&mut drive.clone(), 4 * MS).finish_ns, 5100 * US);
     // A read meanwhile waits for the arm, a hit does not.
     let read = serve(&mut drive.clone(), 4 * MS, Op::Read, 70, 1);
@@ -180,7 +185,8 @@ fn full_cache_makes_a_write_wait_for_room() {
     // The one run is on the media at 1.4 ms; then 0.1 ms and 10 us.
     let second = serve(&mut drive, 200 * US, Op::Write, 5000, 1);
     assert_ns(second.finish_ns, 1510 * US);
-    // A write of more than the cache holds goes to the media: 65 sectors from 500 on, cylinder 2, angle 40 of 100.
+    // A write larger than the cache goes to the media: 65 sectors from 500 on, cylinder 2, angle 40
+    // of 100.
     let large = serve(&mut drive, 100 * MS, Op::Write, 500, 65);
     assert_eq!(large.source, Source::Media);
 }
@@ -192,10 +198,11 @@ fn cache_above_its_high_mark_is_emptied_down_to_its_low_one() {
     for index in 0..49 {
         serve(&mut drive, index * 500 * US, Op::Write, index * 400, 1);
     }
-    // 49 of 100: nothing is written, and a flush has it all to do, of which each costs a millisecond of seek at least.
+    // 49 of 100: no write-back begins, and a flush writes all of them, each with a seek of at least
+    // a millisecond.
     assert!(flush(&mut drive.clone(), 3000 * MS).phases.seek_ns >= 49 * MS);
     serve(&mut drive, 25 * MS, Op::Write, 49 * 400, 1);
-    // 50 begin the emptying, which leaves 20.
+    // 50 start write-back, which leaves 20.
     let rest = flush(&mut drive, 3000 * MS).phases;
     assert_ns(rest.transfer_ns, 20 * 100 * US);
 }
@@ -206,14 +213,14 @@ fn read_ahead_goes_on_while_a_write_ends_in_the_cache() {
     serve(&mut drive, 0, Op::Read, 10, 4);
     serve(&mut drive, 2 * MS, Op::Write, 5000, 4);
     assert_eq!(serve(&mut drive, 9 * MS, Op::Read, 50, 8).source, Source::Buffer);
-    // Unless what it reads is being written.
+    // Unless the sectors that it reads are being written.
     let mut drive = Drive::new(&cached(LAZY));
     serve(&mut drive, 0, Op::Read, 10, 4);
     serve(&mut drive, 2 * MS, Op::Write, 40, 4);
     assert_eq!(serve(&mut drive, 9 * MS, Op::Read, 50, 8).source, Source::Media);
 }
 
-/// The rate of `requests` adjoining writes of `sectors`, one at a time, in sectors a second.
+/// The rate of `requests` adjacent writes of `sectors`, one at a time, in sectors a second.
 fn stream(profile: &Profile, requests: u64, sectors: u32) -> f64 {
     let mut drive = Drive::new(profile);
     let writes =
@@ -235,23 +242,24 @@ fn sata_2006() -> Profile {
 #[test]
 fn sequential_writes_stream_with_the_cache_and_lose_a_revolution_each_without() {
     let profile = sata_2006();
-    // Reading the same sectors in large pieces is what the media can do.
+    // Reads of the same sectors in large requests show the rate of the media.
     let mut drive = Drive::new(&profile);
     let reads = (0..1024).map(|index| Command::from(Access { op: Op::Read, sector: index * 1024, sectors: 1024 }));
     let end_ns = closed_loop(&mut drive, 0, 1, reads, |_, _| {}).expect("within the disk");
     let media = 1024.0 * 1024.0 / end_ns as f64 * 1e9;
     let large = stream(&profile, 1024, 1024);
     assert!((large / media - 1.0).abs() < 0.05, "{large} of {media} sectors/s");
-    // Small ones come one after the other as fast as their command and the interface allow, and the media keep up.
+    // Small writes follow each other as fast as command and interface allow, and the media keep up.
     let alone_ns = serve(&mut Drive::new(&profile), 0, Op::Write, 0, 8).finish_ns;
     let small = stream(&profile, 100_000, 8) * alone_ns as f64 / 8e9;
     assert!((small - 1.0).abs() < 0.05, "{small} of a write each {alone_ns} ns");
-    // 7200 rpm: a revolution of 8.333 ms for 8 sectors, within 1 % (a track's end gives some of its skew back).
+    // 7200 rpm: a revolution of 8.333 ms for 8 sectors, within 1 % (the end of a track returns some
+    // of its skew).
     let each_ms = 8.0 / stream(&profile.without_write_cache(), 10_000, 8) * 1e3;
     assert!((each_ms / 8.333 - 1.0).abs() < 0.01, "{each_ms} ms");
 }
 
-/// Submits the commands, tagged by their number, all at `now_ns`, and answers the completions in their order.
+/// Submits all commands at `now_ns`, tagged by index, and returns the completions in order.
 fn all(drive: &mut Drive, now_ns: u64, commands: &[Command]) -> Vec<Completion> {
     for (tag, command) in commands.iter().enumerate() {
         drive.submit(now_ns, tag as u32, command).expect("within the disk");
@@ -278,7 +286,8 @@ fn blocking_flush_comes_after_all_before_it_and_before_all_after_it() {
     let queue = "[queue]\ndepth = 32\npolicy = \"satf\"\n";
     let blocking = all(&mut Drive::new(&cached(&format!("{LAZY}{queue}"))), 0, &commands);
     assert_eq!(tags(&blocking), [1, 0, 2, 3, 4, 5, 6, 7]);
-    // Queued (SCSI), a flush has its turn when the works are free: what the cache serves passes it.
+    // A queued flush (SCSI) begins when the mechanics are free; commands served by the cache
+    // overtake it.
     let queued = all(&mut Drive::new(&cached(&format!("{LAZY}{queue}flush_blocks = false\n"))), 0, &commands);
     assert_eq!(tags(&queued), [1, 4, 5, 7, 0, 3, 6, 2]);
 }

@@ -1,13 +1,13 @@
-// The page of a trace, 3 of 6: the charts, drawn. Each function gets a canvas of its own and the view: what is shown, and from what.
+// The trace page, 3 of 6: drawing of the charts. Each function receives a canvas and the view.
 const Draw = (function () {
   "use strict";
   const M = Model;
   const AXIS = 20;
-  // More requests than these are drawn as areas, and more dots than these as a picture: so a view is drawn within 100 ms.
+  // Above these counts requests are drawn as areas and dots as an image, so that a view takes at most 100 ms.
   const BARS_MAX = 12000;
   const DOTS_MAX = 40000;
   const PATH_MAX = 600;
-  // A bar is no higher, px.
+  // Largest height of a bar in px.
   const BAR_MAX = 26;
 
   function canvasOf(node, height) {
@@ -25,7 +25,7 @@ const Draw = (function () {
   const left = (width) => (width < 700 ? 74 : 138);
   const RIGHT = 8;
 
-  // Where a moment lies, and which moment lies where.
+  // Conversion between time and x.
   function axis(view, width) {
     const [a, b] = [left(width), width - RIGHT];
     const scale = (b - a) / (view.to - view.from);
@@ -62,7 +62,7 @@ const Draw = (function () {
     ctx.restore();
   }
 
-  // Labels and lines of a linear axis from 0 to max.
+  // Labels and grid lines of a linear axis from 0 to max.
   function valueAxis({ ctx, height }, at, max, t, text) {
     const bottom = height - AXIS;
     const y = (value) => bottom - (value / max) * (bottom - 12);
@@ -77,7 +77,7 @@ const Draw = (function () {
     return y;
   }
 
-  // Areas above each other: `layers` are arrays of values a bin, `place` says where a value lies.
+  // Stacked areas: `layers` are arrays with one value for each bin, `place` converts a value to y.
   function stackedAreas(ctx, at, series, layers, colours, place) {
     const base = new Float64Array(series.n);
     layers.forEach((values, k) => {
@@ -120,9 +120,9 @@ const Draw = (function () {
     return `${cut}…`;
   }
 
-  // ---- A lane a process.
+  // ---- One lane for each process.
 
-  // Where the lanes lie: chosen ones get more room than the others.
+  // The positions of the lanes: selected lanes are higher than the others.
   function lanesLayout(view) {
     const shown = view.lanesShown;
     const chosen = shown.filter((at) => view.isChosen[at]);
@@ -164,7 +164,7 @@ const Draw = (function () {
 
   function areaOf(ctx, at, view, t, { lane, y, height }) {
     const series = view.laneSeries(lane);
-    // Where no layer is told of anywhere, what there is to show is when requests came.
+    // A trace without layers shows only the arrival of requests.
     const [layers, colours] = view.hasLayers ? [series.layers, t.layers] : [[series.requests], [t.lanes[lane]]];
     const max = highest(series, layers);
     ctx.globalAlpha = view.isChosen[lane] ? 1 : 0.4;
@@ -209,7 +209,7 @@ const Draw = (function () {
     }
   }
 
-  // Where a request lies in its lane.
+  // The position of a request in its lane.
   function barPlace(lane, detail, i) {
     const rows = Math.max(1, detail.heights[detail.lane[i]]);
     const height = Math.min(BAR_MAX, lane.height / rows);
@@ -217,7 +217,7 @@ const Draw = (function () {
     return { y: top + detail.row[i] * height, height: Math.max(0.75, height - (height > 4 ? 1 : 0)) };
   }
 
-  // A tick where a bio was merged into a request, once there is room for it.
+  // A tick for each bio merged into a request, if there is space.
   function mergedTicks(ctx, at, view, t, place) {
     const { detail } = view;
     if (view.inView > PATH_MAX) return;
@@ -242,7 +242,7 @@ const Draw = (function () {
     ctx.lineWidth = 1;
   }
 
-  // ---- Where on the disk.
+  // ---- Positions on the disk.
 
   function sectorAxis({ ctx, height }, at, view, t) {
     const bottom = height - AXIS;
@@ -290,7 +290,7 @@ const Draw = (function () {
     }
     const few = path.length <= PATH_MAX;
     if (few) {
-      // The way of the head: from the end of one request to the beginning of the next that was dispatched.
+      // The path of the head: from the end of one request to the beginning of the next one dispatched.
       const device = (i) => view.laneDevices[detail.lane[i]];
       path.sort((a, b) => device(a) - device(b) || issued(detail, a) - issued(detail, b));
       ctx.strokeStyle = t.quiet;
@@ -379,7 +379,7 @@ const Draw = (function () {
     view.latencyY = y;
   }
 
-  // Powers of ten between two rows; twice and five times of each where there is room for them.
+  // Powers of ten between two rows, and twice and five times each if there is space.
   function latencyTicks(low, high) {
     const found = [];
     for (let power = 3; power <= 11; power += 1) {
@@ -508,7 +508,7 @@ const Draw = (function () {
     ctx.restore();
   }
 
-  // From afar: the part of each stretch in which a queue was served, as a height.
+  // Zoomed out: the share of each time bucket in which a queue was served, as a height.
   function sharesOf(ctx, at, queue, y, view, colour) {
     const { bucketNs } = view;
     const group = Math.max(1, Math.ceil(1 / (bucketNs * at.scale)));
@@ -535,7 +535,7 @@ const Draw = (function () {
     }
   }
 
-  // ---- The whole trace, with what is shown of it.
+  // ---- The whole trace with the visible span.
 
   function map(node, view, whole, t) {
     const chart = canvasOf(node, 44);

@@ -1,14 +1,14 @@
-// The page of a trace, 4 of 6: the head's movement as a film of the span that is shown.
+// The trace page, 4 of 6: the movement of the head as a film of the visible span.
 const Film = (function () {
   "use strict";
   const M = Model;
   const HEIGHT = 250;
   const LINE = 92;
-  // How long the whole span takes, in seconds of the reader's; or how many times slower than it was.
+  // The duration of the film in seconds, or its slowdown.
   const SPEEDS = [["span in 10 s", 10], ["span in 30 s", 30], ["span in 2 min", 120], ["as it was", 0, 1], ["10 times slower", 0, 10], ["100 times slower", 0, 100],
     ["1,000 times slower", 0, 1000], ["10,000 times slower", 0, 10000]];
 
-  // With the next frame; a browser that shows no frames (a hidden tab, one that only prints) is drawn for all the same.
+  // With the next frame. A browser without frames (a hidden tab, or one that only prints) is drawn as well.
   function soon(draw) {
     let done = false;
     const once = (time) => {
@@ -20,7 +20,7 @@ const Film = (function () {
     setTimeout(() => once(performance.now()), 150);
   }
 
-  // A part of the trail, as a share of the span.
+  // The length of the trail as a share of the span.
   const TRAIL = 0.12;
 
   function draw(node, view, t, now) {
@@ -59,7 +59,7 @@ const Film = (function () {
       const place = x(detail.sector[i]);
       ctx.fillStyle = t.lanes[detail.lane[i]];
       if (begun > now) {
-        // Those that wait at one place stand above each other.
+        // Requests that wait at one position are stacked.
         const pixel = Math.round(place / 3);
         const above = waiting.get(pixel) || 0;
         waiting.set(pixel, above + 1);
@@ -77,7 +77,7 @@ const Film = (function () {
     if (last >= 0) mark(ctx, x(headAt(detail, last, now)), t);
   }
 
-  // Within a request the head goes from its first sector to its last while the drive works on it.
+  // The head moves from the first to the last sector of a request during its service.
   function headAt(detail, i, now) {
     const begun = Draw.issued(detail, i);
     const part = detail.end[i] > begun ? Math.min(1, (now - begun) / (detail.end[i] - begun)) : 1;
@@ -122,7 +122,7 @@ const Film = (function () {
     if (weight) mark(ctx, x(sum / weight), t);
   }
 
-  // Plays: `shown` is told the moment whenever it changes.
+  // The player: `shown` is called with the time whenever it changes.
   class Player {
     constructor(nodes, viewNow, shown) {
       Object.assign(this, { nodes, viewNow, shown, moment: null, playing: false });
@@ -134,7 +134,7 @@ const Film = (function () {
       });
     }
 
-    // The moment, kept within what is shown.
+    // The time, limited to the visible span.
     now() {
       const view = this.viewNow();
       if (this.moment === null || this.moment < view.from || this.moment > view.to) this.moment = view.from + (view.to - view.from) * (this.moment === null ? 0.5 : 0);
@@ -143,10 +143,10 @@ const Film = (function () {
 
     seek(moment) {
       this.moment = moment;
-      this.tell();
+      this.notify();
     }
 
-    tell() {
+    notify() {
       const view = this.viewNow();
       this.nodes.scrub.value = String(Math.round(((this.now() - view.from) / (view.to - view.from)) * Number(this.nodes.scrub.max)));
       this.nodes.time.textContent = M.moment(this.now(), view.to - view.from);
@@ -174,7 +174,7 @@ const Film = (function () {
         this.moment = view.to;
         this.toggle();
       }
-      this.tell();
+      this.notify();
       soon((next) => this.frame(next));
     }
   }

@@ -1,8 +1,8 @@
-// The page of a trace, 1 of 6: numbers unpacked, figures as people read them, the address. Nothing here knows of a browser, so that
-// `node --test` can try it.
+// The trace page, 1 of 6: unpacking, number formats and the URL fragment. It is independent of the browser, so that
+// `node --test` can run it.
 const Model = (function () {
   "use strict";
-  const LAYERS = ["wait for a request", "plugged, merging", "in the elevator", "at the drive", "not told apart"];
+  const LAYERS = ["wait for a request", "plugged, merging", "in the elevator", "at the drive", "not separated"];
   const LAYER_LETTERS = ["Q2G", "G2I", "I2D", "D2C", "Q2C"];
   const STEPS = ["queued", "allocated", "scheduled", "dispatched", "completed"];
   const STEP_LETTERS = ["Q", "G", "I", "D", "C"];
@@ -10,7 +10,7 @@ const Model = (function () {
   const WHY = ["", "too idle", "its time was over", "its budget was used up", "no more requests", "preempted", "its request came"];
   const KINDS = ["slice", "idling", "takes the disk from another", "weight raised", "shares another's queue", "has its own queue again", "let in"];
 
-  // Numbers of seven bits a byte, the lowest first.
+  // Numbers with seven bits a byte, lowest first.
   class Numbers {
     constructor(bytes) {
       this.bytes = bytes;
@@ -35,7 +35,7 @@ const Model = (function () {
       return values;
     }
 
-    // Each is told by its step from the one before; the lowest bit is the sign.
+    // Each number is a difference to the previous one; the lowest bit is the sign.
     steps(count, Kind) {
       const values = new (Kind || Float64Array)(count);
       let value = 0;
@@ -53,7 +53,7 @@ const Model = (function () {
     return { cell: numbers.steps(count, Uint32Array), count: numbers.column(count, Uint32Array) };
   }
 
-  // All sums: for each lane what completed, depths and pictures; for each queue of the elevator its slices.
+  // All sums: completions, depths and pictures of each lane; slices of each queue of the elevator.
   function readSums(head, bytes) {
     const numbers = new Numbers(bytes);
     const lanes = head.lanes.map((lane) => {
@@ -74,7 +74,7 @@ const Model = (function () {
     return { lanes, queues };
   }
 
-  // Requests and notes of a part of the trace. A step that is not known is NaN.
+  // Requests and notes of a part of the trace. An unknown step is NaN.
   function readChunk(bytes) {
     const numbers = new Numbers(bytes);
     const [n, bios, notes] = [numbers.get(), numbers.get(), numbers.get()];
@@ -129,7 +129,7 @@ const Model = (function () {
   const letters = (op) => OPS.filter(([bit]) => op & bit).map(([, letter]) => letter).join("");
   const words = (op) => {
     const found = OPS.filter(([bit]) => op & bit && bit !== 256).map(([, , word]) => word);
-    return found.length ? found.join(", ") : "nothing told";
+    return found.length ? found.join(", ") : "unknown";
   };
 
   function figure(value) {
@@ -160,13 +160,13 @@ const Model = (function () {
 
   const count = (value) => Math.round(value).toLocaleString("en");
 
-  // A moment, with as many digits as the width of the view tells apart.
+  // A time with the digits that the width of the view resolves.
   function moment(ns, widthNs) {
     const decimals = Math.max(0, Math.min(9, Math.ceil(-Math.log10(Math.max(widthNs, 1) / 1e9)) + 3));
     return `${(ns / 1e9).toFixed(decimals)} s`;
   }
 
-  // Round places for an axis: 1, 2 or 5 times a power of ten apart, about `wanted` of them.
+  // Ticks of an axis: 1, 2 or 5 times a power of ten apart, about `wanted` of them.
   function ticks(from, to, wanted) {
     const width = to - from;
     if (!(width > 0)) return [];
@@ -181,7 +181,7 @@ const Model = (function () {
   // ---- Latencies: the rows of the pictures, and percentiles from counts.
 
   const LATENCY_LOG2 = 10;
-  // Where a row begins, ns: quarters of octaves, linear within an octave.
+  // The start of a row in ns: quarters of octaves, linear within an octave.
   const latencyOfRow = (row) => 2 ** (LATENCY_LOG2 + Math.floor(row / 4)) * (1 + (row % 4) / 4);
   const rowOfLatency = (ns) => {
     if (ns < 2 ** LATENCY_LOG2) return 0;
@@ -189,7 +189,7 @@ const Model = (function () {
     return (octave - LATENCY_LOG2) * 4 + (ns / 2 ** octave - 1) * 4;
   };
 
-  // The latency within which a share of the counted requests stayed: the middle of its row, so within an eighth of the truth.
+  // The latency at a percentile of counted requests: the middle of its row, accurate to an eighth.
   function percentile(counts, share) {
     let all = 0;
     for (let row = 0; row < counts.length; row += 1) all += counts[row];
@@ -208,7 +208,7 @@ const Model = (function () {
     return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
   }
 
-  // ---- Rows of a lane: requests that overlap lie below each other. Those given by `order` have to come by their beginnings.
+  // ---- Rows of a lane: requests that overlap are in different rows. `order` lists them by start.
 
   function stack(order, start, end) {
     const rows = new Uint16Array(order.length);
@@ -223,7 +223,7 @@ const Model = (function () {
     return { rows, height: free.length };
   }
 
-  // ---- The address behind the #: t=1.2-1.4 (seconds), pid=124,125, device=8,0, request=3.17, theme is in the ?.
+  // ---- The URL fragment: t=1.2-1.4 (seconds), pid=124,125, device=8,0, request=3.17, theme is in the ?.
 
   function readAddress(hash, endNs) {
     const asked = new URLSearchParams(hash.replace(/^#/, ""));

@@ -1,4 +1,4 @@
-// The page of a trace, 6 of 6: what is shown, and what its reader does.
+// The trace page, 6 of 6: state of the view and input.
 const Page = (function () {
   "use strict";
   const M = Model;
@@ -7,7 +7,7 @@ const Page = (function () {
   const root = document.documentElement;
   const head = JSON.parse(byId("hoistway-head").textContent);
   const END = Math.max(1, head.end_ns);
-  // Of more requests than these in what is shown sums are drawn: what overlaps it is joined within some tens of ms.
+  // With more visible requests than these, sums are drawn. Single requests are joined within tens of ms.
   const JOINED_MAX = 40000;
   const CHUNKS_KEPT = 48;
   // The narrowest span: 100 ns.
@@ -24,7 +24,7 @@ const Page = (function () {
   let player = null;
   let pictures = {};
 
-  // ---- Theme: the style sheet owns the colours, the charts ask it for theirs.
+  // ---- Theme: the style sheet owns the colours, the charts read them from it.
 
   const darkness = matchMedia("(prefers-color-scheme: dark)");
   const probe = document.body.appendChild(document.createElement("span"));
@@ -77,7 +77,7 @@ const Page = (function () {
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  // ---- Single requests: chunks come from the page, from files beside it, or from its server.
+  // ---- Single requests: chunks from the page, from files beside it, or from its server.
 
   const chunks = new Map();
   const wanted = new Map();
@@ -86,9 +86,9 @@ const Page = (function () {
   window.hoistwayChunk = async (number, text) => {
     const data = M.readChunk(await inflate(text));
     chunks.set(number, { number, data });
-    const tell = wanted.get(number);
+    const resume = wanted.get(number);
     wanted.delete(number);
-    if (tell) tell();
+    if (resume) resume();
     while (chunks.size > CHUNKS_KEPT) {
       const oldest = [...chunks.keys()].find((key) => !view || !view.chunks.includes(key));
       if (oldest === undefined) break;
@@ -126,7 +126,7 @@ const Page = (function () {
     return at === undefined ? Math.max(0, othersLane) : at;
   };
 
-  // Joins what is shown if all of it is there, and asks for what is missing.
+  // Joins the visible chunks if all are loaded, and requests missing ones.
   function findDetail() {
     const numbers = overlapping(state.from, state.to);
     const requests = numbers.reduce((sum, number) => sum + head.chunks[number][2], 0);
@@ -148,7 +148,7 @@ const Page = (function () {
     joined = key;
   }
 
-  // ---- The view: what the charts are drawn from.
+  // ---- The view: the input of the charts.
 
   const several = head.devices.length > 1;
   const laneName = (lane) => {
@@ -160,7 +160,7 @@ const Page = (function () {
   const queueNames = head.queues.map((queue) => queue.name || "queue");
   const pidOf = (lane) => (lane.pid === null ? "others" : String(lane.pid));
 
-  // Formats that tell of submissions alone have no layers, and no latencies.
+  // Formats with submissions alone have no layers and no latencies.
   let layersUsed = [];
 
   function makeView() {
@@ -181,7 +181,7 @@ const Page = (function () {
     view.inView = detail ? countInView() : Infinity;
     const width = byId("map").clientWidth || 800;
     const pixels = Math.max(50, Math.floor((width - Draw.left(width)) / BIN_PX));
-    // Sums of whole stretches are exact and quick; once a stretch is wider than some pixels single requests tell more.
+    // Sums of whole time buckets are exact and fast. Single requests are more precise when a bucket is several pixels wide.
     const fine = detail && (state.to - state.from) / head.bucket_ns < pixels;
     view.fine = fine;
     const kept = new Map();
@@ -190,7 +190,7 @@ const Page = (function () {
       return kept.get(lane);
     };
     view.series = Sums.together(chosen.map(view.laneSeries), Sums.fromStretches(head, sums.lanes, [], state.from, state.to, pixels));
-    // A rate needs some requests a bin, or it shows nothing but single completions.
+    // A rate needs several requests in each bin, or it shows only single completions.
     const completions = view.series.requests.reduce((sum, n) => sum + n, 0);
     const wanted = Math.max(40, Math.min(view.series.n, completions / 4));
     view.rates = Sums.wider(view.series, Math.max(1, Math.round(view.series.n / wanted)));
@@ -213,7 +213,7 @@ const Page = (function () {
     return [low - room, high + room];
   }
 
-  // From the lowest to the highest row of latencies that has anything, of all lanes: so the axis stays when processes are picked.
+  // The non-empty rows of latencies of all lanes, so that the axis does not depend on the selection.
   let latencyRowsSeen = null;
   function latencyRange() {
     if (latencyRowsSeen) return latencyRowsSeen;
@@ -248,7 +248,7 @@ const Page = (function () {
 
   const rgb = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 
-  // Each cell in the colour of the process that was there most, the fuller the more requests.
+  // Each cell has the colour of its most frequent process; more requests are more opaque.
   function placesPicture(chosen) {
     const picture = Sums.picture(head, sums.lanes, chosen, ["readCells", "writeCells"], head.sector_rows, head.place_column_ns);
     const most = Math.log2(1 + picture.counts.reduce((max, count) => Math.max(max, count), 1));
@@ -286,7 +286,7 @@ const Page = (function () {
     makeView();
     Draw.map(byId("map"), view, wholeSeries(), theme);
     for (const name of ["lanes", "head", "throughput", "latency", "depth", "scheduler"]) if (canvases[name]) Draw[name](canvases[name], view, theme);
-    player.tell();
+    player.notify();
     words();
     table();
     card();
@@ -374,7 +374,7 @@ const Page = (function () {
     ask();
   }
 
-  // The next request, of the picked processes, in the order of their beginnings.
+  // The next request of the selected processes by start.
   function step(by) {
     if (!detail) return;
     let i = view.picked;
@@ -391,7 +391,7 @@ const Page = (function () {
     }
   }
 
-  // ---- What is shown.
+  // ---- The visible span.
 
   function show(from, to, keep) {
     let width = Math.max(NARROWEST, Math.min(END, to - from));
@@ -410,7 +410,7 @@ const Page = (function () {
     const middle = at === undefined ? (state.from + state.to) / 2 : at;
     const wide = Math.min(END, Math.max(NARROWEST, width * factor));
     const share = (middle - state.from) / width;
-    // The wheel goes in small steps: only the first of many is one to come back to.
+    // The wheel makes small steps: only the first of a series enters the history.
     show(middle - share * wide, middle + (1 - share) * wide, at !== undefined && Date.now() - zoomed < 800);
     if (at !== undefined) zoomed = Date.now();
   }
@@ -442,7 +442,7 @@ const Page = (function () {
     }
   });
 
-  // ---- The address: a link shows what its sender saw. A page opened from a file may not be allowed to change it.
+  // ---- The URL: a link shows the view of its sender. A page opened from a file may not be allowed to change it.
 
   let written = location.hash;
 
@@ -452,7 +452,7 @@ const Page = (function () {
     try {
       history.replaceState(null, "", hash || `${location.pathname}${location.search}`);
     } catch (refused) {
-      // Nothing depends on it.
+      // The page works without it.
     }
   }
 
@@ -530,7 +530,7 @@ const Page = (function () {
     for (const button of all("[data-device]")) button.setAttribute("aria-pressed", String(state.device === null || state.device === button.dataset.device));
   }
 
-  // ---- The pointer: a drag shows a span, a click a request.
+  // ---- The pointer: a drag selects a span, a click a request.
 
   const shade = document.body.appendChild(document.createElement("div"));
   shade.style.cssText = "position:absolute;z-index:4;pointer-events:none;background:color-mix(in srgb, var(--link) 22%, transparent);display:none";
@@ -620,7 +620,7 @@ const Page = (function () {
     return Infinity;
   }
 
-  // What the chart has at the pointer.
+  // The values of the chart at the pointer.
   function readout(node, event) {
     const out = document.querySelector(`[data-readout="${node.dataset.chart}"]`);
     if (!out) return;
@@ -659,7 +659,7 @@ const Page = (function () {
     return `${queueNames[queue[0]]}${spans.map((s) => `: ${M.KINDS[s.kind]}${s.kind < 2 ? ` of ${M.duration(s.end - s.start)}` : ""}${s.budget ? `, ${M.count(s.served)} of ${M.count(s.budget)} sectors` : ""}${s.why ? `, ended: ${M.WHY[s.why]}` : ""}`).join("")}`;
   }
 
-  // The strip of the whole trace: a drag over it shows a part, a click moves what is shown there.
+  // The overview of the whole trace: a drag selects a span, a click moves the visible span.
   function mapPointer(node) {
     let from = null;
     const ns = (event) => {
@@ -697,7 +697,7 @@ const Page = (function () {
     }, { passive: false });
   }
 
-  // ---- The beginning.
+  // ---- Start.
 
   async function begin() {
     try {
@@ -709,7 +709,7 @@ const Page = (function () {
     }
     const nodes = { play: byId("play"), speed: byId("speed"), scrub: byId("scrub"), time: byId("film-time") };
     layersUsed = M.LAYERS.map((_, layer) => sums.lanes.some((lane) => lane.layers[layer].some((depth) => depth > 0)));
-    // Nothing can be drawn of what the trace does not tell.
+    // Charts without data are hidden.
     for (const [chart, isTold] of [["depth", layersUsed.some(Boolean)], ["latency", sums.lanes.some((lane) => lane.latencyCells.cell.length > 0)]]) {
       if (head.lanes.length && !isTold) {
         canvases[chart].closest("section").hidden = true;

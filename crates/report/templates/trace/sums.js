@@ -1,4 +1,4 @@
-// The page of a trace, 2 of 6: what a span of time and some lanes add up to, from the sums of the whole trace or from single requests.
+// The trace page, 2 of 6: totals of a time span and lanes, from the sums of the trace or from single requests.
 const Sums = (function () {
   "use strict";
   const M = typeof require === "function" ? require("./model.js") : Model;
@@ -8,7 +8,7 @@ const Sums = (function () {
     latencyMax: new Float64Array(n), layers: M.LAYERS.map(() => new Float64Array(n)),
   });
 
-  // Bins of whole stretches, as many as there are pixels for at most. Bytes and counts are sums of a bin, depths are means.
+  // Bins of whole time buckets, at most one for each pixel. Bytes and counts are sums of a bin, depths are means.
   function fromStretches(head, lanes, chosen, from, to, pixels) {
     const stretch = head.bucket_ns;
     const last = Math.max(0, ...head.lanes.map((lane) => lane.stretches)) - 1;
@@ -35,7 +35,7 @@ const Sums = (function () {
     return series;
   }
 
-  // How long something lasted within each bin; `whole` has the bins that it covers wholly as steps up and down.
+  // Adds the duration of a span within each bin; `whole` records the fully covered bins as steps up and down.
   function cover(sums, whole, from, to, start, width) {
     const n = sums.length;
     const a = Math.max(from, start);
@@ -53,10 +53,10 @@ const Sums = (function () {
     whole[last] -= 1;
   }
 
-  // The layer between two steps that follow each other.
+  // The layer between two consecutive steps.
   const layerBetween = (from, to) => (to === 1 ? 0 : to === 2 ? 1 : to === 3 ? 2 : from === 3 ? 3 : 4);
 
-  // The same from single requests of some lanes, in `pixels` bins that begin where the view begins.
+  // The same from single requests of lanes, in `pixels` bins from the start of the view.
   function fromRequests(detail, chosen, from, to, pixels) {
     const n = Math.max(1, pixels);
     const width = (to - from) / n;
@@ -81,7 +81,7 @@ const Sums = (function () {
     return series;
   }
 
-  // What completed counts where it did so; of what the trace shows submitted alone there is no more than that.
+  // A request counts at its completion, or at its submission if the trace has no other step.
   function countRequest(detail, i, series, to) {
     const completed = detail.steps[4][i];
     const counted = Number.isNaN(completed) && Number.isNaN(detail.steps[3][i]) ? detail.end[i] : completed;
@@ -100,7 +100,7 @@ const Sums = (function () {
 
   const SUMMED = ["requests", "readBytes", "writeBytes", "latency"];
 
-  // Several lanes' series as one. Their bins are the same.
+  // Adds the series of several lanes with equal bins.
   function together(all, empty) {
     if (!all.length) return empty;
     const sum = emptySeries(all[0].n, all[0].from, all[0].width);
@@ -114,7 +114,7 @@ const Sums = (function () {
     return sum;
   }
 
-  // Each `by` bins as one.
+  // Joins each `by` bins to one.
   function wider(series, by) {
     const wide = emptySeries(Math.ceil(series.n / by), series.from, series.width * by);
     for (let bin = 0; bin < series.n; bin += 1) {
@@ -126,20 +126,20 @@ const Sums = (function () {
     return wide;
   }
 
-  // Each layer that a request was in, from when to when; one that never completed is in its last layer until the trace ends. Of one that is only known to have been
-  // submitted nothing more is known.
-  function eachLayer(detail, i, tell) {
+  // Calls `visit` with each layer of a request and its span. A request that never completed is in its last layer until the end of the trace. A request of which only the
+  // submission is known has no layers.
+  function eachLayer(detail, i, visit) {
     let before = -1;
     for (let step = 0; step < detail.steps.length; step += 1) {
       const time = detail.steps[step][i];
       if (Number.isNaN(time)) continue;
-      if (before >= 0) tell(layerBetween(before, step), detail.steps[before][i], time);
+      if (before >= 0) visit(layerBetween(before, step), detail.steps[before][i], time);
       before = step;
     }
-    if (before > 0 && before < 4 && detail.last > detail.steps[before][i]) tell(layerBetween(before, before + 1), detail.steps[before][i], detail.last);
+    if (before > 0 && before < 4 && detail.last > detail.steps[before][i]) visit(layerBetween(before, before + 1), detail.steps[before][i], detail.last);
   }
 
-  // One line a lane of what it did within the span.
+  // One line of figures for each lane.
   function tableFromStretches(head, lanes, from, to) {
     const stretch = head.bucket_ns;
     return lanes.map((lane) => {
@@ -159,7 +159,7 @@ const Sums = (function () {
     });
   }
 
-  // `counts` are latencies by their rows, `latencies` are single ones: a line has the one or the other.
+  // A line has either `counts`, latencies by row, or `latencies`, single values.
   const emptyRow = () => ({ requests: 0, reads: 0, readBytes: 0, writeBytes: 0, latency: 0, max: 0, p50: NaN, p99: NaN, layers: M.LAYERS.map(() => 0), counts: null, latencies: [] });
 
   function withPercentiles(row) {
@@ -169,7 +169,7 @@ const Sums = (function () {
     return row;
   }
 
-  // Several lines as one.
+  // Adds several lines.
   function totalOf(rows) {
     const sum = emptyRow();
     for (const row of rows) {
@@ -224,7 +224,7 @@ const Sums = (function () {
     return low;
   }
 
-  // A picture of cells: how many requests of the chosen lanes fall into each, and the lane with most of them.
+  // A picture of cells: the number of requests of the selected lanes, and the most frequent lane.
   function picture(head, lanes, chosen, which, rows, columnNs) {
     const columns = Math.max(1, Math.floor(head.end_ns / columnNs) + 1);
     const counts = new Float32Array(columns * rows);
@@ -251,7 +251,7 @@ const Sums = (function () {
     return { columns, rows, columnNs, counts, whose };
   }
 
-  // Requests of several chunks as one, in the order of their beginnings, and the row of each within its lane.
+  // Joins the requests of several chunks by start, with the row of each within its lane.
   function join(chunks, laneOf, laneCount, lastNs) {
     const all = chunks.reduce((n, chunk) => n + chunk.data.n, 0);
     const order = new Uint32Array(all).map((_, i) => i);
@@ -282,7 +282,7 @@ const Sums = (function () {
       for (let step = 0; step < M.STEPS.length; step += 1) detail.steps[step][i] = chunk.steps[step][at];
       if (Number.isNaN(chunk.steps[4][at]) && !Number.isNaN(chunk.steps[3][at])) detail.end[i] = lastNs;
     });
-    // The requests of each lane, by their beginnings.
+    // The requests of each lane by start.
     detail.lists = Array.from({ length: laneCount }, () => []);
     for (let i = 0; i < all; i += 1) detail.lists[detail.lane[i]].push(i);
     for (let lane = 0; lane < laneCount; lane += 1) {
@@ -302,7 +302,7 @@ const Sums = (function () {
     return detail;
   }
 
-  // What was merged into a request.
+  // The bios merged into a request.
   function mergedInto(chunk, at) {
     let first = 0;
     for (let i = 0; i < at; i += 1) first += chunk.mergedCount[i];

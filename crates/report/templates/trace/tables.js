@@ -1,4 +1,4 @@
-// The page of a trace, 5 of 6: the table of the span that is shown, and the card of a request.
+// The trace page, 5 of 6: the table of the visible span, and the card of a request.
 const Tables = (function () {
   "use strict";
   const M = Model;
@@ -17,7 +17,7 @@ const Tables = (function () {
     return node;
   };
 
-  // ---- The span in figures: a line a process, and one of all that are picked.
+  // ---- The figures of the span: one line for each process, and one for all selected ones.
 
   function figures(node, rows, view, colours) {
     if (!node.tHead.rows.length) {
@@ -47,11 +47,11 @@ const Tables = (function () {
   function cells(line, row, view) {
     const bytes = row.readBytes + row.writeBytes;
     const layers = row.layers.reduce((sum, ns) => sum + ns, 0);
-    // Where nothing is told to have completed there are no latencies.
-    const told = Number.isFinite(row.p50);
+    // Without completions there are no latencies.
+    const known = Number.isFinite(row.p50);
     const texts = [
       M.count(row.requests), row.requests ? M.figure((row.reads / row.requests) * 100) : "–", M.figure(bytes / 1e6), M.figure((bytes / (view.to - view.from)) * 1e3),
-      told ? M.duration(row.latency / row.requests) : "–", M.duration(row.p50), M.duration(row.p99), told ? M.duration(row.max) : "–",
+      known ? M.duration(row.latency / row.requests) : "–", M.duration(row.p50), M.duration(row.p99), known ? M.duration(row.max) : "–",
       ...row.layers.map((ns) => (layers ? M.figure((ns / layers) * 100) : "–")),
     ];
     for (const text of texts) line.insertCell().textContent = text;
@@ -122,7 +122,7 @@ const Tables = (function () {
     if (merged.length > 40) make("p", `and ${M.count(merged.length - 40)} more`, node).className = "note";
   }
 
-  // Where the request that the drive took before this one ended, on the same device.
+  // The end sector of the previous request at the drive, on the same device.
   function headBefore(i, detail) {
     const mine = detail.steps[3][i];
     const device = (k) => detail.data.get(detail.chunk[k]).device[detail.at[k]];

@@ -1,6 +1,8 @@
-//! The page in a real browser: it opens without an error, its charts hold its data, its controls work.
+//! The comparison page in a real browser: it opens without an error, its charts hold its data, its
+//! controls work.
 //!
-//! Skipped aloud where there is no Chromium, unless `HOISTWAY_REQUIRE_BROWSER=1`, which makes its absence a failure.
+//! Skipped with a message without Chromium. With `HOISTWAY_REQUIRE_BROWSER=1` its absence is a
+//! failure.
 
 use hoistway_report::{
     ComparePage, DriveTime, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PercentileLatency,
@@ -9,11 +11,12 @@ use hoistway_report::{
 
 const CHECK: &str = include_str!("browser_check.js");
 
-/// Dots are drawn by WebGL, which without a graphics card is done in software.
+/// WebGL draws the dots; without a graphics card it runs in software.
 const WEBGL: &str = "--enable-unsafe-swiftshader";
 const WIDE: &[&str] = &["--window-size=1280,1000", WEBGL];
 
-/// Text that would end a script element, open a tag, fill in a template of either engine, or be taken for markup by the charts.
+/// Text that would end a script element, open a tag, fill a template of either engine, or be markup
+/// for the charts.
 const HOSTILE: &str =
     "</script><script>document.title='hit'</script><!-- <b>x</b> & \"q\" 'a' {{ 7*7 }} {% raw %} %{x} $y$ \u{2028} é";
 
@@ -78,12 +81,12 @@ fn without_webgl_every_dot_is_drawn_otherwise_and_the_page_says_so() {
     assert!(dom.contains("This browser offers no WebGL: head positions are drawn without it."));
 }
 
-/// Opens the page with the check appended and answers the document, or nothing where there is no browser.
+/// Opens the page with the check appended and returns the document; `None` without a browser.
 fn check(page: &ComparePage, flags: &[&str]) -> Option<String> {
     crate::chromium::check(&compare_page(page).expect("a page"), CHECK, flags)
 }
 
-/// A page whose every figure differs from every other, so that none can stand in another's place unnoticed.
+/// A page with distinct figures, so that an exchange of two is detected.
 fn page(elevators: u32, processes: u32) -> ComparePage {
     ComparePage {
         title: "Page under test".into(),

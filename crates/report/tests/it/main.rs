@@ -1,4 +1,4 @@
-//! Integration tests of `hoistway-report`: one binary, so that they are linked once.
+//! Integration tests of `hoistway-report` in one binary, which is linked once.
 
 mod browser;
 mod chromium;

@@ -1,6 +1,7 @@
-//! The page of a trace: its pure functions under node, and all of it in a real browser.
+//! The trace page: its pure functions under node, and the whole page in a real browser.
 //!
-//! Skipped aloud where node or Chromium is absent; `HOISTWAY_REQUIRE_BROWSER=1` makes the absence of Chromium a failure.
+//! Skipped with a message without node or Chromium. With `HOISTWAY_REQUIRE_BROWSER=1` the absence
+//! of Chromium is a failure.
 
 use std::process::Command;
 
@@ -48,7 +49,7 @@ fn a_missing_file_of_requests_is_named() {
         const pre = document.createElement('pre'); pre.id = 'browser-check'; \
         pre.textContent = document.getElementById('single').textContent.includes('gone.detail/0.js') ? 'PASSED' : 'not named'; document.body.append(pre); })();";
     let dom = std::panic::catch_unwind(|| crate::chromium::check(&html, wait, &["--window-size=1280,1000"]));
-    // The browser itself tells of the file on its console, as it should: nothing else may be there.
+    // The browser reports the file on its console; no other message is allowed.
     if let Err(said) = dom {
         let said = said.downcast_ref::<String>().cloned().unwrap_or_default();
         assert!(said.starts_with("the console is not empty") && said.matches("CONSOLE").count() == 1, "{said}");
@@ -97,12 +98,12 @@ fn a_narrow_window_shows_the_page_without_scrolling_sideways() {
     );
 }
 
-/// Requests of a trace under test begin so far apart.
+/// The distance of requests in ns.
 const EVERY_NS: u64 = 10_000;
-/// The stretches of its sums.
+/// The length of a time bucket in ns.
 const BUCKET_NS: u64 = 16_384;
 
-/// A trace of so many processes and requests, 10 us apart, each 8 us long; its sums are those of the requests.
+/// A trace of `processes` and `requests` 10 us apart, each 8 us long, with matching sums.
 fn trace(processes: u32, requests: u64) -> (TracePage, Chunk) {
     let end_ns = requests * EVERY_NS;
     let stretches = (end_ns / BUCKET_NS + 1) as usize;

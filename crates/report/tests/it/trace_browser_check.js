@@ -76,7 +76,7 @@
     check(!card.hidden, "n opens a request");
     const text = card.textContent;
     for (const says of ["Q2G", "500 ns", "I2D", "2.00 µs", "D2C", "5.00 µs", "8.00 µs"]) check(text.includes(says), `the card does not say ${says}: ${text}`);
-    check(text.includes("1 bio was merged"), "the card tells what was merged");
+    check(text.includes("1 bio was merged"), "the card lists the merged bios");
     const first = Page.state.request.at;
     await key("n");
     check(Page.state.request.at !== first, "n goes on");

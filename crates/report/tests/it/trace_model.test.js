@@ -1,8 +1,8 @@
 // Tried by `node --test`: what the page of a trace makes of its numbers. The Rust test `trace_browser.rs` calls it where node is.
 const test = require("node:test");
 const assert = require("node:assert");
-const M = require("../templates/trace/model.js");
-const Sums = require("../templates/trace/sums.js");
+const M = require("../../templates/trace/model.js");
+const Sums = require("../../templates/trace/sums.js");
 
 const pack = (values) => Uint8Array.from(values.flatMap((value) => {
   const bytes = [];
@@ -112,8 +112,8 @@ test("percentiles_of_counted_latencies_are_within_an_eighth", () => {
   const counts = new Float64Array(112);
   for (const ns of [3e6, 3e6, 3e6, 9e7]) counts[Math.floor(M.rowOfLatency(ns))] += 1;
   for (const [share, truth] of [[0.5, 3e6], [0.99, 9e7]]) {
-    const told = M.percentile(counts, share);
-    assert.ok(Math.abs(told / truth - 1) < 0.125, `${told} of ${truth}`);
+    const found = M.percentile(counts, share);
+    assert.ok(Math.abs(found / truth - 1) < 0.125, `${found} of ${truth}`);
   }
   assert.strictEqual(M.exactPercentile([1, 2, 3, 4], 0.5), 2);
 });

@@ -65,7 +65,8 @@ fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     format!("{}|{}\n{rows}", line(&header), "---|".repeat(header.len()))
 }
 
-/// A Markdown table of checks whose last cell says if the goal is reached, and the number that reach it.
+/// A Markdown table of checks whose last cell says if the goal is reached, and the number that
+/// reach it.
 fn checks(header: &[&str], rows: impl IntoIterator<Item = (Vec<String>, bool)>) -> String {
     let row = |(mut cells, reached): (Vec<String>, bool)| {
         cells.push(if reached { "yes" } else { "**no**" }.to_owned());

@@ -1,11 +1,11 @@
-//! A flash drive that is small enough to be written over and over in a test.
+//! A flash drive that is small enough to be overwritten many times in a test.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use hoistway_drive::{Access, Command, Completion, Drive, FlashCounters, Op, Profile, closed_loop};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Four dies with 64 blocks of 512 units each, of which a spare part has no address, and a reserve.
+/// Four dies with 64 blocks of 512 units each. A spare part has no address, and there is a reserve.
 const SMALL: &str = r#"name = "small-flash"
 what = "a small flash drive"
 source = "none"
@@ -59,7 +59,7 @@ impl SmallFlash {
         self.simulated_units
     }
 
-    /// Keeps `depth` of the commands in the drive; answers latencies in ns with their commands' tags, in the order of completion.
+    /// Keeps `depth` commands in flight and returns latencies in ns with their tags, by completion.
     pub fn run(&mut self, depth: u32, commands: impl IntoIterator<Item = Command>) -> Vec<(u32, u64)> {
         let mut latencies = Vec::new();
         let each = |at_ns: u64, completion: &Completion| {
@@ -87,7 +87,7 @@ fn random(op: Op, seed: u64, units: u64, count: u64) -> Vec<Command> {
     (0..count).map(|_| Access { op, sector: random.random_range(0..units) * 8, sectors: 8 }.into()).collect()
 }
 
-/// The value that `part` of the latencies are not above, in ns.
+/// The latency at the percentile `part` in ns.
 pub fn percentile(latencies: &[(u32, u64)], part: f64) -> u64 {
     let mut sorted: Vec<u64> = latencies.iter().map(|(_, latency_ns)| *latency_ns).collect();
     sorted.sort_unstable();

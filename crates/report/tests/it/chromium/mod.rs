@@ -1,9 +1,11 @@
-//! Pages in a real browser. Skipped aloud where there is no Chromium, unless `HOISTWAY_REQUIRE_BROWSER=1`, which makes its absence a failure.
+//! Pages in a real browser. Skipped with a message without Chromium; with
+//! `HOISTWAY_REQUIRE_BROWSER=1` its absence is a failure.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Opens a page with a check appended, which writes what it finds into the element `browser-check`, and answers the document; nothing where there is no browser.
+/// Opens a page with a check appended, which writes its findings into the element `browser-check`,
+/// and returns the document; `None` without a browser.
 pub fn check(html: &str, check: &str, flags: &[&str]) -> Option<String> {
     let browser = browser()?;
     let at = html.rfind("</body>").expect("a body");
@@ -23,7 +25,7 @@ pub fn check(html: &str, check: &str, flags: &[&str]) -> Option<String> {
         .expect("the browser starts");
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
-    // What the browser's own software renderer says of its speed is no fault of the page.
+    // Messages of the browser's software renderer about its speed are not errors of the page.
     let console: Vec<&str> =
         said.lines().filter(|l| l.contains("CONSOLE") && !l.contains("GL Driver Message")).collect();
     let verdict = dom.split_once("<pre id=\"browser-check\">").and_then(|(_, rest)| rest.split_once("</pre>"));
