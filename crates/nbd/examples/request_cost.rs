@@ -1,4 +1,5 @@
-//! What the protocol costs a server for each request: reading its header and writing its reply's, in ns.
+//! Measures the cost of the protocol on the server for each request: parsing its header and writing
+//! the header of its reply, in ns.
 //!
 //! `cargo run --release -p hoistway-nbd --example request_cost`
 
@@ -33,7 +34,7 @@ fn main() {
             black_box(&out);
         }
         let each_ns = best_ns as f64 / REQUESTS as f64;
-        println!("{replies:?}: {each_ns:.1} ns a request (best of {ROUNDS} rounds of {REQUESTS} READs)");
+        println!("{replies:?}: {each_ns:.1} ns per request (best of {ROUNDS} rounds of {REQUESTS} READs)");
     }
 }
 

@@ -1,83 +1,105 @@
-//! The NBD protocol as state machines: bytes in, bytes out, no sockets.
+//! The NBD protocol as state machines without I/O: bytes in, bytes out, no sockets.
 //!
-//! The server's side is [`server::Handshake`] until a client has chosen an export, then [`server::Session`], which reads requests and
-//! writes replies. The client's side ([`client`]) is for tests, checks and replays; [`uri`] reads what names an export. Nothing here
-//! allocates in proportion to what a peer claims: every length is checked against [`Limits`] before it is believed.
+//! ```text
+//!  server:  greeting, options ─▶ server::Handshake ─▶ server::Session: parse requests, write replies
+//!  client:  client::Handshake ─▶ client::Session ─▶ client::Collector: one completion for each request
+//! ```
 //!
-//! The protocol is that of the NetworkBlockDevice project ("The NBD protocol"), newstyle, with structured replies, extended
-//! headers, metadata contexts (`base:allocation`) and STARTTLS.
+//! The caller moves bytes between a socket and a state machine: `receive` or `parse` consumes input
+//! and reports progress, and output is appended to a `Vec<u8>`. The client side is for tests,
+//! checks and replays; [`uri`] parses the URIs of exports. No allocation is proportional to a
+//! length that a peer claims: every length is checked against [`Limits`] first.
+//!
+//! The protocol is that of the NetworkBlockDevice project ("The NBD protocol"): newstyle, with
+//! structured replies, extended headers, metadata contexts (`base:allocation`) and STARTTLS.
+//!
+//! # Where to change what
+//!
+//! - Numbers, magic values, headers: [`wire`].
+//! - Options of the handshake: `server/handshake.rs`, their data in `server/option.rs`.
+//! - Checks of requests (ranges, flags, alignment): `server/session.rs`.
+//! - Replies, including BLOCK_STATUS: `server/replies.rs`.
+//! - A new feature of an export: [`Abilities`], its transmission flag in [`wire`], then both
+//!   sessions.
+//! - Limits against misbehaving clients: [`Limits`].
+//! - URIs: [`uri`].
 
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod frame_buffer;
 pub mod server;
-mod unit;
 pub mod uri;
 pub mod wire;
 
 use wire::transmission_flags as flag;
 
-/// What a server tells of an export.
+/// The properties of an export as sent to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Its name: UTF-8, at most 4096 bytes; empty is the default export.
+    /// Name: UTF-8, at most 4096 bytes; the empty name is the default export.
     pub name: String,
-    /// A line for people, or nothing.
+    /// Description for humans; may be empty.
     pub description: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What it can do.
+    /// Features of the export.
     pub abilities: Abilities,
-    /// The smallest unit of offset and length in bytes: a power of two, 1 to 65,536.
+    /// Minimum block size in bytes: a power of two, 1 to 65,536.
     pub block_min: u32,
-    /// The preferred unit in bytes: a power of two, at least 512 and `block_min`.
+    /// Preferred block size in bytes: a power of two, at least 512 and `block_min`.
     pub block_preferred: u32,
-    /// The most bytes of data in one request: at least `block_preferred` and 65,536 (which DF needs); 33,554,432 is what clients
-    /// that do not ask expect.
+    /// Maximum payload of a request in bytes: at least `block_preferred` and 65,536 (which DF
+    /// needs).
+    /// Clients that do not request block sizes assume 33,554,432.
     pub payload_max: u32,
-    /// Nobody sees it or enters it in plain text. It matters where TLS is [`server::Tls::Offered`]: elsewhere all exports or none are so.
+    /// Hides the export from unencrypted connections. Relevant with [`server::Tls::Offered`];
+    /// otherwise all exports are treated alike.
     pub tls_only: bool,
 }
 
-/// What an export can do: each is a transmission flag.
+/// Features of an export: each is a transmission flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// Writes are refused.
+    /// The export is read-only.
     pub read_only: bool,
-    /// FLUSH.
+    /// FLUSH is supported.
     pub flush: bool,
-    /// FUA on writes.
+    /// FUA is supported on writes.
     pub fua: bool,
     /// The medium rotates.
     pub rotational: bool,
-    /// TRIM.
+    /// TRIM is supported.
     pub trim: bool,
-    /// WRITE_ZEROES, with NO_HOLE.
+    /// WRITE_ZEROES with NO_HOLE is supported.
     pub write_zeroes: bool,
-    /// FAST_ZERO on WRITE_ZEROES.
+    /// FAST_ZERO on WRITE_ZEROES is supported.
     pub fast_zero: bool,
-    /// Flushes cover what other connections wrote.
+    /// A flush covers the writes of all connections.
     pub multi_conn: bool,
-    /// CACHE.
+    /// CACHE is supported.
     pub cache: bool,
-    /// BLOCK_STATUS for `base:allocation`.
+    /// BLOCK_STATUS for `base:allocation` is supported.
     pub block_status: bool,
 }
 
-/// What a server puts up with from one client.
+/// Limits of a server for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Options before the server gives up on a client that never comes to the point.
+    /// Maximum number of options before the connection is closed.
     pub options_max: u32,
-    /// Bytes of data of one option: longer ones are skipped and answered with an error.
+    /// Maximum length of an option's data in bytes; longer data are skipped and answered with an
+    /// error.
     pub option_bytes_max: u32,
-    /// Bytes of option data skipped in all before the connection is closed.
+    /// Maximum number of skipped bytes of option data before the connection is closed.
     pub skipped_bytes_max: u64,
-    /// Bytes of an export's name; never more than the protocol's 4096.
+    /// Maximum length of an export name in bytes; the protocol allows 4096.
     pub name_bytes_max: u32,
-    /// Bytes of replies in one handshake: LIST and INFO beyond it are answered with "too big".
+    /// Maximum number of reply bytes in a handshake; beyond it, LIST and INFO are answered with
+    /// ERR_TOO_BIG.
     pub reply_bytes_max: u64,
-    /// Bytes of payload of a refused write that are read and thrown away; longer ones close the connection.
+    /// Maximum payload of a refused write that is read and discarded; longer payloads close the
+    /// connection.
     pub discarded_bytes_max: u32,
 }
 
@@ -94,76 +116,77 @@ impl Default for Limits {
     }
 }
 
-/// Why an export cannot be told to a client.
+/// Error of an export whose properties the protocol cannot represent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// A name or description is too long, or has a NUL in it.
+pub enum ExportError {
+    /// A name or description is too long or contains a NUL.
     #[error("the {what} of export {name:?} has {bytes} bytes; at most 4096, none of them NUL, can be sent")]
     Text {
         /// "name" or "description".
         what: &'static str,
-        /// The export, as much of its name as fits a line.
+        /// Beginning of the export's name.
         name: String,
-        /// How long it is.
+        /// Length in bytes.
         bytes: usize,
     },
-    /// The size is beyond what clients can address.
+    /// The size exceeds the address range of clients.
     #[error("export {name:?} has {size} bytes; the most that clients can address is 9223372036854775807")]
     Size {
-        /// The export.
+        /// Name of the export.
         name: String,
-        /// Its size.
+        /// Size in bytes.
         size: u64,
     },
-    /// The sizes of blocks break the protocol's rules.
+    /// The block sizes violate the protocol's rules.
     #[error(
         "export {name:?} has blocks of at least {min}, preferably {preferred}, at most {payload} bytes; the least is a power of two up to \
          65536, the preferred a power of two not below it and 512, the most not below the preferred and 65536"
     )]
     Blocks {
-        /// The export.
+        /// Name of the export.
         name: String,
-        /// The smallest unit.
+        /// Minimum block size in bytes.
         min: u32,
-        /// The preferred unit.
+        /// Preferred block size in bytes.
         preferred: u32,
-        /// The largest payload.
+        /// Maximum payload in bytes.
         payload: u32,
     },
 }
 
 impl Export {
-    /// Whether it can be told to clients as it is.
+    /// Checks that the protocol can represent the export.
     ///
     /// # Errors
-    /// What the protocol forbids: see [`Unfit`].
-    pub fn check(&self) -> Result<(), Unfit> {
+    /// Returns the violated rule: see [`ExportError`].
+    pub fn check(&self) -> Result<(), ExportError> {
         let name = || self.name.chars().take(64).collect::<String>();
         for (what, text) in [("name", &self.name), ("description", &self.description)] {
             if wire::fitting(text).len() != text.len() {
-                return Err(Unfit::Text { what, name: name(), bytes: text.len() });
+                return Err(ExportError::Text { what, name: name(), bytes: text.len() });
             }
         }
         if i64::try_from(self.size).is_err() {
-            return Err(Unfit::Size { name: name(), size: self.size });
+            return Err(ExportError::Size { name: name(), size: self.size });
         }
         let (min, preferred, payload) = (self.block_min, self.block_preferred, self.payload_max);
         let min_fits = min.is_power_of_two() && min <= 1 << 16;
         let preferred_fits = preferred.is_power_of_two() && preferred >= min.max(512);
         if !min_fits || !preferred_fits || payload < preferred.max(1 << 16) {
-            return Err(Unfit::Blocks { name: name(), min, preferred, payload });
+            return Err(ExportError::Blocks { name: name(), min, preferred, payload });
         }
         Ok(())
     }
 
-    /// Whether a client that has not asked for sizes would be wrong about them: the defaults are a least unit of 1 and payloads of 32 MiB.
+    /// Returns true if the defaults that clients assume (minimum block size 1, payloads of 32 MiB)
+    /// do not apply to the export.
     pub fn has_unusual_blocks(&self) -> bool {
         self.block_min > 1 || self.payload_max < 1 << 25
     }
 }
 
 impl Abilities {
-    /// The transmission flags; DF belongs to structured replies.
+    /// Returns the transmission flags; DF requires structured replies.
     pub fn flags(self, structured: bool) -> u16 {
         let bits = [
             (true, flag::HAS_FLAGS),
@@ -181,7 +204,8 @@ impl Abilities {
         bits.into_iter().filter(|(set, _)| *set).fold(0, |flags, (_, bit)| flags | bit)
     }
 
-    /// What transmission flags say. BLOCK_STATUS is not among them: a client learns of it from metadata contexts.
+    /// Decodes transmission flags. BLOCK_STATUS has no flag: a client learns it from metadata
+    /// contexts.
     pub fn from_flags(flags: u16) -> Abilities {
         let has = |bit| flags & flag::HAS_FLAGS != 0 && flags & bit != 0;
         Abilities {

@@ -1,56 +1,59 @@
-//! URIs that name an export: `nbd://host:port/export`, `nbds://`, `nbd+unix:///export?socket=PATH`, `nbds+unix://`.
+//! URIs of exports: `nbd://host:port/export`, `nbds://`, `nbd+unix:///export?socket=PATH`,
+//! `nbds+unix://`.
 //!
-//! Syntax and meaning are those of "The NBD Uniform Resource Indicator (URI) format": the export's name is the path without its first
-//! slash, percent-decoded, and may be empty; the port is 10809 unless it is said; keys that are not known are diagnosed.
+//! Syntax and meaning follow "The NBD Uniform Resource Indicator (URI) format". The export name is
+//! the path without its first slash, percent-decoded, and may be empty. The default port is 10809.
+//! Unknown keys are errors.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::wire::STRING_BYTES_MAX;
 
-/// The port that is NBD's.
+/// Default port of NBD.
 pub const PORT: u16 = 10809;
 
-/// What a URI names.
+/// A parsed URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
-    /// Whether TLS is a must.
+    /// True if TLS is required.
     pub tls: bool,
-    /// Where the server is.
-    pub place: Place,
-    /// The name to show to a server with pre-shared keys.
+    /// Address of the server.
+    pub server: ServerAddress,
+    /// User name for pre-shared keys.
     pub user: Option<String>,
-    /// The export's name.
+    /// Name of the export.
     pub export: String,
-    /// What the query says about TLS.
+    /// TLS parameters of the query.
     pub tls_query: TlsQuery,
 }
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// TCP.
+pub enum ServerAddress {
+    /// A TCP address.
     Tcp {
-        /// A name or an address, without brackets.
+        /// Host name or IP address without brackets.
         host: String,
-        /// The port.
+        /// Port.
         port: u16,
     },
     /// A Unix socket.
     Unix {
-        /// Its path.
+        /// Path of the socket.
         path: String,
     },
 }
 
-/// Keys of the query that are about TLS.
+/// TLS parameters of the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsQuery {
     /// `tls-type`: "x509", "psk" or "anon".
     pub kind: Option<String>,
-    /// `tls-hostname`: the name that the server's certificate is to have, if not that of the URI.
+    /// `tls-hostname`: the name that the server's certificate must have, if it differs from the
+    /// host.
     pub hostname: Option<String>,
-    /// `tls-verify-peer`: whether the server's certificate is looked at.
+    /// `tls-verify-peer`: true if the server's certificate is verified.
     pub verify_peer: Option<bool>,
     /// `tls-certificates`: a directory of certificates.
     pub certificates: Option<String>,
@@ -58,13 +61,13 @@ pub struct TlsQuery {
     pub psk_file: Option<String>,
 }
 
-/// Why a text is no URI of an export.
+/// Error of parsing a URI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{uri:?}: {what}")]
 pub struct UriError {
-    /// The text.
+    /// The invalid text.
     pub uri: String,
-    /// What is wrong with it, and what would be right.
+    /// Description of the error and of the expected form.
     pub what: String,
 }
 
@@ -79,14 +82,14 @@ impl FromStr for Uri {
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.tls { "nbds" } else { "nbd" })?;
-        if matches!(self.place, Place::Unix { .. }) {
+        if matches!(self.server, ServerAddress::Unix { .. }) {
             f.write_str("+unix")?;
         }
         f.write_str("://")?;
         if let Some(user) = &self.user {
             write!(f, "{}@", Encoded(user, false))?;
         }
-        if let Place::Tcp { host, port } = &self.place {
+        if let ServerAddress::Tcp { host, port } = &self.server {
             match host.contains(':') {
                 true => write!(f, "[{host}]")?,
                 false => write!(f, "{}", Encoded(host, false))?,
@@ -104,7 +107,7 @@ impl fmt::Display for Uri {
             }
             None => Ok(()),
         };
-        if let Place::Unix { path } = &self.place {
+        if let ServerAddress::Unix { path } = &self.server {
             pair(f, "socket", Some(path))?;
         }
         let verify = self.tls_query.verify_peer.map(|verify| if verify { "1" } else { "0" });
@@ -125,11 +128,11 @@ fn read(text: &str) -> Result<Uri, String> {
         "nbd+unix" => (false, true),
         "nbds+unix" => (true, true),
         _ => {
-            return Err(format!("the scheme {scheme:?} is not known; nbd, nbds, nbd+unix and nbds+unix are"));
+            return Err(format!("unknown scheme {scheme:?}: expected nbd, nbds, nbd+unix or nbds+unix"));
         }
     };
     if rest.contains('#') {
-        return Err("a # has no meaning here; in a name it is written %23".to_owned());
+        return Err("a # has no meaning here; write %23 for a # in a name".to_owned());
     }
     let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = before.split_once('/').unwrap_or((before, ""));
@@ -137,40 +140,40 @@ fn read(text: &str) -> Result<Uri, String> {
         Some((user, server)) => (Some(decoded(user, "the user")?), server),
         None => (None, authority),
     };
-    let export = decoded(path, "the export's name")?;
+    let export = decoded(path, "the export name")?;
     if export.len() > STRING_BYTES_MAX {
-        return Err(format!("the export's name has {} bytes; the most is {STRING_BYTES_MAX}", export.len()));
+        return Err(format!("the export name has {} bytes; the maximum is {STRING_BYTES_MAX}", export.len()));
     }
     let (socket, tls_query) = read_query(query)?;
-    let place = match (unix, socket) {
-        (true, None) => return Err("the socket is missing; write ?socket=PATH behind the export".to_owned()),
+    let server = match (unix, socket) {
+        (true, None) => return Err("the socket is missing: add ?socket=PATH after the export".to_owned()),
         (true, Some(_)) if !server.is_empty() => {
-            return Err(format!("{server:?} stands where a server's name would; with a Unix socket there is none"));
+            return Err(format!("unexpected server name {server:?}: a Unix socket has none"));
         }
-        (true, Some(path)) => Place::Unix { path },
-        (false, Some(_)) => return Err("socket= belongs to nbd+unix:// and nbds+unix://".to_owned()),
+        (true, Some(path)) => ServerAddress::Unix { path },
+        (false, Some(_)) => return Err("socket= is only valid with nbd+unix:// and nbds+unix://".to_owned()),
         (false, None) => read_server(server)?,
     };
     if !tls && tls_query != TlsQuery::default() {
-        return Err("what begins with tls- belongs to nbds:// and nbds+unix://".to_owned());
+        return Err("keys that begin with tls- are only valid with nbds:// and nbds+unix://".to_owned());
     }
-    Ok(Uri { tls, place, user, export, tls_query })
+    Ok(Uri { tls, server, user, export, tls_query })
 }
 
-fn read_server(text: &str) -> Result<Place, String> {
+fn read_server(text: &str) -> Result<ServerAddress, String> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, behind) = rest.split_once(']').ok_or("the ] that ends an address of IPv6 is missing")?;
-            host.parse::<std::net::Ipv6Addr>().map_err(|_| format!("{host:?} is no address of IPv6"))?;
+            let (host, behind) = rest.split_once(']').ok_or("the ] after an IPv6 address is missing")?;
+            host.parse::<std::net::Ipv6Addr>().map_err(|_| format!("{host:?} is no IPv6 address"))?;
             match behind.strip_prefix(':') {
                 Some(port) => (host.to_owned(), port),
                 None if behind.is_empty() => (host.to_owned(), ""),
-                None => return Err(format!("{behind:?} follows the address; only :PORT may")),
+                None => return Err(format!("unexpected {behind:?} after the address: expected :PORT")),
             }
         }
         None => {
             let (host, port) = text.split_once(':').unwrap_or((text, ""));
-            (decoded(host, "the server's name")?, port)
+            (decoded(host, "the server name")?, port)
         }
     };
     let port = match port {
@@ -181,11 +184,11 @@ fn read_server(text: &str) -> Result<Place, String> {
         other => return Err(bad_port(other)),
     };
     let host = if host.is_empty() { "localhost".to_owned() } else { host };
-    Ok(Place::Tcp { host, port })
+    Ok(ServerAddress::Tcp { host, port })
 }
 
 fn bad_port(text: &str) -> String {
-    format!("{text:?} is no port; 1 to 65535 are (an address of IPv6 stands in brackets)")
+    format!("{text:?} is no port: expected 1 to 65535 (an IPv6 address needs brackets)")
 }
 
 fn read_query(query: &str) -> Result<(Option<String>, TlsQuery), String> {
@@ -193,7 +196,7 @@ fn read_query(query: &str) -> Result<(Option<String>, TlsQuery), String> {
     let mut verify = None;
     for pair in query.split(['&', ';']).filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let place = match key {
+        let slot = match key {
             "socket" => &mut socket,
             "tls-type" => &mut tls.kind,
             "tls-hostname" => &mut tls.hostname,
@@ -202,18 +205,18 @@ fn read_query(query: &str) -> Result<(Option<String>, TlsQuery), String> {
             "tls-verify-peer" => &mut verify,
             _ => {
                 return Err(format!(
-                    "the key {key:?} is not known; socket, tls-type, tls-hostname, tls-verify-peer, tls-certificates and tls-psk-file are"
+                    "unknown key {key:?}: expected socket, tls-type, tls-hostname, tls-verify-peer, tls-certificates or tls-psk-file"
                 ));
             }
         };
-        if place.is_some() {
-            return Err(format!("the key {key:?} stands there twice"));
+        if slot.is_some() {
+            return Err(format!("the key {key:?} occurs twice"));
         }
         let value = decoded(value, key)?;
         if value.is_empty() {
             return Err(format!("the key {key:?} has no value"));
         }
-        *place = Some(value);
+        *slot = Some(value);
     }
     tls.verify_peer = match verify.as_deref() {
         None => None,
@@ -224,12 +227,12 @@ fn read_query(query: &str) -> Result<(Option<String>, TlsQuery), String> {
     if let Some(kind) = &tls.kind
         && !matches!(kind.as_str(), "x509" | "psk" | "anon")
     {
-        return Err(format!("tls-type={kind:?} is not known; x509, psk and anon are"));
+        return Err(format!("unknown tls-type={kind:?}: expected x509, psk or anon"));
     }
     Ok((socket, tls))
 }
 
-/// Takes the percent signs out.
+/// Decodes percent-encoded bytes.
 fn decoded(text: &str, what: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -241,9 +244,7 @@ fn decoded(text: &str, what: &str) -> Result<String, String> {
         }
         let digit = |at: usize| tail.get(at).and_then(|digit| char::from(*digit).to_digit(16));
         let (Some(high), Some(low)) = (digit(0), digit(1)) else {
-            return Err(format!(
-                "in {what} {text:?}, a % is not followed by two hexadecimal digits; a % itself is %25"
-            ));
+            return Err(format!("in {what} {text:?}, two hexadecimal digits must follow a %; write %25 for a %"));
         };
         bytes.push((high * 16 + low) as u8);
         rest = tail.get(2..).unwrap_or_default();
@@ -255,7 +256,7 @@ fn decoded(text: &str, what: &str) -> Result<String, String> {
     }
 }
 
-/// A text with percent signs for all that has a meaning in a URI; slashes stay where the second says so.
+/// Percent-encodes a text. Slashes are kept if the second field is true.
 struct Encoded<'a>(&'a str, bool);
 
 impl fmt::Display for Encoded<'_> {

@@ -1,151 +1,151 @@
-//! Numbers of the protocol, and the headers of requests.
+//! Constants of the protocol and the headers of requests.
 //!
-//! All numbers are sent most significant byte first.
+//! All numbers are big-endian.
 
 use std::fmt;
 
-/// "NBDMAGIC": the first eight bytes that a server sends.
+/// "NBDMAGIC": the first eight bytes of a server.
 pub const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// "IHAVEOPT": the next eight of a newstyle server, and the first of each option.
+/// "IHAVEOPT": the next eight bytes of a newstyle server, and the first of each option.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// What an oldstyle server sends in that place.
+/// The next eight bytes of an oldstyle server.
 pub const OLDSTYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
-/// Begins a reply to an option.
+/// Magic number of a reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Begins a request.
+/// Magic number of a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Begins a request with extended headers.
+/// Magic number of a request with extended headers.
 pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
-/// Begins a simple reply.
+/// Magic number of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Begins a chunk of a structured reply.
+/// Magic number of a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
-/// Begins a chunk of an extended reply.
+/// Magic number of a chunk of an extended reply.
 pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
-/// Bytes of a request's header.
+/// Length of a request header in bytes.
 pub const REQUEST_BYTES: usize = 28;
-/// Bytes of an extended request's header.
+/// Length of an extended request header in bytes.
 pub const EXTENDED_REQUEST_BYTES: usize = 32;
-/// Bytes of a simple reply's header.
+/// Length of a simple reply header in bytes.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
-/// Bytes of a structured chunk's header.
+/// Length of a structured chunk header in bytes.
 pub const STRUCTURED_REPLY_BYTES: usize = 20;
-/// Bytes of an extended chunk's header.
+/// Length of an extended chunk header in bytes.
 pub const EXTENDED_REPLY_BYTES: usize = 32;
-/// Bytes of an option's header.
+/// Length of an option header in bytes.
 pub const OPTION_BYTES: usize = 16;
-/// Bytes of the header of a reply to an option.
+/// Length of the header of a reply to an option in bytes.
 pub const OPTION_REPLY_BYTES: usize = 20;
-/// Zeroes that end the reply to EXPORT_NAME, unless both sides do without.
+/// Number of zero bytes after the reply to EXPORT_NAME, unless both sides support NO_ZEROES.
 pub const EXPORT_NAME_ZEROES: usize = 124;
-/// The longest string, in bytes.
+/// Maximum length of a string in bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
-/// The most extents in a chunk.
+/// Maximum number of extents in a chunk.
 pub const EXTENTS_MAX: usize = 1 << 20;
-/// The one metadata context that the protocol itself defines.
+/// The only metadata context that the protocol defines.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
-/// Flags that the server greets with.
+/// Handshake flags of the server.
 pub mod handshake_flags {
-    /// Options other than EXPORT_NAME are understood.
+    /// The server supports options other than EXPORT_NAME.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-    /// The zeroes after EXPORT_NAME can be left out.
+    /// The server can omit the zeroes after EXPORT_NAME.
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
-/// Flags that the client answers with.
+/// Handshake flags of the client.
 pub mod client_flags {
-    /// Replies to options are understood.
+    /// The client supports replies to options.
     pub const FIXED_NEWSTYLE: u32 = 1 << 0;
-    /// The zeroes after EXPORT_NAME are to be left out.
+    /// The client wants the zeroes after EXPORT_NAME omitted.
     pub const NO_ZEROES: u32 = 1 << 1;
 }
 
-/// What an export can do, as the server tells it.
+/// Transmission flags: the features of an export.
 pub mod transmission_flags {
     /// Always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// Writes are refused.
+    /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH.
+    /// The export supports FLUSH.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// FUA.
+    /// The export supports FUA.
     pub const SEND_FUA: u16 = 1 << 3;
     /// The medium rotates.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// TRIM.
+    /// The export supports TRIM.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES and NO_HOLE.
+    /// The export supports WRITE_ZEROES and NO_HOLE.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// DF: structured replies in one piece.
+    /// The export supports DF: unfragmented structured replies.
     pub const SEND_DF: u16 = 1 << 7;
-    /// Flushes cover what other connections wrote.
+    /// A flush covers the writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE.
+    /// The export supports CACHE.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// FAST_ZERO.
+    /// The export supports FAST_ZERO.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Options.
+/// Numbers of options.
 pub mod option {
-    /// Enters transmission; cannot be refused but by closing.
+    /// Enters transmission; the server can refuse only by closing the connection.
     pub const EXPORT_NAME: u32 = 1;
-    /// Goodbye.
+    /// Ends the handshake.
     pub const ABORT: u32 = 2;
-    /// Which exports are there?
+    /// Requests the list of exports.
     pub const LIST: u32 = 3;
-    /// TLS from here on.
+    /// Starts TLS.
     pub const STARTTLS: u32 = 5;
-    /// What is this export like?
+    /// Requests information about an export.
     pub const INFO: u32 = 6;
     /// Enters transmission.
     pub const GO: u32 = 7;
-    /// Replies in chunks.
+    /// Negotiates structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Which metadata contexts are there?
+    /// Requests the list of metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// These metadata contexts, please.
+    /// Selects metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
-    /// Lengths of 64 bits in both directions.
+    /// Negotiates 64-bit lengths in both directions.
     pub const EXTENDED_HEADERS: u32 = 11;
 }
 
-/// Replies to options.
+/// Types of replies to options.
 pub mod rep {
-    /// Done.
+    /// Acknowledgement.
     pub const ACK: u32 = 1;
-    /// An export.
+    /// An entry of the list of exports.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// Information about an export.
     pub const INFO: u32 = 3;
     /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// All errors have it.
+    /// The bit that all error types have.
     pub const ERROR_BIT: u32 = 1 << 31;
-    /// An unknown option.
+    /// The option is unknown.
     pub const ERR_UNSUP: u32 = ERROR_BIT | 1;
-    /// It is known, and not allowed.
+    /// The option is forbidden by policy.
     pub const ERR_POLICY: u32 = ERROR_BIT | 2;
-    /// It makes no sense.
+    /// The option is invalid.
     pub const ERR_INVALID: u32 = ERROR_BIT | 3;
-    /// Not on this platform.
+    /// The option is not supported on the platform.
     pub const ERR_PLATFORM: u32 = ERROR_BIT | 4;
-    /// Not without TLS.
+    /// TLS is required.
     pub const ERR_TLS_REQD: u32 = ERROR_BIT | 5;
-    /// No such export.
+    /// The export is unknown.
     pub const ERR_UNKNOWN: u32 = ERROR_BIT | 6;
-    /// The server is going away.
+    /// The server is shutting down.
     pub const ERR_SHUTDOWN: u32 = ERROR_BIT | 7;
-    /// Not without asking for block sizes.
+    /// The client must request block sizes.
     pub const ERR_BLOCK_SIZE_REQD: u32 = ERROR_BIT | 8;
     /// The request or its reply is too large.
     pub const ERR_TOO_BIG: u32 = ERROR_BIT | 9;
-    /// Not without extended headers.
+    /// Extended headers are required.
     pub const ERR_EXT_HEADER_REQD: u32 = ERROR_BIT | 10;
 
-    /// The protocol's name of an error reply.
+    /// Returns the protocol's name of an error reply.
     pub fn error_name(kind: u32) -> &'static str {
         match kind {
             ERR_UNSUP => "ERR_UNSUP",
@@ -163,39 +163,39 @@ pub mod rep {
     }
 }
 
-/// What INFO and GO can tell.
+/// Information items of INFO and GO.
 pub mod info {
-    /// Size and flags.
+    /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// The canonical name.
+    /// Canonical name.
     pub const NAME: u16 = 1;
-    /// A line for people.
+    /// Description for humans.
     pub const DESCRIPTION: u16 = 2;
-    /// Minimum, preferred and maximum sizes.
+    /// Minimum, preferred and maximum block size.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Marks of a request.
+/// Flags of a request.
 pub mod command_flags {
-    /// Durable before it is answered.
+    /// The write is durable before the reply.
     pub const FUA: u16 = 1 << 0;
-    /// Zeroes are to be allocated.
+    /// Zeroes must be allocated.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// The reply in one chunk.
+    /// The reply must have one chunk.
     pub const DF: u16 = 1 << 2;
-    /// One extent.
+    /// Only one extent is requested.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// Zeroes only if that is fast.
+    /// Zeroes only if they are faster than writing.
     pub const FAST_ZERO: u16 = 1 << 4;
-    /// With extended headers: the length is that of a payload that follows.
+    /// With extended headers: the length is that of a following payload.
     pub const PAYLOAD_LEN: u16 = 1 << 5;
 }
 
-/// Chunks of structured and extended replies.
+/// Chunk types of structured and extended replies.
 pub mod chunk {
-    /// Marks the last chunk of a reply.
+    /// Flag of the last chunk of a reply.
     pub const FLAG_DONE: u16 = 1 << 0;
-    /// Nothing more to say.
+    /// No content.
     pub const NONE: u16 = 0;
     /// Data at an offset.
     pub const OFFSET_DATA: u16 = 1;
@@ -205,7 +205,7 @@ pub mod chunk {
     pub const BLOCK_STATUS: u16 = 5;
     /// Extents with lengths of 64 bits.
     pub const BLOCK_STATUS_EXT: u16 = 6;
-    /// All errors have it.
+    /// The bit that all error types have.
     pub const ERROR_BIT: u16 = 1 << 15;
     /// An error.
     pub const ERROR: u16 = ERROR_BIT | 1;
@@ -221,7 +221,7 @@ pub mod extent_flags {
     pub const ZERO: u32 = 1 << 1;
 }
 
-/// An error as the protocol numbers it.
+/// An error number of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Errno {
@@ -239,12 +239,12 @@ pub enum Errno {
     Overflow = 75,
     /// Operation not supported.
     NotSup = 95,
-    /// The server is going away.
+    /// The server is shutting down.
     Shutdown = 108,
 }
 
 impl Errno {
-    /// All of them, by number.
+    /// All error numbers in ascending order.
     pub const ALL: [Errno; 8] = [
         Errno::Perm,
         Errno::Io,
@@ -256,18 +256,19 @@ impl Errno {
         Errno::Shutdown,
     ];
 
-    /// The number that is sent.
+    /// Returns the number on the wire.
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// What a number in a reply means. Numbers that the protocol does not define are to be taken as EINVAL.
+    /// Returns the error of a number in a reply. Undefined numbers count as EINVAL, as the protocol
+    /// requires.
     pub fn from_number(number: u32) -> Errno {
         Errno::ALL.into_iter().find(|errno| errno.number() == number).unwrap_or(Errno::Inval)
     }
 
-    /// The protocol's number for an error of Linux: EDQUOT and EFBIG are ENOSPC, EROFS and EACCES are EPERM, and what has no number
-    /// of its own is EIO.
+    /// Converts an error of Linux: EDQUOT and EFBIG become ENOSPC, EROFS and EACCES become EPERM,
+    /// and errors without a number in the protocol become EIO.
     pub fn from_os(number: i32) -> Errno {
         match number {
             1 | 13 | 30 => Errno::Perm,
@@ -297,31 +298,31 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What a request asks for.
+/// A command of the transmission phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Data, please.
+    /// Reads data.
     Read,
-    /// Data to be kept.
+    /// Writes data.
     Write,
-    /// The client is leaving.
+    /// Ends the connection.
     Disconnect,
-    /// All that was written and answered is to be durable.
+    /// Makes all completed writes durable.
     Flush,
-    /// A range is not needed any more.
+    /// Discards a range.
     Trim,
-    /// A range will be read soon.
+    /// Announces that a range will be read soon.
     Cache,
-    /// A range is to read as zeroes.
+    /// Fills a range with zeroes.
     WriteZeroes,
-    /// What is known of a range.
+    /// Requests the status of a range.
     BlockStatus,
-    /// Nothing that the protocol knows; a server refuses it.
+    /// An unknown command, which a server refuses.
     Other(u16),
 }
 
 impl Command {
-    /// The number that is sent.
+    /// Returns the number on the wire.
     pub const fn number(self) -> u16 {
         match self {
             Command::Read => 0,
@@ -336,7 +337,7 @@ impl Command {
         }
     }
 
-    /// What a number means.
+    /// Returns the command of a number.
     pub const fn from_number(number: u16) -> Command {
         match number {
             0 => Command::Read,
@@ -351,29 +352,29 @@ impl Command {
         }
     }
 
-    /// Whether it changes what an export holds.
+    /// Returns true if the command modifies the export.
     pub const fn changes(self) -> bool {
         matches!(self, Command::Write | Command::Trim | Command::WriteZeroes)
     }
 }
 
-/// Marks of a request.
+/// Flags of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandFlags {
-    /// Durable before it is answered.
+    /// The write is durable before the reply.
     pub fua: bool,
-    /// Zeroes are to be allocated, not punched.
+    /// Zeroes must be allocated instead of punched.
     pub no_hole: bool,
-    /// The reply in one chunk.
+    /// The reply must have one chunk.
     pub dont_fragment: bool,
-    /// One extent.
+    /// Only one extent is requested.
     pub one_extent: bool,
-    /// Zeroes only if that is faster than writing them.
+    /// Zeroes only if they are faster than writing.
     pub fast_zero: bool,
 }
 
 impl CommandFlags {
-    /// The bits that are sent.
+    /// Returns the bits on the wire.
     pub const fn bits(self) -> u16 {
         (self.fua as u16 * command_flags::FUA)
             | (self.no_hole as u16 * command_flags::NO_HOLE)
@@ -382,7 +383,7 @@ impl CommandFlags {
             | (self.fast_zero as u16 * command_flags::FAST_ZERO)
     }
 
-    /// What bits mean; those that are unknown are not told.
+    /// Decodes flag bits; unknown bits are ignored.
     pub const fn from_bits(bits: u16) -> CommandFlags {
         CommandFlags {
             fua: bits & command_flags::FUA != 0,
@@ -394,23 +395,23 @@ impl CommandFlags {
     }
 }
 
-/// A request's header as it stands on the wire, after its magic number.
+/// The fields of a request header after its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Marks: [`command_flags`].
+    /// Flag bits: [`command_flags`].
     pub flags: u16,
-    /// The command's number.
+    /// Number of the command.
     pub command: u16,
-    /// The client's name for it.
+    /// The client's identifier of the request.
     pub cookie: u64,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes; at most 32 bits where headers are not extended.
+    /// Length in bytes; at most 32 bits without extended headers.
     pub length: u64,
 }
 
 impl RequestHeader {
-    /// Reads a header of [`REQUEST_BYTES`]; its magic number is not looked at.
+    /// Parses a header of [`REQUEST_BYTES`] without checking its magic number.
     pub fn from_compact(bytes: &[u8; REQUEST_BYTES]) -> RequestHeader {
         let [_, _, _, _, f0, f1, c0, c1, rest @ ..] = *bytes;
         let [k0, k1, k2, k3, k4, k5, k6, k7, o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = rest;
@@ -423,7 +424,7 @@ impl RequestHeader {
         }
     }
 
-    /// Reads a header of [`EXTENDED_REQUEST_BYTES`]; its magic number is not looked at.
+    /// Parses a header of [`EXTENDED_REQUEST_BYTES`] without checking its magic number.
     pub fn from_extended(bytes: &[u8; EXTENDED_REQUEST_BYTES]) -> RequestHeader {
         let [m0, m1, m2, m3, head @ .., l0, l1, l2, l3, l4, l5, l6, l7] = *bytes;
         let mut compact = [0; REQUEST_BYTES];
@@ -433,7 +434,7 @@ impl RequestHeader {
         RequestHeader { length, ..RequestHeader::from_compact(&compact) }
     }
 
-    /// Appends a header of [`REQUEST_BYTES`]. Lengths beyond 32 bits are cut: they cannot be said.
+    /// Appends a header of [`REQUEST_BYTES`]. Lengths beyond 32 bits are reduced to the maximum.
     pub fn write_compact(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&REQUEST_MAGIC.to_be_bytes());
         self.write_middle(out);
@@ -455,7 +456,7 @@ impl RequestHeader {
     }
 }
 
-/// Reads numbers and strings from the front of bytes; what is not there is `None`.
+/// Reads numbers and strings from the front of a byte slice; returns None if bytes are missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
@@ -478,7 +479,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Bytes whose number stands before them in 32 bits.
+    /// Reads a byte string preceded by its 32-bit length.
     pub fn counted(&mut self) -> Option<&'a [u8]> {
         let len = self.u32()?;
         self.bytes(usize::try_from(len).ok()?)
@@ -491,7 +492,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// As much of a text as the protocol allows in a string: no NUL, at most [`STRING_BYTES_MAX`] bytes, whole characters.
+/// Returns the part of a text that fits into a string of the protocol: no NUL, at most
+/// [`STRING_BYTES_MAX`] bytes, whole characters.
 pub(crate) fn fitting(text: &str) -> &str {
     let text = text.split('\0').next().unwrap_or_default();
     let mut end = text.len().min(STRING_BYTES_MAX);

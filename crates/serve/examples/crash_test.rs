@@ -24,7 +24,9 @@ use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
     ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
-use hoistway_nbd::client::{Collector, Goal, Handshake, Outcome, Progress, TlsWish, Wants};
+use hoistway_nbd::client::{
+    Collector, Goal, Handshake, HandshakeOptions, Progress, ReplyContent, RequestSpec, TlsMode,
+};
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 use hoistway_serve::world::history::{ChangeId, Content, History};
@@ -351,16 +353,17 @@ impl Client {
         let data = change.filter(|_| command == Command::Write).map(|change| history.data(change)).unwrap_or_default();
         drop(history);
         let flags = CommandFlags { fua, ..CommandFlags::default() };
-        let cookie =
-            collector.request(command, flags, offset, length, &data, out).map_err(|misuse| misuse.to_string())?;
+        let cookie = collector
+            .request(&RequestSpec { command, flags, offset, length }, &data, out)
+            .map_err(|misuse| misuse.to_string())?;
         self.asked.insert(cookie, Asked { command, offset, begun, change, fua });
         Ok(())
     }
 
-    fn answered(&mut self, asked: &Asked, result: std::result::Result<Outcome, String>) -> Result<()> {
+    fn answered(&mut self, asked: &Asked, result: std::result::Result<ReplyContent, String>) -> Result<()> {
         let outcome = result.map_err(|error| format!("{:?} failed: {error}", asked.command))?;
         let mut history = lock(&self.history);
-        if let Outcome::Data(data) = &outcome {
+        if let ReplyContent::Data(data) = &outcome {
             history.check_read(asked.offset, data, asked.begun)?;
         }
         if let Some(change) = asked.change {
@@ -391,7 +394,13 @@ fn range(dice: &mut Dice, start: u64) -> (u64, u64) {
 
 /// Leads the handshake; none: the server died meanwhile.
 fn enter(stream: &mut UnixStream, replies: Replies) -> Result<Option<Box<hoistway_nbd::client::Session>>> {
-    let wants = Wants { export: String::new(), tls: TlsWish::Never, replies, contexts: Vec::new(), goal: Goal::Enter };
+    let wants = HandshakeOptions {
+        export: String::new(),
+        tls: TlsMode::Never,
+        replies,
+        contexts: Vec::new(),
+        goal: Goal::Enter,
+    };
     let (mut handshake, mut input) = (Handshake::new(wants), [0; 4096]);
     loop {
         let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(None) };

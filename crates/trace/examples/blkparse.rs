@@ -1,5 +1,5 @@
-//! Prints a trace like blkparse:
-//! `cargo run --release -p hoistway-trace --example blkparse -- FILE...`
+//! Prints a trace like blkparse: `cargo run --release -p hoistway-trace --example blkparse --
+//! FILE...`
 
 use std::io::{self, BufWriter};
 use std::process::ExitCode;

@@ -1,6 +1,5 @@
 //! Reads Alibaba's block traces: `device, R|W, offset, length, time`. Offsets and lengths are in
-//! bytes,
-//! times in us since 1970.
+//! bytes, times in us since 1970.
 
 use crate::event::{DeviceId, Rwbs};
 use crate::text::{

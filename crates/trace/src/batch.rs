@@ -32,10 +32,9 @@ impl Event {
         }
     }
 
-    /// Returns true if `time_ns` is the time at which the event happened.
-    /// Process names and wall-clock times are recorded whenever the recorder learns them, so that
-    /// their
-    /// times can be earlier, later or missing.
+    /// Returns true if `time_ns` is the time at which the event happened. Process names and
+    /// wall-clock times are recorded whenever the recorder learns them, so that their times can be
+    /// earlier, later or missing.
     pub const fn has_moment(&self) -> bool {
         !matches!(self.action, Action::Process | Action::Timestamp)
     }
@@ -64,8 +63,7 @@ impl Batch {
     }
 
     /// Adds an event with a payload. The payload is dropped if the payloads of the batch would
-    /// exceed
-    /// 4 GiB.
+    /// exceed 4 GiB.
     pub fn push_with(&mut self, event: Event, payload: &[u8]) {
         let start = u32::try_from(self.payloads.len());
         let len = u32::try_from(payload.len());
@@ -91,16 +89,14 @@ impl Batch {
     }
 
     /// Returns the payload of an event of this batch: a text, a name or a big-endian number; empty
-    /// for
-    /// most events.
+    /// for most events.
     pub fn payload(&self, event: &Event) -> &[u8] {
         let start = event.payload.start as usize;
         self.payloads.get(start..start + event.payload.len as usize).unwrap_or_default()
     }
 
     /// Returns the time of the first event that has a moment (see [`Event::has_moment`]), in ns;
-    /// None if
-    /// there is no such event.
+    /// None if there is no such event.
     pub fn start_ns(&self) -> Option<u64> {
         self.events.iter().find(|event| event.has_moment()).map(|event| event.time_ns)
     }

@@ -1,9 +1,8 @@
-//! Reads load files of blkreplay: a preface, a line of titles, and
-//! `start ; sector ; length ; op ; delay ; duration`.
+//! Reads load files of blkreplay: a preface, a line of titles, and `start ; sector ; length ; op ;
+//! delay ; duration`.
 //!
 //! Times are in seconds, lengths in sectors of 512 bytes. Delay and duration exist only for
-//! requests
-//! that were replayed; the delay is the lateness of the submission.
+//! requests that were replayed; the delay is the lateness of the submission.
 
 use crate::event::{DeviceId, Rwbs};
 use crate::mqsim::sectors;

@@ -132,8 +132,7 @@ impl<S: Source> Source for Cut<S> {
                 }
             }
             // Clocks of CPUs differ by less than a second, so that nothing can match after that. A
-            // single
-            // time out of order does not end the trace.
+            // single time out of order does not end the trace.
             let end_ns =
                 self.filter.to_ns.and_then(|to_ns| to_ns.checked_add(self.start_ns?)?.checked_add(1_000_000_000));
             let mut moments = input.events().iter().filter(|event| event.has_moment()).peekable();

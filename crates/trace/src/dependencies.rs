@@ -1,12 +1,9 @@
 //! Finds what the requests of each process waited for: the completion of earlier requests followed
-//! by a
-//! pause, a timer, or nothing that the trace shows.
+//! by a pause, a timer, or nothing that the trace shows.
 //!
 //! A trace records when requests arrived under the recorded elevator. Under another elevator they
-//! would
-//! arrive at other times, because most programs wait for a completion before they submit again.
-//! This
-//! module finds the rule that the requests of each process followed:
+//! would arrive at other times, because most programs wait for a completion before they submit
+//! again. This module finds the rule that the requests of each process followed:
 //!
 //! - A **closed** process keeps up to `depth` requests outstanding and submits the next one when
 //!   one of them completes, after a pause of its own (its think time). Request *i* is released by
@@ -19,17 +16,12 @@
 //!
 //! Closed and batch processes are distinguished from the others by the slope of the pause over the
 //! latency of the preceding completion. If a process waits for a completion, its pause does not
-//! depend
-//! on the latency: slope 0. If it does not wait, a longer latency shortens the pause by the same
-//! amount:
-//! slope -1. The slope is the median over pairs of requests whose latencies are half the
-//! distribution
-//! apart, which is robust against outliers. If pauses vary far more than latencies, the slope
-//! cannot be
-//! determined. In that case, and for a process that does not wait, the module looks for a clock:
-//! the
-//! deviations of timer requests are independent and do not accumulate, but pauses do. Dependencies
-//! between processes are not analysed.
+//! depend on the latency: slope 0. If it does not wait, a longer latency shortens the pause by the
+//! same amount: slope -1. The slope is the median over pairs of requests whose latencies are half
+//! the distribution apart, which is robust against outliers. If pauses vary far more than
+//! latencies, the slope cannot be determined. In that case, and for a process that does not wait,
+//! the module looks for a clock: the deviations of timer requests are independent and do not
+//! accumulate, but pauses do. Dependencies between processes are not analysed.
 
 use std::collections::BTreeMap;
 
@@ -55,17 +47,14 @@ const TIMER_SHARE: f64 = 0.6;
 /// Maximum gap between requests of a batch, as a fraction of the median latency.
 const BATCH_GAP: f64 = 0.1;
 /// Maximum gap between requests of a batch, as a fraction of the distance between the completions
-/// that
-/// would release them in a window.
+/// that would release them in a window.
 const BATCH_CLOSER: f64 = 0.5;
 /// Minimum fraction of requests that follow another one without a completion in between, in a
-/// process
-/// of batches.
+/// process of batches.
 const BATCH_SHARE: f64 = 0.5;
 
 /// One request as its process submitted it. Bios that were merged in a plug, before the elevator,
-/// are
-/// one request.
+/// are one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubmittedRequest {
     /// Time of submission in ns.
@@ -266,8 +255,7 @@ impl Course {
     }
 
     /// Distance in ns between the completions that would release this request and the preceding
-    /// one, if
-    /// each of them waited for one completion.
+    /// one, if each of them waited for one completion.
     fn apart_in_window_ns(&self, index: usize) -> u64 {
         let completed_ns = |index: usize| self.completions_ns.get(self.released_in_window(index).checked_sub(1)?);
         match (completed_ns(index - 1), completed_ns(index)) {
@@ -279,8 +267,7 @@ impl Course {
 
     /// Returns true if requests arrive several at a time, after all earlier ones have completed.
     /// Requests that complete at the same time, as merged ones do, are no sign of batches: a
-    /// process that
-    /// waits for one of them behaves the same way.
+    /// process that waits for one of them behaves the same way.
     fn is_of_batches(&self, asked: &[SubmittedRequest]) -> bool {
         if self.depth < 2 || asked.len() < REQUESTS_MIN {
             return false;
@@ -562,8 +549,7 @@ mod tests {
     #[test]
     fn two_requests_that_complete_together_are_no_batch() {
         // Adjacent requests are merged and completed together. Each completion releases one
-        // request,
-        // within the time that handling a completion takes.
+        // request, within the time that handling a completion takes.
         let mut made = Vec::new();
         let mut at_ns = 0;
         for pair in 0..100 {

@@ -65,8 +65,7 @@ pub enum Action {
     /// U: the queue was unplugged; the payload is the number of plugged requests.
     Unplug,
     /// UT: the queue was unplugged by a timer (since 3.x: by schedule()); the payload is the number
-    /// of
-    /// plugged requests.
+    /// of plugged requests.
     UnplugTimer,
     /// I: the request was inserted into the elevator.
     Insert,
@@ -80,8 +79,7 @@ pub enum Action {
     /// Data specific to a driver.
     DriverData,
     /// A zone operation (reset, open, append...), in version 8 of the format only. The payload is
-    /// the
-    /// number of the action.
+    /// the number of the action.
     Zone,
     /// The payload is the name of a process.
     Process,
@@ -224,6 +222,13 @@ impl fmt::Debug for Rwbs {
             (Rwbs::META, "M"),
         ];
         letters.iter().filter(|(bit, _)| self.has(*bit)).try_for_each(|(_, letter)| f.write_str(letter))
+    }
+}
+
+impl serde::Serialize for DeviceId {
+    /// Serialises the device as a text such as `254,0`.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

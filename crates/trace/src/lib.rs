@@ -1,16 +1,47 @@
-//! Block traces: what passed through a queue, read and written in all formats that people have, and
-//! what can be told from it.
+//! Block traces: reading and writing of all common formats, and analysis.
 //!
 //! ```text
-//!  files, globs, stdin ─▶ decompress ─▶ reader (one a format) ─┐
-//!  files of other CPUs ─▶ ...                                  ├─▶ merge by time ─▶ Batch of Events ─┬─▶ writers (text, binary, CSV, Perfetto)
-//!                                                              ┘                                     ├─▶ RequestTracker: the way of each request
-//!                                                                                                    └─▶ cut, reorder, merge
-//!  RequestTracker ─▶ describe (amounts, durations)  ─▶ dependencies (what each request waited for) ─▶ what-if, replay
+//!  files, globs, stdin ─▶ decompress ─▶ reader (one for each format) ─┐
+//!  files of other CPUs ─▶ ...                                         ├─▶ merge by time ─▶ Batch of Events
+//!                                                                     ┘
+//!  Batch ─▶ cut, merge, reorder (sources again) ─▶ writer (text, binary, iolog, CSV, Perfetto)
+//!  Batch ─▶ RequestTracker: the record of each request
+//!             ├─▶ describe      amounts, durations, queue depths, rules of processes
+//!             ├─▶ overview      tables from which a page draws the whole trace
+//!             └─▶ dependencies  what each request waited for (for what-if and replay)
 //! ```
 //!
-//! Everything streams: a [`Source`] fills a [`Batch`] with events, and memory grows with what is
-//! under way at a time, not with the length of a trace.
+//! Everything is streamed: a [`Source`] fills a [`Batch`] with events. Memory grows with the number
+//! of outstanding requests, not with the length of a trace.
+//!
+//! # Example
+//!
+//! Opens a trace of any format and describes it:
+//!
+//! ```
+//! use hoistway_trace::{Input, OpenOptions, Stream, describe, open};
+//!
+//! let text = "128166372003061629,hm,1,Read,383496192,32768,413\n";
+//! let input = Stream { name: "msr.csv".into(), read: Box::new(text.as_bytes()) };
+//! let mut source = open(vec![Input::Stream(input)], &OpenOptions::default())?;
+//! let description = describe::describe(source.as_mut())?;
+//! assert_eq!((description.all.requests, description.all.mix.read_bytes), (1, 32768));
+//! # Ok::<(), hoistway_trace::ReadError>(())
+//! ```
+//!
+//! # Where to change what
+//!
+//! - A new input format: a module with a `LineFormat` (text) or a [`Source`], a variant of
+//!   [`Format`], its detection in `open/detect.rs` and its reader in `open.rs`.
+//! - A new output format: a module with an [`EventWriter`], and a variant of [`OutputFormat`] in
+//!   `convert.rs`.
+//! - The rules by which events become requests: [`request`].
+//! - A figure of `hoistway trace describe`: [`describe`]; its place in the text is in
+//!   `hoistway-cli`.
+//! - The rule that a process follows (closed, timer, open): [`dependencies`].
+//! - What a page of a trace shows: [`overview`], the page itself is in `hoistway-report`.
+//! - Messages of elevators: `overview/notes.rs` parses them, `describe/notes.rs` counts them.
+//! - Selection of a part: `cut.rs`. Names of files: [`files`].
 #![forbid(unsafe_code)]
 
 mod alibaba;
@@ -18,11 +49,13 @@ mod batch;
 pub mod blkparse;
 mod blkreplay;
 pub mod blktrace;
+pub mod convert;
 pub mod csv;
 mod cut;
 pub mod dependencies;
 pub mod describe;
 mod event;
+pub mod files;
 mod ftrace;
 pub mod iolog;
 mod lines;
@@ -42,6 +75,7 @@ mod text;
 mod writer;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
+pub use convert::{OutputFormat, write_trace};
 pub use cut::{Cut, CutFilter, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::{Merge, PeekedSource};

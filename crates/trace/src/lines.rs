@@ -6,8 +6,7 @@ use crate::source::{InputPosition, ReadError};
 use crate::stream::Stream;
 
 /// Maximum length of a line in bytes. The supported formats have lines of at most 1.2 KiB (a
-/// message
-/// of 1,024 bytes and its head).
+/// message of 1,024 bytes and its head).
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 /// Size of the read buffer in bytes.
 const BUFFER_BYTES: usize = 256 << 10;

@@ -26,11 +26,21 @@ struct Part {
 
 impl Merge {
     /// Creates a merge of sources, each with an offset in ns that is added to its times. Times
-    /// saturate
-    /// at 0 and at the largest 64-bit value.
+    /// saturate at 0 and at the largest 64-bit value.
     pub fn new(sources: Vec<(Box<dyn Source + Send>, i64)>) -> Merge {
         let part = |(source, shift_ns)| Part { source, shift_ns, batch: Batch::new(), at: 0 };
         Merge { parts: sources.into_iter().map(part).collect(), next: BinaryHeap::new(), is_begun: false, failed: None }
+    }
+
+    /// Creates a merge in which all sources start at the time of the first source that has events.
+    /// The offsets in ns are added afterwards.
+    pub fn aligned(sources: Vec<(PeekedSource, i64)>) -> Merge {
+        let start_ns = sources.iter().find_map(|(source, _)| source.start_ns()).unwrap_or(0);
+        let aligned = sources.into_iter().map(|(source, shift_ns)| {
+            let offset_ns = source.start_ns().map_or(0, |own_ns| difference_ns(start_ns, own_ns));
+            (Box::new(source) as Box<dyn Source + Send>, shift_ns.saturating_add(offset_ns))
+        });
+        Merge::new(aligned.collect())
     }
 
     /// Pushes the next event of a part to the heap, if there is one.
@@ -99,6 +109,11 @@ impl Part {
     }
 }
 
+/// Returns the difference of two times in ns, saturated to 64 bits.
+fn difference_ns(to_ns: u64, from_ns: u64) -> i64 {
+    i64::try_from(i128::from(to_ns) - i128::from(from_ns)).unwrap_or(if to_ns > from_ns { i64::MAX } else { i64::MIN })
+}
+
 /// A source whose first batch has been read, so that its start time is available.
 pub struct PeekedSource {
     source: Box<dyn Source + Send>,
@@ -119,8 +134,7 @@ impl PeekedSource {
     }
 
     /// Returns the time of the first event that has a moment (see [`Event::has_moment`]), in ns;
-    /// None if
-    /// the first batch has no such event.
+    /// None if the first batch has no such event.
     pub fn start_ns(&self) -> Option<u64> {
         self.start_ns
     }

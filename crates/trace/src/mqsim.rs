@@ -1,8 +1,7 @@
 //! Reads MQSim's text: `time device sector sectors type`, where type 0 is a write and 1 a read.
 //!
 //! The unit of the times is part of MQSim's configuration (`Time_Unit`), not of the trace. The
-//! default
-//! is ns. Sectors have 512 bytes.
+//! default is ns. Sectors have 512 bytes.
 
 use crate::event::{DeviceId, Rwbs};
 use crate::text::{

@@ -1,10 +1,9 @@
-//! Reads the CSV of the MSR Cambridge traces:
-//! `time, server, disk, Read|Write, offset, length, response time`.
+//! Reads the CSV of the MSR Cambridge traces: `time, server, disk, Read|Write, offset, length,
+//! response time`.
 //!
 //! Times are those of Windows: ticks of 100 ns since 1601, converted to ns since 1970. Response
 //! times have the same unit. Offsets and lengths are in bytes. Files with the same columns and
-//! other
-//! clocks exist; their unit must be specified unless the times reveal it.
+//! other clocks exist; their unit must be specified unless the times reveal it.
 
 use std::sync::{Arc, Mutex};
 

@@ -34,8 +34,7 @@ impl NoticeCollector {
     }
 
     /// Counts a finding that can occur again. The notice appears after [`NoticeCollector::end`],
-    /// with
-    /// the first position and an example.
+    /// with the first position and an example.
     pub fn count(&mut self, kind: &'static str, position: InputPosition, example: impl FnOnce() -> String) {
         if let Some(counted) = self.counted.iter_mut().find(|counted| counted.kind == kind) {
             counted.times += 1;

@@ -46,8 +46,7 @@ pub struct OpenOptions {
 ///
 /// # Errors
 /// Fails if an input cannot be read, has an unknown format or another format than the others, or
-/// has
-/// times of an undetermined unit.
+/// has times of an undetermined unit.
 pub fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source + Send>, ReadError> {
     let mut opened = Opened::default();
     let mut found: Option<(Format, String)> = None;

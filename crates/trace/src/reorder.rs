@@ -1,17 +1,14 @@
 //! Reorders the requests of a trace by sector: the requests of a program that accesses its data in
-//! disk
-//! order.
+//! disk order.
 //!
 //! A [`SectorSorter`] collects the requests of a window, sorts them by sector, and emits them at
-//! the
-//! recorded submission times: the first request of the new order at the first time, and so on. Each
-//! window becomes one sweep of the head. The output holds only submissions (Q), because the trace
-//! cannot
-//! show when the reordered requests would be merged, issued and completed. No request moves across
-//! a
-//! flush.
+//! the recorded submission times: the first request of the new order at the first time, and so on.
+//! Each window becomes one sweep of the head. The output holds only submissions (Q), because the
+//! trace cannot show when the reordered requests would be merged, issued and completed. No request
+//! moves across a flush.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
 
 use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::describe::{Distances, SeekFigures};
@@ -62,8 +59,7 @@ pub struct ReorderedSource<S, W = ()> {
 pub struct SectorSorter<W = ()> {
     window: Window,
     /// The event that represents a request: Q, or D or C if the trace has no Q. Determined by the
-    /// first
-    /// batch that has any of them.
+    /// first batch that has any of them.
     request_action: Option<Action>,
     window_events: Vec<Event>,
     times_ns: Vec<u64>,
@@ -76,7 +72,7 @@ pub struct SectorSorter<W = ()> {
 }
 
 /// Statistics of a reordering.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReorderSummary {
     /// Number of requests, without flushes.
     pub requests: u64,

@@ -1,8 +1,7 @@
 //! Tracks requests through a trace, from the submission of their bios to their completion.
 //!
 //! Trace formats have no identifier for a request: events of a request match by device, direction
-//! and
-//! first sector. The rules from Q to C:
+//! and first sector. The rules from Q to C:
 //!
 //! - Q begins a bio, G turns it into a request, I and D advance it. A trace may lack any of these
 //!   events (no elevator: no I; the short path of `noop`: no G; a device mapper: only Q and C;
@@ -22,10 +21,9 @@
 //!   flushes, serves all waiting flushes; so does its C.
 //!
 //! A request whose completion was lost would stay outstanding for ever. The tracker abandons a
-//! request
-//! after [`ABANDON_AFTER_NS`] of trace time, or when [`OUTSTANDING_MAX`] others are outstanding,
-//! and
-//! returns its record without a completion. This bounds the memory for traces without completions.
+//! request after [`ABANDON_AFTER_NS`] of trace time, or when [`OUTSTANDING_MAX`] others are
+//! outstanding, and returns its record without a completion. This bounds the memory for traces
+//! without completions.
 
 mod table;
 #[cfg(test)]
@@ -93,8 +91,7 @@ pub struct Merged {
 
 impl RequestRecord {
     /// Returns the earliest recorded time before the completion, in ns; None if the trace shows
-    /// only
-    /// the completion.
+    /// only the completion.
     pub fn first_seen_ns(&self) -> Option<u64> {
         self.queued_ns.or(self.got_ns).or(self.inserted_ns).or(self.issued_ns)
     }
@@ -207,8 +204,7 @@ impl RequestTracker {
     }
 
     /// Returns the time of the earliest first event of all outstanding requests, in ns; None if
-    /// nothing
-    /// is outstanding.
+    /// nothing is outstanding.
     pub fn earliest_ns(&self) -> Option<u64> {
         self.table.oldest().map(|slot| self.table.slot(slot).first_ns)
     }
@@ -270,8 +266,7 @@ impl RequestTracker {
     }
 
     /// Marks all waiting flushes as issued, because one flush of the device serves them all.
-    /// Returns
-    /// true if there was any.
+    /// Returns true if there was any.
     fn issue_flushes(&mut self, event: &Event) -> bool {
         let mut any = false;
         while let Some(slot) = self.table.first(Key::of(event), |slot| slot.stage != Stage::Issued) {
@@ -420,8 +415,7 @@ impl RequestTracker {
     }
 
     /// Splits a waiting bio when an event shows a shorter length. The rest keeps waiting. Returns
-    /// the
-    /// slot of the front part.
+    /// the slot of the front part.
     fn cut_to(&mut self, slot: u32, bytes: u32) -> u32 {
         let found = self.table.slot(slot);
         if bytes == 0 || !bytes.is_multiple_of(512) || bytes >= found.left {
@@ -447,8 +441,7 @@ impl RequestTracker {
     }
 
     /// Handles a remap: the bio continues on another device with its original submission time,
-    /// unless
-    /// the device below records a submission.
+    /// unless the device below records a submission.
     fn remap(&mut self, event: &Event, payload: &[u8]) {
         let Some((from, sector)) = remapped_from(payload) else { return };
         let above = Key { device: from, sector, ..Key::of(event) };
@@ -466,8 +459,7 @@ impl RequestTracker {
 
 impl RequestTracker {
     /// Returns the request that an event refers to: of the first stage in `stages` that matches,
-    /// the
-    /// oldest, preferably of the event's length.
+    /// the oldest, preferably of the event's length.
     fn best(&self, event: &Event, stages: &[Stage]) -> Option<u32> {
         let rank = |slot: &Slot| {
             let stage = stages.iter().position(|stage| *stage == slot.stage)?;

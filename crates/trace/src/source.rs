@@ -8,18 +8,15 @@ use crate::batch::Batch;
 /// A stream of trace events.
 pub trait Source {
     /// Replaces the contents of the batch by the next events, in the order of the trace. An empty
-    /// batch
-    /// marks the end of the trace.
+    /// batch marks the end of the trace.
     ///
     /// # Errors
     /// Fails if the input cannot be read or does not have the detected format. The readable part of
-    /// a
-    /// damaged input is returned; [`Source::notices`] then describes the damage.
+    /// a damaged input is returned; [`Source::notices`] then describes the damage.
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
 
     /// Takes the notices that have accumulated: damage that was skipped, and assumptions. The
-    /// number of
-    /// notices is small whatever the input.
+    /// number of notices is small whatever the input.
     fn notices(&mut self) -> Vec<Notice>;
 }
 
@@ -27,8 +24,7 @@ pub trait Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// blktrace's binary files, version 7 or 8, and the binary stream of the tracefs `blk` tracer,
-    /// which
-    /// has the same format with all CPUs in one stream.
+    /// which has the same format with all CPUs in one stream.
     Blktrace,
     /// blkparse's text in its default format.
     Blkparse,

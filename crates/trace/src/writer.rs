@@ -13,8 +13,7 @@ pub trait EventWriter {
     fn write(&mut self, batch: &Batch) -> io::Result<()>;
 
     /// Ends the trace: writes buffered events and the trailer of the format. `write` must not be
-    /// called
-    /// afterwards.
+    /// called afterwards.
     ///
     /// # Errors
     /// Returns the error of the output.

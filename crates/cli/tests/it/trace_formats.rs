@@ -107,13 +107,13 @@ fn bad_arguments_are_refused_with_what_would_be_right() {
     let folder = Folder::new();
     for (code, args, parts) in [
         (2, &["cut", &capture][..], &["--from, --to, --process, --sectors or --device"][..]),
-        (2, &["cut", &capture, "--from", "2", "--to", "1"], &["--to lies before --from"]),
+        (2, &["cut", &capture, "--from", "2", "--to", "1"], &["--to is not after --from"]),
         (2, &["cut", &capture, "--from", "1.5x"], &["`1.5x` is no time", "ns, us, ms or s"]),
-        (2, &["cut", &capture, "--sectors", "9-1"], &["9 lies behind 1"]),
-        (2, &["cut", &capture, "--device", "sda"], &["two numbers, as in 8,0"]),
+        (2, &["cut", &capture, "--sectors", "9-1"], &["9 is after 1"]),
+        (2, &["cut", &capture, "--device", "sda"], &["major and minor number of a device, as in 8,0"]),
         (2, &["merge", &capture, "--shift", "0,1"], &["--shift has 2 times for 1 traces"]),
         (2, &["convert", &capture, "--as", "blktrace-cpus"], &["name them with -o"]),
-        (2, &["convert", &capture, "-o", "x.csv.gz"], &["what is written is not compressed"]),
+        (2, &["convert", &capture, "-o", "x.csv.gz"], &["the output is not compressed"]),
         (2, &["convert", &capture, "--as", "xml"], &["invalid value 'xml'", "perfetto"]),
         (1, &["convert", "/not/there"], &["/not/there: there is no such file"]),
     ] {
@@ -139,8 +139,8 @@ fn bad_traces_are_refused_with_the_place_and_what_would_be_right() {
             b"5,hm,1,Read,0,4096,413\n6,hm,1,Read,0,4096,413\n".to_vec(),
             &["cannot determine the unit", "--time-unit", "with us"],
         ),
-        (b"fio version 1 iolog\n".to_vec(), &["iolog of version \"1\": 2 and 3 are read"]),
-        ([0x05, 0x74, 0x61, 0x65, 0, 0, 0, 0].to_vec(), &["records of blktrace's version 5: 7 and 8 are read"]),
+        (b"fio version 1 iolog\n".to_vec(), &["iolog of version \"1\": supported are 2 and 3"]),
+        ([0x05, 0x74, 0x61, 0x65, 0, 0, 0, 0].to_vec(), &["records of blktrace version 5: supported are 7 and 8"]),
     ] {
         let file = folder.file("trace", contents);
         run(&["trace", "convert", &file]).refused(1, parts);
@@ -156,7 +156,7 @@ fn bad_traces_are_refused_with_the_place_and_what_would_be_right() {
 fn an_output_that_is_read_or_full_is_an_error() {
     let folder = Folder::new();
     let table = folder.file("a.csv", printed(&["trace", "convert", &capture(), "--as", "csv"]));
-    run(&["trace", "convert", &table, "-o", &table]).refused(1, &["it is being read and would be written over"]);
+    run(&["trace", "convert", &table, "-o", &table]).refused(1, &["it is an input and would be overwritten"]);
     run(&["trace", "cut", &table, "--to", "1", "-o", "/dev/full"]).refused(1, &["/dev/full", "No space left"]);
     let sh = format!("{} trace convert {table} -q | head -n 1", env!("CARGO_BIN_EXE_hoistway"));
     let cut_off = Command::new("sh").args(["-c", &sh]).output().expect("sh is there");
@@ -169,7 +169,7 @@ fn an_output_that_is_read_or_full_is_an_error() {
 #[test]
 fn a_part_without_events_is_an_error() {
     let ran = run(&["trace", "cut", &capture(), "--from", "1000", "-q"]);
-    ran.refused(1, &["no event is left of this trace"]);
+    ran.refused(1, &["the result has no events"]);
 }
 
 /// The records of the capture's first CPU.
@@ -216,7 +216,7 @@ fn damaged_captures_are_read_as_far_as_they_go_and_what_is_wrong_is_told() {
     file("cpus.blktrace.1", b"");
     told(&folder.name("cpus"), "cpus.blktrace.1: it is empty: nothing was recorded here");
     file("cpus.blktrace.0.gz", b"");
-    run(&["trace", "describe", &folder.name("cpus")]).refused(1, &["cpus.blktrace.0.gz is there as well"]);
+    run(&["trace", "describe", &folder.name("cpus")]).refused(1, &["cpus.blktrace.0.gz holds the same CPU"]);
 }
 
 #[test]

@@ -41,14 +41,14 @@ fn describe_tells_one_process_alone() {
     assert_eq!(whole["all"]["bios"].as_u64().unwrap(), of_all);
     let ran = run(&["trace", "describe", &capture("vda-bfq"), "--process", "nobody"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("--process nobody: no such process made requests; there are load (128),"), "{}", ran.err);
+    assert!(ran.err.contains("--process: no process nobody made requests; the trace has load (128),"), "{}", ran.err);
 }
 
 #[test]
 fn describe_of_submissions_alone_says_so() {
     let ran = run(&["trace", "describe", &example("tar")]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("This trace shows no completions"), "{}", ran.out);
+    assert!(ran.out.contains("This trace has no completions"), "{}", ran.out);
     assert!(!ran.out.contains("D2C") && !ran.out.contains("in the device"), "{}", ran.out);
 }
 
@@ -97,5 +97,5 @@ fn a_drive_that_is_too_small_is_told() {
     let trace = capture("android-emmc");
     let ran = run(&["trace", "reorder", &trace, "--by", "sector", "--drive", "sata-7200-2006", "-o", &to]);
     assert_eq!(ran.code, Some(1), "{}", ran.out);
-    assert!(ran.err.contains("--drive: the drive cannot do what is in the trace"), "{}", ran.err);
+    assert!(ran.err.contains("--drive: the drive cannot serve the requests of the trace"), "{}", ran.err);
 }

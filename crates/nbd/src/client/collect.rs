@@ -1,48 +1,48 @@
-//! Replies put together: one completion a request.
+//! Assembles replies: one completion for each request.
 
 use std::collections::BTreeMap;
 
-use crate::client::{Broken, Event, Misuse, Session, Status};
-use crate::wire::{Command, CommandFlags, Errno};
+use crate::client::{Event, ProtocolError, RequestError, RequestSpec, Session, Status};
+use crate::wire::{Command, Errno};
 
-/// A [`Session`] whose replies are put together until they are whole.
+/// A [`Session`] that assembles complete replies.
 ///
-/// It keeps as many bytes as the READs under way asked for, once their first data have come.
+/// It buffers the requested bytes of each READ after its first data arrived.
 #[derive(Debug)]
 pub struct Collector {
-    /// The connection.
+    /// The session.
     pub session: Session,
-    parts: BTreeMap<u64, Part>,
+    pending: BTreeMap<u64, PartialReply>,
 }
 
-/// A request that was answered.
+/// A completed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Its cookie.
+    /// Cookie of the request.
     pub cookie: u64,
-    /// What it asked for.
+    /// Command of the request.
     pub command: Command,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub length: u64,
-    /// The answer; or the first error, with the server's words.
-    pub result: Result<Outcome, (Errno, String)>,
+    /// Content of the reply; or the first error, with the server's text.
+    pub result: Result<ReplyContent, (Errno, String)>,
 }
 
-/// What a request brought.
+/// Content of a successful reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// That it was done.
+pub enum ReplyContent {
+    /// No content.
     Nothing,
-    /// The bytes that a READ asked for.
+    /// The data of a READ.
     Data(Vec<u8>),
-    /// The extents of each metadata context, by its name.
+    /// The extents of each metadata context, by name.
     Extents(Vec<(String, Vec<Status>)>),
 }
 
 #[derive(Debug)]
-struct Part {
+struct PartialReply {
     offset: u64,
     length: u64,
     data: Vec<u8>,
@@ -51,26 +51,20 @@ struct Part {
 }
 
 impl Collector {
-    /// Puts the replies of a connection together on which nothing was asked yet.
+    /// Creates a collector for a session without requests.
     pub fn new(session: Session) -> Collector {
-        Collector { session, parts: BTreeMap::new() }
+        Collector { session, pending: BTreeMap::new() }
     }
 
-    /// Appends a request and, of a WRITE, the data, whose length it is. Tells its cookie.
+    /// Appends a request and, for a WRITE, its data, whose length replaces `length`. Returns its
+    /// cookie.
     ///
     /// # Errors
-    /// When the protocol forbids to ask for it: see [`Session::request`].
-    pub fn request(
-        &mut self,
-        command: Command,
-        flags: CommandFlags,
-        offset: u64,
-        length: u64,
-        data: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<u64, Misuse> {
+    /// Fails if the protocol forbids the request: see [`Session::request`].
+    pub fn request(&mut self, request: &RequestSpec, data: &[u8], out: &mut Vec<u8>) -> Result<u64, RequestError> {
+        let RequestSpec { command, offset, length, .. } = *request;
         let written = if command == Command::Write { data.len() as u64 } else { length };
-        let cookie = self.session.request(command, flags, offset, written, out)?;
+        let cookie = self.session.request(&RequestSpec { length: written, ..*request }, out)?;
         if command == Command::Write {
             out.extend_from_slice(data);
         }
@@ -80,7 +74,7 @@ impl Collector {
         Ok(cookie)
     }
 
-    /// Appends a request as it is, without any payload: see [`Session::request_unchecked`].
+    /// Appends a request without checks and payload: see [`Session::request_unchecked`].
     pub fn request_unchecked(
         &mut self,
         command: Command,
@@ -96,11 +90,11 @@ impl Collector {
         cookie
     }
 
-    /// Takes bytes of the server, all of them; adds what is answered by now.
+    /// Processes all of `input` and appends the completed requests.
     ///
     /// # Errors
-    /// When the server breaks the protocol.
-    pub fn receive(&mut self, input: &[u8], completions: &mut Vec<Completion>) -> Result<(), Broken> {
+    /// Fails if the server violates the protocol.
+    pub fn receive(&mut self, input: &[u8], completions: &mut Vec<Completion>) -> Result<(), ProtocolError> {
         let mut rest = input;
         loop {
             let (used, event) = self.session.next(rest)?;
@@ -113,44 +107,45 @@ impl Collector {
     }
 
     fn expect(&mut self, cookie: u64, offset: u64, length: u64) {
-        let part = Part { offset, length, data: Vec::new(), extents: Vec::new(), text: None };
-        self.parts.insert(cookie, part);
+        let reply = PartialReply { offset, length, data: Vec::new(), extents: Vec::new(), text: None };
+        self.pending.insert(cookie, reply);
     }
 
     fn take(&mut self, event: Event<'_>) -> Option<Completion> {
         match event {
             Event::Data { cookie, offset, bytes } => {
-                let place = self.parts.get_mut(&cookie)?.place(offset, bytes.len() as u64)?;
-                place.copy_from_slice(bytes);
+                let buffer = self.pending.get_mut(&cookie)?.buffer(offset, bytes.len() as u64)?;
+                buffer.copy_from_slice(bytes);
             }
             Event::Hole { cookie, offset, length } => {
-                self.parts.get_mut(&cookie)?.place(offset, length)?.fill(0);
+                self.pending.get_mut(&cookie)?.buffer(offset, length)?.fill(0);
             }
             Event::Extents { cookie, context, extents } => {
                 let name = self.session.contexts.iter().find(|known| known.id == context)?.name.clone();
-                self.parts.get_mut(&cookie)?.extents.push((name, extents));
+                self.pending.get_mut(&cookie)?.extents.push((name, extents));
             }
             Event::Error { cookie, text, .. } => {
-                self.parts.get_mut(&cookie)?.text.get_or_insert(text);
+                self.pending.get_mut(&cookie)?.text.get_or_insert(text);
             }
             Event::Done { cookie, command, result } => {
-                let part = self.parts.remove(&cookie)?;
+                let reply = self.pending.remove(&cookie)?;
                 let result = match result {
-                    Err(errno) => Err((errno, part.text.unwrap_or_default())),
-                    Ok(()) if command == Command::Read => Ok(Outcome::Data(part.data)),
-                    Ok(()) if command == Command::BlockStatus => Ok(Outcome::Extents(part.extents)),
-                    Ok(()) => Ok(Outcome::Nothing),
+                    Err(errno) => Err((errno, reply.text.unwrap_or_default())),
+                    Ok(()) if command == Command::Read => Ok(ReplyContent::Data(reply.data)),
+                    Ok(()) if command == Command::BlockStatus => Ok(ReplyContent::Extents(reply.extents)),
+                    Ok(()) => Ok(ReplyContent::Nothing),
                 };
-                return Some(Completion { cookie, command, offset: part.offset, length: part.length, result });
+                return Some(Completion { cookie, command, offset: reply.offset, length: reply.length, result });
             }
         }
         None
     }
 }
 
-impl Part {
-    /// Where data of the export belong; the session has seen to it that they are within the request.
-    fn place(&mut self, offset: u64, length: u64) -> Option<&mut [u8]> {
+impl PartialReply {
+    /// Returns the buffer of a range of the export. The session ensures that it lies within the
+    /// request.
+    fn buffer(&mut self, offset: u64, length: u64) -> Option<&mut [u8]> {
         if self.data.is_empty() {
             self.data = vec![0; usize::try_from(self.length).ok()?];
         }

@@ -1,168 +1,173 @@
-//! The handshake as a client leads it: one option after the other, each when the one before is answered.
+//! The client side of the handshake: sends one option after the other, each after the reply to the
+//! previous one.
 
 use std::collections::VecDeque;
 
 use crate::client::session::{Context, Session};
+use crate::frame_buffer::FrameBuffer;
 use crate::server::Replies;
-use crate::unit::Unit;
 use crate::wire::{
     EXPORT_NAME_ZEROES, GREETING_MAGIC, OLDSTYLE_MAGIC, OPTION_MAGIC, OPTION_REPLY_BYTES, OPTION_REPLY_MAGIC, Reader,
     STRING_BYTES_MAX, client_flags, handshake_flags, info, option, rep,
 };
 
-/// The longest reply to an option: two strings and the numbers before them.
+/// Maximum length of a reply to an option: two strings and their lengths.
 const REPLY_BYTES_MAX: u32 = 2 * STRING_BYTES_MAX as u32 + 16;
-/// The most bytes of names and descriptions that are kept of what a server lists.
+/// Maximum total length of listed names and descriptions that are kept, in bytes.
 const LISTED_BYTES_MAX: usize = 16 << 20;
 
-/// What a client wants of a handshake.
+/// Options of a client handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wants {
-    /// The export's name; empty is the default export.
+pub struct HandshakeOptions {
+    /// Name of the export; the empty name is the default export.
     pub export: String,
-    /// Whether to encrypt.
-    pub tls: TlsWish,
-    /// The best form of replies; a server that does not know it gives the next lower one.
+    /// TLS policy.
+    pub tls: TlsMode,
+    /// Preferred format of replies. If the server does not support it, the next simpler format is
+    /// used.
     pub replies: Replies,
-    /// Metadata contexts to choose, such as [`BASE_ALLOCATION`](crate::wire::BASE_ALLOCATION). They need structured replies.
+    /// Metadata contexts to select, such as [`BASE_ALLOCATION`](crate::wire::BASE_ALLOCATION). They
+    /// require structured replies.
     pub contexts: Vec<String>,
-    /// How it is to end.
+    /// Intended result of the handshake.
     pub goal: Goal,
 }
 
-/// Whether a client encrypts.
+/// TLS policy of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsWish {
-    /// In plain text.
+pub enum TlsMode {
+    /// Uses plain text.
     Never,
-    /// If the server can; somebody in the middle can prevent it.
+    /// Uses TLS if the server supports it. An attacker between both sides can prevent it.
     IfOffered,
-    /// Or not at all.
+    /// Requires TLS.
     Always,
 }
 
-/// How a handshake is to end.
+/// Intended result of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// In transmission: GO, or EXPORT_NAME where the server does not know GO.
+    /// Enters transmission with GO, or with EXPORT_NAME if the server does not support GO.
     Enter,
-    /// In transmission, by EXPORT_NAME.
+    /// Enters transmission with EXPORT_NAME.
     EnterByName,
-    /// With what INFO and LIST_META_CONTEXT tell of the export; then ABORT.
+    /// Collects the results of INFO and LIST_META_CONTEXT, then sends ABORT.
     Describe,
-    /// With what LIST tells; then ABORT.
+    /// Collects the results of LIST, then sends ABORT.
     List,
 }
 
-/// Where a handshake stands.
+/// Result of processing a part of the server's bytes.
 #[derive(Debug)]
 pub enum Progress {
-    /// More bytes are needed; all that were given are used.
+    /// More bytes are needed; the input was consumed.
     More,
-    /// The server has acknowledged STARTTLS: begin TLS now, and go on with [`Handshake::encrypted`]. Bytes that were not used are TLS.
+    /// The server acknowledged STARTTLS: switch to TLS and continue with [`Handshake::encrypted`].
+    /// Unconsumed bytes belong to TLS.
     StartTls,
-    /// In transmission. Bytes that were not used belong to it.
+    /// The connection entered transmission. Unconsumed bytes belong to the session.
     Ready(Box<Session>),
-    /// ABORT was acknowledged: close. Some servers close without a word; then ask for [`Handshake::into_findings`].
+    /// ABORT was acknowledged: close the connection. Some servers close without a reply; use
+    /// [`Handshake::into_findings`] in that case.
     Over(Findings),
 }
 
-/// What was found out without entering transmission.
+/// Results of a handshake that did not enter transmission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Names and descriptions, as LIST told them.
+    /// Names and descriptions from LIST.
     pub exports: Vec<(String, String)>,
-    /// What INFO told.
-    pub told: Option<Told>,
-    /// Metadata contexts that can be chosen for the export.
+    /// Properties of the export from INFO.
+    pub info: Option<ExportInfo>,
+    /// Metadata contexts that the export supports.
     pub contexts: Vec<String>,
 }
 
-/// What a server told of an export.
+/// Properties of an export as reported by a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Bytes.
+pub struct ExportInfo {
+    /// Size in bytes.
     pub size: u64,
     /// [Transmission flags](crate::wire::transmission_flags).
     pub flags: u16,
-    /// The canonical name.
+    /// Canonical name.
     pub name: Option<String>,
-    /// The description.
+    /// Description for humans.
     pub description: Option<String>,
-    /// Minimum, preferred and maximum sizes in bytes.
+    /// Minimum, preferred and maximum block sizes in bytes.
     pub block_sizes: Option<(u32, u32, u32)>,
 }
 
-/// Why a handshake failed. Where the protocol wants it, ABORT is in `out`.
+/// Error of a handshake. If the protocol requires ABORT, it is in the output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// A magic number is wrong: this is no NBD server.
-    #[error("wrong magic number {found:#x} where {wanted:#x} belongs")]
+pub enum HandshakeError {
+    /// A magic number is wrong: the peer is no NBD server.
+    #[error("wrong magic number {found:#x}, expected {wanted:#x}")]
     Magic {
-        /// What was found.
+        /// The received number.
         found: u64,
-        /// What belongs there.
+        /// The expected number.
         wanted: u64,
     },
-    /// A server of before 2011.
-    #[error("the server speaks oldstyle NBD only")]
+    /// The server supports only the protocol from before 2011.
+    #[error("the server supports only oldstyle NBD")]
     Oldstyle,
-    /// A server without options, of which more than EXPORT_NAME was wanted.
-    #[error("the server does not speak fixed newstyle, so it can do no more than enter an export in plain text")]
+    /// The server lacks options, but the handshake needs more than EXPORT_NAME.
+    #[error("the server does not support fixed newstyle: it can only enter an export in plain text")]
     NotFixed,
     /// The server refused an option.
     #[error("the server refused option {option} with {}{}{text}", rep::error_name(*kind), if text.is_empty() { "" } else { ": " })]
     Refused {
-        /// The option.
+        /// Number of the option.
         option: u32,
-        /// The error: see [`rep`].
+        /// Type of the error: see [`rep`].
         kind: u32,
-        /// The server's words.
+        /// Error text of the server.
         text: String,
     },
-    /// A reply to something else, or of a kind that does not belong there.
-    #[error("reply {kind:#x} to option {option} came while option {wanted} waits")]
+    /// A reply to another option, or of an unexpected type.
+    #[error("unexpected reply {kind:#x} to option {option} while option {wanted} is pending")]
     Unexpected {
-        /// What it answers.
+        /// Option of the reply.
         option: u32,
-        /// The option that waits.
+        /// Pending option.
         wanted: u32,
-        /// Its kind.
+        /// Type of the reply.
         kind: u32,
     },
-    /// A reply whose data make no sense.
-    #[error("{what} makes no sense")]
+    /// The data of a reply are invalid.
+    #[error("invalid data: {what}")]
     Malformed {
-        /// Which.
+        /// Description of the data.
         what: &'static str,
     },
-    /// A reply or a list beyond all measure.
-    #[error("{bytes} bytes of replies; the most is {bytes_max}")]
+    /// A reply or a list exceeds the limit.
+    #[error("{bytes} bytes of replies exceed the maximum of {bytes_max}")]
     TooLong {
-        /// What is claimed.
+        /// Claimed or received length.
         bytes: u64,
-        /// The limit.
+        /// Limit.
         bytes_max: u64,
     },
-    /// The handshake has ended.
+    /// The handshake has already ended.
     #[error("the handshake is over")]
     Over,
 }
 
-/// A handshake under way.
+/// The client side of a handshake.
 #[derive(Debug)]
 pub struct Handshake {
-    wants: Wants,
+    options: HandshakeOptions,
     stage: Stage,
-    unit: Unit,
-    plan: VecDeque<u32>,
+    unit: FrameBuffer,
+    remaining_options: VecDeque<u32>,
     fixed: bool,
     no_zeroes: bool,
     encrypted: bool,
     replies: Replies,
     contexts: Vec<Context>,
-    told: Told,
-    size_told: bool,
+    export_info: ExportInfo,
+    has_size: bool,
     findings: Findings,
     listed_bytes: usize,
 }
@@ -177,64 +182,66 @@ enum Stage {
         kind: u32,
         bytes: usize,
     },
-    /// The answer to EXPORT_NAME, which has no header.
+    /// The reply to EXPORT_NAME, which has no header.
     Export,
     Encryption,
     Over,
 }
 
 impl Handshake {
-    /// A handshake; the server speaks first.
-    pub fn new(wants: Wants) -> Handshake {
+    /// Starts a handshake; the server sends first.
+    pub fn new(options: HandshakeOptions) -> Handshake {
         Handshake {
-            wants,
+            options,
             stage: Stage::Greeting,
-            unit: Unit::default(),
-            plan: VecDeque::new(),
+            unit: FrameBuffer::default(),
+            remaining_options: VecDeque::new(),
             fixed: false,
             no_zeroes: false,
             encrypted: false,
             replies: Replies::Simple,
             contexts: Vec::new(),
-            told: Told::default(),
-            size_told: false,
+            export_info: ExportInfo::default(),
+            has_size: false,
             findings: Findings::default(),
             listed_bytes: 0,
         }
     }
 
-    /// Takes bytes of the server; answers how many were used and where things stand. What is to be sent goes to `out`.
+    /// Processes input of the server. Returns the number of consumed bytes and the progress. Output
+    /// is appended to `out`.
     ///
     /// # Errors
-    /// When it cannot be done: see [`Failure`]. The connection is of no use then; send what is in `out` and close it.
-    pub fn receive(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Progress), Failure> {
+    /// Fails as described by [`HandshakeError`]. The caller must then send the output and close the
+    /// connection.
+    pub fn receive(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Progress), HandshakeError> {
         let mut rest = input;
-        let outcome = self.step(&mut rest, out);
-        if outcome.is_err() || matches!(outcome, Ok(Progress::Ready(_) | Progress::Over(_))) {
+        let result = self.step(&mut rest, out);
+        if result.is_err() || matches!(result, Ok(Progress::Ready(_) | Progress::Over(_))) {
             self.stage = Stage::Over;
         }
-        outcome.map(|progress| (input.len() - rest.len(), progress))
+        result.map(|progress| (input.len() - rest.len(), progress))
     }
 
-    /// The connection is encrypted now: options begin anew.
+    /// Continues after the switch to TLS; negotiation restarts.
     pub fn encrypted(&mut self, out: &mut Vec<u8>) {
         self.encrypted = true;
-        self.unit = Unit::default();
-        self.make_plan();
+        self.unit = FrameBuffer::default();
+        self.plan_options();
         self.next_option(out);
     }
 
-    /// What was found out until now.
+    /// Returns the results up to now.
     pub fn into_findings(self) -> Findings {
         self.findings
     }
 
-    /// Bytes of memory that are held for what is not whole yet: at most 8208.
+    /// Memory for incomplete input in bytes: at most 8208.
     pub fn buffered_bytes(&self) -> usize {
         self.unit.capacity()
     }
 
-    fn step(&mut self, rest: &mut &[u8], out: &mut Vec<u8>) -> Result<Progress, Failure> {
+    fn step(&mut self, rest: &mut &[u8], out: &mut Vec<u8>) -> Result<Progress, HandshakeError> {
         loop {
             let wanted = match self.stage {
                 Stage::Greeting => 18,
@@ -242,7 +249,7 @@ impl Handshake {
                 Stage::Data { bytes, .. } => bytes,
                 Stage::Export => 10 + if self.no_zeroes { 0 } else { EXPORT_NAME_ZEROES },
                 Stage::Encryption => return Ok(Progress::StartTls),
-                Stage::Over => return Err(Failure::Over),
+                Stage::Over => return Err(HandshakeError::Over),
             };
             if !self.unit.collect(rest, wanted) {
                 return Ok(Progress::More);
@@ -261,12 +268,12 @@ impl Handshake {
         }
     }
 
-    fn greeting(&mut self, unit: &[u8], out: &mut Vec<u8>) -> Result<Option<Progress>, Failure> {
+    fn greeting(&mut self, unit: &[u8], out: &mut Vec<u8>) -> Result<Option<Progress>, HandshakeError> {
         let mut reader = Reader(unit);
         for wanted in [GREETING_MAGIC, OPTION_MAGIC] {
             match reader.u64().unwrap_or_default() {
-                OLDSTYLE_MAGIC => return Err(Failure::Oldstyle),
-                found if found != wanted => return Err(Failure::Magic { found, wanted }),
+                OLDSTYLE_MAGIC => return Err(HandshakeError::Oldstyle),
+                found if found != wanted => return Err(HandshakeError::Magic { found, wanted }),
                 _ => {}
             }
         }
@@ -275,39 +282,39 @@ impl Handshake {
         self.no_zeroes = flags & handshake_flags::NO_ZEROES != 0;
         let fixed = if self.fixed { client_flags::FIXED_NEWSTYLE } else { 0 };
         let no_zeroes = if self.no_zeroes { client_flags::NO_ZEROES } else { 0 };
-        let enters = matches!(self.wants.goal, Goal::Enter | Goal::EnterByName);
-        if !self.fixed && (!enters || self.wants.tls == TlsWish::Always) {
-            return Err(Failure::NotFixed);
+        let enters = matches!(self.options.goal, Goal::Enter | Goal::EnterByName);
+        if !self.fixed && (!enters || self.options.tls == TlsMode::Always) {
+            return Err(HandshakeError::NotFixed);
         }
         out.extend_from_slice(&(fixed | no_zeroes).to_be_bytes());
-        self.make_plan();
+        self.plan_options();
         self.next_option(out);
         Ok(None)
     }
 
-    /// The options that are to be sent, if each is granted.
-    fn make_plan(&mut self) {
-        self.plan.clear();
+    /// Determines the options to send if each is granted.
+    fn plan_options(&mut self) {
+        self.remaining_options.clear();
         if !self.fixed {
-            self.plan.push_back(option::EXPORT_NAME);
+            self.remaining_options.push_back(option::EXPORT_NAME);
             return;
         }
-        if self.wants.tls != TlsWish::Never && !self.encrypted {
-            self.plan.push_back(option::STARTTLS);
+        if self.options.tls != TlsMode::Never && !self.encrypted {
+            self.remaining_options.push_back(option::STARTTLS);
         }
-        match self.wants.replies {
+        match self.options.replies {
             Replies::Simple => {}
-            Replies::Structured => self.plan.push_back(option::STRUCTURED_REPLY),
-            Replies::Extended => self.plan.push_back(option::EXTENDED_HEADERS),
+            Replies::Structured => self.remaining_options.push_back(option::STRUCTURED_REPLY),
+            Replies::Extended => self.remaining_options.push_back(option::EXTENDED_HEADERS),
         }
-        let enters = matches!(self.wants.goal, Goal::Enter | Goal::EnterByName);
-        if enters && !self.wants.contexts.is_empty() && self.wants.replies != Replies::Simple {
-            self.plan.push_back(option::SET_META_CONTEXT);
+        let enters = matches!(self.options.goal, Goal::Enter | Goal::EnterByName);
+        if enters && !self.options.contexts.is_empty() && self.options.replies != Replies::Simple {
+            self.remaining_options.push_back(option::SET_META_CONTEXT);
         }
-        self.plan.extend(match self.wants.goal {
+        self.remaining_options.extend(match self.options.goal {
             Goal::Enter => &[option::GO][..],
             Goal::EnterByName => &[option::EXPORT_NAME],
-            Goal::Describe if self.wants.replies == Replies::Simple => &[option::INFO, option::ABORT],
+            Goal::Describe if self.options.replies == Replies::Simple => &[option::INFO, option::ABORT],
             Goal::Describe => &[option::INFO, option::LIST_META_CONTEXT, option::ABORT],
             Goal::List => &[option::LIST, option::ABORT],
         });
@@ -315,14 +322,14 @@ impl Handshake {
 
     fn next_option(&mut self, out: &mut Vec<u8>) {
         let option = loop {
-            let option = self.plan.pop_front().unwrap_or(option::ABORT);
+            let option = self.remaining_options.pop_front().unwrap_or(option::ABORT);
             let meta = matches!(option, option::SET_META_CONTEXT | option::LIST_META_CONTEXT);
             if !meta || self.replies != Replies::Simple {
                 break option;
             }
         };
         let mut data = Vec::new();
-        let name = self.wants.export.as_bytes();
+        let name = self.options.export.as_bytes();
         match option {
             option::EXPORT_NAME => data.extend_from_slice(name),
             option::INFO | option::GO => {
@@ -333,8 +340,8 @@ impl Handshake {
             }
             option::SET_META_CONTEXT | option::LIST_META_CONTEXT => {
                 counted(name, &mut data);
-                data.extend_from_slice(&(self.wants.contexts.len() as u32).to_be_bytes());
-                for query in &self.wants.contexts {
+                data.extend_from_slice(&(self.options.contexts.len() as u32).to_be_bytes());
+                for query in &self.options.contexts {
                     counted(query.as_bytes(), &mut data);
                 }
             }
@@ -344,39 +351,45 @@ impl Handshake {
         self.stage = if option == option::EXPORT_NAME { Stage::Export } else { Stage::Header(option) };
     }
 
-    fn header(&mut self, wanted: u32, unit: &[u8]) -> Result<Option<Progress>, Failure> {
+    fn header(&mut self, wanted: u32, unit: &[u8]) -> Result<Option<Progress>, HandshakeError> {
         let mut reader = Reader(unit);
         let found = reader.u64().unwrap_or_default();
         let [option, kind, bytes] = [0; 3].map(|_: u32| reader.u32().unwrap_or_default());
         if found != OPTION_REPLY_MAGIC {
-            return Err(Failure::Magic { found, wanted: OPTION_REPLY_MAGIC });
+            return Err(HandshakeError::Magic { found, wanted: OPTION_REPLY_MAGIC });
         }
         if option != wanted {
-            return Err(Failure::Unexpected { option, wanted, kind });
+            return Err(HandshakeError::Unexpected { option, wanted, kind });
         }
         if bytes > REPLY_BYTES_MAX {
-            return Err(Failure::TooLong { bytes: bytes.into(), bytes_max: REPLY_BYTES_MAX.into() });
+            return Err(HandshakeError::TooLong { bytes: bytes.into(), bytes_max: REPLY_BYTES_MAX.into() });
         }
         self.stage = Stage::Data { option, kind, bytes: bytes as usize };
         Ok(None)
     }
 
-    fn reply(&mut self, option: u32, kind: u32, data: &[u8], out: &mut Vec<u8>) -> Result<Option<Progress>, Failure> {
+    fn reply(
+        &mut self,
+        option: u32,
+        kind: u32,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Progress>, HandshakeError> {
         self.stage = Stage::Header(option);
         if kind & rep::ERROR_BIT != 0 {
             return self.refused(option, kind, data, out);
         }
         match (kind, option) {
             (rep::ACK, _) if data.is_empty() => self.granted(option, out),
-            (rep::ACK, _) => Err(Failure::Malformed { what: "an acknowledgement with data" }),
+            (rep::ACK, _) => Err(HandshakeError::Malformed { what: "an acknowledgement with data" }),
             (rep::SERVER, option::LIST) => self.listed(data),
-            (rep::INFO, option::INFO | option::GO) => self.told(data),
+            (rep::INFO, option::INFO | option::GO) => self.info(data),
             (rep::META_CONTEXT, option::SET_META_CONTEXT | option::LIST_META_CONTEXT) => self.context(option, data),
-            _ => Err(Failure::Unexpected { option, wanted: option, kind }),
+            _ => Err(HandshakeError::Unexpected { option, wanted: option, kind }),
         }
     }
 
-    fn granted(&mut self, option: u32, out: &mut Vec<u8>) -> Result<Option<Progress>, Failure> {
+    fn granted(&mut self, option: u32, out: &mut Vec<u8>) -> Result<Option<Progress>, HandshakeError> {
         match option {
             option::STARTTLS => {
                 self.stage = Stage::Encryption;
@@ -385,14 +398,14 @@ impl Handshake {
             option::STRUCTURED_REPLY => self.replies = Replies::Structured,
             option::EXTENDED_HEADERS => self.replies = Replies::Extended,
             option::GO | option::INFO => {
-                if !std::mem::take(&mut self.size_told) {
-                    return Err(Failure::Malformed { what: "information without the size" });
+                if !std::mem::take(&mut self.has_size) {
+                    return Err(HandshakeError::Malformed { what: "information without the size" });
                 }
-                let told = std::mem::take(&mut self.told);
+                let info = std::mem::take(&mut self.export_info);
                 if option == option::GO {
-                    return Ok(Some(self.ready(told)));
+                    return Ok(Some(self.ready(info)));
                 }
-                self.findings.told = Some(told);
+                self.findings.info = Some(info);
             }
             option::ABORT => return Ok(Some(Progress::Over(std::mem::take(&mut self.findings)))),
             _ => {}
@@ -401,18 +414,24 @@ impl Handshake {
         Ok(None)
     }
 
-    /// What the server will not do: do without it where that is possible.
-    fn refused(&mut self, option: u32, kind: u32, data: &[u8], out: &mut Vec<u8>) -> Result<Option<Progress>, Failure> {
-        self.told = Told::default();
-        self.size_told = false;
+    /// Handles a refused option: continues without it if possible.
+    fn refused(
+        &mut self,
+        option: u32,
+        kind: u32,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Progress>, HandshakeError> {
+        self.export_info = ExportInfo::default();
+        self.has_size = false;
         match option {
             _ if kind == rep::ERR_SHUTDOWN => {}
-            option::STARTTLS if self.wants.tls == TlsWish::IfOffered => {
+            option::STARTTLS if self.options.tls == TlsMode::IfOffered => {
                 self.next_option(out);
                 return Ok(None);
             }
             option::EXTENDED_HEADERS if kind == rep::ERR_UNSUP => {
-                self.plan.push_front(option::STRUCTURED_REPLY);
+                self.remaining_options.push_front(option::STRUCTURED_REPLY);
                 self.next_option(out);
                 return Ok(None);
             }
@@ -420,7 +439,7 @@ impl Handshake {
                 self.next_option(out);
                 return Ok(None);
             }
-            // Without metadata, then; if the export is what is wrong, GO will tell.
+            // Continues without metadata; an invalid export is reported by GO.
             option::SET_META_CONTEXT | option::LIST_META_CONTEXT => {
                 self.contexts.clear();
                 self.findings.contexts.clear();
@@ -428,7 +447,7 @@ impl Handshake {
                 return Ok(None);
             }
             option::GO if kind == rep::ERR_UNSUP => {
-                self.plan = VecDeque::from([option::EXPORT_NAME]);
+                self.remaining_options = VecDeque::from([option::EXPORT_NAME]);
                 self.next_option(out);
                 return Ok(None);
             }
@@ -437,56 +456,62 @@ impl Handshake {
         if option != option::ABORT {
             send_option(option::ABORT, &[], out);
         }
-        Err(Failure::Refused { option, kind, text: String::from_utf8_lossy(data).into_owned() })
+        Err(HandshakeError::Refused { option, kind, text: String::from_utf8_lossy(data).into_owned() })
     }
 
-    fn listed(&mut self, data: &[u8]) -> Result<Option<Progress>, Failure> {
-        let what = Failure::Malformed { what: "an entry of the list" };
+    fn listed(&mut self, data: &[u8]) -> Result<Option<Progress>, HandshakeError> {
+        let what = HandshakeError::Malformed { what: "an entry of the list" };
         let mut reader = Reader(data);
         let name = reader.counted().and_then(string).ok_or(what)?;
         let description = String::from_utf8_lossy(reader.0).into_owned();
         self.listed_bytes += data.len() + 64;
         if self.listed_bytes > LISTED_BYTES_MAX {
-            return Err(Failure::TooLong { bytes: self.listed_bytes as u64, bytes_max: LISTED_BYTES_MAX as u64 });
+            return Err(HandshakeError::TooLong {
+                bytes: self.listed_bytes as u64,
+                bytes_max: LISTED_BYTES_MAX as u64,
+            });
         }
         self.findings.exports.push((name, description));
         Ok(None)
     }
 
-    fn told(&mut self, data: &[u8]) -> Result<Option<Progress>, Failure> {
-        let what = Failure::Malformed { what: "information about the export" };
+    fn info(&mut self, data: &[u8]) -> Result<Option<Progress>, HandshakeError> {
+        let what = HandshakeError::Malformed { what: "information about the export" };
         let mut reader = Reader(data);
         match (reader.u16().ok_or(what.clone())?, data.len()) {
             (info::EXPORT, 12) => {
-                self.told.size = reader.u64().ok_or(what.clone())?;
-                self.told.flags = reader.u16().ok_or(what)?;
-                self.size_told = true;
+                self.export_info.size = reader.u64().ok_or(what.clone())?;
+                self.export_info.flags = reader.u16().ok_or(what)?;
+                self.has_size = true;
             }
             (info::BLOCK_SIZE, 14) => {
                 let [min, preferred, most] = [0; 3].map(|_: u32| reader.u32().unwrap_or_default());
                 let sane = min.is_power_of_two() && min <= 1 << 16 && preferred.is_power_of_two();
                 if !sane || preferred < min.max(512) || most < preferred {
-                    return Err(Failure::Malformed { what: "the sizes of blocks" });
+                    return Err(HandshakeError::Malformed { what: "the sizes of blocks" });
                 }
-                self.told.block_sizes = Some((min, preferred, most));
+                self.export_info.block_sizes = Some((min, preferred, most));
             }
             (info::EXPORT | info::BLOCK_SIZE, _) => return Err(what),
-            (info::NAME, _) => self.told.name = Some(string(reader.0).ok_or(what)?),
-            (info::DESCRIPTION, _) => self.told.description = Some(string(reader.0).ok_or(what)?),
-            // What is unknown is to be ignored.
+            (info::NAME, _) => self.export_info.name = Some(string(reader.0).ok_or(what)?),
+            (info::DESCRIPTION, _) => self.export_info.description = Some(string(reader.0).ok_or(what)?),
+            // Unknown items must be ignored.
             _ => {}
         }
         Ok(None)
     }
 
-    fn context(&mut self, option: u32, data: &[u8]) -> Result<Option<Progress>, Failure> {
-        let what = Failure::Malformed { what: "a metadata context" };
+    fn context(&mut self, option: u32, data: &[u8]) -> Result<Option<Progress>, HandshakeError> {
+        let what = HandshakeError::Malformed { what: "a metadata context" };
         let mut reader = Reader(data);
         let id = reader.u32().ok_or(what.clone())?;
         let name = string(reader.0).ok_or(what.clone())?;
         self.listed_bytes += data.len() + 64;
         if self.listed_bytes > LISTED_BYTES_MAX {
-            return Err(Failure::TooLong { bytes: self.listed_bytes as u64, bytes_max: LISTED_BYTES_MAX as u64 });
+            return Err(HandshakeError::TooLong {
+                bytes: self.listed_bytes as u64,
+                bytes_max: LISTED_BYTES_MAX as u64,
+            });
         }
         if option == option::LIST_META_CONTEXT {
             self.findings.contexts.push(name);
@@ -498,19 +523,19 @@ impl Handshake {
         Ok(None)
     }
 
-    fn exported(&mut self, unit: &[u8]) -> Result<Option<Progress>, Failure> {
+    fn exported(&mut self, unit: &[u8]) -> Result<Option<Progress>, HandshakeError> {
         let mut reader = Reader(unit);
         let size = reader.u64().unwrap_or_default();
         let flags = reader.u16().unwrap_or_default();
-        Ok(Some(self.ready(Told { size, flags, ..Told::default() })))
+        Ok(Some(self.ready(ExportInfo { size, flags, ..ExportInfo::default() })))
     }
 
-    fn ready(&mut self, told: Told) -> Progress {
-        Progress::Ready(Box::new(Session::new(told, self.replies, std::mem::take(&mut self.contexts))))
+    fn ready(&mut self, info: ExportInfo) -> Progress {
+        Progress::Ready(Box::new(Session::new(info, self.replies, std::mem::take(&mut self.contexts))))
     }
 }
 
-/// Appends an option as it is, for those who lead a handshake by hand.
+/// Appends an option without checks, for handshakes that tests control step by step.
 pub fn send_option(option: u32, data: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
     out.extend_from_slice(&option.to_be_bytes());

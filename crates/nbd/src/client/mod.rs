@@ -1,13 +1,16 @@
-//! The client's side: [`Handshake`], then [`Session`]; [`Collector`] puts replies together.
+//! The client side: [`Handshake`], then [`Session`]; [`Collector`] assembles complete replies.
 //!
-//! It is as strict as the protocol lets a client be: what a server must not send ends the connection with a name for it.
+//! The client is as strict as the protocol allows: a violation by the server ends the connection
+//! with a specific error.
 
 mod collect;
 mod handshake;
 mod replies;
 mod session;
 
-pub use collect::{Collector, Completion, Outcome};
-pub use handshake::{Failure, Findings, Goal, Handshake, Progress, TlsWish, Told, Wants, send_option};
-pub use replies::{Broken, Event, Status};
-pub use session::{Context, Misuse, Session};
+pub use collect::{Collector, Completion, ReplyContent};
+pub use handshake::{
+    ExportInfo, Findings, Goal, Handshake, HandshakeError, HandshakeOptions, Progress, TlsMode, send_option,
+};
+pub use replies::{Event, ProtocolError, Status};
+pub use session::{Context, RequestError, RequestSpec, Session};

@@ -1,65 +1,67 @@
-//! Replies in: data, holes, errors and extents as they come, each checked against its request.
+//! Parses replies: data, holes, errors and extents in order of arrival, each checked against its
+//! request.
 
 use crate::client::Session;
 use crate::client::session::{Context, Pending};
+use crate::frame_buffer::FrameBuffer;
 use crate::server::Replies;
-use crate::unit::Unit;
 use crate::wire::{
     Command, EXTENDED_REPLY_BYTES, EXTENDED_REPLY_MAGIC, EXTENTS_MAX, Errno, Reader, SIMPLE_REPLY_BYTES,
     SIMPLE_REPLY_MAGIC, STRING_BYTES_MAX, STRUCTURED_REPLY_BYTES, STRUCTURED_REPLY_MAGIC, chunk,
 };
 
-/// The most separate pieces that the content of a READ may be in before they join, and the most errors at offsets.
+/// Maximum number of separate ranges of a READ's content, and of errors at offsets.
 const PIECES_MAX: usize = 1 << 16;
-/// The longest payload of an error chunk: numbers, a string, and room for kinds that are not known yet.
+/// Maximum length of the payload of an error chunk: numbers, a string, and a reserve for unknown
+/// types.
 const ERROR_BYTES_MAX: u64 = 2 * STRING_BYTES_MAX as u64;
 
-/// What a reply says.
+/// An item of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Data of a READ, in as many pieces as they came in.
+    /// Data of a READ, in the pieces in which they arrive.
     Data {
-        /// Of which request.
+        /// Cookie of the request.
         cookie: u64,
-        /// Where on the export.
+        /// Offset in the export.
         offset: u64,
-        /// They.
+        /// The data.
         bytes: &'a [u8],
     },
     /// Zeroes of a READ.
     Hole {
-        /// Of which request.
+        /// Cookie of the request.
         cookie: u64,
-        /// Where on the export.
+        /// Offset in the export.
         offset: u64,
-        /// How many bytes.
+        /// Length in bytes.
         length: u64,
     },
-    /// Extents of a metadata context, from the request's offset on.
+    /// Extents of a metadata context, starting at the offset of the request.
     Extents {
-        /// Of which request.
+        /// Cookie of the request.
         cookie: u64,
-        /// The context's number.
+        /// Id of the context.
         context: u32,
-        /// They.
+        /// The extents.
         extents: Vec<Status>,
     },
-    /// Something went wrong.
+    /// An error of a request.
     Error {
-        /// With which request.
+        /// Cookie of the request.
         cookie: u64,
-        /// What.
+        /// Error number.
         errno: Errno,
-        /// Where, if the server knows.
+        /// Offset of the error, if the server reports it.
         offset: Option<u64>,
-        /// The server's words.
+        /// Error text of the server.
         text: String,
     },
-    /// There will be no more about this request.
+    /// The end of a reply.
     Done {
-        /// Which.
+        /// Cookie of the request.
         cookie: u64,
-        /// What it asked for.
+        /// Command of the request.
         command: Command,
         /// The first error, if there was any.
         result: Result<(), Errno>,
@@ -69,56 +71,56 @@ pub enum Event<'a> {
 /// An extent of a metadata context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// What the context says of them; for `base:allocation` see [`extent_flags`](crate::wire::extent_flags).
+    /// Status flags; for `base:allocation` see [`extent_flags`](crate::wire::extent_flags).
     pub flags: u64,
 }
 
-/// What a server must not send. The connection is of no use any more.
+/// A violation of the protocol by the server. The connection cannot be used any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
-    /// A magic number is wrong, or does not belong to the replies that were agreed on.
+pub enum ProtocolError {
+    /// A magic number is wrong, or not valid for the negotiated replies.
     #[error("a reply begins with {found:#x}")]
     Magic {
-        /// What was found.
+        /// The received number.
         found: u32,
     },
-    /// An answer to nothing.
-    #[error("a reply to request {cookie}, which was not made or is answered")]
+    /// A reply without a pending request.
+    #[error("a reply to request {cookie}, which is unknown or already answered")]
     Cookie {
-        /// The request that it names.
+        /// Cookie of the reply.
         cookie: u64,
     },
-    /// A chunk that is not allowed there.
+    /// An invalid chunk.
     #[error("request {cookie}: chunk of type {kind:#x} and {bytes} bytes: {what}")]
     Chunk {
-        /// The request.
+        /// Cookie of the request.
         cookie: u64,
-        /// The chunk's type.
+        /// Type of the chunk.
         kind: u16,
-        /// Its length.
+        /// Length of the chunk.
         bytes: u64,
-        /// What is wrong.
+        /// Description of the violation.
         what: &'static str,
     },
-    /// Success was claimed too early.
-    #[error("request {cookie}: success without all that was asked for")]
+    /// The reply ended without error before it was complete.
+    #[error("request {cookie}: success with an incomplete reply")]
     Incomplete {
-        /// The request.
+        /// Cookie of the request.
         cookie: u64,
     },
 }
 
-/// Where the stream of replies stands.
+/// State of the stream of replies.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     stage: Stage,
-    unit: Unit,
-    /// A request whose last chunk has been told.
+    unit: FrameBuffer,
+    /// A request whose last chunk was returned.
     finished: Option<u64>,
-    /// The stream broke; the same is told ever after.
-    broken: Option<Broken>,
+    /// The error that ended the stream; every further call returns it.
+    broken: Option<ProtocolError>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,7 +128,7 @@ enum Stage {
     #[default]
     Magic,
     Header(u32),
-    Payload(Head),
+    Payload(ChunkHeader),
     Data {
         cookie: u64,
         offset: u64,
@@ -137,26 +139,27 @@ enum Stage {
 
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct ChunkHeader {
     cookie: u64,
     kind: u16,
     last: bool,
     bytes: u64,
 }
 
-impl Head {
-    fn wrong<T>(&self, what: &'static str) -> Result<T, Broken> {
-        Err(Broken::Chunk { cookie: self.cookie, kind: self.kind, bytes: self.bytes, what })
+impl ChunkHeader {
+    fn wrong<T>(&self, what: &'static str) -> Result<T, ProtocolError> {
+        Err(ProtocolError::Chunk { cookie: self.cookie, kind: self.kind, bytes: self.bytes, what })
     }
 }
 
 impl Session {
-    /// Takes bytes of the server; answers how many were used, and what they say. Call it again with the rest until it says nothing more:
-    /// then all is used. It keeps at most what comes before content: a header, an error's text (8 KiB) or extents (16 MiB).
+    /// Processes input of the server. Returns the number of consumed bytes and the next event. Call
+    /// it again with the remaining bytes until it returns no event; the input is then consumed. It
+    /// buffers only what precedes content: a header, an error text (8 KiB) or extents (16 MiB).
     ///
     /// # Errors
-    /// When the server breaks the protocol.
-    pub fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Option<Event<'a>>), Broken> {
+    /// Fails if the server violates the protocol.
+    pub fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ProtocolError> {
         if let Some(broken) = &self.decoder.broken {
             return Err(broken.clone());
         }
@@ -170,12 +173,12 @@ impl Session {
         }
     }
 
-    /// Bytes of memory that are held for what is not whole yet.
+    /// Memory for incomplete input in bytes.
     pub fn buffered_bytes(&self) -> usize {
         self.decoder.unit.capacity()
     }
 
-    fn step<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Event<'a>>, Broken> {
+    fn step<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Event<'a>>, ProtocolError> {
         loop {
             if let Some(cookie) = self.decoder.finished.take() {
                 return self.finish(cookie).map(Some);
@@ -188,7 +191,7 @@ impl Session {
                 Stage::Header(SIMPLE_REPLY_MAGIC) => SIMPLE_REPLY_BYTES - 4,
                 Stage::Header(STRUCTURED_REPLY_MAGIC) => STRUCTURED_REPLY_BYTES - 4,
                 Stage::Header(_) => EXTENDED_REPLY_BYTES - 4,
-                Stage::Payload(Head { kind: chunk::OFFSET_DATA, .. }) => 8,
+                Stage::Payload(ChunkHeader { kind: chunk::OFFSET_DATA, .. }) => 8,
                 Stage::Payload(head) => head.bytes as usize,
                 Stage::Data { .. } => 0,
             };
@@ -210,7 +213,7 @@ impl Session {
         }
     }
 
-    fn magic(&mut self, unit: &[u8]) -> Result<Option<Event<'static>>, Broken> {
+    fn magic(&mut self, unit: &[u8]) -> Result<Option<Event<'static>>, ProtocolError> {
         let found = Reader(unit).u32().unwrap_or_default();
         let fits = match self.replies {
             Replies::Simple => found == SIMPLE_REPLY_MAGIC,
@@ -218,19 +221,19 @@ impl Session {
             Replies::Extended => found == EXTENDED_REPLY_MAGIC,
         };
         if !fits {
-            return Err(Broken::Magic { found });
+            return Err(ProtocolError::Magic { found });
         }
         self.decoder.stage = Stage::Header(found);
         Ok(None)
     }
 
-    fn simple(&mut self, unit: &[u8]) -> Result<Option<Event<'static>>, Broken> {
+    fn simple(&mut self, unit: &[u8]) -> Result<Option<Event<'static>>, ProtocolError> {
         let mut reader = Reader(unit);
         let error = reader.u32().unwrap_or_default();
         let cookie = reader.u64().unwrap_or_default();
         let structured = self.replies != Replies::Simple;
-        let pending = self.pending.get_mut(&cookie).ok_or(Broken::Cookie { cookie })?;
-        let head = Head { cookie, kind: chunk::NONE, last: true, bytes: 0 };
+        let pending = self.pending.get_mut(&cookie).ok_or(ProtocolError::Cookie { cookie })?;
+        let head = ChunkHeader { cookie, kind: chunk::NONE, last: true, bytes: 0 };
         if structured && matches!(pending.command, Command::Read | Command::BlockStatus) {
             return head.wrong("a simple reply where a structured one belongs");
         }
@@ -254,7 +257,7 @@ impl Session {
         Ok(None)
     }
 
-    fn header(&mut self, magic: u32, unit: &[u8]) -> Result<Option<Event<'static>>, Broken> {
+    fn header(&mut self, magic: u32, unit: &[u8]) -> Result<Option<Event<'static>>, ProtocolError> {
         let mut reader = Reader(unit);
         let flags = reader.u16().unwrap_or_default();
         let kind = reader.u16().unwrap_or_default();
@@ -264,8 +267,8 @@ impl Session {
             EXTENDED_REPLY_MAGIC => reader.u64().unwrap_or_default(),
             _ => reader.u32().unwrap_or_default().into(),
         };
-        let head = Head { cookie, kind, last: flags & chunk::FLAG_DONE != 0, bytes };
-        let pending = self.pending.get(&cookie).ok_or(Broken::Cookie { cookie })?;
+        let head = ChunkHeader { cookie, kind, last: flags & chunk::FLAG_DONE != 0, bytes };
+        let pending = self.pending.get(&cookie).ok_or(ProtocolError::Cookie { cookie })?;
         if offset.is_some_and(|offset| offset != pending.offset) {
             return head.wrong("its offset is not that of the request");
         }
@@ -274,10 +277,10 @@ impl Session {
         Ok(None)
     }
 
-    fn payload(&mut self, head: Head, unit: &[u8]) -> Result<Option<Event<'static>>, Broken> {
-        let Head { cookie, kind, last, bytes } = head;
+    fn payload(&mut self, head: ChunkHeader, unit: &[u8]) -> Result<Option<Event<'static>>, ProtocolError> {
+        let ChunkHeader { cookie, kind, last, bytes } = head;
         let extended = self.replies == Replies::Extended;
-        let pending = self.pending.get_mut(&cookie).ok_or(Broken::Cookie { cookie })?;
+        let pending = self.pending.get_mut(&cookie).ok_or(ProtocolError::Cookie { cookie })?;
         let mut reader = Reader(unit);
         self.decoder.stage = Stage::Magic;
         let event = match kind {
@@ -307,7 +310,7 @@ impl Session {
         Ok(event)
     }
 
-    /// Hands on what there is of the data.
+    /// Returns the available data.
     fn data<'a>(&mut self, cookie: u64, offset: u64, left: u64, last: bool, rest: &mut &'a [u8]) -> Option<Event<'a>> {
         let (bytes, tail) = rest.split_at(left.min(rest.len() as u64) as usize);
         if bytes.is_empty() {
@@ -323,8 +326,8 @@ impl Session {
         Some(Event::Data { cookie, offset, bytes })
     }
 
-    fn finish(&mut self, cookie: u64) -> Result<Event<'static>, Broken> {
-        let pending = self.pending.remove(&cookie).ok_or(Broken::Cookie { cookie })?;
+    fn finish(&mut self, cookie: u64) -> Result<Event<'static>, ProtocolError> {
+        let pending = self.pending.remove(&cookie).ok_or(ProtocolError::Cookie { cookie })?;
         let end = pending.offset.saturating_add(pending.length);
         let complete = match pending.command {
             Command::Read => pending.length == 0 || pending.covered.get(&pending.offset) == Some(&end),
@@ -332,15 +335,15 @@ impl Session {
             _ => true,
         };
         if pending.error.is_none() && !complete {
-            return Err(Broken::Incomplete { cookie });
+            return Err(ProtocolError::Incomplete { cookie });
         }
         Ok(Event::Done { cookie, command: pending.command, result: pending.error.map_or(Ok(()), Err) })
     }
 }
 
-impl Head {
-    /// Whether such a chunk may answer such a request at all.
-    fn check(&self, pending: &Pending, replies: Replies) -> Result<(), Broken> {
+impl ChunkHeader {
+    /// Checks that the chunk is valid for the request.
+    fn check(&self, pending: &Pending, replies: Replies) -> Result<(), ProtocolError> {
         let (fixed, each) = if replies == Replies::Extended { (8, 16) } else { (4, 8) };
         let status = if replies == Replies::Extended { chunk::BLOCK_STATUS_EXT } else { chunk::BLOCK_STATUS };
         match self.kind {
@@ -375,8 +378,9 @@ impl Head {
 }
 
 impl Pending {
-    /// Takes note of content. It must lie within the request and must not overlap with what came before.
-    fn cover(&mut self, head: &Head, offset: u64, length: u64) -> Result<(), Broken> {
+    /// Records a range of content. It must lie within the request and must not overlap earlier
+    /// content.
+    fn cover(&mut self, head: &ChunkHeader, offset: u64, length: u64) -> Result<(), ProtocolError> {
         let end = offset.checked_add(length).filter(|_| length > 0);
         let request_end = self.offset.saturating_add(self.length);
         let Some(end) = end.filter(|end| offset >= self.offset && *end <= request_end) else {
@@ -405,11 +409,11 @@ impl Pending {
 
     fn check_statuses(
         &mut self,
-        head: &Head,
+        head: &ChunkHeader,
         context: u32,
         known: &[Context],
         extents: &[Status],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         if !known.iter().any(|known| known.id == context) || self.statuses.contains(&context) {
             return head.wrong("a context that was not chosen, or came before");
         }
@@ -420,15 +424,15 @@ impl Pending {
         }
         let sum = others.iter().fold(0u64, |sum, extent| sum.saturating_add(extent.length));
         if !others.is_empty() && sum >= self.length {
-            return head.wrong("extents behind the range that was asked for");
+            return head.wrong("extents after the requested range");
         }
         if self.flags.one_extent && (extents.len() > 1 || last > self.length) {
-            return head.wrong("more than one extent, or a longer one, than was asked for");
+            return head.wrong("more than one extent, or a longer one than requested");
         }
         Ok(())
     }
 
-    fn failed(&mut self, head: &Head, mut reader: Reader<'_>) -> Result<Event<'static>, Broken> {
+    fn failed(&mut self, head: &ChunkHeader, mut reader: Reader<'_>) -> Result<Event<'static>, ProtocolError> {
         let cookie = head.cookie;
         let number = reader.u32().unwrap_or_default();
         let len = reader.u16().unwrap_or_default();
@@ -456,8 +460,8 @@ impl Pending {
     }
 }
 
-/// The context and the extents of a status chunk.
-fn statuses(head: &Head, mut reader: Reader<'_>, extended: bool) -> Result<(u32, Vec<Status>), Broken> {
+/// Parses the context and the extents of a status chunk.
+fn statuses(head: &ChunkHeader, mut reader: Reader<'_>, extended: bool) -> Result<(u32, Vec<Status>), ProtocolError> {
     let context = reader.u32().unwrap_or_default();
     let mut extents = Vec::new();
     if extended {

@@ -1,109 +1,116 @@
-//! Transmission as a client sees it: requests out. What comes in is in `replies.rs`.
+//! Sends requests of the transmission phase. Replies are parsed in `replies.rs`.
 
 use std::collections::BTreeMap;
 
 use crate::Abilities;
-use crate::client::Told;
+use crate::client::ExportInfo;
 use crate::client::replies::Decoder;
 use crate::server::Replies;
 use crate::wire::{Command, CommandFlags, RequestHeader, command_flags, transmission_flags};
 
-/// A metadata context that a server chose.
+/// A metadata context that was selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The server's number for it.
+    /// Id of the context, assigned by the server.
     pub id: u32,
-    /// Its name.
+    /// Name of the context.
     pub name: String,
 }
 
-/// A connection in transmission: what was agreed on, and what is under way.
+/// The transmission phase of a connection: negotiated options and requests in flight.
 #[derive(Debug)]
 pub struct Session {
-    /// What the server told of the export.
-    pub told: Told,
-    /// How replies look.
+    /// Properties of the export.
+    pub info: ExportInfo,
+    /// Format of the replies.
     pub replies: Replies,
-    /// The metadata contexts that BLOCK_STATUS tells of.
+    /// Metadata contexts of BLOCK_STATUS.
     pub contexts: Vec<Context>,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) decoder: Decoder,
     next_cookie: u64,
 }
 
-/// A request that is not answered, or not wholly.
+/// A request without a complete reply.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub command: Command,
     pub flags: CommandFlags,
     pub offset: u64,
     pub length: u64,
-    /// What content has come: ranges that do not touch, by their beginning.
+    /// Received content: separate ranges, from start to end.
     pub covered: BTreeMap<u64, u64>,
-    /// Pieces of content.
+    /// Number of pieces of content.
     pub contents: u32,
-    /// Contexts that were told.
+    /// Ids of the contexts that were received.
     pub statuses: Vec<u32>,
-    /// Where errors are.
+    /// Offsets of errors.
     pub error_offsets: Vec<u64>,
     pub error: Option<crate::wire::Errno>,
 }
 
-/// What a client must not ask for.
+/// Error of an invalid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misuse {
-    /// The server has not advertised the command.
+pub enum RequestError {
+    /// The server did not advertise the command.
     #[error("the server has not advertised {0:?}")]
     Command(Command),
-    /// A flag that the server has not advertised, or that is not for the command.
-    #[error("a flag that the server has not advertised or that does not belong to the command")]
+    /// A flag that the server did not advertise or that is invalid for the command.
+    #[error("a flag was not advertised by the server or does not belong to the command")]
     Flag,
     /// The export is read-only.
     #[error("the export is read-only")]
     ReadOnly,
-    /// Beyond the end, or nothing, or more than can be said.
+    /// The range is empty, beyond the end, or too long.
     #[error("the range is empty, beyond the end or longer than can be sent")]
     Range,
-    /// Not a multiple of the minimum block size.
+    /// Offset or length is not a multiple of the minimum block size.
     #[error("offset or length is not a multiple of the minimum block size")]
     Alignment,
 }
 
+/// A request of a client: what to do with which range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestSpec {
+    /// Command of the request.
+    pub command: Command,
+    /// Flags of the request.
+    pub flags: CommandFlags,
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Length of the range in bytes.
+    pub length: u64,
+}
+
 impl Session {
-    /// A connection on which this was agreed.
-    pub fn new(told: Told, replies: Replies, contexts: Vec<Context>) -> Session {
-        Session { told, replies, contexts, pending: BTreeMap::new(), decoder: Decoder::default(), next_cookie: 1 }
+    /// Creates a session with negotiated options.
+    pub fn new(info: ExportInfo, replies: Replies, contexts: Vec<Context>) -> Session {
+        Session { info, replies, contexts, pending: BTreeMap::new(), decoder: Decoder::default(), next_cookie: 1 }
     }
 
-    /// What the export can do.
+    /// Features of the export.
     pub fn abilities(&self) -> Abilities {
-        Abilities { block_status: !self.contexts.is_empty(), ..Abilities::from_flags(self.told.flags) }
+        Abilities { block_status: !self.contexts.is_empty(), ..Abilities::from_flags(self.info.flags) }
     }
 
-    /// How many requests wait for their replies' ends.
+    /// Number of requests without a complete reply.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Appends a request; the data of a WRITE are to follow. Tells its cookie, which no request before had.
+    /// Appends a request; the caller appends the data of a WRITE. Returns its unique cookie.
     ///
     /// # Errors
-    /// When the protocol forbids to ask for it.
-    pub fn request(
-        &mut self,
-        command: Command,
-        flags: CommandFlags,
-        offset: u64,
-        length: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<u64, Misuse> {
+    /// Fails if the protocol forbids the request.
+    pub fn request(&mut self, request: &RequestSpec, out: &mut Vec<u8>) -> Result<u64, RequestError> {
+        let RequestSpec { command, flags, offset, length } = *request;
         self.check(command, flags, offset, length)?;
         let payload = command == Command::Write && self.replies == Replies::Extended;
         let bits = flags.bits() | if payload { command_flags::PAYLOAD_LEN } else { 0 };
         Ok(self.request_unchecked(command, bits, offset, length, out))
     }
 
-    /// Appends a request as it is, whatever the protocol says of it; for tests of servers.
+    /// Appends a request without checks, for tests of servers.
     pub fn request_unchecked(
         &mut self,
         command: Command,
@@ -137,17 +144,18 @@ impl Session {
         cookie
     }
 
-    /// Appends the request that ends the connection; nothing may be sent after it, and it has no reply.
+    /// Appends the request that ends the connection. It has no reply, and no request may follow.
     pub fn disconnect(&mut self, out: &mut Vec<u8>) {
         self.request_unchecked(Command::Disconnect, 0, 0, 0, out);
     }
 
-    /// Minimum and maximum sizes of requests in bytes: what the server told, or the protocol's defaults.
+    /// Returns the minimum and maximum sizes of requests in bytes: those of the server, or the
+    /// defaults of the protocol.
     pub fn size_limits(&self) -> (u32, u32) {
-        self.told.block_sizes.map_or((1, 1 << 25), |(min, _, most)| (min, most))
+        self.info.block_sizes.map_or((1, 1 << 25), |(min, _, most)| (min, most))
     }
 
-    fn check(&self, command: Command, flags: CommandFlags, offset: u64, length: u64) -> Result<(), Misuse> {
+    fn check(&self, command: Command, flags: CommandFlags, offset: u64, length: u64) -> Result<(), RequestError> {
         let can = self.abilities();
         let advertised = match command {
             Command::Read | Command::Write | Command::Disconnect => true,
@@ -159,12 +167,12 @@ impl Session {
             Command::Other(_) => false,
         };
         if !advertised {
-            return Err(Misuse::Command(command));
+            return Err(RequestError::Command(command));
         }
         if can.read_only && command.changes() {
-            return Err(Misuse::ReadOnly);
+            return Err(RequestError::ReadOnly);
         }
-        let df = self.told.flags & transmission_flags::SEND_DF != 0;
+        let df = self.info.flags & transmission_flags::SEND_DF != 0;
         let allowed = CommandFlags {
             fua: can.fua,
             no_hole: command == Command::WriteZeroes,
@@ -173,20 +181,20 @@ impl Session {
             fast_zero: command == Command::WriteZeroes && can.fast_zero,
         };
         if flags.bits() & !allowed.bits() != 0 {
-            return Err(Misuse::Flag);
+            return Err(RequestError::Flag);
         }
         if matches!(command, Command::Flush | Command::Disconnect) {
-            return if offset == 0 && length == 0 { Ok(()) } else { Err(Misuse::Range) };
+            return if offset == 0 && length == 0 { Ok(()) } else { Err(RequestError::Range) };
         }
         let (min, most) = self.size_limits();
         let carried = matches!(command, Command::Read | Command::Write);
         let too_long =
             (carried && length > most.into()) || (self.replies != Replies::Extended && length > u32::MAX.into());
-        if length == 0 || too_long || offset.checked_add(length).is_none_or(|end| end > self.told.size) {
-            return Err(Misuse::Range);
+        if length == 0 || too_long || offset.checked_add(length).is_none_or(|end| end > self.info.size) {
+            return Err(RequestError::Range);
         }
         if !(offset | length).is_multiple_of(min.max(1).into()) {
-            return Err(Misuse::Alignment);
+            return Err(RequestError::Alignment);
         }
         Ok(())
     }

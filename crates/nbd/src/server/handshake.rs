@@ -1,138 +1,141 @@
-//! The handshake: greeting, options, until a client has chosen an export.
+//! The server side of the handshake: greeting and options, until a client has chosen an export.
 
+use crate::frame_buffer::FrameBuffer;
 use crate::server::option::{InfoRequest, MetaRequest, Refusal, name, reply};
 use crate::server::replies::BASE_ALLOCATION_ID;
 use crate::server::{Replies, Session};
-use crate::unit::Unit;
 use crate::wire::{
     BASE_ALLOCATION, EXPORT_NAME_ZEROES, GREETING_MAGIC, OPTION_BYTES, OPTION_MAGIC, Reader, client_flags, fitting,
     handshake_flags, info, option, rep,
 };
 use crate::{Export, Limits};
 
-/// The exports that a client may see. Whoever answers knows who asks.
+/// The exports that are visible to a client. The implementation decides by the client's identity.
 pub trait Catalogue {
-    /// Names and descriptions for LIST.
+    /// Returns names and descriptions for LIST.
     fn list(&self) -> Vec<(String, String)>;
-    /// The export of this name.
+    /// Returns the export with a name.
     fn find(&self, name: &str) -> Option<Export>;
 }
 
-/// Whether a connection is encrypted, can be, must be. It cannot change while a connection lasts.
+/// TLS policy of a connection; constant for the lifetime of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// The server has no certificate: STARTTLS is refused (the protocol's NOTLS).
+    /// STARTTLS is refused because the server has no certificate (the protocol's NOTLS).
     Off,
-    /// A client may, and must for exports that are [`tls_only`](Export::tls_only) (SELECTIVETLS).
+    /// TLS is optional, but required for exports with [`tls_only`](Export::tls_only)
+    /// (SELECTIVETLS).
     Offered,
-    /// Nothing but STARTTLS and ABORT is answered before (FORCEDTLS).
+    /// Before encryption, only STARTTLS and ABORT are accepted (FORCEDTLS).
     Required,
 }
 
-/// Where a handshake stands after some bytes.
+/// Result of processing a part of the client's bytes.
 #[derive(Debug)]
 pub enum Progress {
-    /// More bytes are needed; all that were given are used.
+    /// More bytes are needed; the input was consumed.
     More,
-    /// STARTTLS was acknowledged: once the reply is sent, what follows is TLS. Bytes that came after the option in plain text are an attack and
-    /// close the connection. Go on with [`Handshake::encrypted`].
+    /// STARTTLS was acknowledged: after the reply is sent, the connection switches to TLS. Plain
+    /// bytes after the option are an injection attack and close the connection. Continue with
+    /// [`Handshake::encrypted`].
     StartTls,
-    /// An export was chosen. Bytes that were not used are the first requests.
+    /// An export was chosen. Unconsumed bytes are the first requests.
     Ready(Box<Session>),
-    /// The client said goodbye (ABORT): send what is to be sent, then close.
+    /// The client sent ABORT: send the output, then close the connection.
     Aborted,
-    /// The client broke the protocol where no error can be answered: close.
+    /// The client violated the protocol where no error reply is possible: close the connection.
     Violated(Violation),
 }
 
-/// Why a server closes a connection without another word.
+/// Reason for closing a connection without a reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A magic number is wrong.
-    #[error("wrong magic number {found:#x} where {wanted:#x} belongs")]
+    #[error("wrong magic number {found:#x}, expected {wanted:#x}")]
     Magic {
-        /// What was found.
+        /// The received number.
         found: u64,
-        /// What belongs there.
+        /// The expected number.
         wanted: u64,
     },
-    /// The client answered the greeting with flags that were not offered.
+    /// The client's flags include flags that the server did not offer.
     #[error("unknown client flags {flags:#x}")]
     ClientFlags {
-        /// All that it sent.
+        /// All flags of the client.
         flags: u32,
     },
-    /// Only EXPORT_NAME may be used by a client that does not speak fixed newstyle.
+    /// A client without fixed newstyle used another option than EXPORT_NAME.
     #[error("option {option} from a client that does not speak fixed newstyle")]
     NotFixed {
-        /// The option.
+        /// Number of the option.
         option: u32,
     },
-    /// EXPORT_NAME asked for what is not to be had, and this option cannot be answered with an error.
+    /// The export is unavailable, and EXPORT_NAME has no error reply.
     #[error("EXPORT_NAME: {why}")]
     Unavailable {
-        /// What is wrong with it.
+        /// Reason for the refusal.
         why: &'static str,
     },
-    /// Plain bytes came between STARTTLS and its acknowledgement: somebody in the middle put them there.
-    #[error("bytes in plain text behind STARTTLS")]
+    /// Plain bytes arrived between STARTTLS and its acknowledgement: an injection attack.
+    #[error("plain-text bytes after STARTTLS")]
     Injected,
-    /// A client that never comes to the point.
+    /// The client sent too many options.
     #[error("more than {options_max} options")]
     Options {
         /// [`Limits::options_max`].
         options_max: u32,
     },
-    /// Options that are too long.
+    /// The client sent too many bytes of overlong options.
     #[error("an option of {bytes} bytes, with at most {bytes_max} bytes of overlong options to be skipped")]
     Skipped {
-        /// What the option claims.
+        /// Length of the option.
         bytes: u32,
         /// [`Limits::skipped_bytes_max`].
         bytes_max: u64,
     },
-    /// A payload that is too long even to be thrown away.
+    /// A payload exceeds even the limit of discarded payloads.
     #[error("a payload of {bytes} bytes; the most is {bytes_max}")]
     Payload {
-        /// What the request claims.
+        /// Length of the payload.
         bytes: u64,
-        /// The greater of the export's largest payload and [`Limits::discarded_bytes_max`].
+        /// The larger of the export's maximum payload and [`Limits::discarded_bytes_max`].
         bytes_max: u32,
     },
-    /// Bytes after the handshake's end.
+    /// Bytes arrived after the end of the handshake.
     #[error("the handshake is over")]
     Over,
 }
 
-/// A handshake under way.
+/// The server side of a handshake.
 ///
-/// It keeps what came of the unit that is not whole yet: 16 bytes or the data of one option, so at most [`Limits::option_bytes_max`].
+/// Incomplete input is buffered: 16 bytes or the data of one option, at most
+/// [`Limits::option_bytes_max`].
 #[derive(Debug)]
 pub struct Handshake {
     tls: Tls,
     limits: Limits,
     stage: Stage,
-    unit: Unit,
+    unit: FrameBuffer,
     fixed: bool,
     no_zeroes: bool,
     encrypted: bool,
-    leaving: bool,
+    shutting_down: bool,
     options: u32,
     skipped_bytes: u64,
     reply_bytes: u64,
-    agreed: Agreed,
+    negotiated: Negotiated,
 }
 
-/// What STARTTLS undoes.
+/// Negotiated options, which STARTTLS resets.
 #[derive(Debug, Default)]
-struct Agreed {
+struct Negotiated {
     structured: bool,
     extended: bool,
-    /// The export that `base:allocation` was chosen for.
+    /// Name of the export for which `base:allocation` was selected.
     base_allocation: Option<String>,
 }
 
-/// What comes next.
+/// The next expected input.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     ClientFlags,
@@ -144,7 +147,7 @@ enum Stage {
 }
 
 impl Handshake {
-    /// A new connection; `out` gets the greeting.
+    /// Starts a handshake on a new connection and writes the greeting to `out`.
     pub fn new(tls: Tls, limits: Limits, out: &mut Vec<u8>) -> Handshake {
         out.extend_from_slice(&GREETING_MAGIC.to_be_bytes());
         out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
@@ -153,20 +156,21 @@ impl Handshake {
             tls,
             limits,
             stage: Stage::ClientFlags,
-            unit: Unit::default(),
+            unit: FrameBuffer::default(),
             fixed: false,
             no_zeroes: false,
             encrypted: false,
-            leaving: false,
+            shutting_down: false,
             options: 0,
             skipped_bytes: 0,
             reply_bytes: 0,
-            agreed: Agreed::default(),
+            negotiated: Negotiated::default(),
         }
     }
 
-    /// Takes bytes; answers how many of them were used (call again with the rest and what has come since) and where things stand. Replies
-    /// go to `out`, also those that belong before a [`Progress::Violated`].
+    /// Processes input. Returns the number of consumed bytes and the progress; the caller passes
+    /// the remaining bytes again, with newer ones. Replies are written to `out`, including those
+    /// before a [`Progress::Violated`].
     pub fn receive(&mut self, input: &[u8], catalogue: &dyn Catalogue, out: &mut Vec<u8>) -> (usize, Progress) {
         let mut rest = input;
         loop {
@@ -211,20 +215,21 @@ impl Handshake {
         (input.len() - rest.len(), Progress::More)
     }
 
-    /// The connection is encrypted now. Whatever was agreed on before is forgotten, as the protocol demands.
+    /// Continues after the switch to TLS. Earlier negotiations are reset, as the protocol requires.
     pub fn encrypted(&mut self) {
         self.encrypted = true;
-        self.agreed = Agreed::default();
-        self.unit = Unit::default();
+        self.negotiated = Negotiated::default();
+        self.unit = FrameBuffer::default();
         self.stage = Stage::Header;
     }
 
-    /// The server is going away: all options but ABORT are answered with ERR_SHUTDOWN from now on.
+    /// Starts the shutdown: all further options except ABORT are answered with ERR_SHUTDOWN.
     pub fn shut_down(&mut self) {
-        self.leaving = true;
+        self.shutting_down = true;
     }
 
-    /// Bytes of memory that are held for what is not whole yet: at most [`Limits::option_bytes_max`], or 4096 if that is less.
+    /// Memory for incomplete input in bytes: at most [`Limits::option_bytes_max`], or 4096 if that
+    /// is less.
     pub fn buffered_bytes(&self) -> usize {
         self.unit.capacity()
     }
@@ -286,10 +291,10 @@ impl Handshake {
             return Some(Progress::Aborted);
         }
         if option == option::SET_META_CONTEXT {
-            self.agreed.base_allocation = None;
+            self.negotiated.base_allocation = None;
         }
         let too_big = (rep::ERR_TOO_BIG, "the option's data are too long");
-        self.refuse(option, self.barred(option).unwrap_or(too_big), out)
+        self.refuse(option, self.general_refusal(option).unwrap_or(too_big), out)
     }
 
     fn data(&mut self, option: u32, catalogue: &dyn Catalogue, out: &mut Vec<u8>) -> Option<Progress> {
@@ -301,21 +306,21 @@ impl Handshake {
     }
 
     fn option(&mut self, option: u32, data: &[u8], catalogue: &dyn Catalogue, out: &mut Vec<u8>) -> Option<Progress> {
-        let barred = self.barred(option);
+        let general_refusal = self.general_refusal(option);
         if option == option::EXPORT_NAME {
-            return Some(match barred {
+            return Some(match general_refusal {
                 Some((_, why)) => Progress::Violated(Violation::Unavailable { why }),
                 None => self.export_name(data, catalogue, out),
             });
         }
         if option == option::SET_META_CONTEXT {
-            // Also when it fails.
-            self.agreed.base_allocation = None;
+            // A failing SET_META_CONTEXT also clears the selection.
+            self.negotiated.base_allocation = None;
         }
-        if let Some(refusal) = barred {
+        if let Some(refusal) = general_refusal {
             return self.refuse(option, refusal, out);
         }
-        let outcome = match option {
+        let result = match option {
             option::ABORT => {
                 reply(option, rep::ACK, &[], out);
                 return Some(Progress::Aborted);
@@ -338,23 +343,24 @@ impl Handshake {
             option::EXTENDED_HEADERS => self.extended_headers(data),
             _ => self.meta_context(option, data, catalogue, out),
         };
-        match outcome {
+        match result {
             Ok(()) => reply(option, rep::ACK, &[], out),
             Err(refusal) => return self.refuse(option, refusal, out),
         }
         None
     }
 
-    /// Why an option is refused whatever it says.
-    fn barred(&self, option: u32) -> Option<Refusal> {
+    /// Returns the refusal that applies to an option regardless of its data.
+    fn general_refusal(&self, option: u32) -> Option<Refusal> {
         let known = matches!(option, option::EXPORT_NAME..=option::LIST | option::STARTTLS..=option::EXTENDED_HEADERS);
         let free = option == option::ABORT;
-        if self.leaving && !free {
-            return Some((rep::ERR_SHUTDOWN, "the server is going away"));
+        if self.shutting_down && !free {
+            return Some((rep::ERR_SHUTDOWN, "the server is shutting down"));
         }
         if self.tls == Tls::Required && !self.encrypted && !free && option != option::STARTTLS {
-            // A client without fixed newstyle cannot be told: its EXPORT_NAME closes the connection.
-            return Some((rep::ERR_TLS_REQD, "the server insists on TLS"));
+            // A client without fixed newstyle cannot receive this error: EXPORT_NAME closes the
+            // connection.
+            return Some((rep::ERR_TLS_REQD, "the server requires TLS"));
         }
         (!known).then_some((rep::ERR_UNSUP, "the option is unknown"))
     }
@@ -375,7 +381,7 @@ impl Handshake {
             Err((_, why)) => return unavailable(why),
         };
         out.extend_from_slice(&export.size.to_be_bytes());
-        out.extend_from_slice(&export.abilities.flags(self.agreed.structured).to_be_bytes());
+        out.extend_from_slice(&export.abilities.flags(self.negotiated.structured).to_be_bytes());
         if !self.no_zeroes {
             out.extend_from_slice(&[0; EXPORT_NAME_ZEROES]);
         }
@@ -402,7 +408,7 @@ impl Handshake {
 
     fn start_tls(&mut self, data: &[u8]) -> Result<(), Refusal> {
         if self.encrypted {
-            return Err((rep::ERR_INVALID, "the connection is encrypted already"));
+            return Err((rep::ERR_INVALID, "the connection is already encrypted"));
         }
         if self.tls == Tls::Off {
             return Err((rep::ERR_POLICY, "the server has no TLS"));
@@ -412,21 +418,21 @@ impl Handshake {
 
     fn structured_reply(&mut self, data: &[u8]) -> Result<(), Refusal> {
         no_data(data)?;
-        if self.agreed.structured {
-            return Err((rep::ERR_INVALID, "structured replies are agreed on already"));
+        if self.negotiated.structured {
+            return Err((rep::ERR_INVALID, "structured replies are already negotiated"));
         }
-        self.agreed.structured = true;
+        self.negotiated.structured = true;
         Ok(())
     }
 
-    /// Extended headers include structured replies, which may have been agreed on before.
+    /// Extended headers include structured replies, which may have been negotiated before.
     fn extended_headers(&mut self, data: &[u8]) -> Result<(), Refusal> {
         no_data(data)?;
-        if self.agreed.extended {
-            return Err((rep::ERR_INVALID, "extended headers are agreed on already"));
+        if self.negotiated.extended {
+            return Err((rep::ERR_INVALID, "extended headers are already negotiated"));
         }
-        self.agreed.structured = true;
-        self.agreed.extended = true;
+        self.negotiated.structured = true;
+        self.negotiated.extended = true;
         Ok(())
     }
 
@@ -440,7 +446,7 @@ impl Handshake {
         let request = InfoRequest::read(data, self.limits.name_bytes_max)?;
         let export = self.find(request.name, catalogue)?;
         let start = out.len();
-        self.tell(option, &request, &export, out);
+        self.write_info(option, &request, &export, out);
         if option == option::INFO {
             self.spend(start, out)?;
             return Ok(None);
@@ -449,9 +455,9 @@ impl Handshake {
         Ok(Some(self.session(request.name, export)))
     }
 
-    fn tell(&self, option: u32, request: &InfoRequest<'_>, export: &Export, out: &mut Vec<u8>) {
+    fn write_info(&self, option: u32, request: &InfoRequest<'_>, export: &Export, out: &mut Vec<u8>) {
         let size = export.size.to_be_bytes();
-        let flags = export.abilities.flags(self.agreed.structured).to_be_bytes();
+        let flags = export.abilities.flags(self.negotiated.structured).to_be_bytes();
         reply(option, rep::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags], out);
         if request.wants_name {
             reply(option, rep::INFO, &[&info::NAME.to_be_bytes(), fitting(&export.name).as_bytes()], out);
@@ -473,11 +479,12 @@ impl Handshake {
         catalogue: &dyn Catalogue,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        if !self.agreed.structured {
+        if !self.negotiated.structured {
             return Err((rep::ERR_INVALID, "metadata contexts need structured replies"));
         }
         let request = MetaRequest::read(option, data, self.limits.name_bytes_max)?;
-        // Here the protocol does not let TLS be asked for: what needs it is not there.
+        // The protocol does not allow a TLS error here: exports that require TLS are reported as
+        // unknown.
         let unknown = (rep::ERR_UNKNOWN, "there is no such export");
         let export = self.find(request.name, catalogue).map_err(|_| unknown)?;
         if !request.base_allocation || !export.abilities.block_status {
@@ -487,7 +494,7 @@ impl Handshake {
         let id = if setting { BASE_ALLOCATION_ID } else { 0 };
         reply(option, rep::META_CONTEXT, &[&id.to_be_bytes(), BASE_ALLOCATION.as_bytes()], out);
         if setting {
-            self.agreed.base_allocation = Some(request.name.to_owned());
+            self.negotiated.base_allocation = Some(request.name.to_owned());
         }
         Ok(())
     }
@@ -495,13 +502,13 @@ impl Handshake {
     fn find(&self, name: &str, catalogue: &dyn Catalogue) -> Result<Export, Refusal> {
         match catalogue.find(name) {
             Some(export) if !export.tls_only || self.encrypted => Ok(export),
-            // A server without TLS must not ask for it.
-            Some(_) if self.tls != Tls::Off => Err((rep::ERR_TLS_REQD, "the export insists on TLS")),
+            // A server without TLS must not require it.
+            Some(_) if self.tls != Tls::Off => Err((rep::ERR_TLS_REQD, "the export requires TLS")),
             _ => Err((rep::ERR_UNKNOWN, "there is no such export")),
         }
     }
 
-    /// Counts what was answered since `start`; takes it back where it is too much.
+    /// Counts the reply bytes since `start`; removes them if the limit is exceeded.
     fn spend(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), Refusal> {
         self.reply_bytes += (out.len() - start) as u64;
         if self.reply_bytes <= self.limits.reply_bytes_max {
@@ -513,12 +520,12 @@ impl Handshake {
     }
 
     fn session(&self, name: &str, export: Export) -> Box<Session> {
-        let replies = match (self.agreed.extended, self.agreed.structured) {
+        let replies = match (self.negotiated.extended, self.negotiated.structured) {
             (true, _) => Replies::Extended,
             (false, true) => Replies::Structured,
             (false, false) => Replies::Simple,
         };
-        let base_allocation = self.agreed.base_allocation.as_deref() == Some(name);
+        let base_allocation = self.negotiated.base_allocation.as_deref() == Some(name);
         Box::new(Session { export, replies, base_allocation, limits: self.limits })
     }
 }

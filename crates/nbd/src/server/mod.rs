@@ -1,4 +1,4 @@
-//! The server's side: [`Handshake`], then [`Session`].
+//! The server side: [`Handshake`], then [`Session`].
 
 mod handshake;
 mod option;

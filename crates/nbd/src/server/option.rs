@@ -1,8 +1,8 @@
-//! What the data of options say, and how replies to them are written.
+//! Parses the data of options and writes replies to them.
 
 use crate::wire::{OPTION_REPLY_MAGIC, Reader, info, option, rep};
 
-/// The bytes of an export's name, if they can be one: UTF-8 without NUL, not too long.
+/// Checks the name of an export: UTF-8 without NUL, at most `bytes_max` bytes.
 pub(super) fn name(bytes: &[u8], bytes_max: u32) -> Result<&str, Refusal> {
     if bytes.len() > bytes_max as usize {
         return Err((rep::ERR_TOO_BIG, "the export's name is too long"));
@@ -14,10 +14,10 @@ pub(super) fn name(bytes: &[u8], bytes_max: u32) -> Result<&str, Refusal> {
     }
 }
 
-/// The error reply to an option, and its text.
+/// An error reply to an option: its type and its text.
 pub(super) type Refusal = (u32, &'static str);
 
-/// What INFO and GO ask for.
+/// The data of INFO and GO.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InfoRequest<'a> {
     pub name: &'a str,
@@ -41,7 +41,7 @@ impl<'a> InfoRequest<'a> {
                 info::NAME => request.wants_name = true,
                 info::DESCRIPTION => request.wants_description = true,
                 info::BLOCK_SIZE => request.wants_block_size = true,
-                // EXPORT is told in any case; what is unknown is to be ignored.
+                // EXPORT is sent in any case; unknown items must be ignored.
                 _ => {}
             }
         }
@@ -57,11 +57,11 @@ fn info_parts(data: &[u8]) -> Option<(&[u8], &[[u8; 2]])> {
     (items.len() == usize::from(count) && odd.is_empty()).then_some((name, items))
 }
 
-/// What LIST_META_CONTEXT and SET_META_CONTEXT ask for.
+/// The data of LIST_META_CONTEXT and SET_META_CONTEXT.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MetaRequest<'a> {
     pub name: &'a str,
-    /// Whether `base:allocation` is among what is asked for.
+    /// True if the queries include `base:allocation`.
     pub base_allocation: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> MetaRequest<'a> {
     }
 }
 
-/// Namespace and leaf of a query.
+/// Splits a query into namespace and leaf.
 fn query(bytes: &[u8]) -> Result<(&str, &str), Refusal> {
     let invalid = |text| Err((rep::ERR_INVALID, text));
     if bytes.len() > crate::wire::STRING_BYTES_MAX {

@@ -1,4 +1,5 @@
-//! Transmission: replies out. All of them are appended to a `Vec<u8>`, so that one send can carry many.
+//! Writes replies of the transmission phase. They are appended to a `Vec<u8>`, so that one send can
+//! carry many.
 
 use crate::server::{Replies, Request, Session};
 use crate::wire::{
@@ -6,20 +7,20 @@ use crate::wire::{
     STRUCTURED_REPLY_BYTES, STRUCTURED_REPLY_MAGIC, chunk, extent_flags, fitting,
 };
 
-/// The number of `base:allocation` in replies to SET_META_CONTEXT and BLOCK_STATUS.
+/// Context id of `base:allocation` in replies to SET_META_CONTEXT and BLOCK_STATUS.
 pub(super) const BASE_ALLOCATION_ID: u32 = 1;
 
-/// The longest extent that 32 bits can tell: a multiple of every minimum block size.
+/// Longest extent of a 32-bit descriptor: a multiple of every minimum block size.
 const SHORT_EXTENT_MAX: u64 = 0xffff_0000;
 
-/// An extent for BLOCK_STATUS.
+/// An extent of a reply to BLOCK_STATUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Not allocated.
+    /// True if the extent is not allocated.
     pub hole: bool,
-    /// Reads as zeroes.
+    /// True if the extent reads as zeroes.
     pub zero: bool,
 }
 
@@ -30,7 +31,7 @@ impl Extent {
 }
 
 impl Session {
-    /// The answer to anything that went well and has no data.
+    /// Writes the reply of a successful request without data.
     pub fn ok(&self, request: &Request, out: &mut Vec<u8>) {
         match self.replies {
             Replies::Simple => simple(request, 0, out),
@@ -38,7 +39,8 @@ impl Session {
         }
     }
 
-    /// The answer to anything that did not. The text is for people, at most 4096 bytes of it; it is left out where the reply has no room for one.
+    /// Writes an error reply. The text is for humans, at most 4096 bytes; simple replies have no
+    /// text.
     pub fn error(&self, request: &Request, errno: Errno, text: &str, out: &mut Vec<u8>) {
         if self.replies == Replies::Simple {
             return simple(request, errno.number(), out);
@@ -48,7 +50,8 @@ impl Session {
         error_text(errno, text, out);
     }
 
-    /// An error at a place within the request (structured and extended replies; a simple one has no room for the place, and says all or nothing).
+    /// Writes an error at an offset within the request (structured and extended replies). A simple
+    /// reply has no room for the offset and reports the error for the whole request.
     pub fn error_at(&self, request: &Request, errno: Errno, offset: u64, text: &str, last: bool, out: &mut Vec<u8>) {
         if self.replies == Replies::Simple {
             return simple(request, errno.number(), out);
@@ -59,7 +62,8 @@ impl Session {
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// What stands before the data of a READ that went well in one piece: `request.length` bytes of data follow.
+    /// Writes the header before the data of a successful READ in one piece: `request.length` bytes
+    /// follow.
     pub fn data(&self, request: &Request, out: &mut Vec<u8>) {
         match self.replies {
             Replies::Simple => simple(request, 0, out),
@@ -67,14 +71,16 @@ impl Session {
         }
     }
 
-    /// One chunk of a READ in several (structured and extended replies only): data, of which `length` bytes (not 0) follow.
+    /// Writes the header of a data chunk of a READ (structured and extended replies only). `length`
+    /// bytes (not 0) of data follow.
     pub fn data_chunk(&self, request: &Request, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.replies != Replies::Simple, "a simple reply has one piece");
         debug_assert!(length > 0, "a chunk has at least a byte");
         self.content(request, offset, length.into(), last, out);
     }
 
-    /// One chunk of a READ in several (structured and extended replies only): a hole of `length` bytes (not 0). Nothing follows.
+    /// Writes a hole chunk of a READ (structured and extended replies only) of `length` bytes (not
+    /// 0). No data follow.
     pub fn hole_chunk(&self, request: &Request, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.replies != Replies::Simple, "a simple reply has one piece");
         debug_assert!(length > 0, "a chunk has at least a byte");
@@ -83,11 +89,13 @@ impl Session {
         out.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// The whole answer to BLOCK_STATUS, beginning at the request's offset. With REQ_ONE the first extent alone is told, cut to the length asked
-    /// for. Neighbours of one state are told as one. Without extents nothing is known, which is told as data.
+    /// Writes the reply to BLOCK_STATUS, starting at the offset of the request. With REQ_ONE, only
+    /// the first extent is sent, cut to the requested length. Adjacent extents of the same state
+    /// are combined. Without extents, the state is unknown, which is reported as data.
     ///
-    /// Not all may be told: at most 2^20 extents and `payload_max` bytes of them, and without extended headers nothing behind an extent of 4 GiB. A client
-    /// asks on from there.
+    /// The reply may be partial: at most 2^20 extents and `payload_max` bytes of descriptors;
+    /// without extended headers, it ends after an extent of 4 GiB. Clients continue with another
+    /// request.
     pub fn block_status(&self, request: &Request, extents: &[Extent], out: &mut Vec<u8>) {
         let extended = self.replies == Replies::Extended;
         let (kind, fixed, each): (u16, usize, usize) =
@@ -112,25 +120,26 @@ impl Session {
         }
     }
 
-    /// Appends descriptors until the request's length is covered; tells how many. At least one is told.
+    /// Appends descriptors until the length of the request is covered, at least one. Returns the
+    /// number of descriptors.
     fn descriptors(&self, request: &Request, extents: &[Extent], most: usize, out: &mut Vec<u8>) -> usize {
         let end = self.export.size.saturating_sub(request.offset).max(1);
         let reach = if request.flags.one_extent { end.min(request.length.max(1)) } else { end };
         let unknown = [Extent { length: request.length.max(1), hole: false, zero: false }];
         let known = extents.iter().any(|extent| extent.length > 0);
         let mut rest = if known { extents } else { &unknown }.iter().filter(|extent| extent.length > 0).peekable();
-        let (mut told, mut count) = (0u64, 0usize);
-        while count < most && told < request.length.max(1).min(reach) {
+        let (mut covered, mut count) = (0u64, 0usize);
+        while count < most && covered < request.length.max(1).min(reach) {
             let Some(first) = rest.next() else { break };
             let mut length = first.length;
             while let Some(next) = rest.next_if(|next| next.flags() == first.flags()) {
                 length = length.saturating_add(next.length);
             }
-            let whole = length.min(reach - told);
+            let whole = length.min(reach - covered);
             let short = if self.replies == Replies::Extended { whole } else { whole.min(SHORT_EXTENT_MAX) };
             self.descriptor(short, first.flags(), out);
             count += 1;
-            told += short;
+            covered += short;
             if short < whole {
                 break;
             }
@@ -161,7 +170,7 @@ impl Session {
         }
     }
 
-    /// The header of a chunk. An extended one repeats the request's offset, whatever the chunk is about.
+    /// Writes the header of a chunk. An extended header repeats the offset of the request.
     fn chunk(&self, request: &Request, kind: u16, last: bool, length: u64, out: &mut Vec<u8>) {
         let flags = if last { chunk::FLAG_DONE } else { 0 };
         if self.replies == Replies::Extended {
@@ -200,7 +209,7 @@ fn error_text(errno: Errno, text: &str, out: &mut Vec<u8>) {
 }
 
 fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = out.get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
+    if let Some(field) = out.get_mut(at..at + bytes.len()) {
+        field.copy_from_slice(bytes);
     }
 }

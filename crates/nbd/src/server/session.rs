@@ -1,4 +1,4 @@
-//! Transmission: requests in. What goes out is in `replies.rs`.
+//! Reads requests of the transmission phase. Replies are in `replies.rs`.
 
 use crate::server::Violation;
 use crate::wire::{
@@ -7,64 +7,66 @@ use crate::wire::{
 };
 use crate::{Export, Limits};
 
-/// How replies look on a connection.
+/// Format of the replies on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
-    /// As in the first NBD.
+    /// Simple replies, as in the first version of NBD.
     Simple,
-    /// In chunks, with texts for errors and holes.
+    /// Structured replies: chunks with error texts and holes.
     Structured,
-    /// Structured, with lengths of 64 bits in both directions.
+    /// Structured replies with 64-bit lengths in both directions (extended headers).
     Extended,
 }
 
-/// A request as it was read and checked.
+/// A parsed and checked request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// Command of the request.
     pub command: Command,
-    /// Its marks.
+    /// Flags of the request.
     pub flags: CommandFlags,
-    /// The client's name for it.
+    /// The client's identifier of the request.
     pub cookie: u64,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many bytes it is about.
+    /// Length of the range in bytes.
     pub length: u64,
-    /// How many bytes of payload follow the header, also when it is refused: they have to be read in any case.
+    /// Length of the payload after the header. It must be read even if the request is refused.
     pub payload_bytes: u32,
-    /// Why it is not carried out: beyond the end, not aligned, a flag that does not belong there, read-only, too long, with a text.
+    /// The error and text of a refusal: range beyond the end, misalignment, wrong flag, read-only
+    /// export or excessive length.
     pub refused: Option<(Errno, &'static str)>,
 }
 
-/// What the next bytes of a connection are.
+/// Result of parsing the next bytes of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// Not yet a whole header: so many bytes are needed in all.
+    /// The header is incomplete: this total number of bytes is needed.
     Need(usize),
-    /// A request; its header took so many bytes.
+    /// A request, and the length of its header in bytes.
     Request(Request, usize),
-    /// The stream makes no sense any more: close.
+    /// The stream violates the protocol: close the connection.
     Violated(Violation),
 }
 
-/// A connection in transmission: what was agreed on.
+/// The transmission phase of a connection, with the negotiated options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The export.
+    /// Export of the connection.
     pub export: Export,
-    /// How replies look.
+    /// Format of the replies.
     pub replies: Replies,
-    /// Whether `base:allocation` was chosen.
+    /// True if `base:allocation` was selected.
     pub base_allocation: bool,
-    /// What is put up with.
+    /// Limits of the connection.
     pub limits: Limits,
 }
 
 impl Session {
-    /// Reads the next request's header. [`Command::Disconnect`] comes out as a request, and is never refused.
+    /// Parses the next header. [`Command::Disconnect`] is returned as a request and never refused.
     ///
-    /// A request that is [`refused`](Request::refused) is to be answered with [`Session::error`] once its payload was read.
+    /// A request that is [`refused`](Request::refused) must be answered with [`Session::error`]
+    /// after its payload was read.
     pub fn parse(&self, input: &[u8]) -> Parsed {
         if self.replies == Replies::Extended {
             match input.first_chunk() {
@@ -79,7 +81,7 @@ impl Session {
         }
     }
 
-    /// Less than a header: what is wrong already, or how much it takes.
+    /// Handles an incomplete header: reports a wrong magic number, or the number of bytes needed.
     fn part(&self, input: &[u8], bytes: usize) -> Parsed {
         self.wrong_magic(input).map_or(Parsed::Need(bytes), Parsed::Violated)
     }
@@ -112,7 +114,8 @@ impl Session {
         Parsed::Request(request, header_bytes)
     }
 
-    /// How many bytes follow the header. With extended headers a flag alone says it, for any command; else it is the command.
+    /// Length of the payload. With extended headers, a flag marks a payload for any command;
+    /// otherwise only WRITE has one.
     fn payload(&self, command: Command, header: &RequestHeader) -> u64 {
         let follows = match self.replies {
             Replies::Extended => header.flags & flag::PAYLOAD_LEN != 0,
@@ -158,7 +161,8 @@ impl Session {
         }
     }
 
-    /// The flags that a command may carry here. FUA is allowed on all, once it is advertised.
+    /// Returns the flags that a command may have. FUA is allowed on all commands if it was
+    /// advertised.
     fn flags_allowed(&self, command: Command) -> u16 {
         let can = &self.export.abilities;
         let own = match command {
@@ -188,14 +192,15 @@ impl Session {
         if (offset | length) & (unit - 1) != 0 {
             return Some((Errno::Inval, "offset or length is not a multiple of the minimum block size"));
         }
-        // A chunk's length of 32 bits counts the eight bytes of its offset, too.
+        // The 32-bit length of a chunk includes the eight bytes of its offset.
         if length > u64::from(self.export.payload_max.min(u32::MAX - 8)) {
             return self.too_long(command);
         }
         None
     }
 
-    /// EOVERFLOW is for replies that the server might have cut in pieces; where the client broke the limit that it was told, it is EINVAL.
+    /// EOVERFLOW is for replies that the server could have sent in several chunks; EINVAL for a
+    /// violation of the advertised limit.
     fn too_long(&self, command: Command) -> Option<(Errno, &'static str)> {
         let errno = match command {
             Command::Read if self.replies != Replies::Simple => Errno::Overflow,

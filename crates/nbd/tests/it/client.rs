@@ -2,7 +2,8 @@
 
 use crate::machine::{Ended, Shelf, Standing, export, shake, wants};
 use hoistway_nbd::client::{
-    Broken, Collector, Context, Failure, Findings, Goal, Handshake, Outcome, Progress, Session, TlsWish, Told, Wants,
+    Collector, Context, ExportInfo, Findings, Goal, Handshake, HandshakeError, HandshakeOptions, Progress,
+    ProtocolError, ReplyContent, Session, TlsMode,
 };
 use hoistway_nbd::server::{Replies, Tls};
 use hoistway_nbd::wire::{Command, Errno, chunk, option, rep};
@@ -13,14 +14,14 @@ fn shelf() -> Shelf {
     Shelf(vec![export(""), export("disk"), secret])
 }
 
-fn ready(wants: Wants, tls: Tls) -> Session {
+fn ready(wants: HandshakeOptions, tls: Tls) -> Session {
     match shake(wants, shelf(), tls).1 {
         Ended::Ready(session) => *session,
         ended => panic!("{ended:?}"),
     }
 }
 
-fn failed(wants: Wants, tls: Tls) -> Failure {
+fn failed(wants: HandshakeOptions, tls: Tls) -> HandshakeError {
     let (server, ended) = shake(wants, shelf(), tls);
     let Ended::Failed(failure) = ended else { panic!("{ended:?}") };
     // What a client cannot use it leaves with ABORT.
@@ -32,12 +33,12 @@ fn failed(wants: Wants, tls: Tls) -> Failure {
 fn a_client_enters_by_go_and_by_name_with_all_forms_of_replies() {
     for goal in [Goal::Enter, Goal::EnterByName] {
         for replies in [Replies::Simple, Replies::Structured, Replies::Extended] {
-            let session = ready(Wants { goal, ..wants(replies) }, Tls::Off);
-            assert_eq!((session.told.size, session.replies), (1 << 20, replies));
+            let session = ready(HandshakeOptions { goal, ..wants(replies) }, Tls::Off);
+            assert_eq!((session.info.size, session.replies), (1 << 20, replies));
             assert_eq!(session.contexts.len(), usize::from(replies != Replies::Simple));
             let by_go = goal == Goal::Enter;
-            assert_eq!(session.told.name.as_deref(), by_go.then_some("disk"));
-            assert_eq!(session.told.block_sizes, by_go.then_some((1, 4096, 1 << 25)));
+            assert_eq!(session.info.name.as_deref(), by_go.then_some("disk"));
+            assert_eq!(session.info.block_sizes, by_go.then_some((1, 4096, 1 << 25)));
         }
     }
 }
@@ -45,30 +46,30 @@ fn a_client_enters_by_go_and_by_name_with_all_forms_of_replies() {
 #[test]
 fn a_client_encrypts_as_it_wishes_and_as_it_must() {
     for (tls, wish, encrypted) in [
-        (Tls::Off, TlsWish::IfOffered, false),
-        (Tls::Offered, TlsWish::IfOffered, true),
-        (Tls::Offered, TlsWish::Never, false),
-        (Tls::Required, TlsWish::Always, true),
+        (Tls::Off, TlsMode::IfOffered, false),
+        (Tls::Offered, TlsMode::IfOffered, true),
+        (Tls::Offered, TlsMode::Never, false),
+        (Tls::Required, TlsMode::Always, true),
     ] {
-        let secret = Wants { tls: wish, export: "secret".to_owned(), ..wants(Replies::Structured) };
+        let secret = HandshakeOptions { tls: wish, export: "secret".to_owned(), ..wants(Replies::Structured) };
         let (_, ended) = shake(secret, shelf(), tls);
         assert_eq!(matches!(ended, Ended::Ready(_)), encrypted, "{tls:?} {wish:?} {ended:?}");
         if tls != Tls::Required {
-            ready(Wants { tls: wish, ..wants(Replies::Structured) }, tls);
+            ready(HandshakeOptions { tls: wish, ..wants(Replies::Structured) }, tls);
         }
     }
-    let always = Wants { tls: TlsWish::Always, ..wants(Replies::Simple) };
+    let always = HandshakeOptions { tls: TlsMode::Always, ..wants(Replies::Simple) };
     assert!(matches!(
         failed(always, Tls::Off),
-        Failure::Refused { option: option::STARTTLS, kind: rep::ERR_POLICY, .. }
+        HandshakeError::Refused { option: option::STARTTLS, kind: rep::ERR_POLICY, .. }
     ));
     let never = failed(wants(Replies::Simple), Tls::Required);
-    assert!(matches!(never, Failure::Refused { option: option::GO, kind: rep::ERR_TLS_REQD, .. }));
+    assert!(matches!(never, HandshakeError::Refused { option: option::GO, kind: rep::ERR_TLS_REQD, .. }));
 }
 
 #[test]
 fn a_client_lists_exports() {
-    let (server, ended) = shake(Wants { goal: Goal::List, ..wants(Replies::Simple) }, shelf(), Tls::Offered);
+    let (server, ended) = shake(HandshakeOptions { goal: Goal::List, ..wants(Replies::Simple) }, shelf(), Tls::Offered);
     let Ended::Over(findings) = ended else { panic!("{ended:?}") };
     let pair = |name: &str| (name.to_owned(), format!("about {name}"));
     assert_eq!(findings, Findings { exports: vec![pair(""), pair("disk")], ..Findings::default() });
@@ -77,18 +78,18 @@ fn a_client_lists_exports() {
 
 #[test]
 fn a_client_describes_an_export() {
-    let described = Wants { goal: Goal::Describe, contexts: vec![], ..wants(Replies::Structured) };
+    let described = HandshakeOptions { goal: Goal::Describe, contexts: vec![], ..wants(Replies::Structured) };
     let (server, ended) = shake(described, shelf(), Tls::Off);
     let Ended::Over(findings) = ended else { panic!("{ended:?}") };
     assert_eq!(findings.contexts, ["base:allocation"]);
-    let told = findings.told.expect("something");
-    assert_eq!((told.size, told.description.as_deref()), (1 << 20, Some("about disk")));
+    let reported = findings.info.expect("something");
+    assert_eq!((reported.size, reported.description.as_deref()), (1 << 20, Some("about disk")));
     assert!(server.session.is_none());
 }
 
 #[test]
 fn an_export_that_is_not_there_is_a_failure_with_the_servers_words() {
-    let failure = failed(Wants { export: "absent".to_owned(), ..wants(Replies::Extended) }, Tls::Off);
+    let failure = failed(HandshakeOptions { export: "absent".to_owned(), ..wants(Replies::Extended) }, Tls::Off);
     assert_eq!(failure.to_string(), "the server refused option 7 with ERR_UNKNOWN: there is no such export");
 }
 
@@ -109,7 +110,7 @@ fn size_told(option: u32) -> Vec<u8> {
 }
 
 /// Leads a handshake with a server that says these things one after the other.
-fn lead(wants: Wants, said: &[Vec<u8>]) -> Result<Progress, Failure> {
+fn lead(wants: HandshakeOptions, said: &[Vec<u8>]) -> Result<Progress, HandshakeError> {
     let mut handshake = Handshake::new(wants);
     let mut last = Progress::More;
     for bytes in said {
@@ -131,20 +132,20 @@ fn servers_that_do_not_know_an_option_are_met_with_a_lower_one() {
         by_name,
     ];
     let Ok(Progress::Ready(session)) = lead(wants(Replies::Extended), &said) else { panic!() };
-    assert_eq!((session.replies, session.told.size, session.contexts.len()), (Replies::Simple, 1 << 20, 0));
+    assert_eq!((session.replies, session.info.size, session.contexts.len()), (Replies::Simple, 1 << 20, 0));
     // Without fixed newstyle there is EXPORT_NAME alone.
     let said = [greeting(2), [(1u64 << 20).to_be_bytes().to_vec(), vec![0, 1]].concat()];
     assert!(matches!(lead(wants(Replies::Extended), &said), Ok(Progress::Ready(_))));
-    let list = Wants { goal: Goal::List, ..wants(Replies::Simple) };
-    assert_eq!(lead(list, &[greeting(0)]).unwrap_err(), Failure::NotFixed);
+    let list = HandshakeOptions { goal: Goal::List, ..wants(Replies::Simple) };
+    assert_eq!(lead(list, &[greeting(0)]).unwrap_err(), HandshakeError::NotFixed);
 }
 
 #[test]
 fn a_server_that_is_none_is_known_by_its_first_bytes() {
     let http = lead(wants(Replies::Simple), &[b"HTTP/1.1 400 Bad Request\r\n".to_vec()]).unwrap_err();
-    assert!(matches!(http, Failure::Magic { .. }));
+    assert!(matches!(http, HandshakeError::Magic { .. }));
     let oldstyle = [&b"NBDMAGIC"[..], &0x0000_4202_8186_1253u64.to_be_bytes(), &[0; 136]].concat();
-    assert_eq!(lead(wants(Replies::Simple), &[oldstyle]).unwrap_err(), Failure::Oldstyle);
+    assert_eq!(lead(wants(Replies::Simple), &[oldstyle]).unwrap_err(), HandshakeError::Oldstyle);
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn metadata_contexts_that_cannot_be_told_apart_end_the_handshake() {
     };
     let twice = [context(1, "base:allocation"), context(1, "x-y:z")].concat();
     let said = [greeting(3), reply(option::STRUCTURED_REPLY, rep::ACK, &[]), twice];
-    assert!(matches!(lead(wants(Replies::Structured), &said), Err(Failure::Malformed { .. })));
+    assert!(matches!(lead(wants(Replies::Structured), &said), Err(HandshakeError::Malformed { .. })));
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn a_handshake_that_ended_takes_no_more() {
     let mut handshake = Handshake::new(wants(Replies::Simple));
     let mut out = Vec::new();
     assert!(handshake.receive(&[0; 18], &mut out).is_err());
-    assert_eq!(handshake.receive(&[], &mut out).unwrap_err(), Failure::Over);
+    assert_eq!(handshake.receive(&[], &mut out).unwrap_err(), HandshakeError::Over);
 }
 
 // Replies.
@@ -201,10 +202,10 @@ fn a_handshake_that_ended_takes_no_more() {
 /// A client with a READ of 512 bytes at 1024 (1), the same with DF (2), a BLOCK_STATUS of 8192 bytes at 0 (3), the same for one
 /// extent (4), a WRITE (5) and a FLUSH (6) under way.
 fn asking(replies: Replies) -> Collector {
-    let told = Told { size: 1 << 20, flags: 0x0dfd, ..Told::default() };
+    let reported = ExportInfo { size: 1 << 20, flags: 0x0dfd, ..ExportInfo::default() };
     let contexts = [(1, "base:allocation"), (7, "x-test:colour")];
     let contexts = contexts.map(|(id, name)| Context { id, name: name.to_owned() }).to_vec();
-    let mut collector = Collector::new(Session::new(told, replies, contexts));
+    let mut collector = Collector::new(Session::new(reported, replies, contexts));
     let mut out = Vec::new();
     for (command, flags, offset, length) in [
         (Command::Read, 0, 1024, 512),
@@ -266,7 +267,7 @@ const DATA: u16 = chunk::OFFSET_DATA;
 const HOLE: u16 = chunk::OFFSET_HOLE;
 const STATUS: u16 = chunk::BLOCK_STATUS;
 
-fn broken(replies: Replies, said: &[Vec<u8>]) -> Broken {
+fn broken(replies: Replies, said: &[Vec<u8>]) -> ProtocolError {
     let mut collector = asking(replies);
     let outcome = collector.receive(&said.concat(), &mut Vec::new());
     let error = outcome.expect_err(&format!("{said:?}"));
@@ -292,7 +293,7 @@ fn chunks_come_in_any_order_and_between_other_replies() {
     let cookies = done.iter().map(|done| done.cookie).collect::<Vec<_>>();
     assert_eq!(cookies, [5, 6, 3, 1]);
     let wanted = [vec![0; 100], vec![9; 400], vec![7; 12]].concat();
-    assert_eq!(done[3].result, Ok(Outcome::Data(wanted)));
+    assert_eq!(done[3].result, Ok(ReplyContent::Data(wanted)));
     assert_eq!(collector.session.in_flight(), 2);
 }
 
@@ -301,7 +302,7 @@ fn a_write_or_flush_may_be_answered_simply_and_a_read_or_status_must_not() {
     for cookie in [1, 2, 3, 4] {
         for error in [0, 5] {
             let broken = broken(Replies::Structured, &[simple(error, cookie)]);
-            assert!(matches!(broken, Broken::Chunk { .. }), "{broken:?}");
+            assert!(matches!(broken, ProtocolError::Chunk { .. }), "{broken:?}");
         }
     }
     let mut done = Vec::new();
@@ -319,18 +320,18 @@ fn magic_numbers_must_be_those_that_were_agreed_on() {
         (Replies::Extended, simple(0, 5)),
         (Replies::Simple, vec![0; 16]),
     ] {
-        assert!(matches!(broken(replies, &[said]), Broken::Magic { .. }));
+        assert!(matches!(broken(replies, &[said]), ProtocolError::Magic { .. }));
     }
 }
 
 #[test]
 fn a_reply_to_nothing_or_to_what_is_answered_breaks_the_connection() {
     for replies in [Replies::Simple, Replies::Structured] {
-        assert_eq!(broken(replies, &[simple(0, 99)]), Broken::Cookie { cookie: 99 });
-        assert_eq!(broken(replies, &[simple(0, 5), simple(0, 5)]), Broken::Cookie { cookie: 5 });
+        assert_eq!(broken(replies, &[simple(0, 99)]), ProtocolError::Cookie { cookie: 99 });
+        assert_eq!(broken(replies, &[simple(0, 5), simple(0, 5)]), ProtocolError::Cookie { cookie: 5 });
     }
     let again = [structured(true, NONE, 5, &[]), structured(true, NONE, 5, &[])];
-    assert_eq!(broken(Replies::Structured, &again), Broken::Cookie { cookie: 5 });
+    assert_eq!(broken(Replies::Structured, &again), ProtocolError::Cookie { cookie: 5 });
 }
 
 #[test]
@@ -350,21 +351,21 @@ fn content_must_lie_within_the_request_once_and_cover_it() {
         vec![structured(false, HOLE, 1, &[0; 16])],
     ] {
         let broken = broken(Replies::Structured, &said);
-        assert!(matches!(broken, Broken::Chunk { .. }), "{broken:?}");
+        assert!(matches!(broken, ProtocolError::Chunk { .. }), "{broken:?}");
     }
     let too_early = [structured(false, HOLE, 1, &hole(1025, 511)), structured(true, NONE, 1, &[])];
-    assert_eq!(broken(Replies::Structured, &too_early), Broken::Incomplete { cookie: 1 });
-    assert_eq!(broken(Replies::Structured, &[structured(true, NONE, 1, &[])]), Broken::Incomplete { cookie: 1 });
+    assert_eq!(broken(Replies::Structured, &too_early), ProtocolError::Incomplete { cookie: 1 });
+    assert_eq!(broken(Replies::Structured, &[structured(true, NONE, 1, &[])]), ProtocolError::Incomplete { cookie: 1 });
 }
 
 #[test]
 fn what_is_not_to_be_fragmented_is_one_piece() {
     let pieces = [structured(false, HOLE, 2, &hole(1024, 256)), structured(true, HOLE, 2, &hole(1280, 256))];
-    assert!(matches!(broken(Replies::Structured, &pieces), Broken::Chunk { cookie: 2, .. }));
+    assert!(matches!(broken(Replies::Structured, &pieces), ProtocolError::Chunk { cookie: 2, .. }));
     let mut done = Vec::new();
     let said = [structured(false, DATA, 2, &data(1024, &[3; 512])), structured(true, NONE, 2, &[])];
     asking(Replies::Structured).receive(&said.concat(), &mut done).unwrap();
-    assert_eq!(done[0].result, Ok(Outcome::Data(vec![3; 512])));
+    assert_eq!(done[0].result, Ok(ReplyContent::Data(vec![3; 512])));
 }
 
 #[test]
@@ -376,19 +377,19 @@ fn errors_have_a_number_a_text_that_fits_and_a_place_within_the_request() {
         error(5, &"x".repeat(4097), &[]),
     ] {
         let broken = broken(Replies::Structured, &[structured(true, chunk::ERROR, 1, &payload)]);
-        assert!(matches!(broken, Broken::Chunk { .. }), "{broken:?}");
+        assert!(matches!(broken, ProtocolError::Chunk { .. }), "{broken:?}");
     }
     for offset in [1023u64, 1536, u64::MAX] {
         let payload = error(5, "bad", &offset.to_be_bytes());
         let broken = broken(Replies::Structured, &[structured(true, chunk::ERROR_OFFSET, 1, &payload)]);
-        assert!(matches!(broken, Broken::Chunk { .. }), "{broken:?}");
+        assert!(matches!(broken, ProtocolError::Chunk { .. }), "{broken:?}");
     }
-    // Content for a place that an error was told of before.
+    // Content at an offset with an earlier error.
     let said = [
         structured(false, chunk::ERROR_OFFSET, 1, &error(5, "", &1100u64.to_be_bytes())),
         structured(false, HOLE, 1, &hole(1024, 100)),
     ];
-    assert!(matches!(broken(Replies::Structured, &said), Broken::Chunk { .. }));
+    assert!(matches!(broken(Replies::Structured, &said), ProtocolError::Chunk { .. }));
 }
 
 #[test]
@@ -407,13 +408,16 @@ fn unknown_errors_are_errors_and_unknown_numbers_are_einval() {
 #[test]
 fn unknown_chunks_break_the_connection() {
     for kind in [3, 4, 6, 7, 0x7fff] {
-        assert!(matches!(broken(Replies::Structured, &[structured(true, kind, 3, &[0; 12])]), Broken::Chunk { .. }));
+        assert!(matches!(
+            broken(Replies::Structured, &[structured(true, kind, 3, &[0; 12])]),
+            ProtocolError::Chunk { .. }
+        ));
     }
     // Extents of 32 bits are not for extended headers.
     let said = extended(true, STATUS, 3, 0, &extents(1, &[(4096, 0)]));
-    assert!(matches!(broken(Replies::Extended, &[said]), Broken::Chunk { .. }));
+    assert!(matches!(broken(Replies::Extended, &[said]), ProtocolError::Chunk { .. }));
     for said in [structured(false, NONE, 5, &[]), structured(true, NONE, 5, &[0])] {
-        assert!(matches!(broken(Replies::Structured, &[said]), Broken::Chunk { .. }));
+        assert!(matches!(broken(Replies::Structured, &[said]), ProtocolError::Chunk { .. }));
     }
 }
 
@@ -430,26 +434,26 @@ fn extents_keep_to_what_was_asked_for() {
         (1, extents(1, &[(512, 0)])),
     ] {
         let broken = broken(Replies::Structured, &[structured(false, STATUS, cookie, &payload)]);
-        assert!(matches!(broken, Broken::Chunk { .. }), "{broken:?}");
+        assert!(matches!(broken, ProtocolError::Chunk { .. }), "{broken:?}");
     }
     let twice = structured(false, STATUS, 3, &extents(1, &[(4096, 0)]));
-    assert!(matches!(broken(Replies::Structured, &[twice.clone(), twice.clone()]), Broken::Chunk { .. }));
+    assert!(matches!(broken(Replies::Structured, &[twice.clone(), twice.clone()]), ProtocolError::Chunk { .. }));
     // A success tells of every context.
     let said = [twice, structured(true, NONE, 3, &[])];
-    assert_eq!(broken(Replies::Structured, &said), Broken::Incomplete { cookie: 3 });
+    assert_eq!(broken(Replies::Structured, &said), ProtocolError::Incomplete { cookie: 3 });
 }
 
 #[test]
 fn extended_replies_repeat_the_offset_and_count_their_extents() {
     let wrong = extended(true, DATA, 1, 1025, &data(1024, &[0; 512]));
-    assert!(matches!(broken(Replies::Extended, &[wrong]), Broken::Chunk { cookie: 1, .. }));
+    assert!(matches!(broken(Replies::Extended, &[wrong]), ProtocolError::Chunk { cookie: 1, .. }));
     let payload = |count: u32| {
         let pair = [4096u64.to_be_bytes(), (1u64 << 40).to_be_bytes()].concat();
         [&1u32.to_be_bytes()[..], &count.to_be_bytes(), &pair].concat()
     };
     for count in [0, 2] {
         let said = extended(false, chunk::BLOCK_STATUS_EXT, 3, 0, &payload(count));
-        assert!(matches!(broken(Replies::Extended, &[said]), Broken::Chunk { cookie: 3, .. }));
+        assert!(matches!(broken(Replies::Extended, &[said]), ProtocolError::Chunk { cookie: 3, .. }));
     }
     let huge = extended(true, DATA, 1, 1024, &[])[..24].iter().copied().chain([0xff; 8]).collect::<Vec<_>>();
     assert!(broken(Replies::Extended, &[huge, 1024u64.to_be_bytes().to_vec()]).to_string().contains("outside"));
@@ -463,9 +467,9 @@ fn extended_replies_repeat_the_offset_and_count_their_extents() {
         extended(true, DATA, 1, 1024, &data(1024, &[6; 512])),
     ];
     collector.receive(&said.concat(), &mut done).unwrap();
-    let Ok(Outcome::Extents(told)) = &done[0].result else { panic!("{done:?}") };
-    assert_eq!((told[0].0.as_str(), told[0].1[0].flags), ("base:allocation", 1 << 40));
-    assert_eq!(done[1].result, Ok(Outcome::Data(vec![6; 512])));
+    let Ok(ReplyContent::Extents(reported)) = &done[0].result else { panic!("{done:?}") };
+    assert_eq!((reported[0].0.as_str(), reported[0].1[0].flags), ("base:allocation", 1 << 40));
+    assert_eq!(done[1].result, Ok(ReplyContent::Data(vec![6; 512])));
 }
 
 #[test]
@@ -474,6 +478,6 @@ fn an_error_to_a_simple_read_has_no_data_behind_it() {
     let said = [simple(5, 1), simple(0, 2), vec![8; 512], simple(0, 5)];
     asking(Replies::Simple).receive(&said.concat(), &mut done).unwrap();
     assert_eq!(done[0].result, Err((Errno::Io, String::new())));
-    assert_eq!(done[1].result, Ok(Outcome::Data(vec![8; 512])));
-    assert_eq!(done[2].result, Ok(Outcome::Nothing));
+    assert_eq!(done[1].result, Ok(ReplyContent::Data(vec![8; 512])));
+    assert_eq!(done[2].result, Ok(ReplyContent::Nothing));
 }

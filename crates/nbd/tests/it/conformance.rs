@@ -1,5 +1,5 @@
-//! Live servers and clients: our server's state machine behind a socket, seen by the list of checks and by the clients that people use; our
-//! client against the servers that they use.
+//! Conformance tests with live servers and clients: this server's state machine behind a socket
+//! against the list of checks and against common clients; this client against common servers.
 //!
 //! `HOISTWAY_NBD_URI=nbd+unix:///export?socket=PATH cargo test -p hoistway-nbd --test it conformance` runs the checks against any other
 //! server; they overwrite the first MiB of the export.
@@ -15,7 +15,7 @@ use crate::machine::{Server, Shelf, Standing, export};
 use hoistway_nbd::Limits;
 use hoistway_nbd::server::Tls;
 
-/// A folder that is gone afterwards.
+/// A temporary folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -48,7 +48,7 @@ fn serve(socket: &Path) {
                 while stream.write_all(&std::mem::take(&mut out)).is_ok() && server.standing == Standing::Open {
                     match stream.read(&mut buffer) {
                         Ok(count) if count > 0 => {
-                            // All connections share one memory.
+                            // All connections share one buffer.
                             let mut disk = disk.lock().expect("the memory");
                             std::mem::swap(&mut *disk, &mut server.disk);
                             server.receive(&buffer[..count], &mut out);
@@ -66,7 +66,7 @@ fn uri(socket: &Path, export: &str) -> String {
     format!("nbd+unix:///{export}?socket={}", socket.display())
 }
 
-/// A program's output, or `None`, aloud, if it is not installed.
+/// Runs a program; None, with a message, if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => Some(output),
@@ -164,7 +164,7 @@ fn nbdcopy_and_qemu_img_read_what_they_wrote() {
     }
 }
 
-/// A server that is ended with the test.
+/// A server process that is killed when dropped.
 struct Daemon(Child);
 
 impl Drop for Daemon {
@@ -193,7 +193,7 @@ fn daemon(program: &str, arguments: &[&str], socket: &Path) -> Option<Daemon> {
     panic!("{program} does not listen on {}", socket.display());
 }
 
-/// Checks that say what this project's server does where the protocol leaves it open, or only recommends it; other servers differ.
+/// Checks of behaviour that the protocol leaves open or only recommends; other servers differ.
 const OURS: [&str; 2] = ["it leaves a client that sends options without end", "it refuses options whose lengths"];
 
 fn check_client_against(daemon: Option<Daemon>, socket: &Path, export: &str) {

@@ -4,7 +4,7 @@ use crate::machine::{ALL, Server, Shelf, Standing, export};
 use hoistway_nbd::client::send_option;
 use hoistway_nbd::server::{Replies, Tls, Violation};
 use hoistway_nbd::wire::{OPTION_REPLY_MAGIC, info, option, rep, transmission_flags as flag};
-use hoistway_nbd::{Abilities, Export, Limits, Unfit};
+use hoistway_nbd::{Abilities, Export, ExportError, Limits};
 
 const FIXED: u32 = 1;
 const FIXED_NO_ZEROES: u32 = 3;
@@ -268,11 +268,11 @@ fn go_answers_all_requests_for_information_that_are_known() {
     // Unknown requests are ignored, and so is a repetition.
     let items = [info::NAME, 77, info::BLOCK_SIZE, info::DESCRIPTION, info::EXPORT, info::NAME, 0xffff];
     let replies = client.ask(option::GO, &go("disk", &items));
-    let told = |kind: u16, rest: &[u8]| (rep::INFO, [&kind.to_be_bytes(), rest].concat());
+    let reported = |kind: u16, rest: &[u8]| (rep::INFO, [&kind.to_be_bytes(), rest].concat());
     let sizes = [1u32, 4096, 1 << 25].map(u32::to_be_bytes);
-    assert_eq!(replies[1], told(info::NAME, b"disk"));
-    assert_eq!(replies[2], told(info::DESCRIPTION, b"about disk"));
-    assert_eq!(replies[3], told(info::BLOCK_SIZE, sizes.as_flattened()));
+    assert_eq!(replies[1], reported(info::NAME, b"disk"));
+    assert_eq!(replies[2], reported(info::DESCRIPTION, b"about disk"));
+    assert_eq!(replies[3], reported(info::BLOCK_SIZE, sizes.as_flattened()));
     assert_eq!(replies[4..], ack());
 }
 
@@ -280,9 +280,9 @@ fn go_answers_all_requests_for_information_that_are_known() {
 fn info_tells_the_same_as_go_and_does_not_enter() {
     let mut client = Client::new(Tls::Off);
     let data = go("disk", &[info::BLOCK_SIZE, info::NAME]);
-    let told = client.ask(option::INFO, &data);
+    let reported = client.ask(option::INFO, &data);
     assert!(client.server.session.is_none());
-    assert_eq!(client.ask(option::GO, &data), told);
+    assert_eq!(client.ask(option::GO, &data), reported);
     assert!(client.server.session.is_some());
 }
 
@@ -347,8 +347,8 @@ fn fast_zero_is_not_advertised_without_write_zeroes() {
     assert_eq!(abilities.flags(true) & flag::SEND_FAST_ZERO, 0);
     assert_eq!(Abilities::default().flags(false), flag::HAS_FLAGS);
     assert_eq!(ALL.flags(true), 0b1101_1111_1101);
-    let told = Abilities { block_status: false, ..ALL };
-    assert_eq!(Abilities::from_flags(ALL.flags(true)), told);
+    let reported = Abilities { block_status: false, ..ALL };
+    assert_eq!(Abilities::from_flags(ALL.flags(true)), reported);
 }
 
 // Structured replies, extended headers.
@@ -683,9 +683,9 @@ fn an_export_is_checked_before_it_is_told() {
         change(&mut export);
         export.check().expect_err("something is wrong with it")
     };
-    assert!(matches!(wrong(|e| e.name = "x".repeat(4097)), Unfit::Text { what: "name", bytes: 4097, .. }));
-    assert!(matches!(wrong(|e| e.description = "a\0b".to_owned()), Unfit::Text { what: "description", .. }));
-    assert!(matches!(wrong(|e| e.size = 1 << 63), Unfit::Size { .. }));
+    assert!(matches!(wrong(|e| e.name = "x".repeat(4097)), ExportError::Text { what: "name", bytes: 4097, .. }));
+    assert!(matches!(wrong(|e| e.description = "a\0b".to_owned()), ExportError::Text { what: "description", .. }));
+    assert!(matches!(wrong(|e| e.size = 1 << 63), ExportError::Size { .. }));
     for change in [
         (|e: &mut Export| e.block_min = 0) as fn(&mut Export),
         |e| e.block_min = 3,
@@ -696,6 +696,6 @@ fn an_export_is_checked_before_it_is_told() {
         |e| e.payload_max = 65535,
         |e| (e.block_preferred, e.payload_max) = (1 << 20, 1 << 19),
     ] {
-        assert!(matches!(wrong(change), Unfit::Blocks { .. }));
+        assert!(matches!(wrong(change), ExportError::Blocks { .. }));
     }
 }

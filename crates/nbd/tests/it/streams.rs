@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::machine::{Numbers, Pair, Server, Shelf, Standing, cut, export, wants};
-use hoistway_nbd::client::{Handshake, Outcome, Progress, send_option};
+use hoistway_nbd::client::{Handshake, Progress, ReplyContent, RequestSpec, send_option};
 use hoistway_nbd::server::{Replies, Tls};
 use hoistway_nbd::wire::{Command, CommandFlags, RequestHeader, option};
 use hoistway_nbd::{Limits, server};
@@ -155,13 +155,17 @@ fn a_whole_session_is_the_same_in_any_pieces_in_both_directions() {
                 let command = if numbers.below(2) == 0 { Command::Read } else { Command::Write };
                 let data = vec![byte; length];
                 let flags = CommandFlags::default();
-                let asked = pair.client.request(command, flags, start as u64, length as u64, &data, &mut bytes);
+                let asked = pair.client.request(
+                    &RequestSpec { command, flags, offset: start as u64, length: length as u64 },
+                    &data,
+                    &mut bytes,
+                );
                 asked.expect("a range within the export");
                 match command {
-                    Command::Read => wanted.push(Outcome::Data(model[start..start + length].to_vec())),
+                    Command::Read => wanted.push(ReplyContent::Data(model[start..start + length].to_vec())),
                     _ => {
                         model[start..start + length].copy_from_slice(&data);
-                        wanted.push(Outcome::Nothing);
+                        wanted.push(ReplyContent::Nothing);
                     }
                 }
             }
@@ -173,8 +177,8 @@ fn a_whole_session_is_the_same_in_any_pieces_in_both_directions() {
                     pair.client.receive(piece, &mut done).unwrap();
                 }
             }
-            let told = done.into_iter().map(|done| done.result.expect("success")).collect::<Vec<_>>();
-            assert!(told == wanted, "seed {seed}");
+            let reported = done.into_iter().map(|done| done.result.expect("success")).collect::<Vec<_>>();
+            assert!(reported == wanted, "seed {seed}");
             assert_eq!(pair.client.session.in_flight(), 0);
         }
     }

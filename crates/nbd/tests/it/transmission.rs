@@ -1,7 +1,7 @@
 //! What the protocol demands of a server in transmission, in all three forms of replies.
 
 use crate::machine::{ALL, Answer, Pair, Standing, export};
-use hoistway_nbd::client::{Misuse, Outcome, Status};
+use hoistway_nbd::client::{ReplyContent, RequestError, RequestSpec, Status};
 use hoistway_nbd::server::{Extent, Parsed, Replies, Request, Session, Violation};
 use hoistway_nbd::wire::{Command, CommandFlags, Errno, RequestHeader, command_flags as flag};
 use hoistway_nbd::{Abilities, Export, Limits};
@@ -56,19 +56,19 @@ fn every_command_is_answered_in_every_form() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, export("disk"));
         let written = ask(&mut pair, Command::Write, flag::FUA, 4096, 512);
-        assert_eq!(written, Ok(Outcome::Nothing));
-        assert_eq!(ask(&mut pair, Command::Read, 0, 4095, 3), Ok(Outcome::Data(vec![0, 0xa5, 0xa5])));
-        assert_eq!(ask(&mut pair, Command::Flush, 0, 0, 0), Ok(Outcome::Nothing));
-        assert_eq!(ask(&mut pair, Command::Cache, 0, 0, 1 << 20), Ok(Outcome::Nothing));
-        assert_eq!(ask(&mut pair, Command::WriteZeroes, flag::NO_HOLE, 4097, 1), Ok(Outcome::Nothing));
-        assert_eq!(ask(&mut pair, Command::Read, 0, 4096, 3), Ok(Outcome::Data(vec![0xa5, 0, 0xa5])));
-        assert_eq!(ask(&mut pair, Command::Trim, 0, 4096, 512), Ok(Outcome::Nothing));
+        assert_eq!(written, Ok(ReplyContent::Nothing));
+        assert_eq!(ask(&mut pair, Command::Read, 0, 4095, 3), Ok(ReplyContent::Data(vec![0, 0xa5, 0xa5])));
+        assert_eq!(ask(&mut pair, Command::Flush, 0, 0, 0), Ok(ReplyContent::Nothing));
+        assert_eq!(ask(&mut pair, Command::Cache, 0, 0, 1 << 20), Ok(ReplyContent::Nothing));
+        assert_eq!(ask(&mut pair, Command::WriteZeroes, flag::NO_HOLE, 4097, 1), Ok(ReplyContent::Nothing));
+        assert_eq!(ask(&mut pair, Command::Read, 0, 4096, 3), Ok(ReplyContent::Data(vec![0xa5, 0, 0xa5])));
+        assert_eq!(ask(&mut pair, Command::Trim, 0, 4096, 512), Ok(ReplyContent::Nothing));
         let status = ask(&mut pair, Command::BlockStatus, 0, 0, 4096);
         if replies == Replies::Simple {
             assert_eq!(errno(status), Errno::Inval);
         } else {
             let hole = Status { length: 1 << 20, flags: 3 };
-            assert_eq!(status, Ok(Outcome::Extents(vec![("base:allocation".to_owned(), vec![hole])])));
+            assert_eq!(status, Ok(ReplyContent::Extents(vec![("base:allocation".to_owned(), vec![hole])])));
         }
     }
 }
@@ -81,15 +81,27 @@ fn replies_carry_the_cookie_and_many_requests_can_be_under_way() {
         let cookies = (0..50u64)
             .map(|n| {
                 let data = [n as u8; 64];
-                pair.client.request(Command::Write, NO_FLAGS, n * 64, 0, &data, &mut bytes).unwrap();
-                pair.client.request(Command::Read, NO_FLAGS, n * 64, 64, &[], &mut bytes).unwrap()
+                pair.client
+                    .request(
+                        &RequestSpec { command: Command::Write, flags: NO_FLAGS, offset: n * 64, length: 0 },
+                        &data,
+                        &mut bytes,
+                    )
+                    .unwrap();
+                pair.client
+                    .request(
+                        &RequestSpec { command: Command::Read, flags: NO_FLAGS, offset: n * 64, length: 64 },
+                        &[],
+                        &mut bytes,
+                    )
+                    .unwrap()
             })
             .collect::<Vec<_>>();
         let answers = pair.exchange(&bytes);
         assert_eq!(answers.len(), 100);
         for (n, cookie) in cookies.iter().enumerate() {
             let answer = answers.iter().find(|answer| answer.cookie == *cookie).expect("an answer");
-            assert_eq!(answer.result, Ok(Outcome::Data(vec![n as u8; 64])));
+            assert_eq!(answer.result, Ok(ReplyContent::Data(vec![n as u8; 64])));
         }
     }
 }
@@ -103,7 +115,7 @@ fn writes_to_a_read_only_export_are_eperm_and_their_data_are_skipped() {
         for command in [Command::Write, Command::Trim, Command::WriteZeroes] {
             assert_eq!(errno(ask(&mut pair, command, 0, 0, 512)), Errno::Perm, "{command:?}");
         }
-        assert_eq!(ask(&mut pair, Command::Read, 0, 0, 2), Ok(Outcome::Data(vec![0, 0])));
+        assert_eq!(ask(&mut pair, Command::Read, 0, 0, 2), Ok(ReplyContent::Data(vec![0, 0])));
     }
 }
 
@@ -148,7 +160,7 @@ fn what_is_not_aligned_to_the_minimum_block_size_is_einval() {
                 assert_eq!(errno(ask(&mut pair, command, 0, offset, length)), Errno::Inval, "{command:?}");
             }
         }
-        assert_eq!(ask(&mut pair, Command::Write, 0, 512, 512), Ok(Outcome::Nothing));
+        assert_eq!(ask(&mut pair, Command::Write, 0, 512, 512), Ok(ReplyContent::Nothing));
     }
 }
 
@@ -242,7 +254,7 @@ fn fast_zero_is_einval_unless_advertised_and_enotsup_is_for_it_alone() {
     for replies in ALL_REPLIES {
         let mut with = Pair::new(replies, export("disk"));
         assert_eq!(errno(ask(&mut with, Command::WriteZeroes, flag::FAST_ZERO, 0, 512)), Errno::NotSup);
-        assert_eq!(ask(&mut with, Command::WriteZeroes, 0, 0, 512), Ok(Outcome::Nothing));
+        assert_eq!(ask(&mut with, Command::WriteZeroes, 0, 0, 512), Ok(ReplyContent::Nothing));
         let mut without = Pair::new(replies, changed(|export| export.abilities.fast_zero = false));
         assert_eq!(errno(ask(&mut without, Command::WriteZeroes, flag::FAST_ZERO, 0, 512)), Errno::Inval);
     }
@@ -266,7 +278,7 @@ fn reads_beyond_the_largest_payload_are_eoverflow_in_chunks_and_einval_else() {
         let mut pair = Pair::new(replies, small_payloads());
         let wanted = if replies == Replies::Simple { Errno::Inval } else { Errno::Overflow };
         assert_eq!(errno(ask(&mut pair, Command::Read, 0, 0, (1 << 16) + 1)), wanted);
-        assert_eq!(ask(&mut pair, Command::Read, 0, 0, 1 << 16), Ok(Outcome::Data(vec![0; 1 << 16])));
+        assert_eq!(ask(&mut pair, Command::Read, 0, 0, 1 << 16), Ok(ReplyContent::Data(vec![0; 1 << 16])));
     }
 }
 
@@ -275,7 +287,7 @@ fn an_unfragmented_read_of_64_kib_is_always_possible_and_a_longer_one_can_be_eov
     for replies in IN_CHUNKS {
         let mut pair = Pair::new(replies, small_payloads());
         pair.server.piece_bytes = 512;
-        assert_eq!(ask(&mut pair, Command::Read, flag::DF, 0, 65_536), Ok(Outcome::Data(vec![0; 65_536])));
+        assert_eq!(ask(&mut pair, Command::Read, flag::DF, 0, 65_536), Ok(ReplyContent::Data(vec![0; 65_536])));
         assert_eq!(errno(ask(&mut pair, Command::Read, flag::DF, 0, 65_537)), Errno::Overflow);
     }
 }
@@ -286,7 +298,7 @@ fn a_write_beyond_the_largest_payload_is_einval_after_its_data_were_read() {
         let mut pair = Pair::new(replies, small_payloads());
         assert_eq!(errno(ask(&mut pair, Command::Write, 0, 0, (1 << 16) + 1)), Errno::Inval);
         assert_eq!(errno(ask(&mut pair, Command::Write, 0, 0, 1 << 22)), Errno::Inval);
-        assert_eq!(ask(&mut pair, Command::Write, 0, 0, 1 << 16), Ok(Outcome::Nothing));
+        assert_eq!(ask(&mut pair, Command::Write, 0, 0, 1 << 16), Ok(ReplyContent::Nothing));
         assert_eq!(pair.server.standing, Standing::Open);
     }
 }
@@ -333,7 +345,7 @@ fn with_extended_headers_the_flag_alone_says_whether_a_payload_follows() {
         assert_eq!(errno(pair.unchecked(command, flag::PAYLOAD_LEN, 0, 512, 512)), Errno::Inval, "{command:?}");
     }
     assert_eq!(errno(pair.unchecked(Command::Other(99), flag::PAYLOAD_LEN, 0, 512, 512)), Errno::Inval);
-    assert_eq!(pair.unchecked(Command::Write, flag::PAYLOAD_LEN, 0, 512, 512), Ok(Outcome::Nothing));
+    assert_eq!(pair.unchecked(Command::Write, flag::PAYLOAD_LEN, 0, 512, 512), Ok(ReplyContent::Nothing));
 }
 
 // The stream.
@@ -401,7 +413,7 @@ fn a_read_in_pieces_covers_all_and_zeroes_are_told_as_holes() {
         pair.server.disk[5000..6000].fill(7);
         pair.server.piece_bytes = 512;
         let wanted = pair.server.disk[4000..8000].to_vec();
-        assert_eq!(ask(&mut pair, Command::Read, 0, 4000, 4000), Ok(Outcome::Data(wanted)));
+        assert_eq!(ask(&mut pair, Command::Read, 0, 4000, 4000), Ok(ReplyContent::Data(wanted)));
     }
 }
 
@@ -456,21 +468,21 @@ fn the_text_of_an_error_has_at_most_4096_bytes_and_no_nul() {
     }
 }
 
-fn extents_told(replies: Replies, size: u64, request: &Request, extents: &[Extent]) -> Vec<(u64, u64)> {
+fn reported_extents(replies: Replies, size: u64, request: &Request, extents: &[Extent]) -> Vec<(u64, u64)> {
     let session = session(replies, changed(|export| export.size = size));
     let mut out = Vec::new();
     session.block_status(request, extents, &mut out);
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let (header, fixed, half) = if replies == Replies::Extended { (32, 8, 8) } else { (20, 4, 4) };
-    let told = out[header + fixed..].chunks(2 * half).map(|pair| (number(&pair[..half]), number(&pair[half..])));
-    let told = told.collect::<Vec<_>>();
+    let reported = out[header + fixed..].chunks(2 * half).map(|pair| (number(&pair[..half]), number(&pair[half..])));
+    let reported = reported.collect::<Vec<_>>();
     let length = number(&out[header - half..header]);
     assert_eq!(length, (out.len() - header) as u64);
     assert_eq!(number(&out[header..header + 4]), 1);
     if replies == Replies::Extended {
-        assert_eq!(number(&out[header + 4..header + 8]), told.len() as u64);
+        assert_eq!(number(&out[header + 4..header + 8]), reported.len() as u64);
     }
-    told
+    reported
 }
 
 const DATA: Extent = Extent { length: 4096, hole: false, zero: false };
@@ -481,14 +493,14 @@ fn extents_of_one_state_are_told_as_one_and_end_with_the_range() {
     for replies in IN_CHUNKS {
         let extents = [DATA, DATA, HOLE, HOLE, DATA, HOLE];
         // All but the last must end before the range does: the hole ends at 16384, and the data there would be beyond.
-        let told = extents_told(replies, 1 << 20, &request(Command::BlockStatus, 0, 16384), &extents);
-        assert_eq!(told, [(8192, 0), (8192, 3)]);
+        let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 16384), &extents);
+        assert_eq!(reported, [(8192, 0), (8192, 3)]);
         // The last one may be longer than what was asked for.
-        let told = extents_told(replies, 1 << 20, &request(Command::BlockStatus, 0, 9000), &extents);
-        assert_eq!(told, [(8192, 0), (8192, 3)]);
+        let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 9000), &extents);
+        assert_eq!(reported, [(8192, 0), (8192, 3)]);
         let states = [Extent { zero: true, ..DATA }, Extent { zero: false, ..HOLE }];
-        let told = extents_told(replies, 1 << 20, &request(Command::BlockStatus, 0, 8192), &states);
-        assert_eq!(told, [(4096, 2), (4096, 1)]);
+        let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 8192), &states);
+        assert_eq!(reported, [(4096, 2), (4096, 1)]);
     }
 }
 
@@ -498,7 +510,7 @@ fn one_extent_is_told_where_one_is_asked_for_and_it_is_not_longer() {
         let one = CommandFlags { one_extent: true, ..NO_FLAGS };
         for (length, wanted) in [(4096, 4096), (100, 100), (1 << 19, 8192)] {
             let request = Request { flags: one, ..request(Command::BlockStatus, 0, length) };
-            assert_eq!(extents_told(replies, 1 << 20, &request, &[DATA, DATA, HOLE]), [(wanted, 0)]);
+            assert_eq!(reported_extents(replies, 1 << 20, &request, &[DATA, DATA, HOLE]), [(wanted, 0)]);
         }
     }
 }
@@ -506,8 +518,8 @@ fn one_extent_is_told_where_one_is_asked_for_and_it_is_not_longer() {
 #[test]
 fn extents_end_with_the_export() {
     for replies in IN_CHUNKS {
-        let told = extents_told(replies, 10_000, &request(Command::BlockStatus, 8000, 1000), &[HOLE, DATA]);
-        assert_eq!(told, [(2000, 3)]);
+        let reported = reported_extents(replies, 10_000, &request(Command::BlockStatus, 8000, 1000), &[HOLE, DATA]);
+        assert_eq!(reported, [(2000, 3)]);
     }
 }
 
@@ -516,12 +528,16 @@ fn at_least_one_extent_is_told_and_none_is_empty() {
     for replies in IN_CHUNKS {
         let nothing = Extent { length: 0, ..HOLE };
         for extents in [&[][..], &[nothing, nothing]] {
-            let told = extents_told(replies, 1 << 20, &request(Command::BlockStatus, 0, 5000), extents);
-            assert_eq!(told, [(5000, 0)]);
+            let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 5000), extents);
+            assert_eq!(reported, [(5000, 0)]);
         }
-        let told =
-            extents_told(replies, 1 << 20, &request(Command::BlockStatus, 0, 8192), &[nothing, DATA, nothing, HOLE]);
-        assert_eq!(told, [(4096, 0), (4096, 3)]);
+        let reported = reported_extents(
+            replies,
+            1 << 20,
+            &request(Command::BlockStatus, 0, 8192),
+            &[nothing, DATA, nothing, HOLE],
+        );
+        assert_eq!(reported, [(4096, 0), (4096, 3)]);
     }
 }
 
@@ -529,11 +545,12 @@ fn at_least_one_extent_is_told_and_none_is_empty() {
 fn an_extent_beyond_32_bits_is_cut_without_extended_headers() {
     let long = Extent { length: 5 << 32, ..HOLE };
     let asked = request(Command::BlockStatus, 0, u64::from(u32::MAX));
-    let told = extents_told(Replies::Structured, 1 << 40, &asked, &[long, DATA]);
+    let reported = reported_extents(Replies::Structured, 1 << 40, &asked, &[long, DATA]);
     // The greatest multiple of 65,536 below 4 GiB; what follows would not be consecutive.
-    assert_eq!(told, [(0xffff_0000, 3)]);
-    let told = extents_told(Replies::Extended, 1 << 40, &request(Command::BlockStatus, 0, 6 << 32), &[long, DATA]);
-    assert_eq!(told, [(5 << 32, 3), (4096, 0)]);
+    assert_eq!(reported, [(0xffff_0000, 3)]);
+    let reported =
+        reported_extents(Replies::Extended, 1 << 40, &request(Command::BlockStatus, 0, 6 << 32), &[long, DATA]);
+    assert_eq!(reported, [(5 << 32, 3), (4096, 0)]);
 }
 
 #[test]
@@ -543,7 +560,7 @@ fn extents_are_no_more_than_a_payload_holds_and_no_more_than_a_million() {
     for (replies, each) in [(Replies::Structured, 8), (Replies::Extended, 16)] {
         let asked = request(Command::BlockStatus, 0, u32::MAX.into());
         // 32 MiB of payload are room for 2^22 or 2^21 extents: it is the 2^20 that count.
-        assert_eq!(extents_told(replies, size, &asked, &many).len(), 1 << 20);
+        assert_eq!(reported_extents(replies, size, &asked, &many).len(), 1 << 20);
         let session = session(replies, changed(|export| (export.size, export.payload_max) = (size, 1 << 16)));
         let mut out = Vec::new();
         session.block_status(&asked, &many, &mut out);
@@ -551,7 +568,7 @@ fn extents_are_no_more_than_a_payload_holds_and_no_more_than_a_million() {
     }
 }
 
-// The client keeps to what it was told.
+// The client respects the advertised properties.
 
 #[test]
 fn a_client_does_not_ask_for_what_it_was_not_offered() {
@@ -560,24 +577,30 @@ fn a_client_does_not_ask_for_what_it_was_not_offered() {
     let mut out = Vec::new();
     let mut ask = |command, flags: CommandFlags, offset, length| {
         let session = &mut pair.client.session;
-        session.request(command, flags, offset, length, &mut out).map(|_| ())
+        session.request(&RequestSpec { command, flags, offset, length }, &mut out).map(|_| ())
     };
-    assert_eq!(ask(Command::Read, NO_FLAGS, 0, 0), Err(Misuse::Range));
-    assert_eq!(ask(Command::Read, NO_FLAGS, 1 << 20, 512), Err(Misuse::Range));
-    assert_eq!(ask(Command::Read, NO_FLAGS, u64::MAX, 512), Err(Misuse::Range));
-    assert_eq!(ask(Command::Read, NO_FLAGS, 0, (1 << 16) + 512), Err(Misuse::Range));
+    assert_eq!(ask(Command::Read, NO_FLAGS, 0, 0), Err(RequestError::Range));
+    assert_eq!(ask(Command::Read, NO_FLAGS, 1 << 20, 512), Err(RequestError::Range));
+    assert_eq!(ask(Command::Read, NO_FLAGS, u64::MAX, 512), Err(RequestError::Range));
+    assert_eq!(ask(Command::Read, NO_FLAGS, 0, (1 << 16) + 512), Err(RequestError::Range));
     assert_eq!(ask(Command::Trim, NO_FLAGS, 0, 1 << 17), Ok(()));
-    assert_eq!(ask(Command::Read, NO_FLAGS, 100, 512), Err(Misuse::Alignment));
-    assert_eq!(ask(Command::Read, CommandFlags { no_hole: true, ..NO_FLAGS }, 0, 512), Err(Misuse::Flag));
-    assert_eq!(ask(Command::Other(8), NO_FLAGS, 0, 512), Err(Misuse::Command(Command::Other(8))));
+    assert_eq!(ask(Command::Read, NO_FLAGS, 100, 512), Err(RequestError::Alignment));
+    assert_eq!(ask(Command::Read, CommandFlags { no_hole: true, ..NO_FLAGS }, 0, 512), Err(RequestError::Flag));
+    assert_eq!(ask(Command::Other(8), NO_FLAGS, 0, 512), Err(RequestError::Command(Command::Other(8))));
     let read_only = changed(|export| export.abilities = Abilities { read_only: true, ..ALL });
     let mut pair = Pair::new(Replies::Structured, read_only);
     let session = &mut pair.client.session;
-    assert_eq!(session.request(Command::Write, NO_FLAGS, 0, 512, &mut out), Err(Misuse::ReadOnly));
+    assert_eq!(
+        session.request(&RequestSpec { command: Command::Write, flags: NO_FLAGS, offset: 0, length: 512 }, &mut out),
+        Err(RequestError::ReadOnly)
+    );
     let bare = changed(|export| export.abilities = Abilities::default());
     let mut pair = Pair::new(Replies::Simple, bare);
     let session = &mut pair.client.session;
     for command in [Command::Flush, Command::Trim, Command::Cache, Command::WriteZeroes, Command::BlockStatus] {
-        assert_eq!(session.request(command, NO_FLAGS, 0, 512, &mut out), Err(Misuse::Command(command)));
+        assert_eq!(
+            session.request(&RequestSpec { command, flags: NO_FLAGS, offset: 0, length: 512 }, &mut out),
+            Err(RequestError::Command(command))
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! URIs of exports.
 
-use hoistway_nbd::uri::{Place, TlsQuery, Uri};
+use hoistway_nbd::uri::{ServerAddress, TlsQuery, Uri};
 
 fn uri(text: &str) -> Uri {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn tcp(host: &str, port: u16) -> Place {
-    Place::Tcp { host: host.to_owned(), port }
+fn tcp(host: &str, port: u16) -> ServerAddress {
+    ServerAddress::Tcp { host: host.to_owned(), port }
 }
 
 #[test]
@@ -25,14 +25,14 @@ fn hosts_ports_and_names_are_read() {
         ("nbd://h/%C3%A9", tcp("h", 10809), "é"),
     ] {
         let uri = uri(text);
-        assert_eq!((&uri.place, uri.export.as_str(), uri.tls), (&place, export, false), "{text}");
+        assert_eq!((&uri.server, uri.export.as_str(), uri.tls), (&place, export, false), "{text}");
     }
 }
 
 #[test]
 fn sockets_are_named_by_the_query() {
     let uri = uri("nbds+unix:///disk?socket=/run/a%20b&tls-type=psk&tls-psk-file=/k&tls-verify-peer=off");
-    assert_eq!(uri.place, Place::Unix { path: "/run/a b".to_owned() });
+    assert_eq!(uri.server, ServerAddress::Unix { path: "/run/a b".to_owned() });
     assert!(uri.tls);
     assert_eq!(uri.export, "disk");
     assert_eq!(uri.tls_query.kind.as_deref(), Some("psk"));
@@ -65,37 +65,37 @@ fn a_uri_is_printed_as_it_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_would_be_right() {
+fn an_invalid_uri_is_explained() {
     for (text, words) in [
         ("disk", "begins with nbd://"),
-        ("http://h/d", "the scheme \"http\" is not known"),
-        ("nbd+vsock://2/d", "the scheme \"nbd+vsock\""),
+        ("http://h/d", "unknown scheme \"http\""),
+        ("nbd+vsock://2/d", "unknown scheme \"nbd+vsock\""),
         ("nbd://h:0/d", "1 to 65535"),
         ("nbd://h:65536/d", "\"65536\" is no port"),
         ("nbd://h:+1/d", "\"+1\" is no port"),
         ("nbd://::1/d", "is no port"),
-        ("nbd://[::1/d", "the ] that ends"),
-        ("nbd://[::1]x/d", "only :PORT may"),
-        ("nbd://[disk]/d", "is no address of IPv6"),
+        ("nbd://[::1/d", "the ] after an IPv6 address is missing"),
+        ("nbd://[::1]x/d", "expected :PORT"),
+        ("nbd://[disk]/d", "is no IPv6 address"),
         ("nbd://h/d#part", "%23"),
         ("nbd://h/%zz", "two hexadecimal digits"),
         ("nbd://h/100%", "two hexadecimal digits"),
         ("nbd://h/%00", "has a NUL"),
         ("nbd://h/%ff", "is not UTF-8"),
-        ("nbd://h/d?socket=/s", "belongs to nbd+unix://"),
+        ("nbd://h/d?socket=/s", "only valid with nbd+unix://"),
         ("nbd+unix:///d", "?socket=PATH"),
-        ("nbd+unix://h/d?socket=/s", "there is none"),
+        ("nbd+unix://h/d?socket=/s", "a Unix socket has none"),
         ("nbd+unix:///d?socket=", "has no value"),
-        ("nbd+unix:///d?socket=/a&socket=/b", "twice"),
-        ("nbd+unix:///d?sockt=/a", "the key \"sockt\" is not known; socket,"),
-        ("nbds://h/d?x-mine=1", "the key \"x-mine\""),
+        ("nbd+unix:///d?socket=/a&socket=/b", "occurs twice"),
+        ("nbd+unix:///d?sockt=/a", "unknown key \"sockt\": expected socket,"),
+        ("nbds://h/d?x-mine=1", "unknown key \"x-mine\""),
         ("nbds://h/d?tls-verify-peer=maybe", "neither true nor false"),
-        ("nbds://h/d?tls-type=ssl", "x509, psk and anon"),
-        ("nbd://h/d?tls-type=psk", "belongs to nbds://"),
+        ("nbds://h/d?tls-type=ssl", "expected x509, psk or anon"),
+        ("nbd://h/d?tls-type=psk", "only valid with nbds://"),
     ] {
         let error = text.parse::<Uri>().expect_err(text).to_string();
         assert!(error.contains(words) && error.contains(text), "{error}");
     }
     let long = format!("nbd://h/{}", "x".repeat(4097));
-    assert!(long.parse::<Uri>().unwrap_err().what.contains("4097 bytes; the most is 4096"));
+    assert!(long.parse::<Uri>().unwrap_err().what.contains("4097 bytes; the maximum is 4096"));
 }

@@ -1,6 +1,7 @@
 //! Messages byte for byte, worked by hand from the text of the protocol.
 
 use crate::machine::{Server, Shelf, export};
+use hoistway_nbd::client::RequestSpec;
 use hoistway_nbd::server::{Extent, Parsed, Replies, Request, Session, Tls};
 use hoistway_nbd::wire::{Command, CommandFlags, Errno};
 use hoistway_nbd::{Limits, client};
@@ -146,19 +147,21 @@ fn what_a_client_says_from_greeting_to_disconnecting() {
     let set = "49484156454f5054 0000000a 0000001f
                00000004 6469736b 00000001 0000000f 626173653a616c6c6f636174696f6e";
     assert_eq!(said, hex(set));
-    let told = "0003e889045565a9 0000000a 00000004 00000013 00000009 626173653a616c6c6f636174696f6e
+    let reported = "0003e889045565a9 0000000a 00000004 00000013 00000009 626173653a616c6c6f636174696f6e
                 0003e889045565a9 0000000a 00000001 00000000";
-    let (said, _) = say(&mut handshake, told);
+    let (said, _) = say(&mut handshake, reported);
     assert_eq!(said, hex("49484156454f5054 00000007 00000010 00000004 6469736b 0003 0001 0002 0003"));
-    let told = "0003e889045565a9 00000007 00000003 0000000c 0000 0000000000100000 0dfd
+    let reported = "0003e889045565a9 00000007 00000003 0000000c 0000 0000000000100000 0dfd
                 0003e889045565a9 00000007 00000001 00000000";
-    let (said, progress) = say(&mut handshake, told);
+    let (said, progress) = say(&mut handshake, reported);
     assert!(said.is_empty());
     let client::Progress::Ready(mut session) = progress else { panic!("{progress:?}") };
     assert_eq!(session.contexts, [client::Context { id: 9, name: "base:allocation".to_owned() }]);
     let mut out = Vec::new();
     let fua = CommandFlags { fua: true, ..CommandFlags::default() };
-    session.request(Command::Trim, fua, 0x1000, 0x2000, &mut out).unwrap();
+    session
+        .request(&RequestSpec { command: Command::Trim, flags: fua, offset: 0x1000, length: 0x2000 }, &mut out)
+        .unwrap();
     session.disconnect(&mut out);
     let wanted = "25609513 0001 0004 0000000000000001 0000000000001000 00002000
                   25609513 0000 0002 0000000000000002 0000000000000000 00000000";

@@ -8,9 +8,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use hoistway_nbd::client::{Collector, Completion, Goal, Handshake, Progress, Session, TlsWish, Wants};
+use hoistway_nbd::client::{
+    Collector, Completion, Goal, Handshake, HandshakeOptions, Progress, RequestSpec, Session, TlsMode,
+};
 use hoistway_nbd::server::Replies;
-use hoistway_nbd::uri::{Place, Uri};
+use hoistway_nbd::uri::{ServerAddress, Uri};
 use hoistway_nbd::wire::{Command, CommandFlags};
 
 use super::on_device::pattern;
@@ -79,7 +81,7 @@ impl NbdTarget {
 
     /// The export's size in bytes.
     pub fn size(&self) -> u64 {
-        self.session().told.size
+        self.session().info.size
     }
 
     /// Whether writes are refused.
@@ -139,7 +141,8 @@ impl NbdTarget {
             }
         }
         let connection = self.connection(place);
-        let asked = connection.collector.request(command, flags, offset, length, &data, &mut connection.out);
+        let asked =
+            connection.collector.request(&RequestSpec { command, flags, offset, length }, &data, &mut connection.out);
         match asked {
             Ok(cookie) => {
                 connection.asked.insert(cookie, index);
@@ -188,20 +191,20 @@ impl Connection {
     /// Connects and goes through the handshake; answers bytes that came behind it, too.
     fn open<E: Engine>(uri: &Uri, engine: &mut E) -> Result<(Connection, Vec<u8>), String> {
         let refused = |error: io::Error| format!("cannot connect: {error}");
-        let wants = Wants {
+        let wants = HandshakeOptions {
             export: uri.export.clone(),
-            tls: TlsWish::Never,
+            tls: TlsMode::Never,
             replies: Replies::Structured,
             contexts: Vec::new(),
             goal: Goal::Enter,
         };
-        let (entered, socket): (Result<(Session, Vec<u8>), String>, OwnedFd) = match &uri.place {
-            Place::Unix { path } => {
+        let (entered, socket): (Result<(Session, Vec<u8>), String>, OwnedFd) = match &uri.server {
+            ServerAddress::Unix { path } => {
                 let mut stream = UnixStream::connect(path).map_err(refused)?;
                 stream.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
                 (shake_hands(&mut stream, wants), stream.into())
             }
-            Place::Tcp { host, port } => {
+            ServerAddress::Tcp { host, port } => {
                 let mut stream = TcpStream::connect((host.as_str(), *port)).map_err(refused)?;
                 stream.set_nodelay(true).map_err(refused)?;
                 stream.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
@@ -289,7 +292,7 @@ impl<E: Engine> Target<E> for NbdTarget {
 }
 
 /// Goes through the handshake; answers the session, and bytes that belong to it already.
-fn shake_hands<S: Read + Write>(stream: &mut S, wants: Wants) -> Result<(Session, Vec<u8>), String> {
+fn shake_hands<S: Read + Write>(stream: &mut S, wants: HandshakeOptions) -> Result<(Session, Vec<u8>), String> {
     let mut handshake = Handshake::new(wants);
     let (mut out, mut bytes) = (Vec::new(), vec![0; 64 << 10]);
     loop {

@@ -127,8 +127,7 @@ fn hexadecimal(out: &mut Vec<u8>, byte: u8) {
 }
 
 /// Appends a time: seconds in 5 columns, a point, and 9 digits. As in blkparse, a time before the
-/// first
-/// event wraps around in 64 bits, and seconds are cut off at 32 bits.
+/// first event wraps around in 64 bits, and seconds are cut off at 32 bits.
 #[inline]
 pub(super) fn time(out: &mut Vec<u8>, ns: u64) {
     let (seconds, ns) = ((ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32);

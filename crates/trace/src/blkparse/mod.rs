@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`Writer`] prints the same bytes as blkparse 1.2 for the same records. The rules for counts,
-//! lengths
-//! and depths were determined from its output for generated records. Known intentional differences:
+//! lengths and depths were determined from its output for generated records. Known intentional
+//! differences:
 //!
 //! - A process has its latest name. blkparse keeps the first name, which is wrong after process ids
 //!   are reused.

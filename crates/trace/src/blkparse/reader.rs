@@ -13,13 +13,11 @@ use crate::text::{LineFormat, LineOutput, TextSource, decimal_ns, device_of, num
 const SECOND_PS: u64 = 1_000_000_000_000;
 
 /// Reads blkparse's text in its default format. Process names become events of [`Action::Process`].
-/// The
-/// summary is skipped.
+/// The summary is skipped.
 ///
 /// The text is incomplete: times count from its first event, lengths below a sector are missing,
-/// flushes
-/// without data have no sector, messages have no process id, and a split has only the lower half of
-/// its sector.
+/// flushes without data have no sector, messages have no process id, and a split has only the lower
+/// half of its sector.
 pub struct Reader(TextSource<Lines>);
 
 impl Reader {

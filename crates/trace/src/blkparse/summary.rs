@@ -5,8 +5,7 @@ use std::io::Write as _;
 use crate::event::{Action, Event, Rwbs};
 
 /// Maximum number of CPUs with separate sections; other CPUs count only in the total. Linux has at
-/// most
-/// 8,192.
+/// most 8,192.
 const CPUS_MAX: usize = 8192;
 /// Largest number that is printed in full; greater numbers are printed in thousands.
 const PLAIN_MAX: u64 = 1_000_000;

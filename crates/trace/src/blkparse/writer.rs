@@ -48,8 +48,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Also writes messages that belong to a control group. blkparse 1.2 omits them, but all
-    /// messages of
-    /// BFQ and CFQ belong to a control group since Linux 4.14.
+    /// messages of BFQ and CFQ belong to a control group since Linux 4.14.
     #[must_use]
     pub fn with_all_messages(self) -> Writer<W> {
         Writer { has_all_messages: true, ..self }

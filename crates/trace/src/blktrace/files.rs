@@ -14,16 +14,14 @@ use crate::writer::EventWriter;
 const BUFFER_BYTES: usize = 64 * MESSAGE_BYTES_MAX;
 
 /// Writes `NAME.blktrace.0`, `.1`, ..., which `blkparse -i NAME` and `hoistway trace ... NAME`
-/// read. Events
-/// must be in order within each CPU only.
+/// read. Events must be in order within each CPU only.
 #[derive(Debug)]
 pub struct CpuFiles {
     name: PathBuf,
     version: Version,
     counting: bool,
     /// Files by CPU number. blkparse stops at the first missing file, so that files of CPUs without
-    /// events
-    /// are created as well.
+    /// events are created as well.
     files: Vec<Writer<BufWriter<File>>>,
 }
 

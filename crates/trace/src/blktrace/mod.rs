@@ -4,10 +4,9 @@
 //!
 //! A file is a sequence of records, each followed by a payload, in the byte order of the recording
 //! machine. The layout of version 7, the action numbers and the category bits are those of the
-//! kernel's
-//! user interface, verified with captures of Linux 6.1 and 6.18 and with `blkparse` 1.2. No capture
-//! of
-//! version 8 was available: its reader was tested only with files that [`Writer`] wrote.
+//! kernel's user interface, verified with captures of Linux 6.1 and 6.18 and with `blkparse` 1.2.
+//! No capture of version 8 was available: its reader was tested only with files that [`Writer`]
+//! wrote.
 //!
 //! | version 7 | version 8 | field | |
 //! |---|---|---|---|

@@ -1,6 +1,5 @@
 //! Sorts a file with the records of several CPUs, which are nearly in order of time because the
-//! buffers
-//! of the CPUs are emptied in turn.
+//! buffers of the CPUs are emptied in turn.
 
 use super::record_reader::RecordReader;
 use crate::batch::Batch;

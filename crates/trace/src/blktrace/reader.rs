@@ -14,14 +14,11 @@ use crate::stream::Stream;
 /// Reads a trace of blktrace: the files of its CPUs, or one file with the records of all CPUs.
 ///
 /// Files are merged by time as blkparse does: a file keeps its order whatever its times are; among
-/// records
-/// of the same time, the file that was read last comes first. Memory is independent of the length
-/// of the
-/// trace: 256 KiB for each file and some thousands of events.
+/// records of the same time, the file that was read last comes first. Memory is independent of the
+/// length of the trace: 256 KiB for each file and some thousands of events.
 ///
 /// Damage is skipped and reported in [`Source::notices`]: garbage between records, an incomplete
-/// last
-/// record, unknown actions, clocks that run backwards.
+/// last record, unknown actions, clocks that run backwards.
 pub struct Reader {
     files: Vec<CpuFile>,
     /// The next event of each file that has not ended.
@@ -62,8 +59,7 @@ impl Reader {
     }
 
     /// Sorts the files in the initial order of blkparse: the earliest first; among equal times the
-    /// first
-    /// file, then the others from the last to the second.
+    /// first file, then the others from the last to the second.
     fn begin(&mut self) {
         let mut order: Vec<Next> = Vec::new();
         for file in 0..self.files.len() {
@@ -143,8 +139,7 @@ impl Source for Reader {
 
 impl CpuFile {
     /// Copies events up to the next event of another file, and at least one. Returns true if one of
-    /// them
-    /// takes a turn.
+    /// them takes a turn.
     fn copy(&mut self, to: &mut Batch, turn: i64, limit: (u64, i64)) -> bool {
         let mut took_turn = false;
         let mut copied = 0;
@@ -164,8 +159,7 @@ impl CpuFile {
 }
 
 /// Returns true if the event takes a turn in the merge. blkparse consumes notes that it does not
-/// print
-/// without a turn.
+/// print without a turn.
 fn takes_turn(event: &Event) -> bool {
     !event.action.is_note() || event.action == Action::Message && event.cgroup == 0
 }

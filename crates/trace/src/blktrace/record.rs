@@ -173,8 +173,7 @@ impl Fields {
     }
 
     /// Returns true if the time is that of an event. Process names and wall-clock times are
-    /// recorded when the
-    /// recorder learns them.
+    /// recorded when the recorder learns them.
     pub const fn has_moment(&self) -> bool {
         (self.action >> CATEGORY_SHIFT) & NOTIFY == 0 || self.number() == NOTE_MESSAGE
     }
@@ -185,8 +184,7 @@ impl Fields {
     }
 
     /// Returns true if the record has categories that [`Rwbs`] cannot represent: those of zones, in
-    /// version
-    /// 8.
+    /// version 8.
     pub const fn has_zone_categories(&self) -> bool {
         self.action >> (CATEGORY_SHIFT + 16) != 0
     }
@@ -257,8 +255,7 @@ fn until_zero(text: &[u8]) -> &[u8] {
 }
 
 /// Returns the operation as blkparse does: a request that is neither a write nor a discard is a
-/// read if
-/// it has a length.
+/// read if it has a length.
 #[inline]
 fn op_of(category: u64, bytes: u32) -> Rwbs {
     let mut op = if category & DISCARD != 0 {
@@ -418,8 +415,7 @@ mod tests {
     #[test]
     fn a_record_has_the_bytes_that_linux_writes() {
         // The submission of a 4 KiB read at sector 30,880 as recorded by Linux 6.1: action 0x110001
-        // without
-        // its sync bit, device 254:0.
+        // without its sync bit, device 254:0.
         let expected: Vec<u8> = [
             &[0x07, 0x74, 0x61, 0x65, 1, 0, 0, 0][..],
             &2_981_925_575u64.to_le_bytes(),

@@ -279,8 +279,7 @@ fn version_of(magic: u32) -> Option<Version> {
 }
 
 /// Parses records until the batch has `full` events. Returns the number of parsed bytes and the
-/// reason
-/// for the end.
+/// reason for the end.
 fn take<const BIG: bool>(
     bytes: &[u8],
     at: u64,
@@ -332,8 +331,7 @@ fn magic_of<const BIG: bool>(bytes: &[u8; 4]) -> u32 {
 }
 
 /// Returns the length and fields of the record at the start of `bytes`, if it is complete except
-/// for its
-/// payload.
+/// for its payload.
 #[inline]
 fn fields_of<const BIG: bool>(bytes: &[u8]) -> Option<(usize, Fields)> {
     let record = bytes.first_chunk::<48>()?;

@@ -37,8 +37,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes one event. Payloads are cut off at the limits of the format: 15 bytes of a name,
-    /// 1,024 bytes
-    /// of a message, 65,535 bytes of other payloads.
+    /// 1,024 bytes of a message, 65,535 bytes of other payloads.
     ///
     /// # Errors
     /// Returns the error of the output.

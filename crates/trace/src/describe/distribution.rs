@@ -41,8 +41,7 @@ pub struct Figures {
 
 impl Distribution {
     /// Creates an empty distribution whose percentiles have `digits` significant digits: 2 take
-    /// about
-    /// 10 kB, 3 about 100 kB.
+    /// about 10 kB, 3 about 100 kB.
     pub fn new(digits: u8) -> Distribution {
         Distribution { digits, ..Distribution::default() }
     }

@@ -1,15 +1,11 @@
 //! Statistics of a trace: amounts by process, durations of the steps, queue depths, and the rules
-//! by
-//! which processes submit.
+//! by which processes submit.
 //!
 //! Events are processed as a stream. Memory grows with the number of processes (of which at most
 //! [`PROCESSES_MAX`] are distinguished) and of outstanding requests, not with the trace. Counts
-//! equal
-//! those of blkparse's summary, and the means of phases equal those of btt: D2C and Q2C count every
-//! bio
-//! except flushes without data. Distances run from the end of a request to the start of the next,
-//! as
-//! with btt's `--seek-absolute`.
+//! equal those of blkparse's summary, and the means of phases equal those of btt: D2C and Q2C count
+//! every bio except flushes without data. Distances run from the end of a request to the start of
+//! the next, as with btt's `--seek-absolute`.
 
 mod counts;
 mod distribution;
@@ -25,6 +21,7 @@ use serde::Serialize;
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event};
 use crate::request::{RequestRecord, RequestTracker};
+use crate::source::{ReadError, Source};
 use distribution::{DepthHistogram, Distribution};
 use notes::MessageCounts;
 use process::Processes;
@@ -80,6 +77,31 @@ pub struct Description {
     pub others: Option<RequestFigures>,
 }
 
+/// Statistics of a trace with its name: the JSON document of `hoistway trace describe`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceDescription {
+    /// Name of the trace.
+    pub trace: String,
+    /// Statistics of the trace.
+    #[serde(flatten)]
+    pub description: Description,
+}
+
+/// Error of selecting a process that has no requests.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no process {wanted} made requests; the trace has {}{}", .known.join(", "), more(*.further))]
+pub struct UnknownProcess {
+    /// Name or process id that was requested.
+    pub wanted: String,
+    /// Titles of processes of the trace, at most 10.
+    pub known: Vec<String>,
+    /// Number of further processes.
+    pub further: usize,
+}
+
+/// Maximum number of processes in [`UnknownProcess::known`].
+const KNOWN_MAX: usize = 10;
+
 /// Extent to which event times run backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Backward {
@@ -128,6 +150,49 @@ pub struct PlugFigures {
     pub requests_an_unplug: Figures,
     /// Fraction of bios that were merged, 0 to 1.
     pub merge_share: f64,
+}
+
+/// Reads a source to its end and returns its statistics.
+///
+/// # Errors
+/// Returns the error of the source.
+pub fn describe(source: &mut dyn Source) -> Result<Description, ReadError> {
+    let (mut describer, mut batch) = (Describer::new(), Batch::new());
+    loop {
+        source.next(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(describer.finish());
+        }
+        describer.take(&batch);
+    }
+}
+
+impl Description {
+    /// Keeps only the processes with a name or process id.
+    ///
+    /// # Errors
+    /// Fails if no process matches; the processes are unchanged then.
+    pub fn select_process(&mut self, wanted: &str) -> Result<(), UnknownProcess> {
+        let matches = |process: &ProcessFigures| {
+            process.name == wanted || wanted.parse().is_ok_and(|pid: u32| pid == process.pid)
+        };
+        if !self.processes.iter().any(matches) {
+            let known = self.processes.iter().take(KNOWN_MAX).map(ProcessFigures::title).collect();
+            let further = self.processes.len().saturating_sub(KNOWN_MAX);
+            return Err(UnknownProcess { wanted: wanted.to_owned(), known, further });
+        }
+        self.processes.retain(matches);
+        Ok(())
+    }
+
+    /// Number of completed reads and writes; 0 for a trace that records only submissions.
+    pub fn completions(&self) -> u64 {
+        self.counts.reads.completed + self.counts.writes.completed
+    }
+}
+
+fn more(further: usize) -> String {
+    if further > 0 { format!(" and {further} more") } else { String::new() }
 }
 
 impl Default for Describer {

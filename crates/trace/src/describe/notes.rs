@@ -41,10 +41,8 @@ impl MessageCounts {
 }
 
 /// Writes the constant part of a message to `kind`. The first word counts as far as it has
-/// lower-case
-/// letters (`bfq2896S` and `bfqSHARED-S` become `bfq`). Further words count up to the first word
-/// that
-/// contains a digit or an =, or that follows punctuation.
+/// lower-case letters (`bfq2896S` and `bfqSHARED-S` become `bfq`). Further words count up to the
+/// first word that contains a digit or an =, or that follows punctuation.
 fn kind_of(text: &[u8], kind: &mut Vec<u8>) {
     kind.clear();
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());

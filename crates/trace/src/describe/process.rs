@@ -68,12 +68,10 @@ pub struct Rule {
     /// Interval of a timer in ns.
     pub period_ns: Option<u64>,
     /// Fraction of requests that follow the rule, 0 to 1: requests in time for a timer, requests
-    /// after a
-    /// completion for closed processes.
+    /// after a completion for closed processes.
     pub explained_share: f64,
     /// Fraction of requests within a tenth of the median latency after a completion of the same
-    /// process,
-    /// 0 to 1.
+    /// process, 0 to 1.
     pub right_after_share: f64,
     /// Number of requests from which the rule was determined.
     pub requests: u64,
@@ -91,6 +89,17 @@ pub enum RuleKind {
     Timer,
     /// Submits at times without a recognisable rule.
     Open,
+}
+
+impl ProcessFigures {
+    /// Returns the name and process id, as far as they are known: `fio (4711)`.
+    pub fn title(&self) -> String {
+        match (self.name.as_str(), self.pid) {
+            ("", 0) => "(unknown)".to_owned(),
+            ("", pid) => pid.to_string(),
+            (name, pid) => format!("{name} ({pid})"),
+        }
+    }
 }
 
 impl Processes {
@@ -151,8 +160,7 @@ impl Processes {
     }
 
     /// Returns the processes with separate statistics, the number of further processes, and the
-    /// combined
-    /// statistics of those.
+    /// combined statistics of those.
     pub fn finish(self) -> (Vec<ProcessFigures>, u64, Option<RequestFigures>) {
         let rules = rules(self.kept);
         let figures = |process: &Process| ProcessFigures {

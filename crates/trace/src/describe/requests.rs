@@ -105,12 +105,9 @@ pub struct SizeCount {
 }
 
 /// Durations of the steps in ns, named as in btt: Q2Q between submissions, Q2G until the allocation
-/// of
-/// the request, G2I in the plug, Q2M until the merge, I2D in the elevator, M2D from the merge to
-/// the
-/// device, D2C in the device, Q2C in total. D2C and Q2C count every bio, as btt does. Flushes
-/// without
-/// data are separate.
+/// of the request, G2I in the plug, Q2M until the merge, I2D in the elevator, M2D from the merge to
+/// the device, D2C in the device, Q2C in total. D2C and Q2C count every bio, as btt does. Flushes
+/// without data are separate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Phases {
@@ -126,8 +123,7 @@ pub struct Phases {
 }
 
 /// Distribution of distances between consecutive requests on one device: from the end of one
-/// request
-/// to the start of the next.
+/// request to the start of the next.
 #[derive(Debug)]
 pub struct Distances {
     last: Option<(DeviceId, u64)>,

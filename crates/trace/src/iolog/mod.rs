@@ -9,12 +9,9 @@
 //! ```
 //!
 //! Offsets and lengths are in bytes. Version 3 has the time of each line in us, as fio 3.33 writes
-//! it;
-//! the manual names no unit. Version 2 has no times except those of `wait`: us since the previous
-//! wait,
-//! according to the manual, which this module follows. In measurements, fio 3.33 interprets the
-//! number
-//! as ms since the start of its job; use version 3 for logs that fio replays.
+//! it; the manual names no unit. Version 2 has no times except those of `wait`: us since the
+//! previous wait, according to the manual, which this module follows. In measurements, fio 3.33
+//! interprets the number as ms since the start of its job; use version 3 for logs that fio replays.
 
 mod reader;
 mod writer;

@@ -21,10 +21,8 @@ pub enum LogVersion {
 }
 
 /// Writes the reads, writes, discards and flushes of a trace as an iolog. The requests are the
-/// submissions
-/// (Q), or the issues (D) or completions (C) of a trace without submissions. A device becomes the
-/// file
-/// `/dev/block/MAJOR:MINOR`, which exists on Linux.
+/// submissions (Q), or the issues (D) or completions (C) of a trace without submissions. A device
+/// becomes the file `/dev/block/MAJOR:MINOR`, which exists on Linux.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,

@@ -67,8 +67,7 @@ fn version_of(head: &[u8]) -> Option<u32> {
 }
 
 /// Returns the only format that a line can belong to, an error for a known unsupported format, or
-/// None
-/// if the line is ambiguous.
+/// None if the line is ambiguous.
 fn of_line(line: &[u8]) -> Option<Result<Format, String>> {
     if let Some(version) = line.strip_prefix(b"fio version ").and_then(|rest| rest.strip_suffix(b" iolog")) {
         return Some(match version {

@@ -157,8 +157,7 @@ impl SectorScale {
             self.shift += 1;
         }
         // Spare rows are divided between both sides, so that a backward pass over the disk rarely
-        // moves
-        // rows.
+        // moves rows.
         let spare = SECTOR_ROWS as u64 - 1 - ((high >> self.shift) - (low >> self.shift));
         self.base = (low >> self.shift).saturating_sub(spare / 2);
         from.seen.map(|_| RowMove { from, to: *self })

@@ -2,12 +2,9 @@
 //! trace.
 //!
 //! Time is divided into at most 2,048 buckets of equal length (a power of two of ns). The length
-//! doubles
-//! whenever the trace exceeds them; so does the height of a row of the sector heatmaps. Each
-//! process has
-//! a table for each device. Spans of elevator messages are returned as they end; the caller keeps
-//! them
-//! if it needs them.
+//! doubles whenever the trace exceeds them; so does the height of a row of the sector heatmaps.
+//! Each process has a table for each device. Spans of elevator messages are returned as they end;
+//! the caller keeps them if it needs them.
 
 mod heatmap;
 mod notes;
@@ -15,6 +12,8 @@ mod series;
 mod spans;
 
 use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Rwbs};
@@ -34,8 +33,7 @@ const PROCESSES_MAX: usize = 64;
 /// Maximum number of separate elevator queues; later queues are combined.
 const QUEUES_MAX: usize = 64;
 /// Maximum number of cells of all sector heatmaps. It keeps a page below 10 MB, at about 2 bytes
-/// for
-/// each cell.
+/// for each cell.
 const CELLS_MAX: usize = 1_200_000;
 /// Maximum number of buckets of all process tables together.
 const BUCKETS_MAX: usize = 65_536;
@@ -108,7 +106,7 @@ struct QueueSeries {
 }
 
 /// A trace reduced to tables.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Tables {
     /// Time of the first event, in ns of the recorder's clock. All times of the tables count from
     /// it.
@@ -148,7 +146,7 @@ pub struct Tables {
 }
 
 /// Table of a process on a device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ProcessTable {
     /// Device.
     pub device: DeviceId,
@@ -171,7 +169,7 @@ pub struct ProcessTable {
 }
 
 /// Table of a queue of an elevator.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct QueueTable {
     /// Device.
     pub device: DeviceId,
@@ -185,6 +183,21 @@ pub struct QueueTable {
     pub preemptions: Vec<u32>,
     /// Time in service and time idled for the queue in each bucket, in ns.
     pub times_ns: Vec<[u64; 2]>,
+}
+
+impl Tables {
+    /// Number of processes, as far as the format records them. A process id of 0 counts if it has a
+    /// name.
+    pub fn process_count(&self) -> usize {
+        let named = |process: &&ProcessTable| !process.name.is_empty() || process.pid.is_some_and(|pid| pid > 0);
+        let known: BTreeSet<u32> = self.processes.iter().filter(named).filter_map(|process| process.pid).collect();
+        known.len() + self.combined_processes
+    }
+
+    /// Number of requests that completed.
+    pub fn completed(&self) -> u64 {
+        self.requests - self.unfinished
+    }
 }
 
 impl Default for Overview {
@@ -217,8 +230,7 @@ impl Overview {
     }
 
     /// Processes the events of a batch in order of time: clock, names and messages. Request records
-    /// are
-    /// added with [`Overview::add_request`].
+    /// are added with [`Overview::add_request`].
     pub fn add_events(&mut self, batch: &Batch) {
         self.events += batch.len() as u64;
         for event in batch.events() {
@@ -585,8 +597,7 @@ fn steps(life: &RequestRecord) -> [Option<u64>; COMPLETED + 1] {
 }
 
 /// Returns the layer between two consecutive recorded steps. The time of a step that is not
-/// recorded
-/// counts for the layer that the step would have begun.
+/// recorded counts for the layer that the step would have begun.
 fn layer(from: usize, to: usize) -> Layer {
     match (from, to) {
         (_, 1) => Layer::Get,

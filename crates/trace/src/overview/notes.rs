@@ -2,7 +2,7 @@
 //! recordings.
 
 /// The elevator queue that a message refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub enum Queue {
     /// The queue of a process, for synchronous requests if the elevator keeps two.
     Of(u32),
@@ -79,8 +79,7 @@ pub fn elevator(text: &[u8]) -> Option<&str> {
 }
 
 /// Parses `2896S `, `0A `, `SHARED-S ` or `12SN ` at the beginning. Messages about the device have
-/// a
-/// blank there.
+/// a blank there.
 fn kernel_queue(text: &[u8]) -> Option<(Queue, &[u8])> {
     let end = text.iter().position(|byte| *byte == b' ')?;
     let (name, rest) = (text.get(..end)?, text.get(end + 1..)?);

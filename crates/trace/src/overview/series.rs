@@ -1,12 +1,11 @@
 //! Sums over time buckets of equal length, which double whenever the trace exceeds them.
 
 /// Maximum number of buckets of a series. When they are used up, each two become one. A chart of a
-/// page
-/// is about 1,000 px wide.
+/// page is about 1,000 px wide.
 pub(super) const BUCKETS: usize = 2048;
 
 /// Completed requests of a process in one bucket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Number of completed reads.
     pub reads: u32,
@@ -41,8 +40,7 @@ impl Counts {
 }
 
 /// Duration of intervals of `N` kinds within each bucket. A long interval costs no more than a
-/// short
-/// one: only its ends are recorded, and `settle` computes the buckets between them.
+/// short one: only its ends are recorded, and `settle` computes the buckets between them.
 #[derive(Clone, Debug)]
 pub(super) struct IntervalSeries<const N: usize> {
     ns: Vec<[u64; N]>,
@@ -57,8 +55,7 @@ impl<const N: usize> IntervalSeries<N> {
     }
 
     /// Adds an interval in ns after the start of the trace. Buckets are `1 << shift` ns long. The
-    /// part
-    /// after the last bucket is ignored.
+    /// part after the last bucket is ignored.
     pub fn add(&mut self, kind: usize, from_ns: u64, to_ns: u64, shift: u32) {
         if to_ns <= from_ns || kind >= N {
             return;

@@ -1,6 +1,5 @@
 //! Storage of outstanding requests, found by their first sector and, while bios may still be
-//! merged, by
-//! their end sector.
+//! merged, by their end sector.
 
 use std::collections::hash_map::Entry;
 use std::mem;
@@ -275,8 +274,7 @@ impl Table {
     }
 
     /// Returns all outstanding requests, oldest first, without remapped bios that are outstanding
-    /// on the
-    /// upper device as well.
+    /// on the upper device as well.
     pub fn into_lives(mut self) -> Vec<RequestRecord> {
         let mut lives = Vec::with_capacity(self.len());
         let mut slot = self.oldest;

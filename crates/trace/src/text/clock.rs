@@ -1,6 +1,5 @@
 //! Units of time in texts: specified by the user, known from the format, or assumed with a
-//! plausibility
-//! check.
+//! plausibility check.
 
 use super::fields::{decimal_ns, number, shown};
 use crate::lines::LINE_BYTES_MAX;
@@ -72,8 +71,7 @@ impl TimeUnit {
 }
 
 /// Parses a time as written by a user and returns ns. `1.5` and `1.5s` are seconds; other examples
-/// are
-/// `20ms` and `500ns`.
+/// are `20ms` and `500ns`.
 ///
 /// ```
 /// assert_eq!(hoistway_trace::time_ns("1.5"), Ok(1_500_000_000));
@@ -122,8 +120,7 @@ impl Head {
     }
 
     /// Returns the mean interval between records in ns; None for fewer than two records, or if all
-    /// have the
-    /// same time.
+    /// have the same time.
     fn gap_ns(&self, unit: TimeUnit) -> Option<f64> {
         let span = self.greatest - self.least;
         (self.records > 1 && span > 0).then(|| span as f64 * unit.ps() as f64 / 1e3 / (self.records - 1) as f64)
@@ -150,8 +147,7 @@ impl Head {
 }
 
 /// Determines the unit of a text's times: the specified unit, or the usual unit of the format if it
-/// is
-/// plausible, with a remark about the assumption.
+/// is plausible, with a remark about the assumption.
 ///
 /// # Errors
 /// Fails if the usual unit is not plausible; the message shows the meaning of each unit.
@@ -203,8 +199,7 @@ impl Epoch {
 }
 
 /// Determines the clock of a text whose times usually count from an epoch. Times between 1990 and
-/// 2100
-/// match only one clock.
+/// 2100 match only one clock.
 ///
 /// # Errors
 /// Fails if no clock matches and no unit was specified; the message shows the meaning of each unit.

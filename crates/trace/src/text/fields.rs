@@ -93,8 +93,7 @@ pub(crate) fn number<N: TryFrom<u64>>(field: &[u8], what: &str) -> Result<N, Str
 }
 
 /// Parses a time such as `12` or `12.345` in a unit of `unit_ps` and returns ns. Finer digits are
-/// cut
-/// off.
+/// cut off.
 ///
 /// # Errors
 /// Fails if the field is no such number, or exceeds 64 bits of ns (584 years).

@@ -1,6 +1,5 @@
 //! Common parts of the text readers: line by line, with errors that name the line, and tolerance
-//! for an
-//! incomplete last line.
+//! for an incomplete last line.
 
 mod clock;
 mod fields;
@@ -33,8 +32,7 @@ pub(crate) trait LineFormat {
     fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String>;
 
     /// Ends the text: emits buffered events, about one batch for each call. Returns true if no
-    /// events are
-    /// left.
+    /// events are left.
     fn end(&mut self, _out: &mut LineOutput<'_>) -> bool {
         true
     }

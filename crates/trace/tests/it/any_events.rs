@@ -1,6 +1,5 @@
 //! Property tests with arbitrary events: written events are read back, and merging keeps all events
-//! and the
-//! order of each file.
+//! and the order of each file.
 
 use std::io::Cursor;
 
@@ -12,8 +11,7 @@ use proptest::prelude::*;
 type EventWithPayload = (Event, Vec<u8>);
 
 /// An event that the formats can represent: a read has a length, and notes have neither a request
-/// nor a
-/// sequence number.
+/// nor a sequence number.
 fn any_event(cpu: u32) -> impl Strategy<Value = EventWithPayload> {
     let numbers = (any::<u64>(), any::<u64>(), 1..=u32::MAX, any::<u32>(), any::<u32>(), any::<u16>(), any::<u64>());
     let what = (0..Action::ALL.len(), 0..4usize, 0u16..128, vec(any::<u8>(), 0..40));

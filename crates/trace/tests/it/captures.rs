@@ -124,8 +124,7 @@ fn blkparses_text_has_the_events_of_the_binary_files() {
     for (name, files) in CAPTURES {
         let mut binary = events(&mut *capture(name, files));
         // The text lacks messages of control groups and wall-clock times, has names at their first
-        // use, and
-        // counts from the first event.
+        // use, and counts from the first event.
         binary.retain(|(event, _)| !event.action.is_note());
         let begin_ns = binary[0].0.time_ns;
         for (event, _) in &mut binary {

@@ -1,6 +1,5 @@
 //! Compares statistics of captures with recorded output of blkparse and btt, and with live output
-//! if both
-//! are installed.
+//! if both are installed.
 
 use std::fs::{self, File};
 use std::io::copy;
@@ -16,14 +15,12 @@ struct Recorded {
     files: usize,
     rows: &'static [(&'static str, f64, f64, f64, u64)],
     /// Mean distance at Q and at D of `btt --seek-absolute`, which includes the distance of the
-    /// first
-    /// request from sector 0, and the number of distances of 0 (the mode).
+    /// first request from sector 0, and the number of distances of 0 (the mode).
     seeks: [(f64, u64, u64); 2],
     /// First submitted and first issued sector.
     first: [u64; 2],
     /// Summary of blkparse: queued, dispatched, completed, merged; each for reads (with flushes of
-    /// the
-    /// device) and writes, with KiB.
+    /// the device) and writes, with KiB.
     summary: [[(u64, u64); 2]; 4],
     unplugs: (u64, u64),
 }
@@ -93,16 +90,12 @@ const CAPTURES: [Recorded; 3] = [
 ];
 
 /// Returns the correction of btt's sum in ns and of its count. btt 1.2 confuses requests of one
-/// process that
-/// overlap. In vda-bfq, reads of 40 + 8 and 32 + 32 sectors are in the device at the same time. The
-/// C of
-/// the former (0.021635220) is counted from the D of the latter (0.020483930) instead of its own
-/// (0.020062650), which also adds one I2D (0.020483930 - 0.019543540). In vda-mq-deadline, reads of
-/// 64 + 32 (D2C 2.417020 ms, Q2C 4.786250 ms) and 64 + 8 (4.354040 and 4.556220 ms, I2D 0.186850
-/// ms)
-/// become one: btt misses two D2C and counts one Q2C, from the Q of the latter to the C of the
-/// former
-/// (0.159970 ms), instead of two.
+/// process that overlap. In vda-bfq, reads of 40 + 8 and 32 + 32 sectors are in the device at the
+/// same time. The C of the former (0.021635220) is counted from the D of the latter (0.020483930)
+/// instead of its own (0.020062650), which also adds one I2D (0.020483930 - 0.019543540). In
+/// vda-mq-deadline, reads of 64 + 32 (D2C 2.417020 ms, Q2C 4.786250 ms) and 64 + 8 (4.354040 and
+/// 4.556220 ms, I2D 0.186850 ms) become one: btt misses two D2C and counts one Q2C, from the Q of
+/// the latter to the C of the former (0.159970 ms), instead of two.
 fn correction(capture: &str, row: &str) -> (f64, i64) {
     match (capture, row) {
         ("vda-bfq", "I2D") => (-940_390.0, -1),
@@ -245,8 +238,7 @@ fn processes_and_depths_are_described() {
     assert!(description.processes.windows(2).all(|pair| pair[0].part.mix.bytes() >= pair[1].part.mix.bytes()));
     assert_eq!(description.all.unfinished, 0);
     // Little's law: the mean number of requests in the device is their total time there divided by
-    // the
-    // duration. Phases count bios, of which a merged request has several.
+    // the duration. Phases count bios, of which a merged request has several.
     let depth = description.depth.in_device_over_time.mean;
     assert!(
         depth > 1.0 && depth < description.all.phases.d2c_ns.mean * 1560.0 / description.duration_ns as f64,

@@ -110,8 +110,7 @@ fn fio_replays_written_iologs() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     // 200 reads and 100 writes within 3 ms. Version 2 gets no waits that count, because fio 3.33
-    // waits
-    // ms where its manual says us.
+    // waits ms where its manual says us.
     let source: String =
         (0..300u32).map(|at| format!("{} 0 {} 8 {}\n", at * 10_000, at * 64, u32::from(at % 3 > 0))).collect();
     for version in [LogVersion::Two, LogVersion::Three] {

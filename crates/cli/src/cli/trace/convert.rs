@@ -18,8 +18,8 @@ pub struct ConvertArgs {
 }
 
 const CONVERT_HELP: &str = "\
-Formats that are read: blktrace (versions 7 and 8), blkparse (text), ftrace (text of the kernel's blk tracer), iolog (fio, versions 2 and 3), msr \
-(MSR Cambridge CSV), alibaba (CSV), mqsim, blkreplay, csv (hoistway's own). Which one it is is found out, and whether it is compressed.
+Input formats: blktrace (versions 7 and 8), blkparse (text), ftrace (text of the kernel's blk tracer), iolog (fio, versions 2 and 3), msr \
+(MSR Cambridge CSV), alibaba (CSV), mqsim, blkreplay, csv (hoistway's own). Format and compression are detected.
 
 Examples:
   hoistway trace convert sda                          sda.blktrace.0, .1, ... as blkparse's text

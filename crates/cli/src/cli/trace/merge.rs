@@ -11,10 +11,11 @@ use super::{TraceInput, TraceOutput};
 pub struct MergeArgs {
     #[command(flatten)]
     pub input: TraceInput,
-    /// What is added to the times of each trace, in their order: 0,1.5,-20ms (seconds where there is no unit) [default: 0]
+    /// Offsets that are added to the times of the traces, in order: 0,1.5,-20ms (seconds without a
+    /// unit) [default: 0]
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = shift, allow_hyphen_values = true)]
     pub shift: Vec<i64>,
-    /// Let all traces begin at the same instant (before --shift): for recordings whose clocks have nothing to do with each other
+    /// Align the starts of all traces (before --shift), for recordings with unrelated clocks
     #[arg(long)]
     pub align: bool,
     #[command(flatten)]
@@ -22,7 +23,7 @@ pub struct MergeArgs {
 }
 
 const MERGE_HELP: &str = "\
-Each TRACE is one trace: what blktrace's -o was given stands for the files of all CPUs. Traces may be of different formats.
+Each TRACE is one trace: the argument of blktrace -o stands for the files of all CPUs. Traces may have different formats.
 
 Examples:
   hoistway trace merge sda sdb -o both.bin                  two disks of one recording

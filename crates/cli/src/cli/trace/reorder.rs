@@ -9,25 +9,25 @@ use super::{TraceInput, TraceOutput};
 /// `hoistway trace reorder`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What a program would have asked for that knows where its data lie, as tar does not: a trace of submissions (Q), the \
-first of the new order at the time of the first of the old one, and so on. Nothing is moved over a flush.
+The requests of a program that accesses its data in disk order, unlike tar: a trace of submissions (Q) at the \
+recorded times, in the new order. No request moves across a flush.
 
   hoistway trace reorder tar --by sector -o sweep.bin                       all in one sweep of the head
-  hoistway trace reorder tar --by sector --within 128 -o near.bin           as far as a queue of 128 sees
-  hoistway trace reorder tar --by sector -o sweep.bin --drive sata-7200-2006  and how long a drive takes for both")]
+  hoistway trace reorder tar --by sector --within 128 -o near.bin           within a queue of 128 requests
+  hoistway trace reorder tar --by sector -o sweep.bin --drive sata-7200-2006  with the time of a drive for both")]
 pub struct ReorderArgs {
     #[command(flatten)]
     pub input: TraceInput,
 
-    /// What to sort by
+    /// Sort key
     #[arg(long, value_enum)]
     pub by: SortKey,
 
-    /// Sort so many requests at a time (128), or those that come within a time (100ms, 1s) [default: all]
+    /// Sort this number of requests at a time (128), or the requests within a time (100ms, 1s) [default: all]
     #[arg(long, value_name = "WINDOW", value_parser = window)]
     pub within: Option<Window>,
 
-    /// Tell how long this drive takes for both orders, one request at a time: a name that `hoistway drives` shows, or FILE.toml
+    /// Also print the time that this drive takes for both orders, one request at a time: a name from `hoistway drives`, or FILE.toml
     #[arg(long, value_name = "DRIVE")]
     pub drive: Option<String>,
 
@@ -35,10 +35,10 @@ pub struct ReorderArgs {
     pub output: TraceOutput,
 }
 
-/// What requests are sorted by.
+/// Sort keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SortKey {
-    /// Where they lie on the device
+    /// First sector
     Sector,
 }
 
@@ -51,9 +51,9 @@ fn window(text: &str) -> Result<Window, String> {
         };
     }
     match parse_duration_ns(text) {
-        Ok(0) => Err("a window lasts longer than no time".to_owned()),
+        Ok(0) => Err("a window must be longer than 0".to_owned()),
         Ok(ns) => Ok(Window::Time(ns)),
-        Err(error) => Err(format!("a number of requests or a time would be right, as in 128 or 100ms: {error}")),
+        Err(error) => Err(format!("expected a number of requests or a time, as in 128 or 100ms: {error}")),
     }
 }
 

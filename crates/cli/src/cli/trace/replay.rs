@@ -14,40 +14,40 @@ use crate::{names, setting};
 pub struct ReplayArgs {
     #[command(flatten)]
     pub input: TraceInput,
-    /// Where: a file or block device, an nbd:// or nbd+unix:// URI, or drive:NAME for a drive model in virtual time (`hoistway drives` lists them)
+    /// Target: a file or block device, an nbd:// or nbd+unix:// URI, or drive:NAME for a drive model in virtual time (`hoistway drives` lists them)
     #[arg(long, value_name = "TARGET")]
     pub on: String,
     /// When requests are submitted
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub timing: TimingChoice,
-    /// Multiply the times between requests by this: 0.5 is twice as fast
+    /// Factor for the times between requests: 0.5 is twice as fast
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale)]
     pub scale: f64,
-    /// As programs submitted them (Q), or as the driver was given them, merged and sorted (D)
+    /// Requests as programs submitted them (Q), or as the driver received them, merged and sorted (D)
     #[arg(long, value_enum, default_value_t, value_name = "LAYER")]
     pub layer: LayerChoice,
-    /// Requests under way at once, with --timing asap [default: as many as there were]
+    /// Maximum number of outstanding requests with --timing asap [default: the recorded maximum]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
-    /// The device whose requests are replayed, as in 8,0, where the trace has several [default: the one with the most]
+    /// Device whose requests are replayed, as in 8,0 [default: the one with the most requests]
     #[arg(long, value_name = "MAJOR,MINOR", value_parser = device)]
     pub device: Option<DeviceId>,
-    /// Do the writes, discards and flushes of the trace as well: WHAT LIES ON THE TARGET IS LOST
+    /// Include writes, discards and flushes: THE DATA ON THE TARGET ARE LOST
     #[arg(long, conflicts_with = "reads_only", help_heading = "Target")]
     pub write: bool,
-    /// Leave writes, discards and flushes out
+    /// Omit writes, discards and flushes
     #[arg(long, help_heading = "Target")]
     pub reads_only: bool,
-    /// Add this to each offset, as in 1G or -512M
+    /// Value added to each offset, as in 1G or -512M
     #[arg(long, value_name = "BYTES", default_value = "0", allow_hyphen_values = true, value_parser = shift, help_heading = "Target")]
     pub shift: i64,
-    /// What reaches beyond the end begins at the beginning again
+    /// Wrap requests beyond the end of the target to its beginning
     #[arg(long, help_heading = "Target")]
     pub wrap: bool,
-    /// The elevator before a drive model [default: noop]
+    /// Elevator of a drive model [default: noop]
     #[arg(long, value_name = "NAME", value_parser = names::kind, help_heading = "Target")]
     pub elevator: Option<Kind>,
-    /// A tunable of that elevator
+    /// Tunable of that elevator
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse, help_heading = "Target")]
     pub settings: Vec<Setting>,
     /// Print the result as JSON
@@ -61,26 +61,26 @@ pub enum TimingChoice {
     /// At the times at which they were recorded
     #[default]
     Recorded,
-    /// As fast as the target takes them, in the recorded order
+    /// As fast as the target accepts them, in the recorded order
     Asap,
-    /// When what they waited for is over, and then as long after as it was recorded
+    /// After the completions that they waited for, with the recorded pauses
     Dependent,
 }
 
-/// At which layer requests are taken.
+/// Layer from which requests are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LayerChoice {
     /// As programs and file systems submitted them
     #[default]
     Queue,
-    /// As the driver was given them
+    /// As the driver received them
     Issue,
 }
 
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(scale) if scale.is_finite() && (0.0..=1e6).contains(&scale) => Ok(scale),
-        _ => Err("a number from 0 to 1000000, as in 0.5".to_owned()),
+        _ => Err("expected a number from 0 to 1000000, as in 0.5".to_owned()),
     }
 }
 
@@ -91,17 +91,17 @@ fn shift(text: &str) -> Result<i64, String> {
     };
     let bytes = hoistway_units::parse_bytes(digits).map_err(|error| error.to_string())?;
     if !bytes.is_multiple_of(512) {
-        return Err(format!("{bytes} bytes are no whole sectors of 512"));
+        return Err(format!("{bytes} bytes are not a multiple of 512"));
     }
-    i64::try_from(bytes).map(|bytes| sign * bytes).map_err(|_| format!("{bytes} bytes are more than any device has"))
+    i64::try_from(bytes).map(|bytes| sign * bytes).map_err(|_| format!("{bytes} bytes exceed the size of any device"))
 }
 
 const REPLAY_HELP: &str = "\
-How late each request was submitted against its time is told as percentiles: a lag of more than a part of the latency means that the target was \
-too slow for the recorded times; then --timing dependent keeps the pauses of the programs instead.
+The lag of submissions is printed as percentiles. A lag that is a considerable part of the latency means that the target is \
+too slow for the recorded times; --timing dependent keeps the pauses of the programs instead.
 
-Nothing is written without --write, and never to a device that is mounted or otherwise in use. Writes carry bytes that look like chance. Flushes make \
-the target write its cache out; discards give sectors back where the target can, and are left out, and counted, where it cannot.
+Nothing is written without --write, and never to a device that is mounted or otherwise in use. Writes carry pseudo-random bytes. Flushes make \
+the target write back its cache. Discards are omitted and counted if the target does not support them.
 
 Examples:
   hoistway trace replay sda.trace --on drive:sata-7200-2006 --elevator bfq --timing dependent

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use hoistway_nbd::uri::{Place, TlsQuery, Uri};
+use hoistway_nbd::uri::{ServerAddress, TlsQuery, Uri};
 use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_socket};
 use hoistway_serve::config::{Config, Listen, Machine};
 use hoistway_serve::engine::Engine;
@@ -34,7 +34,7 @@ pub struct Opened {
     /// Keeps the files of Unix sockets; they go when it goes.
     _files: Vec<Bound>,
     /// Where exports are reached.
-    places: Vec<Place>,
+    places: Vec<ServerAddress>,
 }
 
 impl WaysIn {
@@ -110,8 +110,8 @@ impl Opened {
         let mut reach = Reach { uri: self.uris(config).into_iter().next().unwrap_or_default(), ..Reach::default() };
         for place in &self.places {
             match place {
-                Place::Unix { path } if reach.socket.is_empty() => reach.socket.clone_from(path),
-                Place::Tcp { port, .. } if reach.port.is_empty() => reach.port = port.to_string(),
+                ServerAddress::Unix { path } if reach.socket.is_empty() => reach.socket.clone_from(path),
+                ServerAddress::Tcp { port, .. } if reach.port.is_empty() => reach.port = port.to_string(),
                 _ => {}
             }
         }
@@ -137,26 +137,26 @@ impl Opened {
     /// The URI of each export at each place.
     pub fn uris(&self, config: &Config) -> Vec<String> {
         let tls = config.tls.as_ref().is_some_and(|tls| tls.required);
-        let uri = |place: &Place, export: &str| {
+        let uri = |place: &ServerAddress, export: &str| {
             let (place, export) = (place.clone(), export.to_owned());
-            Uri { tls, place, user: None, export, tls_query: TlsQuery::default() }.to_string()
+            Uri { tls, server: place, user: None, export, tls_query: TlsQuery::default() }.to_string()
         };
         self.places.iter().flat_map(|place| config.exports.iter().map(|export| uri(place, &export.name))).collect()
     }
 }
 
 /// A socket's own address as clients are told it; of one that listens to every address, this machine's own.
-fn place_of(address: rustix::net::SocketAddrAny) -> Option<Place> {
+fn place_of(address: rustix::net::SocketAddrAny) -> Option<ServerAddress> {
     if let Ok(unix) = rustix::net::SocketAddrUnix::try_from(address.clone()) {
         let path = unix.path()?.to_str().ok()?.to_owned();
-        return Some(Place::Unix { path });
+        return Some(ServerAddress::Unix { path });
     }
     let address = SocketAddr::try_from(address).ok()?;
     let host = match address.ip() {
         ip if ip.is_unspecified() => "localhost".to_owned(),
         ip => ip.to_string(),
     };
-    Some(Place::Tcp { host, port: address.port() })
+    Some(ServerAddress::Tcp { host, port: address.port() })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `hoistway trace convert`: a trace in another format.
+//! `hoistway trace convert`: writes a trace in another format.
 
 use anyhow::Result;
 

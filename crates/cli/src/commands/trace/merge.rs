@@ -1,4 +1,4 @@
-//! `hoistway trace merge`: one trace of several.
+//! `hoistway trace merge`: combines several traces into one.
 
 use anyhow::Result;
 use hoistway_trace::{Merge, PeekedSource, Source};
@@ -19,23 +19,14 @@ pub fn run(args: &MergeArgs) -> Result<Exit> {
         let opened = input::open(&TraceInput { files: vec![file.clone()], ..args.input.clone() })?;
         names.push(opened.name.clone());
         files.extend(opened.files.iter().cloned());
-        let begun = PeekedSource::new(Box::new(opened))?;
         let shift_ns = args.shift.get(at).copied().unwrap_or(0);
-        sources.push((begun, shift_ns));
+        sources.push((PeekedSource::new(Box::new(opened))?, shift_ns));
     }
-    // All begin when the first named does.
-    let start_ns = sources.iter().find_map(|(begun, _)| begun.start_ns()).unwrap_or(0);
-    let sources = sources.into_iter().map(|(begun, shift_ns)| {
-        let aligned_ns = match begun.start_ns() {
-            Some(own_ns) if args.align => difference(start_ns, own_ns),
-            _ => 0,
-        };
-        (Box::new(begun) as Box<dyn Source + Send>, shift_ns.saturating_add(aligned_ns))
-    });
-    output::write(&mut Merge::new(sources.collect()), &args.output, &names.join("+"), &files)
-}
-
-/// What has to be added to a time to make it another, in ns.
-fn difference(to_ns: u64, from_ns: u64) -> i64 {
-    i64::try_from(i128::from(to_ns) - i128::from(from_ns)).unwrap_or(if to_ns > from_ns { i64::MAX } else { i64::MIN })
+    let mut merge = if args.align {
+        Merge::aligned(sources)
+    } else {
+        let boxed = |(source, shift_ns)| (Box::new(source) as Box<dyn Source + Send>, shift_ns);
+        Merge::new(sources.into_iter().map(boxed).collect())
+    };
+    output::write(&mut merge, &args.output, &names.join("+"), &files)
 }

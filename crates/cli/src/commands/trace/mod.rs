@@ -18,7 +18,7 @@ use crate::cli::trace::{TraceArgs, TraceCommand};
 use crate::failure::Exit;
 use crate::output::Out;
 
-/// Does what was asked for.
+/// Runs the selected command.
 pub fn run(args: &TraceArgs, out: &mut Out) -> Result<Exit> {
     match &args.what {
         TraceCommand::Describe(args) => describe::run(args, out),

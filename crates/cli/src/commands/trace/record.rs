@@ -1,4 +1,5 @@
-//! `hoistway trace record`: what passes through a block device, until Ctrl-C, a time or a command's end.
+//! `hoistway trace record`: records the requests of a block device until Ctrl-C, a duration or the end of a
+//! command.
 
 use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -16,19 +17,19 @@ use crate::cli::trace::{ByChoice, RecordArgs};
 use crate::failure::{Exit, UsageError, tell};
 use crate::output::Out;
 
-/// How long what is recorded may wait in the kernel's buffers.
+/// Interval of reading the buffers of the kernel.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The same with marks for calls: what file a descriptor stands for can be asked only while its process is there.
+/// Interval with marks for calls: a descriptor can be resolved only while its process exists.
 const PAUSE_OF_CALLS: Duration = Duration::from_millis(1);
-/// How long a command may take to end once it is asked to.
+/// Timeout of a command after SIGTERM.
 const END_MAX: Duration = Duration::from_secs(10);
-/// How often the progress is told.
-const TELL: Duration = Duration::from_millis(200);
+/// Interval of progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What `-o -` writes to.
+/// Output path for `-o -`.
 const STANDARD_OUTPUT: &str = "/dev/stdout";
 
-/// Nothing came, or not all of it.
+/// Error of an empty or incomplete recording.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Incomplete(String);
@@ -40,18 +41,18 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
     let (Some(device), Some(output)) = (&args.device, &args.output) else {
         return Err(UsageError("a DEVICE and -o FILE are needed".to_owned()).into());
     };
-    put_back_what_was_left();
+    restore_left_settings();
     let device = Traced::find(device)?;
     let output = output_of(args, output)?;
-    // Signals end the recording in order from here on.
+    // From here on, signals end the recording regularly.
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals cannot be caught")?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot register signal handlers")?;
     }
     if let Output::One(path) | Output::PerCpu(path) = &output
         && device.holds(path)
     {
-        tell(&format!("note: {} lies on {}: the recording's own writes will be in it", path.display(), device.name));
+        tell(&format!("note: {} is on {}: the recording includes its own writes", path.display(), device.name));
     }
     let by = args.by.map(|by| match by {
         ByChoice::Tracefs => By::Tracefs,
@@ -80,10 +81,10 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
     let status = recording.attend(command, args.duration.map(Duration::from_nanos), &stop)?;
     let (written, stopped, seconds) = recording.finish()?;
     let done = device.requests_done().zip(done_before).map(|(now, before)| now.saturating_sub(before));
-    tell_end(&device, &written, seconds);
+    print_end(&device, &written, seconds);
     if stopped.unmarked > 0 {
         tell(&format!(
-            "note: {} calls have no mark: their processes or files were gone before they were looked up",
+            "note: {} calls have no mark because their processes or files ended before the lookup",
             stopped.unmarked
         ));
     }
@@ -91,7 +92,7 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
     Ok(status.map_or(Exit::Success, exit_of))
 }
 
-/// A recording with what it is written to.
+/// A recording and its output.
 struct Recording {
     capture: Capture,
     sink: Sink,
@@ -100,7 +101,7 @@ struct Recording {
 }
 
 impl Recording {
-    /// Records until it is time to stop; answers how the command ended by itself, or by a signal that came.
+    /// Records until the end. Returns the exit status of the command, unless the duration ended it.
     fn attend(
         &mut self,
         mut command: Option<Child>,
@@ -108,7 +109,7 @@ impl Recording {
         stop: &AtomicBool,
     ) -> Result<Option<ExitStatus>> {
         let shows = std::io::stderr().is_terminal() && command.is_none();
-        let (mut told, mut asked_to_end) = (Instant::now(), None);
+        let (mut shown, mut asked_to_end) = (Instant::now(), None);
         let ended = loop {
             if let Err(error) = self.capture.take(&mut self.sink) {
                 command.as_mut().inspect(|child| ask_to_end(child));
@@ -124,7 +125,7 @@ impl Recording {
                 None if is_over || stop.load(Ordering::Relaxed) => break None,
                 None => {}
             }
-            // What was started with the recording does not outlive it, and is recorded to its end.
+            // The command ends with the recording and is recorded until its end.
             if let Some(child) = command.as_mut().filter(|_| is_over || stop.load(Ordering::Relaxed)) {
                 let asked: &mut Instant = asked_to_end.get_or_insert_with(|| {
                     ask_to_end(child);
@@ -134,8 +135,8 @@ impl Recording {
                     child.kill()?;
                 }
             }
-            if shows && told.elapsed() >= TELL {
-                told = Instant::now();
+            if shows && shown.elapsed() >= PROGRESS_INTERVAL {
+                shown = Instant::now();
                 self.progress();
             }
             std::thread::sleep(self.pause);
@@ -157,7 +158,7 @@ impl Recording {
         );
     }
 
-    /// Stops; answers what was written, what was not, and for how long it recorded.
+    /// Stops the recording. Returns statistics of the output, of the capture, and the duration in seconds.
     fn finish(mut self) -> Result<(Written, Stopped, f64)> {
         let stopped = self.capture.stop(&mut self.sink)?;
         let seconds = self.begun.elapsed().as_secs_f64();
@@ -167,13 +168,13 @@ impl Recording {
 
 fn ask_to_end(command: &Child) {
     if let Some(pid) = rustix::process::Pid::from_raw(command.id().cast_signed()) {
-        // That it is gone already is what was wanted.
+        // The process may have ended already.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }
 
 fn exit_of(status: ExitStatus) -> Exit {
-    // As shells have it: 128 and the signal's number.
+    // The convention of shells: 128 plus the number of the signal.
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     if code == 0 { Exit::Success } else { Exit::Code(u8::try_from(code).unwrap_or(1)) }
 }
@@ -184,25 +185,24 @@ fn output_of(args: &RecordArgs, output: &Path) -> Result<Output> {
             return Err(UsageError("--per-cpu needs files: -o - is one stream".to_owned()).into());
         }
         if std::io::stdout().is_terminal() {
-            return Err(UsageError(
-                "a recording is not for a terminal: -o FILE, or | hoistway trace describe -".to_owned(),
-            )
-            .into());
+            return Err(
+                UsageError("a recording is binary: use -o FILE, or | hoistway trace describe -".to_owned()).into()
+            );
         }
         return Ok(Output::One(PathBuf::from(STANDARD_OUTPUT)));
     }
     Ok(if args.per_cpu { Output::PerCpu(output.into()) } else { Output::One(output.into()) })
 }
 
-/// What killed recordings left behind would be in the way, and nobody else will put it back.
-fn put_back_what_was_left() {
+/// Restores the settings that killed recordings left changed, because they interfere with a new one.
+fn restore_left_settings() {
     for left in left_behind() {
         tell(&format!(
-            "note: the recording of process {} was killed and left this behind, which is put back now:",
+            "note: the recording of process {} was killed; restoring the settings that it left changed:",
             left.pid()
         ));
         left.lines().iter().for_each(|line| tell(&format!("  {line}")));
-        left.put_back().iter().for_each(|failed| tell(&format!("  could not be put back: {failed}")));
+        left.put_back().iter().for_each(|failed| tell(&format!("  cannot be restored: {failed}")));
     }
 }
 
@@ -210,22 +210,22 @@ fn undo(out: &mut Out) -> Result<Exit> {
     let (mut found, mut failed) = (0, 0);
     for left in left_behind() {
         found += 1;
-        out.line(format_args!("the recording of process {} was killed and left behind:", left.pid()))?;
+        out.line(format_args!("the recording of process {} was killed and left changed:", left.pid()))?;
         left.lines().iter().try_for_each(|line| out.line(format_args!("  {line}")))?;
         let errors = left.put_back();
         failed += errors.len();
-        errors.iter().for_each(|error| tell(&format!("error: could not be put back: {error}")));
+        errors.iter().for_each(|error| tell(&format!("error: cannot be restored: {error}")));
         if errors.is_empty() {
-            out.line("  all of it is put back")?;
+            out.line("  all restored")?;
         }
     }
     if found == 0 {
-        out.line("nothing is left behind")?;
+        out.line("nothing to restore")?;
     }
     Ok(if failed == 0 { Exit::Success } else { Exit::Failed })
 }
 
-fn tell_end(device: &Traced, written: &Written, seconds: f64) {
+fn print_end(device: &Traced, written: &Written, seconds: f64) {
     let files = match written.files.as_slice() {
         [one] if one == Path::new(STANDARD_OUTPUT) => "standard output".to_owned(),
         [one] => one.display().to_string(),
@@ -239,11 +239,11 @@ fn tell_end(device: &Traced, written: &Written, seconds: f64) {
         written.bytes as f64 / 1e6
     ));
     if written.garbage_bytes > 0 {
-        tell(&format!("note: {} bytes of the kernel's were no records and were left out", written.garbage_bytes));
+        tell(&format!("note: skipped {} bytes of the kernel that are no records", written.garbage_bytes));
     }
 }
 
-/// A recording with holes, or with nothing in it, is none.
+/// Fails for a recording that is empty or lacks events.
 fn check(
     args: &RecordArgs,
     device: &Traced,
@@ -254,7 +254,7 @@ fn check(
 ) -> Result<()> {
     if lost > 0 {
         return Err(Incomplete(format!(
-            "{lost} events were dropped: the trace has holes. The buffer of {} KiB a CPU was too small for what came; --buffer makes it larger",
+            "{lost} events were dropped: the trace is incomplete. The buffer of {} KiB per CPU was too small; --buffer sets a larger one",
             args.buffer >> 10
         ))
         .into());
@@ -263,9 +263,9 @@ fn check(
         return Ok(());
     }
     let why = match done {
-        Some(0) => format!("no request came to {} in {seconds:.1} s", device.name),
+        Some(0) => format!("{} had no requests in {seconds:.1} s", device.name),
         Some(done) => format!(
-            "{} completed {done} requests meanwhile: tracing does not work here; try --by {}",
+            "{} completed {done} requests meanwhile: tracing does not work on this system; try --by {}",
             device.name,
             match args.by {
                 Some(ByChoice::Tracefs) | None => "ioctl",

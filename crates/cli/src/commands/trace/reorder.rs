@@ -1,4 +1,4 @@
-//! `hoistway trace reorder`.
+//! `hoistway trace reorder`: sorts the requests of a trace by sector.
 
 use anyhow::{Context, Result};
 use hoistway_drive::{Access, AccessError, Command, Drive, Op, Profile};
@@ -13,26 +13,27 @@ use crate::failure::{Exit, tell};
 use crate::figures::figure;
 use crate::output::Out;
 
-/// Sorts the requests of a trace.
+/// Writes the sorted trace and prints its statistics.
 pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
     let profile = args.drive.as_deref().map(drive_choice::load).transpose()?;
     let source = input::open(&args.input)?;
     let (name, files) = (source.name.clone(), source.files.clone());
-    let mut sorted = ReorderedSource::new(source, args.within.unwrap_or(Window::All), Timed::new(profile.as_ref()));
+    let mut sorted =
+        ReorderedSource::new(source, args.within.unwrap_or(Window::All), DriveTimer::new(profile.as_ref()));
     let exit = output::write(&mut sorted, &args.output, &name, &files)?;
-    let Some((told, timed)) = sorted.into_summary() else { return Ok(exit) };
+    let Some((summary, timer)) = sorted.into_summary() else { return Ok(exit) };
     if args.output.output.is_none() {
-        // The trace itself is on standard output.
-        tell(&sentence(&told));
+        // Standard output holds the trace.
+        tell(&sentence(&summary));
     } else {
-        out.line(format_args!("{name}: {} requests sorted by sector in {}", told.requests, sweeps(&told)))?;
+        out.line(format_args!("{name}: {} requests sorted by sector in {}", summary.requests, sweeps(&summary)))?;
         out.line("")?;
-        out.table(&mut seeks(&[("before", &told.before), ("after", &told.after)]))?;
+        out.table(&mut seeks(&[("before", &summary.before), ("after", &summary.after)]))?;
     }
     if let Some(drive) = &args.drive {
-        let [before, after] = timed.seconds()?;
+        let [before, after] = timer.seconds()?;
         let text = format!(
-            "{drive} takes {} s for them as they came, and {} s in this order, one request at a time.",
+            "{drive} takes {} s in the recorded order and {} s in this order, one request at a time.",
             figure(before),
             figure(after)
         );
@@ -46,46 +47,46 @@ pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
     Ok(exit)
 }
 
-fn sentence(told: &ReorderSummary) -> String {
+fn sentence(summary: &ReorderSummary) -> String {
     let mean = |of: &hoistway_trace::describe::SeekFigures| figure(of.distance_sectors.mean * 512.0 / 1e6);
     format!(
         "{} requests in {}: the mean distance was {} MB and is {} MB",
-        told.requests,
-        sweeps(told),
-        mean(&told.before),
-        mean(&told.after)
+        summary.requests,
+        sweeps(summary),
+        mean(&summary.before),
+        mean(&summary.after)
     )
 }
 
-fn sweeps(told: &ReorderSummary) -> String {
-    if told.sweeps == 1 { "one sweep".to_owned() } else { format!("{} sweeps", told.sweeps) }
+fn sweeps(summary: &ReorderSummary) -> String {
+    if summary.sweeps == 1 { "one sweep".to_owned() } else { format!("{} sweeps", summary.sweeps) }
 }
 
-/// Two drives that do what is asked of them in both orders, one request at a time; or none.
-struct Timed {
-    drives: Option<[Served; 2]>,
+/// Two drive models that serve the requests in both orders, one at a time; None without --drive.
+struct DriveTimer {
+    drives: Option<[SerialDrive; 2]>,
 }
 
-/// A drive at work.
-struct Served {
+/// A drive model that serves requests one at a time.
+struct SerialDrive {
     drive: Drive,
     now_ns: u64,
-    /// The first request that it refused.
+    /// Error of the first refused request.
     refused: Option<AccessError>,
 }
 
-impl Timed {
-    fn new(profile: Option<&Profile>) -> Timed {
-        let served = |profile: &Profile| Served { drive: Drive::new(profile), now_ns: 0, refused: None };
-        Timed { drives: profile.map(|profile| [served(profile), served(profile)]) }
+impl DriveTimer {
+    fn new(profile: Option<&Profile>) -> DriveTimer {
+        let served = |profile: &Profile| SerialDrive { drive: Drive::new(profile), now_ns: 0, refused: None };
+        DriveTimer { drives: profile.map(|profile| [served(profile), served(profile)]) }
     }
 
-    /// How long they took.
+    /// Total service times in seconds: before and after.
     fn seconds(self) -> Result<[f64; 2]> {
         let mut seconds = [0.0; 2];
         for (seconds, served) in seconds.iter_mut().zip(self.drives.into_iter().flatten()) {
             if let Some(refused) = served.refused {
-                return Err(refused).context("--drive: the drive cannot do what is in the trace");
+                return Err(refused).context("--drive: the drive cannot serve the requests of the trace");
             }
             *seconds = served.now_ns as f64 / 1e9;
         }
@@ -93,7 +94,7 @@ impl Timed {
     }
 }
 
-impl ReorderObserver for Timed {
+impl ReorderObserver for DriveTimer {
     fn before(&mut self, request: &Event) {
         if let Some([before, _]) = &mut self.drives {
             before.serve(request);
@@ -107,7 +108,7 @@ impl ReorderObserver for Timed {
     }
 }
 
-impl Served {
+impl SerialDrive {
     fn serve(&mut self, request: &Event) {
         if self.refused.is_some() {
             return;
@@ -119,7 +120,7 @@ impl Served {
     }
 }
 
-/// What a drive is asked for.
+/// Converts a request to a command of a drive.
 fn command(request: &Event) -> Command {
     let (sector, sectors) = (request.sector, request.bytes.div_ceil(512));
     if request.bytes == 0 {

@@ -1,7 +1,7 @@
-//! `hoistway trace replay`: the requests of a trace again, and how it went beside the recording.
+//! `hoistway trace replay`: replays the requests of a trace and compares the result with the recording.
 
 mod load;
-mod tell;
+mod print;
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ use crate::progress::Bar;
 use crate::{drive_choice, interrupt};
 use load::Loaded;
 
-/// What came out, and on what.
+/// Result of a replay, and its target.
 struct Replayed {
     target: String,
     outcome: Outcome,
@@ -36,7 +36,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
     let changing = loaded.plan.changing();
     if drive.is_none() && changing > 0 && !args.write {
         bail!(
-            "{} has {changing} writes, discards and flushes: --write does them, and what lies on {} is lost; --reads-only leaves them out",
+            "{} has {changing} writes, discards and flushes: --write includes them, and the data on {} are lost; --reads-only omits them",
             loaded.name,
             args.on
         );
@@ -47,9 +47,9 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
     }?;
     loaded.notes.iter().for_each(|note| tell(&format!("note: {note}")));
     if args.json {
-        tell::json(args, &loaded, &replayed, out)?;
+        print::json(args, &loaded, &replayed, out)?;
     } else {
-        tell::text(args, &loaded, &replayed, out)?;
+        print::text(args, &loaded, &replayed, out)?;
     }
     let outcome = &replayed.outcome;
     if outcome.failed > 0 {
@@ -61,7 +61,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
     Ok(if outcome.interrupted { Exit::Interrupted } else { Exit::Success })
 }
 
-/// On the model of a drive, in virtual time.
+/// Replays on a drive model in virtual time.
 fn on_drive(args: &ReplayArgs, name: &str, loaded: &mut Loaded) -> Result<Replayed> {
     let profile = drive_choice::load(name)?;
     let elevator = args.elevator.unwrap_or(Elevator::Noop);
@@ -80,13 +80,13 @@ fn on_drive(args: &ReplayArgs, name: &str, loaded: &mut Loaded) -> Result<Replay
     Ok(Replayed { target, outcome })
 }
 
-/// On something real.
+/// Replays on a file, a device or a server.
 fn on_engine(args: &ReplayArgs, loaded: &mut Loaded) -> Result<Replayed> {
     let options = EngineOptions::default();
     let kind = match probe() {
         Ok(()) => EngineKind::Uring,
         Err(unavailable) => {
-            loaded.notes.push(format!("{unavailable}; threads do the I/O, up to {} requests at once", options.threads));
+            loaded.notes.push(format!("{unavailable}; using threads, up to {} requests at once", options.threads));
             EngineKind::Threads
         }
     };
@@ -123,17 +123,17 @@ fn on_target<E: Engine>(args: &ReplayArgs, loaded: &mut Loaded, mut engine: E) -
     Ok(Replayed { target: format!("{}, by {}", target.describe(), engine.name()), outcome })
 }
 
-/// What a server can and cannot do.
+/// Adapts the plan to the features of a server.
 fn prepare_nbd(args: &ReplayArgs, loaded: &mut Loaded, target: &NbdTarget) -> Result<()> {
     if target.is_read_only() && loaded.plan.changing() > 0 {
-        bail!("{}: the export is read-only; --reads-only leaves writes, discards and flushes out", args.on);
+        bail!("{}: the export is read-only; --reads-only omits writes, discards and flushes", args.on);
     }
     loaded.leave_out(!target.can_discard(), !target.can_flush());
     fit(args, loaded, target.size())?;
     let (grain, min) = (loaded.plan.grain_bytes(), u64::from(target.block_min()));
     if grain < min {
         bail!(
-            "{}: the server takes multiples of {min} bytes, and the trace has requests of multiples of {grain}",
+            "{}: the server requires multiples of {min} bytes, but the trace has requests of multiples of {grain}",
             args.on
         );
     }
@@ -158,7 +158,9 @@ fn go<E: Engine, T: Target<E>>(
 ) -> Result<Outcome> {
     let depth = args.depth.map_or(loaded.plan.recorded().depth_max, |depth| depth as usize);
     if args.depth.is_some() && args.timing != TimingChoice::Asap {
-        return Err(UsageError("--depth is for --timing asap: other timings keep their own".to_owned()).into());
+        return Err(
+            UsageError("--depth requires --timing asap: other timings keep the recorded depth".to_owned()).into()
+        );
     }
     let timing = match args.timing {
         TimingChoice::Recorded => Timing::Recorded,
@@ -166,10 +168,10 @@ fn go<E: Engine, T: Target<E>>(
         TimingChoice::Dependent => Timing::Dependent,
     };
     let bar = Bar::new(loaded.plan.requests().len() as u64, "replaying");
-    let mut told = 0;
+    let mut shown = 0;
     let mut watch = |progress: Progress| {
-        if progress.done >= told + 64 {
-            told = progress.done;
+        if progress.done >= shown + 64 {
+            shown = progress.done;
             bar.set(progress.done as u64);
         }
         !cancelled()

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_nbd::client::{Collector, Completion, Findings, Goal, Handshake, Outcome, Progress, TlsWish, Wants};
+use hoistway_nbd::client::{
+    Collector, Completion, Findings, Goal, Handshake, HandshakeOptions, Progress, ReplyContent, RequestSpec, TlsMode,
+};
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{BASE_ALLOCATION, Command, CommandFlags, Errno};
 use rustls::pki_types::ServerName;
@@ -24,10 +26,10 @@ pub struct Client {
 }
 
 /// What is wanted, in the usual case.
-pub fn wants(export: &str) -> Wants {
-    Wants {
+pub fn wants(export: &str) -> HandshakeOptions {
+    HandshakeOptions {
         export: export.into(),
-        tls: TlsWish::Never,
+        tls: TlsMode::Never,
         replies: Replies::Structured,
         contexts: vec![BASE_ALLOCATION.into()],
         goal: Goal::Enter,
@@ -50,7 +52,7 @@ pub fn connect(socket: &Path) -> UnixStream {
 }
 
 /// Goes through a handshake.
-pub fn shake_hands(socket: &Path, wants: Wants, tls: Option<Arc<ClientConfig>>) -> Result<Led, String> {
+pub fn shake_hands(socket: &Path, wants: HandshakeOptions, tls: Option<Arc<ClientConfig>>) -> Result<Led, String> {
     let mut stream: Box<dyn Stream> = Box::new(connect(socket));
     let mut handshake = Handshake::new(wants);
     let mut out = Vec::new();
@@ -94,7 +96,7 @@ impl Client {
     }
 
     #[track_caller]
-    pub fn with(socket: &Path, wants: Wants) -> Client {
+    pub fn with(socket: &Path, wants: HandshakeOptions) -> Client {
         match shake_hands(socket, wants, None) {
             Ok(Led::To(client)) => *client,
             Ok(Led::Over(_)) => panic!("the handshake ended without an export"),
@@ -106,7 +108,8 @@ impl Client {
     #[track_caller]
     pub fn send(&mut self, command: Command, flags: CommandFlags, offset: u64, length: u64, data: &[u8]) -> u64 {
         let mut out = Vec::new();
-        let cookie = self.nbd.request(command, flags, offset, length, data, &mut out).expect("it may be asked");
+        let cookie =
+            self.nbd.request(&RequestSpec { command, flags, offset, length }, data, &mut out).expect("it may be asked");
         self.stream.write_all(&out).expect("the server takes it");
         cookie
     }
@@ -131,7 +134,7 @@ impl Client {
         offset: u64,
         length: u64,
         data: &[u8],
-    ) -> Result<Outcome, (Errno, String)> {
+    ) -> Result<ReplyContent, (Errno, String)> {
         let cookie = self.send(command, flags, offset, length, data);
         let answer = self.answers(1).remove(0);
         assert_eq!(answer.cookie, cookie);
@@ -141,7 +144,7 @@ impl Client {
     #[track_caller]
     pub fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, (Errno, String)> {
         match self.ask(Command::Read, CommandFlags::default(), offset, length, &[])? {
-            Outcome::Data(data) => Ok(data),
+            ReplyContent::Data(data) => Ok(data),
             other => panic!("{other:?} is no data"),
         }
     }
@@ -163,7 +166,7 @@ impl Client {
         flags: CommandFlags,
         offset: u64,
         length: u64,
-    ) -> Result<Outcome, (Errno, String)> {
+    ) -> Result<ReplyContent, (Errno, String)> {
         self.ask(command, flags, offset, length, &[])
     }
 

@@ -1,6 +1,6 @@
 //! What exports are: parts of devices, some read-only, some not for everybody.
 
-use hoistway_nbd::client::{Goal, Outcome, Wants};
+use hoistway_nbd::client::{Goal, HandshakeOptions, ReplyContent};
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags, Errno};
 
@@ -19,7 +19,7 @@ fn two_exports_of_one_file_share_its_device() {
         &["--export", "whole=FOLDER/disk", "--export", "part=FOLDER/disk,offset=64k,size=128k"],
     );
     let (mut whole, mut part) = (Client::of(&server.socket(), "whole"), Client::of(&server.socket(), "part"));
-    assert_eq!((whole.nbd.session.told.size, part.nbd.session.told.size), (1 << 20, 128 * KIB));
+    assert_eq!((whole.nbd.session.info.size, part.nbd.session.info.size), (1 << 20, 128 * KIB));
     assert_eq!(part.read(4096, 4096).expect("it lies within"), vec![17; 4096]);
     whole.write(64 * KIB + 100, b"by the other way").expect("it can be written");
     assert_eq!(part.read(100, 16).expect("it lies within"), b"by the other way");
@@ -43,7 +43,7 @@ fn nothing_lies_beyond_the_end_of_an_export() {
     let errors: Vec<_> =
         client.answers(2).into_iter().map(|answer| answer.result.expect_err("it is beyond").0).collect();
     assert_eq!(errors, [Errno::Inval, Errno::Inval]);
-    assert_eq!(client.command(Command::Flush, flags, 0, 0), Ok(Outcome::Nothing));
+    assert_eq!(client.command(Command::Flush, flags, 0, 0), Ok(ReplyContent::Nothing));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_tenant_sees_its_own_exports_and_no_others() {
         ),
     );
     let server = Server::start_in(folder, &["--config", "FOLDER/config.toml"]);
-    let list = Wants { goal: Goal::List, ..wants("") };
+    let list = HandshakeOptions { goal: Goal::List, ..wants("") };
     let Ok(Led::Over(findings)) = shake_hands(&server.socket(), list, None) else {
         panic!("a list ends the handshake")
     };
@@ -96,7 +96,7 @@ fn every_command_is_carried_out_in_every_form_of_replies() {
     let server = Server::start(&["--export", "=mem:4M"]);
     for replies in [Replies::Simple, Replies::Structured, Replies::Extended] {
         let contexts = if replies == Replies::Simple { Vec::new() } else { wants("").contexts };
-        let mut client = Client::with(&server.socket(), Wants { replies, contexts, ..wants("") });
+        let mut client = Client::with(&server.socket(), HandshakeOptions { replies, contexts, ..wants("") });
         assert_eq!(client.nbd.session.replies, replies);
         let none = CommandFlags::default();
         let data: Vec<u8> = (0..100_000).map(|at| (at % 249) as u8 + 1).collect();
@@ -106,20 +106,21 @@ fn every_command_is_carried_out_in_every_form_of_replies() {
         let one_piece = CommandFlags { dont_fragment: replies != Replies::Simple, ..none };
         assert_eq!(
             client.command(Command::Read, one_piece, 12_345, 1000),
-            Ok(Outcome::Data(data[..1000].to_vec())),
+            Ok(ReplyContent::Data(data[..1000].to_vec())),
             "{replies:?}"
         );
         for flags in [none, CommandFlags { fua: true, ..none }, CommandFlags { no_hole: true, ..none }] {
             client.write(64 << 10, &[7; 4096]).expect("it can be written");
-            assert_eq!(client.command(Command::WriteZeroes, flags, 64 << 10, 4096), Ok(Outcome::Nothing));
+            assert_eq!(client.command(Command::WriteZeroes, flags, 64 << 10, 4096), Ok(ReplyContent::Nothing));
             assert_eq!(client.read(64 << 10, 4096).expect("it can be read"), vec![0; 4096], "{replies:?}");
         }
         for command in [Command::Trim, Command::Cache] {
-            assert_eq!(client.command(command, none, 0, 4096), Ok(Outcome::Nothing), "{replies:?}");
+            assert_eq!(client.command(command, none, 0, 4096), Ok(ReplyContent::Nothing), "{replies:?}");
         }
-        assert_eq!(client.command(Command::Flush, none, 0, 0), Ok(Outcome::Nothing));
+        assert_eq!(client.command(Command::Flush, none, 0, 0), Ok(ReplyContent::Nothing));
         if replies != Replies::Simple {
-            let Ok(Outcome::Extents(contexts)) = client.command(Command::BlockStatus, none, 2 << 20, 1 << 20) else {
+            let Ok(ReplyContent::Extents(contexts)) = client.command(Command::BlockStatus, none, 2 << 20, 1 << 20)
+            else {
                 panic!("extents are told in {replies:?}");
             };
             let (name, extents) = &contexts[0];

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
+use hoistway_nbd::client::RequestSpec;
 use hoistway_nbd::wire::{Command, CommandFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,7 +21,11 @@ fn a_client_that_asks_for_gigabytes_and_takes_nothing_costs_bounded_memory() {
     let mut greedy = Client::of(&server.socket(), "");
     let mut requests = Vec::new();
     for at in 0..3000 {
-        let asked = greedy.nbd.request(Command::Read, CommandFlags::default(), at % 64 * MIB, MIB, &[], &mut requests);
+        let asked = greedy.nbd.request(
+            &RequestSpec { command: Command::Read, flags: CommandFlags::default(), offset: at % 64 * MIB, length: MIB },
+            &[],
+            &mut requests,
+        );
         asked.expect("it may be asked");
     }
     // All of them fit into the socket and what the server receives at once: it takes what it may have under way.
@@ -48,7 +53,11 @@ fn clients_that_vanish_in_the_middle_of_anything_leave_nothing_behind() {
         let data = vec![9; MIB as usize];
         client
             .nbd
-            .request(Command::Write, CommandFlags::default(), 0, MIB, &data, &mut request)
+            .request(
+                &RequestSpec { command: Command::Write, flags: CommandFlags::default(), offset: 0, length: MIB },
+                &data,
+                &mut request,
+            )
             .expect("it may be asked");
         client.stream.write_all(&request[..kept]).expect("the server takes it");
     }

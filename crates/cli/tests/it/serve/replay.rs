@@ -143,7 +143,7 @@ fn the_text_tells_both_sides() {
     let trace = trace(&folder, &[(READ, 0, 4096), (WRITE.with(Rwbs::DISCARD), 8, 4096)]);
     let ran = replay(&[&trace, "--on", "drive:null", "--timing", "dependent"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    for part in ["under noop", "2 requests of 1 processes", "reads", "discards", "teller (7)", "submitted late by"] {
+    for part in ["under noop", "2 requests of 1 processes", "reads", "discards", "teller (7)", "lag of submissions"] {
         assert!(ran.out.contains(part), "`{part}` is missing in:\n{}", ran.out);
     }
     let reads = replay(&[&trace, "--on", "drive:null", "--reads-only"]);
@@ -173,7 +173,7 @@ fn targets_that_will_not_do_are_refused_by_name() {
     replay(&[&trace, "--on", &disk]).refused(1, &[&disk, "1048576 bytes", "2101248", "--wrap", "--shift"]);
     assert_eq!(replay(&[&trace, "--on", &disk, "--wrap"]).code, Some(0));
     replay(&[&trace, "--on", &disk, "--shift", "-4k"]).refused(1, &["before the beginning"]);
-    replay(&[&trace, "--on", &disk, "--shift", "100"]).refused(2, &["no whole sectors"]);
+    replay(&[&trace, "--on", &disk, "--shift", "100"]).refused(2, &["not a multiple of 512"]);
     replay(&[&trace, "--on", "drive:sata-7200-2060"]).refused(2, &["did you mean"]);
     let socket = format!("nbd+unix:///?socket={missing}");
     replay(&[&trace, "--on", &socket]).refused(1, &["cannot connect"]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_nbd::client::{TlsWish, Wants};
+use hoistway_nbd::client::{HandshakeOptions, TlsMode};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::ClientConfig;
 use rustls::RootCertStore;
@@ -61,12 +61,12 @@ impl Authority {
     }
 }
 
-fn encrypted(export: &str) -> Wants {
-    Wants { tls: TlsWish::Always, ..wants(export) }
+fn encrypted(export: &str) -> HandshakeOptions {
+    HandshakeOptions { tls: TlsMode::Always, ..wants(export) }
 }
 
 #[track_caller]
-fn client(server: &Server, wants: Wants, tls: Arc<ClientConfig>) -> Client {
+fn client(server: &Server, wants: HandshakeOptions, tls: Arc<ClientConfig>) -> Client {
     match shake_hands(&server.socket(), wants, Some(tls)) {
         Ok(Led::To(client)) => *client,
         Ok(Led::Over(_)) => panic!("the handshake ended without an export"),

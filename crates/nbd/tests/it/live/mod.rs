@@ -8,9 +8,11 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use hoistway_nbd::client::{Collector, Completion, Goal, Handshake, Outcome, Progress, TlsWish, Wants, send_option};
+use hoistway_nbd::client::{
+    Collector, Completion, Goal, Handshake, HandshakeOptions, Progress, ReplyContent, RequestSpec, TlsMode, send_option,
+};
 use hoistway_nbd::server::Replies;
-use hoistway_nbd::uri::{Place, Uri};
+use hoistway_nbd::uri::{ServerAddress, Uri};
 use hoistway_nbd::wire::{Command, CommandFlags, Errno, command_flags as flag, option, rep};
 
 /// A socket.
@@ -46,7 +48,7 @@ pub const CHECKS: &[Check] = &[
     ("it stays connected after lengths of 0", survives_nothing),
     ("it refuses payloads that are too long, or leaves", refuses_long_payloads),
     ("it leaves on a wrong magic number, and on nothing but that client", leaves_wrong_magic),
-    ("it closes when it is told to", closes),
+    ("it closes the connection on a disconnect request", closes),
     ("it serves on when clients vanish in the middle of a request", survives_vanished_clients),
     ("it answers many requests under way, each once", answers_many),
     ("it gives a second connection what the first one wrote and flushed", shares_writes),
@@ -76,13 +78,13 @@ const FORMS: [Replies; 3] = [Replies::Simple, Replies::Structured, Replies::Exte
 impl Live {
     fn connect(&self) -> Result<Box<dyn Wire>, String> {
         let patience = Some(Duration::from_secs(20));
-        match &self.uri.place {
-            Place::Unix { path } => {
+        match &self.uri.server {
+            ServerAddress::Unix { path } => {
                 let stream = UnixStream::connect(path).map_err(said)?;
                 stream.set_read_timeout(patience).map_err(said)?;
                 Ok(Box::new(stream))
             }
-            Place::Tcp { host, port } => {
+            ServerAddress::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).map_err(said)?;
                 stream.set_read_timeout(patience).map_err(said)?;
                 stream.set_nodelay(true).map_err(said)?;
@@ -106,13 +108,13 @@ impl Live {
         self.enter_with(self.wants(replies))
     }
 
-    fn wants(&self, replies: Replies) -> Wants {
+    fn wants(&self, replies: Replies) -> HandshakeOptions {
         let export = self.uri.export.clone();
         let contexts = vec!["base:allocation".to_owned()];
-        Wants { export, tls: TlsWish::Never, replies, contexts, goal: Goal::Enter }
+        HandshakeOptions { export, tls: TlsMode::Never, replies, contexts, goal: Goal::Enter }
     }
 
-    fn enter_with(&self, wants: Wants) -> Result<Peer, String> {
+    fn enter_with(&self, wants: HandshakeOptions) -> Result<Peer, String> {
         let mut wire = self.connect()?;
         let mut handshake = Handshake::new(wants);
         loop {
@@ -149,14 +151,16 @@ impl Peer {
 
     fn ask(&mut self, command: Command, flags: CommandFlags, offset: u64, length: u64) -> Result<Answer, String> {
         let mut bytes = Vec::new();
-        self.client.request(command, flags, offset, length, &[], &mut bytes).map_err(said)?;
+        self.client.request(&RequestSpec { command, flags, offset, length }, &[], &mut bytes).map_err(said)?;
         self.exchange(&bytes, 1).map(|mut done| done.remove(0).result)
     }
 
     fn write(&mut self, flags: CommandFlags, offset: u64, data: &[u8]) -> Result<(), String> {
         let mut bytes = Vec::new();
-        self.client.request(Command::Write, flags, offset, 0, data, &mut bytes).map_err(said)?;
-        same(self.exchange(&bytes, 1)?.remove(0).result, Ok(Outcome::Nothing))
+        self.client
+            .request(&RequestSpec { command: Command::Write, flags, offset, length: 0 }, data, &mut bytes)
+            .map_err(said)?;
+        same(self.exchange(&bytes, 1)?.remove(0).result, Ok(ReplyContent::Nothing))
     }
 
     /// As it is, with so many bytes of payload.
@@ -187,7 +191,7 @@ impl Peer {
     }
 }
 
-type Answer = Result<Outcome, (Errno, String)>;
+type Answer = Result<ReplyContent, (Errno, String)>;
 
 fn said(error: impl ToString) -> String {
     error.to_string()
@@ -329,21 +333,21 @@ fn reads_what_was_written(live: &Live) -> Result<(), String> {
         for (offset, length) in [(64 * KIB, 64 * KIB), (64 * KIB + unit, unit), (100 * KIB / unit * unit, 3 * unit)] {
             let wanted = &data[(offset - 64 * KIB) as usize..][..length as usize];
             let read = peer.ask(Command::Read, CommandFlags::default(), offset, length)?;
-            same(read, Ok(Outcome::Data(wanted.to_vec())))?;
+            same(read, Ok(ReplyContent::Data(wanted.to_vec())))?;
         }
         if replies != Replies::Simple && peer.client.session.replies != Replies::Simple {
             let whole = CommandFlags { dont_fragment: true, ..CommandFlags::default() };
             let read = peer.ask(Command::Read, whole, 64 * KIB, 64 * KIB)?;
-            same(read, Ok(Outcome::Data(data)))?;
+            same(read, Ok(ReplyContent::Data(data)))?;
         }
     }
     Ok(())
 }
 
 fn enters_by_name(live: &Live) -> Result<(), String> {
-    let mut peer = live.enter_with(Wants { goal: Goal::EnterByName, ..live.wants(Replies::Simple) })?;
+    let mut peer = live.enter_with(HandshakeOptions { goal: Goal::EnterByName, ..live.wants(Replies::Simple) })?;
     let read = peer.ask(Command::Read, CommandFlags::default(), 0, 64 * KIB)?;
-    same(matches!(read, Ok(Outcome::Data(_))), true)
+    same(matches!(read, Ok(ReplyContent::Data(_))), true)
 }
 
 fn carries_out_the_rest(live: &Live) -> Result<(), String> {
@@ -355,25 +359,25 @@ fn carries_out_the_rest(live: &Live) -> Result<(), String> {
         if can.write_zeroes {
             for flags in [none, CommandFlags { no_hole: true, fua: can.fua, ..none }] {
                 peer.write(none, 0, &[9; 64 << 10])?;
-                same(peer.ask(Command::WriteZeroes, flags, 0, 64 * KIB)?, Ok(Outcome::Nothing))?;
+                same(peer.ask(Command::WriteZeroes, flags, 0, 64 * KIB)?, Ok(ReplyContent::Nothing))?;
                 let read = peer.ask(Command::Read, none, 0, 128 * KIB)?;
-                same(read, Ok(Outcome::Data([vec![0; 64 << 10], vec![9; 64 << 10]].concat())))?;
+                same(read, Ok(ReplyContent::Data([vec![0; 64 << 10], vec![9; 64 << 10]].concat())))?;
             }
             if can.fast_zero {
                 let fast = peer.ask(Command::WriteZeroes, CommandFlags { fast_zero: true, ..none }, 0, 64 * KIB)?;
-                same(matches!(fast, Ok(Outcome::Nothing) | Err((Errno::NotSup, _))), true)?;
+                same(matches!(fast, Ok(ReplyContent::Nothing) | Err((Errno::NotSup, _))), true)?;
             }
         }
         if can.trim {
-            same(peer.ask(Command::Trim, none, 0, 64 * KIB)?, Ok(Outcome::Nothing))?;
+            same(peer.ask(Command::Trim, none, 0, 64 * KIB)?, Ok(ReplyContent::Nothing))?;
             let read = peer.ask(Command::Read, none, 64 * KIB, 64 * KIB)?;
-            same(read, Ok(Outcome::Data(vec![9; 64 << 10])))?;
+            same(read, Ok(ReplyContent::Data(vec![9; 64 << 10])))?;
         }
         if can.cache {
-            same(peer.ask(Command::Cache, none, 0, 64 * KIB)?, Ok(Outcome::Nothing))?;
+            same(peer.ask(Command::Cache, none, 0, 64 * KIB)?, Ok(ReplyContent::Nothing))?;
         }
         if can.flush {
-            same(peer.ask(Command::Flush, none, 0, 0)?, Ok(Outcome::Nothing))?;
+            same(peer.ask(Command::Flush, none, 0, 0)?, Ok(ReplyContent::Nothing))?;
         }
     }
     Ok(())
@@ -391,13 +395,14 @@ fn tells_extents(live: &Live) -> Result<(), String> {
             let flags = CommandFlags { one_extent, ..CommandFlags::default() };
             let (mut at, mut asked) = (0, 0);
             while at < KIB * KIB {
-                let Ok(Outcome::Extents(told)) = peer.ask(Command::BlockStatus, flags, at, KIB * KIB - at)? else {
+                let Ok(ReplyContent::Extents(reported)) = peer.ask(Command::BlockStatus, flags, at, KIB * KIB - at)?
+                else {
                     return Err("no extents".to_owned());
                 };
-                same(told.len(), 1)?;
+                same(reported.len(), 1)?;
                 // What was written does not read as zeroes.
-                same(at == 0 && told[0].1[0].flags & 2 != 0, false)?;
-                at += told[0].1.iter().map(|extent| extent.length).sum::<u64>();
+                same(at == 0 && reported[0].1[0].flags & 2 != 0, false)?;
+                at += reported[0].1.iter().map(|extent| extent.length).sum::<u64>();
                 asked += 1;
                 same(asked < 10_000, true)?;
             }
@@ -410,7 +415,7 @@ fn tells_extents(live: &Live) -> Result<(), String> {
 fn refuses_beyond_the_end(live: &Live) -> Result<(), String> {
     for replies in FORMS {
         let mut peer = live.enter(replies)?;
-        let (size, unit) = (peer.client.session.told.size, peer.unit());
+        let (size, unit) = (peer.client.session.info.size, peer.unit());
         for offset in [size / unit * unit, size - size % unit + unit, u64::MAX / unit * unit] {
             peer.refused(Command::Read, 0, offset, unit, Errno::Inval)?;
             peer.refused(Command::Write, 0, offset, unit, Errno::NoSpc)?;
@@ -468,7 +473,7 @@ fn survives_nothing(live: &Live) -> Result<(), String> {
             let _ = peer.raw(command, 0, 0, 0)?;
         }
         let read = peer.ask(Command::Read, CommandFlags::default(), 0, 4096)?;
-        same(matches!(read, Ok(Outcome::Data(_))), true)?;
+        same(matches!(read, Ok(ReplyContent::Data(_))), true)?;
     }
     Ok(())
 }
@@ -501,7 +506,7 @@ fn leaves_wrong_magic(live: &Live) -> Result<(), String> {
         peer.left()?;
     }
     let read = other.ask(Command::Read, CommandFlags::default(), 0, 4096)?;
-    same(matches!(read, Ok(Outcome::Data(_))), true)
+    same(matches!(read, Ok(ReplyContent::Data(_))), true)
 }
 
 fn closes(live: &Live) -> Result<(), String> {
@@ -521,14 +526,31 @@ fn survives_vanished_clients(live: &Live) -> Result<(), String> {
             let mut peer = live.enter(Replies::Simple)?;
             let mut bytes = Vec::new();
             let none = CommandFlags::default();
-            peer.client.request(Command::Write, none, 0, 0, &[1; 8192], &mut bytes).map_err(said)?;
+            peer.client
+                .request(
+                    &RequestSpec { command: Command::Write, flags: none, offset: 0, length: 0 },
+                    &[1; 8192],
+                    &mut bytes,
+                )
+                .map_err(said)?;
             peer.wire.write_all(&bytes[..cut]).map_err(said)?;
         }
-        // And with replies that nobody takes.
+        // And with replies that the client does not read.
         let mut peer = live.enter(Replies::Structured)?;
         let mut bytes = Vec::new();
         for _ in 0..64 {
-            peer.client.request(Command::Read, CommandFlags::default(), 0, KIB * KIB, &[], &mut bytes).map_err(said)?;
+            peer.client
+                .request(
+                    &RequestSpec {
+                        command: Command::Read,
+                        flags: CommandFlags::default(),
+                        offset: 0,
+                        length: KIB * KIB,
+                    },
+                    &[],
+                    &mut bytes,
+                )
+                .map_err(said)?;
         }
         peer.wire.write_all(&bytes).map_err(said)?;
     }
@@ -544,12 +566,16 @@ fn answers_many(live: &Live) -> Result<(), String> {
         let mut bytes = Vec::new();
         for number in 0..256u64 {
             let none = CommandFlags::default();
-            let asked = peer.client.request(Command::Read, none, number % 16 * 64 * KIB, 4096, &[], &mut bytes);
+            let asked = peer.client.request(
+                &RequestSpec { command: Command::Read, flags: none, offset: number % 16 * 64 * KIB, length: 4096 },
+                &[],
+                &mut bytes,
+            );
             asked.map_err(said)?;
         }
         for done in peer.exchange(&bytes, 256)? {
             let block = done.offset / (64 * KIB);
-            same(done.result, Ok(Outcome::Data(vec![block as u8 + 1; 4096])))?;
+            same(done.result, Ok(ReplyContent::Data(vec![block as u8 + 1; 4096])))?;
         }
         same(peer.client.session.in_flight(), 0)?;
     }
@@ -564,9 +590,9 @@ fn shares_writes(live: &Live) -> Result<(), String> {
     }
     for round in 0..8u8 {
         first.write(CommandFlags::default(), 0, &[round; 4096])?;
-        same(first.ask(Command::Flush, CommandFlags::default(), 0, 0)?, Ok(Outcome::Nothing))?;
+        same(first.ask(Command::Flush, CommandFlags::default(), 0, 0)?, Ok(ReplyContent::Nothing))?;
         let read = second.ask(Command::Read, CommandFlags::default(), 0, 4096)?;
-        same(read, Ok(Outcome::Data(vec![round; 4096])))?;
+        same(read, Ok(ReplyContent::Data(vec![round; 4096])))?;
     }
     Ok(())
 }

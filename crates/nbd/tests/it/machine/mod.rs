@@ -1,6 +1,6 @@
 //! The protocol's two sides in memory, and what must hold of them for any bytes. Tests and fuzzers share it.
 
-use hoistway_nbd::client::{self, Collector, Completion, Outcome};
+use hoistway_nbd::client::{self, Collector, Completion, ReplyContent};
 use hoistway_nbd::server::{Catalogue, Extent, Handshake, Parsed, Progress, Replies, Request, Session, Tls, Violation};
 use hoistway_nbd::wire::{Command, Errno};
 use hoistway_nbd::{Abilities, Export, Limits};
@@ -61,7 +61,7 @@ pub struct Server {
     pub disk: Vec<u8>,
     pub session: Option<Session>,
     pub standing: Standing,
-    /// READs are cut into pieces of so many bytes, pieces of zeroes being told as holes (not with simple replies, nor with DF).
+    /// READs are split into pieces of this size in bytes; pieces of zeroes become holes (not with simple replies or DF).
     pub piece_bytes: usize,
     /// This byte cannot be read.
     pub bad_byte: Option<u64>,
@@ -244,11 +244,11 @@ pub struct Pair {
 pub enum Ended {
     Ready(Box<client::Session>),
     Over(client::Findings),
-    Failed(client::Failure),
+    Failed(client::HandshakeError),
 }
 
 /// Leads a handshake to its end.
-pub fn shake(wants: client::Wants, shelf: Shelf, tls: Tls) -> (Server, Ended) {
+pub fn shake(wants: client::HandshakeOptions, shelf: Shelf, tls: Tls) -> (Server, Ended) {
     let mut to_client = Vec::new();
     let mut server = Server::new(shelf, tls, Limits::default(), &mut to_client);
     let mut handshake = client::Handshake::new(wants);
@@ -272,10 +272,10 @@ pub fn shake(wants: client::Wants, shelf: Shelf, tls: Tls) -> (Server, Ended) {
 }
 
 /// What a client wants that enters the export "disk" with these replies, and with `base:allocation` where it can be had.
-pub fn wants(replies: Replies) -> client::Wants {
-    client::Wants {
+pub fn wants(replies: Replies) -> client::HandshakeOptions {
+    client::HandshakeOptions {
         export: "disk".to_owned(),
-        tls: client::TlsWish::Never,
+        tls: client::TlsMode::Never,
         replies,
         contexts: vec!["base:allocation".to_owned()],
         goal: client::Goal::Enter,
@@ -311,7 +311,7 @@ impl Pair {
 }
 
 /// The answer to a request.
-pub type Answer = Result<Outcome, (Errno, String)>;
+pub type Answer = Result<ReplyContent, (Errno, String)>;
 
 /// A cheap source of numbers.
 pub struct Numbers(u64);
@@ -476,9 +476,9 @@ fn made_requests(bytes: &[u8], choice: u8) {
         }
         let answer = pair.unchecked(command, flags, offset, length, if payload { length as usize } else { 0 });
         match answer {
-            Ok(Outcome::Data(data)) => assert_eq!(data, pair.server.disk[offset as usize..][..length as usize]),
-            Ok(Outcome::Extents(extents)) => assert_eq!(extents.len(), 1),
-            Ok(Outcome::Nothing) => assert!(offset + length <= pair.server.disk.len() as u64),
+            Ok(ReplyContent::Data(data)) => assert_eq!(data, pair.server.disk[offset as usize..][..length as usize]),
+            Ok(ReplyContent::Extents(extents)) => assert_eq!(extents.len(), 1),
+            Ok(ReplyContent::Nothing) => assert!(offset + length <= pair.server.disk.len() as u64),
             Err((errno, text)) => assert!(replies == Replies::Simple || !text.is_empty(), "{errno}"),
         }
         assert_eq!(pair.client.session.in_flight(), 0);
@@ -496,10 +496,10 @@ pub fn client(bytes: &[u8]) {
 }
 
 fn client_handshake_in(pieces: &[&[u8]], choice: u8) -> Transcript {
-    use client::{Goal, TlsWish};
+    use client::{Goal, TlsMode};
     let goal = [Goal::Enter, Goal::EnterByName, Goal::Describe, Goal::List][usize::from(choice / 4 % 4)];
-    let tls = if choice & 0x10 != 0 { TlsWish::IfOffered } else { TlsWish::Never };
-    let mut handshake = client::Handshake::new(client::Wants { goal, tls, ..wants(chosen(choice).0) });
+    let tls = if choice & 0x10 != 0 { TlsMode::IfOffered } else { TlsMode::Never };
+    let mut handshake = client::Handshake::new(client::HandshakeOptions { goal, tls, ..wants(chosen(choice).0) });
     let (mut replies, mut ended) = (Vec::new(), String::from("open"));
     for piece in pieces {
         let mut rest = *piece;
@@ -510,7 +510,7 @@ fn client_handshake_in(pieces: &[&[u8]], choice: u8) -> Transcript {
                     rest = &rest[used..];
                 }
                 Ok((_, client::Progress::More)) => break,
-                Ok((_, client::Progress::Ready(session))) => ended = format!("{:?}", session.told),
+                Ok((_, client::Progress::Ready(session))) => ended = format!("{:?}", session.info),
                 Ok((_, client::Progress::Over(findings))) => ended = format!("{findings:?}"),
                 Err(failure) => ended = failure.to_string(),
             }
@@ -522,10 +522,11 @@ fn client_handshake_in(pieces: &[&[u8]], choice: u8) -> Transcript {
 
 fn client_session_in(pieces: &[&[u8]], choice: u8) -> Transcript {
     let (replies, export) = chosen(choice & 0x0f);
-    let told = client::Told { size: export.size, flags: export.abilities.flags(true), ..client::Told::default() };
+    let info =
+        client::ExportInfo { size: export.size, flags: export.abilities.flags(true), ..client::ExportInfo::default() };
     let contexts = vec![client::Context { id: 1, name: "base:allocation".to_owned() }];
     let contexts = if replies == Replies::Simple { Vec::new() } else { contexts };
-    let mut collector = Collector::new(client::Session::new(told, replies, contexts));
+    let mut collector = Collector::new(client::Session::new(info, replies, contexts));
     let mut out = Vec::new();
     // Cookies from 1 on: two reads, the second not to be fragmented; a status, then one of a single extent; two without data.
     for (command, flags, length) in [

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hoistway_nbd::client::{Collector, Completion, Goal, Handshake, Progress, TlsWish, Wants};
+use hoistway_nbd::client::{Collector, Completion, Goal, Handshake, HandshakeOptions, Progress, RequestSpec, TlsMode};
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 
@@ -140,9 +140,9 @@ impl World {
     /// A client that has chosen an export, or none if it is not let in.
     pub fn enter(&mut self, export: &str, peer: Peer) -> Option<Client> {
         let link = self.connect(Purpose::Nbd, peer);
-        let mut handshake = Handshake::new(Wants {
+        let mut handshake = Handshake::new(HandshakeOptions {
             export: export.into(),
-            tls: TlsWish::Never,
+            tls: TlsMode::Never,
             replies: Replies::Structured,
             contexts: Vec::new(),
             goal: Goal::Enter,
@@ -167,7 +167,7 @@ impl World {
     pub fn request(client: &mut Client, command: Command, offset: u64, length: u64, data: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let flags = CommandFlags::default();
-        client.nbd.request(command, flags, offset, length, data, &mut out).expect("it may be asked");
+        client.nbd.request(&RequestSpec { command, flags, offset, length }, data, &mut out).expect("it may be asked");
         out
     }
 

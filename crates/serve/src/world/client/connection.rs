@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_nbd::client::{Collector, Completion, Goal, Handshake, Progress, TlsWish, Wants};
+use hoistway_nbd::client::{Collector, Completion, Goal, Handshake, HandshakeOptions, Progress, TlsMode};
 use hoistway_nbd::server::Replies;
 
 use super::Client;
@@ -103,9 +103,9 @@ impl Connection {
             return sim.wake_at(sim.now_ns + 5_000_000, me);
         };
         let contexts = if client.plan.replies == Replies::Simple { Vec::new() } else { vec!["base:allocation".into()] };
-        let wants = Wants {
+        let wants = HandshakeOptions {
             export: client.plan.export.clone(),
-            tls: TlsWish::Never,
+            tls: TlsMode::Never,
             replies: client.plan.replies,
             contexts,
             goal: if client.plan.by_name { Goal::EnterByName } else { Goal::Enter },

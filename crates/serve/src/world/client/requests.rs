@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hoistway_nbd::client::{Collector, Completion, Outcome, Status};
+use hoistway_nbd::client::{Collector, Completion, ReplyContent, RequestSpec, Status};
 use hoistway_nbd::wire::{Command, CommandFlags, Errno, extent_flags};
 
 use super::Client;
@@ -71,7 +71,7 @@ impl Client {
         };
         drop(history);
         let asked = Asked { command, flags, offset, length, begun, since_ns: sim.now_ns, change, refused_with: &[] };
-        match collector.request(command, flags, offset, length, &data, out) {
+        match collector.request(&RequestSpec { command, flags, offset, length }, &data, out) {
             Ok(cookie) => (cookie, asked),
             Err(misuse) => {
                 self.wrong(sim, format_args!("{asked}: {misuse}"));
@@ -137,7 +137,7 @@ impl Client {
 
     /// A request that the protocol forbids but the stream survives.
     fn wrong_request(&mut self, collector: &mut Collector, out: &mut Vec<u8>, sim: &mut Sim) -> (u64, Asked) {
-        let size = collector.session.told.size;
+        let size = collector.session.info.size;
         let command = self.dice.pick(&[Command::Read, Command::Write, Command::Trim, Command::Other(77)]);
         let length = self.dice.between(1, 5000);
         let beyond = self.dice.pick(&[size, size - length.min(size) + 1, u64::MAX - 3]);
@@ -177,9 +177,9 @@ impl Client {
             self.history.borrow_mut().end(change, completion.result.is_ok(), asked.flags.fua);
         }
         let checked = match completion.result {
-            Ok(Outcome::Data(data)) => self.history.borrow_mut().check_read(asked.offset, &data, asked.begun),
-            Ok(Outcome::Extents(extents)) => self.check_extents(asked, &extents),
-            Ok(Outcome::Nothing) => {
+            Ok(ReplyContent::Data(data)) => self.history.borrow_mut().check_read(asked.offset, &data, asked.begun),
+            Ok(ReplyContent::Extents(extents)) => self.check_extents(asked, &extents),
+            Ok(ReplyContent::Nothing) => {
                 if asked.command == Command::Flush {
                     self.history.borrow_mut().flushed(asked.begun);
                 }

@@ -1,6 +1,6 @@
 //! Clients that only do harm: garbage, silence, requests whose answers nobody reads.
 
-use hoistway_nbd::client::{Goal, Handshake, Progress, TlsWish, Wants};
+use hoistway_nbd::client::{Goal, Handshake, HandshakeOptions, Progress, RequestSpec, TlsMode};
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 use std::rc::Rc;
@@ -62,9 +62,9 @@ impl Rude {
         let Some(listener) = self.common.listener.get() else { return };
         self.link = sim.connect(listener, me, self.peer.clone(), self.link_plan);
         let replies = self.dice.pick(&[Replies::Simple, Replies::Structured, Replies::Extended]);
-        let wants = Wants {
+        let wants = HandshakeOptions {
             export: self.export.clone(),
-            tls: TlsWish::Never,
+            tls: TlsMode::Never,
             replies,
             contexts: Vec::new(),
             goal: Goal::Enter,
@@ -120,8 +120,9 @@ impl Rude {
                 }
                 (RudePlan::NeverReads, Some(session)) => {
                     let (flags, offset) = (CommandFlags::default(), self.dice.between(0, 100));
-                    let length = session.told.size.saturating_sub(offset).clamp(1, 60_000);
-                    let _ = session.request(Command::Read, flags, offset, length, &mut self.out);
+                    let length = session.info.size.saturating_sub(offset).clamp(1, 60_000);
+                    let _ =
+                        session.request(&RequestSpec { command: Command::Read, flags, offset, length }, &mut self.out);
                 }
                 _ => {}
             }

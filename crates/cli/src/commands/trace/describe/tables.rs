@@ -1,20 +1,20 @@
-//! The tables of a description.
+//! Formats the tables of a description.
 
 use comfy_table::{CellAlignment, Table};
 use hoistway_trace::describe::{
     Depths, Description, Figures, Mix, Phases, ProcessFigures, RequestFigures, Rule, RuleKind, SeekFigures,
 };
 
-use super::text::title;
 use crate::figures::{figure, percent};
 use crate::output;
 
-/// What stands where there is nothing.
+/// Cell without a value.
 const NONE: &str = "-";
-/// The column of requests right after a completion.
+/// Index of the column of requests right after a completion.
 const AFTER: usize = 5;
 
-/// What was asked for, by what it does. How many bios of reads and writes were merged is told by events, of single processes not at all.
+/// Requests by operation. `merged` is the number of merged bios of reads and writes, known for the whole
+/// trace only.
 pub fn mix(part: &RequestFigures, merged: Option<[u64; 2]>, seconds: f64) -> Table {
     let header = ["", "bios", "merged", "requests", "MB", "MB/s", "mean kB"];
     let mut table = output::table(&header, 1);
@@ -41,7 +41,7 @@ pub fn mix(part: &RequestFigures, merged: Option<[u64; 2]>, seconds: f64) -> Tab
     table
 }
 
-/// How long steps took, with or without what they are.
+/// Durations of the steps, optionally with explanations.
 pub fn phases(phases: &Phases, explained: bool) -> Table {
     let mut header = vec!["ms", "", "count", "mean", "p50", "p90", "p99", "max"];
     if !explained {
@@ -71,7 +71,7 @@ pub fn phases(phases: &Phases, explained: bool) -> Table {
     table
 }
 
-/// Distances in the orders that are told.
+/// Distances between consecutive requests, one row for each order.
 pub fn seeks(rows: &[(&str, &SeekFigures)]) -> Table {
     let header = ["distances, MB", "next %", "back %", "mean", "p50", "p90", "p99", "max"];
     let mut table = output::table(&header, 1);
@@ -83,10 +83,10 @@ pub fn seeks(rows: &[(&str, &SeekFigures)]) -> Table {
     table
 }
 
-/// How deep the queue was.
-pub fn depth(told: &Description) -> Table {
+/// Queue depths.
+pub fn depth(description: &Description) -> Table {
     let mut table = output::table(&["requests", "mean", "p50", "p90", "p99", "max"], 1);
-    let depth = &told.depth;
+    let depth = &description.depth;
     let rows: [(&str, &Depths); 5] = [
         ("under way, over time", &depth.under_way_over_time),
         ("in the device, over time", &depth.in_device_over_time),
@@ -94,7 +94,7 @@ pub fn depth(told: &Description) -> Table {
         ("in the device when another comes (Q)", &depth.in_device_at_q),
         ("in the device with one more (D)", &depth.in_device_at_d),
     ];
-    let has_issues = told.counts.reads.issued + told.counts.writes.issued > 0;
+    let has_issues = description.counts.reads.issued + description.counts.writes.issued > 0;
     for (name, depths) in rows.into_iter().filter(|(name, _)| has_issues || !name.contains("device")) {
         let Depths { mean, p50, p90, p99, max } = *depths;
         let counts = [p50, p90, p99, max].map(|count| count.to_string());
@@ -103,7 +103,7 @@ pub fn depth(told: &Description) -> Table {
     table
 }
 
-/// Requests by size.
+/// Number of requests by size.
 pub fn sizes(part: &RequestFigures) -> Table {
     let with_discards = part.mix.discards > 0;
     let header = ["size up to", "reads", "writes", "discards"];
@@ -118,8 +118,8 @@ pub fn sizes(part: &RequestFigures) -> Table {
     table
 }
 
-/// A line a process: what it did.
-pub fn did(processes: &[ProcessFigures], seconds: f64) -> Table {
+/// One row for each process: amounts and access pattern.
+pub fn amounts(processes: &[ProcessFigures], seconds: f64) -> Table {
     let header = ["process", "bios", "MB", "MB/s", "read %", "sync %", "next %", "mean kB"];
     let mut table = output::table(&header, 1);
     for process in processes {
@@ -128,7 +128,7 @@ pub fn did(processes: &[ProcessFigures], seconds: f64) -> Table {
         let megabytes = mix.bytes() as f64 / 1e6;
         let neighbours = part.seeks.distance_sectors.count;
         table.add_row([
-            title(&process.name, process.pid),
+            process.title(),
             part.bios.to_string(),
             figure(megabytes),
             rate(megabytes, seconds),
@@ -141,8 +141,8 @@ pub fn did(processes: &[ProcessFigures], seconds: f64) -> Table {
     table
 }
 
-/// A line a process: how it went, with or without how many requests came right after a completion.
-pub fn went(processes: &[ProcessFigures], with_after: bool) -> Table {
+/// One row for each process: latencies and rule, optionally with the requests right after a completion.
+pub fn latencies(processes: &[ProcessFigures], with_after: bool) -> Table {
     let mut header =
         vec!["\nprocess", "D2C\nmean ms", "Q2C\nmean ms", "\np99 ms", "think\np50 ms", "right\nafter %", "\nwaits for"];
     if !with_after {
@@ -157,7 +157,7 @@ pub fn went(processes: &[ProcessFigures], with_after: bool) -> Table {
         let (phases, think) = (&part.phases, &part.think_ns);
         let some = |figures: &Figures, ns: f64| if figures.count == 0 { NONE.to_owned() } else { ms(ns) };
         let mut cells = vec![
-            title(&process.name, process.pid),
+            process.title(),
             some(&phases.d2c_ns, phases.d2c_ns.mean),
             some(&phases.q2c_ns, phases.q2c_ns.mean),
             some(&phases.q2c_ns, phases.q2c_ns.p99 as f64),
@@ -173,7 +173,7 @@ pub fn went(processes: &[ProcessFigures], with_after: bool) -> Table {
     table
 }
 
-/// A rule in a few words.
+/// Describes a rule in a few words.
 pub fn waits_for(rule: &Rule) -> String {
     match (rule.kind, rule.period_ns) {
         (RuleKind::Closed, _) if rule.depth == 1 => "its last request".to_owned(),
@@ -184,13 +184,13 @@ pub fn waits_for(rule: &Rule) -> String {
     }
 }
 
-/// Mean, p50, p90, p99 and the most.
+/// Mean, p50, p90, p99 and maximum.
 fn spread(figures: &Figures, show: impl Fn(f64) -> String) -> [String; 5] {
     let Figures { mean, p50, p90, p99, max, .. } = *figures;
     [mean, p50 as f64, p90 as f64, p99 as f64, max as f64].map(show)
 }
 
-/// Milliseconds to three digits, and to a tenth of a microsecond at most.
+/// Milliseconds with three significant digits.
 pub fn ms(ns: f64) -> String {
     figure(ns / 1e6)
 }
@@ -199,7 +199,7 @@ fn rate(megabytes: f64, seconds: f64) -> String {
     if seconds > 0.0 { figure(megabytes / seconds) } else { NONE.to_owned() }
 }
 
-/// A power of two of bytes: "512 B", "4 KiB", "1 MiB".
+/// Formats a power of two of bytes: "512 B", "4 KiB", "1 MiB".
 fn binary(bytes: u64) -> String {
     match bytes {
         bytes if bytes < 1 << 10 => format!("{bytes} B"),

@@ -1,4 +1,4 @@
-//! A description as text.
+//! Prints a description as text.
 
 use anyhow::Result;
 use hoistway_trace::describe::{Description, ProcessFigures, REQUESTS_OF_RULE_MAX, RequestFigures};
@@ -7,62 +7,53 @@ use super::tables::{self, ms, waits_for};
 use crate::figures::{bytes, figure, percent};
 use crate::output::{Out, width};
 
-/// So many kinds of an elevator's notes are shown, the most frequent ones.
+/// Maximum number of kinds of elevator messages that are shown, the most frequent ones.
 const NOTES_SHOWN: usize = 12;
 
-/// What a process is called: by its name and number, as far as they are known.
-pub fn title(name: &str, pid: u32) -> String {
-    match (name, pid) {
-        ("", 0) => "(unknown)".to_owned(),
-        ("", pid) => pid.to_string(),
-        (name, pid) => format!("{name} ({pid})"),
-    }
-}
-
-/// All of it.
-pub fn whole(name: &str, told: &Description, top: usize, out: &mut Out) -> Result<()> {
-    let seconds = told.duration_ns as f64 / 1e9;
-    let all = &told.all;
+/// Prints the statistics of the whole trace.
+pub fn whole(name: &str, description: &Description, top: usize, out: &mut Out) -> Result<()> {
+    let seconds = description.duration_ns as f64 / 1e9;
+    let all = &description.all;
     out.heading(format_args!(
         "{name}: {} requests, {} in {} s, {}on {}",
         all.requests,
         bytes(all.mix.bytes()),
         figure(seconds),
-        processes_of(told),
-        devices(told),
+        processes_of(description),
+        devices(description),
     ))?;
     out.line("")?;
-    let merged = Some([told.counts.reads.merged, told.counts.writes.merged]);
+    let merged = Some([description.counts.reads.merged, description.counts.writes.merged]);
     out.table(&mut tables::mix(all, merged, seconds))?;
     out.line("")?;
     phases(all, out)?;
-    processes_table(told, top, seconds, out)?;
-    if completions(told) > 0 {
-        out.table(&mut tables::depth(told))?;
+    processes_table(description, top, seconds, out)?;
+    if description.completions() > 0 {
+        out.table(&mut tables::depth(description))?;
         out.line("")?;
     }
-    out.table(&mut tables::seeks(&[("in order of Q", &all.seeks), ("in order of D", &told.seeks_at_d)]))?;
+    out.table(&mut tables::seeks(&[("in order of Q", &all.seeks), ("in order of D", &description.seeks_at_d)]))?;
     out.line("")?;
     out.table(&mut tables::sizes(all))?;
     out.line("")?;
-    remarks(told, out)?;
-    notes(told, out)
+    remarks(description, out)?;
+    notes(description, out)
 }
 
-/// The processes that were chosen, each by itself.
-pub fn processes(told: &Description, out: &mut Out) -> Result<()> {
-    for (place, process) in told.processes.iter().enumerate() {
-        if place > 0 {
+/// Prints the statistics of the selected processes.
+pub fn processes(description: &Description, out: &mut Out) -> Result<()> {
+    for (index, process) in description.processes.iter().enumerate() {
+        if index > 0 {
             out.line("")?;
         }
-        one(process, told.duration_ns as f64 / 1e9, out)?;
+        one(process, description.duration_ns as f64 / 1e9, out)?;
     }
     Ok(())
 }
 
 fn one(process: &ProcessFigures, seconds: f64, out: &mut Out) -> Result<()> {
     let part = &process.part;
-    let (name, size) = (title(&process.name, process.pid), bytes(part.mix.bytes()));
+    let (name, size) = (process.title(), bytes(part.mix.bytes()));
     out.heading(format_args!("{name}: {} bios, {size} in {} s", part.bios, figure(seconds)))?;
     out.line("")?;
     out.table(&mut tables::mix(part, None, seconds))?;
@@ -106,72 +97,75 @@ fn phases(part: &RequestFigures, out: &mut Out) -> Result<()> {
     Ok(out.line("")?)
 }
 
-fn processes_table(told: &Description, top: usize, seconds: f64, out: &mut Out) -> Result<()> {
-    let shown = &told.processes[..told.processes.len().min(top)];
+fn processes_table(description: &Description, top: usize, seconds: f64, out: &mut Out) -> Result<()> {
+    let shown = &description.processes[..description.processes.len().min(top)];
     let unknown = |process: &ProcessFigures| process.pid == 0 && process.name.is_empty();
     if shown.iter().all(unknown) {
         return Ok(());
     }
-    out.table(&mut tables::did(shown, seconds))?;
+    out.table(&mut tables::amounts(shown, seconds))?;
     out.line("")?;
-    if completions(told) > 0 {
-        let whole = tables::went(shown, true);
-        let mut went = if out.takes(width(&whole)) { whole } else { tables::went(shown, false) };
+    if description.completions() > 0 {
+        let whole = tables::latencies(shown, true);
+        let mut went = if out.takes(width(&whole)) { whole } else { tables::latencies(shown, false) };
         out.table(&mut went)?;
         out.line("")?;
     }
-    let more = told.processes.len() as u64 + told.processes_left_out - shown.len() as u64;
+    let more = description.processes.len() as u64 + description.processes_left_out - shown.len() as u64;
     if more > 0 {
         let are = counted(more, "process is", "processes are");
-        out.paragraph(0, &format!("{are} not shown: --top N shows more, --json those that are told apart."))?;
+        out.paragraph(0, &format!("{are} not shown: --top N shows more, --json all that have separate statistics."))?;
         out.line("")?;
     }
     Ok(())
 }
 
-/// What is worth a sentence.
-fn remarks(told: &Description, out: &mut Out) -> Result<()> {
-    let (plug, counts) = (&told.plug, &told.counts);
-    let busy = percent(told.depth.busy_share);
-    let mut remarks = vec![match (completions(told), told.counts.reads.issued + told.counts.writes.issued) {
-        (0, _) => "This trace shows no completions: it tells what was asked for, and not how it went.".to_owned(),
-        (_, 0) => "This trace does not show when the device took requests.".to_owned(),
-        _ if told.devices.len() > 1 => format!("At least one of the devices was busy for {busy} % of the time."),
-        _ => format!("The device was busy for {busy} % of the time."),
-    }];
+/// Prints remarks about notable findings.
+fn remarks(description: &Description, out: &mut Out) -> Result<()> {
+    let (plug, counts) = (&description.plug, &description.counts);
+    let busy = percent(description.depth.busy_share);
+    let mut remarks =
+        vec![match (description.completions(), description.counts.reads.issued + description.counts.writes.issued) {
+            (0, _) => "This trace has no completions: it shows the submitted requests without latencies.".to_owned(),
+            (_, 0) => "This trace has no issues to the device.".to_owned(),
+            _ if description.devices.len() > 1 => {
+                format!("At least one of the devices was busy for {busy} % of the time.")
+            }
+            _ => format!("The device was busy for {busy} % of the time."),
+        }];
     if plug.plugged_ns.count > 0 {
-        let let_go = &plug.requests_an_unplug;
+        let released = &plug.requests_an_unplug;
         remarks.push(format!(
-            "{} lasted {} ms (mean; p99 {}); an unplug let {} requests go (mean; at most {}).",
+            "{} lasted {} ms (mean; p99 {}); an unplug released {} requests (mean; at most {}).",
             counted(plug.plugged_ns.count, "plug", "plugs"),
             ms(plug.plugged_ns.mean),
             ms(plug.plugged_ns.p99 as f64),
-            figure(let_go.mean),
-            let_go.max,
+            figure(released.mean),
+            released.max,
         ));
     }
-    if told.all.merged > 0 {
+    if description.all.merged > 0 {
         remarks.push(format!("{} % of bios were merged.", percent(plug.merge_share)));
     }
-    let marks = marks(&told.all);
+    let marks = marks(&description.all);
     if !marks.is_empty() {
         remarks.push(format!("Bios: {}.", marks.join(", ")));
     }
-    let seldom = [
+    let events = [
         (counts.sleeps, "waits for a free request"),
         (counts.splits, "splits"),
         (counts.remaps, "remaps"),
         (counts.bounces, "bounces"),
-        (told.all.requeues, "requeues"),
-        (if completions(told) > 0 { told.all.unfinished } else { 0 }, "requests without a completion"),
-        (told.backward.events, "events earlier than those before them"),
+        (description.all.requeues, "requeues"),
+        (if description.completions() > 0 { description.all.unfinished } else { 0 }, "requests without a completion"),
+        (description.backward.events, "events earlier than those before them"),
     ];
-    let seldom: Vec<String> =
-        seldom.iter().filter(|seldom| seldom.0 > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    if !seldom.is_empty() {
-        remarks.push(format!("Also: {}.", seldom.join(", ")));
+    let events: Vec<String> =
+        events.iter().filter(|events| events.0 > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    if !events.is_empty() {
+        remarks.push(format!("Also: {}.", events.join(", ")));
     }
-    for (error, count) in &told.errors {
+    for (error, count) in &description.errors {
         let requests = counted(*count, "request", "requests");
         let reason = std::io::Error::from_raw_os_error(i32::from(*error));
         remarks.push(format!("{requests} failed: {reason}."));
@@ -179,21 +173,21 @@ fn remarks(told: &Description, out: &mut Out) -> Result<()> {
     Ok(out.paragraph(0, &remarks.join(" "))?)
 }
 
-/// How many bios are marked how.
+/// Numbers of bios with flags.
 fn marks(part: &RequestFigures) -> Vec<String> {
     let mix = &part.mix;
     let marks = [
         (mix.sync, "synchronous"),
-        (mix.meta, "of a file system's own data"),
+        (mix.meta, "of file-system metadata"),
         (mix.ahead, "read ahead"),
-        (mix.fua, "durable by themselves (FUA)"),
-        (mix.preflush, "with a flush before them"),
+        (mix.fua, "with force unit access (FUA)"),
+        (mix.preflush, "with a preflush"),
     ];
     marks.iter().filter(|mark| mark.0 > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
-fn notes(told: &Description, out: &mut Out) -> Result<()> {
-    for (elevator, kinds) in &told.notes {
+fn notes(description: &Description, out: &mut Out) -> Result<()> {
+    for (elevator, kinds) in &description.notes {
         let mut kinds: Vec<(&String, &u64)> = kinds.iter().collect();
         kinds.sort_by_key(|(kind, count)| (std::cmp::Reverse(**count), (*kind).clone()));
         let total: u64 = kinds.iter().map(|(_, count)| **count).sum();
@@ -208,19 +202,15 @@ fn notes(told: &Description, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// Of how many processes it is, where any is known.
-fn processes_of(told: &Description) -> String {
-    let known = told.processes.iter().any(|process| process.pid > 0 || !process.name.is_empty());
-    let count = told.processes.len() as u64 + told.processes_left_out;
+/// The number of processes in the heading, if processes are known.
+fn processes_of(description: &Description) -> String {
+    let known = description.processes.iter().any(|process| process.pid > 0 || !process.name.is_empty());
+    let count = description.processes.len() as u64 + description.processes_left_out;
     if known { format!("of {} ", counted(count, "process", "processes")) } else { String::new() }
 }
 
-fn completions(told: &Description) -> u64 {
-    told.counts.reads.completed + told.counts.writes.completed
-}
-
-fn devices(told: &Description) -> String {
-    match &told.devices[..] {
+fn devices(description: &Description) -> String {
+    match &description.devices[..] {
         [one] => one.device.clone(),
         [] => "no device".to_owned(),
         many => format!("{} devices", many.len()),

@@ -1,4 +1,4 @@
-//! Single requests: in the page while they are few, in files once they are many.
+//! Stores single requests: in the page if they are few, in files if they are many.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,66 +7,67 @@ use anyhow::{Context, Result};
 use hoistway_report::{Chunk, RequestRow, SingleRequests, SpanRow, chunk_script};
 use tempfile::TempDir;
 
-/// So many requests are in a page at most: with 15 bytes each some 2 MB of it.
+/// Maximum number of requests in a page: at 15 bytes each, about 2 MB.
 const IN_PAGE_MAX: u64 = 150_000;
-/// Slices and such of elevators count as requests do, but there are as many in a page at most.
+/// Maximum number of spans of elevators in a page.
 const SPANS_IN_PAGE_MAX: u64 = 150_000;
-/// So many requests are loaded at a time.
+/// Number of requests in a chunk, which a page loads at once.
 const REQUESTS_A_CHUNK: usize = 8_192;
+/// Number of spans in a chunk.
 const SPANS_A_CHUNK: usize = 16_384;
 
-/// Where requests go that are too many for the page.
+/// Destination of requests that exceed the page.
 #[derive(Debug)]
-pub enum Where {
-    /// Nowhere: the page has sums alone then.
+pub enum DetailLocation {
+    /// No destination: the page then has only sums.
     PageAlone,
-    /// Into a folder beside the page.
+    /// A folder beside the page.
     Beside(PathBuf),
-    /// Into a folder that is gone when the command ends.
+    /// A temporary folder, removed at the end of the command.
     Temporary,
 }
 
-/// Takes requests in, and keeps them.
+/// Collects requests and spans in chunks.
 #[derive(Debug)]
 pub struct Details {
-    place: Where,
+    location: DetailLocation,
     requests: Vec<RequestRow>,
     spans: Vec<SpanRow>,
-    /// Those in the page, as long as they are few.
+    /// Chunks of the page, while they are few.
     kept: Vec<Chunk>,
     seen: u64,
     spans_seen: u64,
     left_out: bool,
-    files: Option<Files>,
+    files: Option<ChunkFiles>,
 }
 
-/// What is in files.
+/// Chunks in files.
 #[derive(Debug)]
-struct Files {
+struct ChunkFiles {
     folder: PathBuf,
     temporary: Option<TempDir>,
     chunks: Vec<(u64, u64, u32)>,
     bytes: u64,
 }
 
-/// What became of them.
+/// Result of storing the requests.
 #[derive(Debug)]
-pub struct Single {
-    /// Where the page finds them.
+pub struct StoredDetails {
+    /// The location for the page.
     pub requests: SingleRequests,
-    /// The folder that goes with the command.
+    /// The temporary folder.
     pub folder: Option<TempDir>,
-    /// The folder beside the page, its files, and their bytes.
+    /// The folder beside the page, the number of its files, and their size in bytes.
     pub written: Option<(PathBuf, usize, u64)>,
-    /// They were too many for the page, and nobody asked for files.
+    /// True if the requests exceed the page and no files were requested.
     pub left_out: bool,
 }
 
 impl Details {
-    /// None yet.
-    pub fn new(place: Where) -> Details {
+    /// Creates an empty store.
+    pub fn new(location: DetailLocation) -> Details {
         Details {
-            place,
+            location,
             requests: Vec::new(),
             spans: Vec::new(),
             kept: Vec::new(),
@@ -77,19 +78,19 @@ impl Details {
         }
     }
 
-    /// Whether anything becomes of more of them.
-    pub fn are_wanted(&self) -> bool {
+    /// Returns true if further requests are stored.
+    pub fn accepts_more(&self) -> bool {
         !self.left_out
     }
 
-    /// Takes in a request.
+    /// Adds a request.
     pub fn request(&mut self, row: RequestRow) -> Result<()> {
         self.requests.push(row);
         self.seen += 1;
         if self.requests.len() >= REQUESTS_A_CHUNK { self.pack() } else { Ok(()) }
     }
 
-    /// Takes in what the elevator's notes tell of.
+    /// Adds a span of an elevator.
     pub fn span(&mut self, row: SpanRow) -> Result<()> {
         self.spans.push(row);
         self.spans_seen += 1;
@@ -111,55 +112,55 @@ impl Details {
             return Ok(());
         }
         let kept = std::mem::take(&mut self.kept);
-        let files = match &self.place {
-            Where::PageAlone => {
+        let files = match &self.location {
+            DetailLocation::PageAlone => {
                 self.left_out = true;
                 return Ok(());
             }
-            Where::Beside(folder) => Files::beside(folder)?,
-            Where::Temporary => Files::temporary()?,
+            DetailLocation::Beside(folder) => ChunkFiles::beside(folder)?,
+            DetailLocation::Temporary => ChunkFiles::temporary()?,
         };
         let files = self.files.insert(files);
         kept.iter().try_for_each(|chunk| files.write(chunk))
     }
 
-    /// Where all of them are.
-    pub fn finish(&mut self) -> Result<Single> {
+    /// Ends the collection and returns the location of the requests.
+    pub fn finish(&mut self) -> Result<StoredDetails> {
         if !self.left_out {
             self.pack()?;
         }
         let nowhere =
-            Single { requests: SingleRequests::Nowhere, folder: None, written: None, left_out: self.left_out };
+            StoredDetails { requests: SingleRequests::Nowhere, folder: None, written: None, left_out: self.left_out };
         if self.left_out {
             return Ok(nowhere);
         }
         let Some(files) = self.files.take() else {
-            return Ok(Single { requests: SingleRequests::InPage(std::mem::take(&mut self.kept)), ..nowhere });
+            return Ok(StoredDetails { requests: SingleRequests::InPage(std::mem::take(&mut self.kept)), ..nowhere });
         };
         let name = files.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let prefix = if files.temporary.is_some() { "detail".to_owned() } else { address_of(&name) };
         let count = files.chunks.len();
         let requests = SingleRequests::Beside { prefix, chunks: files.chunks };
         let written = files.temporary.is_none().then_some((files.folder, count, files.bytes));
-        Ok(Single { requests, folder: files.temporary, written, left_out: false })
+        Ok(StoredDetails { requests, folder: files.temporary, written, left_out: false })
     }
 }
 
-impl Files {
-    /// In a folder of its own: what an earlier page left in it goes.
-    fn beside(folder: &Path) -> Result<Files> {
+impl ChunkFiles {
+    /// Creates or reuses a folder; files of an earlier page are removed.
+    fn beside(folder: &Path) -> Result<ChunkFiles> {
         fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         for number in 0.. {
             if fs::remove_file(folder.join(format!("{number}.js"))).is_err() {
                 break;
             }
         }
-        Ok(Files { folder: folder.to_owned(), temporary: None, chunks: Vec::new(), bytes: 0 })
+        Ok(ChunkFiles { folder: folder.to_owned(), temporary: None, chunks: Vec::new(), bytes: 0 })
     }
 
-    fn temporary() -> Result<Files> {
+    fn temporary() -> Result<ChunkFiles> {
         let folder = tempfile::tempdir().context("a temporary folder cannot be made")?;
-        Ok(Files { folder: folder.path().to_owned(), temporary: Some(folder), chunks: Vec::new(), bytes: 0 })
+        Ok(ChunkFiles { folder: folder.path().to_owned(), temporary: Some(folder), chunks: Vec::new(), bytes: 0 })
     }
 
     fn write(&mut self, chunk: &Chunk) -> Result<()> {
@@ -173,7 +174,7 @@ impl Files {
     }
 }
 
-/// A file's name as a part of an address: what means something there is escaped (RFC 3986).
+/// Percent-encodes a file name for a URL (RFC 3986).
 fn address_of(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
@@ -192,10 +193,10 @@ mod tests {
         }
     }
 
-    fn filled(place: Where, requests: u64) -> Single {
-        let mut details = Details::new(place);
+    fn filled(location: DetailLocation, requests: u64) -> StoredDetails {
+        let mut details = Details::new(location);
         for number in 0..requests {
-            if details.are_wanted() {
+            if details.accepts_more() {
                 details.request(row(number)).unwrap();
             }
         }
@@ -203,24 +204,26 @@ mod tests {
     }
 
     #[test]
-    fn a_few_requests_are_in_the_page_and_many_only_where_somebody_asked_for_files() {
-        assert!(matches!(filled(Where::PageAlone, 10).requests, SingleRequests::InPage(chunks) if chunks.len() == 1));
+    fn few_requests_are_in_the_page_and_many_only_in_requested_files() {
+        assert!(
+            matches!(filled(DetailLocation::PageAlone, 10).requests, SingleRequests::InPage(chunks) if chunks.len() == 1)
+        );
         let folder = tempfile::tempdir().unwrap();
         let beside = folder.path().join("a page.detail");
-        let few = filled(Where::Beside(beside.clone()), 10);
+        let few = filled(DetailLocation::Beside(beside.clone()), 10);
         assert!(matches!(few.requests, SingleRequests::InPage(_)) && !beside.exists());
-        let many = filled(Where::PageAlone, IN_PAGE_MAX + REQUESTS_A_CHUNK as u64);
+        let many = filled(DetailLocation::PageAlone, IN_PAGE_MAX + REQUESTS_A_CHUNK as u64);
         assert!(many.left_out && matches!(many.requests, SingleRequests::Nowhere));
     }
 
     #[test]
-    fn files_hold_every_request_and_those_of_an_earlier_page_go() {
+    fn files_hold_every_request_and_those_of_an_earlier_page_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let beside = folder.path().join("a page.detail");
         fs::create_dir(&beside).unwrap();
         (0..40).for_each(|number| fs::write(beside.join(format!("{number}.js")), "old").unwrap());
         let all = IN_PAGE_MAX + 20_000;
-        let single = filled(Where::Beside(beside.clone()), all);
+        let single = filled(DetailLocation::Beside(beside.clone()), all);
         let SingleRequests::Beside { prefix, chunks } = single.requests else { panic!("no files") };
         assert_eq!(prefix, "a%20page.detail");
         assert_eq!(chunks.iter().map(|(_, _, requests)| u64::from(*requests)).sum::<u64>(), all);

@@ -1,4 +1,4 @@
-//! A page for a browser on this machine: one page, and files of a folder by their numbers.
+//! Serves a page and numbered files of a folder to a browser on this machine.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,16 +16,16 @@ use crate::failure::Exit;
 use crate::interrupt;
 use crate::output::Out;
 
-/// The longest head of a request, in bytes.
+/// Maximum length of a request head in bytes.
 const HEAD_BYTES_MAX: u64 = 16 << 10;
-/// So long a browser may take to say what it wants, and to take what it gets.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often is looked for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
-/// So many are answered at a time; a browser opens six.
-const ANSWERED_MAX: usize = 32;
+/// Timeout of reading a request and of writing a reply.
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval of the check for Ctrl-C.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum number of concurrent connections; a browser opens six.
+const CONNECTIONS_MAX: usize = 32;
 
-/// Answers until Ctrl-C.
+/// Serves requests until Ctrl-C.
 pub fn serve(address: SocketAddr, page: String, folder: Option<TempDir>, out: &mut Out) -> Result<Exit> {
     let listener = TcpListener::bind(address).with_context(|| format!("--serve={address}"))?;
     let address = listener.local_addr()?;
@@ -50,19 +50,19 @@ fn listen(
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
                 continue;
             }
-            // Whoever called has hung up again.
+            // The client closed the connection before it was accepted.
             Err(_) => continue,
         };
-        if busy.load(Ordering::Relaxed) >= ANSWERED_MAX {
+        if busy.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
             continue;
         }
         busy.fetch_add(1, Ordering::Relaxed);
         let (page, folder, busy) = (Arc::clone(page), folder.cloned(), Arc::clone(&busy));
         thread::spawn(move || {
-            // A browser that goes away in between is no fault.
+            // A browser may close the connection at any time.
             let _ = answer(&stream, &page, folder.as_ref().map(|folder| folder.path()), address);
             busy.fetch_sub(1, Ordering::Relaxed);
         });
@@ -72,8 +72,8 @@ fn listen(
 
 fn answer(stream: &TcpStream, page: &str, folder: Option<&Path>, address: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(IO_TIMEOUT))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
     let mut lines = BufReader::new(stream.take(HEAD_BYTES_MAX)).lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let mut host = None;
@@ -93,23 +93,19 @@ fn answer(stream: &TcpStream, page: &str, folder: Option<&Path>, address: Socket
     stream.write_all(&reply)
 }
 
-/// The whole reply to a request's first line and the host that it names.
+/// Returns the reply to the first line and the Host header of a request.
 fn reply(first: &str, host: Option<&str>, page: &str, folder: Option<&Path>, address: SocketAddr) -> Vec<u8> {
-    // A page from elsewhere may get a browser to call here under a name of its own: only this machine's names are answered.
+    // DNS rebinding: a foreign page can direct a browser here under its own name. Only names of this
+    // machine are accepted.
     let port = address.port();
     let ours = [format!("{address}"), format!("localhost:{port}")];
     if !host.is_some_and(|host| ours.iter().any(|our| our == host)) {
-        return whole(
-            "421 Misdirected Request",
-            "text/plain",
-            b"this is answered under this machine's own address alone\n",
-            true,
-        );
+        return whole("421 Misdirected Request", "text/plain", b"only the address of this machine is served\n", true);
     }
     let mut words = first.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     if method != "GET" && method != "HEAD" {
-        return whole("405 Method Not Allowed", "text/plain", b"only GET and HEAD are answered\n", true);
+        return whole("405 Method Not Allowed", "text/plain", b"only GET and HEAD are supported\n", true);
     }
     let with_body = method == "GET";
     let path = target.split(['?', '#']).next().unwrap_or_default();
@@ -121,7 +117,7 @@ fn reply(first: &str, host: Option<&str>, page: &str, folder: Option<&Path>, add
     let file = number.and_then(|number| fs::read(folder?.join(format!("{number}.js"))).ok());
     match file {
         Some(file) => whole("200 OK", "text/javascript", &file, with_body),
-        None => whole("404 Not Found", "text/plain", b"there is / and /detail/NUMBER.js\n", with_body),
+        None => whole("404 Not Found", "text/plain", b"only / and /detail/NUMBER.js exist\n", with_body),
     }
 }
 
@@ -141,7 +137,7 @@ fn whole(status: &str, kind: &str, body: &[u8], with_body: bool) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn asked(first: &str, host: &str) -> String {
+    fn get(first: &str, host: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("3.js"), "three").unwrap();
         let address: SocketAddr = "127.0.0.1:8000".parse().unwrap();
@@ -149,25 +145,25 @@ mod tests {
     }
 
     #[test]
-    fn the_page_and_the_numbered_files_are_answered_and_nothing_else() {
+    fn only_the_page_and_the_numbered_files_are_served() {
         let host = "127.0.0.1:8000";
-        assert!(asked("GET / HTTP/1.1", host).ends_with("\r\n\r\nthe page"));
-        assert!(asked("GET /?theme=dark HTTP/1.1", "localhost:8000").ends_with("the page"));
-        assert!(asked("GET /detail/3.js HTTP/1.1", host).ends_with("\r\n\r\nthree"));
-        assert!(asked("HEAD / HTTP/1.1", host).contains("Content-Length: 8\r\n"));
+        assert!(get("GET / HTTP/1.1", host).ends_with("\r\n\r\nthe page"));
+        assert!(get("GET /?theme=dark HTTP/1.1", "localhost:8000").ends_with("the page"));
+        assert!(get("GET /detail/3.js HTTP/1.1", host).ends_with("\r\n\r\nthree"));
+        assert!(get("HEAD / HTTP/1.1", host).contains("Content-Length: 8\r\n"));
         for nothing in ["/detail/4.js", "/detail/../3.js", "/3.js", "/etc/passwd", ""] {
-            assert!(asked(&format!("GET {nothing} HTTP/1.1"), host).starts_with("HTTP/1.1 404"), "{nothing}");
+            assert!(get(&format!("GET {nothing} HTTP/1.1"), host).starts_with("HTTP/1.1 404"), "{nothing}");
         }
-        assert!(asked("POST / HTTP/1.1", host).starts_with("HTTP/1.1 405"));
+        assert!(get("POST / HTTP/1.1", host).starts_with("HTTP/1.1 405"));
     }
 
     #[test]
-    fn other_names_for_this_machine_are_not_answered() {
-        assert!(asked("GET / HTTP/1.1", "elsewhere.example:8000").starts_with("HTTP/1.1 421"));
+    fn other_host_names_are_refused() {
+        assert!(get("GET / HTTP/1.1", "elsewhere.example:8000").starts_with("HTTP/1.1 421"));
     }
 
     #[test]
-    fn a_browser_that_calls_gets_the_page() {
+    fn a_client_receives_the_page() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));

@@ -1,10 +1,9 @@
-//! `hoistway trace view`: a trace as a page.
+//! `hoistway trace view`: draws a trace as a page.
 
 mod detail;
 mod http;
 mod tables;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,19 +20,20 @@ use crate::commands::trace::input;
 use crate::failure::{self, Exit, Interrupted, UsageError};
 use crate::interrupt;
 use crate::output::Out;
-use detail::{Details, Where};
+use detail::{DetailLocation, Details};
 use tables::Devices;
 
-/// What every page of ours has near its beginning.
-const OURS: &str = "<meta name=\"generator\" content=\"hoistway\">";
+/// Marker near the beginning of every page of hoistway.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"hoistway\">";
 
-/// Draws a trace.
+/// Writes or serves the page of a trace.
 pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
     if let Some(address) = args.serve.filter(|address| !address.ip().is_loopback()) {
         let hint = SocketAddr::from(([127, 0, 0, 1], address.port()));
-        return Err(
-            UsageError(format!("--serve={address}: only this machine is answered, as with --serve={hint}")).into()
-        );
+        return Err(UsageError(format!(
+            "--serve={address}: only a loopback address is supported, such as --serve={hint}"
+        ))
+        .into());
     }
     let mut opened = input::open(&args.input)?;
     let output = match &args.output {
@@ -43,12 +43,12 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
     if args.serve.is_none() && args.output.is_none() {
         refuse_to_overwrite(&output)?;
     }
-    let place = match (args.serve, args.detail) {
-        (Some(_), _) => Where::Temporary,
-        (None, true) => Where::Beside(output.with_extension("detail")),
-        (None, false) => Where::PageAlone,
+    let location = match (args.serve, args.detail) {
+        (Some(_), _) => DetailLocation::Temporary,
+        (None, true) => DetailLocation::Beside(output.with_extension("detail")),
+        (None, false) => DetailLocation::PageAlone,
     };
-    let mut read = read(&mut opened, Details::new(place))?;
+    let mut read = read(&mut opened, Details::new(location))?;
     let title = args.title.clone().unwrap_or_else(|| opened.name.clone());
     let page = described(&read, title);
     let single = read.details.finish()?;
@@ -60,11 +60,17 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
         return http::serve(address, html, single.folder, out);
     }
     fs::write(&output, &html).with_context(|| format!("{} cannot be written", output.display()))?;
-    tell(&output, html.len(), &read.tables, &single, out)?;
+    print_summary(&output, html.len(), &read.tables, &single, out)?;
     Ok(Exit::Success)
 }
 
-fn tell(output: &Path, bytes: usize, tables: &Tables, single: &detail::Single, out: &mut Out) -> Result<()> {
+fn print_summary(
+    output: &Path,
+    bytes: usize,
+    tables: &Tables,
+    single: &detail::StoredDetails,
+    out: &mut Out,
+) -> Result<()> {
     let size = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
     let what = format!("{} events, {} requests", tables.events, tables.requests);
     out.line(format_args!("wrote {} ({}): {what}", output.display(), size(bytes as u64)))?;
@@ -75,25 +81,25 @@ fn tell(output: &Path, bytes: usize, tables: &Tables, single: &detail::Single, o
             size(*bytes)
         ))?,
         None if single.left_out => out.line(
-            "single requests are not in it, they are too many: --detail writes them beside the page, --serve answers with them",
+            "the page lacks single requests because there are too many: --detail writes them beside the page, --serve serves them",
         )?,
         None => {}
     }
     Ok(())
 }
 
-/// What was read.
-struct Read {
+/// Result of reading a trace.
+struct TraceContents {
     tables: Tables,
     devices: Devices,
     details: Details,
     notices: Vec<Notice>,
 }
 
-/// One pass over the trace.
-fn read(source: &mut dyn Source, mut details: Details) -> Result<Read> {
+/// Reads the trace in one pass.
+fn read(source: &mut dyn Source, mut details: Details) -> Result<TraceContents> {
     let interrupted = interrupt::watch()?;
-    let (mut overview, mut lives, mut devices) = (Overview::new(), RequestTracker::new(), Devices::default());
+    let (mut overview, mut tracker, mut devices) = (Overview::new(), RequestTracker::new(), Devices::default());
     let mut batch = Batch::new();
     let mut notices = Vec::new();
     loop {
@@ -106,25 +112,25 @@ fn read(source: &mut dyn Source, mut details: Details) -> Result<Read> {
             return Err(Interrupted.into());
         }
         overview.add_events(&batch);
-        lives.take(&batch);
-        for life in lives.over() {
-            keep(&life, &mut overview, &mut devices, &mut details)?;
+        tracker.take(&batch);
+        for record in tracker.over() {
+            keep(&record, &mut overview, &mut devices, &mut details)?;
         }
         keep_spans(&mut overview, &mut details)?;
     }
-    for life in lives.rest() {
-        keep(&life, &mut overview, &mut devices, &mut details)?;
+    for record in tracker.rest() {
+        keep(&record, &mut overview, &mut devices, &mut details)?;
     }
     overview.finish();
     keep_spans(&mut overview, &mut details)?;
-    Ok(Read { tables: overview.into_tables(), devices, details, notices })
+    Ok(TraceContents { tables: overview.into_tables(), devices, details, notices })
 }
 
-fn keep(life: &RequestRecord, overview: &mut Overview, devices: &mut Devices, details: &mut Details) -> Result<()> {
-    overview.add_request(life);
-    let device = devices.place(life.device);
-    if details.are_wanted() {
-        details.request(tables::request(life, overview.start_ns(), device))?;
+fn keep(record: &RequestRecord, overview: &mut Overview, devices: &mut Devices, details: &mut Details) -> Result<()> {
+    overview.add_request(record);
+    let device = devices.index(record.device);
+    if details.accepts_more() {
+        details.request(tables::request(record, overview.start_ns(), device))?;
     }
     Ok(())
 }
@@ -133,7 +139,7 @@ fn keep_spans(overview: &mut Overview, details: &mut Details) -> Result<()> {
     let start_ns = overview.start_ns();
     let spans: Vec<_> = overview.spans().collect();
     for span in spans {
-        if details.are_wanted() {
+        if details.accepts_more() {
             let queue = overview.queue_index(span.device, span.queue);
             details.span(tables::span(&span, start_ns, queue))?;
         }
@@ -141,16 +147,12 @@ fn keep_spans(overview: &mut Overview, details: &mut Details) -> Result<()> {
     Ok(())
 }
 
-/// The page's tables, with what a reader should know.
-fn described(read: &Read, title: String) -> TracePage {
+/// Builds the page: tables, facts and notes.
+fn described(read: &TraceContents, title: String) -> TracePage {
     let tables = &read.tables;
     let mut page = tables::page(tables, &read.devices);
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
-    // Some formats know of no processes.
-    let known = tables.processes.iter().filter(|lane| !lane.name.is_empty()).filter_map(|lane| lane.pid);
-    let known: BTreeSet<u32> =
-        known.chain(tables.processes.iter().filter_map(|lane| lane.pid.filter(|pid| *pid > 0))).collect();
-    let processes = known.len() + tables.combined_processes;
+    let processes = tables.process_count();
     page.title = title;
     page.facts = vec![
         fact("events", grouped(tables.events)),
@@ -165,15 +167,15 @@ fn described(read: &Read, title: String) -> TracePage {
     if processes > 0 {
         page.facts.insert(3, fact("processes", grouped(processes as u64)));
     }
-    let completed = tables.requests - tables.unfinished;
+    let completed = tables.completed();
     if completed == 0 && tables.requests > 0 {
-        page.notes.push("The trace tells when requests were submitted, not when they completed: there are no latencies, and throughput is what was asked for.".to_owned());
+        page.notes.push("The trace has submissions but no completions: there are no latencies, and throughput is that of the submissions.".to_owned());
     } else if tables.unfinished > 0 {
         page.notes.push(format!("{} requests did not complete before the trace ended.", grouped(tables.unfinished)));
     }
     if tables.combined_processes > 0 {
         page.notes.push(format!(
-            "The lane of the others holds {} processes that did little.",
+            "The lane of the others combines {} processes with little activity.",
             grouped(tables.combined_processes as u64)
         ));
     }
@@ -181,7 +183,7 @@ fn described(read: &Read, title: String) -> TracePage {
     page
 }
 
-/// With its thousands apart.
+/// Formats a number with separators of thousands.
 fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -194,21 +196,21 @@ fn grouped(value: u64) -> String {
     text
 }
 
-/// `sda.html` of `dir/sda.blktrace.0`, `trace.txt.xz` and the like.
+/// Returns the default output: `sda.html` for `dir/sda.blktrace.0`.
 fn default_output(name: &str) -> PathBuf {
     let file = Path::new(name).file_name().map_or_else(|| "trace".into(), |file| file.to_string_lossy().into_owned());
     let stem = file.split('.').next().filter(|stem| !stem.is_empty() && *stem != "-").unwrap_or("trace");
     PathBuf::from(format!("{stem}.html"))
 }
 
-/// A page that nobody named may replace one that was made like this, and nothing else.
+/// Refuses to replace a file that is not a page of hoistway, if the output was not named.
 fn refuse_to_overwrite(path: &Path) -> Result<()> {
-    let Ok(there) = fs::read(path) else { return Ok(()) };
-    let head = String::from_utf8_lossy(&there[..there.len().min(2048)]).into_owned();
-    if head.contains(OURS) {
+    let Ok(contents) = fs::read(path) else { return Ok(()) };
+    let head = String::from_utf8_lossy(&contents[..contents.len().min(2048)]).into_owned();
+    if head.contains(GENERATOR) {
         return Ok(());
     }
-    Err(UsageError(format!("{} is there and is no page of hoistway's: -o says where to write", path.display())).into())
+    Err(UsageError(format!("{} exists and is no page of hoistway: name the output with -o", path.display())).into())
 }
 
 #[cfg(test)]
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_called_as_its_trace() {
+    fn a_page_is_named_after_its_trace() {
         let names = ["dir/sda.blktrace.0", "vda", "-", "a/trace.csv.gz", ""].map(default_output);
         assert_eq!(
             names.map(|path| path.display().to_string()),
@@ -230,8 +232,8 @@ mod tests {
         let path = folder.path().join("sda.html");
         refuse_to_overwrite(&path).unwrap();
         fs::write(&path, "<html>mine").unwrap();
-        assert!(refuse_to_overwrite(&path).unwrap_err().to_string().contains("-o says where"));
-        fs::write(&path, format!("<html>{OURS}")).unwrap();
+        assert!(refuse_to_overwrite(&path).unwrap_err().to_string().contains("name the output with -o"));
+        fs::write(&path, format!("<html>{GENERATOR}")).unwrap();
         refuse_to_overwrite(&path).unwrap();
     }
 }

@@ -1,17 +1,17 @@
-//! The page's tables from the overview's.
+//! Converts the tables of an overview to those of a page.
 
 use hoistway_report::{MergedRow, RequestRow, SpanRow, TraceCounts, TraceLane, TracePage, TraceQueue};
 use hoistway_trace::DeviceId;
 use hoistway_trace::overview::{Counts, NoteSpan, ProcessTable, Queue, QueueTable, Tables};
 use hoistway_trace::request::{Merged, RequestRecord};
 
-/// The devices, in the order in which they came.
+/// Devices in order of their first request.
 #[derive(Debug, Default)]
 pub struct Devices(Vec<DeviceId>);
 
 impl Devices {
-    /// The number of a device.
-    pub fn place(&mut self, device: DeviceId) -> u32 {
+    /// Returns the index of a device; adds it if it is new.
+    pub fn index(&mut self, device: DeviceId) -> u32 {
         let at = self.known(device).unwrap_or_else(|| {
             self.0.push(device);
             self.0.len() - 1
@@ -24,7 +24,7 @@ impl Devices {
     }
 }
 
-/// The tables of a page without a title.
+/// Converts the tables of a page; the title is missing.
 pub fn page(tables: &Tables, devices: &Devices) -> TracePage {
     TracePage {
         end_ns: tables.end_ns,
@@ -43,7 +43,7 @@ pub fn page(tables: &Tables, devices: &Devices) -> TracePage {
     }
 }
 
-fn lane(lane: &ProcessTable, devices: &Devices) -> TraceLane {
+fn lane(table: &ProcessTable, devices: &Devices) -> TraceLane {
     let counts = |counts: &Counts| TraceCounts {
         reads: counts.reads,
         writes: counts.writes,
@@ -55,15 +55,15 @@ fn lane(lane: &ProcessTable, devices: &Devices) -> TraceLane {
         drive_ns: counts.drive_ns,
     };
     TraceLane {
-        device: devices.known(lane.device).unwrap_or(0) as u32,
-        pid: lane.pid,
-        name: if lane.pid.is_none() { "others".to_owned() } else { lane.name.clone() },
-        requests: lane.requests,
-        counts: lane.counts.iter().map(counts).collect(),
-        layers_ns: lane.layers_ns.clone(),
-        reads: lane.reads.clone(),
-        writes: lane.writes.clone(),
-        latencies: lane.latencies.clone(),
+        device: devices.known(table.device).unwrap_or(0) as u32,
+        pid: table.pid,
+        name: if table.pid.is_none() { "others".to_owned() } else { table.name.clone() },
+        requests: table.requests,
+        counts: table.counts.iter().map(counts).collect(),
+        layers_ns: table.layers_ns.clone(),
+        reads: table.reads.clone(),
+        writes: table.writes.clone(),
+        latencies: table.latencies.clone(),
     }
 }
 
@@ -87,8 +87,8 @@ fn queue(table: &QueueTable, devices: &Devices) -> TraceQueue {
     }
 }
 
-/// One request, its times counted from the trace's beginning.
-pub fn request(life: &RequestRecord, start_ns: u64, device: u32) -> RequestRow {
+/// Converts a request; times count from the start of the trace.
+pub fn request(record: &RequestRecord, start_ns: u64, device: u32) -> RequestRow {
     let since = |time_ns: Option<u64>| time_ns.map(|time_ns| time_ns.saturating_sub(start_ns));
     let merged = |bio: &Merged| MergedRow {
         pid: bio.pid,
@@ -100,19 +100,20 @@ pub fn request(life: &RequestRecord, start_ns: u64, device: u32) -> RequestRow {
     };
     RequestRow {
         device,
-        pid: life.pid,
-        // The bits are the same: the page's are documented with its table, and a test holds both together.
-        op: life.op.0,
-        sector: life.sector,
-        bytes: life.bytes,
-        steps_ns: [life.queued_ns, life.got_ns, life.inserted_ns, life.issued_ns, life.completed_ns].map(since),
-        requeues: life.requeues,
-        error: life.error,
-        merged: life.merged.iter().map(merged).collect(),
+        pid: record.pid,
+        // The bits are identical: those of the page are documented with its table, and a test compares them.
+        op: record.op.0,
+        sector: record.sector,
+        bytes: record.bytes,
+        steps_ns: [record.queued_ns, record.got_ns, record.inserted_ns, record.issued_ns, record.completed_ns]
+            .map(since),
+        requeues: record.requeues,
+        error: record.error,
+        merged: record.merged.iter().map(merged).collect(),
     }
 }
 
-/// One slice, idling or moment of a queue, by its place among the queues.
+/// Converts a span of the queue with an index.
 pub fn span(span: &NoteSpan, start_ns: u64, queue: usize) -> SpanRow {
     SpanRow {
         queue: queue as u32,
@@ -130,7 +131,7 @@ mod tests {
     use hoistway_trace::Rwbs;
 
     #[test]
-    fn the_pages_bits_of_an_operation_are_those_of_an_event() {
+    fn operation_bits_of_page_and_event_are_equal() {
         let bits =
             [Rwbs::READ, Rwbs::WRITE, Rwbs::DISCARD, Rwbs::FLUSH, Rwbs::FUA, Rwbs::AHEAD, Rwbs::SYNC, Rwbs::META];
         assert_eq!(bits.map(|bit| bit.0), [1, 2, 4, 8, 16, 32, 64, 128]);

@@ -1,4 +1,4 @@
-//! What came out of a replay, beside what was recorded.
+//! Prints the result of a replay beside the recording.
 
 use anyhow::Result;
 use hoistway_serve::replay::{Figures, Kind};
@@ -12,15 +12,15 @@ use crate::output::{self, Out};
 
 const KINDS: [(Kind, &str); 4] =
     [(Kind::Read, "reads"), (Kind::Write, "writes"), (Kind::Discard, "discards"), (Kind::Flush, "flushes")];
-/// Processes that are told of, those with the most bytes first.
+/// Maximum number of printed processes, in descending order of bytes.
 const PROCESSES: usize = 10;
 
 pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut Out) -> Result<()> {
     let (recorded, outcome) = (loaded.plan.recorded(), &replayed.outcome);
     let when = match args.timing {
         TimingChoice::Recorded => "at the recorded times".to_owned(),
-        TimingChoice::Asap => format!("as fast as they went, up to {} at once", outcome.replayed.depth_max),
-        TimingChoice::Dependent => "each when what it waited for was over".to_owned(),
+        TimingChoice::Asap => format!("as fast as possible, up to {} at once", outcome.replayed.depth_max),
+        TimingChoice::Dependent => "each after the completions that it waited for".to_owned(),
     };
     let scaled = if args.scale == 1.0 { String::new() } else { format!(", times {}", args.scale) };
     out.line(format_args!("{} on {}", loaded.name, replayed.target))?;
@@ -35,7 +35,7 @@ pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut O
         out.line(left_out)?;
     }
     if outcome.interrupted {
-        out.line("interrupted: what follows is of the requests until then")?;
+        out.line("interrupted: the figures cover the requests before the interruption")?;
     }
     out.line("")?;
     kinds(recorded, &outcome.replayed, out)?;
@@ -43,7 +43,7 @@ pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut O
     processes(loaded, &outcome.replayed, out)?;
     out.line("")?;
     out.line(format_args!(
-        "it took {} s; recorded: {} s. Under way at once, at most: {}; recorded: {}",
+        "duration {} s, recorded {} s; maximum of outstanding requests {}, recorded {}",
         figure(seconds(outcome.replayed.elapsed_ns)),
         figure(seconds(recorded.elapsed_ns)),
         outcome.replayed.depth_max,
@@ -54,7 +54,7 @@ pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut O
     }
     let ms = |quantile: f64| figure(outcome.lag.value_at_quantile(quantile) as f64 / 1e6);
     out.line(format_args!(
-        "submitted late by, in ms: {} (p50), {} (p90), {} (p99), {} (p99.9), {} at most",
+        "lag of submissions in ms: {} (p50), {} (p90), {} (p99), {} (p99.9), {} (max)",
         ms(0.5),
         ms(0.9),
         ms(0.99),
@@ -149,11 +149,11 @@ fn processes(loaded: &Loaded, replayed: &Figures, out: &mut Out) -> Result<()> {
     let recorded = loaded.plan.recorded();
     let header = ["process", "requests", "data", "MB/s", "recorded", "p50 ms", "recorded", "p99 ms", "recorded"];
     let mut table = output::table(&header, 1);
-    let mut places: Vec<usize> = (0..replayed.processes.len()).collect();
-    places.sort_by_key(|place| std::cmp::Reverse(recorded.processes.get(*place).map_or(0, |process| process.bytes)));
-    for place in places.iter().take(PROCESSES) {
-        let (Some(is), Some(was)) = (replayed.processes.get(*place), recorded.processes.get(*place)) else { continue };
-        let pid = loaded.plan.processes().get(*place).map_or(0, |(_, pid)| *pid);
+    let mut indices: Vec<usize> = (0..replayed.processes.len()).collect();
+    indices.sort_by_key(|index| std::cmp::Reverse(recorded.processes.get(*index).map_or(0, |process| process.bytes)));
+    for index in indices.iter().take(PROCESSES) {
+        let (Some(is), Some(was)) = (replayed.processes.get(*index), recorded.processes.get(*index)) else { continue };
+        let pid = loaded.plan.processes().get(*index).map_or(0, |(_, pid)| *pid);
         table.add_row([
             loaded.name_of(pid),
             is.requests.to_string(),
@@ -167,8 +167,8 @@ fn processes(loaded: &Loaded, replayed: &Figures, out: &mut Out) -> Result<()> {
         ]);
     }
     out.table(&mut table)?;
-    if places.len() > PROCESSES {
-        out.line(format_args!("and {} more processes (--json has all)", places.len() - PROCESSES))?;
+    if indices.len() > PROCESSES {
+        out.line(format_args!("and {} more processes (--json has all)", indices.len() - PROCESSES))?;
     }
     Ok(())
 }

@@ -1,16 +1,18 @@
-//! The part of a stream that is not whole yet.
+//! Buffer for incomplete input.
 
-/// Bytes that are collected until there are enough of them.
+/// Collects bytes until a frame is complete.
 #[derive(Debug, Default)]
-pub(crate) struct Unit(Vec<u8>);
+pub(crate) struct FrameBuffer(Vec<u8>);
 
-impl Unit {
-    /// Moves bytes from the front of `rest` until there are `bytes` here; tells whether there are.
+impl FrameBuffer {
+    /// Moves bytes from the front of `rest` until the buffer has `bytes` bytes. Returns true if it
+    /// is complete.
     pub fn collect(&mut self, rest: &mut &[u8], bytes: usize) -> bool {
         let (have, missing) = (self.0.len(), bytes.saturating_sub(self.0.len()).min(rest.len()));
         let (head, tail) = rest.split_at(missing);
         if self.0.capacity() < have + missing {
-            // Growth by doubling, but not beyond what the unit takes: memory follows what came, and never passes the limit.
+            // Growth by doubling, limited by the frame: memory follows the received bytes and never
+            // exceeds the limit.
             let room = bytes.min((have * 2).max(have + missing));
             self.0.reserve_exact(room - have);
         }
@@ -19,17 +21,17 @@ impl Unit {
         self.0.len() >= bytes
     }
 
-    /// What was collected; it begins anew. Give it back with [`Unit::reuse`].
+    /// Takes the collected bytes. Return the memory with [`FrameBuffer::reuse`].
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0)
     }
 
-    /// Bytes of memory that it holds.
+    /// Allocated memory in bytes.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
     }
 
-    /// Takes memory back, if it is little.
+    /// Reuses the memory of a buffer, if it is small.
     pub fn reuse(&mut self, mut bytes: Vec<u8>) {
         if bytes.capacity() <= 4096 {
             bytes.clear();

@@ -1,0 +1,174 @@
+//! Resolves the names of traces to files: single files, globs, and the files of all CPUs of a
+//! trace.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The part of a file name between the name of a trace and the number of a CPU.
+const INFIX: &str = ".blktrace.";
+/// Suffixes of compressed files.
+const COMPRESSED: [&str; 3] = [".gz", ".zst", ".xz"];
+
+/// Error of resolving the name of a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The name is a directory.
+    #[error("{0} is a folder: name its files, as in '{0}/*'", .path.display())]
+    Directory {
+        /// The name.
+        path: PathBuf,
+    },
+    /// The name is an invalid glob pattern.
+    #[error("{pattern}: {source}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// Description of the error.
+        source: glob::PatternError,
+    },
+    /// No file matches the name.
+    #[error("{0}: there is no such file, and none called {0}{INFIX}0", .path.display())]
+    NotFound {
+        /// The name.
+        path: PathBuf,
+    },
+    /// Two files hold the records of the same CPU, usually a file and its compressed form.
+    #[error("{0}: {1} holds the same CPU: move one of them away, or name the files to read", .first.display(), .second.display())]
+    Duplicate {
+        /// One of the files.
+        first: PathBuf,
+        /// The other file.
+        second: PathBuf,
+    },
+    /// A directory cannot be read.
+    #[error("{0}: {source}", .path.display())]
+    Io {
+        /// The directory or file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+}
+
+/// Resolves a name to files in order of CPU: an existing file, the argument of blktrace's `-o`
+/// (`NAME` for `NAME.blktrace.0`, `.1`, ...), or a glob pattern.
+///
+/// # Errors
+/// Fails if the name is a directory, matches no file, or matches two files of the same CPU.
+pub fn resolve(name: &Path) -> Result<Vec<PathBuf>, ResolveError> {
+    if name.is_dir() {
+        return Err(ResolveError::Directory { path: name.to_owned() });
+    }
+    if name.exists() {
+        return Ok(vec![name.to_owned()]);
+    }
+    let mut files = cpu_files(name)?;
+    let pattern = name.to_str().filter(|text| text.contains(['*', '?', '[']));
+    if let (Some(pattern), true) = (pattern, files.is_empty()) {
+        files = matches(pattern)?;
+    }
+    files.sort_by(|one, other| compare(one, other).then_with(|| one.cmp(other)));
+    check_duplicates(&files)?;
+    if files.is_empty() {
+        return Err(ResolveError::NotFound { path: name.to_owned() });
+    }
+    Ok(files)
+}
+
+/// Returns the name of a trace from one of its files: without the suffix of blktrace.
+pub fn trace_name(file: &Path) -> String {
+    match split(file) {
+        Some((name, _)) => name.to_owned(),
+        None => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
+    }
+}
+
+/// For a file of one CPU: returns the number of files of its trace and the name that stands for all
+/// of them.
+pub fn siblings(file: &Path) -> Option<(usize, PathBuf)> {
+    let (name, _) = split(file).filter(|_| file.is_file())?;
+    let all = file.with_file_name(name);
+    Some((cpu_files(&all).ok()?.len(), all))
+}
+
+fn matches(pattern: &str) -> Result<Vec<PathBuf>, ResolveError> {
+    let paths = glob::glob(pattern).map_err(|source| ResolveError::Pattern { pattern: pattern.to_owned(), source })?;
+    let mut files = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| ResolveError::Io { path: error.path().to_owned(), source: error.into() })?;
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// A file and its compressed form hold the same events.
+fn check_duplicates(files: &[PathBuf]) -> Result<(), ResolveError> {
+    for (first, second) in files.iter().zip(files.iter().skip(1)) {
+        if first.parent() == second.parent() && split(first).is_some_and(|cpu| Some(cpu) == split(second)) {
+            return Err(ResolveError::Duplicate { first: first.clone(), second: second.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the files of all CPUs of the trace with this name.
+fn cpu_files(name: &Path) -> Result<Vec<PathBuf>, ResolveError> {
+    let Some(stem) = name.file_name().and_then(|name| name.to_str()) else { return Ok(Vec::new()) };
+    let folder = name.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| ResolveError::Io { path: folder.to_owned(), source })?.path();
+        if split(&path).is_some_and(|(name, _)| name == stem) {
+            files.push(path.strip_prefix("./").map_or_else(|_| path.clone(), Path::to_path_buf));
+        }
+    }
+    Ok(files)
+}
+
+/// Splits a file name of blktrace, compressed or not, into the name of the trace and the number of
+/// the CPU.
+fn split(file: &Path) -> Option<(&str, u32)> {
+    let name = file.file_name()?.to_str()?;
+    let name = COMPRESSED.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+    let (stem, cpu) = name.rsplit_once(INFIX)?;
+    Some((stem, cpu.parse().ok()?))
+}
+
+/// Orders files by name and number of the CPU: CPU 2 comes before CPU 10.
+fn compare(one: &Path, other: &Path) -> Ordering {
+    match (split(one), split(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one.cmp(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_resolves_to_the_files_of_all_cpus_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["sda.blktrace.10", "sda.blktrace.2", "sda.blktrace.0.xz", "sdb.blktrace.0", "sda.blktrace.txt"] {
+            fs::write(path(name), "").unwrap();
+        }
+        let expected = ["sda.blktrace.0.xz", "sda.blktrace.2", "sda.blktrace.10"].map(path);
+        assert_eq!(resolve(&path("sda")).unwrap(), expected);
+        assert_eq!(resolve(&path("sd[ab].blktrace.0*")).unwrap(), ["sda.blktrace.0.xz", "sdb.blktrace.0"].map(path));
+        assert_eq!(resolve(&path("sdb.blktrace.0")).unwrap(), [path("sdb.blktrace.0")]);
+        assert_eq!(trace_name(&expected[0]), "sda");
+        assert_eq!(siblings(&expected[1]), Some((3, path("sda"))));
+        fs::write(path("sda.blktrace.2.gz"), "").unwrap();
+        let duplicate = resolve(&path("sda")).unwrap_err().to_string();
+        assert!(duplicate.contains("sda.blktrace.2.gz holds the same CPU"), "{duplicate}");
+        let missing = resolve(&path("sdc")).unwrap_err().to_string();
+        assert!(missing.ends_with("/sdc.blktrace.0"), "{missing}");
+        assert!(matches!(resolve(folder.path()), Err(ResolveError::Directory { .. })));
+    }
+}
