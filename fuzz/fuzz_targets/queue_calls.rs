@@ -1,4 +1,5 @@
-//! Any sequence of calls of the request queue, under any elevator: everything is served once, nothing waits for ever.
+//! Random sequences of calls of the request queue under any elevator: every bio is served once, and
+//! none waits without bound.
 #![no_main]
 
 #[path = "../../crates/core/tests/it/machine/mod.rs"]

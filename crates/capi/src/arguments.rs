@@ -1,4 +1,4 @@
-//! Arguments, checked and translated: pointers, handles, flags.
+//! Checks and conversions of arguments: pointers, handles, flags.
 
 use core::mem::transmute;
 
@@ -6,45 +6,49 @@ use hoistway_core::{Bio, Class, ContextId, Flags, GroupId, Op, Priority, Request
 
 use crate::types::{CBio, Status};
 
-/// The contents of a pointer that C passes in.
+/// Reads a structure through a pointer from C.
 ///
 /// # Safety
-/// Unless it is null or badly aligned, it must point to a readable `T`.
+///
+/// Unless it is null or misaligned, it must point to a readable `T`.
 pub(crate) unsafe fn read<T: Copy>(from: *const T) -> Result<T, Status> {
     if from.is_null() || !from.is_aligned() {
         return Err(Status::Invalid);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { from.read() })
 }
 
-/// Checks a pointer to a result before anything is done.
+/// Checks a pointer to a result before the call has any effect.
 pub(crate) fn check_out<T>(to: *mut T) -> Result<(), Status> {
     if to.is_null() || !to.is_aligned() { Err(Status::Invalid) } else { Ok(()) }
 }
 
-/// The bytes of a name that C passes in.
+/// The bytes of a name from C.
 ///
 /// # Safety
-/// Unless it is null, `name` must point to `len` readable bytes that stay as they are while the result is used.
+///
+/// Unless it is null, `name` must point to `len` readable bytes that do not change while the result
+/// is used.
 pub(crate) unsafe fn bytes<'a>(name: *const u8, len: usize) -> Result<&'a [u8], Status> {
     if name.is_null() || len > isize::MAX as usize {
         return Err(Status::Invalid);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { core::slice::from_raw_parts(name, len) })
 }
 
-// A handle is two 32-bit numbers without padding, any of which is valid (if only as a stale handle), so that its bits travel
-// as one opaque number. A handle that changes its size does not compile here.
+// A handle consists of two 32-bit numbers without padding. Every bit pattern is valid (if only as a
+// stale handle), so its bits are passed as one opaque number. A handle of another size does not
+// compile here.
 
 pub(crate) fn request_bits(id: RequestId) -> u64 {
-    // SAFETY: eight bytes without padding, as told above.
+    // SAFETY: eight bytes without padding, see above.
     unsafe { transmute::<RequestId, u64>(id) }
 }
 
 pub(crate) fn request_id(bits: u64) -> RequestId {
-    // SAFETY: any bits are a valid handle, as told above.
+    // SAFETY: any bits are a valid handle, see above.
     unsafe { transmute::<u64, RequestId>(bits) }
 }
 
@@ -68,7 +72,7 @@ pub(crate) fn group_id(bits: u64) -> GroupId {
     unsafe { transmute::<u64, GroupId>(bits) }
 }
 
-/// The marks and their bits in C.
+/// The flags and their bits in C.
 const FLAGS: [(u16, Flags); 6] =
     [(1, Flags::SYNC), (2, Flags::META), (4, Flags::IDLE), (8, Flags::UNPLUG), (16, Flags::FUA), (32, Flags::BARRIER)];
 
@@ -94,7 +98,8 @@ pub(crate) fn bio(from: &CBio) -> Result<Bio, Status> {
     Ok(Bio { token, context: context_id(context), op, sector, sectors, flags: flags(from.flags)? })
 }
 
-/// A priority from the kernel's numbers of classes: 0 none, 1 real time, 2 best effort, 3 idle.
+/// Converts a priority from the kernel's numbers of classes: 0 none, 1 real time, 2 best effort, 3
+/// idle.
 pub(crate) fn priority(class: u32, level: u32) -> Result<Priority, Status> {
     let class = match class {
         0 => Class::None,
@@ -107,7 +112,8 @@ pub(crate) fn priority(class: u32, level: u32) -> Result<Priority, Status> {
     Priority::new(class, level).ok_or(Status::Invalid)
 }
 
-/// How many tokens a request's completion can write at the most: a merged bio has a sector at least and an entry of its own.
+/// The maximum number of tokens that a request's completion writes: a merged bio has at least one
+/// sector and an entry of its own.
 pub(crate) fn bios_max(request: &Request, merged_bios: u32) -> u32 {
     request.sectors().clamp(1, merged_bios.saturating_add(1))
 }

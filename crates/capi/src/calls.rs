@@ -1,6 +1,7 @@
 //! The calls of a queue's life: contexts, bios, the driver, time.
 //!
-//! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
+//! `queue` must always be null or point to a queue that `hoistway_queue_init` created and that no
+//! other thread uses during the call.
 
 use hoistway_core::{CpuPolicy, DeferredWork, Kick, Next, ReserveError, Stale, SubmitError, Submitted};
 
@@ -9,7 +10,7 @@ use crate::events::CEvent;
 use crate::memory::{Shell, shell};
 use crate::types::{CBio, CRequest, CReservation, CSubmitted, CWork, Choice, Status};
 
-/// Answers whether the host has to run the queue, or the error.
+/// Converts a result to a status: whether the host must run the queue, or the error.
 pub(crate) fn kick(result: Result<Kick, Status>) -> i32 {
     match result {
         Ok(Kick::Quiet) => Status::Ok as i32,
@@ -25,7 +26,7 @@ pub(crate) fn stale(_: Stale) -> Status {
 /// Takes in a process; its handle is written to `context`.
 ///
 /// # Safety
-/// As told for the module; `context` must point to a writable number, null and badly aligned pointers are refused.
+/// See the module documentation; `context` must point to a writable number, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_context_create(
     queue: *mut Shell,
@@ -35,7 +36,7 @@ pub unsafe extern "C" fn hoistway_context_create(
     nice: i8,
     context: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let made = unsafe { shell(queue) }.and_then(|shell| {
         arguments::check_out(context)?;
         let priority = arguments::priority(class, level)?;
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn hoistway_context_create(
     });
     match made {
         Ok(id) => {
-            // SAFETY: checked, and the caller's promise.
+            // SAFETY: checked here, and guaranteed by the caller.
             unsafe { context.write(arguments::context_bits(id)) };
             Status::Ok as i32
         }
@@ -54,10 +55,10 @@ pub unsafe extern "C" fn hoistway_context_create(
 /// The process of a context exits; its requests are still served.
 ///
 /// # Safety
-/// As told for the module.
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_context_exit(queue: *mut Shell, context: u64, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.exit_context(arguments::context_id(context), now_ns).map_err(stale)))
 }
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn hoistway_context_exit(queue: *mut Shell, context: u64, 
 /// Sets a context's priority.
 ///
 /// # Safety
-/// As told for the module.
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_context_set_priority(
     queue: *mut Shell,
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn hoistway_context_set_priority(
     level: u32,
     now_ns: u64,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| {
         let priority = arguments::priority(class, level)?;
@@ -85,18 +86,19 @@ pub unsafe extern "C" fn hoistway_context_set_priority(
 /// Sets a context's nice value.
 ///
 /// # Safety
-/// As told for the module.
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_context_set_nice(queue: *mut Shell, context: u64, nice: i8, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.set_nice(arguments::context_id(context), nice, now_ns).map_err(stale)))
 }
 
-/// Tells by which policy a process is given the CPU: 0 normal, 1 real time, 2 idle.
+/// Sets the CPU scheduling policy of a process: 0 normal, 1 real time, 2 idle.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_context_set_cpu_policy(
     queue: *mut Shell,
@@ -104,7 +106,7 @@ pub unsafe extern "C" fn hoistway_context_set_cpu_policy(
     policy: u32,
     now_ns: u64,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| {
         let policy = match policy {
@@ -121,7 +123,7 @@ pub unsafe extern "C" fn hoistway_context_set_cpu_policy(
 /// `headroom`, in bytes a second.
 ///
 /// # Safety
-/// As told for the module; `reservation` must point to a readable structure and `headroom` to a writable number, null and badly
+/// See the module documentation; `reservation` must point to a readable structure and `headroom` to a writable number, null and badly
 /// aligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_reserve(
@@ -131,20 +133,21 @@ pub unsafe extern "C" fn hoistway_reserve(
     now_ns: u64,
     headroom: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (shell, reservation) = unsafe { (shell(queue), arguments::read(reservation)) };
     kick(shell.and_then(|shell| {
         let reservation = reservation?.to_core();
         arguments::check_out(headroom)?;
         let reserved = shell.queue.reserve(arguments::context_id(context), reservation, now_ns);
-        // SAFETY: checked, and the caller's promise.
+        // SAFETY: checked here, and guaranteed by the caller.
         reserved.map_err(|error| unsafe { refusal(error, headroom) })
     }))
 }
 
-/// What a refused reservation answers.
+/// The status of a refused reservation.
 ///
 /// # Safety
+///
 /// `headroom` must have been checked and point to a writable number.
 pub(crate) unsafe fn refusal(error: ReserveError, headroom: *mut u64) -> Status {
     match error {
@@ -152,20 +155,21 @@ pub(crate) unsafe fn refusal(error: ReserveError, headroom: *mut u64) -> Status 
         ReserveError::NotSupported => Status::NotSupported,
         ReserveError::BadRate => Status::Invalid,
         ReserveError::NoCapacity { headroom_bytes_per_second } => {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { headroom.write(headroom_bytes_per_second) };
             Status::NoCapacity
         }
     }
 }
 
-/// Gives a process's reservation back; without one, nothing happens.
+/// Ends a process's reservation; without one the call has no effect.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_release(queue: *mut Shell, context: u64, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.release(arguments::context_id(context), now_ns).map_err(stale)))
 }
@@ -173,7 +177,7 @@ pub unsafe extern "C" fn hoistway_release(queue: *mut Shell, context: u64, now_n
 /// A process submits a bio.
 ///
 /// # Safety
-/// As told for the module; `bio` must point to a readable and `submitted` to a writable structure, null and badly aligned pointers
+/// See the module documentation; `bio` must point to a readable and `submitted` to a writable structure, null and badly aligned pointers
 /// are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_submit(
@@ -182,13 +186,14 @@ pub unsafe extern "C" fn hoistway_submit(
     now_ns: u64,
     submitted: *mut CSubmitted,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { submit(queue, bio, now_ns, submitted, false) }
 }
 
-/// A process that slept for a request goes on, with the same bio.
+/// Resubmits the bio of a process that slept for a request and was woken.
 ///
 /// # Safety
+///
 /// As for [`hoistway_submit`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_resubmit(
@@ -197,12 +202,12 @@ pub unsafe extern "C" fn hoistway_resubmit(
     now_ns: u64,
     submitted: *mut CSubmitted,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { submit(queue, bio, now_ns, submitted, true) }
 }
 
 unsafe fn submit(queue: *mut Shell, bio: *const CBio, now_ns: u64, out: *mut CSubmitted, again: bool) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (shell, bio) = unsafe { (shell(queue), arguments::read(bio)) };
     let submitted = shell.and_then(|shell| {
         let bio = arguments::bio(&bio?)?;
@@ -222,35 +227,37 @@ unsafe fn submit(queue: *mut Shell, bio: *const CBio, now_ns: u64, out: *mut CSu
             Submitted::Merged(id) => (1, arguments::request_bits(id)),
             Submitted::Asleep => (2, 0),
         };
-        // SAFETY: checked, and the caller's promise.
+        // SAFETY: checked here, and guaranteed by the caller.
         unsafe { out.write(CSubmitted { request, what, reserved: 0 }) };
         kick
     }))
 }
 
-/// A process waits for data that is on its way: what is held back goes to the driver.
+/// Unplugs the queue because a process waits for pending I/O.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_unplug(queue: *mut Shell, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     kick(unsafe { shell(queue) }.map(|shell| shell.queue.unplug_for_waiter(now_ns)))
 }
 
 /// The next request for the driver (`Ok`), or `Wait`, or `Empty`.
 ///
 /// # Safety
-/// As told for the module; `request` must point to a writable structure, null and badly aligned pointers are refused.
+/// See the module documentation; `request` must point to a writable structure, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next(queue: *mut Shell, now_ns: u64, request: *mut CRequest) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(queue, None, now_ns, request) }
 }
 
-/// The same for one hardware queue of the device.
+/// Returns the next request for one hardware queue.
 ///
 /// # Safety
+///
 /// As for [`hoistway_next`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_for(
@@ -259,12 +266,12 @@ pub unsafe extern "C" fn hoistway_next_for(
     now_ns: u64,
     request: *mut CRequest,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(queue, Some(hw_queue), now_ns, request) }
 }
 
 unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *mut CRequest) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = match unsafe { shell(queue) }.and_then(|shell| arguments::check_out(request).map(|()| shell)) {
         Ok(shell) => shell,
         Err(status) => return status as i32,
@@ -292,7 +299,7 @@ unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *
         flags: arguments::flags_bits(entry.flags()),
         bios_max: arguments::bios_max(entry, shell.merged_bios),
     };
-    // SAFETY: checked, and the caller's promise.
+    // SAFETY: checked here, and guaranteed by the caller.
     unsafe { request.write(taken) };
     Status::Ok as i32
 }
@@ -301,7 +308,7 @@ unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *
 /// number to `count`. An array shorter than the request's `bios_max` is refused, and nothing is done.
 ///
 /// # Safety
-/// As told for the module; `tokens` must point to `len` writable numbers and `count` to one, null and badly aligned
+/// See the module documentation; `tokens` must point to `len` writable numbers and `count` to one, null and badly aligned
 /// pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_complete(
@@ -312,7 +319,7 @@ pub unsafe extern "C" fn hoistway_complete(
     len: u32,
     count: *mut u32,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| {
         arguments::check_out(tokens)?;
@@ -325,25 +332,26 @@ pub unsafe extern "C" fn hoistway_complete(
         let mut written = 0u32;
         let completed = shell.queue.complete(id, now_ns, |token| {
             if written < len {
-                // SAFETY: within the array, by the caller's promise.
+                // SAFETY: within the array, as guaranteed by the caller.
                 unsafe { tokens.add(written as usize).write(token) };
                 written = written.saturating_add(1);
             }
         });
         let kick = completed.map_err(stale)?;
-        // SAFETY: checked, and the caller's promise.
+        // SAFETY: checked here, and guaranteed by the caller.
         unsafe { count.write(written) };
         Ok(kick)
     }))
 }
 
-/// The device gives a request back unserved.
+/// Returns an unserved request to the queue.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_requeue(queue: *mut Shell, request: u64, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.requeue(arguments::request_id(request), now_ns).map_err(stale)))
 }
@@ -351,17 +359,17 @@ pub unsafe extern "C" fn hoistway_requeue(queue: *mut Shell, request: u64, now_n
 /// When `hoistway_timer` has to be called next: written to `at_ns` (`Ok`); `Empty` if no timer is armed.
 ///
 /// # Safety
-/// As told for the module; `at_ns` must point to a writable number, null and badly aligned pointers are refused.
+/// See the module documentation; `at_ns` must point to a writable number, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_timer(queue: *mut Shell, at_ns: *mut u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let next = unsafe { shell(queue) }.and_then(|shell| {
         arguments::check_out(at_ns)?;
         shell.queue.next_timer().ok_or(Status::Empty)
     });
     match next {
         Ok(time_ns) => {
-            // SAFETY: checked, and the caller's promise.
+            // SAFETY: checked here, and guaranteed by the caller.
             unsafe { at_ns.write(time_ns) };
             Status::Ok as i32
         }
@@ -369,23 +377,24 @@ pub unsafe extern "C" fn hoistway_next_timer(queue: *mut Shell, at_ns: *mut u64)
     }
 }
 
-/// Fires the first timer that is due, if any is.
+/// Fires the first due timer, if any.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_timer(queue: *mut Shell, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     kick(unsafe { shell(queue) }.map(|shell| shell.queue.timer(now_ns)))
 }
 
 /// Takes the oldest piece of deferred work (`Ok`); `Empty` if there is none.
 ///
 /// # Safety
-/// As told for the module; `work` must point to a writable structure, null and badly aligned pointers are refused.
+/// See the module documentation; `work` must point to a writable structure, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_work(queue: *mut Shell, work: *mut CWork) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let next = unsafe { shell(queue) }.and_then(|shell| {
         arguments::check_out(work)?;
         shell.queue.next_work().ok_or(Status::Empty)
@@ -395,18 +404,19 @@ pub unsafe extern "C" fn hoistway_next_work(queue: *mut Shell, work: *mut CWork)
         Ok(_) => CWork::default(),
         Err(status) => return status as i32,
     };
-    // SAFETY: checked, and the caller's promise.
+    // SAFETY: checked here, and guaranteed by the caller.
     unsafe { work.write(next) };
     Status::Ok as i32
 }
 
-/// Begins to switch to another elevator, or to have reserved bandwidth over the same one, or not to.
+/// Begins to switch to another elevator, or to add or remove the reservation layer.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_switch(queue: *mut Shell, elevator: u32, now_ns: u64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| {
         let elevator = Choice::read(elevator)?;
@@ -417,46 +427,48 @@ pub unsafe extern "C" fn hoistway_switch(queue: *mut Shell, elevator: u32, now_n
             return Ok(Kick::Quiet);
         }
         let _ = shell.queue.take_retired_storage();
-        // SAFETY: no switch is under way and what the last one retired is dropped.
+        // SAFETY: no switch is in progress, and the storage that the last one retired is dropped.
         let storage = unsafe { shell.other_elevator_storage(elevator) };
         Ok(shell.queue.switch(storage, now_ns))
     }))
 }
 
-/// 1 while a switch waits for the old elevator's last request, else 0.
+/// Returns 1 while a switch waits for the old elevator's last request, otherwise 0.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_is_switching(queue: *mut Shell) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| i32::from(shell.queue.is_switching()))
 }
 
-/// How many requests the driver has.
+/// Returns the number of requests in the device.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_in_flight(queue: *mut Shell) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| shell.queue.in_flight() as i32)
 }
 
 /// Takes the oldest trace event (`Ok`); `Empty` if there is none.
 ///
 /// # Safety
-/// As told for the module; `event` must point to a writable structure, null and badly aligned pointers are refused.
+/// See the module documentation; `event` must point to a writable structure, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_event(queue: *mut Shell, event: *mut CEvent) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let next = unsafe { shell(queue) }.and_then(|shell| {
         arguments::check_out(event)?;
         shell.queue.sink_mut().pop().ok_or(Status::Empty)
     });
     match next {
         Ok(next) => {
-            // SAFETY: checked, and the caller's promise.
+            // SAFETY: checked here, and guaranteed by the caller.
             unsafe { event.write(next) };
             Status::Ok as i32
         }
@@ -464,12 +476,13 @@ pub unsafe extern "C" fn hoistway_next_event(queue: *mut Shell, event: *mut CEve
     }
 }
 
-/// How many trace events there was no room for.
+/// Returns the number of trace events dropped for lack of room.
 ///
 /// # Safety
-/// As told for the module.
+///
+/// See the module documentation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_events_dropped(queue: *mut Shell) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { shell(queue) }.map_or(0, |shell| shell.queue.sink().dropped())
 }

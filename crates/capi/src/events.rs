@@ -2,25 +2,25 @@
 
 use hoistway_core::{Event, Io, Note, Sink};
 
-/// A trace event in C's layout. Which fields count is told with each [`EventKind`]; the others are 0.
+/// A trace event in C's layout. Each [`EventKind`] documents its fields; the others are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CEvent {
-    /// When it happened, in ns.
+    /// The time of the event, in ns.
     pub time_ns: u64,
-    /// The bio or request that it is about.
+    /// The token of the bio or request.
     pub token: u64,
     /// Its first sector, in units of 512 bytes.
     pub sector: u64,
-    /// A second token, a time or a number, by kind.
+    /// A second token, a time or a number, depending on the kind.
     pub value: u64,
     /// An [`EventKind`].
     pub kind: u32,
-    /// The process, or the process of the queue, that it is about.
+    /// The process, or the process of the queue.
     pub pid: u32,
     /// The length in sectors of 512 bytes.
     pub sectors: u32,
-    /// The operation, or a small number, by kind.
+    /// The operation or a small number, depending on the kind.
     pub detail: u32,
 }
 
@@ -32,70 +32,71 @@ pub enum EventKind {
     Queue = 1,
     /// A request was allocated.
     Get = 2,
-    /// A process sleeps until a request is free.
+    /// A process sleeps until a request can be allocated.
     Sleep = 3,
     /// A bio was merged to the end of the request `value`.
     BackMerge = 4,
     /// A bio was merged to the front of the request `value`.
     FrontMerge = 5,
-    /// A queued request became part of its lower neighbour `value`.
+    /// A queued request was merged into its lower neighbour `value`.
     Join = 6,
-    /// A request went to the elevator.
+    /// A request was inserted into the elevator.
     Insert = 7,
     /// The queue was plugged: no fields.
     Plug = 8,
-    /// It was unplugged while `value` requests waited.
+    /// The queue was unplugged while `value` requests waited.
     Unplug = 9,
     /// The unplug timer fired: no fields.
     UnplugTimer = 10,
     /// The driver took a request.
     Issue = 11,
-    /// The driver gave it back.
+    /// The driver returned a request.
     Requeue = 12,
     /// A request completed.
     Complete = 13,
-    /// The queue of `pid` got the disk; detail is its level.
+    /// The queue of `pid` became active; detail is its level.
     Activate = 32,
-    /// Its slice ends at `value` ns.
+    /// The slice of the queue ends at `value` ns.
     SliceSet = 33,
-    /// It lost the disk with `value` ns left; detail is 1 if it was preempted.
+    /// The queue expired with `value` ns left; detail is 1 if it was preempted.
     SliceExpired = 34,
-    /// The disk is kept idle for it until `value` ns.
+    /// The disk is kept idle for the queue until `value` ns.
     IdleArmed = 35,
-    /// The wait ended with its next request.
+    /// The queue's next request ended the wait.
     IdleHit = 36,
-    /// The wait ended with time.
+    /// The wait timed out.
     IdleTimeout = 37,
-    /// It took the disk from the queue of process `value`.
+    /// The queue preempted the queue of process `value`.
     Preempt = 38,
     /// A batch began; detail is its operation.
     Batch = 39,
-    /// The request `token` goes out of order: its deadline had passed.
+    /// The request `token` was dispatched out of order: its deadline had passed.
     Overdue = 40,
     /// The elevator waits for process `pid` until `value` ns.
     Anticipate = 41,
-    /// It stopped waiting.
+    /// Anticipation ended early.
     AnticipationBroken = 42,
-    /// It waited in vain.
+    /// Anticipation timed out.
     AnticipationTimeout = 43,
     /// The elevator was switched to the one whose index is detail.
     Switched = 44,
-    /// The queue of `pid` was charged `value` in the elevator's own measure.
+    /// The queue of `pid` was charged `value` in the elevator's own unit.
     Charge = 45,
-    /// It lost the disk at the end of a budget of `sectors` sectors (at most 2^32 - 1), of which `value` were served; detail is why: 0
-    /// too idle, 1 timed out, 2 exhausted, 3 no more requests, 4 preempted.
+    /// The budget of the queue ended: `value` of `sectors` sectors (at most 2^32 - 1) were served.
+    /// Detail is the reason: 0 idle for too long, 1 timed out, 2 exhausted, 3 no more requests, 4
+    /// preempted.
     BudgetExpired = 46,
-    /// Its weight is multiplied by detail from now on; 1 is the end of it.
+    /// The queue's weight is multiplied by detail from now on; 1 ends the raising.
     WeightRaised = 47,
-    /// It is given up, and that of process `value` serves both.
+    /// The queue was merged into that of process `value`.
     QueuesMerged = 48,
-    /// It got a queue of its own again.
+    /// The process received a queue of its own again.
     QueueSplit = 49,
-    /// A request of it was put in while the disk is kept for process `value`.
+    /// A request of the queue was injected while the disk is kept idle for process `value`.
     Injected = 50,
     /// Requests of kind detail (0 reads, 1 writes, 2 discards, 3 others) may have `value` in the device.
     TokenDepth = 51,
-    /// The request `token` went before those of a higher class: it had waited long enough.
+    /// The request `token` preceded those of a higher class because of its age.
     Aged = 52,
     /// Requests of class detail / 256 (1 real time, 2 best effort, 3 idle) and kind detail % 256 (0 async, 1 sync without idling, 2 sync)
     /// are served until `value` ns.
@@ -104,11 +105,12 @@ pub enum EventKind {
     Postponed = 54,
     /// A sweep over `value` bytes of reserving processes began.
     SweepBegun = 55,
-    /// Three sweeps in a row took longer than the bound of `value` ns: the device is slower than was measured.
+    /// Three consecutive sweeps took longer than the bound of `value` ns: the device is slower than
+    /// its configured figures.
     Degraded = 56,
 }
 
-/// The last events, oldest first.
+/// The latest events, oldest first.
 #[derive(Debug)]
 pub struct EventRing {
     slots: &'static mut [CEvent],
@@ -133,7 +135,7 @@ impl EventRing {
         event
     }
 
-    /// How many events there was no room for.
+    /// The number of events dropped for lack of room.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

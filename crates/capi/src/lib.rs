@@ -1,12 +1,14 @@
-//! The C ABI over hoistway-core, and the shell that proves that it cannot panic.
+//! The C ABI over hoistway-core, and the shell crate that proves the absence of panics.
 //!
-//! The interface is described in `include/hoistway.h`, for those who use it from C. A queue lives in one block of the caller's memory,
-//! from which all its tables are cut; nothing is allocated. Every function checks its pointers and arguments and answers a
-//! [`Status`] below 0 if they are wrong; then nothing has changed.
+//! `include/hoistway.h` documents the interface for C programs. A queue occupies one block of the
+//! caller's memory, from which all its tables are cut; nothing else is allocated. Every function
+//! checks its pointers and arguments. It returns a negative [`Status`] if they are wrong, and then
+//! nothing has changed.
 //!
-//! With the feature `proof` the crate has a panic handler that calls the undefined function `hoistway_core_can_panic`. A static library
-//! of it, optimised as a whole and with overflow checks, leaves that symbol undefined exactly if something in it can panic, and
-//! every elevator is in it, since a queue can be switched to any.
+//! With the feature `proof` the crate has a panic handler that calls the undefined function
+//! `hoistway_core_can_panic`. A static library of the crate, optimised as a whole and with overflow
+//! checks, leaves that symbol undefined exactly if some code in it can panic. It contains every
+//! elevator, since a queue can be switched to any of them.
 
 #![no_std]
 
@@ -37,12 +39,12 @@ mod proof {
 
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-        // SAFETY: the call is never carried out: a program in which it remains does not link.
+        // SAFETY: the call is never executed: a program that contains it does not link.
         unsafe { hoistway_core_can_panic() }
     }
 }
 
-/// A function that can panic, to show that the proof sees it.
+/// A function that can panic, to show that the proof detects it.
 #[cfg(feature = "proof-selftest")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hoistway_proof_selftest(index: usize) -> u32 {

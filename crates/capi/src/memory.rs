@@ -1,4 +1,4 @@
-//! The caller's block of memory: how it is cut into tables.
+//! The caller's block of memory and its division into tables.
 
 use core::mem::{align_of, size_of};
 
@@ -8,18 +8,19 @@ use crate::arguments;
 use crate::events::{CEvent, EventRing};
 use crate::types::{CCapacity, CConfig, Choice, Status};
 
-/// The queue with its home: tables in the block behind it.
+/// The host types of a queue whose tables are in the block behind it.
 pub(crate) type CHost = Borrowed<'static, EventRing>;
 
-/// What stands at the start of a block.
+/// The start of a block.
 #[allow(missing_debug_implementations)]
 #[repr(C, align(64))]
 pub struct Shell {
     magic: u64,
-    /// The start of the block, as the caller gave it: a reference to the shell may not be used to reach the tables behind it.
+    /// The start of the block as passed by the caller: a reference to the shell may not be used to
+    /// reach the tables behind it.
     base: *mut u8,
     plan: Plan,
-    /// Which of the two sets of elevator tables is in use.
+    /// The index of the set of elevator tables in use: 0 or 1.
     in_use: usize,
     pub(crate) merged_bios: u32,
     pub(crate) queue: RequestQueue<CHost>,
@@ -31,22 +32,27 @@ const MAGIC: u64 = u64::from_le_bytes(*b"hoistway");
 /// The alignment of the block in bytes.
 const ALIGNMENT: usize = 64;
 
-/// How many bytes `hoistway_queue_init` needs for this capacity; 0 if it is out of range or too large for this machine.
+/// The number of bytes that `hoistway_queue_init` needs for this capacity; 0 if it is out of range
+/// or too large for this machine.
 ///
 /// # Safety
-/// Unless it is null or badly aligned, `capacity` must point to a readable structure.
+///
+/// Unless it is null or misaligned, `capacity` must point to a readable structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_queue_size(capacity: *const CCapacity) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Ok(capacity) = (unsafe { arguments::read(capacity) }) else { return 0 };
     Plan::new(capacity).map_or(0, |plan| plan.size)
 }
 
-/// Makes a queue in `memory`, with the elevator of this index, and with reserved bandwidth over it if the index is marked so. Nothing has to be undone when the queue is not needed any more.
+/// Creates a queue in `memory` with the elevator of this index, and with the reservation layer over
+/// it if the index includes `RESERVING`. A queue needs no clean-up.
 ///
 /// # Safety
-/// `memory` must point to `size` bytes that nobody else uses while the queue lives and that do not move; `capacity` and `config`
-/// to readable structures. Null and badly aligned pointers are refused.
+///
+/// `memory` must point to `size` bytes that no other code uses while the queue exists and that do
+/// not move; `capacity` and `config` to readable structures. Null and misaligned pointers are
+/// refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_queue_init(
     memory: *mut Shell,
@@ -56,7 +62,7 @@ pub unsafe extern "C" fn hoistway_queue_init(
     elevator: u32,
     now_ns: u64,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let made = unsafe { init(memory, size, capacity, config, elevator, now_ns) };
     made.err().unwrap_or(Status::Ok) as i32
 }
@@ -69,7 +75,7 @@ unsafe fn init(
     elevator: u32,
     now_ns: u64,
 ) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (capacity, config) = unsafe { (arguments::read(capacity)?, arguments::read(config)?) };
     arguments::check_out(memory)?;
     let plan = Plan::new(capacity).ok_or(Status::Invalid)?;
@@ -79,7 +85,7 @@ unsafe fn init(
         return Err(Status::TooSmall);
     }
     let base = memory.cast::<u8>();
-    // SAFETY: the block is at least as large as the plan, and nobody else uses it.
+    // SAFETY: the block is at least as large as the plan, and no other code uses it.
     let queue = unsafe {
         let events = EventRing::new(plan.event_table(base));
         RequestQueue::new(config, plan.storage(base), plan.elevator_storage(base, 0, elevator), events, now_ns)
@@ -92,29 +98,34 @@ unsafe fn init(
 /// The queue in a block.
 ///
 /// # Safety
-/// Unless it is null or badly aligned, `memory` must point to a block in which a queue was made, and nobody else may use it
-/// while the result lives.
+///
+/// Unless it is null or misaligned, `memory` must point to a block in which a queue was created,
+/// and no other code may use it while the result exists.
 pub(crate) unsafe fn shell<'a>(memory: *mut Shell) -> Result<&'a mut Shell, Status> {
     arguments::check_out(memory)?;
-    // SAFETY: the caller's promise. The mark catches memory in which no queue was made, as far as that can be caught.
+    // SAFETY: guaranteed by the caller. The magic number detects most memory without a queue.
     let shell = unsafe { &mut *memory };
     if shell.magic == MAGIC { Ok(shell) } else { Err(Status::Invalid) }
 }
 
 impl Shell {
-    /// Tables for another elevator, which that one then has in use.
+    /// Makes tables for another elevator in the unused set, which becomes the one in use.
     ///
     /// # Safety
-    /// No switch is under way and the storage that the last one retired is dropped: then nobody refers to the set that is cut.
+    ///
+    /// No switch may be in progress, and the storage that the last one retired must be dropped, so
+    /// that there is no reference to that set.
     pub(crate) unsafe fn other_elevator_storage(&mut self, elevator: Choice) -> ElevatorStorage<CHost> {
         self.in_use ^= 1;
-        // SAFETY: the tables lie in the same block, behind the shell; the rest is the caller's promise.
+        // SAFETY: the tables are in the same block, behind the shell; the rest is guaranteed by the
+        // caller.
         unsafe { self.plan.elevator_storage(self.base, self.in_use, elevator) }
     }
 }
 
-/// Where each part lies in the block: the queue's tables, the events, and twice the tables of whichever elevator needs most, so that
-/// a switch has room for the new one's while the old one still works.
+/// The offsets of the parts of a block: the queue's tables, the events, and two sets of elevator
+/// tables of the largest size needed, so that a switch has room for the new elevator's while the
+/// old one is still in use.
 #[derive(Clone, Copy)]
 struct Plan {
     capacity: Capacity,
@@ -142,16 +153,16 @@ impl Plan {
     }
 
     /// # Safety
-    /// `base` is the start of a block of the plan's size, aligned, and nobody else refers to the queue's tables.
+    /// `base` is the start of a block of the plan's size, aligned, without other references to the queue's tables.
     unsafe fn storage(&self, base: *mut u8) -> Storage<CHost> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Storage::make(self.capacity, &mut unsafe { Cutter::at(base, self.queue) })
     }
 
     /// # Safety
     /// As for [`Plan::storage`], about the table of events.
     unsafe fn event_table(&self, base: *mut u8) -> &'static mut [CEvent] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Cutter::at(base, self.events) }.table(self.event_count)
     }
 
@@ -160,7 +171,7 @@ impl Plan {
     unsafe fn elevator_storage(&self, base: *mut u8, index: usize, elevator: Choice) -> ElevatorStorage<CHost> {
         let [first, second] = self.elevators;
         let offset = if index == 0 { first } else { second };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let mut cutter = unsafe { Cutter::at(base, offset) };
         if elevator.reserving {
             ElevatorStorage::make_reserving(elevator.kind, self.capacity, &mut cutter)
@@ -170,19 +181,19 @@ impl Plan {
     }
 }
 
-/// The next multiple of the block's alignment.
+/// Rounds up to the next multiple of the block's alignment.
 fn align(offset: usize) -> Option<usize> {
     offset.checked_next_multiple_of(ALIGNMENT)
 }
 
-/// How many bytes the tables take that `make` asks for, a multiple of the alignment.
+/// The size in bytes of the tables that `make` requests, a multiple of the alignment.
 fn measure(make: impl FnOnce(&mut Ruler)) -> Option<usize> {
     let mut ruler = Ruler { end: Some(0) };
     make(&mut ruler);
     ruler.end.and_then(align)
 }
 
-/// The end of a table behind `end`, and its start.
+/// The end and the start of a table placed behind `end`.
 fn place<T>(end: usize, len: u32) -> Option<(usize, usize)> {
     const { assert!(align_of::<T>() <= ALIGNMENT) };
     let start = end.checked_next_multiple_of(align_of::<T>())?;
@@ -190,7 +201,7 @@ fn place<T>(end: usize, len: u32) -> Option<(usize, usize)> {
     (end <= isize::MAX as usize).then_some((start, end))
 }
 
-/// Makes empty tables and remembers how far full ones would reach.
+/// A table maker that makes empty tables and computes the size of full ones.
 struct Ruler {
     end: Option<usize>,
 }
@@ -202,7 +213,7 @@ impl TableMaker<CHost> for Ruler {
     }
 }
 
-/// Cuts tables out of a block, one behind the other.
+/// A table maker that cuts tables out of a block, one behind the other.
 struct Cutter {
     start: *mut u8,
     end: usize,
@@ -210,8 +221,9 @@ struct Cutter {
 
 impl Cutter {
     /// # Safety
-    /// `base` is aligned to [`ALIGNMENT`]; from `offset` on, a multiple of it, the block has room for all tables that will be asked for,
-    /// to which nobody else refers.
+    ///
+    /// `base` must be aligned to [`ALIGNMENT`] and `offset` be a multiple of it; from there the
+    /// block must have room for all requested tables, without other references to it.
     unsafe fn at(base: *mut u8, offset: usize) -> Cutter {
         // SAFETY: the offset lies within the block.
         Cutter { start: unsafe { base.add(offset) }, end: 0 }
@@ -222,8 +234,9 @@ impl TableMaker<CHost> for Cutter {
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
         let Some((start, end)) = place::<T>(self.end, len) else { return &mut [] };
         self.end = end;
-        // SAFETY: `at` was promised that there is room, for the very tables that a ruler measured; the start is a multiple of the
-        // alignment of `T`. Every entry is written before a reference to it is made.
+        // SAFETY: the caller of `at` guarantees room for these tables, which a ruler measured; the
+        // start is a multiple of the alignment of `T`. Every entry is written before a reference to
+        // it is made.
         unsafe {
             let first = self.start.add(start).cast::<T>();
             for index in 0..len as usize {

@@ -1,4 +1,4 @@
-//! Elevators and tunables by name and number.
+//! Elevators and tunables by name and index.
 
 use hoistway_core::{Kind, TunableError};
 
@@ -6,19 +6,20 @@ use crate::arguments;
 use crate::memory::{Shell, shell};
 use crate::types::{CConfig, CTunable, Status};
 
-/// How many elevators there are; they are numbered from 0 in the order in which Linux got them.
+/// Returns the number of elevators; their indices start at 0, in the order in which Linux got them.
 #[unsafe(no_mangle)]
 pub extern "C" fn hoistway_elevator_count() -> u32 {
     Kind::ALL.len() as u32
 }
 
-/// The number of the elevator of this name or alias, or `Unknown`.
+/// The index of the elevator with this name or alias, or `Unknown`.
 ///
 /// # Safety
+///
 /// `name` must point to `len` readable bytes; null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_elevator_index(name: *const u8, len: usize) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Ok(name) = (unsafe { arguments::bytes(name, len) }) else { return Status::Invalid as i32 };
     let named = |kind: &&Kind| {
         let info = kind.info();
@@ -27,9 +28,10 @@ pub unsafe extern "C" fn hoistway_elevator_index(name: *const u8, len: usize) ->
     Kind::ALL.iter().find(named).map_or(Status::Unknown as i32, |kind| i32::from(kind.index()))
 }
 
-/// Writes the name of an elevator and a zero to `buffer`; answers the length of the name in bytes.
+/// Writes the name of an elevator and a zero to `buffer`; returns the length of the name in bytes.
 ///
 /// # Safety
+///
 /// `buffer` must point to `len` writable bytes; null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_elevator_name(elevator: u32, buffer: *mut u8, len: usize) -> i32 {
@@ -41,7 +43,7 @@ pub unsafe extern "C" fn hoistway_elevator_name(elevator: u32, buffer: *mut u8, 
     if len <= name.len() {
         return Status::TooSmall as i32;
     }
-    // SAFETY: there is room for the name and the zero, by the caller's promise and the comparison above.
+    // SAFETY: there is room for the name and the zero: guaranteed by the caller and compared above.
     unsafe {
         core::ptr::copy_nonoverlapping(name.as_ptr(), buffer, name.len());
         buffer.add(name.len()).write(0);
@@ -52,61 +54,68 @@ pub unsafe extern "C" fn hoistway_elevator_name(elevator: u32, buffer: *mut u8, 
 /// Writes the default configuration.
 ///
 /// # Safety
-/// `config` must point to a writable structure; null and badly aligned pointers are refused.
+/// `config` must point to a writable structure; null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_config_default(config: *mut CConfig) -> i32 {
     if arguments::check_out(config).is_err() {
         return Status::Invalid as i32;
     }
-    // SAFETY: checked, and the caller's promise.
+    // SAFETY: checked here, and guaranteed by the caller.
     unsafe { config.write(CConfig::defaults()) };
     Status::Ok as i32
 }
 
-/// The number of the present elevator.
+/// The index of the current elevator.
 ///
 /// # Safety
+///
 /// `queue` must be null or point to a queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_elevator(queue: *mut Shell) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { shell(queue) } {
         Ok(shell) => i32::from(shell.queue.kind().index()),
         Err(status) => status as i32,
     }
 }
 
-/// 1 if processes and groups can reserve bandwidth from the present elevator or the layer over it, else 0.
+/// Returns 1 if the current elevator supports reservations, by itself or with the layer, otherwise
+/// 0.
 ///
 /// # Safety
+///
 /// `queue` must be null or point to a queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_is_reserving(queue: *mut Shell) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| i32::from(shell.queue.is_reserving()))
 }
 
-/// How many tunables the present elevator has, those of the layer of reserved bandwidth first if it is there; they are numbered from 0.
+/// Returns the number of tunables of the current elevator, those of the reservation layer first if
+/// it is there; indices start at 0.
 ///
 /// # Safety
+///
 /// `queue` must be null or point to a queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_tunable_count(queue: *mut Shell) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { shell(queue) } {
-        // Counting by `count` could overflow, for all that the proof knows.
+        // `count` could overflow, as far as the proof can see.
         Ok(shell) => shell.queue.tunables().fold(0i32, |count, _| count.saturating_add(1)),
         Err(status) => status as i32,
     }
 }
 
-/// Writes a tunable of the present elevator and its value.
+/// Writes a tunable of the current elevator and its value.
 ///
 /// # Safety
-/// `queue` must be null or point to a queue, `tunable` to a writable structure; null and badly aligned pointers are refused.
+///
+/// `queue` must be null or point to a queue, `tunable` to a writable structure; null and misaligned
+/// pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_tunable(queue: *mut Shell, index: u32, tunable: *mut CTunable) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let shell = match unsafe { shell(queue) } {
         Ok(shell) => shell,
         Err(status) => return status as i32,
@@ -123,27 +132,29 @@ pub unsafe extern "C" fn hoistway_tunable(queue: *mut Shell, index: u32, tunable
         min: row.min,
         max: row.max,
     };
-    // SAFETY: checked, and the caller's promise.
+    // SAFETY: checked here, and guaranteed by the caller.
     unsafe { tunable.write(found) };
     Status::Ok as i32
 }
 
-/// Stores a tunable of the present elevator by its number.
+/// Sets a tunable of the current elevator by its index.
 ///
 /// # Safety
+///
 /// `queue` must be null or point to a queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_set_tunable(queue: *mut Shell, index: u32, value: i64) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { shell(queue) } {
         Ok(shell) => set(shell, index as usize, value) as i32,
         Err(status) => status as i32,
     }
 }
 
-/// Stores a tunable of the present elevator by the kernel's name.
+/// Sets a tunable of the current elevator by its kernel name.
 ///
 /// # Safety
+///
 /// `queue` must be null or point to a queue, `name` to `len` readable bytes; null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_set_tunable_by_name(
@@ -152,7 +163,7 @@ pub unsafe extern "C" fn hoistway_set_tunable_by_name(
     len: usize,
     value: i64,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (shell, name) = match unsafe { (shell(queue), arguments::bytes(name, len)) } {
         (Ok(shell), Ok(name)) => (shell, name),
         (Err(status), _) | (_, Err(status)) => return status as i32,

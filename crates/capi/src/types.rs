@@ -1,44 +1,47 @@
-//! The structures and codes that cross the boundary. They have the layout of their namesakes in `hoistway.h`.
+//! The structures and codes of the interface, with the layout of their namesakes in `hoistway.h`.
 
 use hoistway_core::{BlockLayer, Capacity, ClockConfig, Kind, OrderedMode, QueueConfig, Reservation};
 
-/// What a function answers: 0 or more is success, less is one of these errors.
+/// The return value of a function: success from 0 on, errors below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// Done; where a function answers a kick, there is nothing to do. `next` has written a request.
+    /// Success; no action is needed. `next` has written a request.
     Ok = 0,
-    /// Done, and the host has to run the queue: call `next` until its device is full or nothing comes.
+    /// Success; the host must run the queue: call `next` until the device is full or no request is
+    /// returned.
     Run = 1,
-    /// `next` has nothing now, but requests are queued.
+    /// `next` has no request now, but requests are queued.
     Wait = 2,
-    /// `next` has nothing, and nothing is queued.
+    /// `next` has no request, and none is queued.
     Empty = 3,
-    /// A pointer is null or badly aligned, a number is out of its range, or a flag is unknown.
+    /// A pointer is null or misaligned, a number is out of its range, or a flag is unknown.
     Invalid = -1,
-    /// The block of memory is smaller than `hoistway_queue_size` says, or an array is too short. Nothing was done.
+    /// The block of memory is smaller than `hoistway_queue_size` says, or an array is too short.
+    /// Nothing has changed.
     TooSmall = -2,
     /// The table of requests, of contexts or of groups is full.
     Full = -3,
-    /// The context, group or request is not, or no longer, one of this queue's.
+    /// The context, group or request does not, or no longer, belong to this queue.
     Stale = -4,
     /// The bio has no sectors, or ends beyond sector 2^64.
     BadExtent = -5,
-    /// The bio is a barrier and the queue's device cannot order; or nothing can be reserved.
+    /// The bio is a barrier and the device cannot order; or reservations are not supported.
     NotSupported = -6,
     /// There is no elevator, or the elevator has no tunable, of this name or index.
     Unknown = -7,
     /// The tunable's value, or a group's weight, is out of its range.
     OutOfRange = -8,
-    /// A switch is under way: wait until it is over. Or the group has child groups, contexts or requests, or is the root.
+    /// A switch is in progress. Or the group has child groups, contexts or requests, or is the
+    /// root.
     Busy = -9,
     /// The process sleeps for a request and submits another bio, or was not woken and resubmits.
     NotAwake = -10,
-    /// The device cannot keep one more promise of this size.
+    /// The device has no capacity for the reservation.
     NoCapacity = -11,
 }
 
-/// How much a queue holds at once.
+/// The maximum number of objects in a queue.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CCapacity {
@@ -46,15 +49,15 @@ pub struct CCapacity {
     pub requests: u32,
     /// Contexts: 1 to 2^24.
     pub contexts: u32,
-    /// Bios merged into requests, beyond the one that each was made for: 0 to 2^24.
+    /// Bios merged into requests, not counting the bio for which each request was made: 0 to 2^24.
     pub merged_bios: u32,
-    /// Trace events kept until they are read: 0 to 2^24. The oldest is dropped when there is no room.
+    /// Trace events kept until they are read: 0 to 2^24. Beyond that the oldest are dropped.
     pub events: u32,
-    /// Groups, the root included: 0 (the root alone) to 2^24.
+    /// Groups including the root: 0 (the root only) to 2^24.
     pub groups: u32,
 }
 
-/// The most that an entry of [`CCapacity`] may be.
+/// The maximum of an entry of [`CCapacity`].
 pub const CAPACITY_MAX: u32 = 1 << 24;
 
 impl CCapacity {
@@ -66,43 +69,44 @@ impl CCapacity {
     }
 }
 
-/// How a queue behaves, beside its elevator.
+/// The configuration of a queue, apart from its elevator.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CConfig {
-    /// The kernel whose block layer it follows: 0 for 2.6.18, 1 for 2.6.24, 2 for 2.6.29, 3 for 3.4, 4 for 4.19, 5 for 6.1.
+    /// The kernel of the block layer: 0 for 2.6.18, 1 for 2.6.24, 2 for 2.6.29, 3 for 3.4, 4 for
+    /// 4.19, 5 for 6.1.
     pub layer: u32,
     /// Ticks a second, 1 to 1000.
     pub hz: u32,
-    /// How long the machine had been up at the host's time 0, in ns.
+    /// The uptime at the host's time 0, in ns.
     pub uptime_ns: u64,
-    /// The pool of requests a direction, 4 or more; 0 for as many as there is room for.
+    /// The pool size per direction, 4 or more; 0 for the capacity of the storage.
     pub nr_requests: u32,
-    /// The largest request that merging makes, in sectors of 512 bytes; 1 or more.
+    /// The size limit of merged requests, in sectors of 512 bytes; 1 or more.
     pub max_sectors: u32,
-    /// 1 to hold requests back for a moment, so that bios can be merged; else 0.
+    /// 1 to plug the queue, so that bios can be merged; otherwise 0.
     pub plugging: u8,
-    /// 1 to merge bios; else 0.
+    /// 1 to merge bios; otherwise 0.
     pub merging: u8,
-    /// 1 if a request that a bio was refused for size takes no more; else 0.
+    /// 1 if a request takes no more bios after one was refused because of its size; otherwise 0.
     pub refusal_ends_merging: u8,
-    /// How the device orders: 0 not at all, 1 by draining, 2 by ordered tags.
+    /// The device's support for barriers: 0 none, 1 draining, 2 ordered tags.
     pub ordered: u8,
-    /// 1 if the device has a write cache, to be flushed around a barrier; else 0.
+    /// 1 if the device has a write cache, to be flushed around a barrier; otherwise 0.
     pub ordered_flush: u8,
-    /// 1 if it can write a single request through its cache; else 0.
+    /// 1 if the device supports forced unit access; otherwise 0.
     pub ordered_fua: u8,
     /// The hardware queues of the device: 1 to 4096.
     pub hw_queues: u16,
-    /// 1 if the device has an arm that moves; else 0.
+    /// 1 if the device is rotational; otherwise 0.
     pub rotational: u8,
 }
 
-/// The most hardware queues.
+/// The maximum number of hardware queues.
 const HW_QUEUES_MAX: u16 = 4096;
 
 impl CConfig {
-    /// The core's own defaults.
+    /// The core's defaults.
     pub(crate) fn defaults() -> CConfig {
         let config = QueueConfig::default();
         let (ordered, flush, fua) = match config.ordered {
@@ -178,13 +182,13 @@ fn layer(number: u32) -> Option<BlockLayer> {
     layers.get(number as usize).copied()
 }
 
-/// A bio as C submits it.
+/// A bio as submitted from C.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CBio {
-    /// The submitter's own name for it.
+    /// An identifier chosen by the caller.
     pub token: u64,
-    /// The context that asks.
+    /// The context of the submitting process.
     pub context: u64,
     /// The first sector, in units of 512 bytes.
     pub sector: u64,
@@ -192,7 +196,7 @@ pub struct CBio {
     pub sectors: u32,
     /// 0 reads, 1 writes, 3 discards.
     pub op: u16,
-    /// Marks: see `HOISTWAY_SYNC` and the others.
+    /// Flags: see `HOISTWAY_SYNC` and the others.
     pub flags: u16,
 }
 
@@ -218,15 +222,15 @@ impl CReservation {
     }
 }
 
-/// What became of a bio.
+/// The result of a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CSubmitted {
-    /// The request that it is part of now; 0 if its process sleeps.
+    /// The request of which the bio is part now; 0 if its process sleeps.
     pub request: u64,
     /// 0: it became a request; 1: it was merged into one; 2: its process sleeps.
     pub what: u32,
-    /// Zero.
+    /// Always zero.
     pub reserved: u32,
 }
 
@@ -236,33 +240,33 @@ pub struct CSubmitted {
 pub struct CRequest {
     /// Its handle.
     pub id: u64,
-    /// The token of the bio that it was made for.
+    /// The token of the bio for which the request was made.
     pub token: u64,
     /// The first sector, in units of 512 bytes.
     pub sector: u64,
-    /// When it was made, in ns.
+    /// The time at which it was made, in ns.
     pub submitted_ns: u64,
     /// The length in sectors of 512 bytes.
     pub sectors: u32,
-    /// The process that it was made for.
+    /// The process for which it was made.
     pub pid: u32,
     /// 0 reads, 1 writes, 2 flushes the device's cache, 3 discards.
     pub op: u16,
-    /// The marks of the bio that it was made for.
+    /// The flags of the bio for which it was made.
     pub flags: u16,
-    /// How many tokens its completion can write at the most.
+    /// The maximum number of tokens that its completion writes.
     pub bios_max: u32,
 }
 
-/// A piece of deferred work.
+/// An item of deferred work.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CWork {
-    /// 0: run the queue; 1: the process of `context` may go on.
+    /// 0: run the queue; 1: the process of `context` was woken.
     pub what: u32,
-    /// Zero.
+    /// Always zero.
     pub reserved: u32,
-    /// Who is woken.
+    /// The context of the woken process.
     pub context: u64,
 }
 
@@ -270,24 +274,24 @@ pub struct CWork {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CTunable {
-    /// The kernel's name: `name_len` bytes of UTF-8 that live for ever, without a zero at the end.
+    /// The kernel's name: `name_len` static bytes of UTF-8, without a terminating zero.
     pub name: *const u8,
     /// The length of the name in bytes.
     pub name_len: usize,
     /// The value, in the kernel's unit.
     pub value: i64,
-    /// The value it starts with.
+    /// The default value.
     pub default_value: i64,
-    /// The least value it takes.
+    /// The minimum.
     pub min: i64,
-    /// The greatest value it takes.
+    /// The maximum.
     pub max: i64,
 }
 
-/// In the number of an elevator that a queue is made with or switched to: with the layer of reserved bandwidth over it.
+/// The bit in an elevator index that adds the reservation layer.
 pub const RESERVING: u32 = 1 << 16;
 
-/// Which elevator a queue is made with or switched to.
+/// The elevator with which a queue is created or to which it is switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub kind: Kind,
@@ -296,7 +300,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The elevator of this number.
+    /// Parses an elevator index, possibly with [`RESERVING`].
     pub fn read(number: u32) -> Result<Choice, Status> {
         let kind = Kind::ALL.get((number & !RESERVING) as usize).copied().ok_or(Status::Unknown)?;
         Ok(Choice { kind, reserving: number & RESERVING != 0 || kind.info().reservations })

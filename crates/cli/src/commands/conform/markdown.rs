@@ -99,7 +99,7 @@ fn without_recordings(conformance: &Conformance) -> String {
     let names: Vec<String> = kinds.iter().map(|kind| format!("`{}`", kind.info().name)).collect();
     match names.as_slice() {
         [] => String::new(),
-        names => format!("No recording is for {}: they stand on their specifications alone.", names.join(", ")),
+        names => format!("No recording is for {}: they follow their specifications only.", names.join(", ")),
     }
 }
 
