@@ -24,7 +24,8 @@ pub struct CEvent {
     pub detail: u32,
 }
 
-/// The kinds of events. A *bio* event has token, sector, sectors, pid and, as detail, the operation.
+/// The kinds of events. A *bio* event has token, sector, sectors, pid and, as detail, the
+/// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EventKind {
@@ -94,12 +95,13 @@ pub enum EventKind {
     QueueSplit = 49,
     /// A request of the queue was injected while the disk is kept idle for process `value`.
     Injected = 50,
-    /// Requests of kind detail (0 reads, 1 writes, 2 discards, 3 others) may have `value` in the device.
+    /// Requests of kind detail (0 reads, 1 writes, 2 discards, 3 others) may have `value` in the
+    /// device.
     TokenDepth = 51,
     /// The request `token` preceded those of a higher class because of its age.
     Aged = 52,
-    /// Requests of class detail / 256 (1 real time, 2 best effort, 3 idle) and kind detail % 256 (0 async, 1 sync without idling, 2 sync)
-    /// are served until `value` ns.
+    /// Requests of class detail / 256 (1 real time, 2 best effort, 3 idle) and kind detail % 256 (0
+    /// async, 1 sync without idling, 2 sync) are served until `value` ns.
     Workload = 53,
     /// Requests are held back, async ones or one of a reserving process: no fields.
     Postponed = 54,

@@ -155,8 +155,9 @@ impl History {
         self.last_position = end;
     }
 
-    /// Decides whether a queue may keep the disk idle for its process; `None` keeps the last decision
-    /// while too few think times are known. `wait` is `slice_idle` in the elevator's unit of time.
+    /// Decides whether a queue may keep the disk idle for its process; `None` keeps the last
+    /// decision while too few think times are known. `wait` is `slice_idle` in the elevator's unit
+    /// of time.
     pub fn idle_window(&self, running: bool, wait: u64, seeky: bool) -> Option<bool> {
         if !running || wait == 0 || seeky { Some(false) } else { self.comes_back_in(wait) }
     }

@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn slices_are_a_fifth_longer_or_shorter_a_level() {
-        // Of 100 ms: 100 + 4 * 20 at level 0, 100 - 3 * 20 at level 7; async requests 2 * (2 + 2 * 7) and 2 * 2.
+        // Of 100 ms: 100 + 4 * 20 at level 0, 100 - 3 * 20 at level 7; async requests 2 * (2 + 2 *
+        // 7) and 2 * 2.
         for kind in [Kind::CfqV3, Kind::CfqTree, Kind::CfqBw, Kind::Cfq] {
             let of = |level| kind.priority_effect(best_effort(level));
             assert_eq!(of(0), PriorityEffect::Slice { slice_ms: 180, async_requests: 32 }, "{kind:?}");

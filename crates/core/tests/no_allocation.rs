@@ -1,6 +1,8 @@
-//! After a queue is made, nothing allocates: not submission, merging, timers, priorities, exits, groups, barriers or switching.
+//! After a queue is made, nothing allocates: not submission, merging, timers, priorities, exits,
+//! groups, barriers or switching.
 //!
-//! An allocator that counts stands in for the system's. Each thread counts its own allocations: those of the test harness do not matter.
+//! An allocator that counts stands in for the system's. Each thread counts its own allocations:
+//! those of the test harness do not matter.
 
 #![cfg(feature = "alloc")]
 
@@ -52,7 +54,8 @@ fn no_elevator_allocates_once_its_queue_is_made() {
 
     for (kind, layered) in Kind::ALL.iter().flat_map(|&kind| [(kind, false), (kind, true)]) {
         let mut host = Host::new(kind, layered);
-        // The storage of the elevators that are switched to is handed over, and was allocated before.
+        // The storage of the elevators that are switched to is handed over, and was allocated
+        // before.
         let mut spare: Vec<_> = Kind::ALL.iter().map(|&to| Some(elevator(to, layered))).collect();
         let kinds = Kind::ALL.len() as u32;
         let before = allocations();

@@ -1,4 +1,5 @@
-//! A C program that uses the header and the static library: the very library that the proof is about.
+//! A C program that uses the header and the static library: the very library that the proof is
+//! about.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,10 +52,12 @@ submit 0 what 0
 release 0, stale -4
 ";
 
-/// noop keeps the order of arrival, and bio 508 is merged to the end of 500, which was still queued. CFQ serves both requests of
-/// process 1 (0 to 5 and 5 to 10 ms), keeps the disk idle for its next one until 18 ms (slice_idle 8), and then turns to process 2.
-/// A reservation of 5 MB/s in requests of 128 KiB costs a disk of 60 MB/s and 12 ms 0.54 of its time, and the strokes back 0.03: of 0.85
-/// that leaves room for 2.58 MB/s. What is within a reservation goes before what came earlier.
+/// noop keeps the order of arrival, and bio 508 is merged to the end of 500, which was still
+/// queued. CFQ serves both requests of process 1 (0 to 5 and 5 to 10 ms), keeps the disk idle for
+/// its next one until 18 ms (slice_idle 8), and then turns to process 2. A reservation of 5 MB/s in
+/// requests of 128 KiB costs a disk of 60 MB/s and 12 ms 0.54 of its time, and the strokes back
+/// 0.03: of 0.85 that leaves room for 2.58 MB/s. What is within a reservation goes before what came
+/// earlier.
 #[test]
 fn a_c_program_runs_requests_through_noop_and_cfq() {
     if Command::new("cc").arg("--version").output().is_err() {
@@ -80,7 +83,8 @@ fn a_c_program_runs_requests_through_noop_and_cfq() {
     assert!(ran.status.success());
 }
 
-/// The static library, from the profile and features of the proof: with any way to panic in it, it would not link.
+/// The static library, from the profile and features of the proof: with any way to panic in it, it
+/// would not link.
 fn build_library() -> PathBuf {
     let profile = std::env::current_exe().expect("this test has a path");
     // target/PROFILE/deps/TEST

@@ -1,4 +1,5 @@
-//! The C interface as a C program would call it, from Rust: bad arguments, switching there and back, the ring of events.
+//! The C interface as a C program would call it, from Rust: bad arguments, switching there and
+//! back, the ring of events.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{null, null_mut};
@@ -21,7 +22,8 @@ impl Queue {
     fn new(elevator: &str, events: u32) -> Queue {
         let capacity = CCapacity { events, ..CAPACITY };
         let mut config = CConfig::default();
-        // SAFETY: all pointers are to live values, and the block is as large and aligned as asked for.
+        // SAFETY: all pointers are to live values, and the block is as large and aligned as asked
+        // for.
         unsafe {
             let size = hoistway_queue_size(&capacity);
             let layout = Layout::from_size_align(size + GUARD, 64).expect("a size");
@@ -105,7 +107,8 @@ fn every_elevator_has_a_name_and_an_index() {
 fn bad_arguments_are_refused() {
     let mut config = CConfig::default();
     let mut at_ns = 0;
-    // SAFETY: null and misaligned pointers and numbers out of range are what is tested; all others are live.
+    // SAFETY: null and misaligned pointers and numbers out of range are what is tested; all others
+    // are live.
     unsafe {
         assert_eq!(hoistway_queue_size(null()), 0);
         for capacity in [CCapacity { requests: 0, ..CAPACITY }, CCapacity { contexts: CAPACITY_MAX + 1, ..CAPACITY }] {
@@ -199,7 +202,8 @@ fn every_pair_of_elevators_is_switched_in_one_block() {
                 asked += 1;
             };
             (0..3).for_each(&mut read);
-            // The old elevator has one in the device and hands two over; the others arrive before it is gone.
+            // The old elevator has one in the device and hands two over; the others arrive before
+            // it is gone.
             let device = queue.next().expect("three are queued");
             // SAFETY: the queue lives.
             assert!(unsafe { hoistway_switch(queue.memory, kind, 0) } >= 0);
@@ -337,7 +341,8 @@ fn a_group_reserves_over_any_elevator() {
         let more = CReservation { bytes_per_second: 1_000_000_000, ..wanted };
         assert_eq!(hoistway_reserve(memory, context, &more, 0, &mut headroom), Status::NoCapacity as i32);
         assert!(headroom > 1_000_000, "{headroom} bytes a second are left");
-        // A best-effort read and the group's: the group's is first. (dirs is 0: reads are reserved.)
+        // A best-effort read and the group's: the group's is first. (dirs is 0: reads are
+        // reserved.)
         let (mut other, mut below) = (0, 0);
         assert_eq!(hoistway_group_create(memory, group, 100, 100, 0, &mut below), Status::Ok as i32);
         assert_eq!(hoistway_context_create(memory, 2, 2, 4, 0, &mut other), Status::Ok as i32);

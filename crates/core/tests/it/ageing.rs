@@ -1,4 +1,5 @@
-//! mq-deadline's classes: a lower class waits for the better ones, in the queue and in the device, but not for ever; and a naive model's decisions.
+//! mq-deadline's classes: a lower class waits for higher ones, in the queue and in the device, but
+//! with a bound. Decisions are compared with a naive model.
 
 use hoistway_core::{
     Bio, BlockLayer, Capacity, Class, ClockConfig, ContextId, ElevatorStorage, Kick, Kind, Next, NoSink, Op, Owned,
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 const MS: u64 = 1_000_000;
 const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 
-/// A request that the host knows of.
+/// A request submitted by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     token: u64,
@@ -29,7 +30,7 @@ struct Host {
     next_token: u64,
 }
 
-/// The tunables that count here, times in ms.
+/// The tunables under test, times in ms.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     expire: [u64; 2],
@@ -96,12 +97,12 @@ impl Host {
         Some(entry)
     }
 
-    /// Whether a request of this class is old enough to go before better ones.
+    /// Returns true if a request of this class is old enough to precede higher classes.
     fn has_aged(&self, entry: &Entry, set: Set) -> bool {
         entry.class > 0 && entry.arrived + set.ageing <= self.now_ms
     }
 
-    /// Whether a better class than this has requests, waiting or in the device.
+    /// Returns true if a higher class than this has requests, waiting or in the device.
     fn better_is_there(&self, class: usize) -> bool {
         let device = self.device.iter().map(|(_, entry)| entry.class);
         self.waiting.iter().map(|entry| entry.class).chain(device).any(|other| other < class)
@@ -118,7 +119,7 @@ fn sets() -> impl Strategy<Value = Set> {
     })
 }
 
-/// Submit, take, complete or let time pass; the class or which one; write; sector; ms.
+/// Submit, take, complete or advance the time; the class or index; write; sector; ms.
 type Call = (u8, usize, bool, u64, u64);
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
@@ -128,8 +129,9 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// A class is served while a better one has requests, waiting or in the device, only with a request that has aged; and when nothing
-    /// comes though something waits, a better class has requests in the device.
+    /// While a higher class has requests, waiting or in the device, a lower class is served only
+    /// with an aged request. If no request is returned although some wait, a higher class has
+    /// requests in the device.
     #[test]
     fn lower_classes_wait_unless_they_have_aged(set in sets(), calls in calls()) {
         let mut host = Host::new(set, 0);
@@ -152,9 +154,10 @@ proptest! {
         }
     }
 
-    /// What has aged goes next, however much better classes have waiting; of the idle class, after best effort that has aged too.
+    /// An aged request goes next, however many requests of higher classes wait; an aged idle one
+    /// after aged best effort.
     #[test]
-    fn what_has_aged_goes_next(
+    fn an_aged_request_goes_next(
         set in sets(), class in 1usize..3, write in any::<bool>(), sector in 0u64..40, better in 0usize..2,
     ) {
         let mut host = Host::new(set, 0);
@@ -170,9 +173,10 @@ proptest! {
         prop_assert_eq!(before, if better == 1 { 59 } else { 0 });
     }
 
-    /// With the queue run again every few ms, what has aged goes to a device that a better class keeps busy, a few ms later at most.
+    /// If the queue is run every few ms, an aged request is dispatched to a device that a higher
+    /// class keeps busy after at most that time.
     #[test]
-    fn what_ages_meanwhile_does_not_wait_for_a_completion(ageing in 1u64..200, delay in 1u64..10, class in 1usize..3) {
+    fn a_request_that_ages_does_not_wait_for_a_completion(ageing in 1u64..200, delay in 1u64..10, class in 1usize..3) {
         let set = Set { expire: [500, 5000], writes_starved: 2, fifo_batch: 16, ageing };
         let mut host = Host::new(set, delay as i64);
         host.submit(0, false, 0, set);
@@ -193,7 +197,7 @@ proptest! {
         prop_assert_eq!(host.queue.next_timer(), None);
     }
 
-    /// A naive model decides the same, whatever comes.
+    /// A naive model makes the same decisions for random calls.
     #[test]
     fn a_naive_model_decides_the_same(set in sets(), calls in calls()) {
         let mut host = Host::new(set, 0);
@@ -225,7 +229,7 @@ proptest! {
     }
 }
 
-/// mq-deadline as its description says it.
+/// mq-deadline according to its description.
 struct Model {
     set: Set,
     /// In order of arrival.

@@ -1,4 +1,5 @@
-//! Reserved bandwidth: what holds whatever is reserved and asked, and what was published of a bandwidth class.
+//! Bandwidth reservations: properties for any reservations and loads, and published results of a
+//! bandwidth class.
 
 use crate::reserved::{Device, Pace, Process, SECOND_NS, World};
 use hoistway_core::{Kind, Note, Reservation, ReserveError};
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 const MIB: u64 = 1 << 20;
 const RUN_NS: u64 = 3 * SECOND_NS;
 
-/// A process that wants to reserve something.
+/// A process that requests a reservation.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     rate: u64,
@@ -23,7 +24,8 @@ struct Case {
     kind: Kind,
     device: Device,
     flows: Vec<Flow>,
-    /// The sizes of best-effort processes' requests, in sectors, and whether they lie anywhere.
+    /// The request sizes of best-effort processes, in sectors, and whether their sectors are
+    /// random.
     others: Vec<(u32, bool)>,
 }
 
@@ -49,7 +51,8 @@ fn case(others: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
     })
 }
 
-/// The flows that were admitted, each with its reservation and always more to ask than it may have; and the others, as greedy.
+/// A world of the admitted flows, each with its reservation and a permanent backlog above it, and
+/// best-effort processes with a permanent backlog.
 fn greedy_world(case: &Case) -> (World, Vec<(usize, Reservation)>) {
     let mut world = World::over(case.kind, case.device);
     let mut flows = Vec::new();
@@ -61,7 +64,7 @@ fn greedy_world(case: &Case) -> (World, Vec<(usize, Reservation)>) {
             request_bytes: bytes,
         };
         let first_sector = 1_000_000 + index as u64 * 100_000_000;
-        // A bucket, and what comes into it in two seconds.
+        // A bucket, and the inflow of two seconds.
         let depth = flow.depth.map_or(flow.rate / 2, |requests| requests * bytes);
         let outstanding = (depth + 2 * flow.rate).div_ceil(bytes) + 4;
         let pace = Pace::Greedy(outstanding.min(600));
@@ -71,7 +74,7 @@ fn greedy_world(case: &Case) -> (World, Vec<(usize, Reservation)>) {
             Ok(granted) => flows.push((number, granted)),
             Err(ReserveError::NoCapacity { headroom_bytes_per_second }) => {
                 assert!(headroom_bytes_per_second < flow.rate);
-                // What is said to be left can be had.
+                // The reported headroom can be reserved.
                 if headroom_bytes_per_second > 0 {
                     let less = Reservation { bytes_per_second: headroom_bytes_per_second, ..wanted };
                     flows.push((number, world.reserve(number, less).expect("that much is left")));
@@ -84,7 +87,7 @@ fn greedy_world(case: &Case) -> (World, Vec<(usize, Reservation)>) {
     (world, flows)
 }
 
-/// Best-effort processes that always ask.
+/// Best-effort processes with a permanent backlog.
 fn add_others(world: &mut World, case: &Case) {
     for (index, &(sectors, random)) in case.others.iter().enumerate() {
         let first_sector = 2_000_000_000 + index as u64 * 100_000_000;
@@ -92,7 +95,8 @@ fn add_others(world: &mut World, case: &Case) {
     }
 }
 
-/// Of processes that always ask, together: rate * (time - D) less a request, from any time to any other.
+/// All processes with a permanent backlog together receive rate * (time - D) less a request,
+/// between any two times.
 fn got_what_was_reserved(
     world: &World,
     processes: &[usize],
@@ -101,7 +105,8 @@ fn got_what_was_reserved(
 ) -> Result<(), TestCaseError> {
     let (bytes, delay_ns) = (u64::from(sectors) * 512, world.reserved().delay_ns_max);
     let done: Vec<_> = world.services.iter().filter(|service| processes.contains(&service.process)).collect();
-    // Between two completions nothing came: the worst windows reach from one to just before another.
+    // Between two completions there was none: the worst windows reach from one to just before
+    // another.
     for (index, first) in done.iter().enumerate() {
         let mut sum = 0;
         for next in &done[index + 1..] {
@@ -121,17 +126,17 @@ fn got_what_was_reserved(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 170, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// From the reserved path nobody gets more than rate * time + bucket + one request, from any time to any other. (A request is
-    /// charged at the next dispatch, up to one service late.)
+    /// The reserved path serves at most rate * time + bucket + one request, between any two times.
+    /// (A request is charged at the next dispatch, up to one service late.)
     #[test]
-    fn nobody_pays_for_more_than_was_reserved(case in case(0..3)) {
+    fn the_reserved_path_serves_no_more_than_was_reserved(case in case(0..3)) {
         let (mut world, flows) = greedy_world(&case);
         world.run(RUN_NS);
         for (process, reservation) in flows {
             let charges: Vec<(u64, u64)> = charges_of(&world, process);
             let bytes = u64::from(case.flows[process].sectors) * 512;
             let one_ns = case.device.position_ns + 2048 * 512 * SECOND_NS / case.device.bytes_per_second + 1;
-            let depth = reservation.depth_bytes.expect("told") + bytes;
+            let depth = reservation.depth_bytes.expect("an explicit depth") + bytes;
             let mut sums = vec![0u64];
             charges.iter().for_each(|(_, bytes)| sums.push(sums.last().unwrap() + bytes));
             for from in 0..charges.len() {
@@ -144,10 +149,11 @@ proptest! {
         }
     }
 
-    /// Who always asks gets rate * (time - D) less a request, from any time to any other, whoever else asks; and each request that
-    /// is within the reservation is done within D.
+    /// A process with a permanent backlog receives rate * (time - D) less a request, between any
+    /// two times and under any other load; and each request within the reservation completes within
+    /// D.
     #[test]
-    fn who_asks_gets_what_was_reserved_in_time(case in case(0..4)) {
+    fn a_backlogged_process_gets_its_reservation_in_time(case in case(0..4)) {
         let (mut world, flows) = greedy_world(&case);
         world.run(RUN_NS);
         let degraded = world.notes().iter().any(|(_, note)| matches!(note, Note::Degraded { .. }));
@@ -157,7 +163,8 @@ proptest! {
         }
     }
 
-    /// The same for groups: all of a group's processes together get what it has reserved, whoever of them asks.
+    /// The same for groups: a group's processes together receive what it has reserved, however they
+    /// divide it.
     #[test]
     fn a_group_gets_what_it_has_reserved_in_time(
         case in case(0..4), members in prop::collection::vec(1usize..4, 1..6), greed in prop::collection::vec(1u64..200, 1..8),
@@ -168,7 +175,7 @@ proptest! {
             let bytes = u64::from(flow.sectors) * 512;
             let depth_bytes = flow.depth.map(|requests| requests * bytes);
             let wanted = Reservation { bytes_per_second: flow.rate, depth_bytes, request_bytes: bytes };
-            // All together they ask for what comes in within two seconds, and one of them for no more than it happens to.
+            // Together they request the inflow of two seconds, divided at random.
             let depth = depth_bytes.unwrap_or(flow.rate / 2);
             let outstanding = ((depth + 2 * flow.rate).div_ceil(bytes) + 4).min(600);
             let processes: Vec<usize> = (0..members)
@@ -193,8 +200,9 @@ proptest! {
         }
     }
 
-    /// While best effort always asks, nothing is served beyond a reservation, each sweep ascends, the n-th request of a process is done
-    /// within D of the n-th charge, and best effort has its floor of the device's time at the least.
+    /// While best effort has a permanent backlog, no request is served beyond a reservation, each
+    /// sweep ascends, the n-th request of a process completes within D of the n-th charge, and best
+    /// effort receives at least its minimum of device time.
     #[test]
     fn sweeps_ascend_and_best_effort_has_its_floor(case in case(1..4)) {
         let (mut world, flows) = greedy_world(&case);
@@ -220,8 +228,8 @@ proptest! {
         prop_assert!(floor_ns + 3 * reserved.sweep_ns_max + RUN_NS / 100 >= RUN_NS / 10, "{floor_ns} ns of {RUN_NS}");
     }
 
-    /// With anything queued the device is never idle; and with the inner elevator's own idling it is not while a reserving process has
-    /// requests.
+    /// The device is never idle while requests are queued; with the inner elevator's own idling,
+    /// not while a reserving process has requests.
     #[test]
     fn no_work_is_left_while_the_device_is_idle(
         case in case(0..3), think_us in prop::collection::vec(0u64..20_000, 1..4), idles in any::<bool>(), shares in any::<bool>(),
@@ -244,7 +252,7 @@ proptest! {
         world.run(RUN_NS);
         for (from_ns, until_ns, queued) in &world.idle {
             let may_wait = |number: &usize| idles && (*number < others || (*number - others) % 2 == 1);
-            // Who was refused a reservation is best effort too.
+            // A refused process is best effort, too.
             let refused = |number: &usize| idles && world.reserved().contexts < case.flows.len() as u32 && *number >= others;
             let none = queued.iter().all(|number| may_wait(number) || refused(number));
             prop_assert!(until_ns == from_ns || none, "{queued:?} wait from {from_ns} to {until_ns}");
@@ -252,7 +260,8 @@ proptest! {
     }
 }
 
-/// When and how much a process was charged. (sfq notes one for each request too, by the number of its bucket.)
+/// The times and amounts of a process's charges. (sfq also emits one note per request, with the
+/// number of its bucket.)
 fn charges_of(world: &World, process: usize) -> Vec<(u64, u64)> {
     let of = |(at_ns, note): &(u64, Note)| match *note {
         Note::Charge { queue, amount } if queue as usize == process && amount % 512 == 0 => Some((*at_ns, amount)),
@@ -261,9 +270,9 @@ fn charges_of(world: &World, process: usize) -> Vec<(u64, u64)> {
     world.notes().iter().filter_map(of).collect()
 }
 
-/// Four streams of 5 MB/s in requests of 512 KiB on a disk of 60 MB/s, 12 ms to position and 15 ms for the stroke back: a sweep has at most
-/// 4 * 2.5 MB / 60 MB/s + 4 * 5 * 12 ms + 15 ms = 167 + 240 + 15 = 422 ms, and D is twice that and a request's 8.7 + 12 ms, once there was
-/// one: 864 ms.
+/// Four streams of 5 MB/s in requests of 512 KiB on a disk of 60 MB/s, 12 ms to position and 15 ms
+/// for the stroke back: a sweep has at most 4 * 2.5 MB / 60 MB/s + 4 * 5 * 12 ms + 15 ms = 167 +
+/// 240 + 15 = 422 ms, and D is twice that and a request's 8.7 + 12 ms, once there was one: 864 ms.
 #[test]
 fn the_bound_of_four_streams_is_what_the_sum_says() {
     let mut world = World::new(Device { bytes_per_second: 60_000_000, position_ns: 12_000_000 });
@@ -287,8 +296,8 @@ fn the_bound_of_four_streams_is_what_the_sum_says() {
     assert_eq!(reserved.delay_ns_max / 1_000_000, 864);
 }
 
-/// A device that was taken for 100 MB/s and has 20: two reservations of 20 MB/s are admitted and cannot be kept. After three sweeps with late
-/// requests it is told; the reservations stay.
+/// A device declared with 100 MB/s that has 20: two reservations of 20 MB/s are admitted and cannot
+/// be served. After three sweeps with late requests a note is emitted; the reservations stay.
 #[test]
 fn a_device_that_is_slower_than_was_measured_is_noticed() {
     for actual in [100_000_000, 20_000_000] {
@@ -300,7 +309,7 @@ fn a_device_that_is_slower_than_was_measured_is_noticed() {
             let number = world.add(Process { pace, sectors: 1024, first_sector, random: false, from_ns: 0 });
             world.reserve(number, Reservation::of(20_000_000)).expect("0.4 of what was measured");
         }
-        // Its sweeps get longer and longer: three of them take some seconds.
+        // Its sweeps become longer and longer: three of them take some seconds.
         world.run(20 * SECOND_NS);
         let degraded = world.notes().iter().any(|(_, note)| matches!(note, Note::Degraded { .. }));
         assert_eq!((degraded, world.reserved().contexts), (actual == 20_000_000, 2), "{actual} bytes a second");
@@ -308,7 +317,8 @@ fn a_device_that_is_slower_than_was_measured_is_noticed() {
     }
 }
 
-/// A disk of 100 MB/s, 8 ms a seek. Ten films of 3 MiB/s, read ahead 1 MiB at a time, and best-effort readers.
+/// A disk of 100 MB/s, 8 ms per seek. Ten films of 3 MiB/s, read ahead 1 MiB at a time, and
+/// best-effort readers.
 fn films(best_effort: usize, reserve: bool) -> (World, Vec<usize>) {
     let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
     let films: Vec<usize> = (0..10)
@@ -335,11 +345,11 @@ fn films(best_effort: usize, reserve: bool) -> (World, Vec<usize>) {
     (world, films)
 }
 
-/// Requests that were not done within a second of being asked for.
+/// Requests that did not complete within a second of their submission.
 fn misses(world: &World, films: &[usize]) -> usize {
     let done = |service: &&crate::reserved::Service| films.contains(&service.process);
     let late = world.services.iter().filter(done).filter(|s| s.done_ns - s.submitted_ns > SECOND_NS).count();
-    // 61 each are asked for up to 20 s.
+    // Each film submits 61 within 20 s.
     late + (films.len() * 58).saturating_sub(world.services.iter().filter(done).count())
 }
 
@@ -362,8 +372,9 @@ fn without_reservations_they_miss_their_deadlines() {
     assert!(misses(&world, &films) > 50, "{}", misses(&world, &films));
 }
 
-/// The published load: ten films, three readers of 4 KiB anywhere 20 times a second, five of 4 MiB/s in a row. Without seeks it is half
-/// of the device's time; with a seek for each request, more than all of it: 30 * 18.5 ms + 60 * 8 ms + 40 * 13 ms a second.
+/// The published load: ten films, three readers of 4 KiB anywhere 20 times a second, five of 4
+/// MiB/s in a row. Without seeks it is half of the device's time; with a seek for each request,
+/// more than all of it: 30 * 18.5 ms + 60 * 8 ms + 40 * 13 ms a second.
 #[test]
 fn ten_films_do_not_miss_a_deadline_beside_the_published_load() {
     let mut missed = Vec::new();
@@ -384,7 +395,7 @@ fn ten_films_do_not_miss_a_deadline_beside_the_published_load() {
         missed.push((late(true), late(false)));
     }
     assert_eq!(missed[0].0, 0, "{missed:?}");
-    assert!(missed[0].1 > 0 && missed[1].0 > 0, "somebody has to miss: {missed:?}");
+    assert!(missed[0].1 > 0 && missed[1].0 > 0, "some deadlines must be missed: {missed:?}");
 }
 
 #[test]
@@ -396,7 +407,7 @@ fn a_greedy_reader_gets_its_reservation_and_not_more() {
             world.add(Process { pace: Pace::Greedy(64), sectors: 1024, first_sector: 0, random: false, from_ns: 0 });
         let wanted = Reservation { request_bytes: MIB / 2, ..Reservation::of(10 * MIB) };
         world.reserve(greedy, wanted).expect("0.1 + 0.16");
-        // One that always has something queued; or one that thinks for 0.2 ms after each, for which the excess waits.
+        // A permanent backlog; or a think time of 0.2 ms, for which the excess waits.
         let pace = if think { Pace::Thinks(200_000) } else { Pace::Greedy(4) };
         world.add(Process { pace, sectors: 256, first_sector: 400_000_000, random: false, from_ns: 0 });
         world.run(20 * SECOND_NS);
@@ -406,7 +417,7 @@ fn a_greedy_reader_gets_its_reservation_and_not_more() {
     }
 }
 
-/// Two best-effort readers of 8 MiB/s, and one that asks for 32 and has reserved 16.
+/// Two best-effort readers of 8 MiB/s, and one that requests 32 and has reserved 16.
 #[test]
 fn what_best_effort_does_not_want_goes_to_the_excess() {
     let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
@@ -450,8 +461,9 @@ fn what_is_reserved_and_not_used_is_best_efforts() {
     let (used, rest) = (world.served(lazy, 0, 20 * SECOND_NS) / 20, world.served(greedy, 0, 20 * SECOND_NS) / 20);
     assert!(used < 5 * MIB && used + rest >= 98_000_000, "{used} + {rest}");
 }
-/// A best-effort reader with one request at a time, 128 KiB, and 0.2 ms of thought. While a greedy reader's excess is put in after each of its
-/// own, a request takes 8 + 1.3 ms and the other's 8 + 5.2; when the excess waits for a ms of silence, 0.2 + 1.3 ms.
+/// A best-effort reader with one request at a time, 128 KiB, and 0.2 ms of think time. While a
+/// greedy reader's excess is served after each of its own, a request takes 8 + 1.3 ms and the
+/// other's 8 + 5.2; if the excess waits for a ms of silence, 0.2 + 1.3 ms.
 #[test]
 fn a_ms_of_silence_before_the_excess_keeps_a_best_effort_reader_whole() {
     let rates = [0, 1].map(|wait_ms| {

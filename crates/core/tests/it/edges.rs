@@ -1,6 +1,6 @@
-//! Edges of what can be asked of a queue, under every elevator: nothing may be lost, served twice or left waiting there either.
+//! Edge cases of calls, under every elevator: no bio may be lost, served twice or left waiting.
 //!
-//! The host of `machine` plays each case and watches; see `invariants.rs` for what holds.
+//! The host of `machine` executes each case and checks it; see `invariants.rs` for the properties.
 
 use crate::machine::{Call, Case, Place, Value, play_case};
 use hoistway_core::{
@@ -8,7 +8,7 @@ use hoistway_core::{
     Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
 };
 
-/// A case for a kind of elevator in the block layer that it worked in, with room for everything that the edges need.
+/// A case for a kind of elevator in its block layer, with room for the edge cases.
 fn case_of(kind: Kind) -> Case {
     Case {
         kind,
@@ -22,7 +22,8 @@ fn case_of(kind: Kind) -> Case {
     }
 }
 
-/// Plays a case for each kind, as it is and under reservations; `change` makes the queue and the calls what they are about.
+/// Executes a case for each kind, with and without reservations; `change` prepares the queue and
+/// the calls.
 fn for_every_kind(change: impl Fn(&mut Case)) {
     for &kind in Kind::ALL {
         for layered in [false, true] {
@@ -38,7 +39,7 @@ fn for_every_kind(change: impl Fn(&mut Case)) {
     }
 }
 
-/// The first process and the root group reserve something, reads and writes, as the device allows it.
+/// Reservations of the first process and the root group, of reads and writes, as the device allows.
 fn reservations() -> impl Iterator<Item = Call> {
     let reservation = Reservation { depth_bytes: Some(8192), request_bytes: 4096, ..Reservation::of(100_000) };
     let own = |name: &str| Reservation::TUNABLES.iter().position(|row| row.name == name).expect("a tunable") as u8;
@@ -51,7 +52,7 @@ fn submit(process: usize, op: Op, place: Place, sectors: u32) -> Call {
     Call::Submit { process: process as u16, op, place, sectors, flags: Flags::NONE }
 }
 
-/// Processes of all classes and levels, beyond the three that there are.
+/// Processes of all classes and levels, beyond the three initial ones.
 fn processes(count: u32) -> impl Iterator<Item = Call> {
     let classes = [Class::BestEffort, Class::None, Class::RealTime, Class::BestEffort, Class::Idle];
     (0..count).map(move |number| Call::Create {
@@ -61,7 +62,8 @@ fn processes(count: u32) -> impl Iterator<Item = Call> {
     })
 }
 
-/// Reads and writes, far and near, sync and not, of so many processes: the number of each says what it is.
+/// Reads and writes, far and near, sync and async, of this many processes: the parameters follow
+/// from each number.
 fn mixed_load(count: usize, processes: usize) -> impl Iterator<Item = Call> {
     (0..count).map(move |number| {
         let flags = [Flags::NONE, Flags::SYNC, Flags::META, Flags::SYNC.and(Flags::IDLE), Flags::NONE][number % 5];
@@ -75,7 +77,7 @@ fn mixed_load(count: usize, processes: usize) -> impl Iterator<Item = Call> {
     })
 }
 
-/// Groups below the root and below each other, with processes in them.
+/// Groups below the root and nested ones, with processes in them.
 fn groups(processes: u16) -> impl Iterator<Item = Call> {
     let weights = [100, 1, 1000, 500].map(GroupWeights::of);
     let made = (0..5u16)
@@ -97,19 +99,21 @@ fn every_pair_of_elevators_is_switched_under_load() {
             case.calls.extend(processes(7));
             case.calls.extend(groups(10));
             case.calls.extend(mixed_load(40, 10));
-            // Some go to the device, some are given back, some processes exit with requests inside.
+            // Some requests go to the device, some are requeued, some processes exit with pending
+            // requests.
             case.calls.extend([Call::Unplug, Call::Pass { ns: 7_000_000 }, Call::Complete { which: 1 }]);
             case.calls.extend([Call::Requeue { which: 0 }, Call::Timer, Call::Exit { process: 4 }]);
             case.calls.push(Call::Switch { kind: to, layered: layered[1] });
             case.calls.extend(mixed_load(20, 8));
             case.calls.extend([Call::Move { process: 2, group: 3 }, Call::Exit { process: 1 }]);
-            // As many completions as there can be requests of the old elevator, so that the new one gets a load of its own.
+            // As many completions as the old elevator can have requests, so that the new one gets a
+            // load of its own.
             case.calls.extend([Call::Complete { which: 0 }; 60]);
             if layered[1] {
                 case.calls.extend(reservations());
             }
             case.calls.extend(mixed_load(40, 7));
-            // And back again, which may come while that one is still at work.
+            // And back again, possibly while the first switch is in progress.
             let [to_first, to_second] =
                 [(from, layered[0]), (to, layered[1])].map(|(kind, layered)| Call::Switch { kind, layered });
             case.calls.extend([to_first, to_second, to_first]);
@@ -122,7 +126,7 @@ fn every_pair_of_elevators_is_switched_under_load() {
 }
 
 #[test]
-fn full_tables_are_answers() {
+fn full_tables_are_errors_and_not_panics() {
     for (requests, contexts) in [(4, 1), (16, 3), (60, 20)] {
         for_every_kind(|case| {
             case.capacity = Capacity { requests, contexts, merged_bios: 2, groups: 2 };
@@ -149,7 +153,7 @@ fn one_process_alone_is_served() {
 fn ten_thousand_processes_are_served() {
     for_every_kind(|case| {
         case.capacity = Capacity { requests: 1000, contexts: 10_000, merged_bios: 16, groups: 60 };
-        // The host makes 5,000 at once.
+        // The host creates 5,000 at once.
         case.calls.extend(processes(5_000));
         case.calls.extend((0..59).map(|parent| Call::CreateGroup { parent, weights: GroupWeights::default() }));
         case.calls.extend((0..10_000).map(|process| Call::Move { process, group: process }));
@@ -182,7 +186,7 @@ fn bios_without_gaps_between_them_are_served_merged_or_not() {
             for round in 0..20usize {
                 let op = if round % 3 == 0 { Op::Write } else { Op::Read };
                 for process in 0..3usize {
-                    // Behind the last one, in front of it, and where another process is.
+                    // Behind the last one, before it, and at another process's position.
                     let place =
                         [Place::AfterLast, Place::BeforeLast, Place::At(8 * round as u64)][(round / 7 + process) % 3];
                     case.calls.extend([submit(process, op, place, 8), submit(process, op, Place::AfterLast, 8)]);
@@ -211,10 +215,10 @@ fn any_number_of_bios_at_one_sector_are_served() {
 }
 
 #[test]
-fn the_last_sector_there_is_can_be_asked_for() {
+fn the_last_sector_can_be_accessed() {
     for_every_kind(|case| {
         for number in 0..60u64 {
-            // Ends at 2^64 - 1 at the latest, which is as far as the end of an extent can be told.
+            // The end is at most 2^64 - 1, the last representable end of an extent.
             let place = [u64::MAX - 1, u64::MAX - 8, 0, u64::MAX - 9, 1 << 63, u64::MAX / 2][number as usize % 6];
             let sectors = if place == u64::MAX - 1 { 1 } else { 8 };
             let op = if number.is_multiple_of(4) { Op::Write } else { Op::Read };
@@ -223,7 +227,7 @@ fn the_last_sector_there_is_can_be_asked_for() {
                 case.calls.push(Call::Complete { which: 0 });
             }
         }
-        // The last extent that is none: refused, and nothing has changed.
+        // An invalid extent: it is refused, and nothing has changed.
         case.calls.push(submit(0, Op::Read, Place::At(u64::MAX), 1));
     });
 }
@@ -281,8 +285,9 @@ fn every_tunable_works_at_both_ends_of_its_range() {
     }
 }
 
-/// Two threads share a queue by their process's id. When queues go by group from then on, the first thread takes the queue along to its
-/// group, and when that one has gone, the group has no process and no request, but the queue still has the other thread's.
+/// Two threads share a queue by their process id. When queues are per group from then on, the first
+/// thread takes the queue along to its group. When that thread has exited, the group has no process
+/// and no request, but the queue still has the other thread's.
 #[test]
 fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
     let mut case = case_of(Kind::CfqV2);
@@ -295,7 +300,7 @@ fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
     case.calls.extend([submit(3, Op::Read, Place::At(2000), 8), Call::Unplug]);
     case.calls.extend([Call::Complete { which: 0 }; 3]);
     case.calls.extend([submit(4, Op::Read, Place::At(3000), 8), Call::Exit { process: 3 }]);
-    // The host expects that it is gone, and that another can take its place.
+    // The host expects the group to be removed, and that another can take its place.
     case.calls.extend([Call::RemoveGroup { group: 1 }, submit(3, Op::Read, Place::At(4000), 8)]);
     case.calls.push(Call::CreateGroup { parent: 0, weights: GroupWeights::default() });
     case.calls.extend([Call::Move { process: 0, group: 1 }, submit(0, Op::Read, Place::At(5000), 8)]);
@@ -304,11 +309,11 @@ fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
     }
 }
 
-/// With a pool of four, three reads of one process are within the pool, and the fourth makes that process the one that may go beyond: the
-/// two others sleep. The first completion wakes the first sleeper. It exits before anybody has asked who is woken, so its turn is the
-/// second one's.
+/// With a pool of four, three reads of one process are within the pool, and the fourth makes that
+/// process a batcher: two others sleep. The first completion wakes the first sleeper, which exits
+/// before its wake-up is reported, so the second one is woken instead.
 #[test]
-fn nobody_who_has_exited_is_woken() {
+fn no_exited_process_is_woken() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 1 };
     let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Noop, capacity));
@@ -330,8 +335,8 @@ fn nobody_who_has_exited_is_woken() {
     assert_eq!(work, [DeferredWork::Wake(second)]);
 }
 
-/// A group cannot be removed as long as a write of it is in the device, and its queue does not lose the disk by the attempt: what its process,
-/// back in the group, writes next comes before another's.
+/// A group cannot be removed while a write of it is in the device, and the attempt does not make
+/// its queue expire: the next write of its process, back in the group, precedes another's.
 #[test]
 fn a_group_that_cannot_be_removed_keeps_its_turn() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 2 };
@@ -346,7 +351,7 @@ fn a_group_that_cannot_be_removed_keeps_its_turn() {
     let Next::Request(first) = queue.next(0) else { panic!("a write is queued") };
     let _ = queue.submit(write(other, 5000), 0).expect("room");
     let _ = queue.move_context(writer, queue.root_group(), 500_000).expect("both are there");
-    // It has had 0.5 ms of its slice: beginning anew, it would come behind the other.
+    // It has used 0.5 ms of its slice: with a new slice it would come behind the other.
     assert_eq!(queue.remove_group(group, 500_000).unwrap_err(), GroupError::Busy);
     let _ = queue.move_context(writer, group, 500_000).expect("both are there");
     let _ = queue.submit(write(writer, 8), 500_000).expect("room");
@@ -355,10 +360,10 @@ fn a_group_that_cannot_be_removed_keeps_its_turn() {
     assert_eq!(queue.request(next).map(|request| request.sector()), Some(8));
 }
 
-/// Two processes sleep for a request, and their bios have the same token. The first one's goes between 1000 and 2000, where it fits, and not
-/// where the second one's would go, for which a place was looked last.
+/// Two processes sleep for a request, and their bios have the same token. The first one's goes
+/// between 1000 and 2000, where it fits, not to the position last computed for the second one's.
 #[test]
-fn bios_of_one_token_have_each_its_own_place_in_the_list_of_2_4() {
+fn bios_with_equal_tokens_keep_separate_positions_in_the_list_of_2_4() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 1 };
     let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Linus, capacity));
@@ -383,8 +388,9 @@ fn bios_of_one_token_have_each_its_own_place_in_the_list_of_2_4() {
     assert_eq!(sectors, [1000, 1500, 2000, 3000]);
 }
 
-/// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities. With the layer the
-/// last context and the last group reserve something.
+/// The numbers of requests, contexts and groups in a queue whose own tables and elevator tables
+/// were made for these capacities. With the layer the last context and the last group reserve
+/// bandwidth.
 fn room_of(
     (kind, layered): (Kind, bool),
     own: Capacity,
@@ -438,7 +444,8 @@ fn room_of(
     [requests as u32, contexts.len() as u32, groups]
 }
 
-/// Whichever of the two storages is the smaller, the queue holds no more than that: what lay beyond its end would be lost.
+/// A queue holds no more than the smaller of its two storages; entries beyond the end would be
+/// lost.
 #[test]
 fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
     let small = Capacity { requests: 10, contexts: 3, merged_bios: 4, groups: 2 };
@@ -459,7 +466,8 @@ fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
     }
 }
 
-/// A switch from an elevator to the same with the layer over it is a switch, and back; what was reserved ends with it.
+/// A switch from an elevator to the same one with the layer is a switch, and back; reservations end
+/// with it.
 #[test]
 fn the_layer_comes_and_goes_with_a_switch() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 2 };
@@ -481,7 +489,7 @@ fn the_layer_comes_and_goes_with_a_switch() {
             let more = if own || !layered { 0 } else { Reservation::TUNABLES.len() };
             assert_eq!(queue.tunables().count(), rows + more);
             let retired = queue.take_retired_storage().expect("one of the two is left over");
-            // cfq-bw has the layer already: the same is nothing to switch to, and what was reserved stays.
+            // cfq-bw includes the layer: there is nothing to switch to, and reservations stay.
             assert_eq!(retired.is_reserving(), own || !layered, "{}", kind.info().name);
             assert_eq!(queue.reservation(context).is_some(), own);
             assert_eq!(queue.group_reservation(group), None);
@@ -490,7 +498,7 @@ fn the_layer_comes_and_goes_with_a_switch() {
         assert!(queue.reserve_group(group, Reservation::of(1000), 0).is_ok());
         let reserved = queue.reserved().expect("a layer");
         assert_eq!((reserved.contexts, reserved.groups), (1, 1));
-        // A tunable is found by its name: the layer's and the elevator's must not be alike.
+        // Tunables are found by name, so the names of the layer and of the elevator must differ.
         let mut names: Vec<_> = queue.tunables().map(|(row, _)| row.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}: {names:?}", kind.info().name);

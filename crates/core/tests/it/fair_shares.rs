@@ -1,7 +1,8 @@
-//! Shares under the elevators that schedule by WF2Q+: nobody who keeps asking falls behind his share of the disk, or gets ahead of it, by more
-//! than about one turn, however long it goes on and whatever his requests are like.
+//! Shares under the elevators with WF2Q+: no process with a permanent backlog falls behind or gets
+//! ahead of its share by more than about one turn, over any time and for any kinds of requests.
 //!
-//! Cases are random numbers of processes, priorities, groups, sizes and times of service; the device serves one request at a time.
+//! Cases are random numbers of processes, priorities, groups, sizes and service times; the device
+//! serves one request at a time.
 
 use hoistway_core::{
     Bio, BlockLayer, Capacity, Class, ContextId, ElevatorStorage, GroupWeights, Kind, Next, NoSink, Op, Owned,
@@ -9,21 +10,21 @@ use hoistway_core::{
 };
 
 const US: u64 = 1000;
-/// Requests that each process has queued at any time.
+/// Requests that each process keeps queued.
 const QUEUED: u64 = 8;
 
 struct Process {
     context: ContextId,
-    /// Its part of the disk.
+    /// Its share of the disk.
     share: f64,
     sectors: u32,
     service_us: u64,
     next_sector: u64,
-    /// What it has had: sectors or us.
+    /// The service received: sectors or us.
     served: f64,
 }
 
-/// A queue, its processes, and a device that they never leave idle.
+/// A queue, its processes with a permanent backlog, and a device.
 struct World {
     queue: RequestQueue<Owned<NoSink>>,
     processes: Vec<Process>,
@@ -58,7 +59,8 @@ impl World {
         assert!(self.queue.submit(bio, self.now_us * US).is_ok());
     }
 
-    /// Serves so many requests; answers by how much anybody was ever behind and ahead of his share.
+    /// Serves this many requests. Returns the maximum by which any process was behind or ahead of
+    /// its share.
     fn run(&mut self, requests: usize, measure: impl Fn(&Process) -> f64) -> (f64, f64) {
         for index in 0..self.processes.len() {
             (0..QUEUED).for_each(|_| self.submit(index));
@@ -97,7 +99,8 @@ fn sectors_follow_priorities_under_bfq_whatever_requests_and_budgets_are_like() 
             world.add(level, f64::from(8 - level), sectors, 100 + random.below(1000));
         }
         let (behind, ahead) = world.run(6000, |process| process.sectors.into());
-        // The greatest budget, and a request of each that was handed over in the same call, 512 sectors at most.
+        // The maximum budget, and one request of each process dispatched in the same call, at most
+        // 512 sectors.
         let bound = (16384 + 512 * count) as f64;
         assert!(behind < bound && ahead < bound, "seed {seed}: {behind} behind, {ahead} ahead");
         worst = worst.max(behind / bound).max(ahead / bound);
@@ -116,7 +119,7 @@ fn time_follows_priorities_under_cfq_by_wf2q_however_slow_requests_are() {
             world.add(level, f64::from(8 - level), 8, 200 + random.below(10_000));
         }
         let (behind, ahead) = world.run(6000, |process| process.service_us as f64);
-        // A slice of 100 ms, and what goes beyond it: four requests of 10 ms.
+        // A slice of 100 ms, and the overrun: four requests of 10 ms.
         let bound = 140_200.0;
         assert!(behind < bound && ahead < bound, "seed {seed}: {behind} behind, {ahead} ahead");
         worst = worst.max(behind / bound).max(ahead / bound);
@@ -128,7 +131,8 @@ fn time_follows_priorities_under_cfq_by_wf2q_however_slow_requests_are() {
 fn groups_get_their_part_and_their_processes_share_it() {
     let mut world = World::new(Kind::CfqWf2q, BlockLayer::V2_6_24, &[]);
     let root = world.queue.root_group();
-    // 300 : 100, and a process of level 4, 40, beside them. Two of level 4 and 6, 40 and 20, share the first.
+    // 300 : 100, and a process of level 4, 40, beside them. Two of level 4 and 6, 40 and 20, share
+    // the first.
     let groups = [300, 100].map(|weight| world.queue.create_group(root, GroupWeights::of(weight), 0).expect("room"));
     let members =
         [(4, 300.0 * 40.0 / 60.0, Some(0)), (6, 300.0 * 20.0 / 60.0, Some(0)), (4, 100.0, Some(1)), (4, 40.0, None)];

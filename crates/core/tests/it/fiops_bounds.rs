@@ -1,5 +1,6 @@
-//! What FIOPS promises, for random processes, costs and tunables: shares within the cost of one request, no credit for idling, order of
-//! arrival within a process, strict classes, no idling; and the decisions of a naive model that looks for everything by walking.
+//! Guarantees of FIOPS for random processes, costs and tunables: shares within the cost of one
+//! request, no credit for idling, order of arrival within a process, strict classes, no idling.
+//! Decisions are compared with a naive linear model.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use hoistway_core::{
 };
 use proptest::prelude::*;
 
-/// Keeps what was charged last.
+/// Records the last charge.
 #[derive(Debug, Default)]
 struct Charges(Option<u64>);
 
@@ -21,7 +22,7 @@ impl Sink for Charges {
     }
 }
 
-/// What a process asks for.
+/// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Read,
@@ -46,7 +47,7 @@ struct Scales {
 
 const PLAIN: Scales = Scales { read: 1, write: 1, sync: 2, asynchronous: 5 };
 
-/// The price of a request, worked out anew.
+/// The cost of a request, computed independently.
 fn cost(process: &Process, ask: Ask, scales: Scales) -> u64 {
     let mut cost: i64 = 1024;
     if ask != Ask::Read {
@@ -111,7 +112,7 @@ impl Host {
         token
     }
 
-    /// What goes to the device next: its process and token, and what it cost.
+    /// The next request for the device: its process and token, and its cost.
     fn take(&mut self) -> Option<(usize, u64, u64)> {
         let Next::Request(id) = self.queue.next(0) else { return None };
         let process = self.queue.context_of(id).expect("it is in the device").pid() as usize;
@@ -158,8 +159,8 @@ fn scales() -> impl Strategy<Value = Scales> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(192) })]
 
-    /// Whatever they cost, what two backlogged processes of a class have spent differs by one request at most: so they have shares of
-    /// requests in inverse proportion to their costs.
+    /// The vios spent by two backlogged processes of a class differ by the cost of at most one
+    /// request, so their shares of requests are in inverse proportion to their costs.
     #[test]
     fn backlogged_processes_spend_alike(processes in processes_of(Class::BestEffort), scales in scales()) {
         let mut host = Host::new(&processes);
@@ -172,7 +173,7 @@ proptest! {
         let dearest = costs.iter().max().copied().unwrap_or(0);
         let mut spent = vec![0; processes.len()];
         while left.iter().all(|left| *left > 0) {
-            let (process, _, charged) = host.take().expect("requests wait, and nobody is alone");
+            let (process, _, charged) = host.take().expect("requests wait, and no process is alone");
             prop_assert_eq!(charged, costs[process]);
             spent[process] += charged;
             left[process] -= 1;
@@ -181,7 +182,7 @@ proptest! {
         }
     }
 
-    /// Who was idle, or is new, has no credit: from its return on both spend alike.
+    /// A process that was idle or is new has no credit: from its return on both spend alike.
     #[test]
     fn idling_earns_nothing(processes in processes_of(Class::BestEffort), before in 0u32..20, alone in 1u32..100) {
         let [a, b] = [processes[0], processes[1]];
@@ -190,7 +191,8 @@ proptest! {
         (0..before).for_each(|_| { host.submit(1, b.ask); });
         let (mut taken, mut of_b) = (0, 0);
         while taken < alone || of_b < before {
-            // An async request waits for sync ones in the device while its process is alone; completions let it go on.
+            // An async request waits for sync ones in the device while its process is alone;
+            // completions let it go on.
             let Some((process, _, _)) = host.take() else { host.complete_first(); continue };
             taken += 1;
             of_b += u32::from(process == 1);
@@ -207,7 +209,8 @@ proptest! {
         }
     }
 
-    /// Who returns with a request in the device catches up what it is behind, and no more.
+    /// A process that returns with a request in the device catches up the amount by which it is
+    /// behind, and no more.
     #[test]
     fn a_deep_queue_catches_up_what_it_is_behind(a_level in 0u8..8, b_level in 0u8..8, alone in 1u64..60) {
         let of = |level| Process { class: Class::BestEffort, level, ask: Ask::Read };
@@ -224,12 +227,13 @@ proptest! {
         (0..1000).for_each(|_| { host.submit(0, Ask::Read); });
         let behind = (alone * a_cost).saturating_sub(b_cost);
         let run = std::iter::from_fn(|| host.take()).take_while(|taken| taken.0 == 0).count() as u64;
-        // Equal sums: who was placed first goes first, which is A.
+        // Equal sums: the process inserted first goes first, which is A.
         prop_assert_eq!(run, if alone * a_cost < b_cost { 0 } else { behind.div_ceil(b_cost) });
     }
 
-    /// A naive model decides the same, whatever comes; and as it does so, classes are strict, a process's requests go in order of arrival,
-    /// and nothing waits unless it is async, alone in its class and sync requests are in the device.
+    /// A naive model makes the same decisions for random calls. Also: classes are strict, a
+    /// process's requests go in order of arrival, and a request waits only if it is async, its
+    /// process is alone in its class and sync requests are in the device.
     #[test]
     fn a_naive_model_decides_the_same(
         processes in processes(),
@@ -274,7 +278,8 @@ proptest! {
         prop_assert!(model.queues.iter().all(VecDeque::is_empty), "nothing waits for ever");
     }
 
-    /// Groups have shares by weight, however many processes they have, and within a group processes have equal shares.
+    /// Groups have shares by weight, however many processes they have, and within a group processes
+    /// have equal shares.
     #[test]
     fn groups_share_by_weight(weights in (1u16..=1000, 1u16..=1000), members in (1usize..4, 1usize..4)) {
         let reader = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
@@ -306,7 +311,7 @@ proptest! {
     }
 }
 
-/// Who waits already when sync requests may pass keeps its place among equals.
+/// A process that waits when sync requests may pass keeps its position among equals.
 #[test]
 fn sync_requests_pass_in_the_order_of_their_processes() {
     let process = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
@@ -319,7 +324,8 @@ fn sync_requests_pass_in_the_order_of_their_processes() {
     assert_eq!(order, [1, 0], "and the write waits for both");
 }
 
-/// A process that moves to another group while it has requests is served there, and its old group can be removed.
+/// A process that moves to another group while it has requests is served there, and its old group
+/// can be removed.
 #[test]
 fn a_process_moves_to_another_group_with_its_requests() {
     let reader = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
@@ -351,7 +357,7 @@ fn a_process_moves_to_another_group_with_its_requests() {
     assert!(served.iter().all(|served| (9..=11).contains(served)), "{served:?}");
 }
 
-/// FIOPS's second version as its description says it.
+/// FIOPS's second version according to its description.
 struct Model {
     processes: Vec<Process>,
     scales: Scales,
@@ -362,7 +368,7 @@ struct Model {
     queues: Vec<VecDeque<(u64, Ask)>>,
     spent: Vec<u64>,
     in_flight: Vec<u32>,
-    /// Who waits, in order, by class; and what the first had spent at the highest.
+    /// Waiting processes in order, by class; and the highest value that the first one had spent.
     trees: [Vec<usize>; 3],
     floors: [u64; 3],
     device: VecDeque<(usize, Ask)>,

@@ -1,22 +1,24 @@
-//! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
+//! Invariants of every elevator under random calls: each bio is served once, none is lost, no wait
+//! is unbounded.
 //!
-//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_CALLS` longer ones,
-//! `HOISTWAY_SEED` others, `HOISTWAY_ELEVATOR` only those that begin with this elevator; with `--nocapture` the number of calls is
-//! shown. A failing case is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file
-//! with a case to play instead, such as the fuzzer finds.
+//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` sets their number,
+//! `HOISTWAY_CALLS` their length, `HOISTWAY_SEED` the seed, `HOISTWAY_ELEVATOR` the initial
+//! elevator; `--nocapture` shows the number of calls. A failing case is reduced by leaving out
+//! calls as long as it still fails, and printed. `HOISTWAY_CASE` names a file with a case to
+//! execute instead, such as one found by the fuzzer.
 
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::machine::{Call, Case, HEADER_BYTES, LAYERED, RECORD_BYTES, play_case};
 use hoistway_core::Kind;
 
-/// Cases an elevator, unless more are asked for.
+/// The default number of cases per elevator.
 const CASES: u64 = 1500;
-/// Calls a case, one less at the most, unless more are asked for.
+/// The default limit of calls per case.
 const CALLS: u64 = 300;
 
 #[test]
-fn everything_is_served_once_and_nothing_waits_for_ever() {
+fn every_bio_is_served_once_and_no_wait_is_unbounded() {
     if let Some(file) = std::env::var_os("HOISTWAY_CASE") {
         let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         return check("case", bytes);
@@ -32,7 +34,7 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
             let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
             let mut random = Random(seed ^ ((index as u64) << 32));
             let mut bytes = random.bytes(length);
-            // Each as it is, and every third time with reserved bandwidth over it.
+            // Each without and, every third time, with the reservation layer.
             bytes[0] = index as u8;
             if number % 3 == 2 {
                 bytes[0] |= LAYERED;
@@ -58,7 +60,7 @@ fn the_same_calls_give_the_same_answers() {
 fn without_reservations_a_layer_decides_as_the_elevator_below() {
     for number in 0..1000u64 {
         let mut case = Case::read(&Random(number + (1 << 51)).bytes(CALLS));
-        // Tunables are numbered otherwise, and neither a reservation nor a switch is meant here.
+        // Tunables have other indices with the layer; reservations and switches are left out.
         let matters = |call: &Call| {
             let reserves = matches!(call, Call::Reserve { .. } | Call::ReserveGroup { .. });
             !reserves && !matches!(call, Call::SetTunable { .. } | Call::Switch { .. })
@@ -77,7 +79,7 @@ fn without_reservations_a_layer_decides_as_the_elevator_below() {
     }
 }
 
-/// The machine's own test: a host that breaks the contract is noticed.
+/// A test of the test machine: it detects a host that breaks the contract.
 #[test]
 fn a_bio_that_is_forgotten_is_noticed() {
     let case = Case::read(&[0; HEADER_BYTES + RECORD_BYTES]);
@@ -87,8 +89,8 @@ fn a_bio_that_is_forgotten_is_noticed() {
     assert!(left.is_err(), "a queue with a bio in it was taken for an empty one");
 }
 
-/// Makes the first calls of a case reserve something, for two processes and for a group; perhaps of both directions and on a device that
-/// allows for a lot.
+/// Inserts reservations at the start of a case, for two processes and a group; possibly of both
+/// directions and with a large capacity of the device.
 fn reserve_first(bytes: &mut [u8], tuned: bool) {
     let reserve = |who: u8, of_group: u8| [62, who, 1, 96, 1, of_group];
     let set_to = |index: u8, end: u8| [53, index, end, 0, 0, 0];
@@ -101,7 +103,7 @@ fn reserve_first(bytes: &mut [u8], tuned: bool) {
     }
 }
 
-/// Plays a case; if it fails, finds a smaller one that does too.
+/// Executes a case; if it fails, reduces it.
 fn check(name: &str, bytes: Vec<u8>) {
     if let Err(what) = outcome(&bytes) {
         let (smallest, what) = shrink(bytes, what);
@@ -116,7 +118,7 @@ fn check(name: &str, bytes: Vec<u8>) {
     }
 }
 
-/// Plays a case; a failed assertion inside the queue counts as a failure too.
+/// Executes a case; a failed assertion inside the queue counts as a failure, too.
 fn outcome(bytes: &[u8]) -> Result<Vec<u64>, String> {
     panic::catch_unwind(AssertUnwindSafe(|| crate::machine::play(bytes))).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
@@ -164,7 +166,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A header and fewer than so many calls. A third of the cases has the configuration that everybody uses.
+    /// A header and fewer calls than `calls`. A third of the cases has the common configuration.
     fn bytes(&mut self, calls: u64) -> Vec<u8> {
         let calls = (self.next() % calls.max(1)) as usize;
         let mut bytes: Vec<u8> = (0..HEADER_BYTES + calls * RECORD_BYTES).map(|_| self.next() as u8).collect();

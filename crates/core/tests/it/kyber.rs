@@ -1,4 +1,5 @@
-//! Kyber with one and several hardware queues: tokens bound what is in the device, depths follow latencies, everybody is served.
+//! Kyber with one and several hardware queues: tokens bound the requests in the device, depths
+//! follow latencies, all requests are served.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ const MS: u64 = 1_000_000;
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 
-/// Keeps the changes of depth.
+/// Records the changes of depth.
 #[derive(Debug, Default)]
 struct Depths(Vec<(u8, u32)>);
 
@@ -25,7 +26,7 @@ impl Sink for Depths {
 
 struct Host {
     queue: RequestQueue<Owned<Depths>>,
-    /// One process a CPU.
+    /// One process per CPU.
     contexts: Vec<ContextId>,
     now_ns: u64,
     next_token: u64,
@@ -50,7 +51,7 @@ impl Host {
         Host { queue, contexts, now_ns: 0, next_token: 0 }
     }
 
-    /// Submits on a CPU, far from everything else.
+    /// Submits on a CPU, far from all other requests.
     fn submit(&mut self, cpu: usize, op: Op) -> Submitted {
         let sector = self.next_token * 1000;
         self.submit_at(cpu, op, sector)
@@ -85,12 +86,13 @@ impl Host {
         let _ = self.queue.complete(id, self.now_ns, |_| {}).expect("it is in the device");
     }
 
-    /// Whether a run of the queue was put off.
+    /// Returns true if a run of the queue was scheduled.
     fn was_kicked(&mut self) -> bool {
         std::iter::from_fn(|| self.queue.next_work()).any(|work| work == DeferredWork::Run)
     }
 
-    /// One after the other, so many requests that wait and take so long, in ns; the timer is due long before the end and fires then.
+    /// Serves this many requests one after the other, with these waiting and service times in ns;
+    /// the timer fires long before the end.
     fn measure(&mut self, requests: &[(Op, u64, u64)]) -> Vec<(u8, u32)> {
         for &(op, wait_ns, device_ns) in requests {
             for _ in 0..500 {
@@ -221,13 +223,15 @@ fn more_hardware_queues_than_there_is_room_for_share() {
 
 #[test]
 fn a_domain_that_does_well_is_throttled_for_one_that_does_not() {
-    // Reads are in the third quarter of their 2 ms, writes in the sixth of their 10 ms: 256 * 3/4, and so on.
+    // Reads are in the third quarter of their 2 ms, writes in the sixth of their 10 ms: 256 * 3/4,
+    // and so on.
     let mut host = Host::new(1, 1);
     let both = [(Op::Read, 0, 1_200_000), (Op::Write, 0, 15 * MS - 1)];
     for depth in [192, 144, 108] {
         assert_eq!(host.measure(&both), [(READ, depth)], "the writes have all they may have");
     }
-    // Now reads wait long and are not slow in the device, nobody is: they get twice the depth, and then all of it.
+    // Now reads wait long but no kind is slow in the device: reads get twice the depth, and then
+    // all of it.
     let waiting = [(Op::Read, 4 * MS, 100)];
     for depth in [216, 256] {
         assert_eq!(host.measure(&waiting), [(READ, depth)]);
@@ -237,7 +241,8 @@ fn a_domain_that_does_well_is_throttled_for_one_that_does_not() {
 
 #[test]
 fn a_depth_never_falls_to_nothing() {
-    // Writes in the first quarter of their target: a quarter of the depth each time, but 1 at least.
+    // Writes in the first quarter of their target: a quarter of the depth each time, but at least
+    // 1.
     let mut host = Host::new(1, 1);
     let both = [(Op::Write, 0, 100), (Op::Read, 0, 3 * MS)];
     for depth in [32, 8, 2, 1] {

@@ -1,4 +1,4 @@
-//! The dispatch list and deadline against naive models: plain vectors that are searched from end to end.
+//! The dispatch list and deadline compared with naive models: plain vectors with linear searches.
 
 use hoistway_core::{
     Bio, BlockLayer, Capacity, ClockConfig, ContextId, ElevatorStorage, Flags, Kind, Next, NoSink, Op, OrderedMode,
@@ -8,7 +8,8 @@ use hoistway_core::{
 const MS: u64 = 1_000_000;
 const CASES: u64 = 3000;
 
-/// Sorting into the dispatch list is defined by a walk from its tail; the core does it without walking.
+/// Sorting into the dispatch list is defined by a walk from its tail; the core does it without
+/// walking.
 #[test]
 fn the_dispatch_list_sorts_as_a_walk_from_its_tail_does() {
     let (mut sorted, mut at_head, mut in_front) = (0, 0, 0);
@@ -18,7 +19,7 @@ fn the_dispatch_list_sorts_as_a_walk_from_its_tail_does() {
             [random.below(4) as usize];
         let mut host = Host::new(Kind::from_name("noop").expect("noop"), layer);
         let mut model = ListModel { stops_at_direction: stops_at_direction(layer), ..ListModel::default() };
-        // The head moves, and some requests come back.
+        // The head moves, and some requests are requeued.
         for _ in 0..random.below(4) {
             let entry = host.submit(&mut random, false);
             model.fifo.push(entry);
@@ -87,7 +88,7 @@ fn deadline_decides_as_a_naive_model_of_each_form_does() {
     assert!(overdue > 1000, "only {overdue} requests were overdue");
 }
 
-/// A request as the models see it.
+/// A request of the models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     token: u64,
@@ -95,12 +96,12 @@ struct Entry {
     end: u64,
     write: bool,
     barrier: bool,
-    /// Nothing is sorted past it.
+    /// Sorting does not pass it.
     stops: bool,
     deadline: u64,
 }
 
-/// The dispatch list and noop before it.
+/// The dispatch list, with noop before it.
 #[derive(Default)]
 struct ListModel {
     fifo: Vec<Entry>,
@@ -142,7 +143,8 @@ impl ListModel {
         }
     }
 
-    /// A barrier moves the boundary to its end, then everything before it is handed over, then it follows.
+    /// A barrier moves the boundary to its end, then everything before it is dispatched, then the
+    /// barrier follows.
     fn insert_barrier(&mut self, entry: Entry) {
         (self.boundary, self.held) = (entry.end, true);
         for earlier in std::mem::take(&mut self.fifo) {
@@ -170,7 +172,7 @@ impl ListModel {
     }
 }
 
-/// deadline as its specification says it, with everything looked for by walking.
+/// deadline according to its specification, with linear searches.
 struct DeadlineModel {
     form: u8,
     expire: [u64; 2],
@@ -205,7 +207,8 @@ impl DeadlineModel {
     }
 
     fn insert(&mut self, entry: Entry, now_ms: u64) {
-        // The forms before 3.x have room for one request a sector and direction: the one that is there leaves.
+        // Forms before 3.x have room for one request per sector and direction: the present one
+        // leaves.
         let same = |other: &&Entry| other.write == entry.write && other.sector == entry.sector;
         if self.form < 2
             && let Some(alias) = self.queued.iter().find(same).copied()
@@ -249,14 +252,14 @@ impl DeadlineModel {
         }
         let oldest = self.oldest(write)?;
         let next = self.next[usize::from(write)].map(|token| self.by_token(token));
-        // The last form counts a request as overdue on the very tick of its deadline.
+        // The last form counts a request as overdue on the tick of its deadline.
         if now_ms + u64::from(self.form == 2) > oldest.deadline {
             self.overdue += 1;
             self.batching = 0;
             return Some(oldest);
         }
         match (self.form, next) {
-            // The count goes on.
+            // The count of the batch continues.
             (0, Some(next)) => return Some(next),
             (0, None) => {
                 self.batching = 0;
@@ -311,7 +314,7 @@ impl Host {
             plugging: false,
             merging: false,
             nr_requests: None,
-            // The barrier itself, and nothing around it.
+            // The barrier itself, without flushes around it.
             ordered: OrderedMode::Tag { flush: false, fua: false },
             ..QueueConfig::default()
         };
@@ -321,7 +324,8 @@ impl Host {
         Host { queue, context, now_ns: 0, device: Vec::new(), next_token: 0 }
     }
 
-    /// A request near others mostly, so that sectors are equal now and then; some lie at the ends of the disk.
+    /// A request mostly near others, so that sectors are sometimes equal; some are at the ends of
+    /// the disk.
     fn submit(&mut self, random: &mut Random, barrier: bool) -> Entry {
         let sector = match random.below(20) {
             0 => u64::MAX - 8 - random.below(3),

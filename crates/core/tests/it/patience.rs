@@ -1,6 +1,8 @@
-//! What linus, sfq and kyber promise to those that wait: a bound on how many are served before them, whatever arrives.
+//! Bounds of linus, sfq and kyber on how many later requests are served before a waiting one, under
+//! any arrivals.
 //!
-//! Requests arrive at random, always more than are served, from a fixed seed; the device takes one at a time.
+//! Requests arrive at random from a fixed seed, always more than are served; the device takes one
+//! at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +13,24 @@ use hoistway_core::{
 
 const PROCESSES: u64 = 8;
 const SERVED: u64 = 4000;
-/// Requests that wait, once it runs.
+/// The number of waiting requests in steady state.
 const BACKLOG: usize = 60;
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     op: Op,
     process: u64,
-    /// How many of its process waited when it came.
+    /// The number of its process's requests that waited at its arrival.
     ahead: u64,
-    /// How many had been served when it came.
+    /// The number of requests served before its arrival.
     came: u64,
-    /// How many that came later have been served.
+    /// The number of later arrivals served so far.
     overtaken: u64,
 }
 
-/// Serves many requests; `check` sees each as it is served, how many have been, and those that still wait, by age.
+/// Serves many requests. `check` receives each served one, their number, and the waiting ones by
+/// age.
 fn serve(
     kind: Kind,
     hw_queues: u16,
@@ -58,11 +61,11 @@ fn serve(
         .collect();
     let (mut random, mut waiting, mut token) = (Random(seed), BTreeMap::new(), 0);
     for served in 0..SERVED {
-        // Now few come, now many, so that the queue is refilled in bursts.
+        // Arrivals come in bursts that refill the queue.
         while waiting.len() < BACKLOG / 2 || (waiting.len() < BACKLOG && random.below(3) > 0) {
             let process = random.below(PROCESSES);
             let op = [Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard][random.below(6) as usize];
-            // A hot spot that moves, and others.
+            // A moving hot spot, and other sectors.
             let sector =
                 if random.below(4) > 0 { served * 8 + random.below(64) * 8 } else { random.below(1 << 20) * 8 };
             let bio = Bio::new(token, contexts[process as usize], op, sector, 8);
@@ -92,14 +95,15 @@ fn linus_lets_a_request_be_passed_only_as_often_as_it_has_passovers() {
                 assert!(request.overtaken <= latency as u64, "form {form}, {latency}: {request:?}");
                 most = most.max(request.overtaken);
             });
-            assert!(latency < 3 || form < 2 || most > 0, "form {form}, {latency}: nobody was passed");
+            assert!(latency < 3 || form < 2 || most > 0, "form {form}, {latency}: no request was passed");
         }
     }
 }
 
 #[test]
 fn linus_serves_writes_whatever_reads_are_let_through() {
-    // A read goes behind the first writes of the list, four or six: those are not passed for it, so writes go on.
+    // A read goes behind the first four or six writes of the list, which it does not pass, so
+    // writes continue.
     for form in [1, 2] {
         serve(
             Kind::Linus,
@@ -121,8 +125,9 @@ fn sfq_serves_the_oldest_of_each_process_once_a_round() {
     for quantum in [1, 4, 16] {
         let settings = [("sorted", 0), ("quantum", quantum), ("perturb", 0), ("seed", 2)];
         serve(Kind::Sfq, 1, &settings, 6, |request, served, _| {
-            // Before it comes what is on the dispatch list, a round for each of its process's that came earlier and its own, and what was
-            // moved together with it: quantum, and a round more.
+            // Before it comes what is on the dispatch list, a round for each of its process's that
+            // came earlier and its own, and what was moved together with it: quantum, and a round
+            // more.
             let together = quantum as u64 + PROCESSES;
             let allowed = 2 * together + (request.ahead + 1) * PROCESSES;
             assert!(served - request.came <= allowed, "quantum {quantum}: {request:?} served at {served}");

@@ -1,4 +1,5 @@
-//! Worked scenarios, small enough to check by hand: `testdata/scenarios`. Their language is described in `scenario/text.rs`.
+//! Worked scenarios, small enough to check by hand: `testdata/scenarios`. Their language is
+//! described in `scenario/text.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,11 @@ use hoistway_core::{Kind, Op, Reservation};
 
 use crate::scenario::Want;
 
-/// One folder an elevator, and `queue` for what the queue itself does.
+/// One folder per elevator, and `queue` for the queue's own behaviour.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/scenarios");
 
 #[test]
-fn every_worked_scenario_comes_out_as_its_sum_says() {
+fn every_worked_scenario_has_its_computed_result() {
     let mut checked = 0;
     for folder in entries(Path::new(FOLDER)) {
         for file in entries(&folder) {
@@ -24,7 +25,7 @@ fn every_worked_scenario_comes_out_as_its_sum_says() {
     assert!(checked > Kind::ALL.len(), "only {checked} files");
 }
 
-/// Elevators that tell real-time processes from others.
+/// The elevators that distinguish real-time processes.
 const WITH_CLASSES: [Kind; 9] = [
     Kind::CfqV3,
     Kind::CfqTree,
@@ -37,11 +38,12 @@ const WITH_CLASSES: [Kind; 9] = [
     Kind::Bfq,
 ];
 
-/// What reserved bandwidth does has its sums in the scenarios of `cfq-bw` and `reserved`. With the layer over any other elevator they come out the
-/// same, but for those in which it counts what the elevator below does with best effort.
+/// The scenarios of `cfq-bw` and `reserved` have the sums for reservations. With the layer over any
+/// other elevator the results are the same, except in scenarios that depend on the best-effort
+/// decisions of the elevator below.
 #[test]
 fn reservations_come_out_the_same_over_every_elevator() {
-    // Which of several best-effort requests is first, or when the disk is kept idle.
+    // Scenarios that depend on the order of best-effort requests or on idling.
     let order_counts = ["BW-14", "BW-17", "BW-19", "BW-20", "RG-2", "RG-4", "RG-6", "RG-7", "RG-9", "RG-11"];
     let mut failed = Vec::new();
     for file in ["cfq-bw/cfq-bw.txt", "reserved/groups.txt"] {
@@ -96,8 +98,8 @@ fn a_wrong_expectation_is_noticed() {
 }
 
 #[test]
-fn a_group_that_cannot_be_is_told_with_its_line() {
-    for (line, told) in [
+fn an_impossible_group_is_reported_with_its_line() {
+    for (line, expected) in [
         ("group G in H", "there is no group H so far"),
         ("group root in root", "there is a group root already"),
         ("group G in root weight 0", "weight 0 are no weights"),
@@ -107,7 +109,7 @@ fn a_group_that_cannot_be_is_told_with_its_line() {
         ("weigh root 1001 @5", "weight 1001 are no weights"),
     ] {
         let fault = read(&format!("scenario bad\n{line}")).unwrap_err();
-        assert_eq!(fault, format!("line 2: {told}: {line:?}"));
+        assert_eq!(fault, format!("line 2: {expected}: {line:?}"));
     }
 }
 
@@ -134,7 +136,7 @@ fn failures(scenario: &Scenario) -> Vec<String> {
     failures
 }
 
-/// What is other than it should be.
+/// Describes the differences from the expectation.
 fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet<(usize, u64)>) -> Option<String> {
     use crate::scenario::Wanted::{Among, Asleep, Count, Order, Total};
     match &want.what {
@@ -164,7 +166,7 @@ fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet
     }
 }
 
-/// The requests as expectations are written, those of a process in a row together.
+/// Formats the requests like expectations, consecutive ones of a process together.
 fn show(scenario: &Scenario, issues: &[Issue]) -> String {
     let mut shown = Vec::new();
     for run in issues.chunk_by(|a, b| a.process == b.process && a.op == b.op).take(40) {

@@ -1,10 +1,11 @@
-//! Who may wait for ever under which elevator, and who may not.
+//! Which requests each elevator may let wait without bound.
 //!
-//! In each test some processes never stop asking, and one request that they are preferred to waits. An elevator either promises
-//! that it is served all the same, or serves it only when the others stop; both are held against [`PROMISES`]. The device serves a request
-//! in 5 ms, one at a time, and the others have four queued at any time.
+//! In each test some processes have a permanent backlog, and one request waits to which theirs are
+//! preferred. An elevator either guarantees service, or serves it only when the others stop; both
+//! are compared with [`PROMISES`]. The device serves a request in 5 ms, one at a time, and the
+//! others keep four queued.
 //!
-//! The promises hold under reservations too: what is left to best effort whatever is reserved is enough for them.
+//! The guarantees hold with reservations, too: the part that is left to best effort suffices.
 
 use hoistway_core::{
     Bio, Capacity, Class, ContextId, DeferredWork, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, Owned,
@@ -13,20 +14,21 @@ use hoistway_core::{
 
 const MS: u64 = 1_000_000;
 const SERVICE_NS: u64 = 5 * MS;
-/// The longest wait that any promise allows: the 2.4 elevator lets 8192 others pass, which is 41 s, or 82 s with half of the device reserved.
+/// The longest wait allowed by any guarantee: the 2.4 elevator lets 8192 others pass, which is 41
+/// s, or 82 s with half of the device reserved.
 const LONGEST_NS: u64 = 100_000 * MS;
 
-/// What an elevator does about a request that others are preferred to.
+/// The treatment of a request to which others are preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// It comes, whatever the others do.
+    /// It is served while the others continue.
     InTime,
-    /// It waits for as long as the others go on.
+    /// It waits as long as the others continue.
     WhenOthersStop,
 }
 use Served::{InTime, WhenOthersStop};
 
-/// What an elevator promises in each test.
+/// The guarantees of an elevator in each test.
 struct Promises {
     elevator: &'static str,
     /// A read far away, while other processes read one sector after the other.
@@ -41,12 +43,12 @@ struct Promises {
     idle: Served,
 }
 
-/// An elevator that knows no classes.
+/// An elevator without classes.
 const fn classless(elevator: &'static str) -> Promises {
     Promises { elevator, far_read: InTime, write: InTime, read: InTime, best_effort: InTime, idle: InTime }
 }
 
-/// An elevator whose classes are strict: a lower one is served when the higher ones have nothing.
+/// An elevator with strict classes: a lower one is served only if the higher ones have no requests.
 const fn strict(elevator: &'static str) -> Promises {
     Promises { best_effort: WhenOthersStop, idle: WhenOthersStop, ..classless(elevator) }
 }
@@ -54,7 +56,7 @@ const fn strict(elevator: &'static str) -> Promises {
 const PROMISES: &[Promises] = &[
     classless("linus"),
     classless("sfq"),
-    // As it was shipped: it serves the newest busy process until that has no more.
+    // As shipped: it serves the newest busy process until that has no more requests.
     classless("cfq-v1"),
     classless("cfq-v2"),
     classless("noop"),
@@ -70,7 +72,7 @@ const PROMISES: &[Promises] = &[
     // A class that is passed over is served after 10 s (`prio_aging_expire`).
     classless("mq-deadline"),
     classless("kyber"),
-    // The idle class is served every 200 ms; nothing looks after the best-effort class.
+    // The idle class is served every 200 ms; the best-effort class has no such guarantee.
     Promises { best_effort: WhenOthersStop, ..classless("bfq") },
 ];
 
@@ -106,15 +108,15 @@ fn an_idle_read_among_best_effort_ones() {
 }
 
 #[test]
-fn every_elevator_says_what_it_promises() {
+fn every_elevator_has_a_row_of_promises() {
     for kind in Kind::ALL {
         let name = kind.info().name;
-        let told = PROMISES.iter().filter(|promises| promises.elevator == name).count();
-        assert_eq!(told, 1, "the table in this file has to say what {name} promises, once");
+        let rows = PROMISES.iter().filter(|promises| promises.elevator == name).count();
+        assert_eq!(rows, 1, "the table in this file must have one row for {name}");
     }
 }
 
-/// Holds what an elevator does against what it promises, for all of them.
+/// Compares the behaviour of all elevators with their guarantees.
 fn hold(promised: impl Fn(&Promises) -> Served, test: impl Fn(World) -> Result<Served, String>) {
     let mut wrong = Vec::new();
     for promises in PROMISES {
@@ -133,7 +135,7 @@ fn hold(promised: impl Fn(&Promises) -> Served, test: impl Fn(World) -> Result<S
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// How many processes never stop, and how many requests of each wait at any time.
+/// The number of processes with a backlog, and the number of waiting requests of each.
 const OTHERS: usize = 2;
 const QUEUED: usize = 4;
 
@@ -144,17 +146,18 @@ struct World {
     device: Option<(RequestId, u64)>,
     reserving: bool,
     others: Vec<(ContextId, u64)>,
-    /// The request that waits has this token; the others' begin with 1.
+    /// The waiting request has this token; the others' begin with 1.
     served: bool,
     next_token: u64,
 }
 
 const WAITING: u64 = 0;
-/// The remainder by this tells whose a token is.
+/// A token modulo this number identifies its process.
 const TOKENS: u64 = 8;
 
 impl World {
-    /// With or without a third one of the others, which has reserved half of what the device does.
+    /// Creates a world, with or without a third process with a backlog that has reserved half of
+    /// the device.
     fn new(kind: Kind, reserving: bool) -> World {
         let capacity = Capacity { requests: 32, contexts: 8, merged_bios: 1, groups: 1 };
         let config = QueueConfig {
@@ -170,7 +173,7 @@ impl World {
         World { queue, now_ns: 0, device: None, reserving, others: Vec::new(), served: false, next_token: 1 }
     }
 
-    /// A process reserves 100 of 200 requests a second, reads or writes.
+    /// Reserves 100 of 200 requests a second for a process, reads or writes.
     fn reserve(&mut self, context: ContextId) {
         for (name, value) in
             [("device_bandwidth", 10_000_000), ("device_position", 5000), ("device_return", 0), ("dirs", 2)]
@@ -181,8 +184,8 @@ impl World {
         assert!(self.queue.reserve(context, half, 0).is_ok(), "half of the device's time");
     }
 
-    /// One request waits, of this kind, while others ask for those. Answers whether it is served while they go on; it must be served
-    /// in any case once they stop.
+    /// Submits one request of this kind while others have a backlog of those. Returns whether it is
+    /// served while they continue; it must be served once they stop.
     fn wait_for(mut self, op: Op, class: Class, others_op: Op, others_class: Class) -> Result<Served, String> {
         for number in 0..OTHERS + usize::from(self.reserving) {
             let context = self.process(if number < OTHERS { others_class } else { Class::BestEffort });
@@ -206,7 +209,7 @@ impl World {
         if self.served {
             return Ok(InTime);
         }
-        // 8 requests of 5 ms are left, and a wait for the processes that asked before.
+        // 8 requests of 5 ms are left, and an idle wait for the processes that submitted before.
         for _ in 0..100 {
             if self.served {
                 return Ok(WhenOthersStop);
@@ -222,7 +225,7 @@ impl World {
         self.queue.create_context(self.others.len() as u32 + 1, priority, 0).expect("there is room for eight")
     }
 
-    /// One of the others asks for the sectors behind its last ones.
+    /// Submits the sectors behind its last ones for one of the others.
     fn ask(&mut self, number: usize, op: Op) {
         let (context, sector) = self.others[number];
         self.others[number].1 = sector + 8;
@@ -234,7 +237,7 @@ impl World {
     fn submit(&mut self, bio: Bio) {
         let bio = Bio { flags: Flags::NONE, ..bio };
         let (submitted, _) = self.queue.submit(bio, self.now_ns).expect("there is room");
-        assert!(matches!(submitted, Submitted::Queued(_)), "nothing merges and nobody sleeps");
+        assert!(matches!(submitted, Submitted::Queued(_)), "no bio is merged and no process sleeps");
         self.run();
     }
 
@@ -255,7 +258,7 @@ impl World {
         }
     }
 
-    /// Goes to what is due next: a completion, whose process asks again, or a timer.
+    /// Advances to the next event: a completion, after which the process submits again, or a timer.
     fn step(&mut self, again: Option<Op>) -> Result<(), String> {
         let timer_ns = self.queue.next_timer();
         if let Some((id, done_ns)) = self.device

@@ -73,7 +73,8 @@ impl<H: HostTypes> Filing<H> {
         self.nodes[slot].next()
     }
 
-    /// The first queue of all lists, levels first, then busy, current, idle: the order of a forced drain.
+    /// The first queue of all lists, levels first, then busy, current, idle: the order of a forced
+    /// drain.
     pub fn first_of_all(&self) -> Slot {
         let levels = self.level_lists.iter().map(|&list| self.list(list).first());
         let rest = [self.busy.head(), self.first_current(), self.first_idle()];

@@ -61,7 +61,8 @@ pub(crate) struct CfqV3<H: HostTypes> {
     busy_queues: u32,
     /// The active queue, or [`NIL`].
     active: Slot,
-    /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as its process may exit meanwhile.
+    /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as
+    /// its process may exit meanwhile.
     active_context: Slot,
     /// Requests dispatched in this slice.
     dispatch_slice: u32,

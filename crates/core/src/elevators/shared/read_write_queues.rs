@@ -1,4 +1,5 @@
-//! The two deadline elevators' queues: reads and writes apart, each sorted by sector and by deadline.
+//! The two deadline elevators' queues: reads and writes apart, each sorted by sector and by
+//! deadline.
 
 use super::direction::{READ, WRITE};
 use super::sorted_fifo::SortedFifo;
@@ -74,7 +75,8 @@ impl ReadWriteQueues {
         }
     }
 
-    /// Moves `absorbed` out after it has become part of `request`, which takes over an earlier deadline.
+    /// Moves `absorbed` out after it has become part of `request`, which takes over an earlier
+    /// deadline.
     pub fn join<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         let op = core.tables.requests[request].op;
         self.fifo_mut(op).inherit(core, request, absorbed);

@@ -1,35 +1,36 @@
-//! Cases as bytes.
+//! The encoding of cases as bytes.
 
 use hoistway_core::{
     BlockLayer, Capacity, Class, ClockConfig, CpuPolicy, Flags, GroupWeights, Kind, Op, OrderedMode, Priority,
     QueueConfig, Reservation,
 };
 
-/// The length of the header.
+/// The length of the header in bytes.
 pub const HEADER_BYTES: usize = 8;
-/// In the byte of the elevator: with the layer of reserved bandwidth over it.
+/// The bit in the elevator's byte that adds the reservation layer.
 pub const LAYERED: u8 = 128;
-/// The length of a call.
+/// The length of a call in bytes.
 pub const RECORD_BYTES: usize = 6;
 
-/// A case: how the queue is made, and what is done with it.
+/// A case: the configuration of a queue, and the calls.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub kind: Kind,
-    /// Whether the layer of reserved bandwidth is over it.
+    /// Whether the reservation layer is over the elevator.
     pub layered: bool,
     pub config: QueueConfig,
     pub capacity: Capacity,
-    /// How many requests the device takes at once.
+    /// The number of requests that the device takes at once.
     pub depth: usize,
-    /// The driver asks for each hardware queue apart.
+    /// Whether the driver takes requests for each hardware queue separately.
     pub pulls_each: bool,
-    /// Time does not pass before the queue is run dry.
+    /// Whether time stands still until the queue is run dry.
     pub stands_still: bool,
     pub calls: Vec<Call>,
 }
 
-/// A call, or what makes the host do some. Contexts, groups and requests are chosen by number among those that there are.
+/// A call, or an instruction to the host to make some. Contexts, groups and requests are chosen by
+/// index among the existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Submit {
@@ -39,14 +40,15 @@ pub enum Call {
         sectors: u32,
         flags: Flags,
     },
-    /// So many bios, one behind the other.
+    /// This many consecutive bios.
     Burst {
         process: u16,
         op: Op,
         place: Place,
         count: u8,
     },
-    /// Takes one request, though nobody asked to; for one hardware queue, perhaps one that there is not, or for any.
+    /// Takes one request without a kick: for one hardware queue (possibly an invalid one), or for
+    /// any.
     Next {
         hw_queue: Option<u16>,
     },
@@ -56,7 +58,7 @@ pub enum Call {
     Requeue {
         which: u8,
     },
-    /// Lets time pass; timers that come due meanwhile fire late.
+    /// Lets time pass; timers that become due meanwhile fire late.
     Pass {
         ns: u64,
     },
@@ -126,31 +128,31 @@ pub enum Call {
     },
 }
 
-/// Where a bio begins.
+/// The position of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     At(u64),
-    /// Where the process's last bio ended.
+    /// At the end of the process's last bio.
     AfterLast,
-    /// Where it began.
+    /// At the start of the last bio.
     AsLast,
-    /// So that it ends there.
+    /// Directly before the last bio.
     BeforeLast,
 }
 
-/// A value for a tunable.
+/// A value of a tunable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// This one, in range or not.
+    /// This value, in range or not.
     Of(i64),
     Least,
     Greatest,
-    /// So much above the least, or the greatest if that is less.
+    /// This much above the minimum, at most the maximum.
     Above(u64),
 }
 
 impl Case {
-    /// Reads a case; what is missing at the end reads as zeroes.
+    /// Reads a case; missing bytes at the end read as zeros.
     pub fn read(bytes: &[u8]) -> Case {
         let mut header = [0; HEADER_BYTES];
         for (to, from) in header.iter_mut().zip(bytes) {
@@ -264,14 +266,14 @@ fn submit(process: u8, place_: u8, near: u8, length: u8, flags: u8) -> Call {
             marks = marks.and(flag);
         }
     }
-    // One in eight is a barrier, which then writes.
+    // One in eight is a barrier, which is then a write.
     if flags >> 5 == 7 {
         return Call::Submit { process, op: Op::Write, place, sectors, flags: marks.and(Flags::BARRIER) };
     }
     Call::Submit { process, op: op(length), place, sectors, flags: marks }
 }
 
-/// Reads and writes, and a discard now and then.
+/// Reads and writes, and sometimes a discard.
 fn op(byte: u8) -> Op {
     match byte & 1 {
         0 => Op::Read,
@@ -280,7 +282,8 @@ fn op(byte: u8) -> Op {
     }
 }
 
-/// Most bios lie in one small area, so that they touch; some at the ends of the disk, or right beside the last one.
+/// Most bios are in one small area, so that they are often adjacent; some are at the ends of the
+/// disk or directly beside the last one.
 fn place(scale: u8, near: u8) -> Place {
     match scale % 16 {
         0 => Place::At(u64::from(near)),
@@ -307,7 +310,7 @@ fn nice(byte: u8) -> i8 {
     byte as i8 % 20
 }
 
-/// Within the range mostly, on a scale of powers of two; and the ends of the range and beyond.
+/// Mostly within the range, on a scale of powers of two; sometimes at its ends and beyond.
 fn value(scale: u8, count: u8) -> Value {
     match scale % 8 {
         0 | 1 => Value::Of(i64::from(count % 40)),
@@ -323,7 +326,8 @@ fn weights(weight: u8, leaf: u8) -> GroupWeights {
     GroupWeights { weight: of(weight), leaf_weight: of(leaf % 6) }
 }
 
-/// Rates that a device of the machine's speed (a few requests of 4 KiB a ms) hardly notices to such as nothing keeps up with.
+/// Rates from small ones, for a device with a few requests of 4 KiB a ms, to ones beyond any
+/// capacity.
 fn reservation(rate: u8, depth: u8, length: u8) -> Reservation {
     let bytes_per_second = pick(&[100_000, 1_000_000, 4_000_000, 1, 0, Reservation::RATE_MAX], rate);
     let depth_bytes = pick(&[None, Some(4096), Some(65_536), Some(1), Some(0), Some(u64::MAX)], depth);

@@ -1,15 +1,15 @@
-//! The host's groups: what it makes, weighs, removes and moves processes between, and what must come of it.
+//! The host's groups: their creation, weights, removal and members, with the expected results.
 
 use hoistway_core::{Capacity, ContextId, GroupError, GroupId, GroupWeights, Reservation, ReserveError};
 
 use super::host::{Host, Outcome, Process};
 
-/// The groups that there are, the root first.
+/// The existing groups, the root first.
 pub struct Groups {
     known: Vec<Known>,
-    /// Processes that have exited, and the groups in which they were: while requests of them are not done, they count.
+    /// Exited processes with pending requests, and their last groups, in which they count.
     gone: Vec<(ContextId, GroupId)>,
-    /// How many checks there were.
+    /// The number of checks so far.
     checked: usize,
 }
 
@@ -26,7 +26,7 @@ impl Groups {
         Groups { known: vec![root], gone: Vec::new(), checked: 0 }
     }
 
-    /// A process exits.
+    /// Handles the exit of a process.
     pub fn left_behind(&mut self, context: ContextId, group: GroupId) {
         self.gone.push((context, group));
     }
@@ -57,14 +57,15 @@ impl Host {
         match self.queue.set_group_weights(id, weights, self.now_ns) {
             Ok(kick) if weights.are_valid() => {
                 self.groups.known[number].weights = weights;
-                self.obey(kick)
+                self.handle_kick(kick)
             }
             Err(GroupError::BadWeight) if !weights.are_valid() => Ok(()),
             other => Err(format!("a group is given {weights:?}: {other:?}")),
         }
     }
 
-    /// A group may stay for a child, for a process, and for a request; for nothing else.
+    /// A removal may be refused because of a child, a process or a request, and for no other
+    /// reason.
     pub(super) fn remove_group(&mut self, number: usize) -> Outcome {
         let Known { id, parent, .. } = self.groups.get(number);
         self.groups.gone.retain(|(context, _)| self.queue.context(*context).is_some());
@@ -75,10 +76,10 @@ impl Host {
         match self.queue.remove_group(id, self.now_ns) {
             Ok(kick) if !must_stay => {
                 self.groups.known.retain(|other| other.id != id);
-                self.obey(kick)?;
+                self.handle_kick(kick)?;
                 self.expect_gone(id)
             }
-            Err(GroupError::Busy) if must_stay || self.ledger.may_belong_to(id) => Ok(()),
+            Err(GroupError::Busy) if must_stay || self.bio_tracker.may_belong_to(id) => Ok(()),
             Err(GroupError::Busy) => Err("a group without children, processes and requests is not removed".to_owned()),
             other => Err(format!("a group is removed (child {child}, process {process}): {other:?}")),
         }
@@ -97,7 +98,7 @@ impl Host {
         if self.queue.group_reservation(id).is_some() {
             return Err("a group's reservation was released and is still there".to_owned());
         }
-        self.obey(kick)
+        self.handle_kick(kick)
     }
 
     fn expect_gone(&mut self, id: GroupId) -> Outcome {
@@ -121,11 +122,12 @@ impl Host {
         let kick = self.queue.move_context(context, group, self.now_ns);
         let kick = kick.map_err(|_| "a running process cannot be moved to a group")?;
         self.processes[number].group = group;
-        self.ledger.moved(context, group);
-        self.obey(kick)
+        self.bio_tracker.moved(context, group);
+        self.handle_kick(kick)
     }
 
-    /// Removes what can be removed, children first, when all requests are done and all processes gone.
+    /// Removes all groups, children first, after all requests have completed and all processes have
+    /// exited.
     pub(super) fn remove_all_groups(&mut self) -> Outcome {
         // A child comes after its parent in the list.
         for number in (1..self.groups.known.len()).rev() {
@@ -134,7 +136,7 @@ impl Host {
         Ok(())
     }
 
-    /// Every place in the table of groups is free again.
+    /// Checks that every entry of the group table is free again.
     pub(super) fn fill_groups(&mut self) -> Outcome {
         if self.groups.known.len() > 1 {
             return Err(format!("{} groups are left in the end", self.groups.known.len() - 1));
@@ -150,7 +152,7 @@ impl Host {
         self.remove_all_groups()
     }
 
-    /// One group a call, in turn: there may be many.
+    /// Checks one group per call, in turn, as there may be many.
     pub(super) fn check_groups(&mut self) -> Outcome {
         self.groups.checked += 1;
         let known = self.groups.get(self.groups.checked);
@@ -161,7 +163,7 @@ impl Host {
     }
 }
 
-/// How many groups there can be, the root included.
+/// The number of entries for groups, including the root.
 fn slots(capacity: Capacity) -> u32 {
     capacity.groups.max(1)
 }

@@ -1,4 +1,5 @@
-//! The host: a few processes, a device, a clock. It keeps the contract of the queue and otherwise does as it is told.
+//! The host: a few processes, a device, a clock. It keeps the contract of the queue and otherwise
+//! executes the calls of a case.
 
 use hoistway_core::{
     Bio, Capacity, ContextId, DeferredWork, ElevatorStorage, Flags, GroupId, Kick, Kind, Next, NoSink, Op, OrderedMode,
@@ -6,13 +7,13 @@ use hoistway_core::{
     Submitted,
 };
 
+use super::bio_tracker::BioTracker;
 use super::bytes::{Call, Case, Place, Value};
 use super::groups::Groups;
-use super::ledger::Ledger;
 
-/// The time that the device takes when it is run dry.
+/// The service time of the device when the queue is run dry, in ns.
 const SERVICE_NS: u64 = 1_000_000;
-/// No elevator keeps a disk idle for so long before each request, with the tunables that it comes with.
+/// An upper bound of the idle wait before each request, in ns, with default tunables.
 const WAIT_NS_MAX: u64 = 1_000_000_000;
 
 type Queue = RequestQueue<Owned<NoSink>>;
@@ -23,20 +24,20 @@ pub struct Host {
     plugging: bool,
     drains: bool,
     depth: usize,
-    /// The hardware queues, if the driver asks for each apart.
+    /// The number of hardware queues, if the driver takes requests for each separately.
     hw_queues: Option<u16>,
     stands_still: bool,
     pub(super) now_ns: u64,
     pub(super) processes: Vec<Process>,
     pub(super) groups: Groups,
-    /// What the device has.
+    /// The requests in the device.
     device: Vec<(RequestId, Request)>,
-    pub(super) ledger: Ledger,
+    pub(super) bio_tracker: BioTracker,
     next_token: u64,
     served: Vec<u64>,
-    /// A tunable was set: waits can be as long as it says.
+    /// A tunable was set: waits can be as long as it allows.
     tuned: bool,
-    /// A request was given back, which the host itself has to send again.
+    /// A request was requeued, and the host has not run the queue since.
     gave_back: bool,
 }
 
@@ -44,13 +45,14 @@ pub struct Host {
 pub(super) struct Process {
     pub context: ContextId,
     pub group: GroupId,
-    /// What it sleeps with, and whether it has been woken in vain: then it tries again after a completion.
+    /// The bio for which it sleeps, and whether its resubmission failed: then it tries again after
+    /// a completion.
     asleep: Option<(Bio, bool)>,
-    /// Where its last bio began and ended.
+    /// The start and end of its last bio.
     last: (u64, u64),
 }
 
-/// The tables of an elevator, with the layer of reserved bandwidth over it or without.
+/// The tables of an elevator, with or without the reservation layer.
 fn elevator(kind: Kind, layered: bool, capacity: Capacity) -> ElevatorStorage<Owned<NoSink>> {
     if layered { ElevatorStorage::owned_reserving(kind, capacity) } else { ElevatorStorage::owned(kind, capacity) }
 }
@@ -74,7 +76,7 @@ impl Host {
             processes: Vec::new(),
             groups: Groups::new(root),
             device: Vec::new(),
-            ledger: Ledger::default(),
+            bio_tracker: BioTracker::default(),
             next_token: 1,
             served: Vec::new(),
             tuned: false,
@@ -87,7 +89,7 @@ impl Host {
         host
     }
 
-    /// Carries out a call and everything that the queue asks for after it.
+    /// Executes a call and the work that the queue requests after it.
     pub fn call(&mut self, call: Call) -> Outcome {
         match call {
             Call::Submit { process, op, place, sectors, flags } => {
@@ -140,7 +142,7 @@ impl Host {
             Call::Switch { kind, layered } => self.switch(kind, layered)?,
             Call::Unplug => {
                 let kick = self.queue.unplug_for_waiter(self.now_ns);
-                self.obey(kick)?;
+                self.handle_kick(kick)?;
             }
             Call::CreateGroup { parent, weights } => self.create_group(parent.into(), weights)?,
             Call::Weigh { group, weights } => self.weigh_group(group.into(), weights)?,
@@ -150,7 +152,7 @@ impl Host {
         self.check()
     }
 
-    /// Does something to a process, if there is one, and what is asked for then.
+    /// Applies a call to a process, if there is one, and executes the requested work.
     fn with_process(
         &mut self,
         number: u16,
@@ -158,15 +160,16 @@ impl Host {
     ) -> Outcome {
         let Some(process) = self.process(number.into()) else { return Ok(()) };
         let kick = what(&mut self.queue, process.context, self.now_ns);
-        self.obey(kick.map_err(|_| "a running process's context is stale")?)
+        self.handle_kick(kick.map_err(|_| "a running process's context is stale")?)
     }
 
-    /// Lets everything that was submitted come to an end, doing only what the queue asks for.
+    /// Completes everything that was submitted, doing only what the queue requests.
     pub fn run_dry(&mut self) -> Outcome {
         let asleep = self.processes.iter().filter(|process| process.asleep.is_some()).count();
-        let bios = self.ledger.len() + asleep;
+        let bios = self.bio_tracker.len() + asleep;
         let begin_ns = self.now_ns;
-        // Each bio costs a completion, a barrier four, and each request may wait for a timer or two.
+        // Each bio costs a completion, a barrier four, and each request may wait for a timer or
+        // two.
         for _ in 0..bios * 10 + 50 {
             if !self.device.is_empty() {
                 self.now_ns = self.now_ns.saturating_add(SERVICE_NS);
@@ -181,10 +184,10 @@ impl Host {
             }
             self.check()?;
         }
-        if self.ledger.len() > 0 || self.processes.iter().any(|process| process.asleep.is_some()) {
+        if self.bio_tracker.len() > 0 || self.processes.iter().any(|process| process.asleep.is_some()) {
             return Err(format!(
                 "{} bios are stuck ({} in the device, timer {:?}): nothing that is due ends the wait",
-                self.ledger.len(),
+                self.bio_tracker.len(),
                 self.device.len(),
                 self.queue.next_timer()
             ));
@@ -196,7 +199,8 @@ impl Host {
         if self.queue.is_switching() { Err("a switch never ended".to_owned()) } else { Ok(()) }
     }
 
-    /// With all requests done and all processes gone, the tables must be as empty as at the beginning.
+    /// Checks that the tables are as empty as at the beginning, after all requests have completed
+    /// and all processes have exited.
     pub fn leave_nothing_behind(&mut self) -> Outcome {
         if self.queue.next(self.now_ns) != Next::Empty || !self.queue.is_empty() {
             return Err("a queue that has run dry is not empty".to_owned());
@@ -204,7 +208,8 @@ impl Host {
         while !self.processes.is_empty() {
             self.exit(self.processes.len() - 1)?;
         }
-        // An elevator that still holds a context lets go of it when its timers are over or another one comes.
+        // An elevator that still holds a context releases it after its timers, or when another one
+        // is attached.
         for _ in 0..8 {
             if self.queue.next_timer().is_some() {
                 self.timer()?;
@@ -227,7 +232,7 @@ impl Host {
         Ok(())
     }
 
-    /// Every entry for a merged bio is free again: so many are merged, and no more.
+    /// Checks that every entry for a merged bio is free again: exactly so many bios can be merged.
     fn merge_to_the_full(&mut self) -> Outcome {
         let config = *self.queue.config();
         let room = self.capacity.merged_bios;
@@ -269,10 +274,10 @@ impl Host {
             return Ok(());
         }
         if (self.processes.len() as u32) < self.capacity.contexts
-            && self.ledger.len() == 0
+            && self.bio_tracker.len() == 0
             && self.queue.kind() == Kind::Noop
         {
-            return Err("the table of contexts is full of nobody".to_owned());
+            return Err("the table of contexts is full without processes".to_owned());
         }
         Ok(())
     }
@@ -285,7 +290,7 @@ impl Host {
         let Process { context, group, .. } = self.processes.remove(number);
         self.groups.left_behind(context, group);
         let kick = self.queue.exit_context(context, self.now_ns).map_err(|_| "a running process's context is stale")?;
-        self.obey(kick)?;
+        self.handle_kick(kick)?;
         let late = Bio::new(0, context, Op::Read, 0, 8);
         if self.queue.submit(late, self.now_ns) != Err(SubmitError::NoContext)
             || self.queue.exit_context(context, self.now_ns).is_ok()
@@ -315,12 +320,12 @@ impl Host {
         if self.queue.resubmit(bio, self.now_ns).is_ok() {
             return Err("a process that did not sleep resubmits".to_owned());
         }
-        let before = self.ledger.len();
+        let before = self.bio_tracker.len();
         match self.queue.submit(bio, self.now_ns) {
             Ok((submitted, kick)) => {
                 self.next_token += 1;
                 self.taken(bio, submitted)?;
-                self.obey(kick)?;
+                self.handle_kick(kick)?;
                 if !self.plugging {
                     self.run()?;
                     self.work()?;
@@ -344,13 +349,13 @@ impl Host {
         let id = match submitted {
             Submitted::Asleep => {
                 let sleeper = self.processes.iter_mut().find(|process| process.context == bio.context);
-                sleeper.ok_or("nobody sleeps")?.asleep = Some((bio, false));
+                sleeper.ok_or("no process sleeps")?.asleep = Some((bio, false));
                 return Ok(());
             }
             Submitted::Queued(id) | Submitted::Merged(id) => id,
         };
         let submitter = self.processes.iter().find(|process| process.context == bio.context);
-        self.ledger.take(bio, submitter.ok_or("somebody submits who is not there")?.group);
+        self.bio_tracker.take(bio, submitter.ok_or("a process that does not exist submits")?.group);
         let request = self.queue.request(id).ok_or("the request of a bio that was just taken is stale")?;
         let barrier = bio.flags.has(Flags::BARRIER);
         let covers = request.sector() <= bio.sector && bio.end() <= request.end() && request.op() == bio.op;
@@ -360,8 +365,8 @@ impl Host {
         Ok(())
     }
 
-    /// Does what a call asks for: a run of the queue, and then the deferred work.
-    pub(super) fn obey(&mut self, kick: Kick) -> Outcome {
+    /// Does what a call requests: a run of the queue, then the deferred work.
+    pub(super) fn handle_kick(&mut self, kick: Kick) -> Outcome {
         if kick == Kick::Run {
             self.run()?;
         }
@@ -399,9 +404,9 @@ impl Host {
 
     fn wake(&mut self, context: ContextId) -> Outcome {
         let at = self.processes.iter().position(|process| process.context == context);
-        let at = at.ok_or("somebody is woken who is not there")?;
+        let at = at.ok_or("a process that does not exist is woken")?;
         let Some((bio, false)) = self.processes[at].asleep else {
-            return Err("somebody is woken who does not sleep".to_owned());
+            return Err("a process that does not sleep is woken".to_owned());
         };
         self.try_again(at, bio)
     }
@@ -424,7 +429,7 @@ impl Host {
         }
     }
 
-    /// Takes the next request, if there is one, and watches what is answered.
+    /// Takes the next request, if there is one, and checks the result.
     fn take_one(&mut self, hw_queue: Option<u16>) -> Result<bool, String> {
         let next = match hw_queue {
             Some(hw_queue) => self.queue.next_for(hw_queue, self.now_ns),
@@ -440,44 +445,46 @@ impl Host {
             return Err(format!("{request:?} is dispatched twice"));
         }
         let barrier =
-            self.ledger.is_barrier(request.token()).ok_or("a request is issued whose bio is done or not known")?;
+            self.bio_tracker.is_barrier(request.token()).ok_or("a request is issued whose bio is done or not known")?;
         if !barrier && request.sectors() == 0 {
             return Err(format!("{request:?} has no sectors"));
         }
         let is_first_step = barrier && !self.device.iter().any(|(_, other)| other.token() == request.token());
         if self.drains && (!barrier || is_first_step) {
-            self.ledger.check_order(request.token())?;
+            self.bio_tracker.check_order(request.token())?;
         }
         self.device.push((id, request));
         self.served.push(request.sector().rotate_left(1) ^ request.token());
         Ok(true)
     }
 
-    /// All that is not done is in the device: bios by their sectors, barriers by one of their steps.
+    /// Checks that all pending bios are in the device: bios by their sectors, barriers by one of
+    /// their steps.
     fn nothing_is_queued(&self) -> Outcome {
-        let barrier = |request: &Request| self.ledger.is_barrier(request.token()) == Some(true);
+        let barrier = |request: &Request| self.bio_tracker.is_barrier(request.token()) == Some(true);
         let in_device: u128 = self
             .device
             .iter()
             .filter(|(_, request)| !barrier(request))
             .map(|(_, request)| u128::from(request.sectors()))
             .sum();
-        if in_device != self.ledger.plain_sectors() {
+        if in_device != self.bio_tracker.plain_sectors() {
             return Err(format!(
                 "{} sectors are asked for, {in_device} in the device, and the queue is empty",
-                self.ledger.plain_sectors()
+                self.bio_tracker.plain_sectors()
             ));
         }
         let lost =
-            self.ledger.barriers().find(|token| !self.device.iter().any(|(_, request)| request.token() == *token));
+            self.bio_tracker.barriers().find(|token| !self.device.iter().any(|(_, request)| request.token() == *token));
         lost.map_or(Ok(()), |token| Err(format!("the queue is empty, and no step of barrier {token} is in the device")))
     }
 
     fn something_is_due(&self) -> Outcome {
-        if self.ledger.len() == 0 {
+        if self.bio_tracker.len() == 0 {
             return Err("the queue waits with nothing in it".to_owned());
         }
-        // Deferred work counts too; it is done before anything else, and a wait that nothing ends then shows as stuck bios.
+        // Deferred work also ends a wait; it is done before anything else, and an endless wait
+        // shows as stuck bios.
         Ok(())
     }
 
@@ -493,13 +500,13 @@ impl Host {
         let mut tokens = Vec::new();
         let kick = self.queue.complete(id, self.now_ns, |token| tokens.push(token));
         let kick = kick.map_err(|_| "a request in the device cannot be completed")?;
-        match self.ledger.is_barrier(request.token()) {
-            Some(true) => self.ledger.complete_step(request.token(), &tokens)?,
-            Some(false) if Ledger::is_flush(&request) => return Err("a flush for no barrier".to_owned()),
-            _ => self.ledger.complete(&request, &tokens)?,
+        match self.bio_tracker.is_barrier(request.token()) {
+            Some(true) => self.bio_tracker.complete_step(request.token(), &tokens)?,
+            Some(false) if BioTracker::is_flush(&request) => return Err("a flush for no barrier".to_owned()),
+            _ => self.bio_tracker.complete(&request, &tokens)?,
         }
         self.expect_stale(id)?;
-        self.obey(kick)?;
+        self.handle_kick(kick)?;
         for at in 0..self.processes.len() {
             if let Some((bio, true)) = self.processes[at].asleep {
                 self.try_again(at, bio)?;
@@ -522,14 +529,14 @@ impl Host {
         let (id, _) = self.device.remove(which % self.device.len());
         let kick = self.queue.requeue(id, self.now_ns).map_err(|_| "a request in the device cannot be given back")?;
         self.gave_back = true;
-        self.obey(kick)
+        self.handle_kick(kick)
     }
 
     fn timer(&mut self) -> Outcome {
         let Some(at_ns) = self.queue.next_timer() else { return Ok(()) };
         self.now_ns = self.now_ns.max(at_ns);
         let kick = self.queue.timer(self.now_ns);
-        self.obey(kick)
+        self.handle_kick(kick)
     }
 
     fn reserve(&mut self, number: usize, wanted: Reservation) -> Outcome {
@@ -539,7 +546,7 @@ impl Host {
         self.reserved(wanted, answer, now)
     }
 
-    /// What must come of a wish to reserve, and what is reserved now.
+    /// The expected result of a reservation, and the resulting summary.
     pub(super) fn reserved(
         &mut self,
         wanted: Reservation,
@@ -553,7 +560,7 @@ impl Host {
                 if !reserves || now.bytes_per_second != wanted.bytes_per_second {
                     return Err(format!("{wanted:?} was granted, and now there is {now:?}"));
                 }
-                self.obey(kick)
+                self.handle_kick(kick)
             }
             Err(ReserveError::NotSupported) if !reserves => Ok(()),
             Err(ReserveError::BadRate | ReserveError::NoCapacity { .. }) if reserves => Ok(()),
@@ -587,12 +594,12 @@ impl Host {
 
     fn switch(&mut self, kind: Kind, layered: bool) -> Outcome {
         let kick = self.queue.switch(elevator(kind, layered, self.capacity), self.now_ns);
-        self.obey(kick)?;
+        self.handle_kick(kick)?;
         drop(self.queue.take_retired_storage());
         Ok(())
     }
 
-    /// What holds between calls.
+    /// Checks the invariants between calls.
     fn check(&mut self) -> Outcome {
         if self.queue.in_flight() as usize != self.device.len() {
             return Err(format!("{} in flight, {} in the device", self.queue.in_flight(), self.device.len()));
@@ -601,8 +608,9 @@ impl Host {
         if self.queue.is_empty() {
             return self.nothing_is_queued();
         }
-        // All that was asked for has been done: what is still queued waits for the device, for a timer, or for the host itself, which
-        // has given a request back and not run the queue since. (An elevator that waits for an arrival sets a timer too.)
+        // All requested work is done: queued requests wait for the device, for a timer, or for the
+        // host, which requeued a request and has not run the queue since. (An elevator that waits
+        // for an arrival also arms a timer.)
         if self.device.is_empty() && self.queue.next_timer().is_none() && !self.gave_back {
             return Err("requests are queued, and nothing that is due ends the wait".to_owned());
         }

@@ -1,5 +1,6 @@
-//! A small world for reserved bandwidth: processes that are greedy or keep a pace, and a device that takes X bytes a second and a fixed
-//! time for each request that does not follow on the one before.
+//! A small world for reserved bandwidth: processes that are greedy or keep a pace, and a device
+//! that takes X bytes a second and a fixed time for each request that does not follow on the one
+//! before.
 
 use hoistway_core::{
     Bio, Capacity, ClockConfig, ContextId, DeferredWork, ElevatorStorage, Event, GroupWeights, Kick, Kind, Next, Note,
@@ -256,7 +257,7 @@ impl World {
             }
             match self.queue.next_work() {
                 None => break,
-                Some(DeferredWork::Wake(_)) => panic!("nobody sleeps"),
+                Some(DeferredWork::Wake(_)) => panic!("no process sleeps"),
                 Some(_) => {}
             }
         }

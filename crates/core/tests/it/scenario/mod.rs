@@ -1,4 +1,4 @@
-//! Worked scenarios: what they say (`text`), and the small machine that they are played on (`world`).
+//! Worked scenarios: their language (`text`), and the machine that executes them (`world`).
 
 mod text;
 mod world;

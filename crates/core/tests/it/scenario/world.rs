@@ -1,7 +1,9 @@
-//! The machine that scenarios are played on: processes, a device that takes the same time for every request, a clock.
+//! The machine that scenarios are played on: processes, a device that takes the same time for every
+//! request, a clock.
 //!
-//! At one instant completions come first, then timers, then arrivals in the order of the file. After each completion and each
-//! arrival the device is offered all that it has room for; so it is at once when the queue asks for it.
+//! At one instant completions come first, then timers, then arrivals in the order of the file.
+//! After each completion and each arrival the device is offered all that it has room for; so it is
+//! at once when the queue asks for it.
 
 use std::collections::BTreeSet;
 
@@ -305,7 +307,7 @@ impl<'a> World<'a> {
                 continue;
             };
             let at = self.sleeping.iter().position(|(process, _)| self.contexts[*process] == context);
-            let (process, bio) = self.sleeping.remove(at.ok_or("nobody sleeps")?);
+            let (process, bio) = self.sleeping.remove(at.ok_or("no process sleeps")?);
             let (submitted, kick) = self.queue.resubmit(bio, self.now_ms * MS).map_err(|error| format!("{error:?}"))?;
             if submitted == Submitted::Asleep {
                 self.sleeping.push((process, bio));

@@ -7,8 +7,8 @@
 //! in `bfq_v0`, time in `cfq_wf2q`. Within a turn requests go by sector, up to a quantum at a time.
 //! When the queue is empty, the disk may be kept idle for its process for a few milliseconds.
 //!
-//! This file has the path of a request: insert, dispatch, complete. `assignment` has the queues with
-//! priorities and groups, `history` the statistics of processes and of the device, and idling.
+//! This file has the path of a request: insert, dispatch, complete. `assignment` has the queues
+//! with priorities and groups, `history` the statistics of processes and of the device, and idling.
 
 mod assignment;
 mod history;

@@ -1,12 +1,12 @@
-//! What the host knows of the bios that it has submitted.
+//! The host's record of the bios that it has submitted.
 
 use std::collections::BTreeMap;
 
 use hoistway_core::{Bio, ContextId, Flags, GroupId, Op, Request};
 
-/// All bios that the queue has taken and not completed.
+/// All bios that the queue has accepted and not completed.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct BioTracker {
     bios: BTreeMap<u64, Entry>,
     taken: u64,
 }
@@ -14,37 +14,37 @@ pub struct Ledger {
 #[derive(Clone, Debug)]
 struct Entry {
     bio: Bio,
-    /// The groups that its process has been in since.
+    /// The groups of its process since its submission.
     groups: Vec<GroupId>,
-    /// Its place in the order in which bios were taken.
+    /// Its position in the order of acceptance.
     order: u64,
 }
 
-impl Ledger {
-    /// The queue has taken a bio of a process in this group.
+impl BioTracker {
+    /// Records a bio of a process in this group.
     pub fn take(&mut self, bio: Bio, group: GroupId) {
         self.bios.insert(bio.token, Entry { bio, groups: vec![group], order: self.taken });
         self.taken += 1;
     }
 
-    /// A process moved to another group.
+    /// Records the move of a process to another group.
     pub fn moved(&mut self, context: ContextId, group: GroupId) {
         for entry in self.bios.values_mut().filter(|entry| entry.bio.context == context) {
             entry.groups.push(group);
         }
     }
 
-    /// Whether a request may be counted to this group.
+    /// Returns true if a request may count to this group.
     pub fn may_belong_to(&self, group: GroupId) -> bool {
         self.bios.values().any(|entry| entry.groups.contains(&group))
     }
 
-    /// How many bios are not completed.
+    /// The number of pending bios.
     pub fn len(&self) -> usize {
         self.bios.len()
     }
 
-    /// Whether the bio of this token is a barrier; `None` if there is no such bio.
+    /// Returns true if the bio of this token is a barrier; `None` if there is no such bio.
     pub fn is_barrier(&self, token: u64) -> Option<bool> {
         self.bios.get(&token).map(|entry| entry.bio.flags.has(Flags::BARRIER))
     }
@@ -60,8 +60,8 @@ impl Ledger {
         self.bios.values().filter(|entry| entry.bio.flags.has(Flags::BARRIER)).map(|entry| entry.bio.token)
     }
 
-    /// What orders a request that is issued for this token in a device that is drained around barriers: a barrier comes
-    /// after all bios before it, and no bio comes before a barrier that came before it.
+    /// Checks the order of a request issued for this token on a device that is drained around
+    /// barriers: a barrier comes after all earlier bios, and no bio precedes an earlier barrier.
     pub fn check_order(&self, token: u64) -> Result<(), String> {
         let Some(entry) = self.bios.get(&token) else { return Err(format!("token {token} is issued and not known")) };
         let barrier = entry.bio.flags.has(Flags::BARRIER);
@@ -78,7 +78,8 @@ impl Ledger {
         }
     }
 
-    /// A request that is no part of a barrier is done: its bios are those of `tokens`, and they tile it.
+    /// Handles the completion of a request that is no barrier step: the bios of `tokens` must cover
+    /// it exactly.
     pub fn complete(&mut self, request: &Request, tokens: &[u64]) -> Result<(), String> {
         let mut parts = Vec::new();
         for token in tokens {
@@ -110,7 +111,8 @@ impl Ledger {
         }
     }
 
-    /// A step of a barrier is done: the barrier itself is with the last one, and nothing else is.
+    /// Handles the completion of a barrier step: only the last one completes the barrier, and no
+    /// other bio.
     pub fn complete_step(&mut self, barrier: u64, tokens: &[u64]) -> Result<(), String> {
         match tokens {
             [] => Ok(()),
@@ -119,7 +121,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a request is a flush without sectors, as barriers make them.
+    /// Returns true for a flush without sectors, as issued around barriers.
     pub fn is_flush(request: &Request) -> bool {
         request.op() == Op::Flush && request.sectors() == 0
     }
