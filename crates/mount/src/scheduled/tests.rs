@@ -154,12 +154,12 @@ impl GateFixture {
         let queue = self.gate.shared.file_systems.queues().remove(0);
         let until = Instant::now() + LONG;
         while queue.lock().device.in_flight() > 0 {
-            assert!(Instant::now() < until, "somebody keeps the device");
+            assert!(Instant::now() < until, "the device stays busy");
             std::thread::yield_now();
         }
         match self.gate.admit(&self.request(caller, Operation::Read, 0, 4 * KIB)) {
             Admission::Now(slot) => slot,
-            Admission::Later(_) => panic!("nobody else wants it"),
+            Admission::Later(_) => panic!("the device is idle"),
         }
     }
 

@@ -54,8 +54,8 @@ fn synced_data_survive_a_killed_server() {
             }
         }
         // Clients get an error, and the directory can be mounted again.
-        let told = fs::read_dir(mounted.path()).map(drop).unwrap_err().raw_os_error();
-        assert_eq!(told, Some(libc::ENOTCONN));
+        let reported = fs::read_dir(mounted.path()).map(drop).unwrap_err().raw_os_error();
+        assert_eq!(reported, Some(libc::ENOTCONN));
     }
 }
 
@@ -113,18 +113,21 @@ fn a_full_disk_is_reported_and_no_data_are_lost() {
         let path = mounted.path().join("much");
         let mut file = File::create(&path).expect("it is created");
         let piece = vec![b'x'; 100_000];
-        let (mut written, mut told) = (0u64, None);
-        while told.is_none() && written < 64 << 20 {
+        let (mut written, mut reported) = (0u64, None);
+        while reported.is_none() && written < 64 << 20 {
             match file.write(&piece) {
                 Ok(more) => written += more as u64,
-                Err(error) => told = error.raw_os_error(),
+                Err(error) => reported = error.raw_os_error(),
             }
         }
         // With the kernel's write-back cache the error may appear only at fsync.
         let synced = file.sync_all().map_err(|error| error.raw_os_error());
-        assert!(told == Some(libc::ENOSPC) || synced == Err(Some(libc::ENOSPC)), "{way:?}: {told:?} {synced:?}");
+        assert!(
+            reported == Some(libc::ENOSPC) || synced == Err(Some(libc::ENOSPC)),
+            "{way:?}: {reported:?} {synced:?}"
+        );
         if way.write_back == WriteBack::Ours {
-            assert_eq!(told, Some(libc::ENOSPC), "{way:?}");
+            assert_eq!(reported, Some(libc::ENOSPC), "{way:?}");
             let found = fs::read(volume.path().join("much")).expect("it is there");
             assert!(
                 found.len() as u64 == written && found.iter().all(|byte| *byte == b'x'),
@@ -398,7 +401,7 @@ fn a_busy_mount_is_detached_after_its_grace_period() {
 
 #[test]
 fn an_external_unmount_ends_the_session() {
-    if !can_mount("an unmount by somebody else") {
+    if !can_mount("an external unmount") {
         return;
     }
     let (place, at) = (scratch(), scratch());

@@ -340,7 +340,7 @@ fn a_truncated_or_removed_file_is_clean() {
     let file = File::create(&path).expect("it is created");
     file.write_all_at(&[1; 100], 0).expect("it is written");
     fs::remove_file(&path).expect("it is removed");
-    assert_eq!(cleaned(), before + 2, "who has it open may read it still");
+    assert_eq!(cleaned(), before + 2, "an open handle may still read it");
     drop(file);
     wait_until("the removed file is clean when it is closed", || cleaned() == before + 3);
 }
@@ -383,13 +383,13 @@ fn appended_data_are_dirty_at_the_end_of_the_file_below() {
 
 #[test]
 fn the_caller_is_the_thread_and_its_user() {
-    let Some(Stage { gate, mounted, source: _source }) = stage("who asks", 2, Options::default()) else { return };
+    let Some(Stage { gate, mounted, source: _source }) = stage("the caller", 2, Options::default()) else { return };
     let path = mounted.path().join("a");
     let tid = as_user(ME, &[], || {
         fs::write(&path, "mine").expect("it is written");
         rustix::thread::gettid().as_raw_nonzero().get() as u32
     });
-    let caller = gate.caller(Operation::BufferedWrite).expect("somebody asked");
+    let caller = gate.caller(Operation::BufferedWrite).expect("a request was made");
     assert_eq!((caller.tid, caller.uid, caller.gid), (tid, ME, ME));
 }
 
@@ -532,7 +532,7 @@ fn an_unlinked_file_is_closed_after_dispatch() {
         let before = gate.count(Operation::MetadataWrite);
         drop(file);
         // The kernel sends the release after the close.
-        wait_until(&format!("somebody is asked, opened to write: {writes}"), || {
+        wait_until(&format!("a request arrives, opened to write: {writes}"), || {
             gate.count(Operation::MetadataWrite) > before
         });
     }
@@ -561,7 +561,7 @@ fn the_gate_learns_of_reused_inode_numbers() {
     let number = made();
     let file = File::open(&inside).expect("it is there");
     fs::remove_file(&inside).expect("it is removed");
-    assert!(!gone().contains(&number), "somebody has it open");
+    assert!(!gone().contains(&number), "the file is open");
     drop(file);
     wait_until("its last closing was its end", || gone().contains(&number));
     rustix::fs::mknodat(
@@ -638,8 +638,8 @@ fn trusted_attribute_names_are_shown_to_root_only() {
     let names = || {
         let length = rustix::fs::listxattr_query(&inside).expect("it has some");
         let mut names = vec![0; length];
-        let told = rustix::fs::listxattr(&inside, &mut names[..]).expect("there is room");
-        assert_eq!(told, length);
+        let listed = rustix::fs::listxattr(&inside, &mut names[..]).expect("there is room");
+        assert_eq!(listed, length);
         let mut names: Vec<String> = names
             .split(|byte| *byte == 0)
             .map(|name| String::from_utf8_lossy(name).into_owned())

@@ -54,9 +54,9 @@ fn locks_are_local_to_the_mount() {
     assert_eq!(
         flock(&again, FlockOperation::NonBlockingLockExclusive),
         Err(Errno::AGAIN),
-        "who uses the mount is kept out"
+        "users of the mount see the lock"
     );
-    assert_eq!(flock(&below, FlockOperation::NonBlockingLockExclusive), Ok(()), "who goes past it is not");
+    assert_eq!(flock(&below, FlockOperation::NonBlockingLockExclusive), Ok(()), "other users do not");
 }
 
 #[test]

@@ -14,8 +14,8 @@ fn real_time_precedes_best_effort_and_idle_comes_last() {
     urgent.set_ioprio(1, 4);
     let log = Log::new();
     let slot = fixture.take(usual.caller());
-    for (at, (name, who)) in (1..).zip([(2, &idle), (1, &usual), (0, &urgent)].repeat(3)) {
-        fixture.park(&fixture.request(who.caller(), Operation::Read, at * 512 * KIB, 4 * KIB), &log, name);
+    for (at, (name, process)) in (1..).zip([(2, &idle), (1, &usual), (0, &urgent)].repeat(3)) {
+        fixture.park(&fixture.request(process.caller(), Operation::Read, at * 512 * KIB, 4 * KIB), &log, name);
     }
     drop(slot);
     assert_eq!(log.wait(9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);

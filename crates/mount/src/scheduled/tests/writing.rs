@@ -138,7 +138,7 @@ fn data_of_an_undispatched_owner_block_no_other() {
     let mut brought = 0;
     while try_write(&fixture, &of_hog, hog.caller(), brought * MIB, MIB) {
         brought += 1;
-        assert!(brought <= 20, "he is held at last");
+        assert!(brought <= 20, "the writer is throttled in the end");
     }
     assert!(brought >= 16);
     write(&fixture, 0, MIB);

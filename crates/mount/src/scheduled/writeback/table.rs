@@ -284,9 +284,10 @@ impl Table {
         let keys: Vec<File> = self.waited_for.iter().copied().collect();
         for key in keys {
             let Some(file) = self.files.get_mut(&key) else { continue };
-            let (his, others) = std::mem::take(&mut file.syncs).into_iter().partition(|(caller, _)| caller.tid == tid);
+            let (cancelled, others) =
+                std::mem::take(&mut file.syncs).into_iter().partition(|(caller, _)| caller.tid == tid);
             file.syncs = others;
-            jobs.extend(Vec::into_iter(his).map(|(_, job)| job));
+            jobs.extend(Vec::into_iter(cancelled).map(|(_, job)| job));
             if file.syncs.is_empty() {
                 file.clear_urgency(now_ns);
             }

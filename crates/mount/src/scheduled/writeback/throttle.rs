@@ -112,9 +112,9 @@ impl WriterQueue {
     /// Cancels the writes for which a thread waits.
     pub fn cancel(&mut self, tid: u32) -> Vec<Job> {
         let is_cancellable = |(writer, ..): &(Writer, Class, Job)| writer.is_cancellable && writer.issuer_id.0 == tid;
-        let (his, others): (Vec<_>, Vec<_>) = self.0.drain(..).partition(is_cancellable);
+        let (cancelled, others): (Vec<_>, Vec<_>) = self.0.drain(..).partition(is_cancellable);
         self.0 = others.into();
-        his.into_iter().map(|(_, _, job)| job).collect()
+        cancelled.into_iter().map(|(_, _, job)| job).collect()
     }
 
     /// Removes and returns all jobs.

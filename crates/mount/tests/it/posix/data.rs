@@ -113,7 +113,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     "a directory is read" => |s| { s.directory("a"); let f = s.open("a", R).expect("there"); s.pread(&f, 0, 10); };
     "appended" => |s| { s.file("a", b"first "); let f = s.open("a", W | OFlags::APPEND).expect("there"); s.write(&f, b"second "); s.write(&f, b"third"); s.read("a"); };
     "appended by two" => |s| { let f = s.open("a", W | C | OFlags::APPEND).expect("there"); let g = s.open("a", W | OFlags::APPEND).expect("there"); for _ in 0..20 { s.write(&f, b"one "); s.write(&g, b"two "); } s.read("a"); };
-    "appended where somebody seeks" => |s| { s.file("a", b"12345"); let f = s.open("a", RW | OFlags::APPEND).expect("there"); sought(s, &f, SeekFrom::Start(1)); s.write(&f, b"X"); sought(s, &f, SeekFrom::Current(0)); s.pwrite(&f, 0, b"Y"); s.read("a"); };
+    "appended after a seek" => |s| { s.file("a", b"12345"); let f = s.open("a", RW | OFlags::APPEND).expect("there"); sought(s, &f, SeekFrom::Start(1)); s.write(&f, b"X"); sought(s, &f, SeekFrom::Current(0)); s.pwrite(&f, 0, b"Y"); s.read("a"); };
     "appending is turned on" => |s| { s.file("a", b"12345"); let f = s.open("a", RW).expect("there"); s.call("fcntl", rustix::fs::fcntl_setfl(&f, OFlags::APPEND)); s.write(&f, b"6"); s.call("fcntl", rustix::fs::fcntl_setfl(&f, OFlags::empty())); s.pwrite(&f, 0, b"0"); s.read("a"); };
     "appended by many threads" => |s| {
         new(s, "a");

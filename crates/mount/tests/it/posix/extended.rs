@@ -52,10 +52,10 @@ fn remove(s: &mut Scene, file: &str, name: &str) {
 /// entry.
 fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut list = 2u32.to_le_bytes().to_vec();
-    for (tag, permissions, who) in entries {
+    for (tag, permissions, id) in entries {
         list.extend(tag.to_le_bytes());
         list.extend(permissions.to_le_bytes());
-        list.extend(who.to_le_bytes());
+        list.extend(id.to_le_bytes());
     }
     list
 }
