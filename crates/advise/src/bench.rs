@@ -1,4 +1,4 @@
-//! A workload on a model of a drive, run under what could be set.
+//! Simulates a workload on a drive model under choices and seeds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,50 +10,52 @@ use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, SimError, run_each};
 use rayon::prelude::*;
 
 use crate::choice::Choice;
-use crate::objective::{Figure, What, pid_name};
+use crate::objective::{Figure, Metric, pid_name};
 
-/// What is done.
+/// A workload to simulate.
 #[derive(Clone, Debug)]
 pub enum Workload {
     /// The jobs of a job file.
     Jobs(JobFile),
-    /// What was recorded, on the machine that it was found on; its drive, seed and settings do not count.
+    /// A recorded workload and the block layer of the recording. Drive, seed and settings of the
+    /// machine are replaced in each run.
     Recorded(Box<Model>, Box<Machine>),
 }
 
-/// Where choices are tried.
+/// A workload, a drive and a host, on which choices are simulated.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// What is done.
+    /// The workload.
     pub workload: Workload,
     /// The model of the drive.
     pub profile: Profile,
-    /// The host, as it is now. Of a recorded workload only the depth counts: the rest is in its think times.
+    /// The host with its present settings. For a recorded workload only the depth counts: its think
+    /// times contain the rest.
     pub host: HostConfig,
 }
 
-/// Why there is no advice.
+/// A simulation failed, or the request is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviseError {
-    /// The simulation of jobs.
+    /// The simulation of jobs failed or was cancelled.
     #[error(transparent)]
     Sim(#[from] SimError),
-    /// The simulation of a recording.
+    /// The simulation of a recording failed or was cancelled.
     #[error(transparent)]
     Whatif(#[from] WhatifError),
-    /// There is nothing to choose from.
+    /// There are no choices.
     #[error("nothing could be set: name at least one scheduler")]
     NoChoices,
-    /// Spreads need several seeds.
+    /// A spread needs at least two seeds.
     #[error("{seeds} seeds cannot show a spread: take 2 or more")]
     Seeds {
-        /// How many were asked for.
+        /// The number of seeds.
         seeds: u32,
     },
 }
 
 impl AdviseError {
-    /// Whether somebody asked for the end.
+    /// Returns true if the run was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(
             self,
@@ -62,39 +64,39 @@ impl AdviseError {
     }
 }
 
-/// What one run showed.
+/// The figures of one run.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Measured {
-    /// The figures that were asked for, in their order.
+pub struct RunFigures {
+    /// The requested figures, in order.
     pub figures: Vec<f64>,
-    /// What each job got, in the order of the workload; processes of one name are one job.
+    /// The figures of each job, in the order of the workload; processes of one name are one job.
     pub jobs: Vec<JobFigures>,
-    /// The share of the time that the drive spent on seeking and waiting for the platter, 0 to 1.
+    /// The share of the time that the drive spent on seeks and on waiting for the platter, 0 to 1.
     pub arm_share: f64,
-    /// The share of the time in which the drive had nothing to do, 0 to 1.
+    /// The share of the time that the drive was idle, 0 to 1.
     pub idle_share: f64,
 }
 
-/// What a job got in one run.
+/// The figures of a job in one run.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct JobFigures {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// Bytes a second of all its processes.
+    /// The throughput of all processes of the job.
     pub bytes_per_s: f64,
-    /// The 99th percentile of latency, in ns.
+    /// The 99th percentile of request latency, in ns.
     pub p99_ns: f64,
-    /// From its first start to its last end, in ns.
+    /// The time from the first start to the last end, in ns.
     pub time_ns: f64,
-    /// Whether it ends when its work is done, and not when its time is over.
+    /// True if the job ends when its work is done, false if it ends after a time.
     pub is_bounded: bool,
 }
 
-/// How far the runs have come: how many are over, of how many.
-pub type Headway<'a> = &'a (dyn Fn(usize, usize) + Sync);
+/// Receives the number of finished runs and the number of all runs.
+pub type RunProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Bench {
-    /// The names of the jobs, each once.
+    /// The names of all jobs, each once.
     pub fn job_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         let all: Box<dyn Iterator<Item = &str>> = match &self.workload {
@@ -111,7 +113,7 @@ impl Bench {
         names
     }
 
-    /// What an objective may speak of: the jobs, and the processes of a recording by their ids (`pid 812`).
+    /// The names that an objective may use: jobs, and processes of a recording as `pid 812`.
     pub fn names(&self) -> Vec<String> {
         let pids = match &self.workload {
             Workload::Jobs(_) => &[][..],
@@ -121,37 +123,38 @@ impl Bench {
         names.chain(pids.iter().map(|process| pid_name(process.pid))).collect()
     }
 
-    /// Runs each choice with each seed, side by side on all cores: a row a choice, a column a seed.
+    /// Simulates each choice with each seed, in parallel on all cores. Returns one row for each
+    /// choice, one column for each seed.
     ///
     /// # Errors
-    /// The first of [`AdviseError`].
+    /// The first [`AdviseError`].
     pub fn measure(
         &self,
         choices: &[Choice],
         seeds: &[u64],
         figures: &[Figure],
-        headway: Headway<'_>,
+        progress: RunProgress<'_>,
         cancel: &AtomicBool,
-    ) -> Result<Vec<Vec<Measured>>, AdviseError> {
+    ) -> Result<Vec<Vec<RunFigures>>, AdviseError> {
         let tasks: Vec<(usize, u64)> =
             (0..choices.len()).flat_map(|choice| seeds.iter().map(move |seed| (choice, *seed))).collect();
-        let over = std::sync::atomic::AtomicUsize::new(0);
-        let runs: Result<Vec<Measured>, AdviseError> = tasks
+        let finished = std::sync::atomic::AtomicUsize::new(0);
+        let runs: Result<Vec<RunFigures>, AdviseError> = tasks
             .par_iter()
             .map(|(choice, seed)| {
                 if cancel.load(Ordering::Relaxed) {
                     return Err(SimError::Cancelled.into());
                 }
                 let run = self.run(&choices[*choice], *seed, cancel)?;
-                headway(over.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
-                Ok(self.measured(&run, figures))
+                progress(finished.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
+                Ok(self.figures_of(&run, figures))
             })
             .collect();
         let mut runs = runs?.into_iter();
         Ok(choices.iter().map(|_| runs.by_ref().take(seeds.len()).collect()).collect())
     }
 
-    /// One run.
+    /// Simulates one choice with one seed.
     ///
     /// # Errors
     /// [`AdviseError`].
@@ -173,7 +176,7 @@ impl Bench {
             Workload::Recorded(model, machine) => {
                 let depth_max = choice.queue_depth.or(self.host.depth_max);
                 let machine = Machine {
-                    profile: turned(&self.profile, seed),
+                    profile: with_start_angle(&self.profile, seed),
                     depth_max: depth_max.into_iter().chain(machine.depth_max).min(),
                     settings: choice.settings()?,
                     seed,
@@ -185,18 +188,18 @@ impl Bench {
         runs.into_iter().next().ok_or(AdviseError::NoChoices)
     }
 
-    fn measured(&self, run: &Run, figures: &[Figure]) -> Measured {
+    fn figures_of(&self, run: &Run, figures: &[Figure]) -> RunFigures {
         let jobs = self.job_names().into_iter().map(|name| {
             let of = |what| Figure { what, job: Some(name.to_owned()) }.of(run);
             JobFigures {
                 name: name.to_owned(),
-                bytes_per_s: of(What::Throughput),
-                p99_ns: of(What::Percentile(99.0)),
-                time_ns: of(What::Time),
+                bytes_per_s: of(Metric::Throughput),
+                p99_ns: of(Metric::Percentile(99.0)),
+                time_ns: of(Metric::Time),
                 is_bounded: self.is_bounded(name),
             }
         });
-        Measured {
+        RunFigures {
             figures: figures.iter().map(|figure| self.figure(figure, run)).collect(),
             jobs: jobs.collect(),
             arm_share: run.arm_share(),
@@ -204,23 +207,22 @@ impl Bench {
         }
     }
 
-    /// What a figure is in a run. Where some jobs end with their work and others with their time, total throughput is the sum of the rates that each has
-    /// while it works: what is moved until the last one ends would call a run slow in which one of them takes longer.
+    /// The value of a figure in a run. If some jobs end with their work and others after a time, the
+    /// total throughput is the sum of the rates of the processes while they run: otherwise one long
+    /// job would make the whole run look slow.
     fn figure(&self, figure: &Figure, run: &Run) -> f64 {
         let Workload::Jobs(jobs) = &self.workload else { return figure.of(run) };
-        let works_beside = |time_based: bool| jobs.jobs.iter().any(|job| job.time_based == time_based);
-        let one_by_one = jobs.jobs.iter().any(|job| job.stonewall);
+        let has_jobs = |time_based: bool| jobs.jobs.iter().any(|job| job.time_based == time_based);
+        let is_sequential = jobs.jobs.iter().any(|job| job.stonewall);
         match figure {
-            Figure { what: What::Throughput, job: None }
-                if !one_by_one && works_beside(true) && works_beside(false) =>
-            {
+            Figure { what: Metric::Throughput, job: None } if !is_sequential && has_jobs(true) && has_jobs(false) => {
                 run.processes.iter().map(|process| process.bytes_per_s).sum()
             }
             figure => figure.of(run),
         }
     }
 
-    /// Whether a job ends when its work is done.
+    /// Returns true if a job ends when its work is done.
     fn is_bounded(&self, name: &str) -> bool {
         match &self.workload {
             Workload::Jobs(jobs) => jobs.jobs.iter().any(|job| job.name == name && !job.time_based),
@@ -228,7 +230,7 @@ impl Bench {
         }
     }
 
-    /// The kernel whose block layer the schedulers run in, `None` for hoistway's own server.
+    /// The kernel whose block layer is simulated; `None` for hoistway's own server.
     pub fn kernel(&self) -> Option<Kernel> {
         match &self.workload {
             Workload::Jobs(_) => self.host.kernel,
@@ -236,7 +238,7 @@ impl Bench {
         }
     }
 
-    /// Whether a job asks for an I/O priority, or a nice level, which counts for one.
+    /// Returns true if a job sets an I/O priority.
     pub fn asks_for_priorities(&self) -> bool {
         match &self.workload {
             Workload::Jobs(jobs) => jobs.jobs.iter().any(|job| job.prioclass.is_some() || job.prio.is_some()),
@@ -245,10 +247,11 @@ impl Bench {
     }
 }
 
-/// The drive with its platter at another angle when the work begins: of what was recorded nothing else is left to chance.
-fn turned(profile: &Profile, seed: u64) -> Profile {
+/// The drive with the platter at another angle at the start: the only random part of a recorded
+/// workload.
+fn with_start_angle(profile: &Profile, seed: u64) -> Profile {
     match profile.revolution_ns() {
-        // Multiples of the golden ratio lie as far from each other as they can.
+        // Multiples of the golden ratio spread evenly over the revolution.
         Some(revolution_ns) => {
             let angle = (seed as f64 * 0.618_033_988_749_894_9).fract();
             profile.clone().with_rotation(revolution_ns as f64, angle)
@@ -257,5 +260,5 @@ fn turned(profile: &Profile, seed: u64) -> Profile {
     }
 }
 
-/// The schedulers that Linux 6 has.
-pub const TODAY: [Kind; 4] = [Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq];
+/// The schedulers of Linux 6.
+pub const KERNEL_SCHEDULERS: [Kind; 4] = [Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq];

@@ -1,27 +1,28 @@
-//! What could be set: a scheduler with tunables, and of the queue what belongs to it.
+//! Choices: a scheduler with tunables and queue settings.
 
 use hoistway_core::{Kind, Tunable};
 use hoistway_sim::{HostConfig, Setting, SimError};
 
-/// A scheduler as it could be set on a device.
+/// A scheduler with the settings that differ from the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The scheduler.
     pub kind: Kind,
-    /// Tunables that differ from their defaults: name and value in the tunable's unit. By the order of the scheduler's rows.
+    /// Tunables that differ from their defaults: name and value in the tunable's unit, in the order
+    /// of the scheduler's tunables.
     pub tunables: Vec<(&'static str, i64)>,
-    /// The longest read-ahead in KiB, where it is not as it is now.
+    /// The longest read-ahead in KiB; `None` for the present one.
     pub read_ahead_kib: Option<u64>,
-    /// The size of the pool of requests, where it is not as it is now.
+    /// The number of requests in the queue; `None` for the present one.
     pub nr_requests: Option<u32>,
-    /// How many requests the drive is given at once at most, where it is not as it is now.
+    /// The largest number of requests in the drive; `None` for the present one.
     pub queue_depth: Option<u32>,
 }
 
-/// A tick of the slowest clock that kernels are built with, in ms.
+/// The tick of the slowest kernel clock (100 Hz), in ms.
 const TICK_MS_MAX: i64 = 10;
 
-/// What the kernel calls it: `none` is what stands where no scheduler does.
+/// The kernel's name of an elevator: `none` for noop.
 pub fn scheduler_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Noop => "none",
@@ -29,29 +30,29 @@ pub fn scheduler_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Rows that are ours and not the kernel's: they cannot be set on a machine.
-fn is_the_kernel_s(kind: Kind, tunable: &str) -> bool {
+/// Returns true for tunables that the kernel has too; the others exist only in the simulator.
+fn is_kernel_tunable(kind: Kind, tunable: &str) -> bool {
     !matches!(
         (kind, tunable),
         (Kind::MqDeadline, "rerun_delay") | (Kind::Bfq, "groups" | "search_fixed" | "time_fixed" | "slice_idle_us")
     )
 }
 
-/// What is written to the kernel's file for a value; `None` where there is none, as of rows that are not the kernel's, and of 0 for the number of tags,
-/// which the kernel has no such word for.
+/// The text to write to the kernel's file for a value; `None` if the kernel has no such tunable, or
+/// does not take the value, as 0 for `async_depth`.
 pub fn kernel_value(kind: Kind, tunable: &str, value: i64) -> Option<String> {
-    let has_one =
-        is_the_kernel_s(kind, tunable) && !(kind == Kind::MqDeadline && tunable == "async_depth" && value == 0);
-    has_one.then(|| value.to_string())
+    let is_settable =
+        is_kernel_tunable(kind, tunable) && !(kind == Kind::MqDeadline && tunable == "async_depth" && value == 0);
+    is_settable.then(|| value.to_string())
 }
 
 impl Choice {
-    /// A scheduler with its defaults.
+    /// A scheduler with default tunables.
     pub fn plain(kind: Kind) -> Choice {
         Choice { kind, tunables: Vec::new(), read_ahead_kib: None, nr_requests: None, queue_depth: None }
     }
 
-    /// The same with a tunable that has another value; at its default it is none that differs.
+    /// Sets a tunable. A tunable at its default is not stored.
     pub fn with(mut self, tunable: &'static Tunable, value: i64) -> Choice {
         self.tunables.retain(|(name, _)| *name != tunable.name);
         if value != tunable.default {
@@ -62,7 +63,8 @@ impl Choice {
         self
     }
 
-    /// What a scheduler's files say, as far as they differ from the defaults; names that are not known here are left out and returned.
+    /// The choice that the files of a scheduler's tunables amount to, and the names of files that
+    /// are unknown or have values out of range.
     pub fn as_set<'a>(kind: Kind, files: impl Iterator<Item = (&'a str, &'a str)>) -> (Choice, Vec<String>) {
         let mut choice = Choice::plain(kind);
         let mut unknown = Vec::new();
@@ -70,10 +72,10 @@ impl Choice {
             let row = kind.info().tunables.iter().find(|row| row.name == name);
             let value = text.trim().parse::<i64>().ok();
             match (row, value) {
-                (Some(_), Some(_)) if !is_the_kernel_s(kind, name) => {}
-                // All tags, or three quarters of them: what the kernel sets by itself.
+                (Some(_), Some(_)) if !is_kernel_tunable(kind, name) => {}
+                // The kernel sets it by itself: all tags, or three quarters of them.
                 (Some(_), Some(_)) if kind == Kind::MqDeadline && name == "async_depth" => {}
-                // The kernel keeps it in ticks: of 125 ms it makes 124 at 250 a second.
+                // The kernel stores ticks: 125 ms becomes 124 ms at 250 Hz.
                 (Some(row), Some(value)) if name == "timeout_sync" && (row.default - value).abs() < TICK_MS_MAX => {}
                 (Some(row), Some(value)) if (row.min..=row.max).contains(&value) => choice = choice.with(row, value),
                 _ => unknown.push(name.to_owned()),
@@ -82,12 +84,12 @@ impl Choice {
         (choice, unknown)
     }
 
-    /// Whether nothing differs from the scheduler's defaults.
+    /// Returns true if nothing differs from the defaults.
     pub fn is_plain(&self) -> bool {
         *self == Choice::plain(self.kind)
     }
 
-    /// The scheduler's name as the kernel has it, and what differs: `bfq slice_idle=0`.
+    /// The kernel's name of the scheduler and the differing settings: `bfq slice_idle=0`.
     pub fn name(&self) -> String {
         let mut name = scheduler_name(self.kind).to_owned();
         for (tunable, value) in &self.tunables {
@@ -106,16 +108,16 @@ impl Choice {
         name
     }
 
-    /// The tunables as the simulator takes them.
+    /// The tunables as settings of the simulator.
     ///
     /// # Errors
-    /// [`SimError`] for a value that is out of its range.
+    /// [`SimError`] for a value out of range.
     pub fn settings(&self) -> Result<Vec<Setting>, SimError> {
         let name = self.kind.info().name;
         self.tunables.iter().map(|(tunable, value)| Setting::parse(&format!("{name}.{tunable}={value}"))).collect()
     }
 
-    /// The host with what is set of its queue.
+    /// The host with the queue settings of the choice.
     pub fn host(&self, host: &HostConfig) -> HostConfig {
         let mut host = host.clone();
         host.read_ahead_kib = self.read_ahead_kib.unwrap_or(host.read_ahead_kib);
@@ -128,7 +130,7 @@ impl Choice {
     }
 }
 
-/// What is often changed of a scheduler: a few tunables, each alone. A search looks further.
+/// Commonly changed tunables of a scheduler, one changed tunable in each choice.
 pub fn usual_variants(kind: Kind) -> Vec<Choice> {
     let row = |name: &str| kind.info().tunables.iter().find(|row| row.name == name);
     let changes: &[(&str, i64)] = match kind {
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_is_nothing_that_differs() {
+    fn a_tunable_at_its_default_is_not_stored() {
         let row = |name: &str| Kind::Bfq.info().tunables.iter().find(|row| row.name == name).unwrap();
         let choice = Choice::plain(Kind::Bfq).with(row("timeout_sync"), 250).with(row("slice_idle"), 0);
         assert_eq!(choice.name(), "bfq slice_idle=0 timeout_sync=250");
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_kernel_tell_what_differs() {
+    fn tunable_files_become_a_choice() {
         let files =
             [("slice_idle", "0\n"), ("low_latency", "1"), ("slice_idle_us", "0"), ("back_seek_max", "x"), ("odd", "1")];
         let (choice, unknown) = Choice::as_set(Kind::Bfq, files.into_iter());

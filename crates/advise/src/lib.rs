@@ -1,27 +1,98 @@
-//! Which scheduler a device wants for a workload, and why: judged by simulation, not from a table of opinions.
+//! Which scheduler a device should have for a workload, and why: judged by simulation.
 //!
-//! [`advise`] runs a workload - jobs, or what was recorded in a trace - on a model of the drive under every scheduler that could be set, over several
-//! seeds, and says which one to set, how much better it is than what is set now, and who gains and pays. A difference that could be chance is not told
-//! as one: then the advice is to leave things as they are. [`tune()`] searches the tunables of the schedulers in the same way. [`facts`] has what is known of
-//! a device of the machine: which model stands for it, and what should be said of it before anybody believes a word.
+//! [`Case::new`] collects what advice is made from: a workload (jobs, a typical use, or a recorded
+//! trace), a drive model, a host, an objective and the present settings. [`Answer::of`] simulates
+//! every scheduler that can be set with several seeds and advises one, or to leave things as they
+//! are: a difference that could be chance does not count. [`tune()`] searches tunables in the same
+//! way. [`ChangePlan`] is the advice as assignments, commands and udev rules. [`Overview`] describes
+//! devices without a workload, and [`whatif`] reports predictions for a trace under other elevators.
+//!
+//! [`AdviceReport`], [`TuneReport`], [`Overview`] and [`whatif::WhatifReport`] are the serialisable
+//! answers of `hoistway advise` and `hoistway trace whatif`.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use hoistway_advise::{Answer, AnswerOptions, Case, CaseRequest, DriveChoice, WorkloadSource};
+//! use hoistway_drive::Profile;
+//!
+//! let text = "[reader]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=40\nnumjobs=2\ndirect=1\n";
+//! let no_includes = |_: &str, _: &str| Err(std::io::ErrorKind::NotFound.into());
+//! let jobs = hoistway_fio::parse(text, "mine.fio", &|_| None, &no_includes)?;
+//! let drive = Profile::builtin("ssd-sata-consumer").ok_or("no such drive")?;
+//! let request = CaseRequest {
+//!     subject: None,
+//!     workload: WorkloadSource::Jobs { path: "mine.fio".into(), jobs },
+//!     drive: DriveChoice::Given(Box::new(drive)),
+//!     host: None,
+//!     objective: Some("p99(reader) min".into()),
+//! };
+//! let cancel = AtomicBool::new(false);
+//! let case = Case::new(request, &cancel)?;
+//! let options = AnswerOptions { seeds: 2, seed: 1, all_schedulers: false };
+//! let answer = Answer::of(&case, options, &|_, _| {}, &cancel)?;
+//! println!("{}: {}", answer.chosen().name(), answer.advice.because);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to change
+//!
+//! | what | where |
+//! |---|---|
+//! | when a difference is significant | `statistics.rs` |
+//! | which choice is picked, and the reason given | `advice.rs`; the jobs that gain and lose, `job_changes.rs` |
+//! | a typical use | `use_case.rs` and its job file in `uses/` |
+//! | a metric of objectives | `Metric` in `objective.rs`; its syntax, `objective/parse.rs` |
+//! | which tunables are tried | `usual_variants` in `choice.rs` |
+//! | which tunables are searched, and how | `tune/space.rs`, `tune/pattern_search.rs`; names of `--tunables`, `tune/selection.rs` |
+//! | which drive model stands for a device | `device_facts/drive_model.rs` |
+//! | warnings about a device | `device_facts/warnings.rs`; those about an answer, `answer.rs` |
+//! | what a case consists of, and what is refused | `case.rs`; traces, `trace_case.rs` |
+//! | how far advice can be trusted | `confidence.rs` |
+//! | commands, udev rules and the way back | `change_plan.rs` |
+//! | the JSON of `hoistway advise` | `report.rs` and `overview.rs`, with docs/advise.md |
+//! | the JSON of `hoistway trace whatif` | `whatif.rs` |
 
 #![forbid(unsafe_code)]
 
 mod advice;
+mod answer;
 mod bench;
+mod case;
+mod change_plan;
 mod choice;
-pub mod facts;
-mod judge;
+mod confidence;
+pub mod device_facts;
+mod job_changes;
 mod objective;
+mod overview;
+mod report;
+mod statistics;
+mod subject;
+mod text;
+mod trace_case;
 pub mod tune;
-mod uses;
-mod why;
+mod use_case;
+pub mod whatif;
 
-pub use advice::{Advice, AdviceRequest, Checked, Judged, Verdict, advise};
-pub use bench::{AdviseError, Bench, Headway, JobFigures, Measured, TODAY, Workload};
+pub use advice::{Advice, AdviceRequest, EvaluatedChoice, Validation, Verdict, advise};
+pub use answer::{Answer, AnswerOptions, DepthComparison};
+pub use bench::{AdviseError, Bench, JobFigures, KERNEL_SCHEDULERS, RunFigures, RunProgress, Workload};
+pub use case::{Case, CaseError, CaseRequest, DriveChoice, DriveOrigin, Recorded, WorkloadKind, WorkloadSource};
+pub use change_plan::{ChangeError, ChangePlan, PlannedRule};
 pub use choice::{Choice, kernel_value, scheduler_name, usual_variants};
-pub use judge::{Difference, FLOOR, Spread};
-pub use objective::{Bound, Constraint, Figure, Goal, Objective, ObjectiveError, Unit, WORST, What, told};
-pub use tune::{TuneRequest, Tuned, tune};
-pub use uses::{About, Use};
-pub use why::{Change, why};
+pub use hoistway_sim::whatif::{Confidence, Level};
+pub use job_changes::JobChange;
+pub use objective::{Bound, Constraint, Figure, Goal, Metric, Objective, ObjectiveError, Unit, WORST};
+pub use overview::{DeviceOverview, Overview};
+pub use report::{
+    AdviceReport, CaseReport, ChoiceReport, CommandsReport, ComparedFigure, DepthReport, DriveReport, EvaluatedReport,
+    FigureReport, HostReport, ObjectiveReport, RecordedReport, SubjectReport, TrialReport, TuneReport,
+    ValidationReport, WorkloadReport,
+};
+pub use statistics::{Difference, MIN_DIFFERENCE, Spread};
+pub use subject::{NoSchedulerError, Subject, device_line};
+pub use text::value_text;
+pub use trace_case::{DriveSource, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+pub use tune::{TuneRequest, TuneResult, tune};
+pub use use_case::{Use, UseInfo};

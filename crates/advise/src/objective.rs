@@ -1,8 +1,9 @@
-//! What is to be good, and what must not be lost over it: `p99(reader) min, throughput >= 90%`.
+//! Objectives: goals and constraints, as in `p99(reader) min, throughput >= 90%`.
 //!
-//! An objective is a list of clauses with commas between them. A *goal* is a figure and `min` or `max`; of several goals the first decides, and the next
-//! among those that cannot be told apart by it. A *constraint* is a figure, `>=` or `<=`, and a bound: a value with its unit, or a share of what the best
-//! of the choices reaches (`90%`, `90% of best`) or of what is set now (`90% of now`).
+//! An objective is a list of clauses separated by commas. A *goal* is a figure and `min` or `max`.
+//! The first goal decides; the next decides among choices that do not differ in it. A *constraint*
+//! is a figure, `>=` or `<=`, and a bound: a value with its unit, or a share of the best choice
+//! (`90%`, `90% of best`) or of the present settings (`90% of now`).
 
 mod parse;
 
@@ -12,118 +13,118 @@ use hoistway_sim::{ProcessRun, Run};
 
 pub use parse::ObjectiveError;
 
-/// A figure of all processes that is taken for each, of which the worst counts.
+/// The job name that stands for the process with the worst figure.
 pub const WORST: &str = "worst";
 
 /// Goals and constraints.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Objective {
-    /// At least one; the first decides.
+    /// The goals, at least one; the first decides.
     pub goals: Vec<Goal>,
-    /// What must hold all the same.
+    /// The constraints.
     pub constraints: Vec<Constraint>,
-    /// As it was written.
+    /// The objective as text.
     pub text: String,
 }
 
-/// A figure to be made small, or large.
+/// A figure to minimise or maximise.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Goal {
-    /// Of what.
+    /// The figure.
     pub figure: Figure,
-    /// Whether less is better.
+    /// True to minimise, false to maximise.
     pub least: bool,
 }
 
 /// A bound that a figure must keep to.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Constraint {
-    /// Of what.
+    /// The figure.
     pub figure: Figure,
-    /// Whether the figure must not be less than the bound; otherwise it must not be more.
+    /// True if the bound is a lower bound, false for an upper bound.
     pub at_least: bool,
     /// The bound.
     pub bound: Bound,
 }
 
-/// Where a bound lies.
+/// A bound of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// There, in the figure's own unit: ns, bytes a second, requests a second, a count.
+    /// A value in the unit of the figure: ns, bytes per second, requests per second, a count.
     At(f64),
-    /// At this share of what the best of the choices reaches.
+    /// A share of the best choice's value.
     OfBest(f64),
-    /// At this share of what is set now.
+    /// A share of the present settings' value.
     OfNow(f64),
 }
 
-/// Something that is measured of a run.
+/// A metric of one job or of all jobs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Figure {
-    /// What.
-    pub what: What,
-    /// Of which job; `None` is all of them together, [`WORST`] the one that fares worst.
+    /// The metric.
+    pub what: Metric,
+    /// The job; `None` for all jobs together, [`WORST`] for the process with the worst value.
     pub job: Option<String>,
 }
 
-/// What is measured.
+/// A metric of a run.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
-    /// This percentile of completion latencies, in ns.
+pub enum Metric {
+    /// A percentile of completion latency, in ns.
     Percentile(f64),
-    /// Their mean, in ns.
+    /// The mean completion latency, in ns.
     Mean,
-    /// The longest of them, in ns.
+    /// The longest completion latency, in ns.
     Longest,
-    /// Bytes a second.
+    /// Bytes per second.
     Throughput,
-    /// Requests a second.
+    /// Requests per second.
     Iops,
-    /// Jain's index over the processes' rates, 0 to 1.
+    /// Jain's fairness index over the rates of the processes, 0 to 1.
     Fairness,
-    /// From the job's first start to its last end, in ns.
+    /// The time from the first start of the job to its last end, in ns.
     Time,
-    /// The 99th percentile of how long syncs take, in ns.
+    /// The 99th percentile of sync latency, in ns.
     Sync,
-    /// Seconds at whose end a paced job had less than its `rate` owes it.
+    /// The number of seconds in which a paced job got less than its `rate`.
     Misses,
 }
 
-/// What a figure is counted in.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Time,
-    /// Bytes a second.
+    /// Bytes per second.
     Rate,
     /// A number without a unit.
     Number,
 }
 
-impl What {
-    /// What it is counted in.
+impl Metric {
+    /// The unit of the metric.
     pub fn unit(self) -> Unit {
         match self {
-            What::Throughput => Unit::Rate,
-            What::Iops | What::Fairness | What::Misses => Unit::Number,
+            Metric::Throughput => Unit::Rate,
+            Metric::Iops | Metric::Fairness | Metric::Misses => Unit::Number,
             _ => Unit::Time,
         }
     }
 
-    /// Whether less of it is better.
+    /// Returns true if a smaller value is better.
     pub fn less_is_better(self) -> bool {
-        !matches!(self, What::Throughput | What::Iops | What::Fairness)
+        !matches!(self, Metric::Throughput | Metric::Iops | Metric::Fairness)
     }
 }
 
 impl Objective {
-    /// The figure of a job file or a trace of which nothing is known: as many bytes as can be, and among those that move as many, the shortest waits
-    /// of the process that waits longest.
+    /// The default objective of job files and traces: the highest throughput, and with equal
+    /// throughput the lowest p99 latency of the slowest process.
     pub const USUAL: &'static str = "throughput max, p99(worst) min";
 
-    /// All figures that it speaks of, goals first, each once.
+    /// All figures of the objective, goals first, each once.
     pub fn figures(&self) -> Vec<Figure> {
         let mut figures: Vec<Figure> = Vec::new();
         let all = self.goals.iter().map(|goal| &goal.figure).chain(self.constraints.iter().map(|bound| &bound.figure));
@@ -137,7 +138,7 @@ impl Objective {
 }
 
 impl Figure {
-    /// Its value in a run. What there is nothing of - a latency of a job that had no request - is as bad as can be.
+    /// The value of the figure in a run. A latency without any request is infinite.
     pub fn of(&self, run: &Run) -> f64 {
         let counts = |process: &ProcessRun| {
             self.job.as_ref().is_none_or(|job| *job == process.name || *job == pid_name(process.pid))
@@ -150,7 +151,7 @@ impl Figure {
                 each.fold(f64::INFINITY, f64::min)
             };
         }
-        if self.job.is_none() && self.what == What::Throughput {
+        if self.job.is_none() && self.what == Metric::Throughput {
             return run.bytes_per_s;
         }
         self.of_processes(run, &counts)
@@ -165,25 +166,25 @@ impl Figure {
             if latencies.count() == 0 { f64::INFINITY } else { of(&latencies) }
         };
         match self.what {
-            What::Percentile(percent) => latency(&|of| of.percentile_ns(percent) as f64),
-            What::Mean => latency(&|of| of.mean_ns()),
-            What::Longest => latency(&|of| of.max_ns() as f64),
-            What::Throughput => sum(&|process| process.bytes_per_s),
-            What::Iops => sum(&|process| per_second(process.read.ios + process.write.ios, process.runtime_ns)),
-            What::Fairness => {
+            Metric::Percentile(percent) => latency(&|of| of.percentile_ns(percent) as f64),
+            Metric::Mean => latency(&|of| of.mean_ns()),
+            Metric::Longest => latency(&|of| of.max_ns() as f64),
+            Metric::Throughput => sum(&|process| process.bytes_per_s),
+            Metric::Iops => sum(&|process| per_second(process.read.ios + process.write.ios, process.runtime_ns)),
+            Metric::Fairness => {
                 let rates: Vec<f64> = processes().map(|process| process.bytes_per_s).collect();
                 hoistway_sim::jain(&rates)
             }
-            What::Time => {
+            Metric::Time => {
                 let from = processes().map(|process| process.start_ns).min().unwrap_or(0);
                 let until = processes().map(|process| process.start_ns + process.runtime_ns).max().unwrap_or(0);
                 until.saturating_sub(from) as f64
             }
-            What::Sync => {
+            Metric::Sync => {
                 let syncs = run.syncs_of(counts);
                 if syncs.count() == 0 { f64::INFINITY } else { syncs.percentile_ns(99.0) as f64 }
             }
-            What::Misses => processes().filter_map(|process| process.deadline_misses).sum::<u64>() as f64,
+            Metric::Misses => processes().filter_map(|process| process.deadline_misses).sum::<u64>() as f64,
         }
     }
 }
@@ -191,15 +192,15 @@ impl Figure {
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
-            What::Percentile(percent) => write!(f, "p{percent}")?,
-            What::Mean => f.write_str("mean")?,
-            What::Longest => f.write_str("longest")?,
-            What::Throughput => f.write_str("throughput")?,
-            What::Iops => f.write_str("iops")?,
-            What::Fairness => f.write_str("fairness")?,
-            What::Time => f.write_str("time")?,
-            What::Sync => f.write_str("sync")?,
-            What::Misses => f.write_str("misses")?,
+            Metric::Percentile(percent) => write!(f, "p{percent}")?,
+            Metric::Mean => f.write_str("mean")?,
+            Metric::Longest => f.write_str("longest")?,
+            Metric::Throughput => f.write_str("throughput")?,
+            Metric::Iops => f.write_str("iops")?,
+            Metric::Fairness => f.write_str("fairness")?,
+            Metric::Time => f.write_str("time")?,
+            Metric::Sync => f.write_str("sync")?,
+            Metric::Misses => f.write_str("misses")?,
         }
         match &self.job {
             Some(job) => write!(f, "({job})"),
@@ -208,34 +209,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// What a process of a recording can be called by, whatever its name is.
+/// The name of a recorded process by its process id.
 pub(crate) fn pid_name(pid: u32) -> String {
     format!("pid {pid}")
-}
-
-/// A value as people read it: `12.3 ms`, `88.1 MB/s`, `0.93`.
-pub fn told(value: f64, unit: Unit) -> String {
-    if !value.is_finite() {
-        return "-".into();
-    }
-    match unit {
-        Unit::Time if value < 1e3 => format!("{value:.0} ns"),
-        Unit::Time if value < 999.5e3 => format!("{} us", digits(value / 1e3)),
-        Unit::Time if value < 999.5e6 => format!("{} ms", digits(value / 1e6)),
-        Unit::Time => format!("{} s", digits(value / 1e9)),
-        Unit::Rate if value < 999.5e3 => format!("{} kB/s", digits(value / 1e3)),
-        Unit::Rate if value < 999.5e6 => format!("{} MB/s", digits(value / 1e6)),
-        Unit::Rate => format!("{} GB/s", digits(value / 1e9)),
-        Unit::Number => digits(value),
-    }
-}
-
-/// Three significant digits.
-fn digits(value: f64) -> String {
-    match value.abs() {
-        m if m == 0.0 || m >= 99.95 => format!("{value:.0}"),
-        m if m >= 9.995 => format!("{value:.1}"),
-        m if m >= 0.9995 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
 }

@@ -1,24 +1,24 @@
-//! Objectives as people write them.
+//! Parses objectives.
 
 use std::ops::Range;
 
 use hoistway_units::{TimeUnit, parse_time_ns};
 
-use super::{Bound, Constraint, Figure, Goal, Objective, Unit, WORST, What};
+use super::{Bound, Constraint, Figure, Goal, Metric, Objective, Unit, WORST};
 
-/// The figures that there are, for messages.
+/// All figures, for messages.
 const FIGURES: &str =
     "p50, p90, p99, p99.9 (any percentile), mean, longest, throughput, iops, fairness, time, sync, misses";
 
-/// What is wrong with an objective, and where.
+/// A syntax error in an objective, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}\n  {text}\n  {}{}", " ".repeat(self.before()), "^".repeat(self.width()))]
 pub struct ObjectiveError {
-    /// The objective as it was written.
+    /// The objective as text.
     pub text: String,
-    /// The bytes at fault.
+    /// The byte range at fault.
     pub at: Range<usize>,
-    /// What is wrong, and what would be right.
+    /// The problem and a remedy.
     pub problem: String,
 }
 
@@ -32,7 +32,7 @@ impl ObjectiveError {
     }
 }
 
-/// A piece of the text, without the space around it.
+/// A part of the text without surrounding blanks.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     all: &'a str,
@@ -51,21 +51,28 @@ impl<'a> Piece<'a> {
         &self.all[self.from..self.to]
     }
 
-    /// The part of these bytes of it.
+    /// The part between two byte offsets.
     fn part(self, from: usize, to: usize) -> Piece<'a> {
         Piece::new(self.all, self.from + from, self.from + to)
     }
 
-    fn wrong(self, problem: impl Into<String>) -> ObjectiveError {
+    fn error(self, problem: impl Into<String>) -> ObjectiveError {
         ObjectiveError { text: self.all.into(), at: self.from..self.to, problem: problem.into() }
     }
 }
 
 impl Objective {
-    /// Reads an objective for a workload of these jobs.
+    /// Parses an objective for a workload with these jobs.
     ///
     /// # Errors
-    /// [`ObjectiveError`], which points to the place.
+    /// [`ObjectiveError`], which points to the position.
+    ///
+    /// ```
+    /// use hoistway_advise::Objective;
+    /// let objective = Objective::parse("p99(reader) min, throughput >= 90%", &["reader"])?;
+    /// assert_eq!((objective.goals.len(), objective.constraints.len()), (1, 1));
+    /// # Ok::<(), hoistway_advise::ObjectiveError>(())
+    /// ```
     pub fn parse(text: &str, jobs: &[&str]) -> Result<Objective, ObjectiveError> {
         let (mut goals, mut constraints) = (Vec::new(), Vec::new());
         let whole = Piece::new(text, 0, text.len());
@@ -73,7 +80,7 @@ impl Objective {
             if clause.text().is_empty() {
                 let clause = if whole.text().is_empty() { whole } else { clause };
                 return Err(clause
-                    .wrong("there is nothing here: write a clause, as in `p99(reader) min` or `throughput >= 90%`"));
+                    .error("there is nothing here: write a clause, as in `p99(reader) min` or `throughput >= 90%`"));
             }
             match clause.text().find(['<', '>', '=']) {
                 Some(at) => constraints.push(constraint(clause, at, jobs)?),
@@ -82,14 +89,14 @@ impl Objective {
         }
         if goals.is_empty() {
             return Err(
-                whole.wrong("there is no goal: write at least one figure with min or max, as in `p99(reader) min`")
+                whole.error("there is no goal: write at least one figure with min or max, as in `p99(reader) min`")
             );
         }
         Ok(Objective { goals, constraints, text: whole.text().into() })
     }
 }
 
-/// What stands between commas that are not in brackets: names of jobs may have commas.
+/// Splits the text at commas outside of brackets: names of jobs may contain commas.
 fn clauses(text: &str) -> Vec<Piece<'_>> {
     let (mut pieces, mut from, mut depth) = (Vec::new(), 0, 0u32);
     for (at, c) in text.char_indices() {
@@ -115,16 +122,16 @@ fn goal(clause: Piece<'_>, jobs: &[&str]) -> Result<Goal, ObjectiveError> {
         "min" => true,
         "max" => false,
         _ => {
-            return Err(clause.wrong(format!(
+            return Err(clause.error(format!(
                 "`{text}` is neither a goal nor a constraint: write `{text} min`, `{text} max`, or a bound, as in `{text} >= 90%`"
             )));
         }
     };
     let figure = figure(clause.part(0, split), jobs)?;
-    let is_odd = least != figure.what.less_is_better();
-    if is_odd {
+    let is_opposite = least != figure.what.less_is_better();
+    if is_opposite {
         let right = if least { "max" } else { "min" };
-        return Err(word.wrong(format!(
+        return Err(word.error(format!(
             "`{figure}` is better the {} it is: write `{figure} {right}`",
             if least { "greater" } else { "less" }
         )));
@@ -139,7 +146,7 @@ fn constraint(clause: Piece<'_>, at: usize, jobs: &[&str]) -> Result<Constraint,
     let at_least = match relation.text() {
         ">=" | ">" => true,
         "<=" | "<" => false,
-        other => return Err(relation.wrong(format!("`{other}` is no relation: there are >= and <="))),
+        other => return Err(relation.error(format!("`{other}` is no relation: there are >= and <="))),
     };
     let figure = figure(clause.part(0, at), jobs)?;
     let bound = bound(clause.part(at + length, text.len()), relation, figure.what)?;
@@ -149,13 +156,13 @@ fn constraint(clause: Piece<'_>, at: usize, jobs: &[&str]) -> Result<Constraint,
 fn figure(piece: Piece<'_>, jobs: &[&str]) -> Result<Figure, ObjectiveError> {
     let text = piece.text();
     if text.is_empty() {
-        return Err(piece.wrong(format!("a figure is missing: there are {FIGURES}")));
+        return Err(piece.error(format!("a figure is missing: there are {FIGURES}")));
     }
     let (name, job) = match text.find('(') {
         None => (piece, None),
         Some(open) => {
             let Some(inner) = text.strip_suffix(')') else {
-                return Err(piece.wrong(format!("`{text}` has no closing bracket: write {text})")));
+                return Err(piece.error(format!("`{text}` has no closing bracket: write {text})")));
             };
             (piece.part(0, open), Some(piece.part(open + 1, inner.len())))
         }
@@ -168,29 +175,29 @@ fn figure(piece: Piece<'_>, jobs: &[&str]) -> Result<Figure, ObjectiveError> {
     Ok(Figure { what, job })
 }
 
-fn what(piece: Piece<'_>) -> Result<What, ObjectiveError> {
+fn what(piece: Piece<'_>) -> Result<Metric, ObjectiveError> {
     let name = piece.text();
     let names = ["mean", "longest", "throughput", "iops", "fairness", "time", "sync", "misses", "p50", "p90", "p99"];
     Ok(match name {
-        "mean" => What::Mean,
-        "longest" => What::Longest,
-        "throughput" => What::Throughput,
-        "iops" => What::Iops,
-        "fairness" => What::Fairness,
-        "time" => What::Time,
-        "sync" => What::Sync,
-        "misses" => What::Misses,
+        "mean" => Metric::Mean,
+        "longest" => Metric::Longest,
+        "throughput" => Metric::Throughput,
+        "iops" => Metric::Iops,
+        "fairness" => Metric::Fairness,
+        "time" => Metric::Time,
+        "sync" => Metric::Sync,
+        "misses" => Metric::Misses,
         _ => {
             let percent = name.strip_prefix('p').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
             let Some(percent) = percent else {
                 let nearest = nearest(name, &names);
-                return Err(piece.wrong(format!("there is no figure `{name}`{nearest}; there are {FIGURES}")));
+                return Err(piece.error(format!("there is no figure `{name}`{nearest}; there are {FIGURES}")));
             };
             match percent.parse::<f64>() {
-                Ok(percent) if percent > 0.0 && percent < 100.0 => What::Percentile(percent),
+                Ok(percent) if percent > 0.0 && percent < 100.0 => Metric::Percentile(percent),
                 _ => {
                     return Err(
-                        piece.wrong(format!("`{name}` is no percentile: they go from p1 to p99.999, as in p99.9"))
+                        piece.error(format!("`{name}` is no percentile: they go from p1 to p99.999, as in p99.9"))
                     );
                 }
             }
@@ -203,61 +210,62 @@ fn known_job(piece: Piece<'_>, jobs: &[&str]) -> Result<String, ObjectiveError> 
     if name == WORST || jobs.contains(&name) {
         return Ok(name.into());
     }
-    let mut there: Vec<&str> = Vec::new();
+    let mut known: Vec<&str> = Vec::new();
     for job in jobs {
-        if !there.contains(job) {
-            there.push(job);
+        if !known.contains(job) {
+            known.push(job);
         }
     }
-    let nearest = nearest(name, &there);
-    let there = there.join(", ");
-    let problem =
-        format!("there is no job `{name}`{nearest}; the workload has {there}, and `{WORST}` is whichever fares worst");
+    let nearest = nearest(name, &known);
+    let known = known.join(", ");
+    let problem = format!(
+        "there is no job `{name}`{nearest}; the workload has {known}, and `{WORST}` is the process with the worst value"
+    );
     Err(if name.is_empty() {
-        ObjectiveError { at: piece.from..piece.from + 1, ..piece.wrong(problem) }
+        ObjectiveError { at: piece.from..piece.from + 1, ..piece.error(problem) }
     } else {
-        piece.wrong(problem)
+        piece.error(problem)
     })
 }
 
-/// " (did you mean `x`?)", or nothing.
+/// The text ` (did you mean `x`?)`, or nothing.
 fn nearest(typed: &str, names: &[&str]) -> String {
     let near = names.iter().map(|name| (strsim::damerau_levenshtein(typed, name), name));
     let near = near.filter(|(edits, name)| edits * 2 <= name.chars().count()).min_by_key(|(edits, _)| *edits);
     near.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
 }
 
-fn bound(piece: Piece<'_>, relation: Piece<'_>, what: What) -> Result<Bound, ObjectiveError> {
+fn bound(piece: Piece<'_>, relation: Piece<'_>, what: Metric) -> Result<Bound, ObjectiveError> {
     let text = piece.text();
     if text.is_empty() {
-        return Err(relation.wrong(format!("a bound is missing behind {}: {}", relation.text(), bounds_of(what))));
+        return Err(relation.error(format!("a bound is missing behind {}: {}", relation.text(), bound_examples(what))));
     }
-    let wrong = || piece.wrong(format!("`{text}` is no bound of {}: {}", name_of(what), bounds_of(what)));
+    let error = || piece.error(format!("`{text}` is no bound of {}: {}", name_of(what), bound_examples(what)));
     if let Some((share, of)) = text.split_once('%') {
-        let share: f64 = share.trim().parse().map_err(|_| wrong())?;
+        let share: f64 = share.trim().parse().map_err(|_| error())?;
         if !share.is_finite() || share <= 0.0 {
-            return Err(piece.wrong(format!("`{text}` is no share: it must be more than 0 %")));
+            return Err(piece.error(format!("`{text}` is no share: it must be more than 0 %")));
         }
         let of: Vec<&str> = of.split_whitespace().collect();
         return match of.as_slice() {
             [] | ["of", "best"] => Ok(Bound::OfBest(share / 100.0)),
             ["of", "now" | "default"] => Ok(Bound::OfNow(share / 100.0)),
-            _ => Err(piece.wrong(format!("`{text}`: a share is of best or of now, as in 90% of now"))),
+            _ => Err(piece.error(format!("`{text}`: a share is of best or of now, as in 90% of now"))),
         };
     }
     let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..split].trim(), text[split..].trim());
-    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let number: f64 = number.parse().map_err(|_| error())?;
     let factor = match what.unit() {
         Unit::Number if unit.is_empty() => 1.0,
-        Unit::Number => return Err(wrong()),
-        Unit::Rate => rate_factor(unit).ok_or_else(wrong)?,
-        Unit::Time if unit.is_empty() => return Err(wrong()),
+        Unit::Number => return Err(error()),
+        Unit::Rate => rate_factor(unit).ok_or_else(error)?,
+        Unit::Time if unit.is_empty() => return Err(error()),
         Unit::Time if unit == "ns" => 1.0,
-        Unit::Time => parse_time_ns(&format!("1{unit}"), TimeUnit::Seconds).map_err(|_| wrong())? as f64,
+        Unit::Time => parse_time_ns(&format!("1{unit}"), TimeUnit::Seconds).map_err(|_| error())? as f64,
     };
     if !number.is_finite() || number < 0.0 {
-        return Err(wrong());
+        return Err(error());
     }
     Ok(Bound::At(number * factor))
 }
@@ -275,13 +283,13 @@ fn rate_factor(unit: &str) -> Option<f64> {
     })
 }
 
-fn name_of(what: What) -> String {
+fn name_of(what: Metric) -> String {
     Figure { what, job: None }.to_string()
 }
 
-fn bounds_of(what: What) -> String {
+fn bound_examples(what: Metric) -> String {
     let value = match (what, what.unit()) {
-        (What::Fairness, _) => "0.9",
+        (Metric::Fairness, _) => "0.9",
         (_, Unit::Time) => "20ms",
         (_, Unit::Rate) => "50 MB/s",
         (_, Unit::Number) => "100",
@@ -296,10 +304,10 @@ mod tests {
     const JOBS: [&str; 3] = ["reader", "copy, slow", "log"];
 
     #[test]
-    fn good_objectives_are_understood() {
+    fn valid_objectives_are_parsed() {
         let reader = Some("reader".to_owned());
-        let p99 = Figure { what: What::Percentile(99.0), job: reader.clone() };
-        let throughput = Figure { what: What::Throughput, job: None };
+        let p99 = Figure { what: Metric::Percentile(99.0), job: reader.clone() };
+        let throughput = Figure { what: Metric::Throughput, job: None };
         let table: &[(&str, Vec<Goal>, Vec<Constraint>)] = &[
             ("p99(reader) min", vec![Goal { figure: p99.clone(), least: true }], vec![]),
             (
@@ -312,22 +320,22 @@ mod tests {
                 vec![Goal { figure: throughput.clone(), least: false }],
                 vec![
                     Constraint {
-                        figure: Figure { what: What::Percentile(99.9), job: Some("worst".into()) },
+                        figure: Figure { what: Metric::Percentile(99.9), job: Some("worst".into()) },
                         at_least: false,
                         bound: Bound::At(20e6),
                     },
                     Constraint {
-                        figure: Figure { what: What::Iops, job: Some("log".into()) },
+                        figure: Figure { what: Metric::Iops, job: Some("log".into()) },
                         at_least: true,
                         bound: Bound::At(150.0),
                     },
                     Constraint {
-                        figure: Figure { what: What::Fairness, job: None },
+                        figure: Figure { what: Metric::Fairness, job: None },
                         at_least: true,
                         bound: Bound::At(0.9),
                     },
                     Constraint {
-                        figure: Figure { what: What::Throughput, job: Some("copy, slow".into()) },
+                        figure: Figure { what: Metric::Throughput, job: Some("copy, slow".into()) },
                         at_least: true,
                         bound: Bound::At(1.5 * 1024.0 * 1024.0),
                     },
@@ -336,8 +344,8 @@ mod tests {
             (
                 "time(reader) min, longest min, throughput >= 110 % of now",
                 vec![
-                    Goal { figure: Figure { what: What::Time, job: reader }, least: true },
-                    Goal { figure: Figure { what: What::Longest, job: None }, least: true },
+                    Goal { figure: Figure { what: Metric::Time, job: reader }, least: true },
+                    Goal { figure: Figure { what: Metric::Longest, job: None }, least: true },
                 ],
                 vec![Constraint { figure: throughput, at_least: true, bound: Bound::OfNow(1.1) }],
             ),
@@ -349,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_objectives_are_answered_with_the_place_and_what_would_be_right() {
+    fn invalid_objectives_are_refused_with_position_and_remedy() {
         let table = [
             ("", "", "there is nothing here"),
             ("p99 min,, throughput >= 1%", "", "there is nothing here"),
@@ -374,15 +382,15 @@ mod tests {
             ("throughput max, fairness >= 0.9 s", "0.9 s", "0.9"),
             (">= 5", "", "a figure is missing"),
         ];
-        for (text, at, said) in table {
+        for (text, at, part) in table {
             let error = Objective::parse(text, &JOBS).unwrap_err();
             assert_eq!(&text[error.at.clone()], at, "{error}");
-            assert!(error.to_string().contains(said), "{text}: {error}");
+            assert!(error.to_string().contains(part), "{text}: {error}");
         }
     }
 
     #[test]
-    fn the_place_is_shown_below_the_text() {
+    fn the_position_is_marked_below_the_text() {
         let error = Objective::parse("throughput max, p99(redaer) <= 5ms", &JOBS).unwrap_err().to_string();
         let lines: Vec<&str> = error.lines().collect();
         assert_eq!(lines[1..], ["  throughput max, p99(redaer) <= 5ms", "                      ^^^^^^"]);

@@ -1,14 +1,17 @@
-//! Tunables that suit a workload, found by simulation.
+//! Searches tunables for a workload by simulation.
 //!
-//! Each scheduler's tunables are ladders of values (`space.rs`), climbed from the defaults by a pattern search with random restarts (`climb.rs`); the
-//! schedulers take turns. What is asked for in one turn is simulated side by side on all cores, and depends on the seed and on what was found before,
-//! never on how fast anything was: the same seed and number of evaluations give the same answer on every machine.
+//! The tunables of each scheduler are ladders of values (`space.rs`). A pattern search with random
+//! restarts (`pattern_search.rs`) starts at the defaults; the schedulers take turns. The points of
+//! one turn are simulated in parallel. They depend only on the seed and on former results, never on
+//! speed: the same seed and number of evaluations give the same answer on every machine.
 //!
-//! What is found by trying hundreds of things on a few seeds is partly luck. So the best few are judged again on other seeds, tunables that do not matter
-//! are set back to their defaults, and what is left is checked on seeds that nothing was chosen by.
+//! The best of hundreds of trials on a few seeds is partly luck. So the best few are simulated again
+//! on other seeds, tunables without effect are reset to their defaults, and the result is checked on
+//! further seeds.
 
-mod climb;
-mod front;
+mod pareto;
+mod pattern_search;
+mod selection;
 mod space;
 
 use std::sync::atomic::AtomicBool;
@@ -17,111 +20,114 @@ use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
 use crate::advice::{self, Verdict, bounds, values, violation};
-use crate::bench::{AdviseError, Bench, Measured};
+use crate::bench::{AdviseError, Bench, RunFigures};
 use crate::choice::Choice;
-use crate::judge::{Difference, FLOOR, Spread};
 use crate::objective::{Figure, Objective};
-use climb::Climb;
-pub use climb::Score;
-pub use front::front;
-pub use space::{Rung, Space, What as Dimension};
+use crate::statistics::{Difference, MIN_DIFFERENCE, Spread};
+pub use pareto::pareto_front;
+use pattern_search::PatternSearch;
+pub use pattern_search::Score;
+pub use selection::{QUEUE_NAMES, SelectionError, has, select_spaces};
+pub use space::{Dimension, Ladder, Rung, Space};
 
-/// Seeds of the search: few, as many things are tried.
+/// The number of seeds of the search: few, because there are many trials.
 const SEARCH_SEEDS: u32 = 3;
-/// Seeds by which the best few are judged, and of the check.
+/// The number of seeds for the best few, and for the final check.
 const JUDGE_SEEDS: u32 = 5;
-/// How many are judged again.
+/// The number of trials that are simulated again.
 const FINALISTS: usize = 5;
-/// A tunable that makes less than this difference is set back to its default.
+/// A tunable with a smaller relative effect is reset to its default.
 const MATTERS: f64 = 0.01;
 
-/// What is to be searched.
+/// A search to run.
 #[derive(Clone, Debug)]
 pub struct TuneRequest {
-    /// The workload, the drive, the host.
+    /// Workload, drive and host.
     pub bench: Bench,
-    /// What is set now.
+    /// The present settings.
     pub now: Choice,
-    /// The schedulers and what may be changed of each.
+    /// The schedulers and their ladders.
     pub spaces: Vec<Space>,
-    /// What is to be good.
+    /// Goals and constraints.
     pub objective: Objective,
-    /// What all random numbers come from.
+    /// The seed that all random numbers follow from.
     pub seed: u64,
-    /// The most evaluations; `None`: until time is over.
+    /// The largest number of trials; `None` for no limit.
     pub evaluations: Option<usize>,
 }
 
-/// How far a search has come.
+/// The progress of a search.
 #[derive(Clone, Debug)]
-pub struct Progress {
-    /// What is being done.
+pub struct TuneProgress {
+    /// The stage in words.
     pub stage: &'static str,
-    /// Choices that were tried.
+    /// The number of trials so far.
     pub evaluations: usize,
-    /// The best so far, and its mean of the first goal.
+    /// The best choice so far with its mean of the first goal.
     pub best: Option<(String, f64)>,
 }
 
-/// One thing that was tried.
+/// One trial of a search.
 #[derive(Clone, Debug)]
-pub struct Tried {
-    /// What.
+pub struct Trial {
+    /// The choice.
     pub choice: Choice,
-    /// Each figure over the seeds of the search.
+    /// The spread of each figure over the seeds of the search.
     pub spreads: Vec<Spread>,
-    /// How good it is.
+    /// The score.
     pub score: Score,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug)]
-pub struct Tuned {
-    /// All that was tried, in that order; the first is what is set now.
-    pub tried: Vec<Tried>,
+pub struct TuneResult {
+    /// All trials in order; the first is the present settings.
+    pub tried: Vec<Trial>,
     /// The figures, as in [`crate::Advice::figures`].
     pub figures: Vec<Figure>,
-    /// Places in `tried` of what nothing else is better than in both the first goal and the other figure, by the goal.
+    /// Indices in `tried` of the Pareto front of the first goal and the other figure, sorted by the
+    /// goal.
     pub front: Vec<usize>,
-    /// The other figure's place in `figures`: that of the first constraint, or total throughput.
+    /// The index in `figures` of the other figure: that of the first constraint, or total throughput.
     pub other: usize,
-    /// The winner, with as few tunables as make it.
+    /// The best choice, without tunables that have no effect.
     pub winner: Choice,
-    /// Whether to set it.
+    /// Whether to set the best choice.
     pub verdict: Verdict,
-    /// The winner on the seeds of the search against what is set now, in the first goal.
+    /// The gain in the first goal over the present settings, on the seeds of the search.
     pub found: Difference,
-    /// The same on seeds that nothing was chosen by.
+    /// The gain on further seeds.
     pub holds: Difference,
-    /// There, against its scheduler's defaults.
+    /// The gain over the defaults of the scheduler, on further seeds.
     pub against_defaults: Difference,
-    /// Each figure of the winner, of what is set now and of the scheduler's defaults on those seeds.
+    /// The figures of the best choice, the present settings and the scheduler's defaults on further
+    /// seeds.
     pub spreads: [Vec<Spread>; 3],
-    /// The runs of the winner and of what is set now on those seeds.
-    pub runs: [Vec<Measured>; 2],
-    /// How often a search began anew.
+    /// The runs of the best choice and of the present settings on further seeds.
+    pub runs: [Vec<RunFigures>; 2],
+    /// The number of random restarts.
     pub restarts: usize,
-    /// Whether the winner keeps to the constraints on those seeds.
+    /// True if the best choice keeps to the constraints on further seeds.
     pub keeps: bool,
 }
 
-/// Searches, until `is_over` or the most evaluations.
+/// Runs a search until `is_over` returns true or the number of evaluations is reached.
 ///
 /// # Errors
 /// [`AdviseError`].
 pub fn tune(
     request: &TuneRequest,
     is_over: &dyn Fn() -> bool,
-    tell: &dyn Fn(Progress),
+    report: &dyn Fn(TuneProgress),
     cancel: &AtomicBool,
-) -> Result<Tuned, AdviseError> {
+) -> Result<TuneResult, AdviseError> {
     if request.spaces.is_empty() {
         return Err(AdviseError::NoChoices);
     }
     let figures = advice::figures(&request.objective);
-    let mut search = Search { request, figures, bounds: Vec::new(), tried: Vec::new(), tell, cancel };
-    search.begin()?;
-    let restarts = search.climb(is_over)?;
+    let mut search = Search { request, figures, bounds: Vec::new(), tried: Vec::new(), report, cancel };
+    search.try_defaults()?;
+    let restarts = search.run(is_over)?;
     let winner = search.finalist()?;
     search.check(winner, restarts)
 }
@@ -129,16 +135,16 @@ pub fn tune(
 struct Search<'a> {
     request: &'a TuneRequest,
     figures: Vec<Figure>,
-    /// Of each constraint, set by what the defaults reach.
+    /// The value of each constraint's bound; shares refer to what the defaults reach.
     bounds: Vec<f64>,
-    tried: Vec<Tried>,
-    tell: &'a dyn Fn(Progress),
+    tried: Vec<Trial>,
+    report: &'a dyn Fn(TuneProgress),
     cancel: &'a AtomicBool,
 }
 
 impl Search<'_> {
-    /// What is set now and the defaults of each scheduler: bounds that are shares are shares of what these reach.
-    fn begin(&mut self) -> Result<(), AdviseError> {
+    /// Tries the present settings and the defaults of each scheduler, and sets the bounds by them.
+    fn try_defaults(&mut self) -> Result<(), AdviseError> {
         let mut choices = vec![self.request.now.clone()];
         for space in &self.request.spaces {
             let plain = space.choice(&space.default_point());
@@ -149,36 +155,37 @@ impl Search<'_> {
         let spreads = self.measure(&choices, self.seeds())?;
         self.bounds = bounds(&self.request.objective, &self.figures, &spreads, 0);
         for (choice, spreads) in choices.into_iter().zip(spreads) {
-            self.note(choice, spreads);
+            self.add_trial(choice, spreads);
         }
         Ok(())
     }
 
-    fn climb(&mut self, is_over: &dyn Fn() -> bool) -> Result<usize, AdviseError> {
+    /// Runs the pattern searches in turns and returns the number of restarts.
+    fn run(&mut self, is_over: &dyn Fn() -> bool) -> Result<usize, AdviseError> {
         let mut rng = Pcg32::seed_from_u64(self.request.seed);
-        let mut climbs: Vec<Climb> = self.request.spaces.iter().map(Climb::new).collect();
+        let mut searches: Vec<PatternSearch> = self.request.spaces.iter().map(PatternSearch::new).collect();
         for turn in 0.. {
-            if self.is_enough() || is_over() || climbs.iter().all(Climb::is_exhausted) {
+            if self.is_enough() || is_over() || searches.iter().all(PatternSearch::is_exhausted) {
                 break;
             }
-            let place = turn % climbs.len();
-            let (climb, space) = (&mut climbs[place], &self.request.spaces[place]);
-            let mut points = climb.ask(&mut rng);
+            let index = turn % searches.len();
+            let (search, space) = (&mut searches[index], &self.request.spaces[index]);
+            let mut points = search.next_points(&mut rng);
             let left = self.request.evaluations.map_or(usize::MAX, |most| most.saturating_sub(self.tried.len()));
             points.truncate(left);
             let choices: Vec<Choice> = points.iter().map(|point| space.choice(point)).collect();
             let scores = self.evaluate(choices)?;
-            climb.tell(points.into_iter().zip(scores).collect());
-            self.say("searching");
+            search.record(points.into_iter().zip(scores).collect());
+            self.report_progress("searching");
         }
-        Ok(climbs.iter().map(Climb::restarts).sum())
+        Ok(searches.iter().map(PatternSearch::restarts).sum())
     }
 
     fn is_enough(&self) -> bool {
         self.request.evaluations.is_some_and(|most| self.tried.len() >= most)
     }
 
-    /// Scores, from what was tried before where it was.
+    /// The scores of choices; former trials are not repeated.
     fn evaluate(&mut self, choices: Vec<Choice>) -> Result<Vec<Score>, AdviseError> {
         let mut new: Vec<Choice> = Vec::new();
         for choice in &choices {
@@ -188,24 +195,24 @@ impl Search<'_> {
         }
         let spreads = self.measure(&new, self.seeds())?;
         for (choice, spreads) in new.into_iter().zip(spreads) {
-            self.note(choice, spreads);
+            self.add_trial(choice, spreads);
         }
         let score =
             |choice: &Choice| self.tried.iter().find(|tried| tried.choice == *choice).map(|tried| tried.score.clone());
         Ok(choices.iter().filter_map(score).collect())
     }
 
-    fn note(&mut self, choice: Choice, spreads: Vec<Spread>) {
+    fn add_trial(&mut self, choice: Choice, spreads: Vec<Spread>) {
         let score = self.score(&spreads);
-        self.tried.push(Tried { choice, spreads, score });
+        self.tried.push(Trial { choice, spreads, score });
     }
 
     fn score(&self, spreads: &[Spread]) -> Score {
         let objective = &self.request.objective;
         let broken = objective.constraints.iter().zip(&self.bounds);
         let goals = objective.goals.iter().map(|goal| {
-            let place = self.figures.iter().position(|figure| *figure == goal.figure).unwrap_or(0);
-            spreads[place].mean * if goal.least { 1.0 } else { -1.0 }
+            let index = self.figures.iter().position(|figure| *figure == goal.figure).unwrap_or(0);
+            spreads[index].mean * if goal.least { 1.0 } else { -1.0 }
         });
         Score {
             violation: broken.map(|(constraint, bound)| violation(constraint, &self.figures, spreads, *bound)).sum(),
@@ -217,7 +224,7 @@ impl Search<'_> {
         advice::seeds(self.request.seed, 0, SEARCH_SEEDS)
     }
 
-    fn runs(&self, choices: &[Choice], seeds: &[u64]) -> Result<Vec<Vec<Measured>>, AdviseError> {
+    fn runs(&self, choices: &[Choice], seeds: &[u64]) -> Result<Vec<Vec<RunFigures>>, AdviseError> {
         self.request.bench.measure(choices, seeds, &self.figures, &|_, _| {}, self.cancel)
     }
 
@@ -225,33 +232,33 @@ impl Search<'_> {
         Ok(self.runs(choices, &seeds)?.iter().map(|runs| self.spreads(runs)).collect())
     }
 
-    fn spreads(&self, runs: &[Measured]) -> Vec<Spread> {
+    fn spreads(&self, runs: &[RunFigures]) -> Vec<Spread> {
         (0..self.figures.len()).map(|figure| Spread::of(&values(runs, figure))).collect()
     }
 
-    fn say(&self, stage: &'static str) {
+    fn report_progress(&self, stage: &'static str) {
         let best = self.tried.iter().min_by(|one, other| one.score.order(&other.score));
         let goal =
             self.request.objective.goals.first().and_then(|goal| self.figures.iter().position(|f| *f == goal.figure));
         let best = best.zip(goal).map(|(best, goal)| (best.choice.name(), best.spreads[goal].mean));
-        (self.tell)(Progress { stage, evaluations: self.tried.len(), best });
+        (self.report)(TuneProgress { stage, evaluations: self.tried.len(), best });
     }
 
-    /// The best of the best few on other seeds, without the tunables that do not matter.
+    /// The best of the best few on other seeds, without tunables that have no effect.
     fn finalist(&self) -> Result<Choice, AdviseError> {
-        self.say("judging the best again");
-        let mut places: Vec<usize> = (0..self.tried.len()).collect();
-        places.sort_by(|one, other| self.tried[*one].score.order(&self.tried[*other].score));
+        self.report_progress("judging the best again");
+        let mut indices: Vec<usize> = (0..self.tried.len()).collect();
+        indices.sort_by(|one, other| self.tried[*one].score.order(&self.tried[*other].score));
         let finalists: Vec<Choice> =
-            places.iter().take(FINALISTS).map(|place| self.tried[*place].choice.clone()).collect();
+            indices.iter().take(FINALISTS).map(|index| self.tried[*index].choice.clone()).collect();
         let seeds = advice::seeds(self.request.seed, 2, JUDGE_SEEDS);
         let scores: Vec<Score> =
             self.measure(&finalists, seeds.clone())?.iter().map(|spreads| self.score(spreads)).collect();
         let best = finalists.into_iter().zip(scores).min_by(|one, other| one.1.order(&other.1));
         let (mut winner, mut score) = best.ok_or(AdviseError::NoChoices)?;
-        for simpler in simpler(&winner) {
-            // What stands in the list was made of the first winner: only this change of it counts.
-            let without = simpler.apply(&winner);
+        for reset in resets(&winner) {
+            // Each step is applied to the present winner, not to the first one.
+            let without = reset.apply(&winner);
             let spreads = self.measure(std::slice::from_ref(&without), seeds.clone())?;
             let other = self.score(&spreads[0]);
             if other.is_as_good_as(&score, MATTERS) {
@@ -261,36 +268,37 @@ impl Search<'_> {
         Ok(winner)
     }
 
-    fn check(self, winner: Choice, restarts: usize) -> Result<Tuned, AdviseError> {
-        self.say("checking on other seeds");
+    /// Simulates the winner, the present settings and the defaults on further seeds.
+    fn check(self, winner: Choice, restarts: usize) -> Result<TuneResult, AdviseError> {
+        self.report_progress("checking on other seeds");
         let seeds = advice::seeds(self.request.seed, 3, JUDGE_SEEDS);
         let choices = [winner.clone(), self.request.now.clone(), Choice::plain(winner.kind)];
         let mut runs = self.runs(&choices, &seeds)?.into_iter();
         let [winners, nows, plains] = [(); 3].map(|()| runs.next().unwrap_or_default());
         let goal = &self.request.objective.goals[0];
-        let place = self.figures.iter().position(|figure| *figure == goal.figure).unwrap_or(0);
-        let difference = |of: &[Measured], against: &[Measured]| {
-            Difference::new(&values(of, place), &values(against, place), goal.least, FLOOR)
+        let index = self.figures.iter().position(|figure| *figure == goal.figure).unwrap_or(0);
+        let difference = |of: &[RunFigures], against: &[RunFigures]| {
+            Difference::new(&values(of, index), &values(against, index), goal.least, MIN_DIFFERENCE)
         };
         let spreads = [&winners, &nows, &plains].map(|runs| self.spreads(runs));
         let found = self.runs(&[winner.clone(), self.request.now.clone()], &self.seeds())?;
         let keeps = self.score(&spreads[0]).violation == 0.0;
         let keeps_now = self.score(&spreads[1]).violation == 0.0;
         let holds = difference(&winners, &nows);
-        let is_better = (keeps && holds.is_told && holds.is_better) || (keeps && !keeps_now);
+        let is_better = (keeps && holds.is_significant && holds.is_better) || (keeps && !keeps_now);
         let other = self.request.objective.constraints.first().map(|constraint| &constraint.figure);
-        let throughput = Figure { what: crate::What::Throughput, job: None };
+        let throughput = Figure { what: crate::Metric::Throughput, job: None };
         let other = other.filter(|figure| **figure != goal.figure).unwrap_or(&throughput);
         let other = self.figures.iter().position(|figure| figure == other).unwrap_or(0);
-        let axes = |tried: &Tried| {
+        let axes = |tried: &Trial| {
             let axis = |figure: usize| {
                 let less = self.figures[figure].what.less_is_better();
                 tried.spreads[figure].mean * if less { 1.0 } else { -1.0 }
             };
-            (axis(place), axis(other))
+            (axis(index), axis(other))
         };
-        Ok(Tuned {
-            front: front(&self.tried.iter().map(axes).collect::<Vec<_>>()),
+        Ok(TuneResult {
+            front: pareto_front(&self.tried.iter().map(axes).collect::<Vec<_>>()),
             other,
             verdict: if winner != self.request.now && is_better { Verdict::Change } else { Verdict::Leave },
             found: difference(&found[0], &found[1]),
@@ -307,33 +315,34 @@ impl Search<'_> {
     }
 }
 
-/// Something that is set and could be left as it is.
-enum Without {
+/// A setting of a choice that can be reset.
+enum Reset {
     Tunable(&'static str),
     ReadAhead,
     Requests,
     Depth,
 }
 
-impl Without {
+impl Reset {
     fn apply(&self, choice: &Choice) -> Choice {
         let mut choice = choice.clone();
         match self {
-            Without::Tunable(name) => choice.tunables.retain(|(set, _)| set != name),
-            Without::ReadAhead => choice.read_ahead_kib = None,
-            Without::Requests => choice.nr_requests = None,
-            Without::Depth => choice.queue_depth = None,
+            Reset::Tunable(name) => choice.tunables.retain(|(set, _)| set != name),
+            Reset::ReadAhead => choice.read_ahead_kib = None,
+            Reset::Requests => choice.nr_requests = None,
+            Reset::Depth => choice.queue_depth = None,
         }
         choice
     }
 }
 
-fn simpler(choice: &Choice) -> Vec<Without> {
-    let tunables = choice.tunables.iter().map(|(name, _)| Without::Tunable(name));
+/// The settings of a choice that can be reset.
+fn resets(choice: &Choice) -> Vec<Reset> {
+    let tunables = choice.tunables.iter().map(|(name, _)| Reset::Tunable(name));
     let queue = [
-        choice.read_ahead_kib.map(|_| Without::ReadAhead),
-        choice.nr_requests.map(|_| Without::Requests),
-        choice.queue_depth.map(|_| Without::Depth),
+        choice.read_ahead_kib.map(|_| Reset::ReadAhead),
+        choice.nr_requests.map(|_| Reset::Requests),
+        choice.queue_depth.map(|_| Reset::Depth),
     ];
     tunables.chain(queue.into_iter().flatten()).collect()
 }

@@ -1,20 +1,21 @@
-//! What may be changed, as ladders of values.
+//! The search space: a ladder of values for each tunable.
 
 use hoistway_core::{Kind, Tunable, Unit};
 
 use crate::choice::{Choice, kernel_value};
 
-/// A ladder reaches from a sixteenth of the default to sixteen times it, with two rungs to a doubling.
+/// A ladder reaches from a sixteenth of the default to sixteen times the default, in steps of the
+/// square root of 2.
 const DOUBLINGS: i32 = 4;
-/// Where the default stands for "whatever suits the device", the ladder has these.
+/// The ladder of a tunable whose default depends on the device.
 const WITHOUT_DEFAULT: [i64; 9] = [8, 16, 32, 64, 128, 512, 2048, 8192, 32_768];
 
-/// The place of a value on each ladder.
+/// The index of a value on a ladder.
 pub type Rung = usize;
 
-/// What is changed.
+/// A tunable or setting that a search changes.
 #[derive(Clone, Copy, Debug)]
-pub enum What {
+pub enum Dimension {
     /// A tunable of the scheduler.
     Tunable(&'static Tunable),
     /// `read_ahead_kb` of the queue.
@@ -25,95 +26,107 @@ pub enum What {
     Depth,
 }
 
-impl What {
-    /// The tunable, if it is one.
+impl Dimension {
+    /// The tunable of the scheduler; `None` for a setting of the queue.
     pub fn tunable(&self) -> Option<&'static Tunable> {
         match self {
-            What::Tunable(row) => Some(row),
+            Dimension::Tunable(row) => Some(row),
             _ => None,
         }
     }
 }
 
-/// A scheduler with what may be changed of it.
+/// A scheduler and the ladders that a search moves on.
 #[derive(Clone, Debug)]
 pub struct Space {
     /// The scheduler.
     pub kind: Kind,
-    /// The ladders: rising values, and the place of the default.
-    pub ladders: Vec<(What, Vec<i64>, Rung)>,
+    /// The ladders.
+    pub ladders: Vec<Ladder>,
+}
+
+/// The values of a tunable or setting.
+#[derive(Clone, Debug)]
+pub struct Ladder {
+    /// The tunable or setting.
+    pub dimension: Dimension,
+    /// The values, rising.
+    pub values: Vec<i64>,
+    /// The index of the default.
+    pub default: Rung,
 }
 
 impl Space {
-    /// All tunables of a scheduler that can be set on a machine.
+    /// All tunables of a scheduler that the kernel has.
     pub fn of(kind: Kind) -> Space {
         let rows = kind.info().tunables.iter().filter(|row| kernel_value(kind, row.name, row.default.max(1)).is_some());
         Space { kind, ladders: rows.map(ladder).collect() }
     }
 
-    /// The same without tunables that are not named.
+    /// Keeps only the named tunables.
     #[must_use]
     pub fn only(mut self, names: &[&str]) -> Space {
-        self.ladders.retain(|(what, ..)| matches!(what, What::Tunable(row) if names.contains(&row.name)));
+        self.ladders.retain(|ladder| ladder.dimension.tunable().is_some_and(|row| names.contains(&row.name)));
         self
     }
 
-    /// The same with the longest read-ahead, which is `now` KiB.
+    /// Adds the longest read-ahead, which is `now` KiB.
     #[must_use]
     pub fn with_read_ahead(self, now: u64) -> Space {
-        self.with(What::ReadAhead, &[0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096], now)
+        self.with(Dimension::ReadAhead, &[0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096], now)
     }
 
-    /// The same with the pool of requests, which has `now`.
+    /// Adds the number of requests in the queue, which is `now`.
     #[must_use]
     pub fn with_requests(self, now: u64) -> Space {
-        self.with(What::Requests, &[8, 16, 32, 64, 128, 256, 512, 1024], now)
+        self.with(Dimension::Requests, &[8, 16, 32, 64, 128, 256, 512, 1024], now)
     }
 
-    /// The same with the drive's depth, which is `now` and at most that.
+    /// Adds the depth of the drive, from 1 to `now`.
     #[must_use]
     pub fn with_depth(self, now: u64) -> Space {
         let below: Vec<i64> = [1, 2, 4, 8, 16, 32, 64, 128].into_iter().filter(|depth| (*depth as u64) < now).collect();
-        self.with(What::Depth, &below, now)
+        self.with(Dimension::Depth, &below, now)
     }
 
-    fn with(mut self, what: What, values: &[i64], now: u64) -> Space {
+    fn with(mut self, dimension: Dimension, values: &[i64], now: u64) -> Space {
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         let mut values: Vec<i64> = values.iter().copied().chain([now]).collect();
         values.sort_unstable();
         values.dedup();
         let default = values.iter().position(|value| *value == now).unwrap_or(0);
-        self.ladders.push((what, values, default));
+        self.ladders.push(Ladder { dimension, values, default });
         self
     }
 
-    /// Where nothing is changed.
+    /// The point of the default values.
     pub fn default_point(&self) -> Vec<Rung> {
-        self.ladders.iter().map(|(_, _, default)| *default).collect()
+        self.ladders.iter().map(|ladder| ladder.default).collect()
     }
 
-    /// How many points there are; many are too many to count.
+    /// The number of points, saturating.
     pub fn points(&self) -> usize {
-        self.ladders.iter().fold(1usize, |points, (_, values, _)| points.saturating_mul(values.len()))
+        self.ladders.iter().fold(1usize, |points, ladder| points.saturating_mul(ladder.values.len()))
     }
 
-    /// What stands for a point.
+    /// The choice at a point.
     pub fn choice(&self, point: &[Rung]) -> Choice {
         let mut choice = Choice::plain(self.kind);
-        for ((what, values, default), rung) in self.ladders.iter().zip(point) {
-            let Some(value) = values.get(*rung).copied().filter(|_| rung != default) else { continue };
-            match what {
-                What::Tunable(row) => choice = choice.with(row, value),
-                What::ReadAhead => choice.read_ahead_kib = u64::try_from(value).ok(),
-                What::Requests => choice.nr_requests = u32::try_from(value).ok(),
-                What::Depth => choice.queue_depth = u32::try_from(value).ok(),
+        for (ladder, rung) in self.ladders.iter().zip(point) {
+            let value = ladder.values.get(*rung).copied().filter(|_| *rung != ladder.default);
+            let Some(value) = value else { continue };
+            match ladder.dimension {
+                Dimension::Tunable(row) => choice = choice.with(row, value),
+                Dimension::ReadAhead => choice.read_ahead_kib = u64::try_from(value).ok(),
+                Dimension::Requests => choice.nr_requests = u32::try_from(value).ok(),
+                Dimension::Depth => choice.queue_depth = u32::try_from(value).ok(),
             }
         }
         choice
     }
 }
 
-fn ladder(row: &'static Tunable) -> (What, Vec<i64>, Rung) {
+fn ladder(row: &'static Tunable) -> Ladder {
     let mut values: Vec<i64> = match (row.unit, row.default) {
         (Unit::Switch, _) => vec![0, 1],
         (_, default) if default > 0 => (-2 * DOUBLINGS..=2 * DOUBLINGS)
@@ -122,13 +135,13 @@ fn ladder(row: &'static Tunable) -> (What, Vec<i64>, Rung) {
         _ => WITHOUT_DEFAULT.into(),
     };
     values.push(row.default);
-    // None at all often means something of its own: no waiting, no limit.
+    // 0 often has a meaning of its own: no waiting, no limit.
     values.push(0);
     values.retain(|value| (row.min..=row.max).contains(value));
     values.sort_unstable();
     values.dedup();
     let default = values.iter().position(|value| *value == row.default).unwrap_or(0);
-    (What::Tunable(row), values, default)
+    Ladder { dimension: Dimension::Tunable(row), values, default }
 }
 
 #[cfg(test)]
@@ -136,12 +149,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rung_lies_in_the_declared_range_and_the_default_is_one() {
+    fn every_rung_is_in_the_declared_range_and_one_is_the_default() {
         for kind in Kind::ALL {
             let space = Space::of(*kind);
             assert!(space.choice(&space.default_point()).is_plain(), "{}", kind.info().name);
-            for (what, values, default) in &space.ladders {
-                let What::Tunable(row) = what else { panic!("a tunable") };
+            for Ladder { dimension, values, default } in &space.ladders {
+                let Dimension::Tunable(row) = dimension else { panic!("a tunable") };
                 assert_eq!(values[*default], row.default, "{}", row.name);
                 assert!(values.iter().all(|value| (row.min..=row.max).contains(value)), "{} {values:?}", row.name);
                 assert!(values.windows(2).all(|pair| pair[0] < pair[1]));
@@ -150,19 +163,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_have_is_not_searched() {
+    fn tunables_that_the_kernel_lacks_are_not_searched() {
         let names = |kind| -> Vec<&str> {
-            let name = |what: &What| if let What::Tunable(row) = what { row.name } else { "" };
-            Space::of(kind).ladders.iter().map(|(what, ..)| name(what)).collect()
+            Space::of(kind).ladders.iter().filter_map(|ladder| Some(ladder.dimension.tunable()?.name)).collect()
         };
         assert!(!names(Kind::MqDeadline).contains(&"rerun_delay"));
         assert!(!names(Kind::Bfq).contains(&"search_fixed") && names(Kind::Bfq).contains(&"slice_idle"));
     }
 
     #[test]
-    fn depth_goes_down_from_what_it_is() {
+    fn the_depth_ladder_ends_at_the_present_depth() {
         let space = Space { kind: Kind::Bfq, ladders: Vec::new() }.with_depth(32);
-        assert_eq!(space.ladders[0].1, [1, 2, 4, 8, 16, 32]);
+        assert_eq!(space.ladders[0].values, [1, 2, 4, 8, 16, 32]);
         assert_eq!(space.choice(&[0]).queue_depth, Some(1));
         assert!(space.choice(&[5]).is_plain());
     }

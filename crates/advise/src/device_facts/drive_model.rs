@@ -1,45 +1,45 @@
-//! Which model of a drive stands for a device.
+//! Chooses the drive model that stands for a device.
 
 use hoistway_machine::{BlockDevice, Kind, Root, Transport, drives_below};
 
-/// A model for a device.
+/// A drive model for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
-    /// The profile's name.
+pub struct DriveModel {
+    /// The name of the built-in profile.
     pub profile: &'static str,
-    /// Why that one, in a clause.
+    /// The reason for the model, in a clause.
     pub why: String,
-    /// How near it is.
-    pub standing: Standing,
+    /// How near the model is to the drive.
+    pub quality: ModelQuality,
 }
 
 /// How near a model is to the drive that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// Fitted to what the drive did.
+pub enum ModelQuality {
+    /// Fitted to the recorded service times of the drive.
     Fitted,
-    /// Named by who asks, or by the trace.
+    /// Named by the user or by the trace.
     Named,
-    /// A drive of its kind and size.
+    /// A drive of the same kind and size.
     Generic,
-    /// The nearest that there is, of another kind.
+    /// The nearest available model, of another kind.
     Distant,
-    /// Nobody knows what the device is made of.
+    /// The storage behind the device is unknown.
     Unknown,
 }
 
 const TB: u64 = 1_000_000_000_000;
 const GB: u64 = 1_000_000_000;
 
-/// Words of models that are no drives but what a hypervisor, a RAID controller or a cloud makes up.
-const MADE_UP: [(&str, &str); 17] = [
-    ("qemu", "a disk that QEMU makes up"),
-    ("vbox", "a disk that VirtualBox makes up"),
-    ("vmware", "a disk that VMware makes up"),
+/// Words in model names of virtual drives: those of hypervisors, RAID controllers and clouds.
+const VIRTUAL_MODELS: [(&str, &str); 17] = [
+    ("qemu", "a virtual disk of QEMU"),
+    ("vbox", "a virtual disk of VirtualBox"),
+    ("vmware", "a virtual disk of VMware"),
     ("virtual", "a virtual disk"),
-    ("elastic block store", "a volume of Amazon's"),
-    ("persistentdisk", "a volume of Google's"),
+    ("elastic block store", "an Amazon EBS volume"),
+    ("persistentdisk", "a Google persistent disk"),
     ("perc", "a volume of a RAID controller"),
     ("megaraid", "a volume of a RAID controller"),
     ("logical volume", "a volume of a RAID controller"),
@@ -53,18 +53,18 @@ const MADE_UP: [(&str, &str); 17] = [
     ("compelnt", "a volume of a storage array"),
 ];
 
-/// The model for a device; `None` where no drive stands behind it: memory, or nothing.
-pub fn model_of(device: &BlockDevice) -> Option<Model> {
-    let model = |profile, why: String, standing| Some(Model { profile, why, standing });
-    let generic = |profile, why: &str| model(profile, why.to_owned(), Standing::Generic);
+/// The drive model for a device; `None` without a drive behind it, as for memory.
+pub fn drive_model(device: &BlockDevice) -> Option<DriveModel> {
+    let model = |profile, why: String, quality| Some(DriveModel { profile, why, quality });
+    let generic = |profile, why: &str| model(profile, why.to_owned(), ModelQuality::Generic);
     if device.kind.is_memory() || matches!(device.kind, Kind::Rom | Kind::Partition) {
         return None;
     }
-    if let Some(what) = made_up(device) {
+    if let Some(what) = virtual_drive(device) {
         return model(
             "cloud-gp3",
-            format!("{what}: nobody knows what lies below, and a cloud volume stands for it"),
-            Standing::Unknown,
+            format!("{what}: the storage below is unknown, and a cloud volume stands for it"),
+            ModelQuality::Unknown,
         );
     }
     let rotates = device.queue.as_ref().and_then(|queue| queue.rotational);
@@ -72,13 +72,13 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
         Kind::Mmc => model(
             "ssd-sata-consumer",
             "there is no model of cards: a SATA SSD, which is faster, stands for it".into(),
-            Standing::Distant,
+            ModelQuality::Distant,
         ),
         Kind::Nvme => generic("ssd-nvme-tlc", "an NVMe drive"),
         Kind::Loop | Kind::Lvm | Kind::Crypt | Kind::Multipath | Kind::Mapper | Kind::Md => model(
             "sata-7200-2006",
-            "it is made of other devices, and which is not known here: a disk of 7200 rpm stands for it".into(),
-            Standing::Unknown,
+            "it is made of other, unknown devices: a disk of 7200 rpm stands for it".into(),
+            ModelQuality::Unknown,
         ),
         _ if rotates == Some(false) => match device.identity.transport {
             Some(Transport::Sas) => generic("ssd-sata-enterprise", "an SSD for servers"),
@@ -88,25 +88,26 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
         _ => model(
             "sata-7200-2006",
             "whether it rotates is not known: a disk of 7200 rpm stands for it".into(),
-            Standing::Unknown,
+            ModelQuality::Unknown,
         ),
     }
 }
 
-/// The same, of the first drive that a device lies on where it lies on something that is known: a file as a device is as fast as the disk that the file is on.
-pub fn model_under(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> Option<Model> {
+/// The drive model for a device, or for the first drive below a stacked device: a loop device is as
+/// fast as the disk that holds its file.
+pub fn drive_model_below(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> Option<DriveModel> {
     let below = drives_below(root, devices, device).into_iter().find(|below| below.name != device.name);
     match below.filter(|_| device.kind.is_stacked()) {
         Some(below) => {
-            let model = model_of(below)?;
-            Some(Model { why: format!("it lies on {}, and of that: {}", below.name, model.why), ..model })
+            let model = drive_model(below)?;
+            Some(DriveModel { why: format!("it lies on {}, and of that: {}", below.name, model.why), ..model })
         }
-        None => model_of(device),
+        None => drive_model(device),
     }
 }
 
-/// What a device is that only says it is a drive.
-fn made_up(device: &BlockDevice) -> Option<String> {
+/// Describes a device that is no physical drive although it reports to be one.
+fn virtual_drive(device: &BlockDevice) -> Option<String> {
     if device.kind.is_virtual() {
         return Some(match device.kind {
             Kind::Nbd => "a device over the network".into(),
@@ -122,11 +123,11 @@ fn made_up(device: &BlockDevice) -> Option<String> {
     }
     let named = [&device.identity.vendor, &device.identity.model].into_iter().flatten();
     let named = named.map(|name| name.to_lowercase()).collect::<Vec<_>>().join(" ");
-    MADE_UP.iter().find(|(word, _)| named.contains(word)).map(|(_, what)| (*what).to_owned())
+    VIRTUAL_MODELS.iter().find(|(word, _)| named.contains(word)).map(|(_, what)| (*what).to_owned())
 }
 
-/// A disk by its size: what was made of that size tells how dense its platters are, which is what rates follow from.
-fn disk(device: &BlockDevice) -> Model {
+/// The model of a rotating disk by its size, which stands for the density of its platters.
+fn disk(device: &BlockDevice) -> DriveModel {
     let bytes = device.bytes;
     let fast = device.identity.transport == Some(Transport::Sas) && bytes < 2 * TB;
     let (profile, what) = match bytes {
@@ -137,5 +138,9 @@ fn disk(device: &BlockDevice) -> Model {
         b if b >= 500 * GB => ("st2000dm006", "a disk of 2 TB"),
         _ => ("sata-7200-2006", "a desktop disk of 160 GB"),
     };
-    Model { profile, why: format!("it rotates, and {what} is the nearest in size"), standing: Standing::Generic }
+    DriveModel {
+        profile,
+        why: format!("it rotates, and {what} is the nearest in size"),
+        quality: ModelQuality::Generic,
+    }
 }

@@ -1,4 +1,5 @@
-//! A pattern search over ladders: asked for points, told how good they are.
+//! A pattern search over ladders: [`PatternSearch::next_points`] proposes points,
+//! [`PatternSearch::record`] takes their scores.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -7,22 +8,23 @@ use rand::{Rng, RngExt};
 
 use super::space::{Rung, Space};
 
-/// Rungs at first; halved whenever no neighbour is better, and below one the search has come to a top.
+/// The first step in rungs. It is halved when no neighbour is better; below one rung the search has
+/// reached a local optimum.
 const FIRST_STEP: usize = 4;
-/// So many random points in vain, and there are none left.
+/// The number of random draws after which the space counts as exhausted.
 const DRAWS: usize = 64;
 
-/// How good something is: first that it keeps to the constraints, then the goals. Less is better.
+/// The score of a choice: constraints first, then goals. Less is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// By how much constraints are broken; 0 if none is.
+    /// How far constraints are broken in total; 0 if none is.
     pub violation: f64,
-    /// The goals, the first of which decides; of what is to be large with the sign turned.
+    /// The values of the goals, the first decides; negated for goals to maximise.
     pub goals: Vec<f64>,
 }
 
 impl Score {
-    /// The better one is less.
+    /// Compares scores; the better one is less.
     pub fn order(&self, other: &Score) -> Ordering {
         let goals = || self.goals.iter().zip(&other.goals).map(|(one, other)| one.total_cmp(other));
         self.violation
@@ -30,15 +32,16 @@ impl Score {
             .then_with(|| goals().find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
     }
 
-    /// Whether it keeps to what the other does, and no goal is worse by more than this part.
+    /// Returns true if constraints are no more broken and no goal is worse by more than a relative
+    /// tolerance.
     pub fn is_as_good_as(&self, other: &Score, part: f64) -> bool {
         let goals = self.goals.iter().zip(&other.goals).all(|(one, other)| one - other <= part * other.abs());
         self.violation <= other.violation && goals
     }
 }
 
-/// A search under way.
-pub struct Climb {
+/// The state of a search.
+pub struct PatternSearch {
     space: Space,
     at: Vec<Rung>,
     score: Option<Score>,
@@ -48,10 +51,10 @@ pub struct Climb {
     is_exhausted: bool,
 }
 
-impl Climb {
-    /// From the defaults.
-    pub fn new(space: &Space) -> Climb {
-        Climb {
+impl PatternSearch {
+    /// A search that starts at the defaults.
+    pub fn new(space: &Space) -> PatternSearch {
+        PatternSearch {
             at: space.default_point(),
             space: space.clone(),
             score: None,
@@ -62,8 +65,9 @@ impl Climb {
         }
     }
 
-    /// What to try next: where it stands, or all neighbours that were not tried. Empty once there is nothing left to try.
-    pub fn ask(&mut self, rng: &mut impl Rng) -> Vec<Vec<Rung>> {
+    /// The points to try next: the current point, or its untried neighbours. Empty if the space is
+    /// exhausted.
+    pub fn next_points(&mut self, rng: &mut impl Rng) -> Vec<Vec<Rung>> {
         loop {
             if self.score.is_none() {
                 return vec![self.at.clone()];
@@ -82,8 +86,8 @@ impl Climb {
         }
     }
 
-    /// What was tried is this good.
-    pub fn tell(&mut self, scores: Vec<(Vec<Rung>, Score)>) {
+    /// Takes the scores of tried points and moves to the best if it is better.
+    pub fn record(&mut self, scores: Vec<(Vec<Rung>, Score)>) {
         let best = scores.iter().min_by(|one, other| one.1.order(&other.1)).cloned();
         self.seen.extend(scores);
         let Some((point, score)) = best else { return };
@@ -93,25 +97,25 @@ impl Climb {
         }
     }
 
-    /// Whether everything was tried.
+    /// Returns true if the space is exhausted.
     pub fn is_exhausted(&self) -> bool {
         self.is_exhausted
     }
 
-    /// How often it began anew.
+    /// The number of random restarts.
     pub fn restarts(&self) -> usize {
         self.restarts
     }
 
-    /// One ladder up or down by the step, as far as it goes.
+    /// The points one step up or down on each ladder.
     fn neighbours(&self) -> Vec<Vec<Rung>> {
         let mut points = Vec::new();
-        for (place, (_, values, _)) in self.space.ladders.iter().enumerate() {
-            let rung = self.at[place];
-            for other in [rung.saturating_sub(self.step), (rung + self.step).min(values.len() - 1)] {
+        for (index, ladder) in self.space.ladders.iter().enumerate() {
+            let rung = self.at[index];
+            for other in [rung.saturating_sub(self.step), (rung + self.step).min(ladder.values.len() - 1)] {
                 if other != rung {
                     let mut point = self.at.clone();
-                    point[place] = other;
+                    point[index] = other;
                     points.push(point);
                 }
             }
@@ -119,10 +123,11 @@ impl Climb {
         points
     }
 
+    /// Moves to a random untried point; returns false if none is found.
     fn restart(&mut self, rng: &mut impl Rng) -> bool {
         for _ in 0..DRAWS {
             let point: Vec<Rung> =
-                self.space.ladders.iter().map(|(_, values, _)| rng.random_range(0..values.len())).collect();
+                self.space.ladders.iter().map(|ladder| rng.random_range(0..ladder.values.len())).collect();
             if !self.seen.contains_key(&point) {
                 (self.at, self.score, self.step) = (point, None, FIRST_STEP);
                 self.restarts += 1;
@@ -140,17 +145,17 @@ mod tests {
     use rand::SeedableRng;
     use rand_pcg::Pcg32;
 
-    fn search(space: &Space, evaluations: usize, value: impl Fn(&[Rung]) -> f64) -> (Vec<Rung>, f64, usize) {
+    fn run_search(space: &Space, evaluations: usize, value: impl Fn(&[Rung]) -> f64) -> (Vec<Rung>, f64, usize) {
         let mut rng = Pcg32::seed_from_u64(7);
-        let mut climb = Climb::new(space);
+        let mut search = PatternSearch::new(space);
         let mut tried = 0;
-        while tried < evaluations && !climb.is_exhausted() {
-            let points = climb.ask(&mut rng);
+        while tried < evaluations && !search.is_exhausted() {
+            let points = search.next_points(&mut rng);
             tried += points.len();
             let score = |point: &Vec<Rung>| Score { violation: 0.0, goals: vec![value(point)] };
-            climb.tell(points.iter().map(|point| (point.clone(), score(point))).collect());
+            search.record(points.iter().map(|point| (point.clone(), score(point))).collect());
         }
-        let best = climb.seen.iter().min_by(|one, other| one.1.order(other.1)).expect("something was tried");
+        let best = search.seen.iter().min_by(|one, other| one.1.order(other.1)).expect("something was tried");
         (best.0.clone(), best.1.goals[0], tried)
     }
 
@@ -158,34 +163,34 @@ mod tests {
     fn a_planted_optimum_is_found() {
         let space = Space::of(Kind::Bfq);
         let target: Vec<Rung> =
-            space.ladders.iter().enumerate().map(|(place, (_, values, _))| place * 5 % values.len()).collect();
+            space.ladders.iter().enumerate().map(|(index, ladder)| index * 5 % ladder.values.len()).collect();
         let far = |point: &[Rung]| point.iter().zip(&target).map(|(is, to)| (*is as f64 - *to as f64).powi(2)).sum();
-        let (found, value, tried) = search(&space, 600, far);
+        let (found, value, tried) = run_search(&space, 600, far);
         assert_eq!((found, value), (target, 0.0), "after {tried}");
     }
 
     #[test]
-    fn a_hill_beside_the_mountain_is_left_by_beginning_anew() {
+    fn a_local_optimum_is_left_by_a_restart() {
         let space = Space::of(Kind::MqDeadline);
         let start = space.default_point();
-        // Low ground around a hill at the defaults, and a pit in the far corner that slopes towards itself.
+        // A local optimum at the defaults, and the global one in the far corner.
         let value = |point: &[Rung]| {
             let near: f64 = point.iter().zip(&start).map(|(is, was)| (*is as f64 - *was as f64).abs()).sum();
             let corner: f64 = point.iter().map(|is| *is as f64).sum();
             near.min(corner / 2.0 - 5.0)
         };
-        let (_, best, _) = search(&space, 1500, value);
+        let (_, best, _) = run_search(&space, 1500, value);
         assert_eq!(best, -5.0);
     }
 
     #[test]
-    fn a_space_without_ladders_is_its_defaults() {
-        let (found, _, tried) = search(&Space { kind: Kind::Noop, ladders: Vec::new() }, 50, |_| 1.0);
+    fn a_space_without_ladders_has_one_point() {
+        let (found, _, tried) = run_search(&Space { kind: Kind::Noop, ladders: Vec::new() }, 50, |_| 1.0);
         assert_eq!((found.len(), tried), (0, 1));
     }
 
     #[test]
-    fn keeping_to_constraints_comes_before_goals() {
+    fn constraints_come_before_goals() {
         let score = |violation, goal| Score { violation, goals: vec![goal] };
         assert_eq!(score(0.0, 9.0).order(&score(0.1, 1.0)), Ordering::Less);
         assert_eq!(score(0.0, 1.0).order(&score(0.0, 2.0)), Ordering::Less);

@@ -1,73 +1,73 @@
-//! What should be said before anybody believes the advice.
+//! Warnings about a device: facts to know before advice is trusted.
 
 use hoistway_core::{Class, Kind as Scheduler, NORMAL_LEVEL, Priority, PriorityEffect};
-use hoistway_machine::{BlockDevice, Kind, Root, WriteCache, queues_below, schedules_for_paths};
+use hoistway_machine::{BlockDevice, Kind, Root, WriteCache, queues_below, schedules_for_paths, scheduling_holder};
 
 use super::kind_of;
 
-/// Something that should be known.
+/// A fact to know before advice is trusted.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
-    /// What it is about, in a word that does not change: `priorities`, `layers`, `rotational`, `write-cache`, `throttling`, `module`.
+    /// The topic, a stable word: `priorities`, `layers`, `rotational`, `write-cache`, `throttling`.
     pub about: &'static str,
     /// The sentence.
     pub text: String,
 }
 
-/// What a scheduler makes of an I/O priority.
+/// The part of an I/O priority that a scheduler uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Nothing.
+pub enum PriorityUse {
+    /// The scheduler ignores priorities.
     None,
-    /// The class counts, and the level does not.
+    /// The class only.
     Class,
-    /// Class and level count.
+    /// Class and level.
     ClassAndLevel,
 }
 
-/// What a scheduler makes of I/O priorities.
-pub fn effect_of_priorities(kind: Scheduler) -> Effect {
+/// The part of an I/O priority that a scheduler uses.
+pub fn priority_use(kind: Scheduler) -> PriorityUse {
     let normal = Priority::new(Class::BestEffort, NORMAL_LEVEL).unwrap_or_default();
     match kind.priority_effect(normal) {
-        PriorityEffect::Nothing => Effect::None,
-        PriorityEffect::Class => Effect::Class,
-        _ => Effect::ClassAndLevel,
+        PriorityEffect::Nothing => PriorityUse::None,
+        PriorityEffect::Class => PriorityUse::Class,
+        _ => PriorityUse::ClassAndLevel,
     }
 }
 
-/// What should be said of a device, whatever the workload.
+/// The warnings about a device, whatever the workload.
 pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |about, text: String| warnings.push(Warning { about, text });
     layers(root, devices, device, &mut warn);
-    // What passes a queue without schedulers is queued below.
+    // Requests pass a queue without schedulers and are ordered below it.
     let Some(queue) = device.queue.as_ref().filter(|queue| queue.has_choice()) else { return warnings };
     let name = &device.name;
     if let Some(scheduler) = queue.scheduler.as_deref().and_then(kind_of) {
-        match effect_of_priorities(scheduler) {
-            Effect::None => warn(
+        match priority_use(scheduler) {
+            PriorityUse::None => warn(
                 "priorities",
                 format!(
-                    "`ionice` has no effect on {name} now: {} does not look at priorities",
+                    "`ionice` has no effect on {name} now: {} ignores priorities",
                     super::scheduler_name(scheduler)
                 ),
             ),
-            Effect::Class => warn(
+            PriorityUse::Class => warn(
                 "priorities",
                 format!(
-                    "of `ionice` only the class counts on {name} now (-c1, -c2, -c3): mq-deadline does not look at the level (-n)"
+                    "only the class of `ionice` counts on {name} now (-c1, -c2, -c3): mq-deadline ignores the level (-n)"
                 ),
             ),
             _ => {}
         }
     }
-    if queue.rotational == Some(true) && is_made_up(device) {
+    if queue.rotational == Some(true) && is_virtual_drive(device) {
         warn(
             "rotational",
             format!(
-                "{name} says that it rotates, which is its host's or controller's word and no drive's: bfq and the kernel act on it. If flash lies below, \
-                 `echo 0 > /sys/block/{name}/queue/rotational` tells them so"
+                "{name} reports that it rotates, but its host or controller reports that, not a drive; bfq and the kernel act on it. If flash is below, \
+                 set it: `echo 0 > /sys/block/{name}/queue/rotational`"
             ),
         );
     }
@@ -75,19 +75,19 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
         warn(
             "rotational",
             format!(
-                "{name} says that it does not rotate, and its model is one of a disk: look at /sys/block/{name}/queue/rotational"
+                "{name} reports that it does not rotate, but its model is that of a rotating disk: check /sys/block/{name}/queue/rotational"
             ),
         );
     }
     if queue.write_cache == Some(WriteCache::Back)
         && queue.rotational == Some(true)
         && device.kind == Kind::Disk
-        && !is_made_up(device)
+        && !is_virtual_drive(device)
     {
         warn(
             "write-cache",
             format!(
-                "{name} answers writes from its cache and carries them out in an order of its own: schedulers order what comes to the cache, no more"
+                "{name} completes writes in its cache and writes them out in its own order: schedulers only order requests on their way to the cache"
             ),
         );
     }
@@ -97,8 +97,8 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
         warn(
             "throttling",
             format!(
-                "write-back is throttled on {name} so that reads take {} ms (wbt_lat_usec), which is not simulated: beside buffered writes readers fare better \
-                 under none, mq-deadline and kyber than is told. bfq switches it off",
+                "write-back is throttled on {name} so that reads take {} ms (wbt_lat_usec), which is not simulated: beside buffered writes readers are faster \
+                 under none, mq-deadline and kyber than predicted. bfq switches the throttling off",
                 us as f64 / 1000.0
             ),
         );
@@ -106,29 +106,28 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
     warnings
 }
 
-/// Which queue counts, where there are several on the way.
+/// Warns of several queues between the device and the drive, and names the one that counts.
 fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut impl FnMut(&'static str, String)) {
     let name = &device.name;
     let below: Vec<&BlockDevice> =
         queues_below(root, devices, device).into_iter().filter(|below| below.name != device.name).collect();
     let names: Vec<&str> = below.iter().map(|below| below.name.as_str()).collect();
-    let list = listed(&names);
+    let list = name_list(&names);
     if schedules_for_paths(device) {
         warn(
             "layers",
             format!(
-                "{name} hands its requests to its paths ({}) past their schedulers: its own queue is the one that counts",
+                "{name} sends its requests to its paths ({}) past their schedulers: its own queue is the one that counts",
                 device.slaves.join(", ")
             ),
         );
         return;
     }
-    let is_path = |holder: &&BlockDevice| device.holders.contains(&holder.name) && schedules_for_paths(holder);
-    if let Some(holder) = devices.iter().find(is_path) {
+    if let Some(holder) = scheduling_holder(devices, device) {
         warn(
             "layers",
             format!(
-                "{name} is a path of {0}, whose queue schedules and passes by what is set here: the one that counts is that of {0} (`hoistway advise {0}`)",
+                "{name} is a path of {0}, whose queue schedules requests and bypasses the scheduler of the path: the one that counts is that of {0} (`hoistway advise {0}`)",
                 holder.name
             ),
         );
@@ -138,13 +137,13 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
             (true, Kind::Loop) => warn(
                 "layers",
                 format!(
-                    "{name} is a file, and on which device that lies is not known: requests to it pass a second queue there, which is the one that has the arm"
+                    "{name} is a file on an unknown device: requests pass a second queue there, and that one controls the disk"
                 ),
             ),
             (false, Kind::Loop) => warn(
                 "layers",
                 format!(
-                    "{name} is a file on {list}: the queue that counts is that of {list} (`hoistway advise {}`). A scheduler on {name} orders what a second one orders again, and waits that one makes are waits for both",
+                    "{name} is a file on {list}: the queue that counts is that of {list} (`hoistway advise {}`). A second scheduler orders the requests of a scheduler on {name} again, and the delays of both add up",
                     names[0]
                 ),
             ),
@@ -161,7 +160,7 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
                     if names.len() == 1 {
                         ""
                     } else {
-                        ". What is simulated is one of them with all the work, of which it has a part"
+                        ". One of them is simulated with all of the work, of which it has only a part"
                     }
                 ),
             ),
@@ -172,15 +171,20 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
         warn(
             "layers",
             format!(
-                "{name} is a device that somebody else schedules, too: what lies below is not seen from here, and its own scheduler has the arm, if there is one"
+                "{name} is a virtual device, and its host schedules the requests again: the storage below is not visible here"
             ),
         );
     }
-    above(root, devices, device, warn);
+    warn_of_loop_devices(root, devices, device, warn);
 }
 
-/// What lies on a device reaches it by its queue: one that has a scheduler of its own is worth a word.
-fn above(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut impl FnMut(&'static str, String)) {
+/// Warns of a loop device on this device that has a scheduler of its own.
+fn warn_of_loop_devices(
+    root: &Root,
+    devices: &[BlockDevice],
+    device: &BlockDevice,
+    warn: &mut impl FnMut(&'static str, String),
+) {
     let name = &device.name;
     let above = devices.iter().filter(|above| {
         above.kind == Kind::Loop
@@ -193,15 +197,15 @@ fn above(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut 
         warn(
             "layers",
             format!(
-                "{} lies on {name} and has a scheduler itself ({scheduler}): two in a row; `echo none > /sys/block/{}/queue/scheduler` leaves it to {name}",
+                "{} is a file on {name} and has a scheduler itself ({scheduler}): two in a row; `echo none > /sys/block/{}/queue/scheduler` leaves the order to {name}",
                 above.name, above.name
             ),
         );
     }
 }
 
-/// `sda`, `sda and sdb`, `sda, sdb and sdc`.
-fn listed(names: &[&str]) -> String {
+/// Joins names: `sda`, `sda and sdb`, `sda, sdb and sdc`.
+fn name_list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [only] => (*only).to_owned(),
@@ -209,14 +213,15 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Whether what it says of itself is somebody's word and not a drive's.
-fn is_made_up(device: &BlockDevice) -> bool {
-    super::model_of(device).is_some_and(|model| model.standing == super::Standing::Unknown) && !device.kind.is_stacked()
+/// Returns true if a host or controller, not a drive, reports the properties of the device.
+fn is_virtual_drive(device: &BlockDevice) -> bool {
+    super::drive_model(device).is_some_and(|model| model.quality == super::ModelQuality::Unknown)
+        && !device.kind.is_stacked()
 }
 
-/// Beginnings of models that makers of disks use for nothing but disks.
+/// Returns true if the model starts with a prefix that vendors use only for rotating disks.
 fn named_like_a_disk(device: &BlockDevice) -> bool {
     let model = device.identity.model.as_deref().unwrap_or_default();
-    ["ST", "WDC WD", "HGST HU", "TOSHIBA MG", "TOSHIBA DT"].iter().any(|begin| model.starts_with(begin))
+    ["ST", "WDC WD", "HGST HU", "TOSHIBA MG", "TOSHIBA DT"].iter().any(|prefix| model.starts_with(prefix))
         && !model.contains("SSD")
 }

@@ -1,27 +1,27 @@
-//! What is printed, and the page.
+//! Predictions as text and as a page.
 
 use anyhow::Result;
+use hoistway_advise::TraceCase;
 use hoistway_report::{ComparePage, Fact};
 use hoistway_sim::Comparison;
 use hoistway_sim::whatif::{Confidence, Level, MISS_MAX, ProcessFidelity};
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
-use super::Case;
 use crate::commands::compare;
 use crate::figures::figure;
 use crate::output::{self, Out};
 
-/// The trace, the drive, the elevator.
-pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
+/// Prints trace, drive and elevator.
+pub fn heading(case: &TraceCase, out: &mut Out) -> Result<()> {
     let recording = case.model.recording();
     let seconds = recording.until_ns.saturating_sub(recording.from_ns) as f64 / 1e9;
     let requests: usize = recording.processes.iter().map(|process| process.asked.len()).sum();
     let drive = case.machine.profile.name();
     out.line(format_args!(
         "{}: {requests} requests in {} s under {}, on {drive}",
-        case.trace,
+        case.name,
         figure(seconds),
-        case.recorded.info().name
+        case.recorded_under.info().name
     ))?;
     if let Some(fitted) = &case.fitted {
         let errors = &fitted.held_out.errors;
@@ -37,8 +37,8 @@ pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
     Ok(out.line("")?)
 }
 
-/// What each process waits for.
-pub fn processes(case: &Case, out: &mut Out) -> Result<()> {
+/// Prints what the requests of each process wait for.
+pub fn processes(case: &TraceCase, out: &mut Out) -> Result<()> {
     out.heading("What requests waited for")?;
     let header = ["  process", "waits for", "requests", "think p50", "p90", "explained"];
     let mut table = output::table(&header, 2);
@@ -58,24 +58,24 @@ pub fn processes(case: &Case, out: &mut Out) -> Result<()> {
     Ok(out.line("")?)
 }
 
-/// A rule in a few words.
+/// The dependency rule of a process in words.
 pub fn rule(finding: &PatternAnalysis) -> String {
     match finding.pattern {
         Pattern::Closed { depth: 1 } => "the request before".into(),
         Pattern::Closed { depth } => format!("one of {depth} under way"),
         Pattern::Batches { depth } => format!("all of a batch of up to {depth}"),
         Pattern::Timer { period_ns, .. } => format!("a timer of {}", time(period_ns)),
-        Pattern::Open => "nothing that the trace shows".into(),
+        Pattern::Open => "nothing visible in the trace".into(),
     }
 }
 
-/// Recorded against predicted, on the elevator that was recorded.
-pub fn fidelity(case: &Case, out: &mut Out) -> Result<()> {
-    out.heading(format_args!("The error of the model: {}, recorded and predicted", case.recorded.info().name))?;
+/// Prints recorded and predicted figures under the elevator of the recording.
+pub fn fidelity(case: &TraceCase, out: &mut Out) -> Result<()> {
+    out.heading(format_args!("The error of the model: {}, recorded and predicted", case.recorded_under.info().name))?;
     let header = ["  process", "MB/s", "predicted", "off", "mean ms", "predicted", "off", "p99 ms", "predicted", "off"];
     let mut table = output::table(&header, 1);
     for process in case.fidelity.processes.iter().chain([&case.fidelity.all]) {
-        let mut row = vec![who(process)];
+        let mut row = vec![process_name(process)];
         let (was, is) = (&process.recorded, &process.predicted);
         row.extend([figure(was.bytes_per_s / 1e6), figure(is.bytes_per_s / 1e6), off(process.throughput_error())]);
         row.extend([was, is].map(|figures| figure(figures.latency_ns.mean / 1e6)));
@@ -88,11 +88,11 @@ pub fn fidelity(case: &Case, out: &mut Out) -> Result<()> {
     out.line("")?;
     Ok(out.paragraph(
         0,
-        "Throughput and mean latency of all together, and of each process of at least 100 requests, are what the model is judged by.",
+        "The model is judged by throughput and mean latency of all processes together, and of each process with at least 100 requests.",
     )?)
 }
 
-fn who(process: &ProcessFidelity) -> String {
+fn process_name(process: &ProcessFidelity) -> String {
     match (process.pid, process.is_judged()) {
         (0, _) => "  all".into(),
         (pid, true) => format!("  {} ({pid})", process.name),
@@ -100,43 +100,43 @@ fn who(process: &ProcessFidelity) -> String {
     }
 }
 
-/// What the prediction is worth.
+/// Prints how far the prediction can be trusted.
 pub fn confidence(confidence: &Confidence, out: &mut Out) -> Result<()> {
     out.heading(format_args!("Confidence: {}", level(confidence.level)))?;
     Ok(confidence.reasons.iter().try_for_each(|reason| out.paragraph(2, &sentence(reason)))?)
 }
 
-/// Why nothing is predicted.
-pub fn refusal(case: &Case) -> String {
+/// Why there is no prediction.
+pub fn refusal(case: &TraceCase) -> String {
     let worst = case.fidelity.judged().max_by(|a, b| a.miss().total_cmp(&b.miss()));
     let what = worst.map_or(String::new(), |worst| {
         format!(
             ": {} by {} in throughput and {} in mean latency",
-            who(worst).trim(),
+            process_name(worst).trim(),
             off(worst.throughput_error()),
             off(worst.mean_latency_error())
         )
     });
     format!(
-        "error: the model misses what was recorded under {} by more than {:.0} %{what}: what it says of other elevators would be worth nothing.\n\
-         Is --recorded right, is --drive the drive that was recorded, and --depth its depth?",
-        case.recorded.info().name,
+        "error: the model misses the recording under {} by more than {:.0} %{what}: predictions for other elevators would be meaningless.\n\
+         Check that --recorded, --drive and --depth match the recording.",
+        case.recorded_under.info().name,
         MISS_MAX * 100.0
     )
 }
 
-/// The page of `compare`, with the error of the model beside.
-pub fn page(case: &Case, comparison: &Comparison, confidence: &Confidence) -> ComparePage {
+/// The page of `compare` with the error of the model.
+pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) -> ComparePage {
     let settings: Vec<String> = case.machine.settings.iter().map(|setting| setting.text().to_owned()).collect();
     let drive = hoistway_drive::describe(&case.machine.profile).what;
-    let mut page = compare::report_page(comparison, &case.trace, &drive, &settings);
-    page.title = format!("What if: {}", case.trace);
+    let mut page = compare::report_page(comparison, &case.name, &drive, &settings);
+    page.title = format!("What if: {}", case.name);
     page.subtitle = format!(
         "{} elevators, predicted from a trace recorded under {}",
         comparison.runs.len(),
-        case.recorded.info().name
+        case.recorded_under.info().name
     );
-    // Processes of the same name are told apart by their numbers.
+    // Process ids distinguish processes of the same name.
     let run = comparison.runs.first().map_or(&[][..], |run| &run.processes);
     for (name, process) in page.processes.iter_mut().zip(run) {
         *name = format!("{} ({})", process.name, process.pid);
@@ -160,7 +160,8 @@ pub fn page(case: &Case, comparison: &Comparison, confidence: &Confidence) -> Co
             figure(process.predicted.latency_ns.p99 as f64 / 1e6),
             off(process.p99_latency_error()),
         );
-        page.facts.push(fact(&format!("{} under {}", who(process).trim(), case.recorded.info().name), value));
+        page.facts
+            .push(fact(&format!("{} under {}", process_name(process).trim(), case.recorded_under.info().name), value));
     }
     let rules = case
         .model
@@ -171,7 +172,7 @@ pub fn page(case: &Case, comparison: &Comparison, confidence: &Confidence) -> Co
     page
 }
 
-pub fn level(level: Level) -> &'static str {
+fn level(level: Level) -> &'static str {
     match level {
         Level::High => "high",
         Level::Fair => "fair",
@@ -189,7 +190,7 @@ fn sentence(text: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// A time in its best unit.
+/// A time in a suitable unit.
 fn time(ns: u64) -> String {
     match ns {
         ns if ns < 1_000_000 => format!("{} us", figure(ns as f64 / 1e3)),

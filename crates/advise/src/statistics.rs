@@ -1,33 +1,35 @@
-//! What can be told apart, and what could be chance.
+//! Spreads over seeds, and significant differences.
 //!
-//! The same seed gives each choice the same drive and the same draws, so that values are compared in pairs: the mean of their differences over the seeds,
-//! and the interval that holds the true mean with a probability of 95 % (Student's t). A difference is told when that interval has no zero in it and the
-//! difference is as large as [`FLOOR`], below which a model of a drive cannot be trusted to know.
+//! The same seed gives each choice the same drive and the same random draws, so values are compared
+//! in pairs: the mean of their differences over the seeds, and the interval that holds the true mean
+//! with a probability of 95 % (Student's t). A difference is significant if that interval does not
+//! contain zero and the difference is at least [`MIN_DIFFERENCE`], because the model of a drive is
+//! not exact below that.
 
 /// Differences smaller than this part of what they are measured against are not told.
-pub const FLOOR: f64 = 0.05;
+pub const MIN_DIFFERENCE: f64 = 0.05;
 
-/// Student's t of a two-sided interval of 95 %, by degrees of freedom from 1 on.
+/// Student's t for a two-sided interval of 95 %, by degrees of freedom from 1.
 const T95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// A mean, and the interval of 95 % around it.
+/// A mean and the interval of 95 % around it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The mean over the seeds.
     pub mean: f64,
-    /// Half of the interval's width; not a number of a single value.
+    /// Half of the width of the interval; NaN for a single value.
     pub plus_minus: f64,
-    /// The least.
+    /// The smallest value.
     pub min: f64,
-    /// The greatest.
+    /// The largest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of these values; of none, nothing is known.
+    /// The spread of values; NaN without values.
     pub fn of(values: &[f64]) -> Spread {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -43,27 +45,29 @@ impl Spread {
     }
 }
 
-/// How two choices differ in a figure.
+/// The difference between two choices in a figure.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Difference {
-    /// The mean difference as a part of what it is measured against: -0.9 is nine tenths less.
+    /// The mean difference relative to the reference: -0.9 is nine tenths less.
     pub mean: f64,
-    /// The interval of 95 %.
+    /// The lower end of the interval of 95 %.
     pub low: f64,
-    /// See `low`.
+    /// The upper end of the interval of 95 %.
     pub high: f64,
-    /// Whether it can be told from chance, and is large enough to matter.
-    pub is_told: bool,
-    /// Whether the first of the two is better, told or not.
+    /// True if the difference is no chance and large enough to matter.
+    #[serde(rename = "is_told")]
+    pub is_significant: bool,
+    /// True if the first choice is better, significantly or not.
     pub is_better: bool,
 }
 
 impl Difference {
-    /// Of values with the same seeds in the same order. `least`: whether less is better; `floor`: what is too small to be told.
-    pub fn new(of: &[f64], against: &[f64], least: bool, floor: f64) -> Difference {
+    /// The difference of values with the same seeds in the same order. `least` is true if less is
+    /// better; relative differences below `min` are not significant.
+    pub fn new(of: &[f64], against: &[f64], least: bool, min: f64) -> Difference {
         let pairs = || of.iter().zip(against);
         if pairs().any(|(of, against)| !of.is_finite() || !against.is_finite()) {
-            return Difference::with_nothing(of, against, least);
+            return Difference::of_missing(of, against, least);
         }
         let differences: Vec<f64> = pairs().map(|(of, against)| of - against).collect();
         let spread = Spread::of(&differences);
@@ -80,15 +84,15 @@ impl Difference {
             mean: part(spread.mean),
             low: part(low),
             high: part(high),
-            is_told: !is_chance && part(spread.mean).abs() >= floor,
+            is_significant: !is_chance && part(spread.mean).abs() >= min,
             is_better: (spread.mean < 0.0) == least && spread.mean != 0.0,
         }
     }
 
-    /// Where one of the two had nothing to measure in some run: a job that got nothing done at all.
-    fn with_nothing(of: &[f64], against: &[f64], least: bool) -> Difference {
-        let nothing = |values: &[f64]| values.iter().filter(|value| !value.is_finite()).count();
-        let (of, against) = (nothing(of), nothing(against));
+    /// The difference if a run has no value, because a job completed no request.
+    fn of_missing(of: &[f64], against: &[f64], least: bool) -> Difference {
+        let missing = |values: &[f64]| values.iter().filter(|value| !value.is_finite()).count();
+        let (of, against) = (missing(of), missing(against));
         let mean = match of.cmp(&against) {
             std::cmp::Ordering::Greater => f64::INFINITY,
             std::cmp::Ordering::Less => f64::NEG_INFINITY,
@@ -98,7 +102,7 @@ impl Difference {
             mean,
             low: mean,
             high: mean,
-            is_told: mean != 0.0,
+            is_significant: mean != 0.0,
             is_better: (mean < 0.0) == least && mean != 0.0,
         }
     }
@@ -109,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_student_s() {
+    fn the_interval_follows_students_t() {
         // Mean 3, deviation sqrt(2.5) = 1.5811; 2.776 x 1.5811 / sqrt(5) = 1.963.
         let spread = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!((spread.mean, spread.min, spread.max), (3.0, 1.0, 5.0));
@@ -117,34 +121,34 @@ mod tests {
     }
 
     #[test]
-    fn what_all_seeds_agree_on_is_told_and_what_they_do_not_is_chance() {
+    fn a_difference_on_all_seeds_is_significant_and_a_mixed_one_is_not() {
         let now = [100.0, 120.0, 80.0, 110.0, 90.0];
         let better = now.map(|value| value * 0.5);
-        let told = Difference::new(&better, &now, true, FLOOR);
-        assert!(told.is_told && told.is_better && (told.mean + 0.5).abs() < 1e-9, "{told:?}");
-        let chance = Difference::new(&[90.0, 130.0, 85.0, 100.0, 95.0], &now, true, FLOOR);
-        assert!(!chance.is_told, "{chance:?}");
+        let sure = Difference::new(&better, &now, true, MIN_DIFFERENCE);
+        assert!(sure.is_significant && sure.is_better && (sure.mean + 0.5).abs() < 1e-9, "{sure:?}");
+        let chance = Difference::new(&[90.0, 130.0, 85.0, 100.0, 95.0], &now, true, MIN_DIFFERENCE);
+        assert!(!chance.is_significant, "{chance:?}");
     }
 
     #[test]
-    fn a_sure_difference_that_is_too_small_is_not_told() {
+    fn a_difference_below_the_minimum_is_not_significant() {
         let now = [100.0, 120.0, 80.0];
         let little = now.map(|value| value - 3.0);
-        assert!(!Difference::new(&little, &now, true, FLOOR).is_told);
-        assert!(Difference::new(&little, &now, true, 0.02).is_told);
+        assert!(!Difference::new(&little, &now, true, MIN_DIFFERENCE).is_significant);
+        assert!(Difference::new(&little, &now, true, 0.02).is_significant);
     }
 
     #[test]
     fn equal_values_do_not_differ_even_at_zero() {
-        let zero = Difference::new(&[0.0; 5], &[0.0; 5], true, FLOOR);
-        assert_eq!((zero.mean, zero.is_told, zero.is_better), (0.0, false, false));
-        let from_zero = Difference::new(&[4.0, 5.0, 6.0], &[0.0; 3], true, FLOOR);
-        assert!(from_zero.is_told && !from_zero.is_better);
+        let zero = Difference::new(&[0.0; 5], &[0.0; 5], true, MIN_DIFFERENCE);
+        assert_eq!((zero.mean, zero.is_significant, zero.is_better), (0.0, false, false));
+        let from_zero = Difference::new(&[4.0, 5.0, 6.0], &[0.0; 3], true, MIN_DIFFERENCE);
+        assert!(from_zero.is_significant && !from_zero.is_better);
     }
 
     #[test]
-    fn who_got_nothing_done_is_worse() {
-        let starved = Difference::new(&[f64::INFINITY, 5.0], &[9.0, 9.0], true, FLOOR);
-        assert!(starved.is_told && !starved.is_better);
+    fn a_job_without_any_completion_is_worse() {
+        let starved = Difference::new(&[f64::INFINITY, 5.0], &[9.0, 9.0], true, MIN_DIFFERENCE);
+        assert!(starved.is_significant && !starved.is_better);
     }
 }
