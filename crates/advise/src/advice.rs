@@ -26,8 +26,8 @@ pub struct AdviceRequest {
     pub seeds: u32,
     /// The seed that all others follow from.
     pub seed: u64,
-    /// The smallest relative difference that can be significant: [`MIN_DIFFERENCE`], or the error of
-    /// the model of a recording.
+    /// The smallest relative difference that can be significant: [`MIN_DIFFERENCE`], or the error
+    /// of the model of a recording.
     pub min_difference: f64,
 }
 
@@ -293,8 +293,8 @@ impl Pick<'_> {
         goals.map(|goal| self.difference(of, against, goal)).find(|difference| difference.is_significant)
     }
 
-    /// Returns true if a choice is better in the figure that it was chosen by, and in the first goal
-    /// in which the two differ significantly.
+    /// Returns true if a choice is better in the figure that it was chosen by, and in the first
+    /// goal in which the two differ significantly.
     fn confirms(&self, of: &[RunFigures], against: &[RunFigures], figure: usize) -> bool {
         let is_better = |difference: &Difference| difference.is_significant && difference.is_better;
         let goal =
@@ -303,16 +303,16 @@ impl Pick<'_> {
             && self.decides(of, against).is_some_and(|difference| is_better(&difference))
     }
 
-    /// The index of the figure in which two choices first differ significantly; that of the first goal
-    /// if they do not.
+    /// The index of the figure in which two choices first differ significantly; that of the first
+    /// goal if they do not.
     fn deciding(&self, of: &[RunFigures], against: &[RunFigures]) -> usize {
         let goals = 0..self.objective.goals.len();
         let goal = goals.into_iter().find(|goal| self.difference(of, against, *goal).is_significant).unwrap_or(0);
         self.index(&self.objective.goals[goal].figure)
     }
 
-    /// The best choice that keeps to the constraints. Among choices without a significant difference
-    /// the present settings win, then the choice with the fewest tunables.
+    /// The best choice that keeps to the constraints. Among choices without a significant
+    /// difference the present settings win, then the choice with the fewest tunables.
     fn best(&self, judged: &[EvaluatedChoice], now: usize) -> usize {
         let keeps: Vec<usize> =
             (0..judged.len()).filter(|index| judged[*index].can_be_set && judged[*index].broken.is_empty()).collect();

@@ -44,7 +44,8 @@ pub struct DepthComparison {
 }
 
 impl Answer {
-    /// Simulates all choices of a case. `progress` gets the number of finished runs and of all runs.
+    /// Simulates all choices of a case. `progress` gets the number of finished runs and of all
+    /// runs.
     ///
     /// # Errors
     /// [`AdviseError`].

@@ -207,9 +207,9 @@ impl Bench {
         }
     }
 
-    /// The value of a figure in a run. If some jobs end with their work and others after a time, the
-    /// total throughput is the sum of the rates of the processes while they run: otherwise one long
-    /// job would make the whole run look slow.
+    /// The value of a figure in a run. If some jobs end with their work and others after a time,
+    /// the total throughput is the sum of the rates of the processes while they run: otherwise one
+    /// long job would make the whole run look slow.
     fn figure(&self, figure: &Figure, run: &Run) -> f64 {
         let Workload::Jobs(jobs) = &self.workload else { return figure.of(run) };
         let has_jobs = |time_based: bool| jobs.jobs.iter().any(|job| job.time_based == time_based);

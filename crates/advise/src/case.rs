@@ -258,8 +258,8 @@ impl Common {
             _ => None,
         };
         let trace_drive = match (drive, &nearest) {
-            (_, Some((profile, _))) => TraceDrive::Given(profile.clone()),
-            (DriveChoice::Given(profile), None) => TraceDrive::Given(*profile),
+            (_, Some((profile, _))) => TraceDrive::Given(Box::new(profile.clone())),
+            (DriveChoice::Given(profile), None) => TraceDrive::Given(profile),
             (DriveChoice::Default, None) => TraceDrive::FromTrace,
             (DriveChoice::Fitted | DriveChoice::Nearest, None) => TraceDrive::Fitted,
         };

@@ -4,8 +4,9 @@
 //! trace), a drive model, a host, an objective and the present settings. [`Answer::of`] simulates
 //! every scheduler that can be set with several seeds and advises one, or to leave things as they
 //! are: a difference that could be chance does not count. [`tune()`] searches tunables in the same
-//! way. [`ChangePlan`] is the advice as assignments, commands and udev rules. [`Overview`] describes
-//! devices without a workload, and [`whatif`] reports predictions for a trace under other elevators.
+//! way. [`ChangePlan`] is the advice as assignments, commands and udev rules. [`Overview`]
+//! describes devices without a workload, and [`whatif`] reports predictions for a trace under other
+//! elevators.
 //!
 //! [`AdviceReport`], [`TuneReport`], [`Overview`] and [`whatif::WhatifReport`] are the serialisable
 //! answers of `hoistway advise` and `hoistway trace whatif`.
@@ -37,21 +38,21 @@
 //!
 //! # Where to change
 //!
-//! | what | where |
-//! |---|---|
-//! | when a difference is significant | `statistics.rs` |
-//! | which choice is picked, and the reason given | `advice.rs`; the jobs that gain and lose, `job_changes.rs` |
-//! | a typical use | `use_case.rs` and its job file in `uses/` |
-//! | a metric of objectives | `Metric` in `objective.rs`; its syntax, `objective/parse.rs` |
-//! | which tunables are tried | `usual_variants` in `choice.rs` |
-//! | which tunables are searched, and how | `tune/space.rs`, `tune/pattern_search.rs`; names of `--tunables`, `tune/selection.rs` |
-//! | which drive model stands for a device | `device_facts/drive_model.rs` |
-//! | warnings about a device | `device_facts/warnings.rs`; those about an answer, `answer.rs` |
-//! | what a case consists of, and what is refused | `case.rs`; traces, `trace_case.rs` |
-//! | how far advice can be trusted | `confidence.rs` |
-//! | commands, udev rules and the way back | `change_plan.rs` |
-//! | the JSON of `hoistway advise` | `report.rs` and `overview.rs`, with docs/advise.md |
-//! | the JSON of `hoistway trace whatif` | `whatif.rs` |
+//! - when a difference is significant: `statistics.rs`
+//! - which choice is picked, and the reason given: `advice.rs`; the jobs that gain and lose,
+//!   `job_changes.rs`
+//! - a typical use: `use_case.rs` and its job file in `uses/`
+//! - a metric of objectives: `Metric` in `objective.rs`; its syntax, `objective/parse.rs`
+//! - which tunables are tried: `usual_variants` in `choice.rs`
+//! - which tunables are searched, and how: `tune/space.rs`, `tune/pattern_search.rs`; names of
+//!   `--tunables`, `tune/selection.rs`
+//! - which drive model stands for a device: `device_facts/drive_model.rs`
+//! - warnings about a device: `device_facts/warnings.rs`; those about an answer, `answer.rs`
+//! - what a case consists of, and what is refused: `case.rs`; traces, `trace_case.rs`
+//! - how far advice can be trusted: `confidence.rs`
+//! - commands, udev rules and the way back: `change_plan.rs`
+//! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md
+//! - the JSON of `hoistway trace whatif`: `whatif.rs`
 
 #![forbid(unsafe_code)]
 

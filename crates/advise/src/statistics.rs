@@ -1,12 +1,12 @@
 //! Spreads over seeds, and significant differences.
 //!
 //! The same seed gives each choice the same drive and the same random draws, so values are compared
-//! in pairs: the mean of their differences over the seeds, and the interval that holds the true mean
-//! with a probability of 95 % (Student's t). A difference is significant if that interval does not
-//! contain zero and the difference is at least [`MIN_DIFFERENCE`], because the model of a drive is
-//! not exact below that.
+//! in pairs: the mean of their differences over the seeds, and the interval that holds the true
+//! mean with a probability of 95 % (Student's t). A difference is significant if that interval does
+//! not contain zero and the difference is at least [`MIN_DIFFERENCE`], because the model of a drive
+//! is not exact below that.
 
-/// Differences smaller than this part of what they are measured against are not told.
+/// The smallest relative difference that can be significant.
 pub const MIN_DIFFERENCE: f64 = 0.05;
 
 /// Student's t for a two-sided interval of 95 %, by degrees of freedom from 1.

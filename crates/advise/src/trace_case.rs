@@ -1,5 +1,5 @@
-//! A recorded workload, ready for predictions: which elevator it was recorded under, on which drive,
-//! and how well the model reproduces the recording.
+//! A recorded workload, ready for predictions: which elevator it was recorded under, on which
+//! drive, and how well the model reproduces the recording.
 //!
 //! `hoistway advise --trace` and `hoistway trace whatif` both start here.
 
@@ -22,7 +22,7 @@ pub enum TraceDrive {
     /// A drive fitted to the service times of the trace.
     Fitted,
     /// The given drive.
-    Given(Profile),
+    Given(Box<Profile>),
 }
 
 /// The source of the drive model of a [`TraceCase`].
@@ -102,7 +102,7 @@ pub enum TraceCaseError {
         /// The trace.
         name: String,
         /// Why not.
-        cause: FitProfileError,
+        cause: Box<FitProfileError>,
     },
     /// The trace has nothing to predict from.
     #[error("{name}: {cause}")]
@@ -110,11 +110,11 @@ pub enum TraceCaseError {
         /// The trace.
         name: String,
         /// Why not.
-        cause: WhatifError,
+        cause: Box<WhatifError>,
     },
     /// The simulation of the recording failed or was cancelled.
-    #[error(transparent)]
-    Simulation(WhatifError),
+    #[error("{0}")]
+    Simulation(Box<WhatifError>),
 }
 
 impl TraceCase {
@@ -138,9 +138,12 @@ impl TraceCase {
             settings,
             seed: 1,
         };
-        let model = Model::new(recording).map_err(|cause| TraceCaseError::Model { name: name.clone(), cause })?;
+        let model = Model::new(recording)
+            .map_err(|cause| TraceCaseError::Model { name: name.clone(), cause: Box::new(cause) })?;
         notes.extend(model.notes().iter().cloned());
-        let fidelity = model.fidelity(recorded_under, &machine, cancel).map_err(TraceCaseError::Simulation)?;
+        let fidelity = model
+            .fidelity(recorded_under, &machine, cancel)
+            .map_err(|error| TraceCaseError::Simulation(Box::new(error)))?;
         Ok(TraceCase { name, recorded_under, model, machine, drive_source, fitted, fidelity, notes })
     }
 
@@ -171,7 +174,7 @@ fn drive_model(
 ) -> Result<(Profile, DriveSource, Option<FittedProfile>), TraceCaseError> {
     let named = || loaded.setting.drive.as_deref().and_then(Profile::builtin);
     let named = match drive {
-        TraceDrive::Given(profile) => return Ok((profile, DriveSource::Given, None)),
+        TraceDrive::Given(profile) => return Ok((*profile, DriveSource::Given, None)),
         TraceDrive::FromTrace => named(),
         TraceDrive::Fitted => None,
     };
@@ -180,6 +183,6 @@ fn drive_model(
     }
     let options = FitOptions { name: FITTED_NAME, kind: None, base: None };
     let fitted = fit_profile(&service_times(&loaded.lives), &options)
-        .map_err(|cause| TraceCaseError::Fit { name: name.to_owned(), cause })?;
+        .map_err(|cause| TraceCaseError::Fit { name: name.to_owned(), cause: Box::new(cause) })?;
     Ok((fitted.profile.clone(), DriveSource::Fitted, Some(fitted)))
 }

@@ -32,8 +32,8 @@ impl GroupPolicy {
     }
 }
 
-/// Mount points of the hierarchies, with the prefix of their files: the unified hierarchy alone, the
-/// unified one beside version 1, and the block device controller of version 1.
+/// Mount points of the hierarchies, with the prefix of their files: the unified hierarchy alone,
+/// the unified one beside version 1, and the block device controller of version 1.
 const MOUNTS: [(&str, &str); 3] =
     [("/sys/fs/cgroup", "io"), ("/sys/fs/cgroup/unified", "io"), ("/sys/fs/cgroup/blkio", "blkio")];
 

@@ -163,7 +163,7 @@ pub fn openers(root: &Root, device: &BlockDevice) -> Vec<Opener> {
     let mut found: Vec<Opener> = pids
         .filter_map(|pid| {
             let process = ProcessFiles::new(root, pid);
-            let has_open = process.open_files().iter().any(|target| *target == device.path);
+            let has_open = process.open_files().contains(&device.path);
             has_open.then(|| Opener { pid, comm: process.comm() })
         })
         .collect();

@@ -44,8 +44,8 @@ pub enum FindError {
 }
 
 /// Finds a device by the kernel's name (`sda`), the device mapper's (`vg-root`), a device number
-/// (`8:0`), a node or a link to one (`/dev/disk/by-id/...`), or a file or directory on the device. A
-/// device name takes precedence over a file of the same name.
+/// (`8:0`), a node or a link to one (`/dev/disk/by-id/...`), or a file or directory on the device.
+/// A device name takes precedence over a file of the same name.
 ///
 /// # Errors
 /// [`FindError`] if there is no such device, or the file is on no block device.

@@ -172,7 +172,8 @@ impl Identity {
     }
 }
 
-/// Completes a model that SCSI has cut at 16 characters from udev's record, which has `_` for blanks.
+/// Completes a model that SCSI has cut at 16 characters from udev's record, which has `_` for
+/// blanks.
 fn full_model(model: Option<String>, udev: Option<&str>) -> Option<String> {
     let full = udev.map(|text| text.replace('_', " "));
     match (model, full) {

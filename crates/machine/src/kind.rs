@@ -105,8 +105,8 @@ impl Kind {
         }
     }
 
-    /// Returns true if a hypervisor, a server or a process provides the device. What it reports about
-    /// itself, such as rotation, need not hold for the drive behind it.
+    /// Returns true if a hypervisor, a server or a process provides the device. What it reports
+    /// about itself, such as rotation, need not hold for the drive behind it.
     pub fn is_virtual(self) -> bool {
         matches!(self, Kind::Virtio | Kind::Xen | Kind::Nbd | Kind::Ublk)
     }

@@ -5,29 +5,33 @@
 //! another machine's files, or a tree that a test has made. The crate does not print.
 //!
 //! - [`devices()`] reads all block devices; [`find()`] finds one by a name, a path or a file on it.
-//! - [`queues_below`] and [`request_path`] follow stacked devices to the queues that order requests.
+//! - [`queues_below`] and [`request_path`] follow stacked devices to the queues that order
+//!   requests.
 //! - [`SettingsPlan`] changes schedulers, tunables and queue settings, and restores them on errors.
-//! - [`Inventory`], [`SettingsReport`] and [`PriorityReport`] are the answers of `hoistway devices`,
-//!   `hoistway devices set` and `hoistway ionice --explain`.
+//! - [`Inventory`], [`SettingsReport`] and [`PriorityReport`] are the answers of `hoistway
+//!   devices`, `hoistway devices set` and `hoistway ionice --explain`.
 //! - [`SysfsDevice`], [`mounts()`] and [`ProcessFiles`] read single facts for other crates: this is
 //!   the one reader of `mountinfo` and `/proc/PID` in the workspace.
 //!
 //! # Where to change
 //!
-//! | what | where |
-//! |---|---|
-//! | what is read of a block device | `devices.rs`; the fields are in `device.rs`, `queue.rs`, `identity.rs` and `kind.rs` |
-//! | the names that [`find()`] accepts | `find.rs` |
-//! | how stacked devices lead to queues | `stacking.rs` |
-//! | mounts and swap | `mounts.rs` |
-//! | unit, range and text of a queue setting; the kernel's names of tunables | `attribute_info.rs`; the texts of tunables are the elevators' own rows in `hoistway_core` |
-//! | what `hoistway devices set` checks, writes and restores | `settings/plan.rs`, `settings/apply.rs` |
-//! | udev rules | `udev.rs`; when one is written, `settings/report.rs` |
-//! | the JSON of `hoistway devices` | `inventory.rs`, with docs/devices.md, which a test compares |
-//! | what is read of a process | `process/files.rs`; the devices that it uses, `process/device_use.rs` |
-//! | control groups | `cgroup.rs` |
-//! | what a scheduler makes of an I/O priority, in words | `priority_effect.rs`; the figures are in `hoistway_core`'s `effect.rs` |
-//! | remarks and JSON of `hoistway ionice --explain` | `priority_report.rs` |
+//! - what is read of a block device: `devices.rs`; the fields are in `device.rs`, `queue.rs`,
+//!   `identity.rs` and `kind.rs`
+//! - the names that [`find()`] accepts: `find.rs`
+//! - how stacked devices lead to queues: `stacking.rs`
+//! - mounts and swap: `mounts.rs`
+//! - unit, range and text of a queue setting; the kernel's names of tunables: `attribute_info.rs`;
+//!   the texts of tunables are the elevators' own rows in `hoistway_core`
+//! - what `hoistway devices set` checks, writes and restores: `settings/plan.rs`,
+//!   `settings/apply.rs`
+//! - udev rules: `udev.rs`; when one is written, `settings/report.rs`
+//! - the JSON of `hoistway devices`: `inventory.rs`, with docs/devices.md, which a test compares
+//! - what is read of a process: `process/files.rs`; the devices that it uses,
+//!   `process/device_use.rs`
+//! - control groups: `cgroup.rs`
+//! - what a scheduler makes of an I/O priority, in words: `priority_effect.rs`; the figures are in
+//!   `hoistway_core`'s `effect.rs`
+//! - remarks and JSON of `hoistway ionice --explain`: `priority_report.rs`
 //!
 //! # Parsing of procfs
 //!

@@ -225,8 +225,8 @@ pub fn get(target: PriorityTarget) -> Result<Priority, PriorityError> {
 /// Sets the priority of one or more processes.
 ///
 /// # Errors
-/// [`PriorityError`] if there is no such process, or the caller lacks the permission: the class real
-/// time (CAP_SYS_ADMIN or CAP_SYS_NICE) and processes of other users need root.
+/// [`PriorityError`] if there is no such process, or the caller lacks the permission: the class
+/// real time (CAP_SYS_ADMIN or CAP_SYS_NICE) and processes of other users need root.
 pub fn set(target: PriorityTarget, priority: Priority) -> Result<(), PriorityError> {
     let (kind, number) = target.numbers();
     // SAFETY: the system call takes numbers only.

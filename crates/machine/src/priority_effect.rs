@@ -25,7 +25,7 @@ pub struct EffectText {
 pub fn effect_under(kind: Kind, priority: Priority) -> EffectText {
     let effect = kind.priority_effect(to_core(priority));
     let rank = rank(priority.class);
-    // The value of an ordinary process, for readers who do not know the scale.
+    // The value of an ordinary process, as a reference.
     let normal = |value: &str| {
         if priority.level == NORMAL_LEVEL {
             ", as usual".to_owned()

@@ -16,13 +16,13 @@ use crate::sysfs::SysfsDevice;
 /// Documentation/ABI/stable/sysfs-block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    /// True if the kernel takes the device for a rotating disk. Virtual disks often report true over
-    /// flash.
+    /// True if the kernel takes the device for a rotating disk. Virtual disks often report true
+    /// over flash.
     pub rotational: Option<bool>,
     /// The zone model: `host-managed` or `host-aware`; `None` without zones.
     pub zoned: Option<String>,
-    /// The available schedulers; more may be in modules that are not loaded. Empty if the device has
-    /// no scheduler file.
+    /// The available schedulers; more may be in modules that are not loaded. Empty if the device
+    /// has no scheduler file.
     pub schedulers: Vec<String>,
     /// The active scheduler.
     pub scheduler: Option<String>,
@@ -110,13 +110,14 @@ impl Queue {
         })
     }
 
-    /// Returns true if a scheduler can be chosen. A driver that takes bios itself (LVM, md, zram) has
-    /// none.
+    /// Returns true if a scheduler can be chosen. A driver that takes bios itself (LVM, md, zram)
+    /// has none.
     pub fn has_choice(&self) -> bool {
         self.schedulers.iter().any(|name| name != "none")
     }
 
-    /// The requests that the device has at once at most: its own depth if known, else `nr_requests`.
+    /// The requests that the device has at once at most: its own depth if known, else
+    /// `nr_requests`.
     pub fn depth(&self) -> Option<u32> {
         self.device_depth.or(self.nr_requests)
     }

@@ -100,7 +100,7 @@ pub fn drive_model_below(root: &Root, devices: &[BlockDevice], device: &BlockDev
     match below.filter(|_| device.kind.is_stacked()) {
         Some(below) => {
             let model = drive_model(below)?;
-            Some(DriveModel { why: format!("it lies on {}, and of that: {}", below.name, model.why), ..model })
+            Some(DriveModel { why: format!("it is on {}: {}", below.name, model.why), ..model })
         }
         None => drive_model(device),
     }

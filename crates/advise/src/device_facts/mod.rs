@@ -62,7 +62,8 @@ pub fn profile_as_set(queue: &Queue, profile: hoistway_drive::Profile) -> hoistw
 /// The scheduler and tunables that are set on a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurrentSettings {
-    /// The scheduler with its tunables. For an unknown scheduler the one that Linux sets by default.
+    /// The scheduler with its tunables. For an unknown scheduler the one that Linux sets by
+    /// default.
     pub choice: Choice,
     /// The name of an unknown scheduler.
     pub unknown_scheduler: Option<String>,

@@ -5,9 +5,9 @@
 //! one turn are simulated in parallel. They depend only on the seed and on former results, never on
 //! speed: the same seed and number of evaluations give the same answer on every machine.
 //!
-//! The best of hundreds of trials on a few seeds is partly luck. So the best few are simulated again
-//! on other seeds, tunables without effect are reset to their defaults, and the result is checked on
-//! further seeds.
+//! The best of hundreds of trials on a few seeds is partly luck. So the best few are simulated
+//! again on other seeds, tunables without effect are reset to their defaults, and the result is
+//! checked on further seeds.
 
 mod pareto;
 mod pattern_search;
@@ -88,7 +88,8 @@ pub struct TuneResult {
     /// Indices in `tried` of the Pareto front of the first goal and the other figure, sorted by the
     /// goal.
     pub front: Vec<usize>,
-    /// The index in `figures` of the other figure: that of the first constraint, or total throughput.
+    /// The index in `figures` of the other figure: that of the first constraint, or total
+    /// throughput.
     pub other: usize,
     /// The best choice, without tunables that have no effect.
     pub winner: Choice,

@@ -44,8 +44,8 @@ pub fn has(known: &[&str]) -> String {
 }
 
 /// The spaces that names select: `bfq` for all tunables of a scheduler, `bfq.slice_idle` for one,
-/// `read_ahead_kb`, `nr_requests` and `queue_depth` for the queue. Without names all tunables of all
-/// candidates.
+/// `read_ahead_kb`, `nr_requests` and `queue_depth` for the queue. Without names all tunables of
+/// all candidates.
 ///
 /// # Errors
 /// [`SelectionError`] for the first name that selects nothing.

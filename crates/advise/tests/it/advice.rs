@@ -1,12 +1,12 @@
-//! Advice and searches, against what the simulator says when it is asked directly.
+//! Advice and searches, compared with direct simulations.
 
 use std::sync::atomic::AtomicBool;
 
-use hoistway_advise::facts::usual_host;
+use hoistway_advise::device_facts::usual_host;
 use hoistway_advise::tune::Space;
 use hoistway_advise::{
-    Advice, AdviceRequest, AdviseError, Bench, Choice, FLOOR, Objective, TuneRequest, Tuned, Use, Verdict, Workload,
-    advise, tune,
+    Advice, AdviceRequest, AdviseError, Bench, Choice, MIN_DIFFERENCE, Objective, TuneRequest, TuneResult, Use,
+    Verdict, Workload, advise, tune,
 };
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
@@ -14,7 +14,7 @@ use hoistway_sim::{CompareRequest, compare};
 
 /// A disk with one command at a time, one that queues, and a volume without an arm.
 const DRIVES: [&str; 3] = ["sata-7200-2006", "cmr-4tb", "cloud-gp3"];
-/// Short runs: what is tested is the judging.
+/// Short runs: the tests are about the judging.
 const SECONDS: u64 = 1;
 
 fn profile(name: &str) -> Profile {
@@ -33,11 +33,11 @@ fn request(bench: Bench, objective: &str, seeds: u32) -> AdviceRequest {
         bench,
         now: Choice::plain(Kind::MqDeadline),
         choices: KINDS.map(Choice::plain).into(),
-        told_only: Vec::new(),
+        for_comparison: Vec::new(),
         objective,
         seeds,
         seed: 1,
-        floor: FLOOR,
+        min_difference: MIN_DIFFERENCE,
     }
 }
 
@@ -45,8 +45,8 @@ fn advice(request: &AdviceRequest) -> Advice {
     advise(request, &|_, _| {}, &AtomicBool::new(false)).expect("advice")
 }
 
-/// All that is told of it.
-fn told(advice: &Advice) -> String {
+/// The advice as text.
+fn summary(advice: &Advice) -> String {
     let spreads: Vec<_> = advice.judged.iter().map(|judged| (judged.choice.name(), judged.spreads.clone())).collect();
     format!("{:?} {} {} {} {spreads:?}", advice.verdict, advice.chosen, advice.because, advice.why)
 }
@@ -65,8 +65,8 @@ fn every_use_gets_the_same_answer_twice_on_every_kind_of_drive() {
             let (jobs, _) = use_.jobs_for(SECONDS).expect("a job file");
             let bench = Bench { workload: Workload::Jobs(jobs), profile: profile(drive), host: usual_host() };
             let choices = vec![Choice::plain(Kind::MqDeadline), Choice::plain(Kind::Bfq)];
-            let request = AdviceRequest { choices, ..request(bench, use_.about().objective, 2) };
-            assert_eq!(told(&advice(&request)), told(&advice(&request)), "{} on {drive}", use_.name());
+            let request = AdviceRequest { choices, ..request(bench, use_.info().objective, 2) };
+            assert_eq!(summary(&advice(&request)), summary(&advice(&request)), "{} on {drive}", use_.name());
         }
     }
 }
@@ -109,7 +109,7 @@ fn what_gains_nothing_is_left_as_it_is() {
     let alone = "[alone]\nrw=read\nbs=128k\nsize=1g\ndirect=1\nioengine=psync\ntime_based\nruntime=1\n";
     let advice = advice(&request(bench(alone, "sata-7200-2006"), Objective::USUAL, 3));
     assert_eq!((advice.verdict, advice.chosen), (Verdict::Leave, advice.now));
-    assert!(advice.because.contains("could be chance"), "{}", advice.because);
+    assert!(advice.because.contains("significantly"), "{}", advice.because);
     assert!(advice.checked.is_none());
 }
 
@@ -117,7 +117,8 @@ fn what_gains_nothing_is_left_as_it_is() {
 fn a_constraint_rules_out_what_the_goal_would_choose() {
     let free = advice(&request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2));
     let chosen = &free.judged[free.chosen];
-    let p99 = hoistway_advise::told(chosen.runs[0].jobs[0].p99_ns * 0.5, hoistway_advise::Unit::Time).replace(' ', "");
+    let p99 =
+        hoistway_advise::value_text(chosen.runs[0].jobs[0].p99_ns * 0.5, hoistway_advise::Unit::Time).replace(' ', "");
     let bound = advice(&request(bench(STREAMS, "sata-7200-2006"), &format!("throughput max, p99 <= {p99}"), 2));
     let ruled_out = bound.judged.iter().find(|judged| judged.choice == chosen.choice).expect("it was judged");
     assert_eq!(ruled_out.broken.len(), 1, "p99 <= {p99}");
@@ -125,16 +126,16 @@ fn a_constraint_rules_out_what_the_goal_would_choose() {
 }
 
 #[test]
-fn what_cannot_be_set_is_told_and_never_chosen() {
+fn a_choice_for_comparison_is_simulated_and_never_chosen() {
     let request = AdviceRequest {
         choices: vec![Choice::plain(Kind::MqDeadline)],
-        told_only: vec![Choice::plain(Kind::Anticipatory)],
+        for_comparison: vec![Choice::plain(Kind::Anticipatory)],
         ..request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2)
     };
     let advice = advice(&request);
     assert_eq!((advice.verdict, advice.chosen), (Verdict::Leave, 0));
-    let [now, told] = advice.judged.as_slice() else { panic!("two") };
-    assert!(told.spreads[0].mean > 1.5 * now.spreads[0].mean && !told.can_be_set);
+    let [now, compared] = advice.judged.as_slice() else { panic!("two") };
+    assert!(compared.spreads[0].mean > 1.5 * now.spreads[0].mean && !compared.can_be_set);
     assert_eq!(advice.because, "nothing else could be set");
 }
 
@@ -152,7 +153,7 @@ fn who_asks_for_the_end_gets_it() {
     assert!(ended.expect_err("it ends").is_cancelled());
 }
 
-fn tuned(space: Space, evaluations: usize) -> Tuned {
+fn tuned(space: Space, evaluations: usize) -> TuneResult {
     // Readers that think for as long as bfq waits: what it waits for decides.
     let text =
         "[reader]\nrw=randread\nbs=4k\nsize=1g\nnumjobs=3\ndirect=1\nioengine=psync\nthinktime=300\nnumber_ios=150\n";
@@ -171,7 +172,7 @@ fn a_search_finds_what_trying_everything_finds() {
     assert!(found.tried.len() <= points / 2 + 1, "{} of {points}", found.tried.len());
     let everything = tuned(space, 10 * points);
     assert_eq!(everything.tried.len(), points, "all of it");
-    let best = |tuned: &Tuned| tuned.tried.iter().map(|tried| tried.spreads[0].mean).fold(0.0, f64::max);
+    let best = |tuned: &TuneResult| tuned.tried.iter().map(|tried| tried.spreads[0].mean).fold(0.0, f64::max);
     assert!(best(&found) >= 0.99 * best(&everything), "{} and {}", best(&found), best(&everything));
 }
 
@@ -191,7 +192,7 @@ fn the_winner_is_checked_on_seeds_of_its_own_and_keeps_no_tunable_that_does_not_
     // Reads one at a time: neither matters.
     assert!(tuned.winner.is_plain(), "{}", tuned.winner.name());
     assert_eq!(tuned.verdict, Verdict::Leave);
-    assert!(!tuned.holds.is_told);
+    assert!(!tuned.holds.is_significant);
 }
 
 #[test]

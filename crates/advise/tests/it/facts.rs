@@ -1,7 +1,9 @@
-//! What is known of devices, on machines made of files.
+//! Facts about devices, on machines made of files.
 
 use crate::fake::{Fake, array, server};
-use hoistway_advise::facts::{self, Standing, candidates, host_of, model_of, model_under, now, usual_host, warnings};
+use hoistway_advise::device_facts::{
+    self, ModelQuality, candidates, current_settings, drive_model, drive_model_below, host_of, usual_host, warnings,
+};
 use hoistway_core::Kind;
 use hoistway_machine::{BlockDevice, Root, devices};
 
@@ -15,7 +17,7 @@ fn named<'a>(devices: &'a [BlockDevice], name: &str) -> &'a BlockDevice {
     devices.iter().find(|device| device.name == name).unwrap_or_else(|| panic!("there is {name}"))
 }
 
-/// What is said of a device about something.
+/// The warnings about a topic.
 fn said(fake: &Fake, name: &str, about: &str) -> Vec<String> {
     let (root, devices) = all(fake);
     let warnings = warnings(&root, &devices, named(&devices, name));
@@ -23,32 +25,32 @@ fn said(fake: &Fake, name: &str, about: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_kind_of_device_has_the_model_that_is_nearest_and_says_how_near() {
+fn every_kind_of_device_has_the_nearest_model() {
     let (_, devices) = all(&server());
-    let model = |name: &str| model_of(named(&devices, name)).map(|model| (model.profile, model.standing));
-    assert_eq!(model("sda"), Some(("cmr-4tb", Standing::Generic)));
-    assert_eq!(model("nvme0n1"), Some(("ssd-nvme-tlc", Standing::Generic)));
-    assert_eq!(model("vda"), Some(("cloud-gp3", Standing::Unknown)));
-    assert_eq!(model("nbd0").map(|model| model.1), Some(Standing::Unknown));
+    let model = |name: &str| drive_model(named(&devices, name)).map(|model| (model.profile, model.quality));
+    assert_eq!(model("sda"), Some(("cmr-4tb", ModelQuality::Generic)));
+    assert_eq!(model("nvme0n1"), Some(("ssd-nvme-tlc", ModelQuality::Generic)));
+    assert_eq!(model("vda"), Some(("cloud-gp3", ModelQuality::Unknown)));
+    assert_eq!(model("nbd0").map(|model| model.1), Some(ModelQuality::Unknown));
     assert_eq!(model("zram0"), None, "memory is no drive");
     for device in &devices {
-        if let Some(model) = model_of(device) {
+        if let Some(model) = drive_model(device) {
             assert!(hoistway_drive::Profile::builtin(model.profile).is_some(), "{}: {}", device.name, model.profile);
         }
     }
 }
 
 #[test]
-fn a_file_as_a_device_is_as_fast_as_what_the_file_lies_on() {
+fn a_loop_device_has_the_drive_model_of_its_file() {
     let fake = server();
     let (root, devices) = all(&fake);
-    let under = model_under(&root, &devices, named(&devices, "loop0")).expect("a model");
-    assert_eq!((under.profile, under.standing), ("cmr-4tb", Standing::Generic));
-    assert!(under.why.starts_with("it lies on sda"), "{}", under.why);
+    let under = drive_model_below(&root, &devices, named(&devices, "loop0")).expect("a model");
+    assert_eq!((under.profile, under.quality), ("cmr-4tb", ModelQuality::Generic));
+    assert!(under.why.starts_with("it is on sda"), "{}", under.why);
 }
 
 #[test]
-fn disks_are_told_apart_by_size_and_by_how_they_are_attached() {
+fn disks_get_models_by_size_and_transport() {
     let (_, devices) = all(&server());
     let of = |bytes: u64, rotational: bool, model: &str| {
         let mut device = named(&devices, "sda").clone();
@@ -57,7 +59,7 @@ fn disks_are_told_apart_by_size_and_by_how_they_are_attached() {
         if let Some(queue) = &mut device.queue {
             queue.rotational = Some(rotational);
         }
-        model_of(&device).expect("a model")
+        drive_model(&device).expect("a model")
     };
     const TB: u64 = 1_000_000_000_000;
     assert_eq!(of(20 * TB, true, "ST20000").profile, "cmr-20tb");
@@ -66,18 +68,18 @@ fn disks_are_told_apart_by_size_and_by_how_they_are_attached() {
     assert_eq!(of(TB / 8, true, "old").profile, "sata-7200-2006");
     assert_eq!(of(TB, false, "Samsung SSD 860").profile, "ssd-sata-consumer");
     let made_up = of(TB, true, "QEMU HARDDISK");
-    assert_eq!(made_up.standing, Standing::Unknown);
-    assert!(made_up.why.contains("nobody knows"), "{}", made_up.why);
+    assert_eq!(made_up.quality, ModelQuality::Unknown);
+    assert!(made_up.why.contains("is unknown"), "{}", made_up.why);
 }
 
 #[test]
-fn what_is_set_is_what_the_files_say() {
+fn current_settings_follow_the_files() {
     let fake = server();
     fake.file("/sys/block/sda/queue/iosched/fifo_batch", "1\n");
     let (root, devices) = all(&fake);
     let sda = named(&devices, "sda");
     let queue = sda.queue.as_ref().expect("a queue");
-    assert_eq!(now(sda, queue).choice.name(), "mq-deadline fifo_batch=1");
+    assert_eq!(current_settings(sda, queue).choice.name(), "mq-deadline fifo_batch=1");
     let (can, cannot) = candidates(&root, sda, queue);
     assert_eq!((can, cannot), (vec![Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq], vec![]));
     let host = host_of(queue, usual_host());
@@ -86,7 +88,7 @@ fn what_is_set_is_what_the_files_say() {
 }
 
 #[test]
-fn a_scheduler_in_a_module_can_be_set_and_one_that_is_not_installed_cannot() {
+fn a_scheduler_in_an_installed_module_can_be_set() {
     let fake = server();
     fake.file("/sys/block/sda/queue/scheduler", "none [mq-deadline]\n");
     let of = |fake: &Fake| {
@@ -95,59 +97,59 @@ fn a_scheduler_in_a_module_can_be_set_and_one_that_is_not_installed_cannot() {
         candidates(&root, sda, sda.queue.as_ref().expect("a queue"))
     };
     assert_eq!(of(&fake), (vec![Kind::Noop, Kind::MqDeadline], vec!["kyber", "bfq"]));
-    fake.told("/proc/sys/kernel/osrelease", "6.1.0-test\n");
-    fake.told("/lib/modules/6.1.0-test/modules.dep", "kernel/block/bfq.ko:\n");
+    fake.read_only_file("/proc/sys/kernel/osrelease", "6.1.0-test\n");
+    fake.read_only_file("/lib/modules/6.1.0-test/modules.dep", "kernel/block/bfq.ko:\n");
     assert_eq!(of(&fake), (vec![Kind::Noop, Kind::MqDeadline, Kind::Bfq], vec!["kyber"]));
 }
 
 #[test]
-fn a_scheduler_that_nobody_knows_is_named_and_stood_in_for() {
+fn an_unknown_scheduler_is_named_and_replaced() {
     let fake = server();
     fake.file("/sys/block/sda/queue/scheduler", "none [adios] mq-deadline\n");
     let (_, devices) = all(&fake);
     let sda = named(&devices, "sda");
-    let now = now(sda, sda.queue.as_ref().expect("a queue"));
-    assert_eq!((now.choice.name().as_str(), now.unknown_scheduler.as_deref()), ("mq-deadline", Some("adios")));
+    let current = current_settings(sda, sda.queue.as_ref().expect("a queue"));
+    assert_eq!((current.choice.name().as_str(), current.unknown_scheduler.as_deref()), ("mq-deadline", Some("adios")));
 }
 
 #[test]
-fn it_is_said_what_ionice_does_under_each_scheduler() {
+fn warnings_name_the_effect_of_ionice_under_each_scheduler() {
     let fake = server();
     let priorities = |scheduler: &str| {
         fake.file("/sys/block/sda/queue/scheduler", scheduler);
         said(&fake, "sda", "priorities")
     };
-    assert!(priorities("none [mq-deadline] kyber bfq")[0].contains("only the class counts"));
+    assert!(priorities("none [mq-deadline] kyber bfq")[0].contains("only the class of `ionice` counts"));
     assert!(priorities("[none] mq-deadline kyber bfq")[0].contains("`ionice` has no effect on sda now: none"));
-    assert!(priorities("none mq-deadline [kyber] bfq")[0].contains("kyber does not look at priorities"));
+    assert!(priorities("none mq-deadline [kyber] bfq")[0].contains("kyber ignores priorities"));
     assert_eq!(priorities("none mq-deadline kyber [bfq]"), [""; 0]);
 }
 
 #[test]
-fn layers_are_told_with_the_queue_that_counts() {
+fn warnings_about_layers_name_the_queue_that_counts() {
     let fake = server();
     assert!(said(&fake, "dm-1", "layers")[0].contains("the queue that counts is that of sda"));
     assert!(said(&fake, "md0", "layers")[0].contains(" and "), "both halves of a mirror");
     let on_loop = said(&fake, "loop0", "layers");
     assert!(on_loop[0].contains("is a file on"), "{on_loop:?}");
-    assert!(said(&fake, "vda", "layers")[0].contains("somebody else schedules"));
+    assert!(said(&fake, "vda", "layers")[0].contains("its host schedules the requests again"));
     assert_eq!(said(&fake, "nvme0n1", "layers"), [""; 0]);
 }
 
 #[test]
-fn a_virtual_disk_that_says_it_rotates_is_not_believed() {
+fn a_rotating_virtual_disk_is_warned_of() {
     let fake = server();
     fake.file("/sys/block/vda/queue/rotational", "1\n");
-    assert!(said(&fake, "vda", "rotational")[0].contains("no drive's"));
+    assert!(said(&fake, "vda", "rotational")[0].contains("not a drive"));
     assert_eq!(said(&fake, "sda", "rotational"), [""; 0], "a disk that says so is one");
     fake.file("/sys/block/sda/queue/rotational", "0\n");
-    assert!(said(&fake, "sda", "rotational")[0].contains("its model is one of a disk"));
+    assert!(said(&fake, "sda", "rotational")[0].contains("its model is that of a rotating disk"));
 }
 
 #[test]
-fn what_hides_the_scheduler_and_what_is_not_simulated_is_said() {
+fn caches_and_throttling_are_warned_of() {
     let fake = server();
-    assert!(said(&fake, "sda", "write-cache")[0].contains("from its cache"));
+    assert!(said(&fake, "sda", "write-cache")[0].contains("in its cache"));
     assert!(said(&fake, "sda", "throttling")[0].contains("75 ms"));
     fake.file("/sys/block/sda/queue/write_cache", "write through\n");
     fake.file("/sys/block/sda/queue/wbt_lat_usec", "0\n");
@@ -155,11 +157,11 @@ fn what_hides_the_scheduler_and_what_is_not_simulated_is_said() {
     let (_, devices) = all(&fake);
     let queue = named(&devices, "sda").queue.as_ref().expect("a queue").clone();
     let profile = hoistway_drive::Profile::builtin("cmr-4tb").expect("a drive");
-    assert_ne!(facts::profile_as_set(&queue, profile.clone()), profile, "a disk without its cache is another");
+    assert_ne!(device_facts::profile_as_set(&queue, profile.clone()), profile, "a disk without its cache is another");
 }
 
 #[test]
-fn the_queue_above_several_paths_is_the_one_that_counts_and_the_paths_say_so() {
+fn the_queue_above_several_paths_counts() {
     let fake = array();
     let above = said(&fake, "dm-0", "layers");
     assert!(above.len() == 1 && above[0].contains("its own queue is the one that counts"), "{above:?}");
@@ -168,15 +170,15 @@ fn the_queue_above_several_paths_is_the_one_that_counts_and_the_paths_say_so() {
     let volume = said(&fake, "dm-1", "layers");
     assert!(volume.len() == 1 && volume[0].ends_with("the queue that counts is that of dm-0"), "{volume:?}");
     let (root, devices) = all(&fake);
-    let model = model_under(&root, &devices, named(&devices, "dm-0")).expect("a model");
-    assert_eq!(model.standing, Standing::Unknown, "what an array is made of nobody knows: {}", model.why);
+    let model = drive_model_below(&root, &devices, named(&devices, "dm-0")).expect("a model");
+    assert_eq!(model.quality, ModelQuality::Unknown, "the disks of an array are unknown: {}", model.why);
 }
 
 #[test]
-fn a_file_as_a_device_whose_place_is_not_known_lies_on_nothing_and_not_on_itself() {
+fn a_loop_device_on_an_unknown_device_is_not_its_own_drive() {
     let fake = server();
     fake.file("/sys/devices/virtual/block/loop0/queue/scheduler", "none mq-deadline kyber [bfq]\n");
     fake.file("/proc/self/mountinfo", "23 22 0:21 / / rw,nosuid shared:2 - tmpfs tmpfs rw\n");
     let said = said(&fake, "loop0", "layers");
-    assert!(said.len() == 1 && said[0].contains("on which device that lies is not known"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("a file on an unknown device"), "{said:?}");
 }

@@ -12,25 +12,26 @@ use clap::{Args, Parser, Subcommand};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  hoistway devices                                    all, and what lies on what
-  hoistway devices sda                                all of one, with tunables
-  hoistway devices /srv/films                         what this directory lies on
+  hoistway devices                                    all devices as a tree
+  hoistway devices sda                                everything about one, with tunables
+  hoistway devices /srv/films                         the device of this directory
   hoistway devices --json | jq '.devices[] | {name, scheduler: .queue.scheduler}'
-  hoistway devices set sda scheduler=bfq slice_idle=0     now; tells the way back
+  hoistway devices set sda scheduler=bfq slice_idle=0     now; prints the way back
   hoistway devices set sda scheduler=bfq --persist        now, and by a udev rule
   hoistway devices forget sda                             remove that rule
-  hoistway devices reset sda                              tunables as shipped
+  hoistway devices reset sda                              default tunables
 
 docs/devices.md is the guide, with all fields of the JSON."
 )]
 pub struct DevicesArgs {
-    /// What to do other than tell
+    /// What to do instead of printing
     #[command(subcommand)]
     pub command: Option<DevicesCommand>,
-    /// The device to tell everything of: sda, /dev/sda, a name of the device mapper, a number (8:0), or a file or directory on it
+    /// The device to print in full: sda, /dev/sda, a name of the device mapper, a number (8:0), or
+    /// a file or directory on it
     #[arg(value_name = "DEVICE|PATH")]
     pub device: Option<String>,
-    /// Also those where nothing is: loop devices without a file, drives without a disk
+    /// Also devices without a medium: loop devices without a file, empty drives
     #[arg(long, conflicts_with = "device")]
     pub all: bool,
     /// Print JSON instead
@@ -41,14 +42,14 @@ pub struct DevicesArgs {
     pub root: PathBuf,
 }
 
-/// What `hoistway devices` does beside telling.
+/// What `hoistway devices` does besides printing.
 #[derive(Debug, Subcommand)]
 pub enum DevicesCommand {
     /// Set the scheduler, its tunables and the queue of a device
     Set(SetArgs),
-    /// Remove the rules of udev that `set --persist` wrote for a device
+    /// Remove the udev rules that `set --persist` wrote for a device
     Forget(ForgetArgs),
-    /// Set all tunables of a device's scheduler to what it is shipped with
+    /// Reset all tunables of a device's scheduler to their defaults
     Reset(ResetArgs),
 }
 
@@ -61,14 +62,14 @@ Examples:
   hoistway devices set sda scheduler=bfq --persist
   hoistway devices set /srv/films nr_requests=512
 
-A name is `scheduler`, a tunable of the scheduler that is set or shall be, or a setting of the queue (`hoistway devices DEVICE` has them all, with units and \
-ranges). Everything is checked before anything is written; the scheduler is written first, each value is read back, and what the kernel made another of is \
-told. If the kernel takes one value not, all are put back.
+A name is `scheduler`, a tunable of the scheduler that is or will be set, or a setting of the queue (`hoistway devices DEVICE` lists them with units and \
+ranges). Everything is checked before anything is written. The scheduler is written first, each value is read back, and values that the kernel changed are \
+reported. If the kernel refuses a value, all are restored.
 
---persist writes a rule of udev into /etc/udev/rules.d that finds the device by its world-wide name or serial number, whatever the kernel calls it next time, \
-and holds exactly what this command sets. An older rule of ours for the device is replaced.
+--persist writes a udev rule into /etc/udev/rules.d. The rule finds the device by its world-wide name or serial number, whatever its kernel name is next time, \
+and contains exactly the settings of this command. It replaces an older rule of this program for the device.
 
-Exit codes: 0 all is as asked, or told where the kernel rounded; 1 it was not done, and everything is as it was; 2 the command line is wrong.")]
+Exit codes: 0 everything was set, rounded values are reported; 1 nothing was set, and everything is as before; 2 the command line is wrong.")]
 pub struct SetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
@@ -76,10 +77,11 @@ pub struct SetArgs {
     /// What to set
     #[arg(value_name = "NAME=VALUE", required = true)]
     pub words: Vec<String>,
-    /// Check, and say what would be done, and do nothing
+    /// Check and print the changes without writing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Also write a rule of udev, to set it whenever the device appears [default: 64-hoistway-ID.rules in /etc/udev/rules.d]
+    /// Also write a udev rule that sets it whenever the device appears [default:
+    /// 64-hoistway-ID.rules in /etc/udev/rules.d]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub persist: Option<Option<PathBuf>>,
     /// Print JSON instead
@@ -93,7 +95,7 @@ pub struct ForgetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
     pub device: String,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -104,7 +106,7 @@ pub struct ResetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
     pub device: String,
-    /// Say what would be done, and do nothing
+    /// Print what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON instead
@@ -122,18 +124,18 @@ pub struct ResetArgs {
 Examples:
   hoistway ionice                                  the priority of this shell
   hoistway ionice -p 812 901                       of these processes
-  hoistway ionice -c idle tar cf /backup/x.tar x   run a command that takes what is left over
-  hoistway ionice -c best-effort -n 0 -p 812       the best of the normal ones, for one that runs
-  hoistway ionice --explain 812                    what the schedulers of its devices make of it
-  hoistway ionice -c 3 --explain --device sda      what sda's would make of the class idle
+  hoistway ionice -c idle tar cf /backup/x.tar x   run a command that uses only idle time of the disk
+  hoistway ionice -c best-effort -n 0 -p 812       the highest normal priority, for a running process
+  hoistway ionice --explain 812                    its effect under the schedulers of its devices
+  hoistway ionice -c 3 --explain --device sda      the effect of the class idle on sda
 
-Without a class and a level, a command runs as best-effort 4, and of processes the priority is printed. With a level alone the class is best-effort. The \
-class realtime, and processes of others, need root.
+Without a class and a level, a command runs as best-effort 4, and the priority of processes is printed. With a level alone the class is best-effort. The \
+class realtime and processes of other users need root.
 
-A priority counts only where the device has a scheduler that heeds it, and mostly for reads and for writes that are waited for: what is written into memory is \
-written to the device later, by the kernel's own threads. --explain says what becomes of it.
+A priority has an effect only under a scheduler that uses it, and mostly for reads and synchronous writes: kernel threads write buffered data to the device \
+later. --explain prints the effect.
 
-Exit codes: that of the command that was run, 127 if there is none of this name, 126 if it cannot be run; 0 all is well; 1 something is wrong or was not done."
+Exit codes: that of the command, 127 if there is no such command, 126 if it cannot be run; 0 success; 1 an error."
 )]
 pub struct IoniceArgs {
     /// The class: none, realtime, best-effort, idle, or 0 to 3
@@ -142,22 +144,22 @@ pub struct IoniceArgs {
     /// The level within realtime or best-effort: 0 (best) to 7
     #[arg(short = 'n', long = "classdata", value_name = "LEVEL", allow_hyphen_values = true)]
     pub level: Option<String>,
-    /// Processes or threads that run, by number
+    /// Running processes or threads, by id
     #[arg(short, long, value_name = "PID")]
     pub pid: Option<String>,
-    /// All processes of groups that run, by number
+    /// All processes of process groups, by id
     #[arg(short = 'P', long, value_name = "PGID")]
     pub pgid: Option<String>,
-    /// All processes of users, by number
+    /// All processes of users, by id
     #[arg(short, long, value_name = "UID")]
     pub uid: Option<String>,
-    /// Run the command, and go on with the next, if a priority cannot be set
+    /// Continue if a priority cannot be set
     #[arg(short = 't', long)]
     pub ignore: bool,
-    /// Say what the schedulers of the kernel and of this program make of the priority
+    /// Print the effect of the priority under the schedulers of the kernel and of this program
     #[arg(long)]
     pub explain: bool,
-    /// The device to explain it for, in place of those that the process uses
+    /// The device to explain it on, instead of those that the process uses
     #[arg(long, value_name = "DEVICE|PATH", requires = "explain")]
     pub device: Option<String>,
     /// Print JSON instead
@@ -166,12 +168,13 @@ pub struct IoniceArgs {
     /// Read this tree in place of /, for --explain
     #[arg(long, value_name = "DIR", requires = "explain", default_value = "/", hide = true)]
     pub root: PathBuf,
-    /// The command to run and its arguments; behind -p, -P, -u or --explain: more numbers
+    /// The command to run and its arguments; after -p, -P, -u or --explain: more ids
     #[arg(value_name = "COMMAND|NUMBER", trailing_var_arg = true)]
     pub rest: Vec<OsString>,
 }
 
-/// What may stand behind the numbers of processes whose priorities are explained: the first number ends the options, as the first word of a command does.
+/// The options of `--explain` that may follow process ids: the first id ends the options, as the
+/// first word of a command does.
 #[derive(Debug, Parser)]
 #[command(name = "hoistway ionice --explain", disable_help_flag = true)]
 struct Behind {
@@ -189,10 +192,10 @@ struct Behind {
 }
 
 impl IoniceArgs {
-    /// Takes what of the options of `--explain` stands behind the numbers to the others.
+    /// Merges options of `--explain` that follow process ids into the others.
     ///
     /// # Errors
-    /// What clap has to say of one that it does not know.
+    /// clap's error for an unknown option.
     pub fn with_options_behind(self) -> Result<IoniceArgs, clap::Error> {
         if !self.explain {
             return Ok(self);
@@ -211,10 +214,10 @@ impl IoniceArgs {
     }
 }
 
-/// Tells what clap has to say of a command line that it does not take, or of one that asks for help, and answers the exit code: as everywhere 2 where it is
-/// wrong, but of `ionice` 1, which scripts know it by.
+/// Prints clap's error, or the help text that was asked for, and returns the exit code: 2 for a
+/// wrong command line, but 1 for `ionice`, as scripts expect of it.
 pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    // When that cannot be written there is nobody left to tell.
+    // Standard error is closed: there is no other place for the message.
     let _ = error.print();
     let is_ionice = arguments.get(1).is_some_and(|command| command == "ionice");
     match error.use_stderr() {

@@ -1,11 +1,11 @@
-//! `hoistway advise`: on machines made of files, without a device, and on loop devices.
+//! `hoistway advise` on machines made of files, without a device, and on loop devices.
 
 use std::process::{Command, Stdio};
 
 use crate::common::{Folder, hoistway, run};
 use crate::fake::{Fake, array, server};
 
-/// Readers that a moment is enough for; the second is slower than the first wherever there is an arm.
+/// A short job with two random readers.
 const JOB: &str = "[reader]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=40\nnumjobs=2\ndirect=1\n";
 
 /// A machine made of files, and its root as an argument.
@@ -16,7 +16,7 @@ fn machine() -> (Fake, String) {
 }
 
 #[test]
-fn without_a_workload_every_device_is_told_with_what_should_be_known_of_it() {
+fn without_a_workload_every_device_is_listed_with_its_warnings() {
     let (_fake, root) = machine();
     let ran = run(&["advise", "--root", &root]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -26,7 +26,7 @@ fn without_a_workload_every_device_is_told_with_what_should_be_known_of_it() {
         "mq-deadline is set; it could be none, kyber, bfq",
         "simulated as cmr-4tb",
         "simulated as ssd-nvme-tlc",
-        "nobody knows what lies",
+        "the storage below is unknown",
         "no scheduler of its own: the queue that counts is that of sda",
         "memory: there is no arm",
         "hoistway advise",
@@ -39,7 +39,7 @@ fn without_a_workload_every_device_is_told_with_what_should_be_known_of_it() {
 }
 
 #[test]
-fn a_job_is_answered_in_text_in_json_and_on_a_page_and_twice_in_the_same_way() {
+fn a_job_is_answered_as_text_json_and_page_and_reproducibly() {
     let (_fake, root) = machine();
     let folder = Folder::new();
     let job = folder.file("mine.fio", JOB);
@@ -76,7 +76,7 @@ fn a_job_is_answered_in_text_in_json_and_on_a_page_and_twice_in_the_same_way() {
 }
 
 #[test]
-fn of_devices_alike_the_second_says_so_and_files_without_a_scheduler_share_a_sentence() {
+fn equal_devices_and_idle_loop_devices_are_listed_shortly() {
     let (fake, root) = machine();
     for number in [5, 6] {
         let folder = fake.virtual_device(&format!("loop{number}"), &format!("7:{number}"), 409_600);
@@ -84,15 +84,15 @@ fn of_devices_alike_the_second_says_so_and_files_without_a_scheduler_share_a_sen
     }
     let out = run(&["advise", "--root", &root]).out;
     assert!(out.contains("\n  as sdb\n"), "{out}");
-    assert!(out.contains("loop0, loop5, loop6: files as devices"), "{out}");
+    assert!(out.contains("loop0, loop5, loop6: loop devices without a scheduler"), "{out}");
     assert!(!out.contains("loop5: loop"), "{out}");
-    // Who asks for one is told of it.
+    // A named device is always shown in full.
     let out = run(&["advise", "loop5", "--root", &root]).out;
     assert!(out.contains("loop5: loop") && out.contains("none is set"), "{out}");
 }
 
 #[test]
-fn a_volume_on_several_paths_is_set_at_the_queue_above_these() {
+fn a_volume_on_several_paths_is_set_at_the_queue_above_them() {
     let fake = array();
     let root = fake.root().to_str().expect("UTF-8").to_owned();
     let folder = Folder::new();
@@ -104,7 +104,11 @@ fn a_volume_on_several_paths_is_set_at_the_queue_above_these() {
     let commands = document["commands"].to_string();
     assert!(!paths.iter().any(|path| commands.contains(path)), "{commands}");
     if document["verdict"] == "leave" {
-        assert_eq!(document["commands"]["for_good"], serde_json::json!([]), "what is left needs no command");
+        assert_eq!(
+            document["commands"]["for_good"],
+            serde_json::json!([]),
+            "leaving things as they are needs no command"
+        );
     }
 }
 
@@ -124,7 +128,7 @@ fn a_partition_a_volume_and_a_mirror_lead_to_the_queues_that_count() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_would() {
+fn invalid_arguments_are_refused_with_a_remedy() {
     let (_fake, root) = machine();
     let folder = Folder::new();
     let job = folder.file("mine.fio", JOB);
@@ -152,7 +156,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
 }
 
 #[test]
-fn apply_asks_a_person_and_refuses_in_a_pipe() {
+fn apply_asks_on_a_terminal_and_refuses_in_a_pipe() {
     let (fake, root) = machine();
     let folder = Folder::new();
     let job = folder.file("mine.fio", JOB);
@@ -164,12 +168,13 @@ fn apply_asks_a_person_and_refuses_in_a_pipe() {
 }
 
 #[test]
-fn what_is_applied_is_what_is_told_and_the_way_back_is_said() {
+fn apply_sets_the_advised_values_and_prints_the_way_back() {
     let (fake, root) = machine();
     let folder = Folder::new();
-    // A kernel makes the files of a scheduler's tunables when it is set; here they lie there before.
+    // A kernel creates the files of a scheduler's tunables when it is set; here they exist before.
     fake.bfq("/sys/block/sda");
-    // Streams get more out of a disk by turns, which bfq gives them once it does not take them for programs that start.
+    // Streams are faster with long turns, which bfq grants unless it takes them for starting
+    // programs.
     let job = folder.file("mine.fio", "[s]\nrw=read\nbs=128k\nsize=1g\nnumjobs=4\ndirect=1\ntime_based\nruntime=2\n");
     let args = [
         "advise",
@@ -202,7 +207,7 @@ fn what_is_applied_is_what_is_told_and_the_way_back_is_said() {
 }
 
 #[test]
-fn a_search_prints_a_front_and_the_same_one_twice() {
+fn a_search_prints_a_front_reproducibly() {
     let folder = Folder::new();
     let job = folder.file("mine.fio", JOB);
     let args = [
@@ -219,7 +224,7 @@ fn a_search_prints_a_front_and_the_same_one_twice() {
     ];
     let text = run(&args);
     assert_eq!(text.code, Some(0), "{}", text.err);
-    for part in ["things were tried", "Nothing that was tried is better in both of throughput and", "Confidence"] {
+    for part in ["choices were tried", "No other trial is better in both throughput and", "Confidence"] {
         assert!(text.out.contains(part), "`{part}` is missing in: {}", text.out);
     }
     let of = || run(&[&args[..], &["--json"]].concat()).json();
@@ -229,11 +234,11 @@ fn a_search_prints_a_front_and_the_same_one_twice() {
     assert_eq!(document, of());
 }
 
-/// A loop device over a file, which goes with it.
+/// A loop device over a file, detached on drop.
 struct Loop(String);
 
 impl Loop {
-    /// None where that cannot be, which is said.
+    /// Attaches a device; `None`, with a message, where that is not possible.
     fn new(folder: &Folder) -> Option<Loop> {
         let file = folder.file("image", "");
         std::fs::File::options()

@@ -1,4 +1,5 @@
-//! `hoistway devices`, over machines made of files, and over a loop device of this one where root runs the tests.
+//! `hoistway devices`, over machines made of files, and over a loop device of this one where root
+//! runs the tests.
 
 use std::fs;
 use std::process::Command;
@@ -256,7 +257,7 @@ fn what_is_persisted_is_replaced_and_forgotten() {
     let rules = || -> Vec<_> {
         fs::read_dir(fake.path("/etc/udev/rules.d")).map_or_else(|_| Vec::new(), |all| all.flatten().collect())
     };
-    // One of ours under a former name, and one of somebody else's that comes later.
+    // A rule of this program under a former name, and another program's rule that comes later.
     fake.file(
         "/etc/udev/rules.d/60-hoistway-sda.rules",
         "ATTR{device/wwid}!=\"naa.50014ee2b5e7c1d2\", GOTO=\"x\"\nATTR{queue/scheduler}=\"none\"\n",
@@ -301,7 +302,7 @@ fn who_may_not_write_is_told_so_and_nothing_changes() {
         return skipped("setpriv, or root to begin with, is not there");
     }
     let fake = server();
-    // The binary lies where others may not go.
+    // Other users may not read the directory of the binary.
     let shared = tempfile::Builder::new().prefix("hoistway").tempdir_in("/tmp").expect("a folder");
     let binary = shared.path().join("hoistway");
     fs::copy(env!("CARGO_BIN_EXE_hoistway"), &binary).expect("a copy");
@@ -344,7 +345,7 @@ fn a_loop_device_is_set_and_brought_back() {
     // The kernel keeps the queue of a loop device from one file to the next.
     let found = scheduler().split(['[', ']']).nth(1).expect("one is set").to_owned();
     run(&["devices", "set", name, "scheduler=none"]);
-    let told = run(&["devices", name]);
+    let explained = run(&["devices", name]);
     let set = run(&["devices", "set", &node, "scheduler=bfq", "slice_idle=0"]);
     let after = scheduler();
     let back = set.out.lines().find_map(|line| line.trim().strip_prefix("hoistway ")).unwrap_or_default().to_owned();
@@ -352,7 +353,7 @@ fn a_loop_device_is_set_and_brought_back() {
     let finally = scheduler();
     run(&["devices", "set", name, &format!("scheduler={found}")]);
     detach().expect("it goes");
-    assert!(told.out.contains(&image.display().to_string()), "{}", told.out);
+    assert!(explained.out.contains(&image.display().to_string()), "{}", explained.out);
     assert!(set.code == Some(0) && set.out.contains("-> bfq"), "{}{}", set.out, set.err);
     assert!(after.contains("[bfq]") && !finally.contains("[bfq]"), "{after}{finally}");
     assert!(brought.status.success());
@@ -362,7 +363,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be run.
+/// Tests that need more than there is are skipped on a person's machine and fail where all is to be
+/// run.
 fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("skipped: {why}");

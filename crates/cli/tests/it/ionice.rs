@@ -39,7 +39,8 @@ fn theirs(args: &[&str]) -> Option<Ran> {
     Command::new("ionice").args(args).output().ok().map(Ran::of)
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be run.
+/// Tests that need more than there is are skipped on a person's machine and fail where all is to be
+/// run.
 fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("skipped: {why}");
@@ -70,15 +71,15 @@ fn priorities_are_set_and_told_as_the_known_ionice_does() {
     }
     for options in tried {
         let set = [&options[..], &["-p", &pid]].concat();
-        let (their_set, their_told) = (theirs(&set).unwrap(), theirs(&["-p", &pid]).unwrap());
+        let (their_set, their_output) = (theirs(&set).unwrap(), theirs(&["-p", &pid]).unwrap());
         assert_eq!(their_set.code, Some(0), "{options:?}");
-        assert_eq!(ionice(&["-p", &pid]).out, their_told.out, "{options:?}: told");
+        assert_eq!(ionice(&["-p", &pid]).out, their_output.out, "{options:?}");
         // From another state, so that setting shows.
         assert_eq!(ionice(&["-c2", "-n6", "-p", &pid]).code, Some(0));
         let our_set = ionice(&set);
         assert_eq!((our_set.code, our_set.out.as_str()), (Some(0), ""), "{options:?}");
         assert_eq!(our_set.err.is_empty(), their_set.err.is_empty(), "{options:?}: {}{}", our_set.err, their_set.err);
-        assert_eq!(theirs(&["-p", &pid]).unwrap().out, their_told.out, "{options:?}: set");
+        assert_eq!(theirs(&["-p", &pid]).unwrap().out, their_output.out, "{options:?}: set");
     }
 }
 
@@ -102,7 +103,7 @@ fn the_priority_of_a_user_s_processes_is_set_and_told() {
     if theirs(&["-V"]).is_none() || !rustix::process::geteuid().is_root() {
         return skipped("util-linux's ionice, or root to start another user's process, is not there");
     }
-    // A user of whom nothing else runs. (Of user 0 the known one tells its own priority.)
+    // A user without other processes. (For user 0, util-linux prints its own priority.)
     let child = Command::new("sleep").arg("60").uid(54_321).gid(54_321).spawn().expect("sleep starts");
     let _sleeper = Sleeper(child);
     for options in [&["-c", "idle"][..], &["-c", "realtime", "-n", "1"], &["-n", "7"]] {
@@ -114,12 +115,12 @@ fn the_priority_of_a_user_s_processes_is_set_and_told() {
 
 #[test]
 fn a_command_runs_with_the_priority_and_its_exit_code_is_the_answer() {
-    let told = |options: &[&str]| ionice(&[options, &[BINARY, "ionice"]].concat());
-    assert_eq!(told(&["-c", "idle"]).out, "idle\n");
-    assert_eq!(told(&["-c2", "-n1"]).out, "best-effort: prio 1\n");
-    assert_eq!(told(&["-n7"]).out, "best-effort: prio 7\n");
+    let ran_with = |options: &[&str]| ionice(&[options, &[BINARY, "ionice"]].concat());
+    assert_eq!(ran_with(&["-c", "idle"]).out, "idle\n");
+    assert_eq!(ran_with(&["-c2", "-n1"]).out, "best-effort: prio 1\n");
+    assert_eq!(ran_with(&["-n7"]).out, "best-effort: prio 7\n");
     // With neither class nor level it is that of an ordinary process.
-    assert_eq!(told(&[]).out, "best-effort: prio 4\n");
+    assert_eq!(ran_with(&[]).out, "best-effort: prio 4\n");
     // What stands behind the command is the command's.
     assert_eq!(ionice(&["-c3", "sh", "-c", "exit $1", "-n", "5"]).code, Some(5));
     assert_eq!(ionice(&["-c3", "--", "sh", "-c", "exit 6"]).code, Some(6));
@@ -185,7 +186,7 @@ fn who_may_not_is_told_what_needs_root() {
     let binary = folder.path().join("hoistway");
     std::fs::copy(BINARY, &binary).expect("a copy");
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
-    let nobody = |args: &[&str]| {
+    let unprivileged = |args: &[&str]| {
         let output = Command::new("setpriv")
             .args(["--reuid", "65534", "--clear-groups"])
             .arg(&binary)
@@ -195,10 +196,10 @@ fn who_may_not_is_told_what_needs_root() {
             .expect("setpriv starts");
         Ran::of(output)
     };
-    nobody(&["-c", "realtime", "true"]).refused(1, &["needs root", "realtime"]);
+    unprivileged(&["-c", "realtime", "true"]).refused(1, &["needs root", "realtime"]);
     let sleeper = Sleeper::start();
-    nobody(&["-c", "best-effort", "-p", &sleeper.pid()]).refused(1, &["needs root", "another user's"]);
-    let ran = nobody(&["-t", "-c", "realtime", "echo", "ran"]);
+    unprivileged(&["-c", "best-effort", "-p", &sleeper.pid()]).refused(1, &["needs root", "another user's"]);
+    let ran = unprivileged(&["-t", "-c", "realtime", "echo", "ran"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ran\n"), "{}", ran.err);
 }
 
@@ -279,7 +280,7 @@ fn bfq_gives_a_level_its_weight_and_a_mirror_each_disk_s() {
 #[test]
 fn what_a_control_group_makes_of_a_priority_counts() {
     let fake = server();
-    fake.told("/proc/901/cgroup", "0::/backup\n");
+    fake.read_only_file("/proc/901/cgroup", "0::/backup\n");
     fake.file("/sys/fs/cgroup/backup/io.prio.class", "idle\n");
     fake.file("/sys/fs/cgroup/backup/io.latency", "8:0 target=75000\n");
     let ran = explained(&fake, &["-n0", "-p", "901"]);

@@ -92,8 +92,8 @@ impl ProcessFiles {
         value.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Bytes read from devices, and bytes written to them, from `/proc/PID/io`; `None` if the caller
-    /// may not read the file.
+    /// Bytes read from devices, and bytes written to them, from `/proc/PID/io`; `None` if the
+    /// caller may not read the file.
     pub fn moved_bytes(&self) -> Option<(u64, u64)> {
         let io = Io::from_buf_read(&*read_bytes(&self.0.join("io"))?).ok()?;
         Some((io.read_bytes, io.write_bytes))

@@ -36,8 +36,8 @@ pub struct Process {
     /// The I/O priority, which may be unset. Files do not contain it: unset for any tree but the
     /// running machine.
     pub priority: Priority,
-    /// Bytes read from devices, and bytes written to them, from `/proc/PID/io`; `None` if the caller
-    /// may not read the file.
+    /// Bytes read from devices, and bytes written to them, from `/proc/PID/io`; `None` if the
+    /// caller may not read the file.
     pub moved_bytes: Option<(u64, u64)>,
 }
 

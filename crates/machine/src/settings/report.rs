@@ -163,7 +163,8 @@ impl KeptRule {
         Ok(KeptRule { rule, to, former, others, also, prepared })
     }
 
-    /// Puts the rule in place and removes former rules. Returns the rules that could not be removed.
+    /// Puts the rule in place and removes former rules. Returns the rules that could not be
+    /// removed.
     fn commit(
         &mut self,
         root: &Root,

@@ -107,8 +107,8 @@ fn an_nvme_drive_has_many_queues_and_its_own_name() {
 #[test]
 fn mounts_and_swap_are_found_by_number_by_node_and_by_the_members_of_a_file_system() {
     let fake = server();
-    fake.told("/sys/fs/btrfs/aaaa-bbbb/devices/md0", "");
-    fake.told("/sys/fs/btrfs/aaaa-bbbb/devices/vda", "");
+    fake.read_only_file("/sys/fs/btrfs/aaaa-bbbb/devices/md0", "");
+    fake.read_only_file("/sys/fs/btrfs/aaaa-bbbb/devices/vda", "");
     let devices = read(&fake);
     let at = |name: &str| one(&devices, name).mounts.iter().map(|mount| mount.at.to_str().unwrap()).collect::<Vec<_>>();
     assert_eq!(at("nvme0n1p1"), ["/"]);
@@ -225,8 +225,8 @@ fn those_who_have_a_device_open_are_named() {
     let fake = server();
     let devices = read(&fake);
     let openers = openers(&Root::at(fake.root()), one(&devices, "sda"));
-    let told: Vec<(u32, &str)> = openers.iter().map(|opener| (opener.pid, opener.comm.as_str())).collect();
-    assert_eq!(told, [(901, "qemu-system-x86"), (812, "smartd")]);
+    let found: Vec<(u32, &str)> = openers.iter().map(|opener| (opener.pid, opener.comm.as_str())).collect();
+    assert_eq!(found, [(901, "qemu-system-x86"), (812, "smartd")]);
 }
 
 #[test]

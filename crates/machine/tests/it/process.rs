@@ -16,15 +16,15 @@ fn root(fake: &Fake) -> Root {
 #[test]
 fn a_process_is_told_from_its_files() {
     let fake = server();
-    fake.told(
+    fake.read_only_file(
         "/proc/901/io",
         "rchar: 5\nwchar: 6\nsyscr: 7\nsyscw: 8\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n",
     );
-    let told = process(&root(&fake), 901).unwrap();
-    assert_eq!((told.comm.as_str(), told.uid, told.cgroup.as_str()), ("qemu-system-x86", 1000, "/"));
-    assert_eq!(told.command, ["/usr/bin/qemu-system-x86", "--all"]);
-    assert_eq!((told.nice, told.policy, told.priority), (0, CpuPolicy::Normal, Priority::UNSET));
-    assert_eq!(told.moved_bytes, Some((4096, 8192)));
+    let found = process(&root(&fake), 901).unwrap();
+    assert_eq!((found.comm.as_str(), found.uid, found.cgroup.as_str()), ("qemu-system-x86", 1000, "/"));
+    assert_eq!(found.command, ["/usr/bin/qemu-system-x86", "--all"]);
+    assert_eq!((found.nice, found.policy, found.priority), (0, CpuPolicy::Normal, Priority::UNSET));
+    assert_eq!(found.moved_bytes, Some((4096, 8192)));
     assert_eq!(process(&root(&fake), 4242).unwrap_err().to_string(), "process 4242: there is no such process");
 }
 
@@ -35,8 +35,8 @@ fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program
     fake.link("/proc/901/exe", "/usr/bin/qemu");
     fake.link("/proc/901/fd/7", "/run/lock (deleted)");
     let devices = devices(&root(&fake)).unwrap();
-    let told = device_use(&root(&fake), &devices, 901);
-    assert!(told.all_seen);
+    let found = device_use(&root(&fake), &devices, 901);
+    assert!(found.all_seen);
     let of = |device: &str, open_files, working_directory, program| DeviceUse {
         device: device.to_owned(),
         open_files,
@@ -49,8 +49,8 @@ fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program
         of("md0", 0, true, false),
         of("nvme0n1p1", 0, false, true),
     ];
-    assert_eq!(told.devices, expected);
-    // A socket, and what lies in memory, are on no device; nor is a process that is not there.
+    assert_eq!(found.devices, expected);
+    // A socket and a file in memory are on no device, and a missing process uses none.
     assert_eq!(device_use(&root(&fake), &devices, 4242).devices, []);
 }
 
@@ -67,16 +67,16 @@ fn what_control_groups_do_is_read_from_the_group_up() {
     fake.file("/sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=auto\n8:16 enable=0\n");
     let root = root(&fake);
     let (sda, sdb) = (find(&root, "sda").unwrap().number, find(&root, "sdb").unwrap().number);
-    let told = policies(&root, "/system.slice/backup.service", sda);
-    assert_eq!(told.len(), 2);
+    let found = policies(&root, "/system.slice/backup.service", sda);
+    assert_eq!(found.len(), 2);
     assert_eq!(
-        (told[0].weight, told[0].prio_class.as_deref(), told[0].latency_us),
+        (found[0].weight, found[0].prio_class.as_deref(), found[0].latency_us),
         (Some(30), Some("idle"), Some(5000))
     );
-    assert_eq!((told[1].bfq_weight, told[1].prio_class.as_deref()), (Some(300), None));
-    assert_eq!(told[1].max.as_deref(), Some("rbps=1048576 wbps=max riops=max wiops=max"));
-    let told = policies(&root, "/system.slice/backup.service", sdb);
-    assert_eq!((told[0].weight, told[0].latency_us, told[1].max.as_deref()), (Some(50), None, None));
+    assert_eq!((found[1].bfq_weight, found[1].prio_class.as_deref()), (Some(300), None));
+    assert_eq!(found[1].max.as_deref(), Some("rbps=1048576 wbps=max riops=max wiops=max"));
+    let found = policies(&root, "/system.slice/backup.service", sdb);
+    assert_eq!((found[0].weight, found[0].latency_us, found[1].max.as_deref()), (Some(50), None, None));
     assert_eq!((is_cost_enabled(&root, sda), is_cost_enabled(&root, sdb)), (true, false));
     assert_eq!(io_weight(&root, "/system.slice/backup.service"), Some(50));
     assert_eq!(io_weight(&root, "/system.slice"), None);
@@ -89,18 +89,21 @@ fn version_one_of_control_groups_is_read_too() {
     fake.file("/sys/fs/cgroup/blkio/docker/x/blkio.bfq.weight", "700\n");
     fake.file("/sys/fs/cgroup/blkio/docker/x/blkio.prio.class", "restrict-to-be\n");
     let root = root(&fake);
-    let told = policies(&root, "/docker/x", find(&root, "sda").unwrap().number);
-    assert_eq!((told.len(), told[0].bfq_weight, told[0].prio_class.as_deref()), (1, Some(700), Some("restrict-to-be")));
+    let found = policies(&root, "/docker/x", find(&root, "sda").unwrap().number);
+    assert_eq!(
+        (found.len(), found[0].bfq_weight, found[0].prio_class.as_deref()),
+        (1, Some(700), Some("restrict-to-be"))
+    );
 }
 
 #[test]
 fn the_priority_of_another_process_can_be_set_and_is_told_of_it() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
     let set = priority::set(PriorityTarget::Process(child.id()), Priority::new(Class::BestEffort, 6));
-    let told = process(&Root::machine(), child.id());
+    let found = process(&Root::machine(), child.id());
     child.kill().and_then(|()| child.wait()).expect("it ends");
     set.expect("it is one's own");
-    assert_eq!(told.unwrap().priority.to_string(), "best-effort: prio 6");
+    assert_eq!(found.unwrap().priority.to_string(), "best-effort: prio 6");
     let gone = priority::get(PriorityTarget::Process(child.id())).unwrap_err().to_string();
     assert!(gone.ends_with("there is no such process"), "{gone}");
 }

@@ -1,4 +1,5 @@
-//! Setting queues: on machines made of files, and on a loop device of this one where root runs the tests.
+//! Setting queues: on machines made of files, and on a loop device of this one where root runs the
+//! tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -82,8 +83,11 @@ fn words_that_are_no_assignments_are_refused() {
 #[test]
 fn a_scheduler_in_an_installed_module_counts_as_there() {
     let fake = server();
-    fake.told("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
-    fake.told("/lib/modules/6.1.0-18-amd64/modules.dep", "kernel/block/bfq.ko.xz:\nkernel/block/kyber-iosched.ko:\n");
+    fake.read_only_file("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+    fake.read_only_file(
+        "/lib/modules/6.1.0-18-amd64/modules.dep",
+        "kernel/block/bfq.ko.xz:\nkernel/block/kyber-iosched.ko:\n",
+    );
     assert!(plan(&fake, "vda", "scheduler=kyber").is_ok());
     assert!(plan(&fake, "vda", "scheduler=bfq slice_idle=0").is_ok());
     assert!(plan(&fake, "vda", "scheduler=bfqq").is_err());
@@ -129,7 +133,8 @@ fn a_value_with_blanks_is_quoted_for_a_shell() {
     assert_eq!(word.to_string(), r"'write_cache=it'\''s back'");
 }
 
-/// A loop device of this machine over a file; it goes when it is dropped. Its queue is left as it was found: the kernel keeps it for the next file.
+/// A loop device of this machine over a file; it goes when it is dropped. Its queue is left as it
+/// was found: the kernel keeps it for the next file.
 struct Loop {
     name: String,
     found: Queue,
@@ -173,7 +178,8 @@ impl Drop for Loop {
     }
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be run.
+/// Tests that need more than there is are skipped on a person's machine and fail where all is to be
+/// run.
 fn skipped<T>(why: &str) -> Option<T> {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("skipped: {why}");

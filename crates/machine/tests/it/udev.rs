@@ -21,8 +21,8 @@ fn words(text: &str) -> Vec<Assignment> {
 #[test]
 fn a_device_is_found_by_what_is_surest_and_never_by_its_name() {
     let fake = server();
-    fake.told("/sys/block/vda/serial", "backup-7\n");
-    fake.told("/run/udev/data/b9:0", "E:MD_UUID=a1:b2:c3:d4\n");
+    fake.read_only_file("/sys/block/vda/serial", "backup-7\n");
+    fake.read_only_file("/run/udev/data/b9:0", "E:MD_UUID=a1:b2:c3:d4\n");
     for (name, key, value) in [
         ("sda", "ATTR{device/wwid}", "naa.50014ee2b5e7c1d2"),
         ("nvme0n1", "ATTR{wwid}", "eui.002538b111b2c3d4"),
@@ -50,7 +50,7 @@ fn what_cannot_be_found_again_is_refused_with_the_reason() {
         assert!(said.starts_with(&format!("{name} cannot be found again")) && said.contains(part), "{said}");
     }
     // Noughts are no serial number.
-    fake.told("/sys/block/vda/serial", "0000 0000\n");
+    fake.read_only_file("/sys/block/vda/serial", "0000 0000\n");
     assert!(stable_id(&device(&fake, "vda")).is_err());
 }
 
@@ -83,7 +83,7 @@ fn a_rule_sets_the_scheduler_first_and_each_value_on_a_line() {
 #[test]
 fn a_name_with_signs_of_patterns_matches_itself_and_makes_a_plain_file_name() {
     let fake = server();
-    fake.told("/sys/block/vda/serial", "a*b\"c|d/e\n");
+    fake.read_only_file("/sys/block/vda/serial", "a*b\"c|d/e\n");
     let rule = rule(&device(&fake, "vda"), &words("scheduler=none")).unwrap();
     assert!(rule.text.contains(r#"ATTR{serial}!="a?b?c?d/e""#), "{}", rule.text);
     assert_eq!(rule.path.file_name().unwrap(), "64-hoistway-a_b_c_d_e.rules");
@@ -134,7 +134,7 @@ fn rules_of_others_are_pointed_out_as_far_as_they_are_meant_for_the_device() {
     // One of the same name in /etc hides it.
     fake.file("/usr/lib/udev/rules.d/60-ssd.rules", "KERNEL==\"sda\", ATTR{queue/scheduler}=\"none\"\n");
     fake.file("/etc/udev/rules.d/70-no-rule.txt", "KERNEL==\"sda\", ATTR{queue/scheduler}=\"none\"\n");
-    let told = |name: &str| {
+    let found = |name: &str| {
         let found = others(&root(&fake), &device(&fake, name));
         found
             .iter()
@@ -142,10 +142,10 @@ fn rules_of_others_are_pointed_out_as_far_as_they_are_meant_for_the_device() {
             .collect::<Vec<_>>()
     };
     let of = |file: &str, line, scheduler: &str, sure| (file.to_owned(), line, scheduler.to_owned(), sure);
-    assert_eq!(told("sda"), [of("60-ssd.rules", 2, "bfq", true), of("60-ssd.rules", 4, "kyber", false)]);
-    assert_eq!(told("sdb"), [of("60-ssd.rules", 2, "bfq", true), of("61-goto.rules", 3, "none", true)]);
-    assert_eq!(told("nvme0n1"), [of("60-ssd.rules", 3, "none", true)]);
-    assert_eq!(told("vda"), []);
+    assert_eq!(found("sda"), [of("60-ssd.rules", 2, "bfq", true), of("60-ssd.rules", 4, "kyber", false)]);
+    assert_eq!(found("sdb"), [of("60-ssd.rules", 2, "bfq", true), of("61-goto.rules", 3, "none", true)]);
+    assert_eq!(found("nvme0n1"), [of("60-ssd.rules", 3, "none", true)]);
+    assert_eq!(found("vda"), []);
 }
 
 #[test]

@@ -114,7 +114,7 @@ pub fn section(text: &mut String, rows: Option<&[Row]>) {
         let said = |part: &str| warnings.iter().any(|warning| warning.contains(part));
         let ionice = match () {
             () if said("`ionice` has no effect") => "told to have no effect",
-            () if said("of `ionice` only the class counts") => "told that its class counts",
+            () if said("only the class of `ionice` counts") => "told that its class counts",
             () => "no warning",
         };
         let Row { scheduler, applied, back, .. } = row;

@@ -235,7 +235,7 @@ fn figure(text: &str, got: &[Got]) -> Result<f64> {
     };
     let chosen: Vec<&Got> = got.iter().filter(|got| job.is_none_or(|job| job == "worst" || job == got.name)).collect();
     if chosen.is_empty() {
-        bail!("{text}: nobody is called so");
+        bail!("{text}: there is no job of this name");
     }
     match (name, job) {
         ("throughput", _) => Ok(chosen.iter().map(|got| got.bytes_per_s).sum()),

@@ -13,9 +13,9 @@ use crate::setting;
 /// `hoistway trace whatif`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What each request waited for is found first: a completion of its process and a pause, or a timer. The workload that waits in the same way runs on a \
-model of the drive, under the elevator that was recorded, which tells the error of the model, and then under the others. A model that misses the \
-recording by more than 20 % is not believed: its error is printed, and the exit code is 1.
+The command first finds what each request waited for: a completion of its process and a pause, or a timer. A workload with the same dependencies \
+runs on a model of the drive, first under the elevator of the recording, which gives the error of the model, then under the others. If the model misses \
+the recording by more than 20 %, only its error is printed, and the exit code is 1.
 
 Examples:
   hoistway trace whatif disk                           as `hoistway serve --record disk` wrote it
@@ -24,21 +24,23 @@ Examples:
 pub struct WhatifArgs {
     #[command(flatten)]
     pub input: TraceInput,
-    /// The drive: a name that `hoistway drives` lists, a profile of your own, or `fit` for one that is fitted to the trace's service times [default: the
-    /// drive that the trace names, or else `fit`]
+    /// The drive: a name that `hoistway drives` lists, a profile of your own, or `fit` for one
+    /// fitted to the service times of the trace [default: the drive that the trace names, or else
+    /// `fit`]
     #[arg(long, value_name = "NAME|FILE.toml|fit")]
     pub drive: Option<String>,
-    /// The elevators to predict, with commas between them, or `all` [default: all]
+    /// The elevators to predict, separated by commas, or `all` [default: all]
     #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
     pub elevators: Vec<Named>,
-    /// The elevator under which the trace was recorded [default: what the trace's notes tell]
+    /// The elevator under which the trace was recorded [default: the one that the trace names]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub recorded: Option<Kind>,
-    /// How many requests the drive is given at once at most [default: what the trace's notes tell, or as many as the drive takes]
+    /// The largest number of requests in the drive [default: the depth that the trace names, or as
+    /// many as the drive takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
-    /// The kernel in whose block layer all elevators run: 2.6.18, 2.6.24, 3.2 or 6.1 [default: each in the one that it was written for, as in hoistway's
-    /// server]
+    /// The kernel in whose block layer all elevators run: 2.6.18, 2.6.24, 3.2 or 6.1 [default: each
+    /// elevator in its own, as in hoistway's server]
     #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
     pub kernel: Option<Kernel>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times

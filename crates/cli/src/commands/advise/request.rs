@@ -122,12 +122,15 @@ pub fn trace_error(error: TraceCaseError) -> Error {
             "{error}: cut the trace at the switch (`hoistway trace cut`), or name the one that counts with --recorded"
         )),
         TraceCaseError::Fit { name, cause } => {
-            Error::new(cause).context(format!("{name}: no drive can be fitted to it: name one with --drive"))
+            Error::new(*cause).context(format!("{name}: no drive can be fitted to it: name one with --drive"))
         }
-        TraceCaseError::Simulation(WhatifError::Sim(SimError::Cancelled)) => Interrupted.into(),
-        TraceCaseError::Simulation(WhatifError::Sim(
-            error @ (SimError::SettingUnused { .. } | SimError::TunableValue { .. }),
-        )) => usage(error.to_string()),
+        TraceCaseError::Simulation(error) => match *error {
+            WhatifError::Sim(SimError::Cancelled) => Interrupted.into(),
+            WhatifError::Sim(error @ (SimError::SettingUnused { .. } | SimError::TunableValue { .. })) => {
+                usage(error.to_string())
+            }
+            error => error.into(),
+        },
         error => error.into(),
     }
 }

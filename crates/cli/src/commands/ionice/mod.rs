@@ -105,7 +105,8 @@ fn targets(args: &IoniceArgs) -> Result<Vec<PriorityTarget>> {
     numbers.map(read).collect()
 }
 
-/// Prints or sets the priorities of processes. Ends at the first failure unless failures are ignored.
+/// Prints or sets the priorities of processes. Ends at the first failure unless failures are
+/// ignored.
 fn show_or_set(args: &IoniceArgs, wanted: Option<Priority>, targets: &[PriorityTarget], out: &mut Out) -> Result<()> {
     for target in targets {
         match wanted {

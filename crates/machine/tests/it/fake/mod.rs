@@ -30,7 +30,7 @@ impl Fake {
         self.folder.path()
     }
 
-    /// Where a path of the machine lies.
+    /// The path below the root of a path of the machine.
     pub fn path(&self, absolute: &str) -> PathBuf {
         self.folder.path().join(absolute.trim_start_matches('/'))
     }
@@ -38,13 +38,13 @@ impl Fake {
     /// Writes a file that root could write, as sysfs has them.
     pub fn file(&self, path: &str, contents: impl AsRef<[u8]>) {
         let to = self.path(path);
-        fs::create_dir_all(to.parent().expect("it lies in a folder")).expect("a folder");
+        fs::create_dir_all(to.parent().expect("a parent directory")).expect("a folder");
         fs::write(&to, contents).expect("a file");
         fs::set_permissions(&to, fs::Permissions::from_mode(0o644)).expect("its mode");
     }
 
-    /// Writes a file that nobody may write.
-    pub fn told(&self, path: &str, contents: impl AsRef<[u8]>) {
+    /// Writes a read-only file.
+    pub fn read_only_file(&self, path: &str, contents: impl AsRef<[u8]>) {
         self.file(path, contents);
         fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o444)).expect("its mode");
     }
@@ -57,17 +57,17 @@ impl Fake {
     /// Makes a link, as sysfs has them: from its own folder.
     pub fn link(&self, from: &str, to: &str) {
         let from = self.path(from);
-        fs::create_dir_all(from.parent().expect("it lies in a folder")).expect("a folder");
+        fs::create_dir_all(from.parent().expect("a parent directory")).expect("a folder");
         symlink(to, from).expect("a link");
     }
 
     /// A whole device below `parent` in sysfs; answers its folder.
     pub fn device(&self, name: &str, parent: &str, number: &str, sectors: u64) -> String {
         let folder = format!("{parent}/block/{name}");
-        self.told(&format!("{folder}/dev"), format!("{number}\n"));
-        self.told(&format!("{folder}/size"), format!("{sectors}\n"));
-        self.told(&format!("{folder}/ro"), "0\n");
-        self.told(&format!("{folder}/removable"), "0\n");
+        self.read_only_file(&format!("{folder}/dev"), format!("{number}\n"));
+        self.read_only_file(&format!("{folder}/size"), format!("{sectors}\n"));
+        self.read_only_file(&format!("{folder}/ro"), "0\n");
+        self.read_only_file(&format!("{folder}/removable"), "0\n");
         fs::create_dir_all(self.path(&format!("{folder}/holders"))).expect("a folder");
         fs::create_dir_all(self.path(&format!("{folder}/slaves"))).expect("a folder");
         self.link(&format!("/sys/block/{name}"), &format!("..{}", folder.trim_start_matches("/sys")));
@@ -82,10 +82,10 @@ impl Fake {
     /// A partition; answers its folder.
     pub fn partition(&self, disk: &str, name: &str, place: (u32, &str), sectors: u64) -> String {
         let folder = format!("{disk}/{name}");
-        self.told(&format!("{folder}/partition"), format!("{}\n", place.0));
-        self.told(&format!("{folder}/dev"), format!("{}\n", place.1));
-        self.told(&format!("{folder}/size"), format!("{sectors}\n"));
-        self.told(&format!("{folder}/ro"), "0\n");
+        self.read_only_file(&format!("{folder}/partition"), format!("{}\n", place.0));
+        self.read_only_file(&format!("{folder}/dev"), format!("{}\n", place.1));
+        self.read_only_file(&format!("{folder}/size"), format!("{sectors}\n"));
+        self.read_only_file(&format!("{folder}/ro"), "0\n");
         fs::create_dir_all(self.path(&format!("{folder}/holders"))).expect("a folder");
         folder
     }
@@ -111,7 +111,7 @@ impl Fake {
             ("logical_block_size", "512"),
             ("physical_block_size", "4096"),
         ] {
-            self.told(&format!("{folder}/queue/{name}"), format!("{text}\n"));
+            self.read_only_file(&format!("{folder}/queue/{name}"), format!("{text}\n"));
         }
     }
 
@@ -152,22 +152,22 @@ impl Fake {
     pub fn stack(&self, upper: &str, lower: &str) {
         let name = |folder: &str| folder.rsplit('/').next().expect("a name").to_owned();
         let (above, below) = (name(upper), name(lower));
-        self.told(&format!("{lower}/holders/{above}"), "");
-        self.told(&format!("{upper}/slaves/{below}"), "");
+        self.read_only_file(&format!("{lower}/holders/{above}"), "");
+        self.read_only_file(&format!("{upper}/slaves/{below}"), "");
     }
 
     /// A process.
     pub fn process(&self, pid: u32, comm: &str, descriptors: &[&str]) {
         let folder = format!("/proc/{pid}");
-        self.told(&format!("{folder}/comm"), format!("{comm}\n"));
-        self.told(&format!("{folder}/cmdline"), format!("/usr/bin/{comm}\0--all\0"));
+        self.read_only_file(&format!("{folder}/comm"), format!("{comm}\n"));
+        self.read_only_file(&format!("{folder}/cmdline"), format!("/usr/bin/{comm}\0--all\0"));
         let rest = "S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 4096 100 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0";
-        self.told(&format!("{folder}/stat"), format!("{pid} ({comm}) {rest}\n"));
-        self.told(
+        self.read_only_file(&format!("{folder}/stat"), format!("{pid} ({comm}) {rest}\n"));
+        self.read_only_file(
             &format!("{folder}/status"),
             format!("Name:\t{comm}\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\n"),
         );
-        self.told(&format!("{folder}/cgroup"), "0::/\n");
+        self.read_only_file(&format!("{folder}/cgroup"), "0::/\n");
         fs::create_dir_all(self.path(&format!("{folder}/fd"))).expect("a folder");
         for (number, target) in descriptors.iter().enumerate() {
             self.link(&format!("{folder}/fd/{number}"), target);
@@ -175,9 +175,10 @@ impl Fake {
     }
 }
 
-/// A machine with one of everything: a SATA disk with partitions, of which one is encrypted and holds a volume group; an NVMe drive that has `/`; a virtual
-/// disk; two more SATA disks as a mirror; a loop device over a file on the volume; a network device, compressed swap, an optical drive without a disk, a
-/// drive that has no choice of schedulers, and one whose files are garbage.
+/// A machine with one of everything: a SATA disk with partitions, of which one is encrypted and
+/// holds a volume group; an NVMe drive that has `/`; a virtual disk; two more SATA disks as a
+/// mirror; a loop device over a file on the volume; a network device, compressed swap, an optical
+/// drive without a disk, a drive that has no choice of schedulers, and one whose files are garbage.
 pub fn server() -> Fake {
     let fake = Fake::empty();
     sata(&fake);
@@ -209,17 +210,17 @@ fn sata(fake: &Fake) {
     let sda = fake.device("sda", &format!("{PCI}/ata1/host0/target0:0:0/0:0:0:0"), "8:0", 7_814_037_168);
     fake.queue(&sda, "none [mq-deadline] kyber bfq", true, 64);
     fake.mq_deadline(&sda);
-    // The directory of the SCSI device lies above; a link leads there.
+    // The directory of the SCSI device is above; a link leads there.
     fake.link(&format!("{sda}/device"), "../../../0:0:0:0");
     let device = format!("{PCI}/ata1/host0/target0:0:0/0:0:0:0");
-    fake.told(&format!("{device}/vendor"), "ATA     \n");
-    fake.told(&format!("{device}/model"), "WDC WD40EFRX-68N\n");
-    fake.told(&format!("{device}/rev"), "0A82\n");
-    fake.told(&format!("{device}/wwid"), "naa.50014ee2b5e7c1d2\n");
-    fake.told(&format!("{device}/vpd_pg80"), b"\x00\x80\x00\x14     WD-WCC7K4ABCDEF");
+    fake.read_only_file(&format!("{device}/vendor"), "ATA     \n");
+    fake.read_only_file(&format!("{device}/model"), "WDC WD40EFRX-68N\n");
+    fake.read_only_file(&format!("{device}/rev"), "0A82\n");
+    fake.read_only_file(&format!("{device}/wwid"), "naa.50014ee2b5e7c1d2\n");
+    fake.read_only_file(&format!("{device}/vpd_pg80"), b"\x00\x80\x00\x14     WD-WCC7K4ABCDEF");
     fake.file(&format!("{device}/queue_depth"), "32\n");
     fs::create_dir_all(fake.path(&format!("{sda}/mq/0"))).expect("a folder");
-    fake.told(
+    fake.read_only_file(
         "/run/udev/data/b8:0",
         "S:disk/by-id/wwn-0x50014ee2b5e7c1d2\nS:disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K4ABCDEF\nE:ID_BUS=ata\n\
          E:ID_MODEL=WDC_WD40EFRX-68N32N0\nE:ID_SERIAL=WDC_WD40EFRX-68N32N0_WD-WCC7K4ABCDEF\nE:ID_WWN=0x50014ee2b5e7c1d2\n",
@@ -228,22 +229,22 @@ fn sata(fake: &Fake) {
     let sda2 = fake.partition(&sda, "sda2", (2, "8:2"), 7_811_938_304);
     let crypt = fake.virtual_device("dm-0", "253:0", 7_811_934_208);
     fake.queue(&crypt, "none", true, 128);
-    fake.told(&format!("{crypt}/dm/name"), "vault\n");
-    fake.told(&format!("{crypt}/dm/uuid"), "CRYPT-LUKS2-5d1f2c-vault\n");
+    fake.read_only_file(&format!("{crypt}/dm/name"), "vault\n");
+    fake.read_only_file(&format!("{crypt}/dm/uuid"), "CRYPT-LUKS2-5d1f2c-vault\n");
     let volume = fake.virtual_device("dm-1", "253:1", 4_194_304_000);
     fake.queue(&volume, "none", true, 128);
-    fake.told(&format!("{volume}/dm/name"), "vg-data\n");
-    fake.told(&format!("{volume}/dm/uuid"), "LVM-Zx81data\n");
+    fake.read_only_file(&format!("{volume}/dm/name"), "vg-data\n");
+    fake.read_only_file(&format!("{volume}/dm/uuid"), "LVM-Zx81data\n");
     fake.stack(&crypt, &sda2);
     fake.stack(&volume, &crypt);
 }
 
 fn nvme(fake: &Fake) {
     let controller = "/sys/devices/pci0000:00/0000:00:1d.0/0000:3d:00.0/nvme/nvme0";
-    fake.told(&format!("{controller}/model"), "Samsung SSD 980 PRO 1TB                 \n");
-    fake.told(&format!("{controller}/serial"), "S5GXNX0R123456      \n");
-    fake.told(&format!("{controller}/firmware_rev"), "5B2QGXA7\n");
-    fake.told(&format!("{controller}/transport"), "pcie\n");
+    fake.read_only_file(&format!("{controller}/model"), "Samsung SSD 980 PRO 1TB                 \n");
+    fake.read_only_file(&format!("{controller}/serial"), "S5GXNX0R123456      \n");
+    fake.read_only_file(&format!("{controller}/firmware_rev"), "5B2QGXA7\n");
+    fake.read_only_file(&format!("{controller}/transport"), "pcie\n");
     let folder = format!("{controller}/nvme0n1");
     // NVMe has no directory `block` in between.
     let made = fake.device("nvme0n1", controller, "259:0", 1_953_525_168);
@@ -252,20 +253,20 @@ fn nvme(fake: &Fake) {
     fake.link("/sys/block/nvme0n1", &format!("..{}", folder.trim_start_matches("/sys")));
     fake.link(&format!("{folder}/device"), "../../nvme0");
     fake.queue(&folder, "[none] mq-deadline kyber bfq", false, 1023);
-    fake.told(&format!("{folder}/wwid"), "eui.002538b111b2c3d4\n");
+    fake.read_only_file(&format!("{folder}/wwid"), "eui.002538b111b2c3d4\n");
     for queue in 0..8 {
         fs::create_dir_all(fake.path(&format!("{folder}/mq/{queue}"))).expect("a folder");
     }
     fake.partition(&folder, "nvme0n1p1", (1, "259:1"), 1_953_523_712);
     // A path of a drive with several: the kernel hides it, and gives it no number.
     let path = fake.device("nvme0c0n1", controller, "0:0", 1_953_525_168);
-    fake.told(&format!("{path}/hidden"), "1\n");
+    fake.read_only_file(&format!("{path}/hidden"), "1\n");
 }
 
 fn mirror(fake: &Fake) {
     let md = fake.virtual_device("md0", "9:0", 1_953_383_488);
     fake.queue(&md, "none", true, 128);
-    fake.told(&format!("{md}/md/level"), "raid1\n");
+    fake.read_only_file(&format!("{md}/md/level"), "raid1\n");
     for (name, port, number) in [("sdb", 2, "8:16"), ("sdc", 3, "8:32")] {
         let host = port - 1;
         let device = format!("{PCI}/ata{port}/host{host}/target{host}:0:0/{host}:0:0:0");
@@ -273,9 +274,9 @@ fn mirror(fake: &Fake) {
         fake.link(&format!("{disk}/device"), &format!("../../../{host}:0:0:0"));
         fake.queue(&disk, "none mq-deadline kyber [bfq]", true, 64);
         fake.bfq(&disk);
-        fake.told(&format!("{device}/model"), "ST1000DM003\n");
-        fake.told(&format!("{device}/vendor"), "ATA\n");
-        fake.told(&format!("{device}/wwid"), format!("naa.5000c500{port}1b2c3d4\n"));
+        fake.read_only_file(&format!("{device}/model"), "ST1000DM003\n");
+        fake.read_only_file(&format!("{device}/vendor"), "ATA\n");
+        fake.read_only_file(&format!("{device}/wwid"), format!("naa.5000c500{port}1b2c3d4\n"));
         fake.file(&format!("{device}/queue_depth"), "1\n");
         fake.stack(&md, &disk);
     }
@@ -285,11 +286,11 @@ fn virtual_ones(fake: &Fake) {
     let vda = fake.device("vda", "/sys/devices/pci0000:00/0000:00:05.0/virtio1", "254:0", 83_886_080);
     fake.queue(&vda, "[none] mq-deadline", true, 256);
     fake.link(&format!("{vda}/device"), "../../../virtio1");
-    fake.told("/sys/devices/pci0000:00/0000:00:05.0/virtio1/vendor", "0x1af4\n");
-    fake.told(&format!("{vda}/serial"), "");
+    fake.read_only_file("/sys/devices/pci0000:00/0000:00:05.0/virtio1/vendor", "0x1af4\n");
+    fake.read_only_file(&format!("{vda}/serial"), "");
     let image = fake.virtual_device("loop0", "7:0", 409_600);
     fake.queue(&image, "[none] mq-deadline kyber bfq", true, 128);
-    fake.told(&format!("{image}/loop/backing_file"), "/srv/my data/image.squashfs\n");
+    fake.read_only_file(&format!("{image}/loop/backing_file"), "/srv/my data/image.squashfs\n");
     fake.virtual_device("loop1", "7:1", 0);
     let nbd = fake.virtual_device("nbd0", "43:0", 8_388_608);
     fake.queue(&nbd, "none [mq-deadline] kyber", false, 128);
@@ -298,19 +299,20 @@ fn virtual_ones(fake: &Fake) {
     fake.queue(&zram, "", false, 128);
     fs::remove_file(fake.path(&format!("{zram}/queue/scheduler"))).expect("a file goes");
     let rom = fake.device("sr0", &format!("{PCI}/ata6/host5/target5:0:0/5:0:0:0"), "11:0", 0);
-    fake.told(&format!("{rom}/removable"), "1\n");
+    fake.read_only_file(&format!("{rom}/removable"), "1\n");
     fake.queue(&rom, "none [mq-deadline]", true, 2);
 }
 
-/// A machine at a storage array: a volume of it by two paths of Fibre Channel, which the device mapper makes one disk of that has a scheduler, and a volume
-/// of LVM on that; and an NVMe drive with two paths, which the kernel hides.
+/// A machine at a storage array: a volume of it by two paths of Fibre Channel, which the device
+/// mapper makes one disk of that has a scheduler, and a volume of LVM on that; and an NVMe drive
+/// with two paths, which the kernel hides.
 pub fn array() -> Fake {
     let fake = Fake::empty();
     let multipath = fake.virtual_device("dm-0", "253:0", 2_147_483_648);
     fake.queue(&multipath, "none [mq-deadline] kyber bfq", true, 2048);
     fake.mq_deadline(&multipath);
-    fake.told(&format!("{multipath}/dm/name"), "mpatha\n");
-    fake.told(&format!("{multipath}/dm/uuid"), "mpath-3600a0980383030\n");
+    fake.read_only_file(&format!("{multipath}/dm/name"), "mpatha\n");
+    fake.read_only_file(&format!("{multipath}/dm/uuid"), "mpath-3600a0980383030\n");
     for (name, host, number) in [("sda", 1, "8:0"), ("sdb", 2, "8:16")] {
         let device =
             format!("/sys/devices/pci0000:00/0000:00:03.0/host{host}/rport-{host}:0-1/target{host}:0:0/{host}:0:0:1");
@@ -318,29 +320,29 @@ pub fn array() -> Fake {
         fake.link(&format!("{path}/device"), &format!("../../../{host}:0:0:1"));
         fake.queue(&path, "none [mq-deadline] kyber bfq", true, 256);
         fake.mq_deadline(&path);
-        fake.told(&format!("{device}/model"), "LUN\n");
-        fake.told(&format!("{device}/wwid"), "naa.600a0980383030\n");
+        fake.read_only_file(&format!("{device}/model"), "LUN\n");
+        fake.read_only_file(&format!("{device}/wwid"), "naa.600a0980383030\n");
         fake.file(&format!("{device}/queue_depth"), "64\n");
         fake.stack(&multipath, &path);
     }
     let volume = fake.virtual_device("dm-1", "253:1", 1_047_483_648);
     fake.queue(&volume, "none", true, 128);
-    fake.told(&format!("{volume}/dm/name"), "san-db\n");
-    fake.told(&format!("{volume}/dm/uuid"), "LVM-abcdef\n");
+    fake.read_only_file(&format!("{volume}/dm/name"), "san-db\n");
+    fake.read_only_file(&format!("{volume}/dm/uuid"), "LVM-abcdef\n");
     fake.stack(&volume, &multipath);
     let subsystem = "/sys/devices/virtual/nvme-subsystem/nvme-subsys0";
-    fake.told(&format!("{subsystem}/subsysnqn"), "nqn.2014-08.org.nvmexpress:uuid:0\n");
+    fake.read_only_file(&format!("{subsystem}/subsysnqn"), "nqn.2014-08.org.nvmexpress:uuid:0\n");
     let head = fake.device("nvme0n1", subsystem, "259:0", 3_750_748_848);
     fake.link(&format!("{head}/device"), "../../../nvme-subsys0");
     fake.queue(&head, "none", false, 128);
     for controller in ["nvme0", "nvme1"] {
         let folder = format!("/sys/devices/virtual/nvme-fabrics/ctl/{controller}");
-        fake.told(&format!("{folder}/transport"), "tcp\n");
+        fake.read_only_file(&format!("{folder}/transport"), "tcp\n");
         fake.link(&format!("{subsystem}/{controller}"), &format!("../../nvme-fabrics/ctl/{controller}"));
     }
     for path in ["nvme0c0n1", "nvme0c1n1"] {
         let folder = fake.device(path, "/sys/devices/virtual/nvme-fabrics/ctl/nvme0", "0:0", 3_750_748_848);
-        fake.told(&format!("{folder}/hidden"), "1\n");
+        fake.read_only_file(&format!("{folder}/hidden"), "1\n");
         fake.queue(&folder, "[none] mq-deadline kyber", false, 127);
     }
     fake
@@ -360,7 +362,7 @@ fn garbage(fake: &Fake) {
         fake.file(&format!("{sdx}/{name}"), bytes);
     }
     // One that goes while it is looked at: a folder is left, and no number in it.
-    fake.told("/sys/devices/virtual/block/sdy/size", "1\n");
+    fake.read_only_file("/sys/devices/virtual/block/sdy/size", "1\n");
     fake.link("/sys/block/sdy", "../devices/virtual/block/sdy");
     fake.link("/sys/block/sdz", "../devices/virtual/block/sdz");
 }

@@ -30,7 +30,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     let drive = match args.drive.as_deref() {
         None => TraceDrive::FromTrace,
         Some(FIT) => TraceDrive::Fitted,
-        Some(choice) => TraceDrive::Given(drive_choice::load(choice)?),
+        Some(choice) => TraceDrive::Given(Box::new(drive_choice::load(choice)?)),
     };
     let request = TraceCaseRequest {
         name,
@@ -49,7 +49,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     let comparison =
         case.model.predict(&elevators, &case.machine, report.is_some(), &|progress| bar.set(progress), &cancel);
     bar.clear();
-    let comparison = comparison.map_err(|error| trace_error(TraceCaseError::Simulation(error)))?;
+    let comparison = comparison.map_err(|error| trace_error(TraceCaseError::Simulation(Box::new(error))))?;
     let confidence = case.confidence(Some(&comparison));
     if let Some(report) = &report {
         report.write(&compare_page(&render::page(&case, &comparison, &confidence))?, &cancel)?;
