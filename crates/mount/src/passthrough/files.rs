@@ -1,4 +1,4 @@
-//! HandleTable files and the state shared by all handles of a file.
+//! Open files and the state shared by all handles of a file.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};

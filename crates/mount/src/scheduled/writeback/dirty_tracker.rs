@@ -26,7 +26,7 @@ pub struct DirtyTracker {
     of: Arc<WriteBack>,
     inner: Mutex<Inner>,
     device_request: Condvar,
-    /// DirtyFile bytes, including those under write-back, and whether writers wait. Readable
+    /// Dirty bytes, including those under write-back, and whether writers wait. Readable
     /// without the lock.
     dirty: AtomicU64,
     has_waiters: AtomicBool,
@@ -52,7 +52,7 @@ pub(super) enum Action {
     CheckLiveness(Vec<u32>),
 }
 
-/// WriterQueue requests that may continue: syncs of a file and throttled writes.
+/// Waiting requests that may continue: syncs of a file and throttled writes.
 #[must_use]
 #[derive(Default)]
 pub struct Released {

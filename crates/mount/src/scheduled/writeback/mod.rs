@@ -4,7 +4,7 @@
 //! The kernel writes back from its own threads, so that the elevator of a disk sees all writers as
 //! one. Here each file with dirty data is recorded with its dirty ranges and its last writer
 //! ([`table`]). Data that are old enough, or above the background limit, become asynchronous writes
-//! of at most 1 MiB in the device queue. SubmitPolicy such a write is dispatched,
+//! of at most 1 MiB in the device queue. When such a write is dispatched,
 //! sync_file_range(2) has the kernel write exactly that range, and waits for it ([`write`]).
 //! Writers wait while dirty memory is above its limit ([`throttle`]).
 //!

@@ -28,7 +28,7 @@ pub(super) struct Owners {
 /// An owner of dirty data.
 #[derive(Default)]
 struct Owner {
-    /// DirtyFile bytes.
+    /// Dirty bytes.
     dirty: u64,
     /// Asynchronous writes in the device queue, including cancelled ones.
     writes: usize,

@@ -33,9 +33,9 @@ pub(super) struct Table {
     /// Files on which a sync waits.
     waited_for: FxHashSet<File>,
     pub waiting: WriterQueue,
-    /// DirtyFile bytes.
+    /// Dirty bytes.
     dirty: u64,
-    /// DirtyFile bytes that are in the device queue or in flight.
+    /// Dirty bytes that are in the device queue or in flight.
     submitted: u64,
     serial: u64,
     pub is_closed: bool,
@@ -200,7 +200,7 @@ impl Table {
         Some(snapshot)
     }
 
-    /// Ends a sync. Released a failure the data are dirty again, with their previous age. Returns
+    /// Ends a sync. After a failure the data are dirty again, with their previous age. Returns
     /// the syncs that may continue.
     pub fn finish_sync(&mut self, snapshot: SyncSnapshot, is_durable: bool) -> SyncWaiters {
         let bytes = snapshot.bytes();

@@ -34,7 +34,7 @@ pub(super) struct Writer {
     pub bytes: u64,
 }
 
-/// DirtyFile bytes of a disk and their limit.
+/// Dirty bytes of a disk and their limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DirtyLevel {
     pub dirty: u64,

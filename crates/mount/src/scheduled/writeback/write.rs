@@ -19,7 +19,7 @@ impl ChunkWrite {
         const ALL: libc::c_uint =
             libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         // The kernel reports a write-back error once per open file description, to any call that
-        // waits. WriterQueue on a second description keeps the error for the fsync calls of the
+        // waits. Waiting on a second description keeps the error for the fsync calls of the
         // handles. If the file was closed, no handle can lose a report.
         let own_bytes = self.own_bytes.as_ref().map(|own_bytes| own_bytes.get_or_init(|| reopened(&self.backing)));
         let (fd, flags) = match own_bytes {
