@@ -4,11 +4,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hoistway_serve::config::{Draft, Machine};
-use hoistway_serve::control::{LINE_BYTES_MAX, Session, Watch};
-use hoistway_serve::metrics::{Metrics, http};
-use hoistway_serve::server::{Server, Settings};
-use hoistway_serve::world::{Dice, Sim, SimEngine};
+use hoistway_config::{Draft, Machine};
+use hoistway_control::{Session, Watch};
+use hoistway_control::LINE_BYTES_MAX;
+use hoistway_control::metrics::{Metrics, http};
+use hoistway_server::{Server, Settings};
+use hoistway_simulation::{Dice, Sim, SimEngine};
 
 const CONFIG: &str = r#"
 [[device]]

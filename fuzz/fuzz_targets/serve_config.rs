@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hoistway_serve::config::{ConfigError, Draft, Surroundings};
+use hoistway_config::{ConfigError, Draft, Surroundings};
 
 /// A machine on which every path is a file of 1 GiB that cannot be read.
 struct Nowhere;

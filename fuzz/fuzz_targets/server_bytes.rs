@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use hoistway_serve::world::wire::Wire;
+use hoistway_simulation::wire::Wire;
 
 /// A server serves so many inputs, so that making it costs little.
 const INPUTS_A_SERVER: u32 = 256;

@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hoistway_serve::config::CONTROL_NAME;
-use hoistway_serve::control::{Reply, ReplyError, read_reply};
+use hoistway_config::CONTROL_NAME;
+use hoistway_control::Reply;
+use hoistway_control::{ReplyError, read_reply};
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

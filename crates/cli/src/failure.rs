@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Error;
+use hoistway_config::ConfigError;
 use hoistway_fio::LoadError;
-use hoistway_serve::config::ConfigError;
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use anyhow::Result;
 use crate::server;
 use crate::tools::{self, cargo};
 
-/// The package whose examples play the worlds, and the features that they need.
-const PACKAGE: [&str; 4] = ["-p", "hoistway-serve", "--features", "world"];
+/// The package whose examples play the worlds.
+const PACKAGE: [&str; 2] = ["-p", "hoistway-simulation"];
 
 /// Arguments that are passed on to the program.
 #[derive(clap::Args, Debug)]

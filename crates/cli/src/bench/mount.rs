@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use hoistway_config::mount::{MountConfig, MountTerms};
 use hoistway_core::Kind;
 use hoistway_mount::scheduled::Scheduled;
 use hoistway_mount::{Admission, Backing, Caller, Gate, GateRequest, Operation};
-use hoistway_serve::config::mount::{MountConfig, MountTerms};
 use rustix::time::{ClockId, clock_gettime};
 
 const FILE_BYTES: u64 = 64 << 20;

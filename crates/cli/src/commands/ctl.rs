@@ -1,7 +1,8 @@
 //! `hoistway ctl`: a running server's tree of texts.
 
 use anyhow::Result;
-use hoistway_serve::control::{leaves_under, meant_path, table};
+use hoistway_control::leaves_under;
+use hoistway_control::{meant_path, table};
 
 use crate::cli::{CtlArgs, CtlCommand};
 use crate::control::Control;

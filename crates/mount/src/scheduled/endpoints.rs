@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use hoistway_serve::control::{Session, Watch};
-use hoistway_serve::metrics::{Metrics, http};
+use hoistway_control::metrics::{Metrics, http};
+use hoistway_control::{Session, Watch};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::GateAdmin;

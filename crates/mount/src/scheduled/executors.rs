@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use hoistway_serve::buffer::Buffer;
+use hoistway_reactor::Buffer;
 use rustix::io::ReadWriteFlags;
 
 use super::Shared;

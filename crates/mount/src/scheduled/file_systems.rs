@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
-use hoistway_serve::config::mount::MountConfig;
+use hoistway_config::mount::MountConfig;
 
 use super::disks::{self, Disk, Placement};
 use super::extents::ExtentCache;
@@ -173,7 +173,7 @@ impl FileSystems {
         let queue = match same {
             Some(queue) => queue,
             None => {
-                let (queue, warnings) = Queue::new(queues.len() as u32, placement.disk, &self.config, now_ns)?;
+                let (queue, warnings) = Queue::new(placement.disk, &self.config, now_ns)?;
                 for warning in warnings {
                     tracing::warn!("{warning}");
                 }
@@ -207,7 +207,7 @@ impl FileSystems {
 impl FileSystem {
     fn describe(&self) -> String {
         let state = self.queue.lock();
-        let info = state.device.elevator().info();
+        let info = state.device.scheduler().elevator().info();
         let places = match (self.queue.disk.maps_extents, self.extent_cache.has_inode_tables()) {
             (false, _) => "by file, as it has no device of its own",
             (true, false) => "from its extents",
@@ -218,8 +218,8 @@ impl FileSystem {
             if self.kind.is_empty() { "a file system" } else { &self.kind },
             self.queue.name,
             info.name,
-            state.device.elevator_reason(),
-            state.device.depth(),
+            state.device.scheduler().elevator_reason(),
+            state.device.scheduler().depth(),
         )
     }
 }

@@ -3,8 +3,10 @@
 use std::fs;
 
 use hoistway_machine::{ProcessFiles, Root};
-use hoistway_serve::device::{Device, MemberId};
-use hoistway_serve::engine::{Process, peer};
+use hoistway_qos::MemberId;
+use hoistway_qos::{DiskQueue, ProcessPriority};
+use hoistway_reactor::Process;
+use hoistway_reactor::peer;
 use rustc_hash::FxHashMap;
 use rustix::fs::fstat;
 use rustix::io::Errno;
@@ -82,7 +84,7 @@ impl IssuerTable {
 
     /// Stores the facts of a thread. A thread with the same ID but another start time replaces the
     /// old issuer.
-    pub fn store_facts(&mut self, key: IssuerId, facts: Facts, device: &mut Device, now_ns: u64) {
+    pub fn store_facts(&mut self, key: IssuerId, facts: Facts, device: &mut DiskQueue<(), ()>, now_ns: u64) {
         if let Some(issuer) = self.known.get_mut(&key) {
             // While requests of the previous thread are in flight, both share one entry.
             if issuer.facts.start_id == facts.start_id || facts.is_exited() || issuer.in_flight > 0 {
@@ -195,7 +197,7 @@ impl Issuer {
     }
 
     /// Sets the I/O priority.
-    pub fn set_priority(&mut self, ioprio: u16, device: &mut Device, now_ns: u64) {
+    pub fn set_priority(&mut self, ioprio: u16, device: &mut DiskQueue<(), ()>, now_ns: u64) {
         if self.facts.process.ioprio != ioprio {
             self.facts.process.ioprio = ioprio;
             self.push_priority(device, now_ns);
@@ -203,9 +205,9 @@ impl Issuer {
     }
 
     /// Passes the I/O priority on to the device.
-    fn push_priority(&self, device: &mut Device, now_ns: u64) {
+    fn push_priority(&self, device: &mut DiskQueue<(), ()>, now_ns: u64) {
         for (_, member) in &self.members {
-            device.set_process(*member, &self.facts.process, now_ns);
+            device.scheduler_mut().set_process(*member, process_priority(&self.facts.process), now_ns);
         }
     }
 
@@ -213,7 +215,7 @@ impl Issuer {
         self.in_flight == 0 && now_ns.saturating_sub(self.requested_ns) >= IDLE_NS
     }
 
-    fn leave_device(&mut self, device: &mut Device, now_ns: u64) {
+    fn leave_device(&mut self, device: &mut DiskQueue<(), ()>, now_ns: u64) {
         for (_, member) in self.members.drain(..) {
             device.leave(member, now_ns);
         }
@@ -298,6 +300,11 @@ fn has_pending_kill(status: &str) -> bool {
 /// Returns true if the thread exists.
 pub(super) fn exists(tid: u32) -> bool {
     fs::symlink_metadata(format!("/proc/{tid}")).is_ok()
+}
+
+/// Returns the I/O priority and the nice value of a process.
+pub(super) fn process_priority(process: &Process) -> ProcessPriority {
+    ProcessPriority::from_ioprio(process.ioprio, process.nice)
 }
 
 #[cfg(test)]

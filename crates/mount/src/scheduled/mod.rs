@@ -34,9 +34,10 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
-use hoistway_serve::device::{DeviceError, Hints, JoinError, Record, TermsError, WorkOp};
-use hoistway_serve::server::Log;
+use hoistway_config::mount::{MountConfig, WriteBackChoice};
+use hoistway_control::LogControl;
+use hoistway_qos::QueueError;
+use hoistway_qos::{Hints, JoinError, Recorder, RequestOp, TermsError};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
@@ -62,7 +63,7 @@ const METADATA_BYTES: u64 = 4096;
 pub enum SetUpError {
     /// The device queue cannot be configured.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] QueueError),
     /// The terms of a tenant or group are invalid.
     #[error(transparent)]
     Terms(#[from] TermsError),
@@ -146,7 +147,7 @@ impl Scheduled {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn watch(&self, log: Box<dyn Log + Send>) -> std::io::Result<AdminEndpoints> {
+    pub fn watch(&self, log: Box<dyn LogControl + Send>) -> std::io::Result<AdminEndpoints> {
         let mut operator = self.operator();
         operator.set_log(log);
         AdminEndpoints::start(operator)
@@ -163,9 +164,9 @@ impl Scheduled {
     }
 
     /// Sets the recorder of each device met so far, or removes it where `recorder` returns `None`.
-    pub fn record(&self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Record>>) {
+    pub fn record(&self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Recorder>>) {
         for queue in self.shared.file_systems.queues() {
-            queue.lock().device.set_recorder(recorder(&queue.name));
+            queue.lock().device.scheduler_mut().set_recorder(recorder(&queue.name), None);
         }
     }
 
@@ -531,12 +532,12 @@ impl Shared {
             (DeviceRequest { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, must_query)
         };
         match request.operation {
-            Operation::Read => data(WorkOp::Read, bytes, [request.length, 0]),
+            Operation::Read => data(RequestOp::Read, bytes, [request.length, 0]),
             Operation::Write | Operation::BufferedWrite | Operation::KernelWriteback => {
                 if !is_async {
                     system.extent_cache.mark_stale(inode);
                 }
-                data(WorkOp::Write, bytes, [0, request.length])
+                data(RequestOp::Write, bytes, [0, request.length])
             }
             Operation::Sync => {
                 let dirty = system
@@ -545,12 +546,12 @@ impl Shared {
                     .get()
                     .map_or(0, |dirty_tracker| dirty_tracker.pending_bytes(request.backing));
                 let bytes = dirty.clamp(METADATA_BYTES, REQUEST_BYTES_MAX);
-                data(WorkOp::Write, bytes, [0, dirty])
+                data(RequestOp::Write, bytes, [0, dirty])
             }
-            Operation::MetadataRead => metadata(WorkOp::Read),
+            Operation::MetadataRead => metadata(RequestOp::Read),
             Operation::MetadataWrite => {
                 system.extent_cache.mark_stale(inode);
-                metadata(WorkOp::Write)
+                metadata(RequestOp::Write)
             }
         }
     }

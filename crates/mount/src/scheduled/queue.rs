@@ -2,16 +2,18 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use hoistway_config::mount::{MountConfig, MountDevice};
 use hoistway_core::Kind;
-use hoistway_serve::backend::Backend;
-use hoistway_serve::config::mount::{MountConfig, MountDevice};
-use hoistway_serve::config::{BackendConfig, DeviceConfig};
-use hoistway_serve::device::{Begun, DEPTH_MAX, Device, Done, Hints, JoinError, MemberId, Work, WorkOp};
-use hoistway_serve::engine::{IoDone, Process, Virtual};
+use hoistway_qos::medium::{DEPTH_FLASH, DEPTH_ROTATIONAL};
+use hoistway_qos::{
+    Begin, Completion, DEPTH_MAX, DiskQueue, DiskQueueConfig, Hints, IoError, IoRequest, JoinError, Medium,
+    MediumProperties, MediumRequest, MemberId, RequestOp,
+};
+use hoistway_reactor::Process;
 use slab::Slab;
 
 use super::disks::Disk;
-use super::issuers::{IssuerId, IssuerTable};
+use super::issuers::{IssuerId, IssuerTable, process_priority};
 use super::rules::{Attribution, Rules};
 use super::writeback::DirtyTracker;
 use super::{SetUpError, cgroups};
@@ -40,9 +42,9 @@ pub(super) struct Queue {
 /// The lockable state of a queue.
 pub(super) struct State {
     /// Limits, reservations, elevator and accounts.
-    pub device: Device,
+    pub device: DiskQueue<(), ()>,
     /// The configuration with all changes since the start.
-    pub config: DeviceConfig,
+    pub config: DiskQueueConfig,
     /// The issuers of requests.
     pub issuers: IssuerTable,
     /// The member shared by issuers for which the device has no room.
@@ -52,9 +54,8 @@ pub(super) struct State {
     serial: u32,
     /// Operations that are not dispatched.
     waiting: u32,
-    engine: Virtual,
     begun: Vec<Begun>,
-    done: Vec<Done>,
+    done: Vec<Completion<()>>,
     /// Time for which the timer thread is armed for this queue.
     armed_ns: u64,
     /// Time of the next liveness check, and the serial number at the previous one.
@@ -72,13 +73,49 @@ struct Operation {
     stage: Stage,
 }
 
+/// The number of a dispatched request, and its ticket.
+struct Begun {
+    ticket: u64,
+    number: u32,
+}
+
+/// The medium of a mount's queue: the mount itself does the I/O of each dispatched request.
+struct Dispatched<'a>(&'a mut Vec<Begun>);
+
+impl Medium for Dispatched<'_> {
+    type Data = ();
+    type Output = ();
+
+    #[inline]
+    fn begin(&mut self, request: MediumRequest<()>) -> Begin<()> {
+        self.0.push(Begun { ticket: request.ticket, number: request.number });
+        Begin::Pending
+    }
+
+    fn copy_piece(&mut self, (): &(), _: usize, _: usize) -> Option<()> {
+        Some(())
+    }
+}
+
+fn medium_properties(bytes: u64, rotational: bool) -> MediumProperties {
+    MediumProperties {
+        bytes,
+        rotational,
+        is_emulated: false,
+        is_synchronous: false,
+        splits_requests: false,
+        default_depth: if rotational { DEPTH_ROTATIONAL } else { DEPTH_FLASH },
+        depth_max: DEPTH_MAX,
+    }
+}
+
 enum Stage {
     /// Waiting for dispatch, without its work.
     Waiting,
     /// Waiting for dispatch, with its work.
     Parked(Job),
     /// Dispatched. The tag completes it on the device; `None` if the device does not know it.
-    Dispatched(Option<u64>),
+    Dispatched(Option<u32>),
     /// Withdrawn or cancelled.
     Withdrawn,
 }
@@ -86,7 +123,7 @@ enum Stage {
 /// A request to the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceRequest {
-    pub op: WorkOp,
+    pub op: RequestOp,
     /// First byte on the disk, and length in bytes (at least 1).
     pub place: u64,
     pub bytes: u64,
@@ -109,28 +146,28 @@ impl Queue {
     ///
     /// # Errors
     /// A configuration value out of range, or tenants that do not fit.
-    pub fn new(number: u32, disk: Disk, config: &MountConfig, now_ns: u64) -> Result<(Queue, Vec<String>), SetUpError> {
+    pub fn new(disk: Disk, config: &MountConfig, now_ns: u64) -> Result<(Queue, Vec<String>), SetUpError> {
         let settings = settings(&disk, config);
         let rotates = device_config_of(&disk, config).and_then(|device| device.rotational).unwrap_or(disk.rotates);
-        let mut device = Device::over(number, &settings, Backend::hosted(disk.bytes, rotates), now_ns)?;
+        let mut device = DiskQueue::new(&settings, medium_properties(disk.bytes, rotates), now_ns)?;
         for (kind, tunable, value) in &config.mount.settings {
-            if *kind == device.elevator() {
-                device.set_tunable(tunable, *value).map_err(|source| SetUpError::Tunable {
+            if *kind == device.scheduler().elevator() {
+                device.scheduler_mut().set_tunable(tunable, *value).map_err(|source| SetUpError::Tunable {
                     elevator: kind.info().name,
                     tunable: tunable.clone(),
                     source,
                 })?;
             }
         }
-        let mut warnings: Vec<String> = device.elevator_warning().into_iter().collect();
+        let mut warnings: Vec<String> = device.scheduler().elevator_warning().into_iter().collect();
         for group in &config.groups {
             let parent = group.parent.as_deref();
-            device.set_group(&group.name, parent, group.weight, &group.limits, now_ns)?;
+            device.scheduler_mut().set_group(&group.name, parent, group.weight, &group.limits, now_ns)?;
         }
         for tenant in &config.tenants {
-            warnings.extend(device.set_tenant(&tenant.name, &tenant.terms, now_ns)?);
+            warnings.extend(device.scheduler_mut().set_tenant(&tenant.name, &tenant.terms, now_ns)?);
         }
-        let overflow_member = device.join(None, None, now_ns)?;
+        let overflow_member = device.scheduler_mut().join(None, None, now_ns)?;
         let state = State {
             device,
             config: settings,
@@ -139,7 +176,6 @@ impl Queue {
             operations: Slab::with_capacity(1024),
             serial: 0,
             waiting: 0,
-            engine: Virtual::default(),
             begun: Vec::with_capacity(64),
             done: Vec::with_capacity(64),
             armed_ns: NEVER,
@@ -222,7 +258,8 @@ impl State {
     #[inline]
     pub fn missing_weights(&mut self, issuer: IssuerId, attribution: Attribution) -> Option<String> {
         let issuer = self.issuers.get_mut(issuer).filter(|_| attribution == Attribution::Cgroup)?;
-        let is_new = !issuer.is_member(attribution) && self.device.terms(&issuer.facts.process.cgroup).is_none();
+        let is_new =
+            !issuer.is_member(attribution) && self.device.scheduler().terms(&issuer.facts.process.cgroup).is_none();
         is_new.then(|| issuer.facts.process.cgroup.clone())
     }
 
@@ -262,7 +299,7 @@ impl State {
             issuer.in_flight += 1;
         }
         let DeviceRequest { op, place, bytes, hints, .. } = *device_request;
-        let work = Work { ticket, op, offset: place, length: bytes, durable: false, data: None, hints };
+        let work = IoRequest { ticket, op, offset: place, length: bytes, durable: false, data: None, hints };
         self.device.submit(member, work, now_ns);
         self.run(now_ns, effects);
         let begun = self.operations.get(at).is_some_and(|operation| matches!(operation.stage, Stage::Dispatched(_)));
@@ -358,16 +395,15 @@ impl State {
     #[inline]
     pub fn run(&mut self, now_ns: u64, effects: &mut Effects) {
         loop {
-            self.device.run(&mut self.engine, now_ns, &mut self.done);
+            self.device.run(&mut Dispatched(&mut self.begun), now_ns, &mut self.done);
             self.refused(effects);
-            self.device.take_begun(&mut self.begun);
             if self.begun.is_empty() {
                 break;
             }
             let mut again = false;
             let mut begun = std::mem::take(&mut self.begun);
-            for Begun { ticket, tag } in begun.drain(..) {
-                again |= self.dispatched(ticket, tag, now_ns, effects);
+            for Begun { ticket, number } in begun.drain(..) {
+                again |= self.dispatched(ticket, number, now_ns, effects);
             }
             self.begun = begun;
             if !again {
@@ -399,15 +435,15 @@ impl State {
     }
 
     /// Handles the dispatch of a request. Returns true if a request was completed by that.
-    fn dispatched(&mut self, ticket: u64, tag: u64, now_ns: u64, effects: &mut Effects) -> bool {
+    fn dispatched(&mut self, ticket: u64, number: u32, now_ns: u64, effects: &mut Effects) -> bool {
         let at = ticket as u32 as usize;
         let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == ticket) else {
             // The member has left, so the request is void.
-            self.complete_on_device(tag, false, now_ns);
+            self.complete_on_device(number, false, now_ns);
             return true;
         };
         self.waiting = self.waiting.saturating_sub(1);
-        match std::mem::replace(&mut operation.stage, Stage::Dispatched(Some(tag))) {
+        match std::mem::replace(&mut operation.stage, Stage::Dispatched(Some(number))) {
             Stage::Waiting => false,
             Stage::Parked(job) => {
                 effects.jobs.push((at, job));
@@ -419,12 +455,12 @@ impl State {
                 if let Some(issuer) = self.issuers.get_mut(issuer) {
                     issuer.in_flight = issuer.in_flight.saturating_sub(1);
                 }
-                self.complete_on_device(tag, false, now_ns);
+                self.complete_on_device(number, false, now_ns);
                 true
             }
             Stage::Dispatched(old) => {
                 operation.stage = Stage::Dispatched(old);
-                self.complete_on_device(tag, false, now_ns);
+                self.complete_on_device(number, false, now_ns);
                 true
             }
         }
@@ -458,9 +494,9 @@ impl State {
         }
     }
 
-    fn complete_on_device(&mut self, tag: u64, failed: bool, now_ns: u64) {
-        let result = if failed { Err(libc::EIO) } else { Ok(()) };
-        self.device.io_done(&mut self.engine, tag, IoDone { result, buffer: None, extents: Vec::new() }, now_ns);
+    fn complete_on_device(&mut self, number: u32, failed: bool, now_ns: u64) {
+        let result = if failed { Err(IoError::Io) } else { Ok(()) };
+        self.device.end_io(number, result, now_ns);
     }
 
     /// Arms the timer if requests wait.
@@ -469,7 +505,7 @@ impl State {
         if self.waiting == 0 {
             return;
         }
-        let wake_ns = self.device.next_wake_ns().map_or(self.liveness_ns, |wake_ns| wake_ns.min(self.liveness_ns));
+        let wake_ns = self.device.next_wake_ns(None).map_or(self.liveness_ns, |wake_ns| wake_ns.min(self.liveness_ns));
         if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
             effects.wake_ns = Some(wake_ns);
@@ -483,10 +519,10 @@ impl State {
         let weights = std::mem::take(&mut issuer.weights);
         let join = |process: &Process| {
             let joined = match attribution {
-                Attribution::Own => device.join(None, Some(process), now_ns),
+                Attribution::Own => device.scheduler_mut().join(None, Some(process_priority(process)), now_ns),
                 Attribution::Tenant(place) => {
                     let tenant = rules.tenants.get(place as usize).map(|tenant| tenant.name.as_str());
-                    device.join(tenant, Some(process), now_ns)
+                    device.scheduler_mut().join(tenant, Some(process_priority(process)), now_ns)
                 }
                 Attribution::Cgroup => cgroups::join(device, process, &weights, now_ns),
             };
@@ -527,13 +563,11 @@ fn device_config_of<'a>(disk: &Disk, config: &'a MountConfig) -> Option<&'a Moun
 }
 
 /// Returns the device settings of a disk.
-fn settings(disk: &Disk, config: &MountConfig) -> DeviceConfig {
+fn settings(disk: &Disk, config: &MountConfig) -> DiskQueueConfig {
     let device = device_config_of(disk, config);
     let elevator: Option<Kind> = device.and_then(|device| device.elevator).or(config.mount.elevator);
-    DeviceConfig {
+    DiskQueueConfig {
         name: disk.name.clone(),
-        backend: BackendConfig::File { path: disk.node.clone(), direct: None, read_only: false },
-        drive: None,
         elevator,
         depth: device.and_then(|device| device.depth).or(config.mount.depth).map(|depth| depth.min(DEPTH_MAX)),
         tunables: device.map(|device| device.tunables.clone()).unwrap_or_default(),
@@ -558,12 +592,12 @@ mod tests {
             node: "test".into(),
             maps_extents: false,
         };
-        let mount = hoistway_serve::config::mount::MountTerms { depth: Some(1), ..Default::default() };
+        let mount = hoistway_config::mount::MountTerms { depth: Some(1), ..Default::default() };
         let config = MountConfig { mount, ..MountConfig::default() };
-        let (queue, _) = Queue::new(0, disk, &config, 0).expect("it can be set up");
+        let (queue, _) = Queue::new(disk, &config, 0).expect("it can be set up");
         let mut state = queue.lock();
         let hints = Hints { is_async: false, is_metadata: false };
-        let device_request = DeviceRequest { op: WorkOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
+        let device_request = DeviceRequest { op: RequestOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
         let member = state.overflow_member;
         let mut effects = Effects::default();
         assert!(state.submit((1, 0), member, &device_request, 0, &mut effects).1, "it is alone");
@@ -571,8 +605,8 @@ mod tests {
             state.submit((1, 0), member, &DeviceRequest { place: 1 << 20, ..device_request }, 0, &mut effects);
         assert!(!is_now && state.park(at, Job::Call(Box::new(|| ()))).is_none());
         let ticket = state.operations[at].ticket;
-        let refusal = WorkOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
-        state.done.push(Done { ticket, result: Err(refusal) });
+        let refusal = RequestOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
+        state.done.push(Completion { ticket, result: Err(refusal) });
         state.run(0, &mut effects);
         assert!(matches!(effects.jobs[..], [(done, _)] if done == at), "its job is there to be done");
         assert_eq!(state.waiting, 0);

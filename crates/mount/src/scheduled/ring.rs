@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-use hoistway_serve::buffer::{Buffer, Pool};
+use hoistway_reactor::{Buffer, Pool};
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};

@@ -1,8 +1,8 @@
 //! Attribution of requests to tenants: the first tenant whose rules all match.
 
-use hoistway_serve::config::mount::{GroupsChoice, MountConfig, MountRule, MountTenant, Ops};
-use hoistway_serve::engine::Process;
-use hoistway_serve::rules::{lies_in, matches};
+use hoistway_config::mount::{GroupsChoice, MountConfig, MountRule, MountTenant, Ops};
+use hoistway_config::rules::{is_within, matches};
+use hoistway_reactor::Process;
 
 use crate::Operation;
 
@@ -124,7 +124,7 @@ impl Rules {
 fn holds_for(rule: &MountRule, facts: &Facts) -> bool {
     let process = &facts.process;
     match rule {
-        MountRule::Cgroup(path) => lies_in(&process.cgroup, path),
+        MountRule::Cgroup(path) => is_within(&process.cgroup, path),
         MountRule::Comm(pattern) => matches(pattern, &process.comm),
         MountRule::Command(pattern) => matches(pattern, &facts.command),
         MountRule::Uid(uid) => process.uid == *uid,
@@ -146,7 +146,7 @@ fn ops_of(operation: Operation) -> Ops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_serve::tenant::Terms;
+    use hoistway_qos::Terms;
 
     fn facts(comm: &str, cgroup: &str, uid: u32, command: &str) -> Facts {
         let process = Process { comm: comm.into(), cgroup: cgroup.into(), uid, gid: 100, ..Process::default() };

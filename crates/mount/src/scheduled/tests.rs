@@ -12,9 +12,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hoistway_config::mount::{MountConfig, MountTenant, MountTerms};
 use hoistway_core::Kind;
-use hoistway_serve::config::mount::{MountConfig, MountTenant, MountTerms};
-use hoistway_serve::tenant::Terms;
+use hoistway_qos::Terms;
 
 use super::*;
 
@@ -153,7 +153,7 @@ impl GateFixture {
     pub fn take(&self, caller: Caller) -> Slot<'_> {
         let queue = self.gate.shared.file_systems.queues().remove(0);
         let until = Instant::now() + LONG;
-        while queue.lock().device.in_flight() > 0 {
+        while queue.lock().device.scheduler().in_flight() > 0 {
             assert!(Instant::now() < until, "the device stays busy");
             std::thread::yield_now();
         }
@@ -176,4 +176,4 @@ pub fn tenant(name: &str, rules: Vec<MountRule>, terms: Terms) -> MountTenant {
     MountTenant { name: name.into(), rules, terms, pass: false }
 }
 
-pub use hoistway_serve::config::mount::MountRule;
+pub use hoistway_config::mount::MountRule;

@@ -23,20 +23,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("advise", &["core", "drive", "fio", "machine", "sim", "trace", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),
-    ("blockdev", &["core", "drive", "machine", "qos", "reactor", "units"]),
-    ("control", &["core", "machine", "qos", "units"]),
-    ("config", &["core", "drive", "machine", "qos", "units"]),
-    ("record", &["blockdev", "core", "machine", "nbd", "trace", "units"]),
-    ("server", &["blockdev", "config", "control", "core", "drive", "machine", "nbd", "qos", "reactor", "units"]),
-    ("simulation", &["blockdev", "config", "control", "core", "drive", "nbd", "qos", "reactor", "server", "units"]),
-    ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor", "units"]),
-    // Until the server's crate is split into those above.
-    ("serve", &["core", "drive", "machine", "nbd", "qos", "reactor", "trace", "units"]),
+    ("blockdev", &["config", "core", "drive", "machine", "qos", "reactor"]),
+    ("control", &["core", "qos", "units"]),
+    ("config", &["core", "drive", "qos", "units"]),
+    ("record", &["blockdev", "config", "core", "drive", "machine", "nbd", "qos", "reactor", "trace"]),
+    ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "units"]),
+    ("simulation", &["config", "control", "core", "drive", "nbd", "qos", "reactor", "server"]),
+    ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
     (
         "cli",
         &[
             "advise", "blockdev", "config", "control", "core", "drive", "fio", "machine", "mount", "nbd", "order",
-            "qos", "record", "report", "serve", "server", "sim", "trace", "units",
+            "qos", "reactor", "record", "report", "server", "sim", "trace", "units",
         ],
     ),
     ("xtask", &["drive", "order"]),
@@ -44,13 +42,13 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Arrows that point where they must not, each with the work that removes it. The list only
 /// shrinks.
-const EXCEPTIONS: &[(&str, &str)] = &[("mount", "serve")];
+const EXCEPTIONS: &[(&str, &str)] = &[];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
 const LINES_MAX: usize = 15_000;
 /// Crates above [`LINES_MAX`], with the lines that they may have. The list only shrinks, but for
 /// the core.
-const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("serve", 33_500), ("cli", 21_000), ("sim", 18_000)];
+const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("cli", 21_000), ("sim", 18_000)];
 
 /// Lists the arrows and sizes that break the law.
 pub fn violations(packages: &[Package]) -> Vec<String> {

@@ -85,7 +85,7 @@ pub(crate) fn programs(with_server: bool) -> Result<Programs> {
         "--profile",
         "dist",
         "-p",
-        "hoistway-serve",
+        "hoistway-record",
         "--example",
         "recorded_clients",
     ]))?;

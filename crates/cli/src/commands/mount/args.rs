@@ -1,8 +1,8 @@
 //! Builds the configuration of `hoistway mount`: the file, overridden by the command line.
 
 use anyhow::Result;
-use hoistway_serve::config::mount::CheckedMount;
-use hoistway_serve::config::{Draft, Machine, Section};
+use hoistway_config::mount::CheckedMount;
+use hoistway_config::{Draft, Machine, Section};
 
 use crate::cli::{Elevator, MountArgs};
 use crate::failure::UsageError;

@@ -10,15 +10,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
+use hoistway_config::listen_policy::{ListenPolicy, judge_metrics};
+use hoistway_config::mount::{MountConfig, WriteBackChoice};
+use hoistway_config::{Draft, Machine};
 use hoistway_mount::scheduled::{AdminEndpoints, Scheduled};
 use hoistway_mount::{
     Backing, Gate, MountOptions, Options, Session, Unmounted, Unmounter, Unscheduled, Users, WriteBack,
 };
-use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_metrics};
-use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
-use hoistway_serve::config::{Draft, Machine};
-use hoistway_serve::record::Recording;
-use hoistway_serve::systemd::Notify;
+use hoistway_record::recording::Recording;
+use hoistway_server::access::{Bound, bind_tcp, bind_unix};
+use hoistway_server::systemd::Notify;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -238,8 +239,8 @@ impl AdminSockets {
         let control = config.control.as_deref().map(|path| bind_unix(path, CONTROL_MODE)).transpose()?;
         if let Some(address) = config.metrics {
             match judge_metrics(address, false) {
-                Judgement::Fine => {}
-                Judgement::Warn(text) | Judgement::Refuse(text) => {
+                ListenPolicy::Accept => {}
+                ListenPolicy::Warn(text) | ListenPolicy::Refuse(text) => {
                     let text = text.split(": tell them").next().unwrap_or_default().to_owned();
                     anyhow::bail!("{text}: tell them at 127.0.0.1 or [::1]");
                 }

@@ -1,6 +1,6 @@
 //! From the command line of `hoistway serve` to a configuration: the file first, then what the command line says in its place.
 
-use hoistway_serve::config::{Checked, ConfigError, Draft, Section, Surroundings};
+use hoistway_config::{Checked, ConfigError, Draft, Section, Surroundings};
 
 use crate::cli::ServeArgs;
 

@@ -1,9 +1,9 @@
 //! `hoistway serve --calibrate`: what the devices of a configuration sustain, as keys of that configuration.
 
 use anyhow::Result;
-use hoistway_serve::calibrate::calibrate;
-use hoistway_serve::config::{BackendConfig, Config};
-use hoistway_serve::engine::Engine;
+use hoistway_blockdev::calibrate::calibrate;
+use hoistway_config::{BackendConfig, Config};
+use hoistway_reactor::Engine;
 
 use crate::failure::{Exit, tell};
 use crate::output::Out;
@@ -16,7 +16,10 @@ const STEPS: f64 = 1000.0;
 pub fn run<E: Engine>(config: &Config, engine: &mut E, out: &mut Out) -> Result<Exit> {
     for device in &config.devices {
         if let BackendConfig::File { direct: Some(false), .. } = device.backend {
-            tell(&format!("note: `{}` is read through the page cache: what is found is the cache's", device.name));
+            tell(&format!(
+                "note: `{}` is read through the page cache: what is found is the cache's",
+                device.queue.name
+            ));
         }
         let bar = Bar::new(STEPS as u64, "calibrating");
         let found = calibrate(device, engine, &mut |share| bar.set((share * STEPS) as u64));
@@ -24,7 +27,7 @@ pub fn run<E: Engine>(config: &Config, engine: &mut E, out: &mut Out) -> Result<
         let found = found?;
         let mb_s = |bytes_per_s: u64| bytes_per_s as f64 / 1e6;
         let zones: Vec<String> = found.zones.iter().map(|&(_, rate)| format!("{:.0}", mb_s(rate))).collect();
-        out.line(format_args!("# {}: MB/s from the first byte to the last: {}", device.name, zones.join(", ")))?;
+        out.line(format_args!("# {}: MB/s from the first byte to the last: {}", device.queue.name, zones.join(", ")))?;
         out.line(format_args!(
             "# {} readings of 4 KiB all over: positioning takes {:.3} ms on average, at most {:.3} ms (95 %)",
             found.samples,
@@ -32,7 +35,7 @@ pub fn run<E: Engine>(config: &Config, engine: &mut E, out: &mut Out) -> Result<
             found.position_ns_high as f64 / 1e6
         ))?;
         out.line("[[device]]")?;
-        out.line(format_args!("name = {:?}", device.name))?;
+        out.line(format_args!("name = {:?}", device.queue.name))?;
         out.line(format_args!("bandwidth = \"{}k\"", found.bytes_per_s / 1024))?;
         out.line(format_args!("position = \"{}us\"", found.position_ns_high.div_ceil(1000)))?;
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hoistway_serve::server::Log;
+use hoistway_control::LogControl;
 use tracing::Level;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// By which what is told can be changed while the server runs.
 pub struct Handle(reload::Handle<Targets, tracing_subscriber::Registry>);
 
-impl Log for Handle {
+impl LogControl for Handle {
     fn filter(&self) -> String {
         self.0.with_current(Targets::to_string).unwrap_or_default()
     }

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use hoistway_serve::access::tls_server;
-use hoistway_serve::config::{Checked, Config, Machine};
-use hoistway_serve::engine::{Engine, EngineKind, Options, Threads, Uring, probe};
-use hoistway_serve::record::Recording;
-use hoistway_serve::server::{Bounds, Server, Settings, Turn};
-use hoistway_serve::systemd::{self, Notify};
+use hoistway_config::{Checked, Config, Machine};
+use hoistway_reactor::{Engine, EngineKind, Options, Threads, Uring, probe};
+use hoistway_record::recording::Recording;
+use hoistway_server::access::tls_server;
+use hoistway_server::systemd::{self, Notify};
+use hoistway_server::{Bounds, Server, Settings, Turn};
 
 use crate::cli::{EngineChoice, ServeArgs};
 use crate::failure::{Exit, tell};
@@ -177,7 +177,7 @@ fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) 
 }
 
 /// The certificates, if the configuration names some.
-fn certificates(config: &Config) -> Result<Option<Arc<hoistway_serve::access::ServerConfig>>> {
+fn certificates(config: &Config) -> Result<Option<Arc<hoistway_server::access::ServerConfig>>> {
     let Some(tls) = &config.tls else { return Ok(None) };
     let files = tls_server(tls)?;
     for warning in &files.warnings {

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use hoistway_serve::engine::Engine;
-use hoistway_serve::record::Recording;
-use hoistway_serve::server::Server;
+use hoistway_reactor::Engine;
+use hoistway_record::recording::Recording;
+use hoistway_server::Server;
 
 /// Makes ready to record all devices: nothing is overwritten yet.
 pub fn start<E: Engine>(path: &Path, server: &Server<E>) -> Result<Recording> {

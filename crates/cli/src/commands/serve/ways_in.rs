@@ -5,12 +5,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use hoistway_config::ListenPolicy;
+use hoistway_config::{Config, Listen, Machine};
 use hoistway_nbd::uri::{ServerAddress, TlsQuery, Uri};
-use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_socket};
-use hoistway_serve::config::{Config, Listen, Machine};
-use hoistway_serve::engine::Engine;
-use hoistway_serve::server::{Purpose, Server};
-use hoistway_serve::systemd::Activated;
+use hoistway_reactor::Engine;
+use hoistway_server::access::{Bound, bind_tcp, bind_unix, judge_socket};
+use hoistway_server::systemd::Activated;
+use hoistway_server::{Purpose, Server};
 use rustix::net::getsockname;
 
 use super::child::Reach;
@@ -58,9 +59,9 @@ impl WaysIn {
             let purpose = activated.purpose();
             let Activated { socket, name } = activated;
             match judge_socket(socket.as_fd(), purpose, self.tls_required, self.insecure) {
-                Judgement::Fine => {}
-                Judgement::Warn(text) => tracing::warn!("the socket `{name}` of systemd: {text}"),
-                Judgement::Refuse(text) => bail!("the socket `{name}` that systemd hands over: {text}"),
+                ListenPolicy::Accept => {}
+                ListenPolicy::Warn(text) => tracing::warn!("the socket `{name}` of systemd: {text}"),
+                ListenPolicy::Refuse(text) => bail!("the socket `{name}` that systemd hands over: {text}"),
             }
             tracing::info!(name, "handed over by systemd");
             match purpose {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use hoistway_serve::control::{Latencies, unescape};
+use hoistway_control::Latencies;
+use hoistway_control::unescape;
 
 use crate::control::Control;
 

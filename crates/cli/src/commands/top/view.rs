@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hoistway_serve::control::Latencies;
+use hoistway_control::Latencies;
 use serde::Serialize;
 
 use super::sample::{Device, Sample, Tenant};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use hoistway_serve::capture::{By, Capture, Options, Output, Sink, Stopped, Traced, Written, left_behind};
+use hoistway_record::capture::{By, Capture, Options, Output, Sink, Stopped, Traced, Written, left_behind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::trace::{ByChoice, RecordArgs};

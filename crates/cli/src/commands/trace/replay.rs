@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context as _, Result, bail};
 use hoistway_core::Kind as Elevator;
 use hoistway_nbd::uri::Uri;
-use hoistway_serve::engine::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
-use hoistway_serve::replay::{
+use hoistway_reactor::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
+use hoistway_record::replay::{
     DeviceTarget, Fit, NbdTarget, Options, Outcome, Progress, Target, Timing, Virtual, check_unused, replay,
 };
 

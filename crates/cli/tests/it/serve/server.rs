@@ -40,7 +40,7 @@ impl Server {
         let mut command = hoistway(&["serve", "--socket", &socket]);
         let mut child = command
             .args(&args)
-            .env("RUST_LOG", "info,hoistway_serve=debug")
+            .env("RUST_LOG", "info,hoistway_server=debug,hoistway_reactor=debug,hoistway_blockdev=debug")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -1,6 +1,6 @@
 //! Tests of limits and reservations.
 
-use hoistway_serve::tenant::{Limits, Rate, Reserve};
+use hoistway_qos::{Limits, Rate, Reserve};
 
 use super::*;
 

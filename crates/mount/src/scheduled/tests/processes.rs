@@ -1,7 +1,8 @@
 //! Tests of issuers: priorities, many threads, exited threads, rules.
 
-use hoistway_serve::config::mount::{GroupsChoice, Ops};
-use hoistway_serve::control::{Change, Steer as _, Things};
+use hoistway_config::mount::{GroupsChoice, Ops};
+use hoistway_control::Change;
+use hoistway_control::{AdminTarget as _, ObjectKind};
 
 use super::*;
 
@@ -79,7 +80,7 @@ fn a_thousand_concurrent_threads_are_served() {
     done.iter().for_each(|number| counts[*number as usize] += 1);
     assert!(counts.iter().all(|count| *count == 5));
     let operator = fixture.gate.operator();
-    let names = operator.names(Things::Clients);
+    let names = operator.names(ObjectKind::Clients);
     assert_eq!(names.len(), 1000);
     for name in names {
         let client = operator.client(name.parse().expect("it is a number")).expect("it is there");
@@ -157,12 +158,12 @@ fn exited_threads_are_removed_from_the_device() {
     drop(slot);
     log.wait(1);
     // The job runs before its completion is counted.
-    while queue.lock().device.in_flight() > 0 {
+    while queue.lock().device.scheduler().in_flight() > 0 {
         std::thread::yield_now();
     }
     assert_eq!(sweep(0), 0, "it asked just now");
     assert_eq!(sweep(3_600_000_000_000), 1);
-    assert_eq!(fixture.gate.operator().names(Things::Clients), [myself().tid.to_string()]);
+    assert_eq!(fixture.gate.operator().names(ObjectKind::Clients), [myself().tid.to_string()]);
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn rules_attribute_requests() {
     let order = log.wait(3);
     assert_eq!(order[2], "scan", "the idle class is last: {order:?}");
     let operator = fixture.gate.operator();
-    let device = operator.names(Things::Devices).remove(0);
+    let device = operator.names(ObjectKind::Devices).remove(0);
     let mut counts = Vec::new();
     operator.accounts(&device, &mut |tenant, account| {
         counts.push((tenant.to_owned(), account.ops.iter().map(|op| op.requests).sum::<u64>()));
@@ -216,7 +217,7 @@ fn a_control_group_can_be_a_tenant() {
     match cgroup.len() {
         0 | 1 => eprintln!("skipped: this process is in no control group but the root"),
         _ => {
-            assert!(operator.names(Things::Tenants).contains(&cgroup));
+            assert!(operator.names(ObjectKind::Tenants).contains(&cgroup));
             let queue = fixture.gate.shared.file_systems.queues().remove(0);
             let result = std::cell::Cell::new(false);
             cgroups::refresh(&queue, now_ns(), &|of| {
@@ -225,7 +226,7 @@ fn a_control_group_can_be_a_tenant() {
                 Some(321)
             });
             assert!(result.get());
-            assert_eq!(queue.lock().device.terms(&cgroup).expect("it is a tenant").weight, 321);
+            assert_eq!(queue.lock().device.scheduler().terms(&cgroup).expect("it is a tenant").weight, 321);
             assert_eq!(operator.tenant(&cgroup).expect("it is a tenant").clients, 1);
         }
     }
@@ -240,7 +241,7 @@ fn the_elevator_is_switched_while_requests_wait() {
         fixture.park(&fixture.request(myself(), Operation::Read, at * 64 * KIB, 4 * KIB), &log, at);
     }
     let mut operator = fixture.gate.operator();
-    let device = operator.names(Things::Devices).remove(0);
+    let device = operator.names(ObjectKind::Devices).remove(0);
     let result = operator.change(Change::Elevator { device: device.clone(), kind: Kind::Bfq });
     assert!(result.is_ok(), "{result:?}");
     drop(slot);
@@ -259,9 +260,9 @@ fn every_leaf_of_the_control_tree_can_be_read() {
     let log = Log::new();
     fixture.park(&fixture.request(myself(), Operation::Read, MIB, 512), &log, ());
     let mut operator = fixture.gate.operator();
-    let mut watch = hoistway_serve::control::Watch::new();
+    let mut watch = hoistway_control::Watch::new();
     watch.tick(now_ns(), &operator);
-    let mut session = hoistway_serve::control::Session::new();
+    let mut session = hoistway_control::Session::new();
     let mut out = Vec::new();
     session.receive(b"get -r\nset nowhere 1\n", &watch, &mut operator, &mut out);
     while session.has_more() {
@@ -270,7 +271,7 @@ fn every_leaf_of_the_control_tree_can_be_read() {
     let result = String::from_utf8(out).expect("it is text");
     assert!(result.contains("queue/scheduler: ") && result.contains("[bfq]"), "{result}");
     assert!(result.contains(&format!("clients/{}/", myself().tid)), "{result}");
-    let text = hoistway_serve::metrics::Metrics::new().text(&watch, &operator);
+    let text = hoistway_control::metrics::Metrics::new().text(&watch, &operator);
     assert!(text.contains("hoistway_requests_total"), "{text}");
     drop(slot);
     log.wait(1);

@@ -51,7 +51,7 @@ fn old_data_are_written_back_as_requests_of_their_writer() {
     assert_eq!(dirty(&fixture), 3 * MIB + 8 * KIB);
     wait_until("it is written back", || dirty(&fixture) == 0);
     let operator = fixture.gate.operator();
-    let client = hoistway_serve::control::Steer::client(&operator, myself().tid.into()).expect("it has asked");
+    let client = hoistway_control::AdminTarget::client(&operator, myself().tid.into()).expect("it has asked");
     assert_eq!((client.written_bytes, client.requests), (3 * MIB + 8 * KIB, 5), "of at most 1 MiB each");
 }
 
@@ -176,7 +176,7 @@ fn a_sync_does_not_wait_for_undispatched_owners() {
     }
     let queue = fixture.gate.shared.file_systems.queues().remove(0);
     let in_queue = || {
-        let (waiting, held) = queue.lock().device.waiting();
+        let (waiting, held) = queue.lock().device.scheduler().waiting();
         waiting + held
     };
     wait_until("they are in the queue", || in_queue() >= 128);

@@ -24,7 +24,7 @@ mod write;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use hoistway_serve::config::mount::MountTerms;
+use hoistway_config::mount::MountTerms;
 use rustix::process::{Resource, getrlimit};
 
 use super::queue::REQUEST_BYTES_MAX;

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use hoistway_config::mount::{MountConfig, MountTerms, WriteBackChoice};
 use hoistway_mount::scheduled::Scheduled;
 use hoistway_mount::{
     Admission, Backing, Buffer, Caller, Gate, GateRequest, Job, MountOptions, Operation, Options, Session, Unscheduled,
     Users, WriteBack,
 };
-use hoistway_serve::config::mount::{MountConfig, MountTerms, WriteBackChoice};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use tempfile::TempDir;
 

@@ -10,10 +10,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hoistway_config::{Draft, Machine};
+use hoistway_control::LogControl;
 use hoistway_mount::scheduled::Scheduled;
 use hoistway_mount::{Backing, MountOptions, Options, Session, Users};
-use hoistway_serve::config::{Draft, Machine};
-use hoistway_serve::server::Log;
 use tempfile::TempDir;
 
 const SERVE: &str = "HOISTWAY_SCHEDULED_MOUNT_FOR_A_TEST";
@@ -153,7 +153,7 @@ pub fn serve() -> bool {
 /// A log filter that does nothing.
 struct Quiet;
 
-impl Log for Quiet {
+impl LogControl for Quiet {
     fn filter(&self) -> String {
         "off".to_owned()
     }

@@ -165,7 +165,7 @@ fn predict(check: &Check, rewritten: &Rewritten, under: &Under, turnaround_ns: f
         spindle_tolerance_ppm: 0,
         ..HostConfig::default()
     };
-    host.queue.clock = hoistway_serve::device::CLOCK;
+    host.queue.clock = hoistway_qos::CLOCK;
     host.queue.nr_requests = None;
     let request = CompareRequest {
         jobs,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use hoistway_serve::replay::{Level, Plan, PlanBuilder};
+use hoistway_record::replay::{Level, Plan, PlanBuilder};
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Action, Batch, DeviceId, Source as _};
 

@@ -1,7 +1,7 @@
 //! Prints the result of a replay beside the recording.
 
 use anyhow::Result;
-use hoistway_serve::replay::{Figures, Kind};
+use hoistway_record::replay::{Figures, Kind};
 use serde_json::{Value, json};
 
 use super::Replayed;

@@ -1,0 +1,70 @@
+//! Errors of opening a backend and of its I/O.
+
+use std::io;
+use std::path::PathBuf;
+
+use hoistway_qos::IoError;
+
+/// Why a backend cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// The system refused to open the file.
+    #[error("{path}: {cause}", path = .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        cause: io::Error,
+    },
+    /// The path names neither a file nor a block device.
+    #[error("{path}: this is {what}; a file or a block device is needed", path = .path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// The kind of the file.
+        what: &'static str,
+    },
+    /// Another process holds a lock on the file.
+    #[error("{path}: in use by another server or program (its lock, see flock(2), is held){holder}", path = .path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// The holder: `: process 12 (name)`, or empty if it is unknown.
+        holder: String,
+    },
+    /// Direct I/O was requested and is not possible.
+    #[error("{path}: direct I/O is not possible: {cause}", path = .path.display())]
+    Direct {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        cause: String,
+    },
+    /// The file is empty.
+    #[error("{path}: its size is 0; make it as long as the device is to be (truncate -s 10G)", path = .path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The memory cannot be mapped.
+    #[error("{bytes} bytes of memory for a device: {cause}")]
+    Memory {
+        /// The requested size in bytes.
+        bytes: u64,
+        /// The reason.
+        cause: io::Error,
+    },
+}
+
+/// Maps an error number of the operating system to a request error.
+pub fn io_error_of_os(code: i32) -> IoError {
+    match code {
+        libc::EPERM | libc::EACCES | libc::EROFS => IoError::NotPermitted,
+        libc::ENOMEM => IoError::NoMemory,
+        libc::EINVAL => IoError::InvalidArgument,
+        libc::ENOSPC | libc::EDQUOT | libc::EFBIG => IoError::NoSpace,
+        libc::EOVERFLOW => IoError::Overflow,
+        libc::EOPNOTSUPP | libc::ENOSYS => IoError::NotSupported,
+        _ => IoError::Io,
+    }
+}

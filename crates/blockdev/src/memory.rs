@@ -1,0 +1,178 @@
+//! A device in memory: one mapping, taken from the system as it is written to, given back as it is trimmed.
+
+use std::io;
+use std::sync::Arc;
+
+use hoistway_qos::{IoError, RequestOp};
+use hoistway_reactor::{Allocation, Buffer, Region};
+use rustix::mm::{Advice, ProtFlags, madvise};
+
+use crate::answer::Answer;
+
+/// What is allocated is known by blocks of this many bytes.
+const BLOCK_BYTES: u64 = 64 << 10;
+/// The most extents in one answer.
+const EXTENTS_MAX: usize = 64;
+
+/// A device in memory.
+#[derive(Debug)]
+pub struct Memory {
+    region: Arc<Region>,
+    /// A bit a block of 64 KiB: whether anything was written there since it was made or given back.
+    allocated: Vec<u64>,
+}
+
+impl Memory {
+    /// All zeroes.
+    pub fn new(bytes: u64) -> io::Result<Memory> {
+        let len = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let region = Arc::new(Region::map(len, ProtFlags::READ | ProtFlags::WRITE)?);
+        let words = bytes.div_ceil(BLOCK_BYTES).div_ceil(64) as usize;
+        Ok(Memory { region, allocated: vec![0; words] })
+    }
+
+    /// Does it at once. The range lies in the memory, and `data` holds as much as is written.
+    pub fn perform(
+        &mut self,
+        op: RequestOp,
+        offset: u64,
+        length: u64,
+        data: Option<Buffer>,
+    ) -> Result<Answer, IoError> {
+        match op {
+            RequestOp::Read => self.read(offset, length),
+            RequestOp::Write => {
+                let data = data.ok_or(IoError::InvalidArgument)?;
+                let data = data.get(..length as usize).ok_or(IoError::InvalidArgument)?;
+                self.write(offset, data)
+            }
+            RequestOp::Zero { punch: false } => {
+                self.zero(offset, length);
+                self.mark(offset, length);
+                Ok(Answer::Nothing)
+            }
+            RequestOp::Zero { punch: true } | RequestOp::Trim => {
+                self.zero(offset, length);
+                Ok(Answer::Nothing)
+            }
+            RequestOp::Status => Ok(Answer::Extents(self.status(offset, length))),
+            RequestOp::Cache | RequestOp::Flush => Ok(Answer::Nothing),
+        }
+    }
+
+    fn read(&self, offset: u64, length: u64) -> Result<Answer, IoError> {
+        if !self.any_allocated(offset, length) {
+            return Ok(Answer::Zeroes);
+        }
+        self.region.share(offset as usize, length as usize).map(Answer::Shared).ok_or(IoError::InvalidArgument)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<Answer, IoError> {
+        let fits = offset.checked_add(data.len() as u64).is_some_and(|end| end <= self.region.len() as u64);
+        if !fits {
+            return Err(IoError::InvalidArgument);
+        }
+        self.populate(offset, data.len());
+        self.mark(offset, data.len() as u64);
+        // SAFETY: the destination lies in the region; the source is a buffer, which does not. Nobody has a reference into the region: it
+        // is read through pointers only.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.region.start().add(offset as usize), data.len()) };
+        Ok(Answer::Nothing)
+    }
+
+    /// Has the system make the pages of a large write in one call, where there are none: a fault for each costs half as much again.
+    fn populate(&self, offset: u64, len: usize) {
+        let from = offset.next_multiple_of(BLOCK_BYTES);
+        let to = (offset + len as u64) / BLOCK_BYTES * BLOCK_BYTES;
+        if from >= to || self.run_end(from / BLOCK_BYTES, to / BLOCK_BYTES).0 {
+            return;
+        }
+        // SAFETY: the range lies in the region and begins at a page; it is made to exist, and stays as it is where it does.
+        let _ = unsafe {
+            let start = self.region.start().add(from as usize);
+            madvise(start.cast(), (to - from) as usize, Advice::LinuxPopulateWrite)
+        };
+    }
+
+    /// Whole blocks are given back to the system; what is left at both ends is written.
+    fn zero(&mut self, offset: u64, length: u64) {
+        let end = (offset + length).min(self.region.len() as u64);
+        let whole_from = offset.next_multiple_of(BLOCK_BYTES);
+        // The last block may be a short one: it is whole if the end of the device is.
+        let whole_to = if end == self.region.len() as u64 { end } else { end - end % BLOCK_BYTES };
+        if whole_from >= whole_to {
+            self.fill_zero(offset, end);
+            return;
+        }
+        self.fill_zero(offset, whole_from);
+        self.fill_zero(whole_to, end);
+        if !self.any_allocated(whole_from, whole_to - whole_from) {
+            return;
+        }
+        // SAFETY: the range lies in the region and begins at a page; nobody has a reference into it.
+        let given = unsafe {
+            let start = self.region.start().add(whole_from as usize);
+            madvise(start.cast(), (whole_to - whole_from) as usize, Advice::LinuxDontNeed)
+        };
+        if given.is_err() {
+            // It reads as zeroes all the same.
+            self.fill_zero(whole_from, whole_to);
+        }
+        for block in whole_from / BLOCK_BYTES..whole_to.div_ceil(BLOCK_BYTES) {
+            self.allocated[(block / 64) as usize] &= !(1 << (block % 64));
+        }
+    }
+
+    /// Writes zeroes where anything was written: within a block.
+    fn fill_zero(&mut self, from: u64, to: u64) {
+        if from < to && self.any_allocated(from, to - from) {
+            // SAFETY: the callers' ranges lie in the region; nobody has a reference into it.
+            unsafe { std::ptr::write_bytes(self.region.start().add(from as usize), 0, (to - from) as usize) };
+        }
+    }
+
+    fn any_allocated(&self, offset: u64, length: u64) -> bool {
+        let (block, end) = (offset / BLOCK_BYTES, (offset + length).div_ceil(BLOCK_BYTES));
+        block < end && self.run_end(block, end) != (false, end)
+    }
+
+    /// Whether a block is allocated, and the first after it, up to `end`, that differs.
+    fn run_end(&self, block: u64, end: u64) -> (bool, u64) {
+        let word = |at: u64| self.allocated.get((at / 64) as usize).copied().unwrap_or(0);
+        let allocated = word(block) >> (block % 64) & 1 == 1;
+        let differs = |at: u64| if allocated { !word(at) } else { word(at) };
+        let mut at = block;
+        while at < end {
+            // The bits from this block on, of one word: the first that is set is the first block that differs.
+            let bits = differs(at) >> (at % 64);
+            if bits != 0 {
+                return (allocated, (at + u64::from(bits.trailing_zeros())).min(end));
+            }
+            at += 64 - at % 64;
+        }
+        (allocated, end)
+    }
+
+    fn mark(&mut self, offset: u64, length: u64) {
+        if length == 0 {
+            return;
+        }
+        for block in offset / BLOCK_BYTES..=(offset + length - 1) / BLOCK_BYTES {
+            if let Some(word) = self.allocated.get_mut((block / 64) as usize) {
+                *word |= 1 << (block % 64);
+            }
+        }
+    }
+
+    fn status(&self, offset: u64, length: u64) -> Vec<Allocation> {
+        let end = offset + length;
+        let (mut at, mut extents) = (offset, Vec::new());
+        while at < end && extents.len() < EXTENTS_MAX {
+            let (allocated, block) = self.run_end(at / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES));
+            let next = (block * BLOCK_BYTES).min(end);
+            extents.push(Allocation { length: next - at, hole: !allocated });
+            at = next;
+        }
+        extents
+    }
+}

@@ -1,0 +1,203 @@
+//! Devices.
+
+use std::path::Path;
+
+use hoistway_core::{Kind, Reservation};
+use hoistway_drive::{Profile, describe};
+
+use crate::building::Building;
+use crate::draft::{Draft, Entry, Said, Value};
+use crate::model::{BackendConfig, DeviceConfig};
+use crate::names::{did_you_mean, list};
+use crate::surroundings::Surroundings;
+use crate::value::{self, Understood, backend_path};
+use hoistway_qos::{DiskQueueConfig, is_layer_tunable};
+
+/// What is wrong if a backend is none.
+const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
+/// The largest request of a device unless told: 1 MiB.
+const REQUEST_MAX: u32 = 1 << 20;
+/// No device without an arm takes so long for positioning: 1 ms.
+const ARM_NS_MIN: u64 = 1_000_000;
+/// No device is larger: offsets are signed 64 bits in the system's calls.
+const BYTES_MAX: u64 = i64::MAX as u64;
+
+impl Building<'_> {
+    pub(super) fn device(&mut self, entry: &Entry, draft: &Draft) {
+        let surroundings = self.surroundings;
+        let mut fields = self.fields(entry);
+        let name = fields.read("name", value::name);
+        if entry.get("name").is_none() {
+            fields.missing("name", "exports say by it where they lie");
+        }
+        let place = fields.place("drive");
+        let drive = fields.read("drive", |value| drive(value, |path| place.resolve(path), surroundings));
+        let elevator = fields.read("elevator", value::elevator);
+        let depth = fields.read("depth", |value| value::whole(value, 1, 4096));
+        let direct = fields.read("direct", value::switch);
+        let merge = fields.read("merge", value::switch).unwrap_or(true);
+        let request_max = fields.read("request_max", |value| {
+            value::sectors(value)?;
+            value::bytes_within(value, 4 << 10, 32 << 20)
+        });
+        let bandwidth = fields.read("bandwidth", value::rate);
+        let position_ns = fields.read("position", value::time_ns);
+        let figures = drive.as_ref().map(describe);
+        let bandwidth = bandwidth
+            .or_else(|| figures.as_ref().map(|of| (of.sequential_inner_mb_s * 1e6) as u64).filter(|of| *of > 0));
+        let position_ns = position_ns.or_else(|| figures.as_ref().map(|of| (of.random_read_4k_ms * 1e6) as u64));
+        let (backend, bytes) = self.backend(entry, drive.as_ref(), direct);
+        let tunables = self.tunables(entry, elevator);
+        let read_only = !draft.exports.is_empty() && self.all_read_only(draft, name.as_deref());
+        let backend = match backend {
+            BackendConfig::File { path, direct, .. } => BackendConfig::File { path, direct, read_only },
+            other => other,
+        };
+        let rotates = match &drive {
+            Some(drive) => drive.is_rotational(),
+            None => matches!(backend, BackendConfig::File { .. }) && position_ns >= Some(ARM_NS_MIN),
+        };
+        self.device_rotates.push(rotates);
+        self.device_bytes.push(bytes);
+        self.config.devices.push(DeviceConfig {
+            queue: DiskQueueConfig {
+                name: name.unwrap_or_default(),
+                elevator,
+                depth: depth.and_then(|depth| u32::try_from(depth).ok()),
+                tunables,
+                merge,
+                request_bytes_max: request_max.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(REQUEST_MAX),
+                bandwidth,
+                position_ns,
+            },
+            backend,
+            drive,
+        });
+    }
+
+    /// Where the bytes lie, and how many there are if that is known.
+    fn backend(
+        &mut self,
+        entry: &Entry,
+        drive: Option<&Profile>,
+        direct: Option<bool>,
+    ) -> (BackendConfig, Option<u64>) {
+        let surroundings = self.surroundings;
+        let drive_bytes = drive.map(|drive| drive.capacity_sectors().saturating_mul(512));
+        let mut fields = self.fields(entry);
+        let place = fields.place("backend");
+        if entry.get("backend").is_none() {
+            fields.missing("backend", BACKENDS);
+        }
+        let read = fields.read("backend", |value| {
+            let text = value::text(value)?;
+            if let Some(path) = backend_path(&text) {
+                if path.is_empty() || path.contains('\0') || (!path.contains('/') && text.contains(':') && path == text)
+                {
+                    return Err(BACKENDS.into());
+                }
+                let path = place.resolve(path);
+                let bytes = surroundings.bytes(&path).map_err(|error| error.to_string())?;
+                return Ok((BackendConfig::File { path, direct, read_only: false }, bytes));
+            }
+            let (kind, size) = text.split_once(':').unwrap_or((&text, ""));
+            let bytes = match (size, drive_bytes) {
+                ("", Some(bytes)) => bytes,
+                ("", None) => return Err(format!("say the size, as in \"{kind}:1G\"")),
+                (size, _) => value::sectors(&Value::Text(size.to_owned()))?,
+            };
+            if bytes == 0 || bytes > BYTES_MAX {
+                return Err("a size is above 0 and at most 2^63 - 1 bytes".into());
+            }
+            let memory = kind == "mem";
+            Ok((if memory { BackendConfig::Memory { bytes } } else { BackendConfig::Null { bytes } }, bytes))
+        });
+        let Some((backend, bytes)) = read else { return (BackendConfig::Null { bytes: 512 }, None) };
+        if direct == Some(true) && !matches!(backend, BackendConfig::File { .. }) {
+            let place = fields.place("direct");
+            fields.problem(&place, "`direct` is true: only files have a page cache to go past".into());
+        }
+        if let Some(drive_bytes) = drive_bytes.filter(|drive_bytes| bytes > *drive_bytes) {
+            let text =
+                format!("the backend has {bytes} bytes and the drive only {drive_bytes}: make the backend no larger");
+            fields.problem(&place, text);
+        }
+        (backend, Some(bytes))
+    }
+
+    /// Tunables, by the kernel's names.
+    pub fn tunables(&mut self, entry: &Entry, elevator: Option<Kind>) -> Vec<(String, i64)> {
+        let Some(said) = entry.get("tunables") else { return Vec::new() };
+        let mut fields = self.fields(entry);
+        let Value::Table(pairs) = &said.value else {
+            fields.problem(
+                &said.place,
+                format!("`tunables` is {}: it takes a table, as {{ slice_idle = 0 }}", said.value),
+            );
+            return Vec::new();
+        };
+        let is_whose = |name: &str| elevator.is_some() || is_layer_tunable(name);
+        if let (None, Some(_)) = (entry.get("elevator"), pairs.iter().find(|(name, ..)| !is_whose(name))) {
+            let text = "`tunables` are given without an `elevator`: say whose they are".to_owned();
+            fields.problem(&said.place, text);
+        }
+        let mut read = Vec::new();
+        for (name, place, said) in pairs.iter().filter(|(name, ..)| is_whose(name)) {
+            match tunable(elevator, name, said) {
+                Ok(value) => read.push((name.clone(), value)),
+                Err((of_value, text)) => fields.problem(if of_value { &said.place } else { place }, text),
+            }
+        }
+        read
+    }
+
+    /// Whether nothing is ever written to a device: all exports that lie on it are for reading only.
+    fn all_read_only(&self, draft: &Draft, name: Option<&str>) -> bool {
+        let lies_here = |export: &&Entry| match export.get("device") {
+            Some(said) => said.text() == name,
+            None => name.is_some() && draft.only_device() == name,
+        };
+        let read_only =
+            |export: &Entry| export.get("read_only").is_some_and(|said| value::switch(&said.value) == Ok(true));
+        let mut here = draft.exports.iter().filter(lies_here).peekable();
+        here.peek().is_some() && here.all(read_only)
+    }
+}
+
+/// A drive: a built-in name, or the path of a profile.
+fn drive(
+    value: &Value,
+    resolve: impl Fn(&str) -> std::path::PathBuf,
+    surroundings: &dyn Surroundings,
+) -> Understood<Profile> {
+    let typed = value::text(value)?;
+    if let Some(profile) = Profile::builtin(&typed) {
+        return Ok(profile);
+    }
+    let is_path = typed.contains('/') || Path::new(&typed).extension().is_some_and(|extension| extension == "toml");
+    if !is_path {
+        let near = did_you_mean(&typed, Profile::names());
+        return Err(format!("there is no such drive{near}; there are {}, and any FILE.toml", list(Profile::names())));
+    }
+    let path = resolve(&typed);
+    let text = surroundings.read(&path).map_err(|error| format!("the profile cannot be read: {error}"))?;
+    Profile::from_toml(&text, &path.display().to_string()).map_err(|error| error.to_string())
+}
+
+/// The value of a tunable of an elevator or of the layer of reservations; or what is wrong, and whether that is with the value.
+fn tunable(kind: Option<Kind>, name: &str, said: &Said) -> Result<i64, (bool, String)> {
+    let rows = kind.map_or(&[][..], |kind| kind.info().tunables);
+    let Some(row) = rows.iter().chain(Reservation::TUNABLES).find(|row| row.name == name) else {
+        let names = || rows.iter().map(|row| row.name);
+        let elevator = kind.map_or("", |kind| kind.info().name);
+        let near = did_you_mean(name, names());
+        return Err((false, format!("{elevator} has no tunable `{name}`{near}; it has {}", list(names()))));
+    };
+    let number = match &said.value {
+        Value::Integer(number) => number.and_then(|number| i64::try_from(number).ok()),
+        _ => None,
+    };
+    number.filter(|number| (row.min..=row.max).contains(number)).ok_or_else(|| {
+        (true, format!("`{name}` is {}: it takes {} to {} ({})", said.value, row.min, row.max, row.unit.label()))
+    })
+}

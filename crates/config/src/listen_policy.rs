@@ -1,0 +1,44 @@
+//! Which addresses the server may listen on.
+
+use std::net::SocketAddr;
+
+/// Whether the server may listen on an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenPolicy {
+    /// The address is accepted.
+    Accept,
+    /// The address is accepted with a warning.
+    Warn(String),
+    /// The address is refused, for this reason.
+    Refuse(String),
+}
+
+/// Returns the policy for a TCP address of NBD. Beyond loopback, TLS must be required unless `insecure` is set.
+pub fn judge(address: SocketAddr, tls_required: bool, insecure: bool) -> ListenPolicy {
+    let here = address.ip().to_canonical().is_loopback();
+    match (here || tls_required, insecure) {
+        (true, _) => ListenPolicy::Accept,
+        (false, true) => ListenPolicy::Warn(format!(
+            "{address} is reachable from other machines, and every client that reaches it can read and write in plain text"
+        )),
+        (false, false) => ListenPolicy::Refuse(format!(
+            "{address} is reachable from other machines: require TLS ([tls] required = true, --tls-required), listen on 127.0.0.1 or \
+             [::1], or set insecure = true (--insecure)"
+        )),
+    }
+}
+
+/// Returns the policy for an address of the metrics endpoint, which serves every client in plain text. Beyond loopback,
+/// `insecure` must be set.
+pub fn judge_metrics(address: SocketAddr, insecure: bool) -> ListenPolicy {
+    if address.ip().to_canonical().is_loopback() {
+        return ListenPolicy::Accept;
+    }
+    let text =
+        format!("{address} is reachable from other machines, and metrics are served to every client in plain text");
+    if insecure {
+        ListenPolicy::Warn(text)
+    } else {
+        ListenPolicy::Refuse(format!("{text}: serve them on 127.0.0.1 or [::1], or set insecure = true (--insecure)"))
+    }
+}

@@ -1,0 +1,210 @@
+//! From a draft to the configuration of a mount: each value by itself.
+
+use super::{
+    CheckedMount, GroupsChoice, MountConfig, MountDevice, MountRule, MountTenant, MountTerms, Ops, WriteBackChoice,
+};
+use crate::build::export;
+use crate::build::tenant::{cgroup, comm, limits, number, pattern, priority, reserve, tenant_name};
+use crate::building::Building;
+use crate::draft::{Draft, Entry, Value};
+use crate::error::ConfigError;
+use crate::model::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
+use crate::surroundings::Surroundings;
+use crate::value::{self, Understood};
+use hoistway_qos::{DiskQueueConfig, Terms};
+
+/// Threads of a session, at most.
+const THREADS_MAX: u64 = 64;
+/// Writers need room for at least one request.
+const DIRTY_MIN: u64 = 1 << 20;
+
+/// What is being put together: what a server has as well, and the mount.
+pub(super) struct MountBuilding<'a> {
+    pub common: Building<'a>,
+    pub mount: MountConfig,
+}
+
+impl Draft {
+    /// Understands and checks all that was said of a mount. Nothing is opened or made.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place, its value and what would be right.
+    pub fn check_mount(&self, surroundings: &dyn Surroundings) -> Result<CheckedMount, ConfigError> {
+        let mut common = Building::new(surroundings, Config::default());
+        common.problems.clone_from(&self.problems);
+        let mut building = MountBuilding { common, mount: MountConfig::default() };
+        building.terms(&self.mount);
+        for entry in &self.devices {
+            building.device(entry);
+        }
+        for entry in &self.groups {
+            building.common.group(entry);
+        }
+        for entry in &self.tenants {
+            building.tenant(entry);
+        }
+        let off = self.control.get("socket").and_then(|said| said.text()) == Some("none");
+        building.mount.control = if off { None } else { building.common.path(&self.control, "socket") };
+        building.mount.metrics = building.common.fields(&self.metrics).read("address", value::address);
+        super::check::together(self, &mut building);
+        let MountBuilding { common, mount } = building;
+        let Building { config, problems, warnings, .. } = common;
+        let config = MountConfig { groups: config.groups, ..mount };
+        if problems.is_empty() { Ok(CheckedMount { config, warnings }) } else { Err(ConfigError::Wrong { problems }) }
+    }
+}
+
+impl MountBuilding<'_> {
+    fn terms(&mut self, entry: &Entry) {
+        let mut fields = self.common.fields(entry);
+        let size = |value: &Value| value::bytes(value);
+        self.mount.mount = MountTerms {
+            elevator: fields.read("elevator", value::elevator),
+            device: fields.read("device", value::text).filter(|device| device != "auto"),
+            depth: fields.read("depth", depth),
+            write_back: fields.read("write_back", write_back).unwrap_or_default(),
+            dirty_background: fields.read("dirty_background", size),
+            dirty_limit: fields.read("dirty_limit", |value| match value::bytes(value)? {
+                bytes if bytes < DIRTY_MIN => Err("it takes 1M or more".into()),
+                bytes => Ok(bytes),
+            }),
+            dirty_age_ns: fields.read("dirty_age", value::time_ns),
+            groups: fields.read("groups", groups).unwrap_or_default(),
+            allow_other: fields.read("allow_other", value::switch),
+            threads: fields.read("threads", |value| within(value, 1, THREADS_MAX)),
+            settings: Vec::new(),
+        };
+    }
+
+    fn device(&mut self, entry: &Entry) {
+        let mut fields = self.common.fields(entry);
+        if entry.get("name").is_none() {
+            fields.missing("name", "it is the kernel's name of the device, such as sdb");
+        }
+        let name = fields.read("name", value::path).unwrap_or_default();
+        let elevator = fields.read("elevator", value::elevator);
+        let device = MountDevice {
+            name,
+            elevator,
+            depth: fields.read("depth", depth),
+            tunables: Vec::new(),
+            merge: fields.read("merge", value::switch).unwrap_or(true),
+            bandwidth: fields.read("bandwidth", value::rate),
+            position_ns: fields.read("position", value::time_ns),
+            rotational: fields.read("rotational", value::switch),
+        };
+        // They may be meant for the elevator of the whole mount.
+        let tunables = self.common.tunables(entry, elevator.or(self.mount.mount.elevator));
+        // What both kinds of configurations have to fit together for is looked at in one place.
+        self.common.config.devices.push(DeviceConfig {
+            queue: DiskQueueConfig {
+                name: device.name.clone(),
+                elevator: elevator.or(self.mount.mount.elevator),
+                depth: device.depth,
+                tunables: tunables.clone(),
+                merge: device.merge,
+                request_bytes_max: 1 << 20,
+                bandwidth: device.bandwidth,
+                position_ns: device.position_ns,
+            },
+            backend: BackendConfig::Null { bytes: 512 },
+            drive: None,
+        });
+        self.mount.devices.push(MountDevice { tunables, ..device });
+    }
+
+    fn tenant(&mut self, entry: &Entry) {
+        let mut fields = self.common.fields(entry);
+        let user = |value: &Value| number(value, 0, u32::MAX - 1);
+        let rules: Vec<MountRule> = [
+            fields.read("cgroup", cgroup).map(MountRule::Cgroup),
+            fields.read("comm", comm).map(MountRule::Comm),
+            fields.read("command", pattern).map(MountRule::Command),
+            fields.read("uid", user).map(MountRule::Uid),
+            fields.read("gid", user).map(MountRule::Gid),
+            fields.read("path", path).map(MountRule::Path),
+            fields.read("op", ops).map(MountRule::Op),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        // The name that follows from a rule follows as a server's does, from the rules that both have.
+        let alike: Vec<Rule> = rules.iter().map(alike).collect();
+        let name = tenant_name(&mut fields, &alike);
+        let terms = Terms {
+            priority: priority(&mut fields),
+            weight: fields.read("weight", export::weight).unwrap_or(100),
+            reserve: fields.read("reserve", reserve),
+            limits: limits(&mut fields),
+            parent: fields.read("parent", value::name),
+        };
+        let pass = !fields.read("schedule", value::switch).unwrap_or(true);
+        self.common.config.tenants.push(TenantConfig { name: name.clone(), rules: alike, terms: terms.clone() });
+        self.mount.tenants.push(MountTenant { name, rules, terms, pass });
+    }
+}
+
+fn depth(value: &Value) -> Understood<u32> {
+    within(value, 1, 4096)
+}
+
+fn within(value: &Value, min: u64, max: u64) -> Understood<u32> {
+    value::whole(value, min, max).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn write_back(value: &Value) -> Understood<WriteBackChoice> {
+    match value::text(value)?.as_str() {
+        "ours" => Ok(WriteBackChoice::Ours),
+        "kernel" => Ok(WriteBackChoice::Kernel),
+        _ => Err("it takes \"ours\" or \"kernel\"".into()),
+    }
+}
+
+fn groups(value: &Value) -> Understood<GroupsChoice> {
+    match value::text(value)?.as_str() {
+        "none" => Ok(GroupsChoice::None),
+        "cgroup" => Ok(GroupsChoice::Cgroup),
+        _ => Err("it takes \"none\" or \"cgroup\"".into()),
+    }
+}
+
+/// A pattern of paths below the mount.
+fn path(value: &Value) -> Understood<String> {
+    match pattern(value)? {
+        text if text.starts_with('/') => Err(format!(
+            "it takes a path below the mount, without a slash at its beginning: {:?}",
+            text.trim_start_matches('/')
+        )),
+        text if text.is_empty() => Err("it takes a path below the mount, such as \"films/*\"".into()),
+        text => Ok(text),
+    }
+}
+
+fn ops(value: &Value) -> Understood<Ops> {
+    let one = |value: &Value| {
+        let name = value::text(value)?;
+        let known = Ops::NAMES.iter().find(|(known, _)| *known == name);
+        known
+            .map(|(_, ops)| *ops)
+            .ok_or_else(|| "it takes \"read\", \"write\", \"sync\", \"meta\", or a list of them".into())
+    };
+    match value {
+        Value::List(each) if each.is_empty() => Err("the list is empty: nothing would be it".into()),
+        Value::List(each) => each.iter().try_fold(Ops::default(), |ops, said| Ok(ops.and(one(&said.value)?))),
+        one_alone => one(one_alone),
+    }
+}
+
+/// The rule of a server whose name a tenant would have.
+fn alike(rule: &MountRule) -> Rule {
+    match rule {
+        MountRule::Cgroup(path) => Rule::Cgroup(path.clone()),
+        MountRule::Comm(text) | MountRule::Command(text) | MountRule::Path(text) => Rule::Comm(text.clone()),
+        MountRule::Uid(uid) => Rule::Uid(*uid),
+        MountRule::Gid(gid) => Rule::Comm(format!("gid-{gid}")),
+        MountRule::Op(ops) => {
+            let names = Ops::NAMES.iter().filter(|(_, one)| ops.has(*one)).map(|(name, _)| *name);
+            Rule::Comm(names.collect::<Vec<_>>().join("-"))
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Any text at all, and the pages and examples that people read.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::{Paper, told};
+use crate::keys::{KEYS, Section};
+use crate::{Draft, Machine, markdown};
+
+/// Values of all types, some of which some key takes.
+const VALUES: [&str; 24] = [
+    "1",
+    "-1",
+    "0",
+    "99999999999999999999",
+    "true",
+    "1.5",
+    "1979-05-27",
+    "[]",
+    "[\"a\"]",
+    "[[1]]",
+    "{}",
+    "{ rate = \"1M\" }",
+    "\"\"",
+    "\"a\"",
+    "\"x\"",
+    "\"1M\"",
+    "\"mem:1M\"",
+    "\"/srv/disk.img\"",
+    "\"bfq\"",
+    "\"10.0.0.0/8\"",
+    "\"127.0.0.1:1\"",
+    "\"*\"",
+    "\"12ms\"",
+    "\"none\"",
+];
+
+/// A table with keys that there are, and values that may fit.
+fn table() -> impl Strategy<Value = String> {
+    let section = prop::sample::select(Section::ALL.as_slice());
+    section.prop_flat_map(|section| {
+        let keys: Vec<&str> = section.keys().map(|key| key.name).chain(["unknown"]).collect();
+        let line = (prop::sample::select(keys), prop::sample::select(VALUES.as_slice()));
+        let head = if section == Section::Top { String::new() } else { section.heading() };
+        prop::collection::vec(line, 0..6).prop_map(move |lines| {
+            let lines: String = lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+            format!("{head}\n{lines}")
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,200}") {
+        let _ = Draft::from_toml(&text, "x.toml").check(&Paper);
+    }
+
+    #[test]
+    fn no_configuration_makes_it_panic_and_all_that_is_wrong_has_a_place(tables in prop::collection::vec(table(), 0..8)) {
+        let text = tables.concat();
+        if let Err(problems) = told(Draft::from_toml(&text, "x.toml").check(&Paper)) {
+            for problem in problems {
+                prop_assert!(problem.starts_with("x.toml:") && problem.contains(": "), "{}\nof\n{}", problem, text);
+            }
+        }
+    }
+
+    #[test]
+    fn no_export_makes_it_panic(argument in "[a-c=,:/*\\PC]{0,30}", keys in prop::collection::vec(prop::sample::select(KEYS), 0..5)) {
+        let mut draft = Draft::default();
+        let keys: String = keys.iter().map(|key| format!(",{}=1", key.name)).collect();
+        draft.export(&format!("{argument}{keys}"), &Paper);
+        draft.export(&argument, &Paper);
+        let _ = draft.check(&Paper);
+    }
+}
+
+#[test]
+fn a_long_file_of_mistakes_costs_little() {
+    let text = (0..50_000).map(|n| format!("k{n} = 1\n")).collect::<String>();
+    let problems = told(Draft::from_toml(&text, "x.toml").check(&Paper)).unwrap_err();
+    assert!(problems.len() <= 101, "{}", problems.len());
+    let deep = format!("record = {}", "[".repeat(100_000));
+    assert!(told(Draft::from_toml(&deep, "x.toml").check(&Paper)).is_err());
+}
+
+#[test]
+fn the_reference_has_all_keys() {
+    let page = include_str!("../../../../docs/serve-config.md");
+    let tables = markdown();
+    assert!(page.contains(&tables), "the tables of docs/serve-config.md should be:\n{tables}");
+}
+
+#[test]
+fn every_key_is_read() {
+    // A key that nothing reads would be accepted and ignored: a value of a type that none takes must be refused, whatever the key.
+    for key in KEYS {
+        let wrong = format!("{} = 1979-05-27\n", key.name);
+        let text = if key.section == Section::Top { wrong } else { format!("{}\n{wrong}", key.section.heading()) };
+        let problems = told(Draft::from_toml(&text, "x.toml").check(&Paper)).unwrap_err();
+        let refused = format!("`{}` is 1979-05-27: ", key.name);
+        assert!(problems.iter().any(|problem| problem.contains(&refused)), "{key:?}: {problems:?}");
+    }
+}
+
+#[test]
+fn the_examples_are_configurations() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/serve");
+    for name in ["vm-host", "backup-beside-database", "slow-disk"] {
+        let path = folder.join(format!("{name}.toml"));
+        let checked = told(Draft::load(&path).expect("an example").check(&Examples))
+            .unwrap_or_else(|problems| panic!("{}", problems.join("\n")));
+        assert_eq!(checked.warnings, [], "{name}");
+    }
+}
+
+/// The machine that the examples are of: it has every file, of 1 TiB.
+struct Examples;
+
+impl super::Surroundings for Examples {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        Machine.read(path)
+    }
+
+    fn bytes(&self, _: &Path) -> std::io::Result<u64> {
+        Ok(1 << 40)
+    }
+
+    fn identity(&self, path: &Path) -> std::path::PathBuf {
+        path.to_owned()
+    }
+
+    fn socket_folder(&self) -> std::path::PathBuf {
+        "/run".into()
+    }
+}
+
+#[test]
+fn the_examples_of_the_reference_are_configurations() {
+    let page = include_str!("../../../../docs/serve-config.md");
+    let blocks: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty(), "the page has examples");
+    for block in blocks {
+        let checked = told(Draft::from_toml(block, "page.toml").check(&Examples));
+        assert!(checked.is_ok(), "{block}\n{}", checked.unwrap_err().join("\n"));
+    }
+}

@@ -1,0 +1,270 @@
+//! What the server measures of itself, as OpenMetrics text for Prometheus and its kin.
+
+pub mod http;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::share::Watch;
+use crate::target::AdminTarget;
+use sample::{BOUNDS_S, Sample};
+
+/// How many tenants have labels of their own, at most; the others are told together.
+pub const TENANTS_MAX: usize = 64;
+/// A scrape that comes so soon after another gets the same text: whoever scrapes without a pause costs the server no more than five scrapes a second.
+pub const FRESH_NS: u64 = 200_000_000;
+/// The label of the others.
+pub const OTHERS: &str = "other";
+
+/// Makes the text of a scrape.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Tenants that have a label of their own: the first that came, for a counter that changed its label would seem to jump.
+    labelled: BTreeSet<String>,
+    /// The last scrape, and how long the server had been running then.
+    last: Option<(u64, String)>,
+}
+
+impl Metrics {
+    /// Nobody has a label yet.
+    pub fn new() -> Metrics {
+        Metrics::default()
+    }
+
+    /// All metrics as OpenMetrics text, at most [`FRESH_NS`] old.
+    pub fn text(&mut self, watch: &Watch, steer: &dyn AdminTarget) -> String {
+        let server = steer.server();
+        let at_ns = server.uptime_ns;
+        if let Some((_, text)) = self.last.as_ref().filter(|(last_ns, _)| at_ns.saturating_sub(*last_ns) < FRESH_NS) {
+            return text.clone();
+        }
+        let sample = Sample::take(server, &mut self.labelled, watch, steer);
+        let mut registry = Registry::with_prefix("hoistway");
+        registry.register_collector(Box::new(sample));
+        let mut text = String::new();
+        // Writing to a string does not fail; if it did, what there is would lack its end, and a scraper refuses it.
+        let _ = encode(&mut text, &registry);
+        self.last = Some((at_ns, text.clone()));
+        text
+    }
+}
+
+impl Collector for Sample {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        self.server(&mut encoder)?;
+        self.devices(&mut encoder)?;
+        self.tenants(&mut encoder)?;
+        self.durations(&mut encoder)
+    }
+}
+
+impl Sample {
+    fn server(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let labels = vec![("version", self.server.version.clone()), ("engine", self.server.engine.clone())];
+        let info = Info::new(labels);
+        info.encode(encoder.encode_descriptor("build", "The server's version and engine", None, MetricType::Info)?)?;
+        let uptime = ConstGauge::new(seconds(self.server.uptime_ns));
+        uptime.encode(encoder.encode_descriptor(
+            "uptime",
+            "How long it has been running",
+            Some(&Unit::Seconds),
+            MetricType::Gauge,
+        )?)?;
+        let open = ConstGauge::new(whole(self.server.connections));
+        open.encode(encoder.encode_descriptor("connections", "Connections that are open", None, MetricType::Gauge)?)?;
+        let came = ConstCounter::new(self.server.connections_total);
+        came.encode(encoder.encode_descriptor(
+            "connections_accepted",
+            "Connections that came",
+            None,
+            MetricType::Counter,
+        )?)
+    }
+
+    fn devices(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let rows = || self.devices.iter().map(|(name, device)| ([("device", name.clone())], device));
+        gauges(
+            encoder,
+            "device_depth",
+            "Requests that the device is given at once",
+            rows().map(|(labels, device)| (labels, whole(u64::from(device.depth)))),
+        )?;
+        gauges(
+            encoder,
+            "device_in_flight",
+            "Requests in the device",
+            rows().map(|(labels, device)| (labels, whole(device.in_flight[0] + device.in_flight[1]))),
+        )?;
+        let busy = rows().map(|(labels, device)| (labels, seconds(device.busy_ns)));
+        counters(
+            encoder,
+            "device_busy",
+            "How long at least one request was in the device",
+            Some(&Unit::Seconds),
+            busy,
+        )?;
+        let elevators =
+            rows().map(|([device], facts)| ([device, ("elevator", facts.elevator.info().name.to_owned())], 1));
+        gauges(encoder, "device_elevator", "The elevator of the device", elevators)?;
+        let mut family = encoder.encode_descriptor(
+            "lateness",
+            "How late completions of an emulated drive came, after the model's time, since the start",
+            Some(&Unit::Seconds),
+            MetricType::Gauge,
+        )?;
+        for ([device], facts) in rows() {
+            for (quantile, ns) in
+                facts.lateness.iter().flat_map(|late| [("0.5", late.p50_ns), ("0.99", late.p99_ns), ("1", late.max_ns)])
+            {
+                let labels = [device.clone(), ("quantile", quantile.to_owned())];
+                ConstGauge::new(seconds(ns)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tenants(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let rows = || {
+            self.tenants
+                .iter()
+                .map(|((device, tenant), tally)| ([("tenant", tenant.clone()), ("device", device.clone())], tally))
+        };
+        let ops = || {
+            rows().flat_map(|([tenant, device], tally)| {
+                tally
+                    .ops
+                    .iter()
+                    .map(move |(op, figures)| ([("op", (*op).to_owned()), tenant.clone(), device.clone()], figures))
+            })
+        };
+        counters(
+            encoder,
+            "requests",
+            "Requests that were answered",
+            None,
+            ops().map(|(labels, op)| (labels, op.requests)),
+        )?;
+        counters(
+            encoder,
+            "bytes",
+            "Bytes that were read, written or given back",
+            None,
+            ops().map(|(labels, op)| (labels, op.bytes)),
+        )?;
+        counters(encoder, "errors", "Requests that failed", None, ops().map(|(labels, op)| (labels, op.errors)))?;
+        let service = rows().map(|(labels, tally)| (labels, seconds(tally.service_ns)));
+        counters(encoder, "service", "The device's time that a tenant had", Some(&Unit::Seconds), service)?;
+        let missed = rows().map(|(labels, tally)| (labels, tally.reservation_missed));
+        counters(encoder, "reservation_missed", "Requests within a reservation that were done too late", None, missed)?;
+        gauges(
+            encoder,
+            "queue_depth",
+            "Requests that wait in the queue",
+            rows().map(|(labels, tally)| (labels, whole(tally.waiting))),
+        )?;
+        gauges(
+            encoder,
+            "held",
+            "Requests that a tenant's limits hold back",
+            rows().map(|(labels, tally)| (labels, whole(tally.held))),
+        )?;
+        gauges(
+            encoder,
+            "in_flight",
+            "Requests in the device",
+            rows().map(|(labels, tally)| (labels, whole(tally.in_flight))),
+        )?;
+        let mut family = encoder.encode_descriptor(
+            "share",
+            "A tenant's part of the device in the last ten seconds, and what it was entitled to",
+            Some(&Unit::Ratios),
+            MetricType::Gauge,
+        )?;
+        for ([tenant, device], tally) in rows() {
+            for (of, part) in
+                [("bytes", tally.share.bytes), ("time", tally.share.time), ("entitlement", tally.share.entitlement)]
+            {
+                let labels = [tenant.clone(), device.clone(), ("of", of.to_owned())];
+                if let Some(part) = part {
+                    ConstGauge::new(part).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn durations(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "request_duration",
+            "Latency of requests: until they went to the device (queue), and from there to their end (device)",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for ((device, tenant), tally) in &self.tenants {
+            for (op, figures) in &tally.ops {
+                for (phase, durations) in [("queue", &figures.queue), ("device", &figures.device)] {
+                    if durations.count == 0 {
+                        continue;
+                    }
+                    let labels = [("op", *op), ("tenant", tenant), ("device", device), ("phase", phase)];
+                    let bounds = BOUNDS_S.iter().copied().chain([f64::INFINITY]);
+                    let buckets: Vec<(f64, u64)> = bounds.zip(durations.buckets).collect();
+                    let mut one: MetricEncoder<'_> = family.encode_family(&labels)?;
+                    one.encode_histogram::<prometheus_client::encoding::NoLabelSet>(
+                        durations.sum_s,
+                        durations.count,
+                        &buckets,
+                        None,
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    rows: impl Iterator<Item = (L, V)>,
+) -> std::fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+    for (labels, value) in rows {
+        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn gauges<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    rows: impl Iterator<Item = (L, i64)>,
+) -> std::fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in rows {
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn whole(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,182 @@
+//! One scrape's figures, gathered and bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hdrhistogram::Histogram;
+
+use super::{OTHERS, TENANTS_MAX};
+use crate::share::{Share, Watch};
+use crate::target::{AccountView, AdminTarget, DeviceFacts, ObjectKind, OpView, ServerFacts};
+use hoistway_qos::OpKind;
+
+/// The upper bounds of the buckets of latencies, in seconds: 1, 2.5 and 5 of each decade from 10 us to 10 s; longer ones lie beyond.
+pub const BOUNDS_S: [f64; 19] = [
+    10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1.0,
+    2.5, 5.0, 10.0,
+];
+
+/// All that a scrape tells.
+#[derive(Debug)]
+pub struct Sample {
+    /// The server.
+    pub server: ServerFacts,
+    /// Devices by their names.
+    pub devices: Vec<(String, DeviceFacts)>,
+    /// What tenants had, by device and label.
+    pub tenants: BTreeMap<(String, String), Tally>,
+}
+
+/// What the tenants of one label had of a device.
+#[derive(Debug)]
+pub struct Tally {
+    /// By what was asked.
+    pub ops: [(&'static str, Figures); 4],
+    /// The device's time, in ns.
+    pub service_ns: u64,
+    /// Requests within a reservation that were done too late.
+    pub reservation_missed: u64,
+    /// Requests that wait in the queue.
+    pub waiting: u64,
+    /// Requests that limits hold back.
+    pub held: u64,
+    /// Requests in the device.
+    pub in_flight: u64,
+    /// The share in the last ten seconds; of several tenants, nothing.
+    pub share: Share,
+}
+
+/// One kind of requests.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// How long they waited.
+    pub queue: Durations,
+    /// How long they were in the device.
+    pub device: Durations,
+}
+
+/// Latencies in the buckets of a scrape.
+#[derive(Debug, Default)]
+pub struct Durations {
+    /// How many lie in each bucket of [`BOUNDS_S`], then beyond the last.
+    pub buckets: [u64; BOUNDS_S.len() + 1],
+    /// All of them.
+    pub count: u64,
+    /// Their sum in seconds.
+    pub sum_s: f64,
+}
+
+impl Sample {
+    /// Asks the server. `labelled` are the tenants with labels of their own; others join them while there is room. Latencies are told of these
+    /// alone: a histogram costs some 10 us, the counters of the others nothing to speak of.
+    pub fn take(
+        server: ServerFacts,
+        labelled: &mut BTreeSet<String>,
+        watch: &Watch,
+        steer: &dyn AdminTarget,
+    ) -> Sample {
+        let mut devices = Vec::new();
+        let mut tenants: BTreeMap<(String, String), Tally> = BTreeMap::new();
+        for name in steer.names(ObjectKind::Devices) {
+            let Some(facts) = steer.device(&name) else { continue };
+            steer.accounts(&name, &mut |tenant, account| {
+                if labelled.len() < TENANTS_MAX && !labelled.contains(tenant) {
+                    labelled.insert(tenant.to_owned());
+                }
+                let own = labelled.contains(tenant);
+                let label = if own { tenant } else { OTHERS };
+                let tally = tenants.entry((name.clone(), label.to_owned())).or_default();
+                tally.add(account);
+                if own {
+                    tally.add_latencies(account);
+                    tally.share = watch.share(&name, tenant);
+                }
+            });
+            devices.push((name, facts));
+        }
+        Sample { server, devices, tenants }
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally {
+            ops: OpKind::ALL.map(|op| (op.name(), Figures::default())),
+            service_ns: 0,
+            reservation_missed: 0,
+            waiting: 0,
+            held: 0,
+            in_flight: 0,
+            share: Share::default(),
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, account: &AccountView<'_>) {
+        self.ops.iter_mut().zip(&account.ops).for_each(|((_, figures), op)| figures.add(op));
+        let sums = [
+            &mut self.service_ns,
+            &mut self.reservation_missed,
+            &mut self.waiting,
+            &mut self.held,
+            &mut self.in_flight,
+        ];
+        let more = [account.service_ns, account.reservation_missed, account.waiting, account.held, account.in_flight];
+        sums.into_iter().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+
+    fn add_latencies(&mut self, account: &AccountView<'_>) {
+        for ((_, figures), op) in self.ops.iter_mut().zip(&account.ops) {
+            op.queue_ns.into_iter().for_each(|recorded| figures.queue.add(recorded));
+            op.device_ns.into_iter().for_each(|recorded| figures.device.add(recorded));
+        }
+    }
+}
+
+impl Figures {
+    fn add(&mut self, op: &OpView<'_>) {
+        self.requests = self.requests.saturating_add(op.requests);
+        self.bytes = self.bytes.saturating_add(op.bytes);
+        self.errors = self.errors.saturating_add(op.errors);
+    }
+}
+
+impl Durations {
+    fn add(&mut self, recorded: &Histogram<u64>) {
+        let mut bucket = 0;
+        for value in recorded.iter_recorded() {
+            let (at_s, count) = (value.value_iterated_to() as f64 / 1e9, value.count_since_last_iteration());
+            while BOUNDS_S.get(bucket).is_some_and(|bound| at_s > *bound) {
+                bucket += 1;
+            }
+            self.buckets[bucket] = self.buckets[bucket].saturating_add(count);
+            self.count = self.count.saturating_add(count);
+            self.sum_s += at_s * count as f64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_latency_lies_in_the_first_bucket_whose_bound_it_does_not_exceed() {
+        let mut recorded = Histogram::<u64>::new_with_bounds(1_000, 1_000_000_000_000, 2).unwrap();
+        for us in [1, 9, 11, 900, 2_000_000, 60_000_000] {
+            recorded.record(us * 1000).unwrap();
+        }
+        let mut durations = Durations::default();
+        durations.add(&recorded);
+        durations.add(&recorded);
+        let filled: Vec<_> = durations.buckets.iter().enumerate().filter(|(_, count)| **count > 0).collect();
+        assert_eq!(filled, [(0, &4), (1, &2), (6, &2), (16, &2), (19, &2)]);
+        assert!(durations.count == 12 && (durations.sum_s - 124.0).abs() < 1.0, "{}", durations.sum_s);
+    }
+}

@@ -1,0 +1,188 @@
+//! Scrapes of a server that is a few tables.
+
+use super::http::{REQUEST_BYTES_MAX, Session};
+use super::*;
+use crate::fake::Fake;
+use crate::{
+    AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, ObjectKind, Refused, ServerFacts,
+    TenantFacts,
+};
+
+/// What a fresh connection answers to all of this, sent as one, and whether it closes.
+fn answer(request: &[u8]) -> (String, bool) {
+    let (mut session, mut metrics, watch, steer) = (Session::new(), Metrics::new(), Watch::new(), Fake::new());
+    let mut out = Vec::new();
+    session.receive(request, &mut metrics, &watch, &steer, &mut out);
+    while session.has_more() {
+        session.resume(&mut metrics, &watch, &steer, &mut out);
+    }
+    (String::from_utf8(out).unwrap(), session.is_closing())
+}
+
+#[test]
+fn a_scrape_tells_the_counters_of_tenants_in_base_units() {
+    let text = Metrics::new().text(&Watch::new(), &Fake::new());
+    for line in [
+        "# TYPE hoistway_request_duration_seconds histogram",
+        "hoistway_requests_total{op=\"read\",tenant=\"data base\",device=\"sda\"} 3",
+        "hoistway_bytes_total{op=\"read\",tenant=\"backup\",device=\"sda\"} 4096",
+        "hoistway_errors_total{op=\"flush\",tenant=\"backup\",device=\"sda\"} 0",
+        "hoistway_service_seconds_total{tenant=\"data base\",device=\"sda\"} 0.000003",
+        "hoistway_queue_depth{tenant=\"backup\",device=\"sda\"} 4",
+        "hoistway_in_flight{tenant=\"backup\",device=\"sda\"} 1",
+        "hoistway_device_busy_seconds_total{device=\"sda\"} 0.007",
+        "hoistway_device_elevator{device=\"sda\",elevator=\"cfq\"} 1",
+        "hoistway_lateness_seconds{device=\"sda\",quantile=\"0.99\"} 0.00009",
+        "hoistway_build_info{version=\"0.1.0\",engine=\"simulated\"} 1",
+        "hoistway_connections 3",
+        "hoistway_reservation_missed_total{tenant=\"backup\",device=\"sda\"} 0",
+        "hoistway_request_duration_seconds_count{op=\"read\",tenant=\"backup\",device=\"sda\",phase=\"queue\"} 100",
+        "hoistway_request_duration_seconds_bucket{le=\"+Inf\",op=\"read\",tenant=\"backup\",device=\"sda\",phase=\"queue\"} 100",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+    // 1 to 100 ms: 9 lie below 10 ms, as the tenth is known to 1 % only.
+    let bucket = |le: &str| {
+        let start = format!("hoistway_request_duration_seconds_bucket{{le=\"{le}\",op=\"read\",tenant=\"backup\"");
+        text.lines()
+            .find(|line| line.starts_with(&start))
+            .and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .unwrap()
+    };
+    assert!((9..=10).contains(&bucket("0.01")) && (49..=50).contains(&bucket("0.05")), "{text}");
+    assert_eq!((bucket("0.0005"), bucket("0.25")), (0, 100));
+}
+
+#[test]
+fn every_sample_belongs_to_a_family_that_was_declared() {
+    let text = Metrics::new().text(&Watch::new(), &Fake::new());
+    let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let mut distinct = families.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), families.len());
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let bare = ["_total", "_bucket", "_sum", "_count", "_info"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end))
+            .unwrap_or(name);
+        assert!(families.contains(&bare) || families.contains(&name), "{line}");
+    }
+}
+
+/// A server of very many tenants, whose names hurt.
+struct Crowd {
+    tenants: u64,
+    uptime_ns: u64,
+}
+
+impl AdminTarget for Crowd {
+    fn server(&self) -> ServerFacts {
+        ServerFacts { uptime_ns: self.uptime_ns, ..ServerFacts::default() }
+    }
+    fn names(&self, of: ObjectKind) -> Vec<String> {
+        Fake::new().names(of)
+    }
+    fn device(&self, name: &str) -> Option<DeviceFacts> {
+        Fake::new().device(name)
+    }
+    fn export(&self, _: &str) -> Option<ExportFacts> {
+        None
+    }
+    fn tenant(&self, _: &str) -> Option<TenantFacts> {
+        None
+    }
+    fn group(&self, _: &str) -> Option<GroupFacts> {
+        None
+    }
+    fn client(&self, _: u64) -> Option<ClientFacts> {
+        None
+    }
+    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
+        Fake::new().accounts(device, &mut |name, view| {
+            if name == "backup" {
+                (0..self.tenants).rev().for_each(|number| each(&format!("\"t{number:05}\\\n"), view));
+            }
+        });
+    }
+    fn change(&mut self, _: Change) -> Result<Option<String>, Refused> {
+        Err(Refused::Gone)
+    }
+}
+
+#[test]
+fn labels_are_bounded_and_stay_with_those_who_came_first() {
+    let mut metrics = Metrics::new();
+    let requests = |text: &str, tenant: &str| {
+        let start = format!("hoistway_requests_total{{op=\"read\",tenant=\"{tenant}\"");
+        text.lines().find(|line| line.starts_with(&start)).map(|line| line.rsplit(' ').next().unwrap().to_owned())
+    };
+    let few = metrics.text(&Watch::new(), &Crowd { tenants: 60, uptime_ns: 0 });
+    assert_eq!((requests(&few, "\\\"t00000\\\\\\n").as_deref(), requests(&few, OTHERS)), (Some("1"), None));
+    let many = metrics.text(&Watch::new(), &Crowd { tenants: 1000, uptime_ns: FRESH_NS });
+    assert_eq!(requests(&many, "\\\"t00000\\\\\\n").as_deref(), Some("1"));
+    assert_eq!(requests(&many, OTHERS).as_deref(), Some("936"));
+    assert_eq!(many.lines().filter(|line| line.starts_with("hoistway_queue_depth{")).count(), TENANTS_MAX + 1);
+    let latencies_of =
+        |tenant: &str| many.contains(&format!("duration_seconds_count{{op=\"read\",tenant=\"{tenant}\""));
+    assert!(
+        latencies_of("\\\"t00999\\\\\\n") && !latencies_of(OTHERS),
+        "latencies are told of those with a label of their own"
+    );
+}
+
+#[test]
+fn scrapes_without_a_pause_get_the_same_text() {
+    let mut metrics = Metrics::new();
+    let mut at = |uptime_ns, tenants| metrics.text(&Watch::new(), &Crowd { tenants, uptime_ns });
+    let first = at(1, 3);
+    assert_eq!(at(FRESH_NS, 5), first, "not yet");
+    assert_ne!(at(FRESH_NS + 1, 5), first);
+}
+
+#[test]
+fn a_scraper_is_answered_and_its_connection_kept() {
+    let (text, closes) = answer(b"GET /metrics HTTP/1.1\r\nHost: localhost:9\r\nAccept: */*\r\n\r\n");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())) && !closes, "{head}");
+    let (text, closes) =
+        answer(b"HEAD /metrics?x=1 HTTP/1.1\r\n\r\nGET / HTTP/1.1\nConnection: Close\n\nGET / HTTP/1.1\r\n\r\n");
+    assert_eq!((text.matches("HTTP/1.1 200 OK").count(), closes), (2, true), "{text}");
+    assert!(text.ends_with("hoistway: the metrics are at /metrics\n"), "{text}");
+    assert!(answer(b"GET /metrics HTTP/1.0\r\n\r\n").1);
+    assert!(!answer(b"GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").1);
+}
+
+#[test]
+fn one_answer_is_made_at_a_time_however_many_requests_come() {
+    let (mut session, mut metrics, watch, steer) = (Session::new(), Metrics::new(), Watch::new(), Fake::new());
+    let mut out = Vec::new();
+    session.receive(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100), &mut metrics, &watch, &steer, &mut out);
+    assert!(session.has_more() && !session.wants_input());
+    assert_eq!(String::from_utf8(out).unwrap().matches("# EOF").count(), 1);
+}
+
+#[test]
+fn what_is_no_scrape_gets_the_error_that_http_has_for_it() {
+    for (request, status, closes) in [
+        (&b"GET /other HTTP/1.1\r\n\r\n"[..], "404 Not Found", false),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "405 Method Not Allowed", true),
+        (b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "200 OK", true),
+        (b"GET /metrics HTTP/2.0\r\n\r\n", "400 Bad Request", true),
+        (b"GET /metrics\r\n\r\n", "400 Bad Request", true),
+        (b"GET http://x/ HTTP/1.1\r\n\r\n", "400 Bad Request", true),
+        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", "400 Bad Request", true),
+        (b"\xff\xfe / HTTP/1.1\r\n\r\n", "400 Bad Request", true),
+        (b"NBDMAGICIHAVEOPT\r\n\r\n", "400 Bad Request", true),
+    ] {
+        let (text, closed) = answer(request);
+        assert!(text.starts_with(&format!("HTTP/1.1 {status}\r\n")) && closed == closes, "{request:?}: {text}");
+        assert_eq!(text.matches("HTTP/1.1 ").count(), 1, "{request:?}: {text}");
+    }
+    let endless = vec![b'x'; REQUEST_BYTES_MAX + 1];
+    assert!(answer(&endless).0.starts_with("HTTP/1.1 431 "));
+    assert_eq!(answer(b"GET /metrics HTTP/1.1\r\n"), (String::new(), false));
+}

@@ -1,0 +1,138 @@
+//! The terms of a tenant, read and set one at a time.
+
+use hoistway_core::{Class, Priority, Reservation};
+
+use crate::leaf::{Ask, SetError};
+use crate::target::{Change, TenantFacts};
+use crate::text::{self, BadValue};
+use hoistway_qos::{Rate, Reserve, Terms};
+
+/// Sets the weight.
+pub fn weight(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| {
+        let weight = text::parse_number("weight", value, 1, 1000)?;
+        terms.weight = u16::try_from(weight).unwrap_or(1000);
+        Ok(())
+    })
+}
+
+/// Sets the class; the level stays, or is the usual one if there was none.
+pub fn class(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| {
+        let class = text::parse_class(value)?;
+        // Idle has no level of its own, so nothing of it is carried into another class.
+        let level = match terms.priority.class() {
+            Class::RealTime | Class::BestEffort => terms.priority.level(),
+            Class::None | Class::Idle => hoistway_core::NORMAL_LEVEL,
+        };
+        terms.priority = Priority::new(class, level).unwrap_or_default();
+        Ok(())
+    })
+}
+
+/// Sets the level within the class.
+pub fn level(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| {
+        let level = u8::try_from(text::parse_number("level", value, 0, 7)?).unwrap_or(7);
+        match terms.priority.class() {
+            class @ (Class::RealTime | Class::BestEffort) => {
+                terms.priority = Priority::new(class, level).unwrap_or_default();
+                Ok(())
+            }
+            class => text::bad(value, format!("has no effect in the class {}: set class first", text::class(class))),
+        }
+    })
+}
+
+/// What is reserved, in bytes a second.
+pub fn tell_reserve(facts: &TenantFacts) -> String {
+    facts.terms.reserve.map_or(0, |reserve| reserve.bytes_per_second).to_string()
+}
+
+/// Reserves, or gives the reservation back.
+pub fn reserve(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| {
+        let rate = text::parse_rate("reserve", value, "0", Reservation::RATE_MAX)?;
+        let request_bytes = terms.reserve.map_or(Reservation::REQUEST_DEFAULT, |reserve| reserve.request_bytes);
+        terms.reserve = rate.map(|bytes_per_second| Reserve { bytes_per_second, request_bytes });
+        Ok(())
+    })
+}
+
+/// The size of requests that the reservation reckons with, in bytes.
+pub fn tell_reserve_request(facts: &TenantFacts) -> String {
+    facts.terms.reserve.map_or_else(|| "-".to_owned(), |reserve| reserve.request_bytes.to_string())
+}
+
+/// Sets that size.
+pub fn reserve_request(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| {
+        let bytes = amount("reserve_request", value, 512, Reservation::REQUEST_MAX)?;
+        match &mut terms.reserve {
+            Some(reserve) => reserve.request_bytes = bytes,
+            None => text::bad(value, "belongs to a reservation, and there is none: set reserve first")?,
+        }
+        Ok(())
+    })
+}
+
+/// A limit, or `max`.
+pub fn tell_rate(rate: Option<Rate>) -> String {
+    rate.map_or_else(|| "max".to_owned(), |rate| rate.per_second.to_string())
+}
+
+/// A burst, or `-` where there is no limit.
+pub fn tell_burst(rate: Option<Rate>) -> String {
+    rate.map_or_else(|| "-".to_owned(), |rate| rate.burst.to_string())
+}
+
+/// Sets the limit in bytes a second.
+pub fn limit(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| set_rate("limit", &mut terms.limits.bytes, value))
+}
+
+/// Sets the limit in requests a second.
+pub fn limit_iops(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| set_rate("limit_iops", &mut terms.limits.operations, value))
+}
+
+/// Sets how many bytes may come at once.
+pub fn burst(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| set_burst("burst", "limit", &mut terms.limits.bytes, value))
+}
+
+/// Sets how many requests may come at once.
+pub fn burst_iops(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
+    change(ask, |terms| set_burst("burst_iops", "limit_iops", &mut terms.limits.operations, value))
+}
+
+/// The tenant's terms with something changed.
+fn change(ask: &Ask<'_>, with: impl FnOnce(&mut Terms) -> Result<(), BadValue>) -> Result<Change, SetError> {
+    let mut terms = ask.steer.tenant(ask.name).ok_or(SetError::Gone)?.terms;
+    with(&mut terms)?;
+    Ok(Change::Terms { tenant: ask.name.to_owned(), terms })
+}
+
+/// The burst is what a configuration would give the limit: one that was told stays, another follows the limit.
+fn set_rate(what: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
+    let per_second = text::parse_rate(what, value, "max", u64::MAX)?;
+    *rate = per_second.map(|per_second| rate.map_or_else(|| Rate::new(per_second), |rate| rate.changed_to(per_second)));
+    Ok(())
+}
+
+fn set_burst(what: &str, limit: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
+    let burst = amount(what, value, 1, u64::MAX)?;
+    match rate {
+        Some(rate) => rate.burst = burst,
+        None => text::bad(value, format!("belongs to a limit, and there is none: set {limit} first"))?,
+    }
+    Ok(())
+}
+
+fn amount(what: &str, value: &str, min: u64, max: u64) -> Result<u64, BadValue> {
+    match text::parse_amount(value) {
+        Some(amount) if (min..=max).contains(&amount) => Ok(amount),
+        Some(_) => text::bad(value, format!("is out of range: {what} takes {min} to {max}")),
+        None => text::bad(value, format!("is no amount: {what} takes a number such as 1048576 or 1M")),
+    }
+}

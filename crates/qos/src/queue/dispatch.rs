@@ -1,0 +1,553 @@
+//! The path of a request from its limits to the medium and back: admission, splitting, dispatch up to the queue depth,
+//! completion.
+
+use hoistway_core::{Bio, Flags, Next, Op, RequestId, SubmitError};
+
+use super::DiskQueue;
+use crate::entries::{Entry, NONE, Part, Split, Stage, piece_end};
+use crate::medium::{Begin, DriveCommand, FLUSH_NUMBER, Medium, MediumEvent, MediumRequest, Output};
+use crate::request::{Completion, IoError, RequestOp};
+use crate::scheduler::InFlightRequest;
+
+/// A trim is split into pieces of at most 64 MiB, the amount that an elevator that counts bytes charges at once.
+pub const TRIM_BYTES_MAX: u64 = 64 << 20;
+/// The number of pieces of one request that are in progress at a time: 8 MiB at 1 MiB each.
+const PIECES_IN_PROGRESS_MAX: u32 = 8;
+const SECTOR_BYTES: u64 = 512;
+
+impl<D, O: Output> DiskQueue<D, O> {
+    /// Dispatches requests up to the queue depth, and appends the completions of ended requests to `done`.
+    ///
+    /// Under a drive model, call [`DiskQueue::catch_up`] first.
+    pub fn run<M>(&mut self, medium: &mut M, now_ns: u64, done: &mut Vec<Completion<O>>)
+    where
+        M: Medium<Data = D, Output = O>,
+    {
+        let now_ns = self.scheduler.advance(now_ns);
+        let scheduler = &mut self.scheduler;
+        if scheduler.tenants.remove_retired(&mut scheduler.queue, now_ns) {
+            scheduler.kick();
+        }
+        let mut budget = self.budget();
+        self.step(medium, &mut budget, now_ns);
+        done.extend(self.completions.drain(..).map(|(_, completion)| completion));
+    }
+
+    /// Processes the events of a drive model that were due since the last run, each at its own time: a drive takes its
+    /// next command when it ends one, and an elevator's timer expires at its time, however late the host is. The host
+    /// calls it before it submits new requests, so that these find the device in the right state. It does nothing for a
+    /// medium without a drive model.
+    pub fn catch_up<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
+        if !self.scheduler.medium.is_emulated {
+            return;
+        }
+        while let Some(at_ns) = self.next_event_ns(medium.next_event_ns()).filter(|&at_ns| at_ns <= now_ns) {
+            let at_ns = self.scheduler.advance(at_ns);
+            let mut budget = u32::MAX;
+            self.step(medium, &mut budget, at_ns);
+        }
+    }
+
+    /// Does everything that is due at a time: completions of the drive model first, then the work that they and timers
+    /// make possible.
+    fn step<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, budget: &mut u32, now_ns: u64) {
+        loop {
+            self.poll_medium(medium, now_ns);
+            self.fire_timers(now_ns);
+            self.release_held(now_ns);
+            self.begin_flush(medium, now_ns);
+            self.begin_status_queries(medium, now_ns);
+            self.refill();
+            let dispatched = self.dispatch(medium, budget, now_ns);
+            if !dispatched || self.overflow.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Returns the operation of an I/O in progress, by the number from [`MediumRequest::number`].
+    pub fn op_of(&self, number: u32) -> Option<RequestOp> {
+        match number {
+            FLUSH_NUMBER => Some(RequestOp::Flush),
+            _ => self.entries.get(number).map(|entry| entry.op),
+        }
+    }
+
+    /// Takes the result of an I/O that began as [`Begin::Pending`].
+    #[inline]
+    pub fn end_io(&mut self, number: u32, result: Result<O, IoError>, now_ns: u64) {
+        let now_ns = self.scheduler.advance(now_ns);
+        match number {
+            FLUSH_NUMBER => self.flush_io_ended(result.map(|_| ()), now_ns),
+            _ => self.io_ended(number, result, now_ns),
+        }
+    }
+
+    /// Returns true if the queue depth admits another request.
+    pub(super) fn has_room(&self) -> bool {
+        let flushing = if self.scheduler.medium.is_emulated {
+            self.flushes.in_drive() + u32::from(self.flushes.wants_to_begin())
+        } else {
+            0
+        };
+        self.scheduler.in_flight() + flushing < self.scheduler.depth
+    }
+
+    /// Returns the number of requests that one run dispatches.
+    ///
+    /// A synchronous medium would accept every request at once. While several clients have requests waiting, a run
+    /// dispatches only as many as the queue depth, or as the smallest backlog of a client, so that the elevator has
+    /// requests of all clients to choose from.
+    fn budget(&self) -> u32 {
+        if !self.scheduler.medium.is_synchronous {
+            return u32::MAX;
+        }
+        let (clients, least) = self.scheduler.tenants.backlog();
+        if clients > 1 { self.scheduler.depth.max(least) } else { u32::MAX }
+    }
+
+    fn fire_timers(&mut self, now_ns: u64) {
+        while self.scheduler.queue.next_timer().is_some_and(|at_ns| at_ns <= now_ns) {
+            let kick = self.scheduler.queue.timer(now_ns);
+            self.scheduler.handle_kick(kick);
+        }
+    }
+
+    fn release_held(&mut self, now_ns: u64) {
+        while let Some(slot) = self.scheduler.limiter.release(now_ns) {
+            let Some(tenant) = self.entries.get(slot).map(|entry| entry.tenant) else { continue };
+            let account = self.scheduler.tenants.account(tenant);
+            account.held = account.held.saturating_sub(1);
+            self.admit(slot);
+        }
+    }
+
+    /// Queues a request that passed its limits, in pieces if it is long.
+    pub(super) fn admit(&mut self, slot: u32) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let max = if entry.op == RequestOp::Trim { TRIM_BYTES_MAX } else { self.scheduler.request_bytes_max };
+        if entry.length <= max || !self.scheduler.medium.splits_requests {
+            entry.stage = Stage::Queued;
+            return self.enqueue(slot);
+        }
+        entry.stage = Stage::Split;
+        let split = Split { next: entry.offset, pieces: 0, in_progress: 0, error: None, outputs: Vec::new() };
+        entry.part = Part::Split(Box::new(split));
+        self.queue_pieces(slot);
+    }
+
+    /// Queues the next pieces of a split request.
+    fn queue_pieces(&mut self, whole: u32) {
+        while let Some(piece) = self.next_piece(whole) {
+            let slot = self.entries.insert(piece);
+            self.enqueue(slot);
+        }
+    }
+
+    fn next_piece(&mut self, whole: u32) -> Option<Entry<D, O>> {
+        let max = self.scheduler.request_bytes_max;
+        let entry = self.entries.get_mut(whole)?;
+        let (end, dead) = (entry.end(), entry.dead);
+        let Part::Split(split) = &mut entry.part else { return None };
+        if dead || split.error.is_some() || split.next >= end || split.in_progress >= PIECES_IN_PROGRESS_MAX {
+            return None;
+        }
+        let max = if entry.op == RequestOp::Trim { TRIM_BYTES_MAX } else { max };
+        let (offset, index) = (split.next, split.pieces);
+        split.next = piece_end(offset, end, max);
+        split.pieces += 1;
+        split.in_progress += 1;
+        let length = split.next - offset;
+        if entry.op == RequestOp::Read {
+            split.outputs.push((length, O::none()));
+        }
+        Some(Entry {
+            ticket: entry.ticket,
+            member: entry.member,
+            tenant: entry.tenant,
+            op: entry.op,
+            durable: entry.durable,
+            hints: entry.hints,
+            stage: Stage::Queued,
+            dead: false,
+            offset,
+            length,
+            data: None,
+            result: None,
+            arrival_ns: entry.arrival_ns,
+            dispatch_ns: entry.arrival_ns,
+            part: Part::Piece { of: whole, index },
+            in_flight: NONE,
+            prev: NONE,
+            next: NONE,
+        })
+    }
+
+    fn enqueue(&mut self, slot: u32) {
+        if let Some(entry) = self.entries.get(slot) {
+            self.scheduler.tenants.add_waiting(entry.tenant, entry.member);
+        }
+        if self.overflow.is_empty() && self.offer(slot) {
+            return;
+        }
+        self.overflow.push_back(slot);
+    }
+
+    /// Submits an entry to the request queue. Returns false if the queue is full.
+    fn offer(&mut self, slot: u32) -> bool {
+        let Some(entry) = self.entries.get(slot) else { return true };
+        let Some(context) = self.scheduler.tenants.context_of(entry.member) else {
+            self.drop_queued(slot);
+            return true;
+        };
+        let op = match entry.op {
+            RequestOp::Read | RequestOp::Cache => Op::Read,
+            RequestOp::Trim => Op::Discard,
+            RequestOp::Write | RequestOp::Zero { .. } | RequestOp::Flush | RequestOp::Status => Op::Write,
+        };
+        // The client of a network block device waits for each reply, so its writes are synchronous; asynchronous writes of
+        // all clients would share one queue of the elevator. A host with better knowledge passes hints.
+        let flags = match (op, entry.durable) {
+            (Op::Read, _) => Flags::NONE,
+            (_, true) => Flags::SYNC.and(Flags::FUA),
+            (_, false) if entry.hints.is_async => Flags::NONE,
+            (_, false) => Flags::SYNC,
+        };
+        let flags = if entry.hints.is_metadata { flags.and(Flags::META) } else { flags };
+        let sector = entry.offset / SECTOR_BYTES;
+        let sectors = entry.end().div_ceil(SECTOR_BYTES) - sector;
+        let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
+        let bio = Bio { token: u64::from(slot), context, op, sector, sectors, flags };
+        match self.scheduler.queue.submit(bio, self.scheduler.now_ns) {
+            Ok(_) => self.scheduler.kicked = true,
+            Err(SubmitError::Full) => return false,
+            Err(_) => {
+                self.leave_queue(slot);
+                self.finish_entry(slot, Err(IoError::InvalidArgument), self.scheduler.now_ns);
+            }
+        }
+        self.scheduler.run_deferred();
+        true
+    }
+
+    /// Submits overflowed entries to the request queue, as far as there is room.
+    fn refill(&mut self) {
+        while let Some(slot) = self.overflow.front().copied() {
+            if self.entries.is_dead(slot) {
+                self.overflow.pop_front();
+                self.drop_queued(slot);
+                continue;
+            }
+            if !self.offer(slot) {
+                return;
+            }
+            self.overflow.pop_front();
+        }
+    }
+
+    /// Dispatches requests until the queue depth is reached, the elevator has none, or the budget of the run is spent.
+    /// Returns true if a request was dispatched.
+    fn dispatch<M>(&mut self, medium: &mut M, budget: &mut u32, now_ns: u64) -> bool
+    where
+        M: Medium<Data = D, Output = O>,
+    {
+        let mut dispatched = false;
+        while self.scheduler.kicked && *budget > 0 && self.has_room() {
+            match self.scheduler.queue.next(now_ns) {
+                Next::Request(id) => {
+                    self.start(medium, id, now_ns);
+                    *budget -= 1;
+                    dispatched = true;
+                }
+                Next::Wait | Next::Empty => self.scheduler.kicked = false,
+            }
+            self.scheduler.run_deferred();
+        }
+        dispatched
+    }
+
+    /// Starts a request: one command to the drive model, and the I/O of each of its bios.
+    fn start<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, id: RequestId, now_ns: u64) {
+        let mut tokens = std::mem::take(&mut self.tokens);
+        tokens.clear();
+        tokens.extend(self.scheduler.queue.tokens(id).map(|token| token as u32));
+        let mut tenant = NONE;
+        let mut alive = false;
+        for &slot in &tokens {
+            self.leave_queue(slot);
+            alive |= !self.entries.is_dead(slot);
+            tenant = self.entries.get(slot).map_or(tenant, |entry| entry.tenant);
+        }
+        if !alive {
+            self.tokens = tokens;
+            return self.complete(id, now_ns);
+        }
+        let busy_mark = self.scheduler.busy.enter(now_ns);
+        // One bio more is counted until all have begun, so that the request cannot end before the end of this call.
+        let pending_bios = tokens.len() as u32 + 1;
+        let request = InFlightRequest { id, pending_bios, in_drive: false, bad_sector: None, busy_mark, tenant };
+        let number = self.scheduler.in_flight.insert(request) as u32;
+        let account = self.scheduler.tenants.account(tenant);
+        account.in_flight += 1;
+        self.start_command(medium, number, id, now_ns);
+        for &slot in &tokens {
+            self.begin(medium, slot, number, now_ns);
+        }
+        self.tokens = tokens;
+        self.bio_ended(number, now_ns);
+    }
+
+    /// Counts the end of one bio of a request.
+    fn bio_ended(&mut self, number: u32, now_ns: u64) {
+        if let Some(request) = self.scheduler.in_flight.get_mut(number as usize) {
+            request.pending_bios = request.pending_bios.saturating_sub(1);
+        }
+        self.finish_request(number, now_ns);
+    }
+
+    fn start_command<M>(&mut self, medium: &mut M, number: u32, id: RequestId, now_ns: u64)
+    where
+        M: Medium<Data = D, Output = O>,
+    {
+        if !self.scheduler.medium.is_emulated {
+            return;
+        }
+        let Some(request) = self.scheduler.queue.request(id) else { return };
+        let command = DriveCommand {
+            number,
+            op: request.op(),
+            sector: request.sector(),
+            sectors: request.sectors(),
+            fua: request.flags().has(Flags::FUA),
+        };
+        let in_drive = medium.start_command(&command, now_ns);
+        if let Some(request) = self.scheduler.in_flight.get_mut(number as usize) {
+            request.in_drive = in_drive;
+        }
+    }
+
+    /// Begins the I/O of one bio.
+    fn begin<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, slot: u32, number: u32, now_ns: u64) {
+        let is_dead = self.entries.is_dead(slot);
+        let data = if is_dead { None } else { self.take_data(medium, slot) };
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        entry.stage = Stage::Dispatched;
+        entry.dispatch_ns = now_ns;
+        entry.in_flight = number;
+        if is_dead {
+            return self.io_ended(slot, Err(IoError::Io), now_ns);
+        }
+        let Entry { ticket, op, offset, length, durable, .. } = *entry;
+        if let Part::Piece { of, index: 0 } = entry.part
+            && let Some(whole) = self.entries.get_mut(of)
+        {
+            whole.dispatch_ns = now_ns;
+        }
+        let request = MediumRequest { number: slot, ticket, op, offset, length, durable, data };
+        if let Begin::Done(result) = medium.begin(request) {
+            self.io_ended(slot, result, now_ns);
+        }
+    }
+
+    /// Takes the data of a write out of its entry. The data of a piece is a copy of its part of the whole.
+    fn take_data<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, slot: u32) -> Option<D> {
+        let entry = self.entries.get_mut(slot)?;
+        let Part::Piece { of, .. } = entry.part else { return entry.data.take() };
+        let (offset, length) = (entry.offset, entry.length as usize);
+        let whole = self.entries.get(of)?;
+        let from = usize::try_from(offset - whole.offset).ok()?;
+        medium.copy_piece(whole.data.as_ref()?, from, length)
+    }
+
+    /// Takes the result of the I/O of one bio.
+    fn io_ended(&mut self, slot: u32, result: Result<O, IoError>, now_ns: u64) {
+        let is_dead = self.entries.is_dead(slot);
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let number = entry.in_flight;
+        if number == NONE {
+            return self.finish_entry(slot, result, now_ns);
+        }
+        // After EIO the operating system may have dropped other writes too. It reports ENOSPC before it accepts data.
+        if entry.durable && !is_dead && result.as_ref().err() == Some(&IoError::Io) {
+            self.flushes.fail(IoError::Io);
+        }
+        entry.result = Some(result);
+        self.bio_ended(number, now_ns);
+    }
+
+    /// Takes the events of the drive model that are due.
+    fn poll_medium<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
+        while let Some(event) = medium.poll(now_ns) {
+            match event {
+                MediumEvent::FlushDone => self.drive_flush_ended(now_ns),
+                MediumEvent::CommandDone { number, bad_sector } => {
+                    if let Some(request) = self.scheduler.in_flight.get_mut(number as usize) {
+                        request.in_drive = false;
+                        request.bad_sector = bad_sector;
+                    }
+                    self.finish_request(number, now_ns);
+                }
+            }
+        }
+    }
+
+    /// Ends a request when the drive model and the I/O of all of its bios have ended.
+    fn finish_request(&mut self, number: u32, now_ns: u64) {
+        let scheduler = &mut self.scheduler;
+        let Some(request) = scheduler.in_flight.get(number as usize) else { return };
+        if request.pending_bios > 0 || request.in_drive {
+            return;
+        }
+        let request = scheduler.in_flight.remove(number as usize);
+        let service_ns = scheduler.busy.leave(request.busy_mark, now_ns);
+        let account = scheduler.tenants.account(request.tenant);
+        account.in_flight = account.in_flight.saturating_sub(1);
+        account.service_ns += service_ns;
+        if let Some(sector) = request.bad_sector {
+            self.fail_from_sector(request.id, sector);
+        }
+        self.complete(request.id, now_ns);
+    }
+
+    /// Fails the bios of a request that extend beyond the start of a bad sector.
+    fn fail_from_sector(&mut self, id: RequestId, sector: u64) {
+        for token in self.scheduler.queue.tokens(id) {
+            if let Some(entry) = self.entries.get_mut(token as u32)
+                && entry.end() > sector.saturating_mul(SECTOR_BYTES)
+            {
+                entry.result = Some(Err(IoError::Io));
+            }
+        }
+    }
+
+    /// Completes a request in the request queue, and the entries of its bios.
+    fn complete(&mut self, id: RequestId, now_ns: u64) {
+        let mut tokens = std::mem::take(&mut self.tokens);
+        tokens.clear();
+        let scheduler = &mut self.scheduler;
+        let late = scheduler.queue.late_requests();
+        if let Ok(kick) = scheduler.queue.complete(id, now_ns, |token| tokens.push(token as u32)) {
+            scheduler.handle_kick(kick);
+        }
+        if scheduler.queue.late_requests() > late
+            && let Some(tenant) = tokens.first().and_then(|&slot| self.entries.get(slot)).map(|entry| entry.tenant)
+        {
+            scheduler.tenants.account(tenant).reservation_missed += 1;
+        }
+        for &slot in &tokens {
+            let result = self.entries.get_mut(slot).and_then(|entry| entry.result.take());
+            self.finish_entry(slot, result.unwrap_or(Err(IoError::Io)), now_ns);
+        }
+        tokens.clear();
+        self.tokens = tokens;
+        self.scheduler.finish_switch();
+    }
+
+    /// Begins the waiting status queries, which bypass the request queue.
+    fn begin_status_queries<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
+        while let Some(slot) = self.status_queries.pop_front() {
+            let Some(entry) = self.entries.get_mut(slot) else { continue };
+            entry.stage = Stage::Dispatched;
+            let Entry { ticket, op, offset, length, durable, .. } = *entry;
+            let request = MediumRequest { number: slot, ticket, op, offset, length, durable, data: None };
+            if let Begin::Done(result) = medium.begin(request) {
+                self.finish_entry(slot, result, now_ns);
+            }
+        }
+    }
+
+    /// Ends an entry: completes the client's request, or counts a piece of a split request.
+    pub(super) fn finish_entry(&mut self, slot: u32, result: Result<O, IoError>, now_ns: u64) {
+        let Some(entry) = self.entries.get(slot) else { return };
+        match entry.part {
+            Part::Piece { of, index } => {
+                self.entries.slab.remove(slot as usize);
+                self.piece_ended(of, index, result, now_ns);
+            }
+            Part::Whole | Part::Split(_) => self.complete_entry(slot, result, now_ns),
+        }
+    }
+
+    fn piece_ended(&mut self, whole: u32, index: u32, result: Result<O, IoError>, now_ns: u64) {
+        let Some(entry) = self.entries.get_mut(whole) else { return };
+        let Part::Split(split) = &mut entry.part else { return };
+        split.in_progress = split.in_progress.saturating_sub(1);
+        match result {
+            Ok(output) => {
+                if let Some(piece) = split.outputs.get_mut(index as usize) {
+                    piece.1 = output;
+                }
+            }
+            Err(error) => {
+                split.error.get_or_insert(error);
+            }
+        }
+        self.queue_pieces(whole);
+        let Some(entry) = self.entries.get_mut(whole) else { return };
+        let (end, dead) = (entry.end(), entry.dead);
+        let Part::Split(split) = &mut entry.part else { return };
+        if split.in_progress > 0 || (split.next < end && split.error.is_none() && !dead) {
+            return;
+        }
+        let result = match split.error {
+            Some(error) => Err(error),
+            None if split.outputs.is_empty() => Ok(O::none()),
+            None => Ok(O::from_pieces(std::mem::take(&mut split.outputs))),
+        };
+        self.complete_entry(whole, result, now_ns);
+    }
+
+    fn complete_entry(&mut self, slot: u32, result: Result<O, IoError>, now_ns: u64) {
+        let Some(member) = self.entries.get(slot).map(|entry| entry.member) else { return };
+        self.entries.unlink(slot, self.scheduler.tenants.first_of(member));
+        let entry = self.entries.slab.remove(slot as usize);
+        let account = self.scheduler.tenants.account(entry.tenant);
+        account.close_request(now_ns);
+        if entry.dead {
+            return;
+        }
+        let queue_ns = entry.dispatch_ns.saturating_sub(entry.arrival_ns);
+        let device_ns = now_ns.saturating_sub(entry.dispatch_ns);
+        account.count(entry.op, entry.length, result.is_err(), queue_ns, device_ns);
+        self.completions.push((entry.member, Completion { ticket: entry.ticket, result }));
+    }
+
+    /// Counts a request that leaves the request queue.
+    fn leave_queue(&mut self, slot: u32) {
+        if let Some(entry) = self.entries.get(slot) {
+            let member = (!self.entries.is_dead(slot)).then_some(entry.member);
+            self.scheduler.tenants.remove_waiting(entry.tenant, member);
+        }
+    }
+
+    /// Drops a queued request of a client that has left.
+    fn drop_queued(&mut self, slot: u32) {
+        self.leave_queue(slot);
+        self.finish_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
+    }
+
+    /// Drops an entry that limits hold back, of a client that has left.
+    pub(super) fn drop_held(&mut self, slot: u32) {
+        if let Some(entry) = self.entries.get(slot) {
+            let account = self.scheduler.tenants.account(entry.tenant);
+            account.held = account.held.saturating_sub(1);
+        }
+        self.complete_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
+    }
+
+    /// Drops flushes and status queries of clients that have left, unless they have begun.
+    pub(super) fn drop_dead_bypasses(&mut self) {
+        let entries = &self.entries;
+        let mut dropped = self.flushes.remove_unwanted(|slot| !entries.is_dead(slot));
+        self.status_queries.retain(|slot| {
+            let is_dead = entries.is_dead(*slot);
+            if is_dead {
+                dropped.push(*slot);
+            }
+            !is_dead
+        });
+        for slot in dropped {
+            self.complete_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Flushes bypass the request queue. At most one is in progress; flushes that arrive meanwhile share the next one.
+//!
+//! A flush covers all requests that completed before it arrived, including those that complete in the same run. It does
+//! not wait for requests that are queued or in progress, because their completion was not yet reported.
+
+use super::DiskQueue;
+use crate::entries::Stage;
+use crate::medium::{Begin, FLUSH_NUMBER, Medium, MediumRequest, Output};
+use crate::request::{IoError, RequestOp};
+
+/// The flushes of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Flushes {
+    /// Entries that wait for the next flush.
+    waiting: Vec<u32>,
+    /// Entries that the flush in progress covers.
+    covered: Vec<u32>,
+    in_progress: Option<FlushProgress>,
+    /// The error of the first flush or durable write that failed.
+    failed: Option<IoError>,
+}
+
+/// The state of the flush in progress.
+#[derive(Debug)]
+struct FlushProgress {
+    /// The result of the medium's I/O, once it has ended.
+    result: Option<Result<(), IoError>>,
+    /// Whether the drive model has ended its flush.
+    drive_done: bool,
+}
+
+impl Flushes {
+    pub fn add(&mut self, slot: u32) {
+        self.waiting.push(slot);
+    }
+
+    pub fn wants_to_begin(&self) -> bool {
+        self.in_progress.is_none() && !self.waiting.is_empty()
+    }
+
+    pub fn are_idle(&self) -> bool {
+        self.in_progress.is_none() && self.waiting.is_empty()
+    }
+
+    /// Returns the number of flushes in the drive model.
+    pub fn in_drive(&self) -> u32 {
+        u32::from(self.in_progress.as_ref().is_some_and(|flush| !flush.drive_done))
+    }
+
+    /// Fails all flushes from now on: the operating system has dropped data that it could not write, and would report
+    /// the next flush as a success.
+    pub fn fail(&mut self, error: IoError) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// Returns true if all flushes fail.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Removes waiting flushes that are not wanted, and returns them.
+    pub fn remove_unwanted(&mut self, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let (kept, removed) = std::mem::take(&mut self.waiting).into_iter().partition(|slot| is_wanted(*slot));
+        self.waiting = kept;
+        removed
+    }
+}
+
+impl<D, O: Output> DiskQueue<D, O> {
+    /// Begins a flush if one waits and none is in progress. While the drive model is full the flush waits for one of its
+    /// commands to end, and no other command begins before it.
+    pub(super) fn begin_flush<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
+        while self.flushes.wants_to_begin() {
+            let scheduler = &self.scheduler;
+            if scheduler.medium.is_emulated && scheduler.in_flight() >= scheduler.depth {
+                return;
+            }
+            let in_drive = medium.start_flush(now_ns);
+            std::mem::swap(&mut self.flushes.covered, &mut self.flushes.waiting);
+            for slot in &self.flushes.covered {
+                if let Some(entry) = self.entries.get_mut(*slot) {
+                    entry.stage = Stage::Dispatched;
+                    entry.dispatch_ns = now_ns;
+                }
+            }
+            self.flushes.in_progress = Some(FlushProgress { result: None, drive_done: !in_drive });
+            let begun = medium.begin(MediumRequest {
+                number: FLUSH_NUMBER,
+                ticket: u64::MAX,
+                op: RequestOp::Flush,
+                offset: 0,
+                length: 0,
+                durable: false,
+                data: None,
+            });
+            if let Begin::Done(result) = begun {
+                self.flush_io_ended(result.map(|_| ()), now_ns);
+            }
+        }
+    }
+
+    /// Takes the result of the medium's I/O of the flush.
+    pub(super) fn flush_io_ended(&mut self, result: Result<(), IoError>, now_ns: u64) {
+        if let Some(flush) = &mut self.flushes.in_progress {
+            flush.result = Some(result);
+        }
+        self.end_flush(now_ns);
+    }
+
+    /// Takes the end of the drive model's flush.
+    pub(super) fn drive_flush_ended(&mut self, now_ns: u64) {
+        if let Some(flush) = &mut self.flushes.in_progress {
+            flush.drive_done = true;
+        }
+        self.end_flush(now_ns);
+    }
+
+    fn end_flush(&mut self, now_ns: u64) {
+        let Some(FlushProgress { result: Some(result), drive_done: true }) = self.flushes.in_progress else { return };
+        self.flushes.in_progress = None;
+        self.scheduler.kicked = true;
+        if let Err(error) = result {
+            self.flushes.fail(error);
+            tracing::error!(
+                device = self.scheduler.name,
+                "a flush failed ({error:?}): written data may be lost, and all further flushes fail"
+            );
+        }
+        let result = self.flushes.failed.map_or(result, Err);
+        for slot in std::mem::take(&mut self.flushes.covered) {
+            self.finish_entry(slot, result.map(|()| O::none()), now_ns);
+        }
+    }
+}

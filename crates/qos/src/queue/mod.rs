@@ -1,0 +1,185 @@
+//! The queue of one disk: the flow of requests from submission to completion.
+
+mod dispatch;
+mod flush;
+
+use std::collections::VecDeque;
+
+use crate::entries::{Entries, Entry, Stage};
+use crate::limiter::Cost;
+use crate::medium::{MediumProperties, Output};
+use crate::request::{Completion, IoError, IoRequest, RequestOp};
+use crate::scheduler::{DiskQueueConfig, DiskScheduler, MemberId, QueueError};
+
+use flush::Flushes;
+
+pub use dispatch::TRIM_BYTES_MAX;
+
+/// The queue of one disk. `D` is the data of writes, `O` the output of requests.
+#[derive(Debug)]
+pub struct DiskQueue<D, O> {
+    scheduler: DiskScheduler,
+    entries: Entries<D, O>,
+    /// Entries for which the request queue had no room, oldest first.
+    overflow: VecDeque<u32>,
+    /// Status queries that start at the next run. They bypass the request queue.
+    status_queries: VecDeque<u32>,
+    flushes: Flushes,
+    /// Completions that were not yet returned, each with the slot of its client.
+    completions: Vec<(u32, Completion<O>)>,
+    /// The bio tokens of one request; kept so that dispatch and completion do not allocate.
+    tokens: Vec<u32>,
+}
+
+impl<D, O: Output> DiskQueue<D, O> {
+    /// Creates the queue of a disk.
+    ///
+    /// # Errors
+    /// When a value is out of its range or the elevator has no such tunable.
+    pub fn new(config: &DiskQueueConfig, medium: MediumProperties, now_ns: u64) -> Result<Self, QueueError> {
+        Ok(DiskQueue {
+            scheduler: DiskScheduler::new(config, medium, now_ns)?,
+            entries: Entries::default(),
+            overflow: VecDeque::new(),
+            status_queries: VecDeque::new(),
+            flushes: Flushes::default(),
+            completions: Vec::new(),
+            tokens: Vec::new(),
+        })
+    }
+
+    /// Returns the scheduler: request queue, elevator, tenants, limits.
+    #[inline]
+    pub fn scheduler(&self) -> &DiskScheduler {
+        &self.scheduler
+    }
+
+    /// Returns the scheduler for changes. The host has to call [`DiskQueue::run`] afterwards.
+    #[inline]
+    pub fn scheduler_mut(&mut self) -> &mut DiskScheduler {
+        &mut self.scheduler
+    }
+
+    /// Returns true if a flush or a durable write has failed: all flushes then fail until the device is opened again.
+    pub fn has_lost_writes(&self) -> bool {
+        self.flushes.has_failed()
+    }
+
+    /// Returns true if no request waits or is in progress, including requests of clients that have left.
+    pub fn is_idle(&self) -> bool {
+        self.entries.slab.is_empty() && self.scheduler.in_flight.is_empty() && self.flushes.are_idle()
+    }
+
+    /// Submits a request. [`DiskQueue::run`] returns its completion, unless the client leaves before.
+    ///
+    /// Returns the number of the request, which [`MediumRequest::number`](crate::MediumRequest::number) repeats when it is
+    /// dispatched. `None` if the request was refused, or completed at once, or the client has left.
+    pub fn submit(&mut self, member: MemberId, request: IoRequest<D>, now_ns: u64) -> Option<u32> {
+        self.scheduler.advance(now_ns);
+        let tenant = self.scheduler.tenants.tenant_of(member)?;
+        let ticket = request.ticket;
+        if let Err(error) = self.check(&request) {
+            self.refuse(member, ticket, error);
+            return None;
+        }
+        let op = request.op;
+        if op == RequestOp::Cache && self.scheduler.medium.is_synchronous {
+            self.completions.push((member.slot(), Completion { ticket, result: Ok(O::none()) }));
+            return None;
+        }
+        let bytes =
+            if matches!(op, RequestOp::Read | RequestOp::Write | RequestOp::Cache) { request.length } else { 0 };
+        let slot = self.entries.insert(Entry::new(request, member.slot(), tenant, now_ns));
+        self.entries.link(slot, self.scheduler.tenants.first_of(member.slot()));
+        self.scheduler.tenants.account(tenant).open_request(now_ns);
+        match op {
+            RequestOp::Flush => self.flushes.add(slot),
+            RequestOp::Status => self.status_queries.push_back(slot),
+            _ if self.scheduler.limiter.admit(tenant, Cost { bytes, operations: 1 }, slot, now_ns) => self.admit(slot),
+            _ => {
+                self.scheduler.tenants.account(tenant).held += 1;
+                self.set_stage(slot, Stage::Held);
+            }
+        }
+        Some(slot)
+    }
+
+    /// Returns the data of a request that was not dispatched yet. Numbers are reused after completion.
+    pub fn waiting_data_mut(&mut self, number: u32) -> Option<&mut D> {
+        self.entries.get_mut(number).filter(|entry| entry.is_waiting()).and_then(|entry| entry.data.as_mut())
+    }
+
+    /// Returns the numbers and the data of all requests that were not dispatched yet.
+    pub fn all_waiting_data_mut(&mut self) -> impl Iterator<Item = (u32, &mut D)> {
+        let waiting = self.entries.slab.iter_mut().filter(|(_, entry)| entry.is_waiting());
+        waiting.filter_map(|(slot, entry)| Some((slot as u32, entry.data.as_mut()?)))
+    }
+
+    /// Completes a request with an error without queueing it.
+    pub fn refuse(&mut self, member: MemberId, ticket: u64, error: IoError) {
+        self.completions.push((member.slot(), Completion { ticket, result: Err(error) }));
+    }
+
+    /// Removes a client. Its waiting requests are dropped; those in the device end without a completion.
+    pub fn leave(&mut self, member: MemberId, now_ns: u64) {
+        let now_ns = self.scheduler.advance(now_ns);
+        let Some(tenant) = self.scheduler.tenants.tenant_of(member) else { return };
+        let mut slot = *self.scheduler.tenants.first_of(member.slot());
+        let mut any_held = false;
+        while let Some(entry) = self.entries.get_mut(slot) {
+            let next = entry.next;
+            entry.dead = true;
+            entry.data = None;
+            if entry.stage == Stage::Held {
+                any_held = true;
+                self.drop_held(slot);
+            }
+            slot = next;
+        }
+        if any_held {
+            let entries = &self.entries;
+            let is_held = |slot| entries.get(slot).is_some_and(|entry| entry.stage == Stage::Held);
+            self.scheduler.limiter.retain(tenant, is_held, now_ns);
+        }
+        self.drop_dead_bypasses();
+        self.completions.retain(|(owner, _)| *owner != member.slot());
+        let scheduler = &mut self.scheduler;
+        scheduler.tenants.leave(&mut scheduler.queue, member, now_ns);
+        // If the elevator idled for this client, the others can be served now.
+        scheduler.kick();
+    }
+
+    /// Returns the time at which [`DiskQueue::run`] has to be called if nothing else happens; a time in the past means
+    /// at once. `medium_ns` is the result of [`Medium::next_event_ns`](crate::Medium::next_event_ns).
+    pub fn next_wake_ns(&self, medium_ns: Option<u64>) -> Option<u64> {
+        let scheduler = &self.scheduler;
+        let flush_fits = !scheduler.medium.is_emulated || scheduler.in_flight() < scheduler.depth;
+        let at_once = !self.completions.is_empty()
+            || !self.status_queries.is_empty()
+            || (self.flushes.wants_to_begin() && flush_fits)
+            || (scheduler.kicked && self.has_room());
+        if at_once {
+            return Some(scheduler.now_ns);
+        }
+        self.next_event_ns(medium_ns)
+    }
+
+    /// Returns the time of the next timer of the request queue, event of the drive model, or release by a limit.
+    pub fn next_event_ns(&self, medium_ns: Option<u64>) -> Option<u64> {
+        [self.scheduler.queue.next_timer(), medium_ns, self.scheduler.limiter.next_ns()].into_iter().flatten().min()
+    }
+
+    fn check(&self, request: &IoRequest<D>) -> Result<(), IoError> {
+        if request.op == RequestOp::Flush {
+            return Ok(());
+        }
+        request.op.check_range(request.offset, request.length, self.scheduler.medium.bytes)?;
+        if request.length == 0 { Err(IoError::InvalidArgument) } else { Ok(()) }
+    }
+
+    fn set_stage(&mut self, slot: u32, stage: Stage) {
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.stage = stage;
+        }
+    }
+}

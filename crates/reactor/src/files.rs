@@ -1,0 +1,187 @@
+//! Block I/O by plain system calls: what helper threads do.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, FileType, SeekFrom, fallocate, fdatasync, seek};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+
+use crate::engine::{Allocation, Io, IoDone, IoOp};
+
+/// The most extents in an answer to [`IoOp::Status`].
+const EXTENTS_MAX: usize = 64;
+/// Zeroes are written in pieces of this many bytes.
+const ZEROES_BYTES: usize = 256 << 10;
+
+/// A file of an engine.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockFile {
+    pub fd: Arc<OwnedFd>,
+    pub block_device: bool,
+    /// Opened with `O_DIRECT`.
+    pub direct: bool,
+    /// It lies in memory, so that reading and writing it waits for nothing (tmpfs).
+    pub in_memory: bool,
+}
+
+impl BlockFile {
+    pub fn new(fd: OwnedFd) -> BlockFile {
+        const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+        let kind = rustix::fs::fstat(&fd).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let flags = rustix::fs::fcntl_getfl(&fd).unwrap_or(rustix::fs::OFlags::empty());
+        BlockFile {
+            block_device: kind == Ok(FileType::BlockDevice),
+            direct: flags.contains(rustix::fs::OFlags::DIRECT),
+            in_memory: kind == Ok(FileType::RegularFile)
+                && rustix::fs::fstatfs(&fd).is_ok_and(|system| system.f_type == TMPFS_MAGIC),
+            fd: Arc::new(fd),
+        }
+    }
+
+    /// Does it, and waits for it. `at` bytes of a read or write are done already.
+    pub fn perform(&self, mut io: Io, at: u64) -> IoDone {
+        let mut extents = Vec::new();
+        let result = match io.op {
+            IoOp::Read => self.read(&mut io, at),
+            IoOp::Write { durable } => self.write(&io, at, durable),
+            IoOp::Flush => fdatasync(&self.fd),
+            IoOp::Zero { punch } => self.zero(io.offset, io.length, punch),
+            IoOp::Trim => self.trim(io.offset, io.length),
+            IoOp::Status => {
+                extents = self.status(io.offset, io.length);
+                Ok(())
+            }
+        };
+        IoDone { result: result.map_err(Errno::raw_os_error), buffer: io.buffer, extents }
+    }
+
+    /// Reads as much as is in the page cache, from the beginning on; says how many bytes.
+    pub fn read_cached(&self, io: &mut Io) -> u64 {
+        if self.direct {
+            return 0;
+        }
+        let (offset, length) = (io.offset, io.length as usize);
+        let Some(bytes) = io.buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(..length)) else { return 0 };
+        let got = preadv2(&self.fd, &mut [io::IoSliceMut::new(bytes)], offset, ReadWriteFlags::NOWAIT);
+        got.unwrap_or(0) as u64
+    }
+
+    fn read(&self, io: &mut Io, mut at: u64) -> Result<(), Errno> {
+        let (offset, length) = (io.offset, io.length as usize);
+        let bytes = io.buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(..length)).ok_or(Errno::INVAL)?;
+        while (at as usize) < length {
+            let rest = &mut bytes[at as usize..];
+            let got = preadv2(&self.fd, &mut [io::IoSliceMut::new(rest)], offset + at, ReadWriteFlags::empty());
+            match got {
+                Ok(got) => at += got as u64,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error),
+            }
+            if got == Ok(0) || self.is_end(offset + at, at as usize == length) {
+                bytes[at as usize..].fill(0);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a short read that ended here met the end of the file: with direct I/O nothing else leaves a part of a sector.
+    pub fn is_end(&self, reached: u64, complete: bool) -> bool {
+        !complete && self.direct && !reached.is_multiple_of(512)
+    }
+
+    fn write(&self, io: &Io, mut at: u64, durable: bool) -> Result<(), Errno> {
+        let bytes = io.buffer.as_deref().and_then(|buffer| buffer.get(..io.length as usize)).ok_or(Errno::INVAL)?;
+        let flags = if durable { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+        while at < io.length {
+            match pwritev2(&self.fd, &[io::IoSlice::new(&bytes[at as usize..])], io.offset + at, flags) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(put) => at += put as u64,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a range read as zeroes in the best way that there is: a hole if that will do, else allocated zeroes, else by writing them.
+    fn zero(&self, offset: u64, length: u64, punch: bool) -> Result<(), Errno> {
+        let ways = if punch {
+            [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE].as_slice()
+        } else {
+            [FallocateFlags::ZERO_RANGE].as_slice()
+        };
+        for way in ways {
+            match retry(|| fallocate(&self.fd, *way | FallocateFlags::KEEP_SIZE, offset, length)) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                other => return other,
+            }
+        }
+        self.write_zeroes(offset, length)
+    }
+
+    fn write_zeroes(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        let zeroes = crate::buffer::Buffer::alone(ZEROES_BYTES.min(length as usize));
+        let mut at = 0;
+        while at < length {
+            let piece = &zeroes[..(length - at).min(ZEROES_BYTES as u64) as usize];
+            at += retry(|| rustix::io::pwrite(&self.fd, piece, offset + at))? as u64;
+        }
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        if self.block_device {
+            return retry(|| discard(self.fd.as_fd(), offset, length));
+        }
+        retry(|| fallocate(&self.fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length))
+    }
+
+    /// What is allocated: by `SEEK_DATA` and `SEEK_HOLE` (lseek(2)); whatever does not know holes is all data.
+    fn status(&self, offset: u64, length: u64) -> Vec<Allocation> {
+        let all_data = |length| Allocation { length, hole: false };
+        if self.block_device {
+            return vec![all_data(length)];
+        }
+        let (mut at, end) = (offset, offset.saturating_add(length));
+        let mut extents = Vec::new();
+        while at < end && extents.len() + 1 < EXTENTS_MAX {
+            let data = match seek(&self.fd, SeekFrom::Data(at)) {
+                Ok(data) => data.clamp(at, end),
+                Err(Errno::NXIO) => end,
+                Err(_) => at,
+            };
+            if data > at {
+                extents.push(Allocation { length: data - at, hole: true });
+            }
+            if data < end {
+                // At worst the rest is data.
+                let hole = seek(&self.fd, SeekFrom::Hole(data)).map_or(end, |hole| hole.clamp(data + 1, end));
+                extents.push(all_data(hole - data));
+                at = hole;
+            } else {
+                at = end;
+            }
+        }
+        extents
+    }
+}
+
+/// `BLKDISCARD` (the kernel's linux/fs.h): the range is given as two numbers, first byte and length.
+fn discard(device: BorrowedFd<'_>, offset: u64, length: u64) -> Result<(), Errno> {
+    const BLKDISCARD: libc::c_ulong = 0x1277;
+    let range = [offset, length];
+    // SAFETY: the kernel reads the two numbers and keeps no pointer.
+    let failed = unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) } != 0;
+    if failed { Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)) } else { Ok(()) }
+}
+
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}

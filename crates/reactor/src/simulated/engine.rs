@@ -1,0 +1,85 @@
+//! The engine of a simulated world.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::fs::OFlags;
+
+use super::sim::{File, Sim};
+use crate::Buffer;
+use crate::{ConnId, Engine, Event, FileId, Io, ListenerId, Message};
+
+/// An [`Engine`] whose outside is a [`Sim`]. The time passes, and others act, in [`Engine::turn`] alone.
+#[derive(Clone)]
+pub struct SimEngine {
+    sim: Rc<RefCell<Sim>>,
+}
+
+impl SimEngine {
+    /// The server's end of a world.
+    pub fn new(sim: Rc<RefCell<Sim>>) -> SimEngine {
+        SimEngine { sim }
+    }
+}
+
+impl Engine for SimEngine {
+    fn now_ns(&self) -> u64 {
+        self.sim.borrow().now_ns
+    }
+
+    fn buffer(&mut self, len: usize) -> Buffer {
+        self.sim.borrow().pool.buffer(len)
+    }
+
+    fn listen(&mut self, _socket: OwnedFd) -> ListenerId {
+        self.sim.borrow_mut().add_listener()
+    }
+
+    fn unlisten(&mut self, listener: ListenerId) {
+        self.sim.borrow_mut().close_listener(listener);
+    }
+
+    fn adopt(&mut self, _socket: OwnedFd) -> ConnId {
+        let mut sim = self.sim.borrow_mut();
+        sim.violated("a simulated world has no sockets to adopt".to_owned());
+        ConnId { slot: u32::MAX, generation: 0 }
+    }
+
+    fn receive(&mut self, conn: ConnId) {
+        self.sim.borrow_mut().receive(conn, None);
+    }
+
+    fn receive_into(&mut self, conn: ConnId, buffer: Buffer, from: usize, to: usize) {
+        self.sim.borrow_mut().receive(conn, Some((buffer, from, to)));
+    }
+
+    fn send(&mut self, conn: ConnId, message: Message) {
+        self.sim.borrow_mut().send(conn, message);
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        self.sim.borrow_mut().close(conn);
+    }
+
+    fn open(&mut self, file: OwnedFd) -> FileId {
+        let mut sim = self.sim.borrow_mut();
+        let door = rustix::fs::fstat(&file).map(|stat| (stat.st_dev, stat.st_ino));
+        let direct = rustix::fs::fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
+        let disk = door.ok().and_then(|door| sim.doors.iter().find(|(known, _)| *known == door)).map(|(_, disk)| *disk);
+        let Some(disk) = disk else {
+            sim.violated("a file was opened that stands for no simulated disk".to_owned());
+            return FileId(u32::MAX);
+        };
+        sim.files.push(File { disk, direct });
+        FileId(sim.files.len() as u32 - 1)
+    }
+
+    fn start(&mut self, tag: u64, io: Io) {
+        self.sim.borrow_mut().start(tag, io);
+    }
+
+    fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> std::io::Result<()> {
+        self.sim.borrow_mut().turn(until_ns, events)
+    }
+}

@@ -1,0 +1,79 @@
+//! An engine whose time is virtual: nothing waits, and there is nothing outside but what is computed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::buffer::{Buffer, Pool};
+use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
+
+/// An engine for devices that need virtual time only: a drive model above a backend that completes every operation at once.
+#[derive(Debug)]
+pub struct Virtual {
+    now_ns: u64,
+    pool: Pool,
+    refused: Vec<Event>,
+}
+
+impl Default for Virtual {
+    fn default() -> Virtual {
+        Virtual { now_ns: 0, pool: Pool::new(8 << 20), refused: Vec::new() }
+    }
+}
+
+impl Engine for Virtual {
+    fn name(&self) -> &'static str {
+        "virtual"
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn buffer(&mut self, len: usize) -> Buffer {
+        self.pool.buffer(len)
+    }
+
+    fn listen(&mut self, _: OwnedFd) -> ListenerId {
+        ListenerId(u32::MAX)
+    }
+
+    fn unlisten(&mut self, _: ListenerId) {}
+
+    /// There are no sockets: a connection is broken from the beginning.
+    fn adopt(&mut self, _: OwnedFd) -> ConnId {
+        let conn = ConnId { slot: u32::MAX, generation: 0 };
+        self.refused.push(Event::Broken { conn });
+        conn
+    }
+
+    fn receive(&mut self, _: ConnId) {}
+
+    fn receive_into(&mut self, _: ConnId, _: Buffer, _: usize, _: usize) {}
+
+    fn send(&mut self, _: ConnId, _: Message) {}
+
+    fn close(&mut self, _: ConnId) {}
+
+    fn open(&mut self, _: OwnedFd) -> FileId {
+        FileId(u32::MAX)
+    }
+
+    /// There are no files.
+    fn start(&mut self, tag: u64, io: Io) {
+        let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new() };
+        self.refused.push(Event::Done { tag, done });
+    }
+
+    /// It is later at once.
+    fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {
+        events.append(&mut self.refused);
+        match until_ns {
+            _ if !events.is_empty() => Ok(()),
+            Some(until_ns) => {
+                self.now_ns = self.now_ns.max(until_ns);
+                Ok(())
+            }
+            None => Err(io::Error::other("the drive does not answer, and never will")),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Requests on a device of this crate: a file, a block device, or the model of a drive under an elevator.
+
+use hoistway_qos::DiskQueueConfig;
+use std::path::Path;
+
+use hoistway_core::Kind as Elevator;
+use hoistway_drive::{Profile, SECTOR_BYTES, describe};
+
+use super::plan::{Kind, Planned};
+use super::{ReplayError, Target};
+use hoistway_blockdev::{Answer, Device, Work, process_priority};
+use hoistway_config::{BackendConfig, DeviceConfig};
+use hoistway_qos::{Completion, DEPTH_MAX, Hints, JoinError, MemberId, RequestOp};
+use hoistway_reactor::Buffer;
+use hoistway_reactor::{Engine, Event, Process};
+
+/// The longest request that is not split on a file or block device, in bytes.
+const REQUEST_BYTES_MAX: u32 = 64 << 20;
+/// The same of a drive's model: what kernels make of larger ones.
+const DRIVE_REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// What is written: so many bytes that look like chance, over and over.
+const PATTERN_BYTES: usize = 1 << 20;
+
+/// A device, with the processes of a plan as its clients.
+pub struct DeviceTarget {
+    device: Device,
+    /// By process of the plan.
+    members: Vec<MemberId>,
+    pattern: Vec<u8>,
+    done: Vec<Completion<Answer>>,
+}
+
+impl DeviceTarget {
+    /// A file or a block device, past the page cache where that is possible. Requests go to it as they come, first come first served and unmerged.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn file<E: Engine>(path: &Path, writes: bool, engine: &mut E) -> Result<DeviceTarget, ReplayError> {
+        let backend = BackendConfig::File { path: path.into(), direct: None, read_only: !writes };
+        let config = DeviceConfig {
+            queue: DiskQueueConfig {
+                name: path.display().to_string(),
+                elevator: Some(Elevator::Noop),
+                depth: Some(DEPTH_MAX),
+                tunables: Vec::new(),
+                merge: false,
+                request_bytes_max: REQUEST_BYTES_MAX,
+                bandwidth: None,
+                position_ns: None,
+            },
+            backend,
+            drive: None,
+        };
+        DeviceTarget::new(&config, engine)
+    }
+
+    /// The model of a drive under an elevator; nothing is read or written. It takes as many requests at once as it has place for, or `depth`.
+    ///
+    /// # Errors
+    /// When a value is out of its range.
+    pub fn drive<E: Engine>(
+        profile: &Profile,
+        elevator: Elevator,
+        depth: Option<u32>,
+        tunables: Vec<(String, i64)>,
+        engine: &mut E,
+    ) -> Result<DeviceTarget, ReplayError> {
+        let config = DeviceConfig {
+            queue: DiskQueueConfig {
+                name: profile.name().to_owned(),
+                elevator: Some(elevator),
+                depth,
+                tunables,
+                merge: true,
+                request_bytes_max: DRIVE_REQUEST_BYTES_MAX,
+                bandwidth: None,
+                position_ns: None,
+            },
+            backend: BackendConfig::Null { bytes: describe(profile).capacity_sectors * SECTOR_BYTES },
+            drive: Some(profile.clone()),
+        };
+        DeviceTarget::new(&config, engine)
+    }
+
+    fn new<E: Engine>(config: &DeviceConfig, engine: &mut E) -> Result<DeviceTarget, ReplayError> {
+        let now_ns = engine.now_ns();
+        let device = Device::new(0, config, engine, now_ns)?;
+        Ok(DeviceTarget { device, members: Vec::new(), pattern: pattern(), done: Vec::new() })
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.device.size()
+    }
+
+    /// What it is, for people.
+    pub fn describe(&self) -> String {
+        self.device.backend().describe()
+    }
+
+    /// Whether sectors can be given back.
+    pub fn can_discard(&self) -> bool {
+        self.device.capabilities().trim
+    }
+
+    /// Lets the processes of a plan in, with what is known of each.
+    ///
+    /// # Errors
+    /// When there are more than a device takes.
+    pub fn join(&mut self, processes: &[Process], now_ns: u64) -> Result<(), JoinError> {
+        for process in processes {
+            self.members.push(self.device.scheduler_mut().join(None, Some(process_priority(process)), now_ns)?);
+        }
+        Ok(())
+    }
+
+    fn data<E: Engine>(&self, engine: &mut E, index: u32, bytes: usize) -> Buffer {
+        let mut buffer = engine.buffer(bytes);
+        // Not the same bytes in each request: they shall not be found to be equal.
+        let mut at = (index as usize).wrapping_mul(8_209) % (PATTERN_BYTES / 2);
+        let mut rest = buffer.get_mut(..bytes).unwrap_or_default();
+        while !rest.is_empty() {
+            let len = rest.len().min(PATTERN_BYTES - at);
+            let (now, later) = rest.split_at_mut(len);
+            now.copy_from_slice(&self.pattern[at..at + len]);
+            (rest, at) = (later, 0);
+        }
+        buffer
+    }
+}
+
+impl<E: Engine> Target<E> for DeviceTarget {
+    fn submit(&mut self, engine: &mut E, now_ns: u64, index: u32, request: &Planned) {
+        // On a file all processes are one client.
+        let place = (request.process as usize).min(self.members.len().saturating_sub(1));
+        let Some(member) = self.members.get(place) else { return };
+        let op = match request.kind {
+            Kind::Read => RequestOp::Read,
+            Kind::Write => RequestOp::Write,
+            Kind::Discard => RequestOp::Trim,
+            Kind::Flush => RequestOp::Flush,
+        };
+        let data = (op == RequestOp::Write).then(|| self.data(engine, index, request.bytes as usize));
+        let work = Work {
+            ticket: index.into(),
+            op,
+            offset: request.offset,
+            length: request.bytes.into(),
+            durable: request.durable,
+            data,
+            hints: Hints::default(),
+        };
+        self.device.catch_up(engine, now_ns);
+        self.device.submit(*member, work, now_ns);
+    }
+
+    fn run(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<(u32, Option<String>)>) {
+        self.device.run(engine, now_ns, &mut self.done);
+        let over = self.done.drain(..);
+        done.extend(over.map(|over| (over.ticket as u32, over.result.err().map(|errno| errno.to_string()))));
+    }
+
+    fn wake_ns(&self) -> Option<u64> {
+        self.device.next_wake_ns()
+    }
+
+    fn take(&mut self, engine: &mut E, event: Event, now_ns: u64) -> Result<(), ReplayError> {
+        if let Event::Done { tag, done } = event {
+            self.device.io_done(engine, tag, done, now_ns);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that do not compress: of xorshift.
+pub(super) fn pattern() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.take(PATTERN_BYTES / 8).flatten().collect()
+}

@@ -1,0 +1,563 @@
+//! Kills the real server under load, again and again: `cargo xtask crash-test [--rounds N] [--seed N] [--engine auto|uring|threads]`.
+//!
+//! The server works on a file of a small file system (FUSE) in this process, which keeps every write in memory until it is told to make it
+//! durable: `fsync`, or a write with `O_DSYNC`. It stands for the disk's cache where the server does direct I/O, and for the page cache where it does
+//! not: each round does one or the other. At a random moment the server is killed, or the power fails at once after an acknowledgement and
+//! the server is killed then: everything that was not made durable is dropped, but for sectors that chance keeps. Then what is left is compared with
+//! what the clients know: every byte that was acknowledged as durable, by FUA or by a flush, must be there, and no older one.
+//!
+//! Before the rounds proper it does the same over a disk that ignores `fsync` and over one that ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a
+//! test that cannot fail proves nothing.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
+    ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+};
+use hoistway_nbd::client::{
+    Collector, Goal, Handshake, HandshakeOptions, Progress, ReplyContent, RequestSpec, TlsMode,
+};
+use hoistway_nbd::server::Replies;
+use hoistway_nbd::wire::{Command, CommandFlags};
+use hoistway_reactor::simulated::{Disk, DiskPlan, Prng};
+use hoistway_simulation::history::{ChangeId, Content, History};
+
+/// Bytes of the disk, and of the region of each pair of connections.
+const DISK_BYTES: usize = 4 << 20;
+const REGIONS: usize = 3;
+const REGION_BYTES: usize = DISK_BYTES / REGIONS;
+const DEPTH: usize = 8;
+
+type Result<T> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Options {
+    hoistway: PathBuf,
+    rounds: u64,
+    seed: u64,
+    engine: String,
+}
+
+fn options(arguments: &[String]) -> Result<Options> {
+    let (hoistway, engine) = (PathBuf::from("hoistway"), "auto".to_owned());
+    let mut options = Options { hoistway, rounds: 200, seed: 1, engine };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or(format!("{word} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{word} {value:?}: a number is needed"));
+        match word.as_str() {
+            "--hoistway" => options.hoistway = value.into(),
+            "--engine" => options.engine.clone_from(value),
+            "--rounds" => options.rounds = number()?,
+            "--seed" => options.seed = number()?,
+            _ => return Err(format!("{word:?} is no option")),
+        }
+    }
+    Ok(options)
+}
+
+fn run(arguments: Vec<String>) -> Result<()> {
+    let options = options(&arguments)?;
+    let began = Instant::now();
+    for lie in [Lie::Fsync, Lie::DurableWrites] {
+        for direct in [true, false] {
+            find_out(lie, direct, &options)?;
+        }
+    }
+    let lab = Lab::new(&options, Lie::None)?;
+    for round in 0..options.rounds {
+        let direct = round % 2 == 0;
+        lab.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
+    }
+    let [writes, durable, flushes] = [&lab.counts.writes, &lab.counts.durable, &lab.counts.flushes];
+    println!(
+        "crash-test: {} rounds in {:.1} s: {} writes acknowledged, {} durable ones when the server died, {} flushes; 0 lost",
+        options.rounds,
+        began.elapsed().as_secs_f64(),
+        writes.load(Ordering::Relaxed),
+        durable.load(Ordering::Relaxed),
+        flushes.load(Ordering::Relaxed),
+    );
+    Ok(())
+}
+
+/// What a disk does not do although it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// Everything is as it should be.
+    None,
+    /// `fsync` makes nothing durable; writes with `O_DSYNC` are.
+    Fsync,
+    /// Writes with `O_DSYNC` are not durable; `fsync` makes them so.
+    DurableWrites,
+}
+
+/// The most crashes until a lie has to be found out.
+const LIE_ROUNDS_MAX: u64 = 100;
+
+/// Crashes over a disk that lies, until something is missing.
+fn find_out(lie: Lie, direct: bool, options: &Options) -> Result<()> {
+    let lab = Lab::new(options, lie)?;
+    let io = if direct { "direct I/O" } else { "buffered I/O" };
+    for round in 0..LIE_ROUNDS_MAX {
+        match lab.round(round, direct, options) {
+            Ok(()) => {}
+            Err(what) if what.contains(LOST) => {
+                println!("{io}: a disk with the fault {lie:?} is found out by crash {}: {what}", round + 1);
+                return Ok(());
+            }
+            Err(other) => return Err(format!("{lie:?}, {io}: {other}")),
+        }
+    }
+    Err(format!("{io}: {LIE_ROUNDS_MAX} crashes over a disk with the fault {lie:?}, and nothing was missing"))
+}
+
+/// What a loss is told with.
+const LOST: &str = "after the crash";
+
+/// The disk, and whether it has power.
+struct Powered {
+    disk: Disk,
+    on: bool,
+}
+
+impl Powered {
+    /// The power fails: what is not durable is lost, and nothing works any more.
+    fn fail(&mut self, dice: &mut Prng) {
+        if std::mem::take(&mut self.on) {
+            self.disk.crash(dice);
+        }
+    }
+}
+
+/// A file system with a disk, its clients' memory, and a place for sockets.
+struct Lab {
+    dir: tempfile::TempDir,
+    disk: Arc<Mutex<Powered>>,
+    histories: Vec<Arc<Mutex<History>>>,
+    counts: Arc<Counts>,
+    _session: fuser::BackgroundSession,
+}
+
+#[derive(Default)]
+struct Counts {
+    writes: AtomicU64,
+    durable: AtomicU64,
+    flushes: AtomicU64,
+}
+
+impl Lab {
+    fn new(options: &Options, lie: Lie) -> Result<Lab> {
+        let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mount = dir.path().join("mount");
+        std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
+        let plan = DiskPlan { size: DISK_BYTES, ..DiskPlan::default() };
+        let disk = Arc::new(Mutex::new(Powered { disk: Disk::new(plan), on: true }));
+        let volatile = Volatile { disk: disk.clone(), lie, ios: AtomicU64::new(0) };
+        let session = fuser::spawn_mount(volatile, &mount, &fuser::Config::default())
+            .map_err(|error| format!("cannot mount a file system (FUSE): {error}"))?;
+        let history = |at: usize| {
+            let start = at * REGION_BYTES;
+            Arc::new(Mutex::new(History::new(start as u64, REGION_BYTES, 0, options.seed ^ start as u64, false)))
+        };
+        let histories = (0..REGIONS).map(history).collect();
+        Ok(Lab { dir, disk, histories, counts: Arc::default(), _session: session })
+    }
+
+    /// A server, its clients, its death, and what is left.
+    fn round(&self, round: u64, direct: bool, options: &Options) -> Result<()> {
+        let mut dice = Prng::new(options.seed.wrapping_mul(1_000_003) ^ round);
+        let socket = self.dir.path().join(format!("{round}.sock"));
+        let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber"];
+        lock(&self.disk).on = true;
+        let mut server = start(options, self.dir.path(), &socket, dice.pick(&elevators), direct)?;
+        let cuts_permille = if dice.permille(600) { 20 } else { 0 };
+        let stop = Arc::new(AtomicBool::new(false));
+        let (has_cut, cut) = channel();
+        let clients: Vec<_> = (0..2 * REGIONS)
+            .map(|number| {
+                let client = Client {
+                    history: self.histories[number / 2].clone(),
+                    counts: self.counts.clone(),
+                    dice: dice.split(),
+                    stop: stop.clone(),
+                    disk: self.disk.clone(),
+                    cuts_permille,
+                    has_cut: has_cut.clone(),
+                    asked: BTreeMap::new(),
+                };
+                let socket = socket.clone();
+                std::thread::spawn(move || client.run(&socket))
+            })
+            .collect();
+        // At any time, or as soon as the power has failed after an acknowledgement.
+        let _ = cut.recv_timeout(Duration::from_micros(dice.between(20_000, 250_000)));
+        let alive = matches!(server.try_wait(), Ok(None));
+        let _ = server.kill();
+        let _ = server.wait();
+        lock(&self.disk).fail(&mut dice);
+        stop.store(true, Ordering::Relaxed);
+        let mut problem = (!alive).then(|| "the server was gone before it was killed".to_owned());
+        for client in clients {
+            let ended = client.join().map_err(|_| "a client panicked".to_owned()).and_then(|ended| ended);
+            problem = problem.or(ended.err());
+        }
+        let _ = std::fs::remove_file(&socket);
+        problem.map_or(Ok(()), Err)?;
+        self.check()
+    }
+
+    fn check(&self) -> Result<()> {
+        let disk = &lock(&self.disk).disk;
+        for history in &self.histories {
+            let mut history = lock(history);
+            self.counts.durable.fetch_add(history.durable_changes(), Ordering::Relaxed);
+            let mut data = vec![0; REGION_BYTES];
+            disk.read(history.start, &mut data);
+            history.check_crash(&data).map_err(|what| format!("{LOST}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str, direct: bool) -> Result<Child> {
+    let config = dir.join("config.toml");
+    let text = format!(
+        "[[device]]\nname = \"disk\"\nbackend = \"file:{}\"\ndirect = {direct}\nelevator = \"{elevator}\"\n\
+         [[export]]\nname = \"\"\ndevice = \"disk\"\n",
+        dir.join("mount/disk").display()
+    );
+    std::fs::write(&config, text).map_err(|error| error.to_string())?;
+    let log = std::fs::File::create(dir.join("log")).map_err(|error| error.to_string())?;
+    let mut server = Process::new(&options.hoistway)
+        .arg("serve")
+        .arg("--config")
+        .arg(&config)
+        .arg("--socket")
+        .arg(socket)
+        .args(["--control", "none", "--engine", &options.engine])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", options.hoistway.display()))?;
+    let began = Instant::now();
+    while UnixStream::connect(socket).is_err() {
+        if let Ok(Some(status)) = server.try_wait() {
+            let log = std::fs::read_to_string(dir.join("log")).unwrap_or_default();
+            return Err(format!("the server ended with {status}: {log}"));
+        }
+        if began.elapsed() > Duration::from_secs(20) {
+            let _ = server.kill();
+            let _ = server.wait();
+            return Err("the server does not listen after 20 s".into());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(server)
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection that writes, reads and flushes until the server dies.
+struct Client {
+    history: Arc<Mutex<History>>,
+    counts: Arc<Counts>,
+    dice: Prng,
+    stop: Arc<AtomicBool>,
+    disk: Arc<Mutex<Powered>>,
+    /// After how many of a thousand acknowledgements the power fails at once.
+    cuts_permille: u64,
+    /// Is told when that was done.
+    has_cut: Sender<()>,
+    asked: BTreeMap<u64, Asked>,
+}
+
+struct Asked {
+    command: Command,
+    offset: u64,
+    begun: u64,
+    change: Option<ChangeId>,
+    fua: bool,
+}
+
+impl Client {
+    fn run(mut self, socket: &Path) -> Result<()> {
+        let Ok(mut stream) = UnixStream::connect(socket) else { return Ok(()) };
+        let Some(session) = enter(&mut stream, self.dice.pick(&[Replies::Simple, Replies::Structured]))? else {
+            return Ok(());
+        };
+        let mut collector = Collector::new(*session);
+        let mut input = vec![0; 256 << 10];
+        while !self.stop.load(Ordering::Relaxed) {
+            let mut out = Vec::new();
+            while self.asked.len() < DEPTH {
+                self.ask(&mut collector, &mut out)?;
+            }
+            if stream.write_all(&out).is_err() {
+                return Ok(());
+            }
+            let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(()) };
+            // What comes when the power has failed may be anything.
+            if !lock(&self.disk).on {
+                return Ok(());
+            }
+            let mut completions = Vec::new();
+            collector.receive(&input[..count], &mut completions).map_err(|broken| broken.to_string())?;
+            for completion in completions {
+                let Some(asked) = self.asked.remove(&completion.cookie) else { continue };
+                self.answered(&asked, completion.result.map_err(|(errno, text)| format!("{errno} {text}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, collector: &mut Collector, out: &mut Vec<u8>) -> Result<()> {
+        let command = match self.dice.between(0, 99) {
+            0..15 => Command::Read,
+            15..80 => Command::Write,
+            80..84 => Command::WriteZeroes,
+            84..88 => Command::Trim,
+            _ => Command::Flush,
+        };
+        let mut history = lock(&self.history);
+        let begun = history.tick();
+        let (offset, length) = if command == Command::Flush { (0, 0) } else { range(&mut self.dice, history.start) };
+        let fua = command.changes() && self.dice.permille(200);
+        let change = match command {
+            Command::Write => Some(history.begin(offset, length, Content::Data(0))),
+            Command::WriteZeroes => Some(history.begin(offset, length, Content::Zeroes)),
+            Command::Trim => Some(history.begin(offset, length, Content::Trimmed)),
+            _ => None,
+        };
+        let data = change.filter(|_| command == Command::Write).map(|change| history.data(change)).unwrap_or_default();
+        drop(history);
+        let flags = CommandFlags { fua, ..CommandFlags::default() };
+        let cookie = collector
+            .request(&RequestSpec { command, flags, offset, length }, &data, out)
+            .map_err(|misuse| misuse.to_string())?;
+        self.asked.insert(cookie, Asked { command, offset, begun, change, fua });
+        Ok(())
+    }
+
+    fn answered(&mut self, asked: &Asked, result: std::result::Result<ReplyContent, String>) -> Result<()> {
+        let outcome = result.map_err(|error| format!("{:?} failed: {error}", asked.command))?;
+        let mut history = lock(&self.history);
+        if let ReplyContent::Data(data) = &outcome {
+            history.check_read(asked.offset, data, asked.begun)?;
+        }
+        if let Some(change) = asked.change {
+            history.end(change, true, asked.fua);
+            self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        }
+        if asked.command == Command::Flush {
+            history.flushed(asked.begun);
+            self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(history);
+        if (asked.fua || asked.command == Command::Flush) && self.dice.permille(self.cuts_permille) {
+            lock(&self.disk).fail(&mut self.dice);
+            let _ = self.has_cut.send(());
+        }
+        Ok(())
+    }
+}
+
+/// Somewhere in a region: a few hot pages, or anywhere; whole pages, sectors, or any bytes.
+fn range(dice: &mut Prng, start: u64) -> (u64, u64) {
+    let span = dice.pick(&[32 << 10, REGION_BYTES as u64 - (64 << 10)]);
+    let unit = dice.pick(&[1, 512, 4096]);
+    let length = (dice.magnitude((32 << 10) / unit) * unit).max(1);
+    let at = (start + dice.between(0, span)).next_multiple_of(unit);
+    (at, length)
+}
+
+/// Leads the handshake; none: the server died meanwhile.
+fn enter(stream: &mut UnixStream, replies: Replies) -> Result<Option<Box<hoistway_nbd::client::Session>>> {
+    let wants = HandshakeOptions {
+        export: String::new(),
+        tls: TlsMode::Never,
+        replies,
+        contexts: Vec::new(),
+        goal: Goal::Enter,
+    };
+    let (mut handshake, mut input) = (Handshake::new(wants), [0; 4096]);
+    loop {
+        let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(None) };
+        let mut out = Vec::new();
+        let progress = handshake.receive(&input[..count], &mut out).map_err(|failure| failure.to_string())?.1;
+        if stream.write_all(&out).is_err() {
+            return Ok(None);
+        }
+        if let Progress::Ready(session) = progress {
+            return Ok(Some(session));
+        }
+    }
+}
+
+/// A file system with one file, whose writes are in memory until they are made durable.
+struct Volatile {
+    disk: Arc<Mutex<Powered>>,
+    lie: Lie,
+    ios: AtomicU64,
+}
+
+const ROOT: INodeNo = INodeNo::ROOT;
+const FILE: INodeNo = INodeNo(2);
+const TTL: Duration = Duration::from_secs(60);
+
+impl Volatile {
+    fn attributes(&self, ino: INodeNo) -> FileAttr {
+        let is_file = ino == FILE;
+        FileAttr {
+            ino,
+            size: if is_file { DISK_BYTES as u64 } else { 0 },
+            blocks: DISK_BYTES as u64 / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
+            perm: if is_file { 0o600 } else { 0o700 },
+            nlink: 1,
+            uid: rustix::process::getuid().as_raw(),
+            gid: rustix::process::getgid().as_raw(),
+            rdev: 0,
+            flags: 0,
+            blksize: 4096,
+        }
+    }
+
+    /// A change, which is over as soon as it is made.
+    fn change(&self, flags: i32, change: impl FnOnce(&mut Disk, u64)) -> std::result::Result<(), Errno> {
+        let io = self.ios.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut powered = lock(&self.disk);
+        if !powered.on {
+            return Err(Errno::EIO);
+        }
+        let disk = &mut powered.disk;
+        change(disk, io);
+        disk.finish(io);
+        if flags & libc::O_DSYNC != 0 && self.lie != Lie::DurableWrites {
+            disk.persist(io);
+        }
+        Ok(())
+    }
+}
+
+impl Filesystem for Volatile {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == ROOT && name == "disk" {
+            reply.entry(&TTL, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&TTL, &self.attributes(ino));
+    }
+
+    /// Past the page cache, which would outlive the server.
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let count = (DISK_BYTES as u64).saturating_sub(offset).min(size.into());
+        let mut data = vec![0; count as usize];
+        lock(&self.disk).disk.read(offset, &mut data);
+        reply.data(&data);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if offset.saturating_add(data.len() as u64) > DISK_BYTES as u64 {
+            return reply.error(Errno::ENOSPC);
+        }
+        match self.change(flags.0, |disk, io| disk.write(io, offset as usize, data)) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let end = offset.saturating_add(length).min(DISK_BYTES as u64);
+        let zeroes = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
+        if !zeroes {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let length = end.saturating_sub(offset) as usize;
+        let punch = mode & libc::FALLOC_FL_PUNCH_HOLE != 0;
+        match self.change(0, |disk, io| disk.zero(io, offset as usize, length, punch)) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let mut powered = lock(&self.disk);
+        if !powered.on {
+            return reply.error(Errno::EIO);
+        }
+        if self.lie != Lie::Fsync {
+            let horizon = powered.disk.horizon();
+            powered.disk.flush(horizon);
+        }
+        reply.ok();
+    }
+
+    /// Of closing, which makes nothing durable.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+}

@@ -1,0 +1,191 @@
+//! Whoever runs the server of a world: changes everything that can be changed while clients are at work.
+
+use super::plan::{Plan, device_name, random_figures, random_group, random_terms, random_tunable, rearrange};
+use hoistway_config::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
+use hoistway_control::{AdminTarget, Change, Refused};
+use hoistway_qos::DiskQueueConfig;
+use hoistway_reactor::simulated::{Prng, SimEngine};
+use hoistway_server::{ReloadError, Server};
+
+/// An operator.
+pub(super) struct Operator {
+    prng: Prng,
+    /// The configuration as its file has it by now.
+    config: Config,
+    /// Elevators that are still to be switched to, the next one last.
+    switches: Vec<hoistway_core::Kind>,
+    next_ns: u64,
+    pause_ns_max: u64,
+    /// Reservations may be refused: a device is said to do little.
+    may_refuse: bool,
+    /// What was done.
+    pub done: u64,
+}
+
+impl Operator {
+    /// An operator of a server with this configuration.
+    pub fn new(plan: &Plan, config: Config, mut prng: Prng, now_ns: u64) -> Operator {
+        let switches = plan.switches.iter().rev().copied().collect();
+        let next_ns = now_ns + prng.magnitude(plan.switch_ns_max);
+        let may_refuse = plan.devices.iter().any(|device| device.may_refuse());
+        Operator { prng, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, may_refuse, done: 0 }
+    }
+
+    /// Does something, if it is time; answers what.
+    ///
+    /// # Errors
+    /// When it should have been possible and was not.
+    pub fn act(&mut self, server: &mut Server<SimEngine>, now_ns: u64) -> Result<Option<String>, String> {
+        let Some(kind) = self.switches.last().copied().filter(|_| now_ns >= self.next_ns) else { return Ok(None) };
+        self.next_ns = now_ns + self.prng.magnitude(self.pause_ns_max);
+        self.done += 1;
+        let device =
+            device_name(self.prng.index(self.config.devices.iter().filter(|it| it.queue.name != NOBODY).count()));
+        let change = match self.prng.between(0, 11) {
+            0 => Change::Depth { device, depth: self.prng.magnitude(64) as u32 },
+            1 => Change::Merge { device, merge: self.prng.permille(500) },
+            2 => Change::RequestBytesMax { device, bytes: self.prng.pick(&[4096, 12_288, 1 << 20]) },
+            3 | 4 if !self.config.tenants.is_empty() => return self.set_terms(server),
+            5 if !self.config.groups.is_empty() => {
+                let at = self.prng.index(self.config.groups.len());
+                let group = self.config.groups[at].name.clone();
+                Change::GroupWeight { group, weight: self.prng.between(1, 1000) as u16 }
+            }
+            6 => {
+                let Some(change) = self.tunable(server, device) else { return Ok(None) };
+                change
+            }
+            7 | 8 => return self.reload(server),
+            _ => {
+                self.switches.pop();
+                Change::Elevator { device, kind }
+            }
+        };
+        let what = format!("{change:?}");
+        // While another elevator follows, a tunable of the one that goes may be refused.
+        let goes = match &change {
+            Change::Tunable { device, .. } => server.device(device).is_some_and(|facts| facts.switching),
+            _ => false,
+        };
+        match server.change(change) {
+            Ok(_) => Ok(Some(what)),
+            Err(Refused::Busy(why)) => Ok(Some(format!("{what}: not now: {why}"))),
+            Err(Refused::No(why)) if goes => Ok(Some(format!("{what}: not now: {why}"))),
+            Err(other) => Err(format!("{what}: {other}")),
+        }
+    }
+
+    /// A tunable of the elevator that a device has at this moment.
+    fn tunable(&mut self, server: &Server<SimEngine>, device: String) -> Option<Change> {
+        let kind = server.device(&device)?.elevator;
+        let (name, value) = random_tunable(&mut self.prng, kind)?;
+        let name = kind.info().tunables.iter().find(|tunable| tunable.name == name)?.name;
+        Some(Change::Tunable { device, name, value })
+    }
+
+    /// Other terms for a tenant. What cannot be reserved is refused, and then the terms are what they were.
+    fn set_terms(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
+        let at = self.prng.index(self.config.tenants.len());
+        let tenant = self.config.tenants[at].name.clone();
+        let terms = random_terms(&mut self.prng, &self.config.groups);
+        let what = format!("terms of {tenant}: {terms:?}");
+        let before = server.terms(&tenant);
+        match server.change(Change::Terms { tenant: tenant.clone(), terms: terms.clone() }) {
+            Ok(_) if server.terms(&tenant).as_ref() == Some(&terms) => Ok(Some(what)),
+            Ok(_) => Err(format!("{what}: they are others")),
+            Err(Refused::No(why)) if self.may_refuse && terms.reserve.is_some() => {
+                if server.terms(&tenant) != before {
+                    return Err(format!("{what}: refused ({why}), and the terms are not what they were"));
+                }
+                Ok(Some(format!("{what}: refused: {why}")))
+            }
+            Err(other) => Err(format!("{what}: {other}")),
+        }
+    }
+
+    /// Reads a configuration anew in which a part is different: groups in another tree, terms, and a device, an export, a group and a tenant that come
+    /// or go and that nobody uses.
+    fn reload(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
+        let mut config = self.config.clone();
+        self.change_groups(&mut config);
+        for tenant in &mut config.tenants {
+            tenant.terms = random_terms(&mut self.prng, &config.groups);
+        }
+        match config.tenants.iter().position(|tenant| tenant.name == NOBODY) {
+            Some(at) => drop(config.tenants.remove(at)),
+            None => {
+                let terms = random_terms(&mut self.prng, &config.groups);
+                config.tenants.push(TenantConfig { name: NOBODY.into(), rules: vec![Rule::Uid(12_345)], terms });
+            }
+        }
+        self.change_devices(&mut config);
+        match server.reload(config.clone(), None) {
+            Ok(()) => {
+                self.config = config;
+                Ok(Some("reload".to_owned()))
+            }
+            Err(ReloadError::Busy(why)) => Ok(Some(format!("reload: not now: {why}"))),
+            Err(error) => Err(format!("reload: {error}")),
+        }
+    }
+
+    /// A group comes or goes, with tenants in it; and now and then the tree is another.
+    fn change_groups(&mut self, config: &mut Config) {
+        match config.groups.iter().position(|group| group.name == NOBODY) {
+            Some(at) => {
+                let gone = config.groups.remove(at);
+                // What was in it is in what it was part of.
+                for group in config.groups.iter_mut().filter(|group| group.parent.as_deref() == Some(NOBODY)) {
+                    group.parent.clone_from(&gone.parent);
+                }
+            }
+            None if self.prng.permille(500) => config.groups.push(random_group(&mut self.prng, NOBODY.into())),
+            None => {}
+        }
+        if self.prng.permille(500) {
+            rearrange(&mut self.prng, &mut config.groups);
+        }
+    }
+
+    fn change_devices(&mut self, config: &mut Config) {
+        let at = self.prng.index(config.devices.len());
+        let device = &mut config.devices[at];
+        device.queue.depth = self.prng.permille(500).then(|| self.prng.magnitude(32) as u32);
+        if let Some(kind) = device.queue.elevator {
+            let count = self.prng.between(0, 2);
+            device.queue.tunables = (0..count).filter_map(|_| random_tunable(&mut self.prng, kind)).collect();
+        }
+        if self.may_refuse && device.queue.name != NOBODY {
+            let figures = random_figures(&mut self.prng);
+            (device.queue.bandwidth, device.queue.position_ns) = figures.unzip();
+        }
+        match config.exports.iter().position(|export| export.name == NOBODY) {
+            Some(at) => {
+                config.exports.remove(at);
+                config.devices.retain(|device| device.queue.name != NOBODY);
+            }
+            None => {
+                let mut export = config.exports[0].clone();
+                export.name = NOBODY.into();
+                if self.prng.permille(300) {
+                    config.devices.push(spare(&config.devices[0]));
+                    (export.device, export.offset, export.size) = (NOBODY.into(), 0, None);
+                }
+                config.exports.push(export);
+            }
+        }
+    }
+}
+
+/// What nobody uses is called so.
+const NOBODY: &str = "nobody";
+
+fn spare(like: &DeviceConfig) -> DeviceConfig {
+    let backend = BackendConfig::Memory { bytes: 10_000 };
+    DeviceConfig {
+        queue: DiskQueueConfig { name: NOBODY.into(), ..like.clone().queue },
+        backend,
+        drive: None,
+        ..like.clone()
+    }
+}

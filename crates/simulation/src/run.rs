@@ -1,0 +1,320 @@
+//! Runs a world from its seed and says what is wrong.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+
+use super::client::{Client, Common, Rude};
+use super::history::{History, SharedHistory};
+use super::operator::Operator;
+use super::plan::{DevicePlan, Medium, Plan, SCRATCH};
+use hoistway_reactor::simulated::{DiskId, Prng, Sim, SimEngine};
+use hoistway_reactor::{Address, Peer, Signal};
+use hoistway_server::{FLOOR_BYTES, Purpose, Server, Settings, Turn};
+
+/// How a world ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is wrong; none: nothing.
+    pub problem: Option<String>,
+    /// The hash of everything that happened.
+    pub hash: u64,
+    /// How many things happened.
+    pub happenings: u64,
+    /// Requests that were answered.
+    pub answered: u64,
+    /// How often the power failed.
+    pub crashes: u32,
+    /// How long it was, in ns of its own time.
+    pub ended_ns: u64,
+    /// What happened, if it was to be kept.
+    pub log: Vec<String>,
+}
+
+/// The most turns of a server in one life; worlds have some ten thousand.
+const TURNS_MAX: u64 = 3_000_000;
+/// The longest world, in ns.
+const TIME_NS_MAX: u64 = 7_200_000_000_000;
+
+/// Plays a world.
+pub fn play(plan: &Plan, verbose: bool) -> Outcome {
+    let mut world = match World::new(plan, verbose) {
+        Ok(world) => world,
+        Err(problem) => return Outcome::unplayed(problem),
+    };
+    let problem = world.play().err();
+    let sim = world.sim.borrow();
+    Outcome {
+        problem: sim.violations.first().cloned().or(problem),
+        hash: sim.trace.hash(),
+        happenings: sim.trace.happenings(),
+        answered: world.common.answered.get(),
+        crashes: world.crashes,
+        ended_ns: sim.now_ns,
+        log: sim.trace.lines().to_vec(),
+    }
+}
+
+impl Outcome {
+    /// A world that could not be played.
+    pub fn unplayed(problem: String) -> Outcome {
+        let log = Vec::new();
+        Outcome { problem: Some(problem), hash: 0, happenings: 0, answered: 0, crashes: 0, ended_ns: 0, log }
+    }
+}
+
+struct World<'a> {
+    plan: &'a Plan,
+    sim: Rc<RefCell<Sim>>,
+    common: Rc<Common>,
+    /// Regions, and the device that each lies on.
+    histories: Vec<(usize, SharedHistory)>,
+    /// The real files that stand for the disks.
+    files: Vec<File>,
+    crashes: u32,
+    drains: u32,
+}
+
+/// How a server's life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Crashed,
+    Left { clean: bool },
+}
+
+impl<'a> World<'a> {
+    fn new(plan: &'a Plan, verbose: bool) -> Result<World<'a>, String> {
+        let mut prng = Prng::new(plan.seed ^ 0x5eed);
+        let mut sim = Sim::new(prng.split(), verbose);
+        sim.sabotage = plan.sabotage;
+        let mut files = Vec::new();
+        for device in &plan.devices {
+            let file = door(device).map_err(|error| format!("no file for the disk: {error}"))?;
+            let stat = rustix::fs::fstat(&file).map_err(|error| error.to_string())?;
+            sim.add_disk(device.disk, (stat.st_dev, stat.st_ino));
+            files.push(file);
+        }
+        let common = Rc::new(Common {
+            listener: Cell::new(None),
+            draining: Cell::new(false),
+            unfinished: Cell::new(0),
+            answered: Cell::new(0),
+            may_crash: plan.crash_after_acknowledgement,
+        });
+        let mut histories = BTreeMap::<(usize, u64, u64), SharedHistory>::new();
+        for (client, start, len) in &plan.clients {
+            let device = &plan.devices[client.device];
+            let is_null = device.medium == Medium::Null;
+            let make = || {
+                let history = History::new(*start, *len as usize, device.export_offset, prng.any(), is_null);
+                Rc::new(RefCell::new(history))
+            };
+            let history = histories.entry((client.device, *start, *len)).or_insert_with(make).clone();
+            let client = Client::new(client.clone(), common.clone(), history, prng.split());
+            sim.add_actor(Box::new(client), prng.magnitude(20_000_000));
+        }
+        for (rude, link, leaves_ns) in &plan.rude {
+            let peer = Peer { address: Address::Unix, process: None };
+            let rude = Rude::new(*rude, SCRATCH.into(), common.clone(), prng.split(), *link, *leaves_ns, peer);
+            sim.add_actor(Box::new(rude), prng.magnitude(20_000_000));
+        }
+        let sim = Rc::new(RefCell::new(sim));
+        let histories = histories.into_iter().map(|((device, ..), history)| (device, history)).collect();
+        Ok(World { plan, sim, common, histories, files, crashes: 0, drains: 0 })
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        loop {
+            let end = self.live()?;
+            self.common.listener.set(None);
+            self.sim.borrow_mut().crashed = false;
+            let over = self.sim.borrow().all_done();
+            match end {
+                End::Crashed => {
+                    self.crashes += 1;
+                    self.check_disk("after the power failed")?;
+                }
+                End::Left { clean } => self.check_left(clean, over)?,
+            }
+            if over && end != End::Crashed {
+                return Ok(());
+            }
+            self.common.draining.set(false);
+        }
+    }
+
+    /// A server from its start to its end.
+    fn live(&mut self) -> Result<End, String> {
+        let paths: Vec<_> = self.files.iter().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd())).collect();
+        let config = self.plan.config(&paths);
+        let engine = SimEngine::new(self.sim.clone());
+        let settings = Settings { bounds: self.plan.bounds, ..Settings::default() };
+        let mut server = Server::new(engine, &config, settings).map_err(|error| format!("no server: {error}"))?;
+        let listener = self.sim.borrow_mut().add_listener();
+        server.attach(listener, Purpose::Nbd);
+        self.common.listener.set(Some(listener));
+        if let Some(crash_ns) = self.plan.crashes_ns.get(self.crashes as usize) {
+            self.sim.borrow_mut().crash_in(*crash_ns);
+        }
+        let now_ns = self.sim.borrow().now_ns;
+        let prng = self.sim.borrow_mut().prng.split();
+        let mut operator = Operator::new(self.plan, config, prng, now_ns);
+        for _ in 0..TURNS_MAX {
+            match server.turn() {
+                Ok(Turn::Running | Turn::Draining) => {}
+                Ok(Turn::Ended { clean }) => {
+                    self.check_memory(&server, true)?;
+                    drop(server);
+                    let mut sim = self.sim.borrow_mut();
+                    sim.restart();
+                    return Ok(End::Left { clean });
+                }
+                Ok(other) => return Err(format!("the server wants {other:?}, which nobody asked for")),
+                Err(_) if self.sim.borrow().crashed => return Ok(End::Crashed),
+                Err(error) => return Err(error.to_string()),
+            }
+            self.check_memory(&server, false)?;
+            self.operate(&mut operator, &mut server)?;
+            self.leave_if_done();
+            if self.sim.borrow().now_ns > TIME_NS_MAX {
+                break;
+            }
+        }
+        Err(format!("the world does not end: {} clients are not done", self.common.unfinished.get()))
+    }
+
+    fn operate(&self, operator: &mut Operator, server: &mut Server<SimEngine>) -> Result<(), String> {
+        if self.common.draining.get() {
+            return Ok(());
+        }
+        let now_ns = self.sim.borrow().now_ns;
+        if let Some(what) = operator.act(server, now_ns)? {
+            self.sim.borrow_mut().trace.note(now_ns, &[30, operator.done], format_args!("operator: {what}"));
+        }
+        Ok(())
+    }
+
+    /// Tells the server to leave when all is done, or somewhere in the middle.
+    fn leave_if_done(&mut self) {
+        let early = self.drains < self.plan.drains && self.common.answered.get() > 40;
+        let done = self.sim.borrow().all_done();
+        if (early || done) && !self.common.draining.replace(true) {
+            self.drains += u32::from(early);
+            self.sim.borrow_mut().signal_in(0, Signal::Terminate);
+        }
+    }
+
+    /// What is under way stays within its bounds, and in the end nothing is kept.
+    fn check_memory(&self, server: &Server<SimEngine>, ended: bool) -> Result<(), String> {
+        let bytes = server.bytes_under_way();
+        let connections = server.connections() as u64;
+        let bytes_max = self.plan.bounds.bytes_max + connections * (FLOOR_BYTES + (32 << 20));
+        if bytes > bytes_max {
+            return Err(format!(
+                "{bytes} bytes are under way; {bytes_max} is the bound with {connections} connections"
+            ));
+        }
+        // Whoever has vanished may have left I/O behind that a disk hangs on: then the engine and the backend still hold its buffers.
+        let sim = self.sim.borrow();
+        let buffers = if sim.is_idle() { sim.pool.outstanding() } else { 0 };
+        if ended && (connections, bytes, buffers) != (0, 0, 0) {
+            return Err(format!(
+                "the server has left with {connections} connections, {bytes} bytes under way, {buffers} buffers"
+            ));
+        }
+        Ok(())
+    }
+
+    /// After a clean end everything that was answered is durable, whether it was flushed or not.
+    fn check_left(&mut self, clean: bool, over: bool) -> Result<(), String> {
+        let faulty = self.plan.devices.iter().any(|device| device.is_faulty());
+        let expected = !faulty && self.plan.rude.is_empty() && over;
+        let quiet = self.plan.clients.iter().all(|(client, ..)| client.mishaps_permille == 0);
+        if expected && quiet && !clean {
+            return Err("the server has left and says that not everything was done".to_owned());
+        }
+        if clean {
+            for (_, history) in &self.histories {
+                let mut history = history.borrow_mut();
+                let now = history.tick();
+                history.flushed(now);
+            }
+        }
+        self.sim.borrow_mut().fail_power();
+        self.check_disk("after the server left and the power failed")
+    }
+
+    /// Checks what the disks have kept. What memory held is gone.
+    fn check_disk(&self, when: &str) -> Result<(), String> {
+        let sim = self.sim.borrow();
+        for (device, history) in &self.histories {
+            let mut history = history.borrow_mut();
+            if !self.plan.devices[*device].is_simulated() {
+                history.forget();
+                continue;
+            }
+            let mut data = vec![0; history.len() as usize];
+            sim.disk(DiskId(*device)).read(history.export_offset + history.start, &mut data);
+            history.check_crash(&data).map_err(|what| format!("{when}: device {device}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A real file that stands for the disk: it has the size and can do what backends ask for, but no byte of it is ever read.
+fn door(device: &DevicePlan) -> std::io::Result<File> {
+    let file = if device.medium == Medium::Direct {
+        tempfile()?
+    } else {
+        File::from(rustix::fs::memfd_create("disk", rustix::fs::MemfdFlags::CLOEXEC)?)
+    };
+    file.set_len(device.disk.size as u64)?;
+    Ok(file)
+}
+
+/// A file without a name, on a real file system.
+fn tempfile() -> std::io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?;
+    Ok(File::from(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_reactor::simulated::Sabotage;
+
+    #[test]
+    fn the_first_worlds_have_nothing_wrong() {
+        for seed in 0..40 {
+            assert_eq!(play(&Plan::new(seed), false).problem, None, "seed {seed}: cargo xtask worlds --seed {seed} -v");
+        }
+    }
+
+    #[test]
+    fn a_seed_determines_a_world() {
+        for seed in [3, 40, 41] {
+            let [one, two] = [true, false].map(|verbose| play(&Plan::new(seed), verbose));
+            assert_eq!((one.hash, one.happenings), (two.hash, two.happenings), "seed {seed}");
+            assert!(one.log.len() as u64 == one.happenings && two.log.is_empty());
+        }
+    }
+
+    /// A world that cannot fail proves nothing.
+    #[test]
+    fn whatever_is_wrong_with_the_engine_is_found_within_a_few_worlds() {
+        for sabotage in Sabotage::ALL {
+            let found = (0..SEEDS_UNTIL_FOUND_MAX).find_map(|seed| {
+                let plan = Plan { sabotage, ..Plan::new(seed) };
+                play(&plan, false).problem.map(|problem| (seed, problem))
+            });
+            let (seed, problem) = found.unwrap_or_else(|| panic!("{sabotage:?} was not found"));
+            println!("{sabotage:?}: seed {seed}: {problem}");
+        }
+    }
+
+    const SEEDS_UNTIL_FOUND_MAX: u64 = 100;
+}
