@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod atomic_file;
 mod bench;
 mod cli;
 mod commands;

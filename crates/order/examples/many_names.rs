@@ -1,4 +1,5 @@
-//! What so many names take of memory and time: `cargo run --release --example many_names -- 10000000`. The tree is made, not walked: 200 files a
+//! What so many names take of memory and time: `cargo run --release --example many_names --
+//! 10000000`. The tree is made, not walked: 200 files a
 //! directory, names of 16 letters, places at random.
 
 use std::ffi::OsStr;

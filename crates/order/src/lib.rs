@@ -66,9 +66,12 @@
 //! - **`ext4-view` for inode tables** (`ext4.rs`): version 1.0 reads files by path. It has no inode
 //!   by number, no physical block number and no location of an inode table, which are all that
 //!   this crate needs. It replays the journal of the image, which is wrong for a mounted file
-//!   system, and it refuses devices with the feature `meta_bg`.
+//!   system, and it refuses the features `meta_bg` and `inline_data`.
 //! - **Setters of the `tar` crate for header fields** (`archive/header.rs`): the layout of a header
-//!   is the crate's; each of its setters formats a field through an allocated string.
+//!   is the crate's; each of its setters formats a number through an allocated string.
+//!   2 million ustar headers took 630 to 880 ns each with the setters and 120 to 190 ns with the
+//!   digits written in place (release build, one core). Warm, `hoistway tar` is to need no more CPU
+//!   than GNU tar (docs/order-benchmarks.md).
 //! - **`tar::Builder` for PAX records** (`archive/pax.rs`): the builder owns the output and writes
 //!   one member after the other, while reader threads here build members in memory in parallel.
 //! - **`procfs` and a mountinfo parser**: mount points come from `hoistway_machine`.

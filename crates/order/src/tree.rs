@@ -129,7 +129,7 @@ struct PackedEntry {
     kind: FileKind,
 }
 
-const _: () = assert!(size_of::<PackedEntry>() <= 40, "docs tell that a file takes 40 bytes and its name");
+const _: () = assert!(size_of::<PackedEntry>() <= 40, "docs/order.md promises 40 bytes a name");
 
 const NO_PARENT: u32 = u32::MAX;
 const UNKNOWN: u64 = u64::MAX;

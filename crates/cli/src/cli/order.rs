@@ -1,96 +1,96 @@
-//! `hoistway order`.
+//! Arguments of `hoistway order`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hoistway_order::{FileKind, SortKey};
 
-/// `hoistway order`.
+/// Arguments of `hoistway order`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hoistway order -0 photos | tar --no-recursion --null -T - -cf photos.tar
   hoistway order -0 --type f photos | xargs -0 sha256sum > sums
-  hoistway order -0 --type f photos | xargs -0 -n 64 cat > /dev/null      read it all into the cache, before a program that has an order of its own
+  hoistway order -0 --type f photos | xargs -0 -n 64 cat > /dev/null      fill the page cache for a program with its own order
   find . -name '*.eml' -print0 | hoistway order -0 --files-from0 - | cpio -0 -o > mail.cpio
-  hoistway order --explain photos                                        what it would be worth, on a disk of 2006
+  hoistway order --explain photos                                        estimate the gain on a disk of 2006
   hoistway order --explain photos --drive cmr-8tb --report seeks.html
 
-Directories come first, each before what is in it; then what needs no data read (links, empty files, data within inodes), by inode number; then \
-files whose place the file system does not tell, by inode number; then all others from the front of the disk to its end. Several disks come one after the other. \
-Hard links stand together.
+Directories come first, each before its contents; then entries without data on the disk (links, empty files, data within inodes), by inode number; then \
+files with an unknown disk offset, by inode number; then all others from the front of the disk to its end. File systems are listed one after the other. \
+Hard links are adjacent.
 
-A file that cannot be opened is left out and told at the end. docs/order.md has more, and recipes for rsync, borg and restic.
+A file that cannot be opened is left out and reported at the end. docs/order.md has more, and recipes for rsync, borg and restic.
 
-Exit codes: 0 all is well, 1 something was left out or could not be done, 2 the command line is wrong.")]
+Exit codes: 0 success, 1 a name was left out or an operation failed, 2 invalid command line.")]
 pub struct OrderArgs {
-    /// What to list, directories with all that is in them [default: the working directory]
+    /// Paths to list, directories with their contents [default: the working directory]
     #[arg(value_name = "PATH", conflicts_with_all = ["files_from", "files_from0"])]
     pub paths: Vec<PathBuf>,
     /// End each path with a zero byte instead of a newline, as `find -print0` does
     #[arg(short = '0', long)]
     pub null: bool,
-    /// What to sort by
+    /// Sort order
     #[arg(long, value_enum, default_value = "auto")]
     pub by: ByChoice,
-    /// List only these kinds: f files, d directories, l symbolic links, p pipes, s sockets, b and c devices; with commas between them
+    /// List only these file types: f files, d directories, l symbolic links, p pipes, s sockets, b and c devices; separated by commas
     #[arg(short = 't', long = "type", value_name = "KIND,...", value_delimiter = ',', value_enum)]
     pub kinds: Vec<KindChoice>,
-    /// List the directories on other file systems, but not what is in them
+    /// List directories on other file systems without their contents
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
-    /// Follow the symbolic links among the PATHs
+    /// Follow symbolic links among the PATHs
     #[arg(short = 'H', long, conflicts_with = "dereference")]
     pub follow_arguments: bool,
     /// Follow all symbolic links
     #[arg(short = 'L', long)]
     pub dereference: bool,
-    /// Order the paths in this file, one a line; - for standard input. Directories are not entered, and what stands there twice (within a window, with --window) is printed once
+    /// Sort the paths in this file, one per line; - for standard input. Directories are not entered, and a repeated path is printed once (once per window with --window)
     #[arg(long, value_name = "FILE", conflicts_with = "files_from0")]
     pub files_from: Option<PathBuf>,
-    /// The same with a zero byte after each path
+    /// Sort the zero-terminated paths in this file; - for standard input
     #[arg(long, value_name = "FILE")]
     pub files_from0: Option<PathBuf>,
-    /// Sort so many names at a time: the first are printed early, and no more are kept in memory, but for directories that are still to be read [default: all]
+    /// Sort N names at a time: prints the first names early and limits memory, except for directories that are still to be read [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub window: Option<u32>,
-    /// Have files that are in memory alone written to the disk first, so that they have a place there
+    /// Write dirty data to the disk first, so that all files have a disk offset
     #[arg(long)]
     pub sync: bool,
-    /// How many threads ask for places [default: as many as there are processors, at most 4]
+    /// Number of threads that look up disk offsets [default: one per processor, at most 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub threads: Option<u16>,
-    /// Print JSON: one object a line for each path; with --explain one document
+    /// Print JSON: one object per line and path; with --explain one document
     #[arg(long)]
     pub json: bool,
-    /// Print what each order costs instead of the paths: files, extents, how far a disk's arm travels, and how long a drive takes
+    /// Print the cost of each order instead of the paths: files, extents, seek distance, and time on a drive
     #[arg(long, conflicts_with_all = ["null", "window", "kinds", "threads", "by"], help_heading = "Explaining")]
     pub explain: bool,
-    /// The drive that is timed: a name that `hoistway drives` lists, or a profile of your own [default: sata-7200-2006; cmr-8tb or cmr-20tb if files lie further out]
+    /// Drive to simulate: a name from `hoistway drives`, or a profile file [default: sata-7200-2006; cmr-8tb or cmr-20tb if the files need a larger drive]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "explain", help_heading = "Explaining")]
     pub drive: Option<String>,
-    /// Write a page that shows where the arm goes under each order, one HTML file that needs nothing else
+    /// Write a self-contained HTML page with the head movement of each order
     #[arg(long, value_name = "FILE.html", requires = "explain", help_heading = "Explaining")]
     pub report: Option<PathBuf>,
 }
 
-/// What to sort by.
+/// The sort orders of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ByChoice {
-    /// Where the data begin on the disk; by inode where a file system does not tell, which is said
+    /// First data block; by inode, with a note, on a file system that does not report extents
     Auto,
-    /// The same, but a file system that does not tell is a failure
+    /// Same as auto, but a file system that does not report extents is an error
     Block,
     /// Inode number: no file is opened
     Inode,
     /// Path
     Name,
-    /// As the directories have them
+    /// Directory order
     None,
 }
 
 impl ByChoice {
-    /// As the library has it.
+    /// Returns the sort key of the library.
     pub fn by(self) -> SortKey {
         match self {
             ByChoice::Auto => SortKey::Auto,
@@ -102,7 +102,7 @@ impl ByChoice {
     }
 }
 
-/// A kind of file, as `find -type` has it.
+/// The file types of `find -type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KindChoice {
     /// Regular files
@@ -115,14 +115,14 @@ pub enum KindChoice {
     P,
     /// Sockets
     S,
-    /// Devices with blocks
+    /// Block devices
     B,
-    /// Devices with characters
+    /// Character devices
     C,
 }
 
 impl KindChoice {
-    /// As the library has it.
+    /// Returns the file type of the library.
     pub fn kind(self) -> FileKind {
         match self {
             KindChoice::F => FileKind::File,

@@ -1,4 +1,4 @@
-//! `hoistway tar`.
+//! Arguments of `hoistway tar`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -6,98 +6,98 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
-/// `hoistway tar`.
+/// Arguments of `hoistway tar`.
 #[derive(Args, Clone, Debug)]
 #[command(
     disable_help_flag = true,
     after_help = "\
 Examples:
-  hoistway tar -cf mail.tar /srv/mail            the files in the order in which they lie on the disk
+  hoistway tar -cf mail.tar /srv/mail            files in physical disk order
   hoistway tar -czvf src.tar.gz --exclude='*.o' src
   hoistway tar -caf home.tar.zst -C /home anna berta
   hoistway tar -c --xattrs --acls / --one-file-system | ssh there 'cat > root.tar'
   find . -newer stamp -print0 | hoistway tar -cf new.tar --no-recursion --null -T -
 
 Archives are POSIX.1-2001 (pax): GNU tar, bsdtar, Python's tarfile and others extract them, as in `tar -xf mail.tar`, with --xattrs --acls what was \
-archived with these. Options mean what they mean to GNU tar, and so do the first letters without a dash (`hoistway tar cvf x.tar dir`). A directory with \
-something in it stands in the archive twice, before its files and behind them all (docs/tar.md says why); with --sort=name and --sort=none once.
+archived with these options. Options have the meaning of GNU tar, also as letters without a dash (`hoistway tar cvf x.tar dir`). A directory with \
+contents is stored twice, before its files and behind all files (docs/tar.md has the reason); with --sort=name and --sort=none once.
 
-The archive is written beside its name and gets it when it is whole and on the disk.
+The archive is written to a temporary file, which is synced and renamed at the end.
 
-Exit codes: 0 all is well, 1 some files changed, shrank or vanished while they were read, 2 something is not in the archive, or there is none; 129, 130, 141 \
-and 143 a hang-up, Ctrl-C, nobody who reads and SIGTERM."
+Exit codes: 0 success, 1 files changed, shrank or vanished during the run, 2 the archive lacks a file, or there is no archive; 129, 130, 141 \
+and 143: SIGHUP, Ctrl-C, a closed pipe and SIGTERM."
 )]
 pub struct TarArgs {
-    /// Write a new archive; the only thing that `hoistway tar` does, and to be said all the same
+    /// Write a new archive; required, although `hoistway tar` does nothing else
     #[arg(short, long)]
     pub create: bool,
-    /// What it does not do: extract, list, append, update, compare, concatenate
+    /// Unsupported modes: extract, list, append, update, compare, concatenate
     #[arg(short = 'x', long = "extract", visible_alias = "get", short_aliases = ['t', 'r', 'u', 'd', 'A'],
           aliases = ["list", "append", "update", "diff", "compare", "delete", "concatenate", "catenate"], hide = true)]
     pub other: bool,
-    /// The archive; `-` is standard output, as it is without this, unless that is a terminal
+    /// The archive; `-` is standard output, the default unless that is a terminal
     #[arg(short, long, value_name = "ARCHIVE")]
     pub file: Option<PathBuf>,
-    /// Print the names of what is archived; on standard error if the archive goes to standard output
+    /// Print the names of all members; on standard error if the archive is on standard output
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
-    /// What is archived, and where it lies.
+    /// The paths to archive and their directories.
     #[command(flatten)]
     pub sources: Sources,
-    /// Names in files of names end with a zero byte, not with a newline
+    /// Lists of -T are zero-terminated, not one path per line
     #[arg(long)]
     pub null: bool,
-    /// Archive directories without what is in them
+    /// Archive directories without their contents
     #[arg(long)]
     pub no_recursion: bool,
-    /// Do not go into directories on other file systems
+    /// Do not enter directories on other file systems
     #[arg(long)]
     pub one_file_system: bool,
-    /// Follow symbolic links: archive what they lead to
+    /// Follow symbolic links: archive their targets
     #[arg(short = 'h', long)]
     pub dereference: bool,
-    /// Leave out what matches this, and all in it: `*` matches slashes too, a pattern may begin behind any slash, and one that ends with a slash
-    /// means directories
-    #[arg(long, value_name = "PATTERN", help_heading = "Leaving out")]
+    /// Exclude matching files, and directories with their contents: `*` matches slashes, a pattern may start behind any slash, and a final slash
+    /// restricts it to directories
+    #[arg(long, value_name = "PATTERN", help_heading = "Exclusion")]
     pub exclude: Vec<OsString>,
-    /// Leave out what matches the patterns in this file, one a line
-    #[arg(short = 'X', long, value_name = "FILE", help_heading = "Leaving out")]
+    /// Exclude files that match the patterns in this file, one per line
+    #[arg(short = 'X', long, value_name = "FILE", help_heading = "Exclusion")]
     pub exclude_from: Vec<PathBuf>,
-    /// The order of the archive: where data lie on the disk, inode numbers, names, or as directories have them [default: block, or inode
-    /// where the file system does not tell where data lie]
-    #[arg(long, value_name = "ORDER", help_heading = "Order and reading ahead")]
+    /// The order of the archive: first data block, inode number, name, or directory order [default: block, or inode
+    /// if the file system does not report extents]
+    #[arg(long, value_name = "ORDER", help_heading = "Order and read-ahead")]
     pub sort: Option<SortBy>,
-    /// How many files are read ahead
+    /// Read-ahead in files
     #[arg(long, value_name = "FILES", default_value_t = hoistway_order::archive::READ_AHEAD_FILES as u32,
-          value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Order and reading ahead")]
+          value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Order and read-ahead")]
     pub read_ahead: u32,
-    /// How many bytes are read ahead, as in 64M
-    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = bytes, help_heading = "Order and reading ahead")]
+    /// Read-ahead in bytes, as in 64M
+    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = bytes, help_heading = "Order and read-ahead")]
     pub read_ahead_bytes: u64,
-    /// How many threads read
+    /// Number of reader threads
     #[arg(long, value_name = "N", default_value_t = hoistway_order::archive::READERS as u16,
-          value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Order and reading ahead")]
+          value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Order and read-ahead")]
     pub readers: u16,
     /// Archive extended attributes
-    #[arg(long, help_heading = "What is stored of a file")]
+    #[arg(long, help_heading = "Stored attributes")]
     pub xattrs: bool,
     /// Archive access control lists
-    #[arg(long, help_heading = "What is stored of a file")]
+    #[arg(long, help_heading = "Stored attributes")]
     pub acls: bool,
-    /// Archive SELinux' labels
-    #[arg(long, help_heading = "What is stored of a file")]
+    /// Archive SELinux labels
+    #[arg(long, help_heading = "Stored attributes")]
     pub selinux: bool,
-    /// Archive the numbers of owners and groups alone
-    #[arg(long, help_heading = "What is stored of a file")]
+    /// Archive owner and group numbers without names
+    #[arg(long, help_heading = "Stored attributes")]
     pub numeric_owner: bool,
-    /// Archive paths as they are, with leading slashes and `..`
-    #[arg(short = 'P', long, help_heading = "What is stored of a file")]
+    /// Keep leading slashes and `..` in member names
+    #[arg(short = 'P', long, help_heading = "Stored attributes")]
     pub absolute_names: bool,
-    /// Archive holes as holes, as it is without this
-    #[arg(short = 'S', long, overrides_with = "no_sparse", help_heading = "What is stored of a file")]
+    /// Archive holes as holes (the default)
+    #[arg(short = 'S', long, overrides_with = "no_sparse", help_heading = "Stored attributes")]
     pub sparse: bool,
     /// Archive holes as zeros
-    #[arg(long, help_heading = "What is stored of a file")]
+    #[arg(long, help_heading = "Stored attributes")]
     pub no_sparse: bool,
     /// The format of the archive
     #[arg(short = 'H', long, value_name = "FORMAT", default_value = "pax", help_heading = "The archive")]
@@ -111,7 +111,7 @@ pub struct TarArgs {
     /// Compress with zstd
     #[arg(long, group = "compression", help_heading = "The archive")]
     pub zstd: bool,
-    /// Compress as the end of the archive's name says: .gz, .tgz, .xz, .txz, .zst, .tzst
+    /// Compress by the suffix of the archive's name: .gz, .tgz, .xz, .txz, .zst, .tzst
     #[arg(short = 'a', long, group = "compression", help_heading = "The archive")]
     pub auto_compress: bool,
     /// Print help
@@ -119,16 +119,16 @@ pub struct TarArgs {
     help: Option<bool>,
 }
 
-/// What members are sorted by.
+/// The sort orders of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SortBy {
-    /// Where their data begin on the disk
+    /// First data block on the disk
     Block,
-    /// The number of their inode
+    /// Inode number
     Inode,
-    /// Their names, what is in a directory right after it
+    /// Name; a directory precedes its contents
     Name,
-    /// As directories have them
+    /// Directory order
     None,
 }
 
@@ -144,18 +144,18 @@ pub enum FormatChoice {
     Ustar,
 }
 
-/// What is archived, in the order in which the command line says it: a directory counts for what stands behind it.
+/// The sources of an archive in command line order. A directory applies to the sources behind it.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(pub Vec<Source>);
 
-/// One word about what is archived.
+/// One source argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Paths that follow begin here.
+    /// Base directory of the following paths.
     Directory(PathBuf),
     /// A path.
     Path(PathBuf),
-    /// A file of paths.
+    /// A file with a list of paths.
     List(PathBuf),
 }
 
@@ -169,19 +169,19 @@ impl Args for Sources {
             clap::Arg::new(id).action(ArgAction::Append).value_parser(clap::value_parser!(PathBuf)).value_name(id)
         };
         command
-            .arg(argument(PATHS).num_args(0..).help("What is archived, directories with all that is in them"))
+            .arg(argument(PATHS).num_args(0..).help("Paths to archive, directories with their contents"))
             .arg(
                 argument(DIRECTORIES)
                     .short('C')
                     .long("directory")
-                    .help("Paths that stand behind this, and lists, begin in this directory"),
+                    .help("Base directory of the following paths and lists"),
             )
             .arg(
                 argument(LISTS)
                     .short('T')
                     .long("files-from")
                     .value_name("FILE")
-                    .help("Archive the paths in this file as well, one a line, as they are; `-` is standard input"),
+                    .help("Also archive the paths in this file, one per line, taken literally; `-` is standard input"),
             )
     }
 
@@ -216,18 +216,18 @@ fn bytes(text: &str) -> Result<u64, String> {
     if bytes > 1 << 40 { Err("at most 1T".to_owned()) } else { Ok(bytes) }
 }
 
-/// Letters that take an argument each.
+/// Option letters with an argument.
 const WITH_ARGUMENT: &[u8] = b"fCTXH";
 
-/// A command line of `hoistway tar` whose first argument is letters without a dash, as tar always had them, with dashes: the letters that take arguments take
-/// those that follow, in order. Any other command line as it is.
+/// Converts the traditional form of `hoistway tar`, whose first argument has option letters without a dash, into options with dashes. Option letters with an argument
+/// take the following arguments in order. Other command lines are unchanged.
 pub fn with_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let is_tar = arguments.get(1).is_some_and(|command| command == "tar");
     let Some(letters) = arguments.get(2).filter(|_| is_tar).map(|first| first.as_bytes().to_vec()) else {
         return arguments;
     };
-    // A path has other letters, or stands behind options.
+    // A path has other characters, or follows an option.
     let is_bundle = !letters.is_empty() && letters.iter().all(u8::is_ascii_alphabetic) && {
         let modes = letters.iter().filter(|letter| b"cxtruAd".contains(letter)).count();
         modes > 0 && !letters.starts_with(b"-")
@@ -247,7 +247,7 @@ pub fn with_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
     arguments
 }
 
-/// Whether a path is standard input or output.
+/// Returns true if a path means standard input or output.
 pub fn is_standard(path: &OsStr) -> bool {
     path == "-"
 }
@@ -261,8 +261,8 @@ mod tests {
 
     fn parsed(words: &[&str]) -> TarArgs {
         let words = with_dashes(["hoistway", "tar"].iter().chain(words).map(OsString::from));
-        let Some(cli::Command::Tar(args)) = cli::Cli::try_parse_from(words).expect("it is right").command else {
-            panic!("tar was asked for");
+        let Some(cli::Command::Tar(args)) = cli::Cli::try_parse_from(words).expect("valid arguments").command else {
+            panic!("not the tar command");
         };
         *args
     }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_counts_for_what_stands_behind_it() {
+    fn a_directory_applies_to_the_sources_behind_it() {
         let args = parsed(&["-cf", "x.tar", "a", "-C", "one", "b", "-T", "list", "-C", "two", "c"]);
         let expected = [
             Source::Path("a".into()),

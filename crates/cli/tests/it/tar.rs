@@ -473,7 +473,11 @@ fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
     };
     let ran = as_nobody("x.tar");
     assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{}", ran.err);
-    assert!(ran.err.contains("x.tar: no file can be made beside it: what was there is written over"), "{}", ran.err);
+    assert!(
+        ran.err.contains("x.tar: no temporary file can be created beside it: the old archive is overwritten"),
+        "{}",
+        ran.err
+    );
     assert_eq!(names(&folder, "x.tar").len(), 5);
     let ran = as_nobody("new.tar");
     assert_eq!((ran.code, ran.err.as_str()), (Some(2), "hoistway tar: new.tar: Cannot open: Permission denied\n"));

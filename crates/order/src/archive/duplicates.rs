@@ -115,18 +115,18 @@ impl DuplicateNames {
 fn may_meet(tree: &Tree, roots: &[EntryId], absolute: bool) -> bool {
     let mut names = MemberNames::new(tree, absolute);
     let mut path = Vec::new();
-    let mut asked = FxHashSet::default();
+    let mut root_hashes = FxHashSet::default();
     for root in roots {
         let hash = hashes(names.of(*root, &mut path)).last();
-        if !asked.insert(hash) {
+        if !root_hashes.insert(hash) {
             return true;
         }
     }
-    asked.len() > 1
+    root_hashes.len() > 1
         && roots.iter().any(|root| {
             let name = names.of(*root, &mut path);
             let depth = hashes(name).count();
-            hashes(name).take(depth - 1).any(|hash| asked.contains(&Some(hash)))
+            hashes(name).take(depth - 1).any(|hash| root_hashes.contains(&Some(hash)))
         })
 }
 

@@ -175,7 +175,7 @@ mod tests {
     fn written(fill: impl FnOnce(&mut Segment)) -> (Vec<u8>, Vec<ArchiveEvent>) {
         let queue = Queue::new(1, 1 << 20, 1);
         assert_eq!(queue.claim(), Some(0));
-        let Ok(mut segment) = queue.segment(0) else { panic!("nobody has stopped it") };
+        let Ok(mut segment) = queue.segment(0) else { panic!("the queue is running") };
         fill(&mut segment);
         queue.put(0, segment);
         queue.finish(0);

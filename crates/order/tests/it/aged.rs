@@ -1,5 +1,5 @@
-//! What disk order is worth on a file system in use: where 22,500 files of a real one lay (`examples/tar-reorder/image.sh aged.img 22500 4G`; `testdata/aged.laid.xz`), and
-//! what a model drive takes to read them.
+//! The gain of disk order on a file system in use. `testdata/aged.laid.xz` has the layout of 22,500
+//! files (`examples/tar-reorder/image.sh aged.img 22500 4G`); drive models read them.
 
 use std::io::Read as _;
 
@@ -28,8 +28,9 @@ fn by_block(layout: &TreeLayout) -> Vec<EntryId> {
     by(layout, |id| layout.extents(id).first().map(|extent| extent.physical))
 }
 
-/// What the drive takes for plans one after the other, each with so many steps under way.
-fn taken(drive: &str, plans: &[(&ReadPlan, usize)]) -> ReadTime {
+/// Returns the simulated time for plans one after the other, each with its number of parallel
+/// steps.
+fn time_for(drive: &str, plans: &[(&ReadPlan, usize)]) -> ReadTime {
     let mut drive = Drive::new(&Profile::builtin(drive).expect("a built-in profile"));
     let mut sum = ReadTime::default();
     for (plan, depth) in plans {
@@ -40,7 +41,7 @@ fn taken(drive: &str, plans: &[(&ReadPlan, usize)]) -> ReadTime {
 }
 
 #[test]
-fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
+fn one_file_is_faster_than_one_sweep_than_block_order_than_tar() {
     let layout = layout();
     assert_eq!(layout.files().count(), 22_500);
     let tar = layout.plan(&tar_steps(&layout.tree, false), ReadPattern::GNU_TAR);
@@ -52,7 +53,7 @@ fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
     for drive in ["sata-7200-2006", "cmr-8tb"] {
         let [single, sweep, blocks, tar] =
             [&[(&single, 1)][..], &[(&tar.sweep(), 1)], &[(&metadata, 1), (&data, 1)], &[(&tar, 1)]]
-                .map(|plans| taken(drive, plans).ns as f64 / 1e9);
+                .map(|plans| time_for(drive, plans).ns as f64 / 1e9);
         assert!(single < sweep && sweep < blocks && blocks < tar, "{drive}: {single} {sweep} {blocks} {tar}");
         assert!((3.0..6.0).contains(&(tar / blocks)), "{drive}: {tar} {blocks}");
         assert!(blocks > 5.0 * single, "{drive}: {blocks} {single}");
@@ -60,7 +61,7 @@ fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
 }
 
 #[test]
-fn gaps_that_are_read_through_come_within_three_times_the_contiguous_file() {
+fn reading_through_gaps_takes_at_most_three_times_as_long_as_a_contiguous_file() {
     let layout = layout();
     let passes = two_pass_steps(&layout.tree, by_block(&layout));
     let (metadata, data) =
@@ -70,24 +71,24 @@ fn gaps_that_are_read_through_come_within_three_times_the_contiguous_file() {
     for drive in ["sata-7200-2006", "cmr-8tb"] {
         let through = data.read_through(1 << 20, 128 << 10);
         let [single, through] =
-            [&[(&single, 1)][..], &[(&metadata, 1), (&through, 1)]].map(|plans| taken(drive, plans).ns);
+            [&[(&single, 1)][..], &[(&metadata, 1), (&through, 1)]].map(|plans| time_for(drive, plans).ns);
         assert!(through < 3 * single, "{drive}: {through} {single}");
     }
 }
 
 #[test]
-fn a_drive_with_a_queue_reads_through_gaps_by_itself_when_it_is_kept_full() {
+fn a_drive_with_a_full_queue_reads_through_gaps_by_itself() {
     let layout = layout();
     let passes = two_pass_steps(&layout.tree, by_block(&layout));
     let (metadata, data) =
         (layout.plan(&passes.metadata, ReadPattern::LARGE), layout.plan(&passes.data, ReadPattern::LARGE));
-    let at = |depth| taken("cmr-8tb", &[(&metadata, 1), (&data, depth)]).ns as f64 / 1e9;
+    let at = |depth| time_for("cmr-8tb", &[(&metadata, 1), (&data, depth)]).ns as f64 / 1e9;
     let (one, eight) = (at(1), at(8));
     assert!(eight * 5.0 < one, "{one} {eight}");
 }
 
 #[test]
-fn inode_order_leads_nearly_as_far_as_the_directories_order() {
+fn inode_order_needs_nearly_the_seek_distance_of_directory_order() {
     let layout = layout();
     let tree = &layout.tree;
     let distance = |files: Vec<EntryId>| {
@@ -104,8 +105,9 @@ fn inode_order_leads_nearly_as_far_as_the_directories_order() {
 }
 
 #[test]
-fn tar_asks_for_what_was_recorded() {
-    // Recorded at the server that exported the image, while GNU tar 1.34 read it on Linux 6.18: 27,306 reads of files, 298,983,424 bytes.
+fn the_reads_of_tar_are_those_of_a_recording() {
+    // Recorded at the server that exported the image while GNU tar 1.34 read it on Linux 6.18:
+    // 27,306 reads of files, 298,983,424 bytes.
     let layout = layout();
     let tar = layout.plan(&tar_steps(&layout.tree, false), ReadPattern::GNU_TAR);
     let lowest = layout.lowest();

@@ -1,4 +1,4 @@
-//! Places on file systems that are made on the spot: ext4, xfs, btrfs and tmpfs.
+//! Data offsets on file systems that are created for the test: ext4, xfs, btrfs and tmpfs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -15,18 +15,18 @@ use crate::common::{Walked, found, paths, walked};
 
 const DISKS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-/// Asks for the places of everything in a tree.
-fn placed(tree: &mut Tree, options: &locate::Options<'_>) -> (locate::LocateSummary, Vec<PathError>) {
+/// Looks up the offsets of all entries of a tree.
+fn locate_all(tree: &mut Tree, options: &locate::Options<'_>) -> (locate::LocateSummary, Vec<PathError>) {
     let ids: Vec<EntryId> = tree.ids().collect();
     let mut problems = Vec::new();
     let placed = locate::locate(tree, &ids, options, &mut |problem| problems.push(problem));
     (placed, problems)
 }
 
-fn surveyed(root: &Path) -> Tree {
+fn located_tree(root: &Path) -> Tree {
     let Walked { mut tree, problems } = walked(&[root.to_owned()], &Options::default());
     assert!(problems.is_empty(), "{problems:?}");
-    let (_, problems) = placed(&mut tree, &locate::Options::default());
+    let (_, problems) = locate_all(&mut tree, &locate::Options::default());
     assert!(problems.is_empty(), "{problems:?}");
     tree
 }
@@ -35,11 +35,11 @@ fn id(tree: &Tree, name: &str) -> EntryId {
     tree.ids().find(|id| tree.name(*id) == name).unwrap_or_else(|| panic!("{name} is not there"))
 }
 
-fn place_of(tree: &Tree, name: &str) -> Placement {
+fn placement_of(tree: &Tree, name: &str) -> Placement {
     tree.entry(id(tree, name)).placement
 }
 
-/// A file of `bytes` with data from `at` on.
+/// Creates a file of `bytes` bytes with data from `at` on.
 fn sparse(path: &Path, at: u64, data: &[u8], bytes: u64) {
     let mut file = File::create(path).unwrap();
     file.set_len(bytes).unwrap();
@@ -48,7 +48,7 @@ fn sparse(path: &Path, at: u64, data: &[u8], bytes: u64) {
 }
 
 #[test]
-fn places_are_those_that_filefrag_tells() {
+fn offsets_are_those_of_filefrag() {
     for kind in DISKS {
         let Some(image) = Image::new(kind, &[]) else { continue };
         image.file("plain", vec![1; 100_000]);
@@ -64,11 +64,11 @@ fn places_are_those_that_filefrag_tells() {
         set.unwrap();
         fs::hard_link(image.path("plain"), image.path("its other name")).unwrap();
         image.sync();
-        let tree = surveyed(&image.root);
+        let tree = located_tree(&image.root);
         for name in ["plain", "behind a hole", "five gigabytes", "with attributes", "its other name"] {
             let Some(extents) = filefrag(&image.path(name)) else { return };
             let (_, physical) = extents.first().unwrap_or_else(|| panic!("{kind}: {name} has no extent"));
-            assert_eq!(place_of(&tree, name), Placement::Offset(*physical), "{kind}: {name}");
+            assert_eq!(placement_of(&tree, name), Placement::Offset(*physical), "{kind}: {name}");
             let data = locate::extents(&tree, id(&tree, name), false).unwrap();
             let asked: Vec<(u64, u64)> = data.extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
             assert_eq!(asked, extents, "{kind}: {name}");
@@ -78,7 +78,7 @@ fn places_are_those_that_filefrag_tells() {
 }
 
 #[test]
-fn what_needs_no_data_read_lies_nowhere() {
+fn files_without_data_have_no_offset() {
     for kind in DISKS {
         let Some(image) = Image::new(kind, &[]) else { continue };
         image.file("empty", "");
@@ -88,14 +88,14 @@ fn what_needs_no_data_read_lies_nowhere() {
         symlink("x".repeat(1000), image.path("long link")).unwrap();
         let mut names = vec!["empty", "all hole", "reserved", "long link"];
         if kind == "btrfs" {
-            // A few bytes are kept with the metadata there.
+            // btrfs stores a few bytes among its metadata.
             image.file("short", "short");
             names.push("short");
         }
         image.sync();
-        let tree = surveyed(&image.root);
+        let tree = located_tree(&image.root);
         for name in names {
-            assert_eq!(place_of(&tree, name), Placement::NoData, "{kind}: {name}");
+            assert_eq!(placement_of(&tree, name), Placement::NoData, "{kind}: {name}");
         }
         let reserved = locate::extents(&tree, id(&tree, "reserved"), false).unwrap();
         assert!(!reserved.extents.is_empty(), "{kind}: there is room for it on the disk");
@@ -104,73 +104,73 @@ fn what_needs_no_data_read_lies_nowhere() {
 }
 
 #[test]
-fn data_within_the_inode_lie_nowhere_on_ext4() {
+fn data_within_the_inode_have_no_offset_on_ext4() {
     let Some(image) = Image::new("ext4", &["-O", "inline_data", "-I", "256"]) else { return };
     image.file("tiny", "tiny");
     image.file("larger", vec![1; 5000]);
     image.sync();
-    let tree = surveyed(&image.root);
-    assert_eq!(place_of(&tree, "tiny"), Placement::NoData);
+    let tree = located_tree(&image.root);
+    assert_eq!(placement_of(&tree, "tiny"), Placement::NoData);
     let data = locate::extents(&tree, id(&tree, "tiny"), false).unwrap();
     assert!(data.extents.iter().all(|extent| extent.state == ExtentState::Inline), "{data:?}");
-    assert!(matches!(place_of(&tree, "larger"), Placement::Offset(_)));
+    assert!(matches!(placement_of(&tree, "larger"), Placement::Offset(_)));
 }
 
 #[test]
-fn reserved_room_before_the_data_is_passed_over() {
+fn preallocated_extents_before_the_data_do_not_count() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     let mut file = File::create(image.path("late")).unwrap();
     fallocate(&file, FallocateFlags::empty(), 0, 1 << 20).unwrap();
     file.seek(SeekFrom::Start(512 << 10)).unwrap();
     file.write_all(&[7; 4096]).unwrap();
     image.sync();
-    let tree = surveyed(&image.root);
+    let tree = located_tree(&image.root);
     let data = locate::extents(&tree, id(&tree, "late"), false).unwrap();
     let written: Vec<_> = data.extents.iter().filter(|extent| extent.state == ExtentState::Written).collect();
     assert_eq!(written.len(), 1, "{data:?}");
-    assert_eq!((written[0].logical, place_of(&tree, "late")), (512 << 10, Placement::Offset(written[0].physical)));
+    assert_eq!((written[0].logical, placement_of(&tree, "late")), (512 << 10, Placement::Offset(written[0].physical)));
 }
 
 #[test]
-fn a_file_in_many_pieces_is_told_whole() {
+fn all_extents_of_a_fragmented_file_are_reported() {
     let Some(image) = Image::new("ext4", &[]) else { return };
-    // Every other block is a hole: more extents than one call takes.
+    // Every other block is a hole: more extents than one ioctl returns.
     let mut file = File::create(image.path("pieces")).unwrap();
     for piece in 0..300u64 {
         file.seek(SeekFrom::Start(piece * 8192)).unwrap();
         file.write_all(&[1; 4096]).unwrap();
         file.sync_data().unwrap();
     }
-    let tree = surveyed(&image.root);
+    let tree = located_tree(&image.root);
     let data = locate::extents(&tree, id(&tree, "pieces"), false).unwrap();
     let logical: Vec<u64> = data.extents.iter().map(|extent| extent.logical).collect();
     assert_eq!(logical, (0..300).map(|piece| piece * 8192).collect::<Vec<u64>>());
 }
 
 #[test]
-fn what_is_in_memory_alone_has_no_place_until_it_is_synced() {
+fn dirty_data_have_no_offset_until_they_are_synced() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     image.sync();
     image.file("young", vec![1; 50_000]);
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
-    let (told, problems) = placed(&mut tree, &locate::Options::default());
+    let (summary, problems) = locate_all(&mut tree, &locate::Options::default());
     assert!(problems.is_empty());
-    assert_eq!((told.not_written, place_of(&tree, "young")), (1, Placement::Unknown));
-    let (told, _) = placed(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
-    assert_eq!(told.not_written, 0);
-    assert!(matches!(place_of(&tree, "young"), Placement::Offset(_)));
+    assert_eq!((summary.not_written, placement_of(&tree, "young")), (1, Placement::Unknown));
+    let (summary, _) = locate_all(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
+    assert_eq!(summary.not_written, 0);
+    assert!(matches!(placement_of(&tree, "young"), Placement::Offset(_)));
 }
 
 #[test]
-fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
+fn block_order_ascends_and_does_not_depend_on_the_number_of_threads() {
     for kind in DISKS {
         let Some(image) = Image::new(kind, &[]) else { continue };
         for number in 0..1500u64 {
-            // Scattered over the directories, so that neither of them is in the order of the disk.
+            // Scattered over the directories, so that no directory is in disk order.
             image.file(&format!("{}/{}", number * 7 % 13, number * 31 % 1500), vec![1; 9000]);
         }
         image.sync();
-        let tree = surveyed(&image.root);
+        let tree = located_tree(&image.root);
         let sorted = sort(&tree, SortKey::Auto);
         let places: Vec<Placement> = sorted.iter().map(|id| tree.entry(*id).placement).collect();
         assert!(places.is_sorted_by_key(|place| match place {
@@ -182,7 +182,7 @@ fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
         for threads in [1, 3, 16] {
             let mut again = tree.clone();
             again.ids().for_each(|id| again.set_placement(id, Placement::Unknown));
-            placed(&mut again, &locate::Options { threads, ..locate::Options::default() });
+            locate_all(&mut again, &locate::Options { threads, ..locate::Options::default() });
             let files = |tree: &Tree| {
                 tree.ids().map(|id| tree.entry(id)).filter(|e| e.kind == FileKind::File).collect::<Vec<_>>()
             };
@@ -192,7 +192,7 @@ fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn inode_tables_tell_what_the_file_system_answers() {
+fn inode_tables_agree_with_the_file_system() {
     let Some(image) = Image::new("ext4", &["-O", "inline_data", "-I", "256"]) else { return };
     for number in 0..600 {
         image.file(&format!("d{}/small{number}", number % 7), vec![1; 300 + 4096 * (number % 3)]);
@@ -209,23 +209,23 @@ fn inode_tables_tell_what_the_file_system_answers() {
     }
     fs::hard_link(image.path("pieces"), image.path("linked")).unwrap();
     rustix::fs::sync();
-    // Whoever else calls sync(2) meanwhile writes this one.
+    // Another process may call sync(2) at the same time, which writes this file.
     let (read, by_tables, asked, by_asking) = (0..20)
         .map(|_| {
             image.file("not written", vec![3; 10_000]);
-            let mut read = surveyed(&image.root);
-            let (by_tables, problems) = placed(&mut read, &locate::Options::default());
+            let mut read = located_tree(&image.root);
+            let (by_tables, problems) = locate_all(&mut read, &locate::Options::default());
             assert_eq!(problems, []);
-            let mut asked = surveyed(&image.root);
+            let mut asked = located_tree(&image.root);
             let options = locate::Options { skip_inode_tables: true, ..locate::Options::default() };
-            let (by_asking, problems) = placed(&mut asked, &options);
+            let (by_asking, problems) = locate_all(&mut asked, &options);
             assert_eq!(problems, []);
             (read, by_tables, asked, by_asking)
         })
         .find(|(.., by_asking)| by_asking.not_written == 1)
         .expect("nobody calls sync(2) all the time");
-    // Not told by their inodes: the empty file, the one within its inode, those that begin with a hole or were never written to, the one that is not
-    // written yet, and the 40 pieces with two names.
+    // Not decided by their inodes: the empty file, the inline file, files that begin with a hole or
+    // were never written, the dirty file, and the 40 fragmented files with two names.
     assert_eq!((by_tables.files, by_tables.from_inode_tables, by_asking.from_inode_tables), (607, 600, 0));
     assert_eq!(by_tables.not_written, by_asking.not_written);
     let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).placement).collect::<Vec<Placement>>();
@@ -249,45 +249,45 @@ fn inode_tables_of_all_layouts_are_read() {
             image.file(&format!("d{}/{number}", number % 40), vec![1; 5000]);
         }
         rustix::fs::sync();
-        let mut read = surveyed(&image.root);
-        let (by_tables, _) = placed(&mut read, &locate::Options::default());
+        let mut read = located_tree(&image.root);
+        let (by_tables, _) = locate_all(&mut read, &locate::Options::default());
         assert_eq!(by_tables.from_inode_tables, 300, "{options:?}");
-        let mut asked = surveyed(&image.root);
-        placed(&mut asked, &locate::Options { skip_inode_tables: true, ..locate::Options::default() });
+        let mut asked = located_tree(&image.root);
+        locate_all(&mut asked, &locate::Options { skip_inode_tables: true, ..locate::Options::default() });
         let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).placement).collect::<Vec<Placement>>();
         assert_eq!(places(&read), places(&asked), "{options:?}");
     }
 }
 
 #[test]
-fn what_is_in_memory_alone_is_written_before_tables_are_read() {
+fn dirty_data_are_written_before_inode_tables_are_read() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     for number in 0..300 {
         image.file(&number.to_string(), vec![1; 5000]);
     }
-    let mut tree = surveyed(&image.root);
-    let (placed, problems) = placed(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
+    let mut tree = located_tree(&image.root);
+    let (placed, problems) = locate_all(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
     assert_eq!((placed.from_inode_tables, placed.not_written, problems.len()), (300, 0, 0));
 }
 
 #[test]
-fn a_file_system_that_does_not_tell_is_said_once_and_ordered_by_inode() {
+fn a_file_system_without_extents_is_reported_once_and_sorted_by_inode() {
     let Some(image) = Image::new("tmpfs", &[]) else { return };
     for number in (0..600).rev() {
         image.file(&number.to_string(), "x");
     }
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
-    let (told, problems) = placed(&mut tree, &locate::Options::default());
+    let (summary, problems) = locate_all(&mut tree, &locate::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].is_note() && problems[0].error == WalkError::NoExtentMap);
-    assert_eq!(told.unsupported.iter().map(|(_, files)| *files).collect::<Vec<_>>(), [600]);
+    assert_eq!(summary.unsupported.iter().map(|(_, files)| *files).collect::<Vec<_>>(), [600]);
     let files = sort(&tree, SortKey::Auto).into_iter().filter(|id| tree.entry(*id).kind == FileKind::File);
     assert!(files.map(|id| tree.entry(id).inode).is_sorted());
     assert_eq!(locate::extents(&tree, id(&tree, "5"), false), Err(WalkError::NoExtentMap));
 }
 
 #[test]
-fn what_is_mounted_is_known_by_its_own_numbers_and_left_out_on_request() {
+fn a_mount_point_has_its_own_identity_and_is_not_entered_on_request() {
     let Some(outer) = Image::new("ext4", &[]) else { return };
     outer.file("above/file", "1");
     outer.file("under", "what lies under the mount");
@@ -307,7 +307,7 @@ fn what_is_mounted_is_known_by_its_own_numbers_and_left_out_on_request() {
     seen.sort();
     assert_eq!(seen, found(&outer.root));
     assert_eq!(all.tree.devices().len(), 2);
-    // What a directory says of a place that something is mounted on is not what is there.
+    // The directory entry of a mount point has the inode number of the covered directory.
     let inner = all.tree.open(id(&all.tree, "inner"), OFlags::DIRECTORY).unwrap();
     assert_eq!(inner.stat.st_dev, fs_device(&outer.path("above/inner")));
     assert!(all.tree.open(id(&all.tree, "under"), OFlags::empty()).is_ok());
@@ -317,7 +317,7 @@ fn what_is_mounted_is_known_by_its_own_numbers_and_left_out_on_request() {
 }
 
 #[test]
-fn a_directory_mounted_within_itself_is_told_and_not_entered_again() {
+fn a_directory_mounted_within_itself_is_reported_and_not_entered_again() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     image.file("a/b/file", "");
     let (a, b) = (image.path("a"), image.path("a/b"));
@@ -332,7 +332,7 @@ fn a_directory_mounted_within_itself_is_told_and_not_entered_again() {
 }
 
 #[test]
-fn files_that_go_while_they_are_asked_for_are_told_with_their_names() {
+fn files_that_vanish_during_the_lookup_are_reported_with_their_entries() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     for name in ["one", "two", "three"] {
         image.file(name, vec![1; 5000]);
@@ -340,15 +340,15 @@ fn files_that_go_while_they_are_asked_for_are_told_with_their_names() {
     image.sync();
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     fs::remove_file(image.path("two")).unwrap();
-    let (_, problems) = placed(&mut tree, &locate::Options::default());
+    let (_, problems) = locate_all(&mut tree, &locate::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].is_gone());
     assert_eq!(problems[0].id, Some(id(&tree, "two")));
-    assert!(matches!(place_of(&tree, "three"), Placement::Offset(_)));
+    assert!(matches!(placement_of(&tree, "three"), Placement::Offset(_)));
 }
 
 #[test]
-fn reading_moves_no_time_of_access() {
+fn reading_leaves_access_times_unchanged() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     image.file("file", "read me");
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);

@@ -1,4 +1,4 @@
-//! Walks over trees made on the spot, in a temporary folder of the machine's own.
+//! Walks over trees in a temporary directory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use crate::common::{Folder, Walked, found, paths, walked};
 
 #[test]
-fn a_walk_finds_what_is_there_with_kinds_and_inodes() {
+fn a_walk_finds_all_names_with_types_and_inodes() {
     let folder = Folder::new();
     folder.file("a/one", "1");
     folder.file("a/b/two", "2");
@@ -49,10 +49,10 @@ fn a_walk_finds_what_is_there_with_kinds_and_inodes() {
 }
 
 #[test]
-fn directories_are_read_in_one_way_sweeps_that_those_on_the_way_join() {
+fn directories_are_read_in_one_way_sweeps_that_discovered_directories_join() {
     let folder = Folder::new();
     for number in 0..300u64 {
-        // Made in an order that has little to do with the tree.
+        // Created in an order unrelated to the tree.
         folder.file(&format!("{}/{}/{}/file", number * 7 % 11, number * 5 % 13, number * 3 % 17), "");
     }
     let Walked { tree, .. } = walked(&[folder.root()], &Options::default());
@@ -92,7 +92,7 @@ fn names_of_any_bytes_and_of_255_bytes_are_found_and_opened() {
 }
 
 #[test]
-fn what_is_asked_for_twice_is_found_once_under_its_own_path() {
+fn a_repeated_root_is_found_once_under_its_own_path() {
     let folder = Folder::new();
     folder.file("a/b/file", "");
     folder.file("a/other", "");
@@ -108,7 +108,7 @@ fn what_is_asked_for_twice_is_found_once_under_its_own_path() {
 }
 
 #[test]
-fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
+fn with_path_identity_a_file_is_found_under_each_given_path() {
     let folder = Folder::new();
     folder.file("a/b/file", "");
     folder.file("a/other", "");
@@ -124,7 +124,7 @@ fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
     let Walked { tree, .. } = walked(&["a".into(), absolute.clone()], &options);
     let seen = paths(&tree);
     assert!(seen.contains(&"a/b/file".into()) && seen.contains(&absolute.join("file")), "{seen:?}");
-    // The directory that paths begin in has all of them in it, and the root has all that begin there.
+    // The base directory contains all roots, and "." contains all that start there.
     for roots in [["./a/b", "."], [".", "a//b/"]] {
         let Walked { tree, .. } = walked(&roots.map(PathBuf::from), &options);
         assert_eq!(paths(&tree).iter().filter(|path| path.ends_with("a/b/file")).count(), 1, "{roots:?}");
@@ -132,7 +132,7 @@ fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
 }
 
 #[test]
-fn loops_of_links_end_and_are_told() {
+fn loops_of_links_end_and_are_reported() {
     let folder = Folder::new();
     folder.file("a/file", "");
     symlink("..", folder.path("a/up")).unwrap();
@@ -142,19 +142,22 @@ fn loops_of_links_end_and_are_told() {
     assert!(never.problems.is_empty());
     assert_eq!(never.tree.len(), 6);
     let always = walked(&[folder.root()], &Options { follow: FollowLinks::Always, ..Options::default() });
-    let told = |name: &str| {
+    let error_of = |name: &str| {
         let of = always.problems.iter().find(|problem| problem.path.ends_with(name.as_bytes()));
         of.unwrap_or_else(|| panic!("{name}: {:?}", always.problems)).error
     };
-    assert_eq!(told("/a/up"), WalkError::Loop);
-    assert!(matches!(told("/self"), WalkError::Failed { operation: Operation::Stat, errno: rustix::io::Errno::LOOP }));
+    assert_eq!(error_of("/a/up"), WalkError::Loop);
+    assert!(matches!(
+        error_of("/self"),
+        WalkError::Failed { operation: Operation::Stat, errno: rustix::io::Errno::LOOP }
+    ));
     assert_eq!(always.problems.len(), 2);
     let broken = always.tree.ids().find(|id| always.tree.name(*id) == "broken").expect("what leads nowhere is itself");
     assert_eq!(always.tree.entry(broken).kind, FileKind::Symlink);
 }
 
 #[test]
-fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
+fn a_link_in_place_of_a_directory_does_not_lead_out_of_the_tree() {
     let (folder, elsewhere) = (Folder::new(), Folder::new());
     folder.file("a/inner/mine", "");
     elsewhere.file("inner/secret", "");
@@ -163,7 +166,7 @@ fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
     let (a, old) = (folder.path("a"), folder.path("old"));
     let inner = folder.path("a/inner");
     let keep = |path: &[u8], _: FileKind| {
-        // It has been found, and is not entered yet.
+        // Found and not entered yet.
         if path == inner.as_os_str().as_bytes() {
             fs::rename(&a, &old).unwrap();
             symlink(elsewhere.root(), &a).unwrap();
@@ -177,7 +180,7 @@ fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
 }
 
 #[test]
-fn a_link_that_was_asked_for_is_followed_on_request() {
+fn a_root_that_is_a_link_is_followed_on_request() {
     let folder = Folder::new();
     folder.file("a/file", "");
     symlink("a", folder.path("link")).unwrap();
@@ -192,7 +195,7 @@ fn a_link_that_was_asked_for_is_followed_on_request() {
 }
 
 #[test]
-fn a_directory_that_disappears_is_told_and_the_rest_goes_on() {
+fn a_directory_that_disappears_is_reported_and_the_walk_continues() {
     let folder = Folder::new();
     folder.file("stays/file", "");
     folder.file("goes/file", "");
@@ -210,7 +213,7 @@ fn a_directory_that_disappears_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_its_path() {
+fn a_missing_root_is_reported_with_its_path() {
     let folder = Folder::new();
     folder.file("file", "");
     let long = PathBuf::from("x".repeat(70_000));
@@ -221,7 +224,7 @@ fn what_is_not_there_is_told_with_its_path() {
 }
 
 #[test]
-fn paths_longer_than_the_kernel_takes_are_walked_opened_and_listed() {
+fn paths_longer_than_path_max_are_walked_opened_and_listed() {
     let folder = Folder::new();
     let name = "d".repeat(200);
     let mut at = openat(rustix::fs::CWD, folder.root(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
@@ -244,7 +247,7 @@ fn paths_longer_than_the_kernel_takes_are_walked_opened_and_listed() {
 }
 
 #[test]
-fn a_walk_in_parts_finds_the_same_and_forgets_what_it_has_handed_out() {
+fn a_walk_in_batches_finds_the_same_and_discards_finished_names() {
     let folder = Folder::new();
     for directory in 0..30 {
         for file in 0..100 {
@@ -272,7 +275,7 @@ fn a_walk_in_parts_finds_the_same_and_forgets_what_it_has_handed_out() {
 }
 
 #[test]
-fn a_file_that_was_replaced_is_not_opened_for_the_one_that_was_found() {
+fn a_replaced_file_is_not_opened() {
     let folder = Folder::new();
     folder.file("file", "old");
     folder.file("new", "new");
@@ -286,7 +289,7 @@ fn a_file_that_was_replaced_is_not_opened_for_the_one_that_was_found() {
 }
 
 #[test]
-fn a_list_is_taken_as_it_is_once_each_and_not_descended() {
+fn the_paths_of_a_list_are_added_once_each_and_not_entered() {
     let folder = Folder::new();
     folder.file("a/file", "");
     let path = |name: &str| folder.path(name).as_os_str().as_bytes().to_vec();

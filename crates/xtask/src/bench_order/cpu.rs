@@ -29,8 +29,8 @@ fn commands(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
 pub fn warm(bench: &Bench) -> Result<Section> {
     let commands = commands(bench)?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-order --only cpu\n```\n\nMedians of {} rounds in which the programs take turns, each through `| cat > /dev/null`; cat is not counted.\n\n\
-         | tree | program | processor s | user | system | wall s |\n|---|---|---|---|---|---|\n",
+        "```console\n$ cargo xtask bench-order --only cpu\n```\n\nMedians of {} rounds in which the programs alternate. Output goes through `| cat > /dev/null`; the times do not include cat.\n\n\
+         | tree | program | CPU s | user | system | wall s |\n|---|---|---|---|---|---|\n",
         bench.rounds
     );
     let mut goals = Vec::new();
@@ -43,7 +43,7 @@ pub fn warm(bench: &Bench) -> Result<Section> {
             let _ =
                 writeln!(text, "| {name} | {program} | {:.3} | {user:.3} | {system:.3} | {wall:.3} |", user + system);
         }
-        goals.push(against(&format!("{name}, warm: processor time <= GNU tar's"), &found, Times::cpu, 1.0));
+        goals.push(against(&format!("{name}, warm: CPU time <= GNU tar's"), &found, Times::cpu, 1.0));
     }
     Ok(Section { text, goals })
 }
@@ -52,8 +52,8 @@ pub fn warm(bench: &Bench) -> Result<Section> {
 pub fn cold(bench: &Bench) -> Result<Section> {
     let commands = commands(bench)?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-order --only cold\n```\n\nMedians of {} rounds; the image is mounted anew for each program, on a loop device past the page cache, on the disk of the machine.\n\n\
-         | tree | program | wall s | processor s | reads |\n|---|---|---|---|---|\n",
+        "```console\n$ cargo xtask bench-order --only cold\n```\n\nMedians of {} rounds; each program gets a new mount of the image, on a loop device with direct I/O on the disk of the machine.\n\n\
+         | tree | program | wall s | CPU s | reads |\n|---|---|---|---|---|\n",
         bench.rounds
     );
     let mut goals = Vec::new();

@@ -31,8 +31,8 @@ pub fn measure(bench: &Bench) -> Result<Section> {
     let words: Vec<&str> = programs.iter().map(|(_, command)| command.as_str()).collect();
     let found = timed::interleaved(&words, &mounted.at, bench.rounds, || Ok(()))?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-order --only list\n```\n\n{} files of one block in directories of {FOLDER_FILES}, all in memory; medians of {} rounds.\n\n\
-         | program | wall s | processor s | user | system |\n|---|---|---|---|---|\n",
+        "```console\n$ cargo xtask bench-order --only list\n```\n\n{} files of one block in directories of {FOLDER_FILES}, warm cache; medians of {} rounds.\n\n\
+         | program | wall s | CPU s | user | system |\n|---|---|---|---|---|\n",
         bench.files, bench.rounds
     );
     for ((_, command), times) in programs.iter().zip(&found) {

@@ -57,7 +57,7 @@ pub fn measure(bench: &Bench) -> Result<Section> {
     let emulation = Emulation::new(&on_disk, bench)?;
     let plans = emulation.plans()?;
     let hoistway = bench.hoistway.display().to_string();
-    let mut text = "```console\n$ cargo xtask bench-order --only real\n```\n\n| what is run | s | predicted | off | tar : this | pause, ms | reads | MB read |\n|---|---|---|---|---|---|---|---|\n".to_owned();
+    let mut text = "```console\n$ cargo xtask bench-order --only real\n```\n\n| command | s | predicted | deviation | speedup over tar | pause, ms | reads | MB read |\n|---|---|---|---|---|---|---|---|\n".to_owned();
     let (mut tar_s, mut goals) = (None, Vec::new());
     for case in cases(&hoistway) {
         match emulation.case(&case, &plans) {
@@ -119,7 +119,7 @@ fn row(text: &mut String, command: &str, found: &Found, first_s: f64) {
 
 fn wanted(case: &Case, found: &Found, first_s: f64) -> Vec<Goal> {
     let off = found.measured.times.wall / found.predicted_s - 1.0;
-    let near = format!("{}: within 10 % of what is simulated", case.name);
+    let near = format!("{}: within 10 % of the simulation", case.name);
     let mut goals = vec![Goal::found(&near, format!("{:+.1} %", off * 100.0), off.abs() <= NEAR)];
     if case.name.starts_with("hoistway tar") {
         let ratio = first_s / found.measured.times.wall;

@@ -89,14 +89,14 @@ pub fn measure() -> Result<Section> {
     let through = plans.data.read_through(LONGEST, GAP);
     let Plans { tar, directory_inodes, inodes, metadata, data, single, .. } = &plans;
     let rows = [
-        Row { name: "`tar -c`: as directories have them", plans: vec![(tar, 1)] },
-        Row { name: "`tar -c --sort=inode`: inodes, a directory at a time", plans: vec![(directory_inodes, 1)] },
+        Row { name: "`tar -c`: directory order", plans: vec![(tar, 1)] },
+        Row { name: "`tar -c --sort=inode`: inode order within each directory", plans: vec![(directory_inodes, 1)] },
         Row { name: "`tar -T`, files by inode number", plans: vec![(inodes, 1)] },
         Row { name: "two passes, inodes and first blocks, one file at a time", plans: vec![(metadata, 1), (data, 1)] },
-        Row { name: "all that tar reads in one sweep", plans: vec![(&sweep, 1)] },
+        Row { name: "all reads of tar in one sweep", plans: vec![(&sweep, 1)] },
         Row { name: "two passes, 8 files at a time", plans: vec![(metadata, 1), (data, 8)] },
         Row { name: "two passes, gaps of up to 128 KiB read through", plans: vec![(metadata, 1), (&through, 1)] },
-        Row { name: "one file in one piece, as long as all", plans: vec![(single, 1)] },
+        Row { name: "one contiguous file of the same size", plans: vec![(single, 1)] },
     ];
     let mut text = heading(&layout);
     let mut goals = Vec::new();
@@ -122,7 +122,7 @@ fn heading(layout: &TreeLayout) -> String {
     let bytes: u64 = layout.files().map(|id| layout.bytes(id)).sum();
     let folders = layout.tree.ids().filter(|id| layout.tree.entry(*id).kind == FileKind::Directory).count();
     format!(
-        "```console\n$ cargo xtask bench-order --only simulated\n```\n\n{files} files in {folders} directories, {:.0} MB; no pauses between an answer and the next request.\n",
+        "```console\n$ cargo xtask bench-order --only simulated\n```\n\n{files} files in {folders} directories, {:.0} MB; no pause between a completion and the next request.\n",
         bytes as f64 / 1e6
     )
 }
@@ -136,7 +136,7 @@ fn table(text: &mut String, drive: &str, rows: &[Row<'_>]) -> Result<Vec<f64>> {
     };
     let _ = writeln!(
         text,
-        "\n### {drive}\n\n| read | s | tar's time : this | this : one file | commands | from the drive's buffer | seek s | rotation s | transfer s |\n|---|---|---|---|---|---|---|---|---|"
+        "\n### {drive}\n\n| read | s | speedup over tar | time relative to one file | commands | from the drive's buffer | seek s | rotation s | transfer s |\n|---|---|---|---|---|---|---|---|---|"
     );
     for (row, taken) in rows.iter().zip(&taken) {
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -174,7 +174,7 @@ fn wanted(drive: &str, seconds: &[f64]) -> Result<Vec<Goal>> {
             (3.0..=6.0).contains(&(tar / blocks)),
         ),
         Goal::found(
-            &format!("{drive}: nearer to the one file than two passes come, one file at a time"),
+            &format!("{drive}: reading through gaps is closer to one file than two passes with one file at a time"),
             format!("{nearest:.2} : {:.2} times its time", blocks / single),
             nearest < blocks / single,
         ),
@@ -184,7 +184,7 @@ fn wanted(drive: &str, seconds: &[f64]) -> Result<Vec<Goal>> {
 /// How many files are under way, and how long the reader thinks.
 fn depths(text: &mut String, metadata: &ReadPlan, data: &ReadPlan) -> Result<()> {
     text.push_str(
-        "\n### Files at a time, and pauses\n\nTwo passes, in s, by the files under way at once in the second one and by the time from the drive's answer to the next request:\n",
+        "\n### Parallel files and pauses\n\nTwo passes, in s, by the number of parallel files in the second pass and by the pause from a completion to the next request:\n",
     );
     for drive in DRIVES {
         let _ = write!(text, "\n| {drive}: pause |");
@@ -210,11 +210,11 @@ fn distances(text: &mut String, layout: &TreeLayout) {
         layout.plan(&steps, ReadPattern::LARGE).distance()
     };
     let rows = [
-        ("as directories have them", distance(layout.files().collect())),
+        ("directory order", distance(layout.files().collect())),
         ("inode numbers", distance(by(layout, |id| layout.tree.entry(id).inode))),
         ("first blocks", distance(by(layout, |id| layout.extents(id).first().map(|extent| extent.physical)))),
     ];
-    text.push_str("\n### How far the head goes\n\n| files in the order of | GB between reads | seeks | of them back |\n|---|---|---|---|\n");
+    text.push_str("\n### Seek distance\n\n| file order | seek distance, GB | seeks | backward seeks |\n|---|---|---|---|\n");
     for (name, Distance { bytes, seeks, backward }) in rows {
         let _ = writeln!(text, "| {name} | {:.2} | {seeks} | {backward} |", bytes as f64 / 1e9);
     }

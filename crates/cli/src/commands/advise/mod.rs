@@ -14,8 +14,8 @@ use anyhow::Result;
 use hoistway_advise::{AdviceReport, AdviseError, Answer, AnswerOptions, Case, ChangePlan};
 use serde::Serialize;
 
+use crate::atomic_file::ReportFile;
 use crate::cli::AdviseArgs;
-use crate::commands::compare::WholeFile;
 use crate::failure::{Exit, Interrupted, tell as tell_on_stderr};
 use crate::interrupt;
 use crate::output::Out;
@@ -31,7 +31,7 @@ pub fn run(args: &AdviseArgs, out: &mut Out) -> Result<Exit> {
     if args.use_.is_none() && args.job.is_none() && args.trace.is_none() {
         return overview::run(args, subject, out);
     }
-    let report = args.report.as_deref().map(WholeFile::new).transpose()?;
+    let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let cancel = interrupt::watch()?;
     let case = match request::case(args, subject, &cancel)? {
         CaseOrRefusal::Case(case) => *case,

@@ -11,8 +11,8 @@ use hoistway_advise::{Case, ChangePlan, TuneReport, TuneRequest, TuneResult, Ver
 use super::request::usage;
 use super::tune_texts::{behind_the_front, reasons, restarts, verdict};
 use super::{apply, page, print_json, render, simulation_error};
+use crate::atomic_file::ReportFile;
 use crate::cli::AdviseArgs;
-use crate::commands::compare::WholeFile;
 use crate::failure::{Exit, tell as tell_on_stderr};
 use crate::names::did_you_mean;
 use crate::output::{Out, table, wrap};
@@ -27,7 +27,7 @@ const FRONT_ROWS: usize = 12;
 pub fn run(
     args: &AdviseArgs,
     case: &Case,
-    report: Option<&WholeFile>,
+    report: Option<&ReportFile>,
     cancel: &AtomicBool,
     out: &mut Out,
 ) -> Result<Exit> {

@@ -8,7 +8,7 @@ use hoistway_fio::JobFile;
 use hoistway_fio::logs::LogFormat;
 use hoistway_sim::Comparison;
 
-use super::whole_file::WholeFile;
+use crate::atomic_file::ReportFile;
 
 /// The folder for the logs, checked before the run.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl LogFolder {
         }
         let failed = || format!("{}: the folder for the logs cannot be made", path.display());
         std::fs::create_dir_all(path).with_context(failed)?;
-        WholeFile::new(&path.join("trial_bw.log"))?;
+        ReportFile::new(&path.join("trial_bw.log"))?;
         Ok(LogFolder { path: path.to_owned() })
     }
 
@@ -47,7 +47,7 @@ impl LogFolder {
                 let lines: Vec<String> =
                     process.bandwidth_log().iter().map(|entry| format.line(entry) + "\n").collect();
                 let path = self.path.join(format!("{}-{name}", run.elevator));
-                WholeFile::new(&path)?.write(&lines.concat(), cancelled)?;
+                ReportFile::new(&path)?.write(&lines.concat(), cancelled)?;
                 count += 1;
             }
         }

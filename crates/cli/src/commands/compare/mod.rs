@@ -5,7 +5,6 @@ mod logs;
 mod page;
 mod run;
 mod table;
-mod whole_file;
 
 use std::io;
 use std::path::Path;
@@ -16,6 +15,7 @@ use hoistway_fio::JobFile;
 use hoistway_report::compare_page;
 use hoistway_sim::{CompareRequest, Comparison, HostConfig};
 
+use crate::atomic_file::ReportFile;
 use crate::cli::CompareArgs;
 use crate::drive_choice;
 use crate::failure::{Exit, UsageError, tell};
@@ -25,7 +25,6 @@ use logs::LogFolder;
 pub use page::page as report_page;
 pub use run::{RunProgressBar, run as simulate};
 pub use table::print as print_table;
-pub use whole_file::WholeFile;
 
 /// The default job file, and its name.
 const EXAMPLE: &str = include_str!("../../../../../examples/competing-readers.fio");
@@ -45,7 +44,7 @@ pub fn run_example(out: &mut Out) -> Result<Exit> {
 /// Runs the comparison, writes the page if one is requested, and prints the table or the JSON.
 pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     let request = request(args)?;
-    let report = args.report.as_deref().map(WholeFile::new).transpose()?;
+    let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let logs = args.logs.as_deref().map(LogFolder::new).transpose()?;
     let workload = Workload { job: job_name(args), global_options: request.jobs.global_options.clone() };
     let description = hoistway_drive::describe(&request.profile);

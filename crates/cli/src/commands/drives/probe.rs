@@ -8,15 +8,15 @@ use hoistway_report::{Fact, Sheet, SheetSection, sheet_page};
 
 use super::describe::facts;
 use super::sections::{Section, sections};
+use crate::atomic_file::ReportFile;
 use crate::cli::DrivesArgs;
-use crate::commands::compare::WholeFile;
 use crate::drive_choice;
 use crate::output::Out;
 
 /// Probes a drive and writes the findings as text, as JSON or as a page.
 pub fn run(choice: &str, args: &DrivesArgs, out: &mut Out) -> Result<()> {
     let profile = drive_choice::load(choice)?;
-    let page = args.report.as_deref().map(WholeFile::new).transpose()?;
+    let page = args.report.as_deref().map(ReportFile::new).transpose()?;
     let report = ProbeReport::measure(&profile, &args.only)?;
     let sections = sections(&report.findings);
     if let Some(page) = page {

@@ -9,8 +9,8 @@ use hoistway_order::{Tree, walk};
 use super::errors::ErrorLog;
 use super::source::NameSource;
 use super::{Request, page, render};
+use crate::atomic_file::ReportFile;
 use crate::cli::{ByChoice, OrderArgs};
-use crate::commands::compare::WholeFile;
 use crate::drive_choice;
 use crate::failure::{Exit, UsageError};
 use crate::output::Out;
@@ -20,7 +20,7 @@ use crate::progress::Bar;
 pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
     let request = Request::new(args);
     let profile = args.drive.as_deref().map(drive_choice::load).transpose()?;
-    let page_file = args.report.as_deref().map(WholeFile::new).transpose()?;
+    let page_file = args.report.as_deref().map(ReportFile::new).transpose()?;
     let mut errors = ErrorLog::new(args.by == ByChoice::Block);
     let tree = find(args, &request, &mut errors)?;
     let survey = survey(tree, request.sync, &mut errors);

@@ -47,7 +47,8 @@ pub fn print(report: &CostReport, out: &mut Out) -> Result<()> {
     Ok(out.paragraph(0, METHOD)?)
 }
 
-/// Formats files and extents: "/srv/mail (device 8:1): 22500 files of 236 MB in 25400 extents on the disk."
+/// Formats files and extents: "/srv/mail (device 8:1): 22500 files of 236 MB in 25400 extents on
+/// the disk."
 pub fn found(of: &FileSystemCost) -> String {
     let mut text = format!(
         "{} (device {}): {} of {} in {} on the disk",

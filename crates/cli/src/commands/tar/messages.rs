@@ -1,4 +1,5 @@
-//! Messages of `hoistway tar`: member names and warnings, with GNU tar's texts where other programs parse them.
+//! Messages of `hoistway tar`: member names and warnings, with GNU tar's texts where other programs
+//! parse them.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};

@@ -1,5 +1,5 @@
-//! Trees on images of ext4, xfs, btrfs and on tmpfs, made on the spot, through three programs that extract. It needs root; without, the folder for temporary files
-//! takes the place of the images.
+//! Trees on images of ext4, xfs and btrfs and on tmpfs, extracted by three programs. Needs root;
+//! without root, a temporary directory replaces the images.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use hoistway_order::SortKey;
 use hoistway_order::archive::{AttributeSelection, Format, Options};
 use tempfile::TempDir;
 
-use super::tree::{Takes, TreeSnapshot, make, told};
+use super::tree::{FileSnapshot, Takes, make, snapshot};
 use super::{archive_into, is_installed, is_possible, is_root};
 
-/// A file system in a folder.
+/// A file system mounted in a temporary directory.
 struct Mounted {
     folder: TempDir,
     is_mounted: bool,
 }
 
 impl Mounted {
-    /// Made with a program and its arguments on an image of so many bytes; nothing for a tmpfs.
+    /// Creates an image of the given size with a program and its arguments; `None` creates a tmpfs.
     fn new(make: Option<(&str, &[&str], u64)>) -> Option<Mounted> {
         if !is_possible("root is needed to mount", is_root()) {
             return None;
@@ -62,13 +62,14 @@ impl Drop for Mounted {
     }
 }
 
-/// Programs that extract, and what each of them keeps.
+/// A program that extracts archives, and which attributes it restores.
 struct Extractor {
     name: &'static str,
     program: &'static str,
     args: &'static [&'static str],
     attributes: bool,
-    /// Whether times are kept to the nanosecond; else to the microsecond, and none of links.
+    /// True if times are exact to the nanosecond; otherwise to the microsecond, and links have no
+    /// times.
     exact: bool,
 }
 
@@ -96,37 +97,37 @@ fn extract(extractor: &Extractor, archive: &Path) -> Option<TempDir> {
     }
     let folder = TempDir::new().unwrap();
     let mut command = Command::new(extractor.program);
-    // MemberNames as bytes, whatever the machine's language.
+    // Names as bytes in any locale.
     command.env("LC_ALL", "C.UTF-8").env("PYTHONWARNINGS", "ignore").current_dir(folder.path());
     let ran = command.args(extractor.args).arg(archive).output().unwrap();
     assert!(ran.status.success(), "{}: {}", extractor.name, String::from_utf8_lossy(&ran.stderr));
     Some(folder)
 }
 
-/// Fails unless what was extracted is what there was, as far as the program keeps it.
+/// Fails unless the extracted tree equals the original, as far as the program restores it.
 #[track_caller]
 fn compare(extractor: &Extractor, before: &Path, after: &Path) {
-    let (before, after) = (told(before), told(after));
-    let names = |found: &std::collections::BTreeMap<Vec<u8>, TreeSnapshot>| -> Vec<String> {
+    let (before, after) = (snapshot(before), snapshot(after));
+    let names = |found: &std::collections::BTreeMap<Vec<u8>, FileSnapshot>| -> Vec<String> {
         found.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     };
     assert_eq!(names(&before), names(&after), "{}", extractor.name);
     for (name, wanted) in before {
         let mut wanted = wanted.clone();
         let mut found = after[&name].clone();
-        for told in [&mut wanted, &mut found] {
-            let is_link = told.mode & 0o170_000 == 0o120_000;
+        for file in [&mut wanted, &mut found] {
+            let is_link = file.mode & 0o170_000 == 0o120_000;
             if !extractor.attributes {
-                told.attributes.clear();
+                file.attributes.clear();
             }
             if !extractor.exact {
-                told.mtime = if is_link { (0, 0) } else { (told.mtime.0, told.mtime.1 / 1000) };
+                file.mtime = if is_link { (0, 0) } else { (file.mtime.0, file.mtime.1 / 1000) };
             }
             if !is_root() {
-                told.owners = (0, 0);
+                file.owners = (0, 0);
             }
-            // File systems differ in how small a hole can be.
-            told.has_holes &= told.size > 1 << 30;
+            // The smallest hole differs between file systems.
+            file.has_holes &= file.size > 1 << 30;
         }
         assert_eq!(found, wanted, "{}: {}", extractor.name, String::from_utf8_lossy(&name));
     }
@@ -140,8 +141,8 @@ fn round_trips(folder: &Path, takes: Takes) {
     for by in [SortKey::Auto, SortKey::Name] {
         let attributes = AttributeSelection { xattrs: true, acls: true, selinux: false };
         let options = Options { by, attributes, ..Options::default() };
-        let (_, said) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
-        assert_eq!(said, [], "nothing was wrong");
+        let (_, events) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
+        assert_eq!(events, [], "no warnings");
         let bytes = archive.metadata().unwrap().len();
         assert!(bytes < 20 << 20, "holes take no room, and a file with three names is there once: {bytes}");
         for extractor in EXTRACTORS {
@@ -153,7 +154,7 @@ fn round_trips(folder: &Path, takes: Takes) {
 }
 
 #[test]
-fn a_tree_on_ext4_is_extracted_as_it_was() {
+fn a_tree_on_ext4_survives_a_round_trip() {
     let made = Mounted::new(Some(("mkfs.ext4", &["-q", "-b", "4096"], 256 << 20)));
     if let Some(mounted) = made {
         round_trips(&mounted.root(), Takes { attributes: true });
@@ -161,34 +162,34 @@ fn a_tree_on_ext4_is_extracted_as_it_was() {
 }
 
 #[test]
-fn a_tree_on_xfs_is_extracted_as_it_was() {
+fn a_tree_on_xfs_survives_a_round_trip() {
     if let Some(mounted) = Mounted::new(Some(("mkfs.xfs", &["-q"], 400 << 20))) {
         round_trips(&mounted.root(), Takes { attributes: true });
     }
 }
 
 #[test]
-fn a_tree_on_btrfs_is_extracted_as_it_was() {
+fn a_tree_on_btrfs_survives_a_round_trip() {
     if let Some(mounted) = Mounted::new(Some(("mkfs.btrfs", &["-q"], 400 << 20))) {
         round_trips(&mounted.root(), Takes { attributes: true });
     }
 }
 
 #[test]
-fn a_tree_on_tmpfs_is_extracted_as_it_was() {
+fn a_tree_on_tmpfs_survives_a_round_trip() {
     if let Some(mounted) = Mounted::new(None) {
         round_trips(&mounted.root(), Takes { attributes: false });
     }
 }
 
 #[test]
-fn a_tree_where_temporary_files_are_is_extracted_as_it_was() {
+fn a_tree_in_the_temporary_directory_survives_a_round_trip() {
     let folder = TempDir::new().unwrap();
     round_trips(folder.path(), Takes { attributes: false });
 }
 
 #[test]
-fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
+fn gnu_and_ustar_archives_survive_a_round_trip_within_their_limits() {
     let folder = TempDir::new().unwrap();
     let top = folder.path().join("t");
     fs::create_dir_all(top.join("a")).unwrap();
@@ -200,23 +201,23 @@ fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
     std::os::unix::fs::FileExt::write_all_at(&hollow, b"far", 5 << 30).unwrap();
     let archive = folder.path().join("x.tar");
     let gnu = Options { format: Format::Gnu, ..Options::default() };
-    let (_, said) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
-    assert_eq!(said, []);
+    let (_, events) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
+    assert_eq!(events, []);
     assert!(archive.metadata().unwrap().len() < 1 << 20);
     for extractor in EXTRACTORS {
         if let Some(extracted) = extract(extractor, &archive) {
-            let (before, after) = (told(&top), told(&extracted.path().join("t")));
+            let (before, after) = (snapshot(&top), snapshot(&extracted.path().join("t")));
             for (name, wanted) in before {
                 let found = &after[&name];
-                let of = |told: &TreeSnapshot| (told.mode, told.size, told.data, told.first_name.clone(), told.mtime.0);
+                let of = |file: &FileSnapshot| (file.mode, file.size, file.data, file.first_name.clone(), file.mtime.0);
                 assert_eq!(of(found), of(&wanted), "{}: {}", extractor.name, String::from_utf8_lossy(&name));
             }
         }
     }
     fs::remove_file(top.join("hollow")).unwrap();
     let ustar = Options { format: Format::Ustar, sparse: false, ..Options::default() };
-    let (_, said) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
-    assert_eq!(said.len(), 1, "the long name does not fit: {said:?}");
+    let (_, events) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
+    assert_eq!(events.len(), 1, "the long name does not fit: {events:?}");
     for extractor in EXTRACTORS {
         if let Some(extracted) = extract(extractor, &archive) {
             assert_eq!(fs::read(extracted.path().join("t/two")).unwrap(), b"1");

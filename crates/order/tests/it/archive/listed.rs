@@ -1,4 +1,4 @@
-//! Any tree, read back by the crate `tar`.
+//! Random trees, read back with the crate `tar`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use super::archive_of;
 
-/// MemberNames of any bytes but a slash and zero, short ones and long ones. None has a newline, for the crate ends records at one; other programs extract such names
-/// in another test.
+/// Names of any bytes except slash, zero and newline: the crate ends PAX records at a newline.
+/// Another test extracts such names with other programs.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     let byte = any::<u8>().prop_map(|byte| if matches!(byte, 0 | b'/' | b'\n') { b'x' } else { byte });
     let letters = prop_oneof![
@@ -24,7 +24,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
     letters.prop_map(|name| if name == b"." || name == b".." { b"dots".to_vec() } else { name })
 }
 
-/// Files by path of up to four parts, with sizes around those of blocks and of segments.
+/// Files by path of up to four components, with sizes near those of blocks and segments.
 fn files() -> impl Strategy<Value = BTreeMap<Vec<Vec<u8>>, usize>> {
     let size = prop_oneof![0..3usize, 500..520usize, 0..20_000usize, 261_000..263_000usize, 500_000..600_000usize];
     prop::collection::btree_map(prop::collection::vec(name(), 1..4), size, 0..25)
@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_tree_is_read_back_as_it_is(files in files(), readers in 1..4usize, ahead in 1..40usize, order in 0..3usize, gnu: bool) {
+    fn any_tree_is_read_back_unchanged(files in files(), readers in 1..4usize, ahead in 1..40usize, order in 0..3usize, gnu: bool) {
         let folder = TempDir::new().unwrap();
         let top = folder.path().join("t");
         fs::create_dir(&top).unwrap();
@@ -43,7 +43,7 @@ proptest! {
             let (last, above) = parts.split_last().unwrap();
             let directory = above.iter().fold(top.clone(), |path, part| path.join(OsStr::from_bytes(part)));
             let path = directory.join(OsStr::from_bytes(last));
-            // A file may be where a directory is wanted, or the other way around.
+            // A name may be both a file and a directory of another path.
             if fs::create_dir_all(&directory).is_err() || path.exists() {
                 continue;
             }
@@ -60,8 +60,8 @@ proptest! {
             read_ahead_bytes: 1 << 20,
             ..Options::default()
         };
-        let (bytes, told) = archive_of(folder.path(), &options);
-        prop_assert_eq!(told, []);
+        let (bytes, events) = archive_of(folder.path(), &options);
+        prop_assert_eq!(events, []);
         prop_assert_eq!(bytes.len() % 10_240, 0);
         let mut found = BTreeMap::new();
         for entry in tar::Archive::new(&bytes[..]).entries().unwrap() {

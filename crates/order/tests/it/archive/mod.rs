@@ -1,4 +1,4 @@
-//! What other programs extract from an archive is the tree that it was made of; and what becomes of files that change meanwhile.
+//! Archives: round trips through other programs, and files that change during the run.
 
 mod faults;
 mod file_systems;
@@ -11,22 +11,22 @@ use std::path::Path;
 use hoistway_order::archive::{self, ArchiveEvent, ArchiveSummary, Options};
 use hoistway_order::{FileKind, PathError, SortKey, Tree, locate, walk};
 
-/// An archive of what lies in a folder, under the name `t`, and what was told meanwhile.
+/// Archives a directory under the name `t`. Returns the archive and all events.
 pub fn archive_of(folder: &Path, options: &Options<'_>) -> (Vec<u8>, Vec<ArchiveEvent>) {
     let mut out = Vec::new();
-    let (_, told) = archive_into(folder, options, &mut out);
-    (out, told)
+    let (_, events) = archive_into(folder, options, &mut out);
+    (out, events)
 }
 
-/// The same into a writer.
+/// Archives a directory into a writer.
 pub fn archive_into(folder: &Path, options: &Options<'_>, out: &mut dyn Write) -> (ArchiveSummary, Vec<ArchiveEvent>) {
     let tree = walked(folder, options);
-    let mut told = Vec::new();
-    let written = archive::write(&tree, options, out, &mut |what| told.push(what)).expect("it can be written");
-    (written, told)
+    let mut events = Vec::new();
+    let summary = archive::write(&tree, options, out, &mut |event| events.push(event)).expect("it can be written");
+    (summary, events)
 }
 
-/// The tree of a folder, each path beginning with `t` as seen from the folder above.
+/// Walks a directory; each path begins with `t`.
 pub fn walked(folder: &Path, options: &Options<'_>) -> Tree {
     let base = std::fs::File::open(folder).expect("the folder is there");
     let walking =
@@ -41,20 +41,20 @@ pub fn walked(folder: &Path, options: &Options<'_>) -> Tree {
     tree
 }
 
-/// Whether a test can be run here; why not is said aloud.
-pub fn is_possible(what: &str, it_is: bool) -> bool {
-    if !it_is {
-        eprintln!("SKIPPED: {what}");
+/// Prints why a test cannot run.
+pub fn is_possible(reason: &str, possible: bool) -> bool {
+    if !possible {
+        eprintln!("SKIPPED: {reason}");
     }
-    it_is
+    possible
 }
 
-/// Whether we may do everything.
+/// Returns true if the test runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether a program is installed.
+/// Returns true if a program is installed.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)

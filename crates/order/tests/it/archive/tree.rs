@@ -1,4 +1,4 @@
-//! Trees with one of everything, and what is told of each file in them.
+//! Trees with one file of each type, and snapshots of their attributes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,29 +14,29 @@ use rustix::fs::{
 
 use super::is_root;
 
-/// 4 GiB and some: what does not fit into 32 bits.
+/// A size that does not fit into 32 bits.
 const FAR: u64 = (4 << 30) + 4096;
 
-/// What is told of a file.
+/// The attributes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeSnapshot {
+pub struct FileSnapshot {
     pub mode: u32,
     pub owners: (u32, u32),
     pub mtime: (i64, i64),
     pub size: u64,
     pub device: u64,
     pub target: Vec<u8>,
-    /// Offsets and lines of data that are not zero, summed up.
+    /// Checksum over offsets and values of the lines that are not zero.
     pub data: u64,
-    /// The first of the names of this file.
+    /// The first name of this file.
     pub first_name: Vec<u8>,
     pub attributes: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Whether it takes less room than its size.
+    /// True if the file occupies less space than its size.
     pub has_holes: bool,
 }
 
-/// Everything in a folder, by path.
-pub fn told(folder: &Path) -> BTreeMap<Vec<u8>, TreeSnapshot> {
+/// Returns the attributes of all files below a directory, by path.
+pub fn snapshot(folder: &Path) -> BTreeMap<Vec<u8>, FileSnapshot> {
     let mut found = BTreeMap::new();
     let mut first_names = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
@@ -50,13 +50,13 @@ pub fn told(folder: &Path) -> BTreeMap<Vec<u8>, TreeSnapshot> {
     paths.sort();
     for path in paths {
         let name = path.strip_prefix(folder).expect("it lies there").as_os_str().as_bytes().to_vec();
-        let told = of(&path, &name, &mut first_names);
-        found.insert(name, told);
+        let file = of(&path, &name, &mut first_names);
+        found.insert(name, file);
     }
     found
 }
 
-fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> TreeSnapshot {
+fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> FileSnapshot {
     let metadata = path.symlink_metadata().expect("it is there");
     let is_file = metadata.is_file();
     let is_link = metadata.is_symlink();
@@ -65,7 +65,7 @@ fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> Tre
     } else {
         first_names.entry(metadata.ino()).or_insert(name.to_vec()).clone()
     };
-    TreeSnapshot {
+    FileSnapshot {
         mode: metadata.mode(),
         owners: (metadata.uid(), metadata.gid()),
         mtime: (metadata.mtime(), metadata.mtime_nsec()),
@@ -79,7 +79,7 @@ fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> Tre
     }
 }
 
-/// The data of a file in one number; holes and zeros are the same.
+/// Returns a checksum of a file's data in which holes equal zeros.
 fn data(path: &Path, size: u64) -> u64 {
     let file = File::open(path).expect("a file");
     let mut sum = 0u64;
@@ -115,13 +115,13 @@ fn attributes(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     names.iter().filter(is_ours).map(|name| (name.to_vec(), value(name))).collect()
 }
 
-/// Which special things a file system takes.
+/// Which special features a file system supports.
 #[derive(Clone, Copy)]
 pub struct Takes {
     pub attributes: bool,
 }
 
-/// Makes a folder `t` with one of everything.
+/// Creates a directory `t` with one file of each type.
 pub fn make(folder: &Path, takes: Takes) -> PathBuf {
     let top = folder.join("t");
     fs::create_dir(&top).unwrap();
@@ -165,7 +165,7 @@ pub fn make(folder: &Path, takes: Takes) -> PathBuf {
     top
 }
 
-/// What only the superuser can make: devices, other owners, directories that hinder.
+/// Creates files that need root: devices, other owners, restrictive directories.
 fn special(top: &Path) {
     let node =
         |name: &str, kind, device| mknodat(CWD, top.join(name), kind, Mode::from_bits_truncate(0o640), device).unwrap();
@@ -202,7 +202,7 @@ fn set_attributes(top: &Path) {
     };
     facl(&["-m", "u:1:rx,g:2:w,m:rwx", top.join("one").to_str().unwrap()]);
     facl(&["-d", "-m", "u:1:rwx", top.join("a").to_str().unwrap()]);
-    // One that hinders, and hands on a list.
+    // A restrictive directory with a default ACL.
     fs::create_dir(top.join("handing")).unwrap();
     fs::write(top.join("handing/inside"), b"handed").unwrap();
     facl(&["-d", "-m", "u:1:rwx", top.join("handing").to_str().unwrap()]);
@@ -216,9 +216,9 @@ fn sparse(path: &Path, pieces: &[(u64, &[u8])], size: u64) {
     pieces.iter().for_each(|(offset, bytes)| file.write_all_at(bytes, *offset).unwrap());
 }
 
-/// Times with nanoseconds, one before 1970, from the bottom up.
+/// Sets times with nanoseconds, one before 1970, from the bottom up.
 fn set_times(top: &Path) {
-    let mut paths: Vec<_> = told_paths(top);
+    let mut paths: Vec<_> = paths_of(top);
     paths.sort_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
     for (index, path) in paths.iter().enumerate() {
         let early = path.ends_with("empty");
@@ -229,7 +229,7 @@ fn set_times(top: &Path) {
     }
 }
 
-fn told_paths(top: &Path) -> Vec<PathBuf> {
+fn paths_of(top: &Path) -> Vec<PathBuf> {
     let mut waiting = vec![top.to_owned()];
     let mut paths = Vec::new();
     while let Some(path) = waiting.pop() {

@@ -1,5 +1,5 @@
-//! File systems in files, mounted on the spot. They need root, loop devices and the programs that make them; what is missing is said aloud, and the
-//! test does nothing.
+//! File systems in image files, mounted for the test. They need root, loop devices and mkfs. If
+//! something is missing, the test prints a message and does nothing.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::Command;
 
 use super::Folder;
 
-/// A file system of its own, mounted at `root`.
+/// A mounted file system.
 pub struct Image {
     _folder: Folder,
     pub root: PathBuf,
 }
 
 impl Image {
-    /// One of `kind`: "ext4", "xfs", "btrfs" or "tmpfs", with what `mkfs` is to be told beside.
+    /// Creates a file system of type "ext4", "xfs", "btrfs" or "tmpfs" with extra options for mkfs.
     pub fn new(kind: &str, options: &[&str]) -> Option<Image> {
         if !rustix::process::geteuid().is_root() {
             return skipped("root is needed to mount a file system");
@@ -40,14 +40,14 @@ impl Image {
         self.root.join(name)
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file and creates its parent directories.
     pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
         fs::write(path, contents).expect("the file can be written");
     }
 
-    /// Everything to the disk.
+    /// Writes all dirty data to the image.
     pub fn sync(&self) {
         rustix::fs::syncfs(File::open(&self.root).expect("it is mounted")).expect("it can be synced");
     }
@@ -55,7 +55,7 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        // Walks of other tests look at all mounts for a moment.
+        // Walks of other tests may have the mount point open for a moment.
         for _ in 0..40 {
             let unmounted = Command::new("umount").arg("-R").arg(&self.root).output();
             if unmounted.is_ok_and(|unmounted| unmounted.status.success()) {
@@ -75,13 +75,13 @@ fn mounted(mount: &mut Command, folder: Folder, root: PathBuf) -> Option<Image> 
     }
 }
 
-/// Says aloud why a test does nothing.
+/// Prints why a test does nothing.
 pub fn skipped<T>(why: &str) -> Option<T> {
     eprintln!("SKIPPED: {}", why.trim());
     None
 }
 
-/// Where filefrag (of e2fsprogs) says that the extents of a file begin: logical and physical, in bytes.
+/// Returns the extents of a file from filefrag (e2fsprogs): logical and physical offset in bytes.
 pub fn filefrag(path: &Path) -> Option<Vec<(u64, u64)>> {
     let Ok(output) = Command::new("filefrag").args(["-v", "-b1"]).arg(path).output() else {
         return skipped("filefrag is not installed");

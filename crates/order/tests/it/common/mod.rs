@@ -1,4 +1,4 @@
-//! Folders of a test's own, and walks over them.
+//! Temporary directories and walks over them.
 #![allow(dead_code)]
 
 pub mod image;
@@ -12,7 +12,7 @@ use hoistway_order::walk::{self, Options};
 use hoistway_order::{PathError, Tree};
 use tempfile::TempDir;
 
-/// A folder that goes with the test.
+/// A directory that is removed at the end of the test.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file and creates its parent directories.
     pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
@@ -36,7 +36,7 @@ impl Folder {
     }
 }
 
-/// What a walk brought.
+/// The result of a walk.
 pub struct Walked {
     pub tree: Tree,
     pub problems: Vec<PathError>,
@@ -48,7 +48,7 @@ pub fn walked(roots: &[PathBuf], options: &Options<'_>) -> Walked {
     Walked { tree, problems }
 }
 
-/// All paths of a tree, as they were found.
+/// Returns all paths of a tree in discovery order.
 pub fn paths(tree: &Tree) -> Vec<PathBuf> {
     let of = |id| {
         let mut path = Vec::new();
@@ -58,7 +58,7 @@ pub fn paths(tree: &Tree) -> Vec<PathBuf> {
     tree.ids().map(of).collect()
 }
 
-/// What the standard library finds under a directory, and the directory; sorted.
+/// Returns a directory and all paths below it as the standard library finds them, sorted.
 pub fn found(directory: &Path) -> Vec<PathBuf> {
     let mut all = vec![directory.to_owned()];
     let mut next = 0;

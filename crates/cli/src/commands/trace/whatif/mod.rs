@@ -9,9 +9,10 @@ use hoistway_report::compare_page;
 use hoistway_sim::Comparison;
 use hoistway_sim::whatif::{Loaded, WhatifError};
 
+use crate::atomic_file::ReportFile;
 use crate::cli::trace::WhatifArgs;
 use crate::commands::advise::trace_error;
-use crate::commands::compare::{self, WholeFile};
+use crate::commands::compare;
 use crate::commands::trace::input;
 use crate::drive_choice;
 use crate::failure::{Exit, UsageError, tell as tell_on_stderr};
@@ -24,7 +25,7 @@ const FIT: &str = "fit";
 /// Predicts, or prints the error of a model that is not good enough.
 pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     let elevators = compare::elevators(&args.elevators)?;
-    let report = args.report.as_deref().map(WholeFile::new).transpose()?;
+    let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let cancel = interrupt::watch()?;
     let (loaded, name) = load(args)?;
     let drive = match args.drive.as_deref() {
