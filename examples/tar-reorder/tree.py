@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A tree of small files as years of use leave it; where its files lie; reading it in that order."""
+"""Creates a tree of small files like one after years of use, finds its extents, and reads it in that order."""
 
 import fcntl
 import os
@@ -11,8 +11,8 @@ FIEMAP = 0xC020660B  # the ioctl FS_IOC_FIEMAP
 
 
 def make(root, count, aged=True):
-    """Files are made in random order in folders of 150, then a third is replaced, three times; last one file as large as all. If not `aged` they are
-    made once, folder by folder."""
+    """Creates files in random order in directories of 150 and replaces a third of them, three times. The last file is as large as all others.
+    Without `aged` the files are created once, directory by directory."""
     rng = random.Random(7)
     tree = os.path.join(root, "tree")
     names = [os.path.join(tree, f"d{i // 150:03}", f"f{i % 150:03}") for i in range(count)]
@@ -22,7 +22,7 @@ def make(root, count, aged=True):
     def write(some):
         for at, name in enumerate(some):
             with open(name, "wb") as file:
-                # As the sources of Linux: a median of some 5 kB, a few of 100.
+                # Sizes like those of the Linux sources: median about 5 kB, a few of 100 kB.
                 file.write(os.urandom(min(int(rng.lognormvariate(8.6, 1.2)) + 1, 200_000)))
             if at % 200 == 199:
                 os.sync()

@@ -1,4 +1,4 @@
-//! `hoistway order`: what it prints of trees that are made on the spot, and what other programs make of that.
+//! `hoistway order`: its output for small trees, and other programs that read the list.
 
 #[path = "../../../order/tests/it/common/image.rs"]
 mod image;
@@ -16,12 +16,12 @@ use std::process::{Command, Output, Stdio};
 use crate::common::{Folder, Ran, hoistway};
 use image::{Image, filefrag, skipped};
 
-/// Runs it in a folder.
+/// Runs `hoistway order` in a directory.
 fn order_in(folder: &Path, args: &[&str]) -> Output {
     hoistway(&[&["order"], args].concat()).current_dir(folder).output().expect("the binary starts")
 }
 
-/// Runs it in a folder with a list on standard input.
+/// Runs `hoistway order` in a directory with a list on standard input.
 fn order_list(folder: &Path, args: &[&str], list: &[u8]) -> Output {
     let mut child = hoistway(&[&["order"], args].concat())
         .current_dir(folder)
@@ -34,7 +34,7 @@ fn order_list(folder: &Path, args: &[&str], list: &[u8]) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// A folder with a few of everything.
+/// Creates a directory with a few files of each type.
 fn tree() -> Folder {
     let folder = Folder::new();
     for directory in ["a/b", "c"] {
@@ -56,7 +56,7 @@ fn set(of: &[String]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn what_find_prints_is_printed_directories_first() {
+fn the_names_of_find_are_printed_directories_first() {
     let folder = tree();
     let printed = lines(&order_in(&folder.path("."), &[]));
     assert_eq!(
@@ -98,16 +98,16 @@ fn names_come_out_byte_for_byte_and_a_newline_is_warned_of_once() {
     assert_eq!(seen, BTreeSet::from([b"./\xff\xfe".as_slice(), b"./two\nlines", b"./also\ntwo"]));
     assert_eq!((printed.status.code(), printed.stderr.as_slice()), (Some(0), b"".as_slice()));
     let warned = order_in(&folder.path("."), &["--by", "inode"]);
-    let said = String::from_utf8(warned.stderr).unwrap();
-    assert_eq!(said.matches("the path contains a newline").count(), 1, "{said}");
-    assert!(said.contains("use -0") && warned.status.success(), "{said}");
+    let message = String::from_utf8(warned.stderr).unwrap();
+    assert_eq!(message.matches("the path contains a newline").count(), 1, "{message}");
+    assert!(message.contains("use -0") && warned.status.success(), "{message}");
     let json = order_in(&folder.path("."), &["--json", "--type", "f"]);
     let json: Vec<serde_json::Value> = lines(&json).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(json.iter().any(|path| path["path_hex"] == "2e2ffffe" && path["kind"] == "file"), "{json:?}");
 }
 
 #[test]
-fn a_list_is_ordered_with_what_is_wrong_in_it_told_at_the_end() {
+fn a_list_is_sorted_and_its_errors_are_reported_at_the_end() {
     let folder = tree();
     let list = "a/2\nabsent\n0\n\na\n0\nlink\n";
     let output = order_list(&folder.path("."), &["--files-from", "-", "--by", "inode"], list.as_bytes());
@@ -125,7 +125,7 @@ fn a_list_is_ordered_with_what_is_wrong_in_it_told_at_the_end() {
 }
 
 #[test]
-fn a_list_with_the_other_kind_of_ends_is_told_which_option_it_wants() {
+fn a_list_with_the_wrong_terminator_causes_a_hint_to_the_right_option() {
     let folder = tree();
     let ran = Ran::of(order_list(&folder.path("."), &["--files-from", "-"], b"0\0a/2\0"));
     ran.refused(1, &["path 1", "use --files-from0"]);
@@ -158,7 +158,7 @@ fn a_window_prints_before_the_list_has_ended() {
 }
 
 #[test]
-fn windows_print_the_same_paths_and_directories_before_what_is_in_them() {
+fn windows_print_the_same_paths_and_directories_before_their_contents() {
     let folder = Folder::new();
     for number in 0..3000 {
         let path = folder.path(&format!("{}/{}/{number}", number % 7, number % 5));
@@ -177,7 +177,7 @@ fn windows_print_the_same_paths_and_directories_before_what_is_in_them() {
 }
 
 #[test]
-fn whoever_reads_no_further_is_not_complained_about() {
+fn a_closed_pipe_causes_no_message() {
     let folder = Folder::new();
     (0..20_000).for_each(|number| {
         fs::write(folder.path(&format!("a long name, so that a pipe is full {number}")), "").unwrap()
@@ -197,7 +197,7 @@ fn whoever_reads_no_further_is_not_complained_about() {
 }
 
 #[test]
-fn what_may_not_be_read_is_told_at_the_end_and_the_rest_is_printed() {
+fn unreadable_names_are_reported_at_the_end_and_the_rest_is_printed() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     for name in ["open", "closed", "shut/inside"] {
         image.file(name, vec![1; 5000]);
@@ -220,7 +220,7 @@ fn what_may_not_be_read_is_told_at_the_end_and_the_rest_is_printed() {
 }
 
 #[test]
-fn a_file_system_that_does_not_tell_is_a_note_or_with_by_block_a_failure() {
+fn a_file_system_without_extents_causes_a_note_or_an_error_with_by_block() {
     let Some(image) = Image::new("tmpfs", &[]) else { return };
     (0..20).for_each(|number| image.file(&number.to_string(), "x"));
     let ran = Ran::of(order_in(&image.root, &["--type", "f"]));
@@ -232,7 +232,7 @@ fn a_file_system_that_does_not_tell_is_a_note_or_with_by_block_a_failure() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
 }
 
-/// An ext4 image whose files lie in another order than their names and directories.
+/// Creates an ext4 image whose disk order differs from the order of names and directories.
 fn scattered() -> Option<Image> {
     let image = Image::new("ext4", &[])?;
     for number in 0..400u64 {
@@ -285,7 +285,7 @@ fn an_explanation_is_a_table_and_a_page() {
     Ran::of(order_in(&image.root, &["--drive", "cmr-8tb"])).refused(2, &["--explain"]);
 }
 
-/// What lies under a folder: paths with contents or targets.
+/// Returns all paths below a directory with contents or link targets.
 fn contents(folder: &Path) -> BTreeSet<(String, Vec<u8>)> {
     let mut all = BTreeSet::new();
     let mut waiting = vec![folder.to_owned()];
@@ -304,7 +304,7 @@ fn contents(folder: &Path) -> BTreeSet<(String, Vec<u8>)> {
     all
 }
 
-/// Runs a pipeline in a folder, with `order` for the binary; answers what it printed, or nothing where a program is absent.
+/// Runs a pipeline in a directory and returns its output; `None` if a program is not installed.
 fn shell(folder: &Path, needs: &str, pipeline: &str) -> Option<Output> {
     if !Command::new("which").arg(needs).output().is_ok_and(|found| found.status.success()) {
         return skipped(&format!("{needs} is not installed"));
@@ -315,7 +315,7 @@ fn shell(folder: &Path, needs: &str, pipeline: &str) -> Option<Output> {
     Some(output)
 }
 
-/// The recipes of docs/order.md: a copy made by way of another program equals its source.
+/// The recipes of docs/order.md: the copy by another program equals its source.
 #[test]
 fn tar_cpio_and_rsync_make_the_same_tree_of_the_list() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `hoistway tar` as it is used, beside GNU tar where that is installed.
+//! `hoistway tar`, compared with GNU tar if that is installed.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{Folder, Ran, hoistway};
 
-/// A folder with `t/a`, `t/b/c.o` and `t/b/d`.
+/// Creates a directory with `t/a`, `t/b/c.o` and `t/b/d`.
 fn small_tree() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("t/b")).unwrap();
@@ -19,18 +19,18 @@ fn small_tree() -> Folder {
     folder
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be run.
+/// Skips a test that needs a missing program; fails instead if all tests are required.
 fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("SKIPPED: {why}");
 }
 
-/// Runs it in a folder.
+/// Runs `hoistway tar` in a directory.
 fn tar_in(folder: &Folder, args: &[&str]) -> Ran {
     Ran::of(hoistway(&[&["tar"], args].concat()).current_dir(folder.path("")).output().unwrap())
 }
 
-/// The names in an archive, sorted, each once.
+/// Returns the member names of an archive, sorted, without duplicates.
 fn names(folder: &Folder, archive: &str) -> Vec<String> {
     let listed = Command::new("tar").args(["-tf", &folder.name(archive)]).output().expect("tar is installed");
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
@@ -63,7 +63,7 @@ fn a_newcomer_s_command_writes_an_archive_and_prints_the_names() {
 }
 
 #[test]
-fn each_compression_is_read_back_and_told_by_the_name() {
+fn each_compression_is_read_back_and_selected_by_the_suffix() {
     let folder = small_tree();
     for (args, name) in [
         (&["-czf"][..], "x.gz"),
@@ -91,7 +91,7 @@ fn an_archive_goes_to_standard_output_and_names_to_standard_error() {
 }
 
 #[test]
-fn what_matches_is_left_out() {
+fn matching_files_are_excluded() {
     let folder = small_tree();
     succeeded(&tar_in(&folder, &["-cf", "x.tar", "--exclude=*.o", "t"]));
     assert_eq!(names(&folder, "x.tar"), ["t/", "t/a", "t/b/", "t/b/d"]);
@@ -125,7 +125,7 @@ fn paths_and_lists_begin_in_the_directory_before_them() {
 }
 
 #[test]
-fn a_list_s_missing_files_are_told_and_the_rest_is_archived() {
+fn missing_files_of_a_list_are_reported_and_the_rest_is_archived() {
     let folder = small_tree();
     folder.file("list", "t/a\nt/gone\nt/a\n");
     let ran = tar_in(&folder, &["-cf", "x.tar", "-T", "list"]);
@@ -134,7 +134,7 @@ fn a_list_s_missing_files_are_told_and_the_rest_is_archived() {
 }
 
 #[test]
-fn leading_slashes_and_dots_are_left_out_and_that_is_told() {
+fn leading_slashes_and_dots_are_removed_with_a_message() {
     let folder = small_tree();
     let ran = tar_in(&folder, &["-cf", "x.tar", &folder.name("t/a"), "t/../t/b/d"]);
     assert_eq!(ran.code, Some(0));
@@ -147,7 +147,7 @@ fn leading_slashes_and_dots_are_left_out_and_that_is_told() {
 }
 
 #[test]
-fn what_lies_in_a_directory_above_is_extracted_below() {
+fn files_of_a_parent_directory_are_extracted_below() {
     let folder = small_tree();
     let ran = hoistway(&["tar", "-cf", &folder.name("x.tar"), ".."]).current_dir(folder.path("t/b")).output().unwrap();
     let ran = Ran::of(ran);
@@ -159,7 +159,7 @@ fn what_lies_in_a_directory_above_is_extracted_below() {
     assert_eq!(names(&folder, "x.tar"), ["./", "a", "b/", "b/c.o", "b/d"]);
 }
 
-/// Extracts an archive into a folder of that name.
+/// Extracts an archive into a directory of that name.
 fn extracted(folder: &Folder, archive: &str, into: &str) {
     fs::create_dir(folder.path(into)).unwrap();
     let ran = Command::new("tar").args(["-xf", &folder.name(archive), "-C", &folder.name(into)]).output().unwrap();
@@ -169,7 +169,7 @@ fn extracted(folder: &Folder, archive: &str, into: &str) {
 #[test]
 fn a_tree_that_is_laid_over_another_one_wins_whatever_the_order() {
     let folder = Folder::new();
-    // The one that wins is made first, so that it lies before the other one in any order of the disk.
+    // The replacement is created first, so that it precedes the other file in disk order.
     for (tree, mode) in [("over", 0o750), ("base", 0o700)] {
         fs::create_dir_all(folder.path(&format!("{tree}/d/deep"))).unwrap();
         for file in ["one", "d/two", "d/deep/three"] {
@@ -178,7 +178,7 @@ fn a_tree_that_is_laid_over_another_one_wins_whatever_the_order() {
         fs::set_permissions(folder.path(&format!("{tree}/d")), Permissions::from_mode(mode)).unwrap();
     }
     folder.file("base/alone", "alone");
-    // Here a directory takes the place of a file, and there a file that of a directory.
+    // A directory replaces a file, and a file replaces a directory.
     folder.file("base/file", "file");
     fs::create_dir(folder.path("over/file")).unwrap();
     folder.file("over/file/inside", "inside");
@@ -202,7 +202,7 @@ fn a_tree_that_is_laid_over_another_one_wins_whatever_the_order() {
 }
 
 #[test]
-fn what_has_two_names_is_archived_under_both() {
+fn a_file_with_two_paths_is_archived_under_both() {
     let folder = small_tree();
     let inside = folder.name("t/b");
     let ran = tar_in(&folder, &["-cf", "x.tar", "-C", "t", ".", &inside, "./b//", "b/d"]);
@@ -210,7 +210,7 @@ fn what_has_two_names_is_archived_under_both() {
     let inside = &inside[1..];
     let mut wanted = ["./", "./a", "./b/", "./b/c.o", "b/d"].map(str::to_owned).to_vec();
     wanted.extend(["/", "/c.o", "/d"].map(|name| format!("{inside}{name}")));
-    // The second is asked for as `./b//`.
+    // The second argument is `./b//`.
     let found: Vec<String> = names(&folder, "x.tar").iter().map(|name| name.replace("//", "/")).collect();
     wanted.sort();
     let mut sorted = found.clone();
@@ -231,7 +231,7 @@ fn a_list_with_two_spellings_of_a_name_has_the_file_once() {
 }
 
 #[test]
-fn the_archive_is_not_archived_nor_what_it_takes_the_place_of() {
+fn neither_the_archive_nor_the_file_it_replaces_is_archived() {
     let folder = small_tree();
     succeeded(&tar_in(&folder, &["-cf", "t/x.tar", "t"]));
     assert_eq!(names(&folder, "t/x.tar").len(), 5);
@@ -270,7 +270,7 @@ fn a_full_disk_leaves_no_archive_that_looks_whole() {
 }
 
 #[test]
-fn what_somebody_may_not_read_is_told_and_the_rest_is_archived() {
+fn unreadable_files_are_reported_and_the_rest_is_archived() {
     if !rustix::process::geteuid().is_root() {
         skipped("root is needed to be somebody else");
         return;
@@ -279,7 +279,7 @@ fn what_somebody_may_not_read_is_told_and_the_rest_is_archived() {
     fs::set_permissions(folder.path(""), Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(folder.path("t/a"), Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(folder.path("t/b"), Permissions::from_mode(0o700)).unwrap();
-    // Where the binary lies nobody else may look.
+    // Another user may not read the directory of the binary.
     let binary = folder.path("hoistway");
     fs::copy(env!("CARGO_BIN_EXE_hoistway"), &binary).unwrap();
     let mut command = Command::new(binary);
@@ -290,7 +290,7 @@ fn what_somebody_may_not_read_is_told_and_the_rest_is_archived() {
 }
 
 #[test]
-fn links_that_are_followed_in_a_loop_are_told() {
+fn a_loop_of_followed_links_is_reported() {
     let folder = small_tree();
     symlink("loop", folder.path("t/loop")).unwrap();
     succeeded(&tar_in(&folder, &["-cf", "x.tar", "t"]));
@@ -303,7 +303,7 @@ fn links_that_are_followed_in_a_loop_are_told() {
 }
 
 #[test]
-fn what_it_does_not_do_is_said() {
+fn unsupported_modes_are_refused_with_a_hint() {
     let folder = small_tree();
     for letter in ["-xf", "-tf", "xf", "-rf"] {
         tar_in(&folder, &[letter, "x.tar"]).refused(2, &["`tar -xf ARCHIVE` extracts"]);
@@ -324,7 +324,7 @@ fn with_few_open_files_all_are_archived() {
     for file in 0..600 {
         fs::write(folder.path(&format!("t/{file}")), [b'x'; 3000]).unwrap();
     }
-    // So that they are not in memory, where the file system has another place for them.
+    // Drop the files from the page cache, if the file system has another storage for them.
     let _ = Command::new("sync").arg("-f").arg(folder.path("t")).status();
     for file in 0..600 {
         let file = fs::File::open(folder.path(&format!("t/{file}"))).unwrap();
@@ -348,7 +348,7 @@ fn a_directory_that_hinders_is_its_owner_s_alone_until_all_is_in_it() {
 }
 
 #[test]
-fn nobody_who_reads_is_no_message() {
+fn a_closed_pipe_causes_no_message() {
     let folder = small_tree();
     fs::write(folder.path("t/large"), vec![1; 8 << 20]).unwrap();
     let mut child = hoistway(&["tar", "-c", "t"])
@@ -363,7 +363,7 @@ fn nobody_who_reads_is_no_message() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(141), ""));
 }
 
-/// A run that waits for a list of names that nobody writes, with signals that its caller ignores; it has made its file.
+/// Starts a run that waits for its list of names, with signals that the caller ignores. Returns after it has created the temporary file.
 fn waiting_run(folder: &Folder, ignored: &str) -> std::process::Child {
     let list = folder.path("list");
     let mode = rustix::fs::Mode::from_bits_truncate(0o600);
@@ -387,7 +387,7 @@ fn send(child: &std::process::Child, signal: rustix::process::Signal) {
 
 #[test]
 fn a_signal_leaves_nothing() {
-    // Often, for the signal comes as soon as there is a file.
+    // Repeated, because the signal arrives as soon as the file exists.
     for _ in 0..20 {
         let folder = small_tree();
         let child = waiting_run(&folder, "USR1");
@@ -405,7 +405,7 @@ fn signals_that_its_caller_ignores_do_not_end_it() {
         let folder = small_tree();
         let child = waiting_run(&folder, ignored);
         send(&child, signal);
-        // Whoever opens the list for writing and closes it ends it.
+        // Opening the list for writing and closing it ends the list.
         drop(fs::File::options().write(true).open(folder.path("list")).unwrap());
         succeeded(&Ran::of(child.wait_with_output().unwrap()));
         assert_eq!(names(&folder, "x.tar").len(), 5);
@@ -422,7 +422,7 @@ fn sorted_by_name_it_has_gnu_tar_s_order() {
     assert_eq!(listed("ours.tar"), listed("gnu.tar"));
 }
 
-/// A run under `strace` with its options, and what that told of it, a line a call.
+/// Runs a command under `strace` and returns the trace, one line per call.
 fn traced(folder: &Folder, options: &[&str]) -> Option<(Ran, Vec<String>)> {
     let trace = folder.name("trace");
     let mut command = Command::new("strace");
@@ -445,7 +445,7 @@ fn an_archive_gets_its_name_when_it_is_on_the_disk() {
 }
 
 #[test]
-fn an_archive_that_does_not_get_to_the_disk_takes_no_place() {
+fn a_failed_archive_leaves_no_file() {
     let folder = small_tree();
     folder.file("x.tar", "old");
     let Some((ran, _)) = traced(&folder, &["-e", "inject=fsync:error=ENOSPC"]) else { return };
@@ -455,7 +455,7 @@ fn an_archive_that_does_not_get_to_the_disk_takes_no_place() {
 }
 
 #[test]
-fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
+fn an_archive_in_a_read_only_directory_is_overwritten() {
     if !rustix::process::geteuid().is_root() {
         skipped("root is needed to be somebody else");
         return;
@@ -466,12 +466,12 @@ fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
     folder.file("x.tar", vec![b'x'; 1 << 20]);
     fs::set_permissions(folder.path("x.tar"), Permissions::from_mode(0o666)).unwrap();
     fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
-    let as_nobody = |archive: &str| {
+    let as_other_user = |archive: &str| {
         let mut command = Command::new(&binary);
         command.args(["tar", "-cf", archive, "t"]).current_dir(folder.path("")).uid(65_534).gid(65_534);
         Ran::of(command.output().unwrap())
     };
-    let ran = as_nobody("x.tar");
+    let ran = as_other_user("x.tar");
     assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{}", ran.err);
     assert!(
         ran.err.contains("x.tar: no temporary file can be created beside it: the old archive is overwritten"),
@@ -479,7 +479,7 @@ fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
         ran.err
     );
     assert_eq!(names(&folder, "x.tar").len(), 5);
-    let ran = as_nobody("new.tar");
+    let ran = as_other_user("new.tar");
     assert_eq!((ran.code, ran.err.as_str()), (Some(2), "hoistway tar: new.tar: Cannot open: Permission denied\n"));
 }
 
@@ -493,7 +493,7 @@ fn an_archive_may_have_any_name_that_a_file_may_have() {
 }
 
 #[test]
-fn whoever_might_read_the_archive_that_was_there_may_read_the_new_one() {
+fn the_new_archive_has_the_permissions_of_the_old_one() {
     let folder = small_tree();
     folder.file("x.tar", "old");
     if rustix::process::geteuid().is_root() {
@@ -508,8 +508,8 @@ fn whoever_might_read_the_archive_that_was_there_may_read_the_new_one() {
     let list = lists();
     succeeded(&tar_in(&folder, &["-cf", "x.tar", "t"]));
     let after = fs::metadata(&path).unwrap();
-    let told = |of: &fs::Metadata| (of.uid(), of.gid(), of.mode());
-    assert_eq!(told(&after), told(&before));
+    let access = |of: &fs::Metadata| (of.uid(), of.gid(), of.mode());
+    assert_eq!(access(&after), access(&before));
     assert_ne!(after.ino(), before.ino());
     if has_list {
         assert_eq!(String::from_utf8(lists()), String::from_utf8(list));
@@ -519,7 +519,7 @@ fn whoever_might_read_the_archive_that_was_there_may_read_the_new_one() {
 }
 
 #[test]
-fn a_link_to_the_archive_stays_one_also_where_it_leads_to_nothing() {
+fn a_link_to_the_archive_stays_a_link_even_if_it_dangles() {
     let folder = small_tree();
     fs::create_dir(folder.path("far")).unwrap();
     symlink("far/x.tar", folder.path("link.tar")).unwrap();
@@ -539,7 +539,7 @@ fn a_link_to_the_archive_stays_one_also_where_it_leads_to_nothing() {
 }
 
 #[test]
-fn the_example_with_a_stamp_archives_what_is_newer_alone() {
+fn the_example_with_a_stamp_archives_newer_files_only() {
     let help = hoistway(&["tar", "--help"]).output().unwrap().stdout;
     let help = String::from_utf8(help).unwrap();
     let example =
