@@ -1,4 +1,5 @@
-//! Any bytes on a control connection, or on one for metrics, of a real server: every reply is whole, and what is kept is bounded.
+//! Any bytes on a control connection, or on one for metrics, of a real server: every reply is
+//! whole, and what is kept is bounded.
 #![no_main]
 
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-//! Any text as the profile of a drive: a drive that serves requests, or an error that says where the fault is.
+//! Any text as the profile of a drive: a drive that serves requests, or an error that says where
+//! the fault is.
 #![no_main]
 
 use hoistway_drive::{Access, Drive, Op, Profile};

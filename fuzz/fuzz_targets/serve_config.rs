@@ -1,4 +1,5 @@
-//! Any configuration: what is wrong with it is said with its place, what is right is the same when it is read again.
+//! Any configuration: what is wrong with it is said with its place, what is right is the same when
+//! it is read again.
 #![no_main]
 
 use std::io;

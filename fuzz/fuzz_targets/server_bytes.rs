@@ -1,4 +1,5 @@
-//! Any bytes on a connection of the whole server, over a simulated network: it keeps its contract with the engine, comes to an end, and keeps nothing.
+//! Any bytes on a connection of the whole server, over a simulated network: it keeps its contract
+//! with the engine, comes to an end, and keeps nothing.
 #![no_main]
 
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as blkparse's text: they are read to the end or to an error, and the events are written
-//! as text again.
+//! Arbitrary bytes as blkparse's text: they are read to the end or to an error, and the events are
+//! written as text again.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as two files of blktrace, divided at a position given by the first byte. They are read to
-//! the end, and the events are written and read again.
+//! Arbitrary bytes as two files of blktrace, divided at a position given by the first byte. They
+//! are read to the end, and the events are written and read again.
 #![no_main]
 
 use std::io::Cursor;

@@ -8,8 +8,8 @@ use hoistway_trace::request::RequestTracker;
 use hoistway_trace::{Action, Batch, DeviceId, Event, Rwbs};
 use libfuzzer_sys::fuzz_target;
 
-/// Few sectors, lengths and processes, so that events refer to the same requests; arbitrary times and
-/// operations.
+/// Few sectors, lengths and processes, so that events refer to the same requests; arbitrary times
+/// and operations.
 type RawEvent<'a> = (u8, u8, u16, u32, u8, u8, &'a [u8]);
 
 fuzz_target!(|raw: Vec<RawEvent<'_>>| {

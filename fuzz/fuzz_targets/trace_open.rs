@@ -1,5 +1,5 @@
-//! Arbitrary bytes as one or two inputs, possibly compressed, of any format: the reader returns events or an
-//! error in bounded memory.
+//! Arbitrary bytes as one or two inputs, possibly compressed, of any format: the reader returns
+//! events or an error in bounded memory.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a trace in a text format: the reader returns events or an error. All writers accept
-//! the events, and hoistway's CSV preserves them.
+//! Arbitrary bytes as a trace in a text format: the reader returns events or an error. All writers
+//! accept the events, and hoistway's CSV preserves them.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,7 +1,8 @@
-//! What a device costs a request, in ns of the processor: `cargo run --release -p hoistway-blockdev --example device_cost -- [ELEVATOR]...`.
+//! What a device costs a request, in ns of the processor: `cargo run --release -p hoistway-blockdev
+//! --example device_cost -- [ELEVATOR]...`.
 //!
-//! One client, and two tenants with one client each, keep 16 reads of 4 KiB under way on a null backend: all that is measured is the way through limits,
-//! queue, elevator, depth and accounts.
+//! One client, and two tenants with one client each, keep 16 reads of 4 KiB under way on a null
+//! backend: all that is measured is the way through limits, queue, elevator, depth and accounts.
 
 use hoistway_qos::DiskQueueConfig;
 use std::os::fd::OwnedFd;

@@ -1,9 +1,12 @@
-//! What an engine costs: requests of 28 bytes, replies of 16 and data, as of NBD reads, without the protocol.
+//! What an engine costs: requests of 28 bytes, replies of 16 and data, as of NBD reads, without the
+//! protocol.
 //!
-//! `cargo run --release -p hoistway-blockdev --example engine_cost -- [io_uring|threads] [DEPTH] [BYTES] [SECONDS] [FILE]`
+//! `cargo run --release -p hoistway-blockdev --example engine_cost -- [io_uring|threads] [DEPTH]
+//! [BYTES] [SECONDS] [FILE]`
 //!
-//! The client of one connection behaves as libnbd does: a send a request, two receives a reply. Printed are requests a second and the CPU time
-//! of the engine's thread a request; then how late timers are.
+//! The client of one connection behaves as libnbd does: a send a request, two receives a reply.
+//! Printed are requests a second and the CPU time of the engine's thread a request; then how late
+//! timers are.
 
 use hoistway_qos::Begin;
 use std::io::{Read, Write};

@@ -16,8 +16,8 @@ pub enum Answer {
     Zeroes,
     /// The allocated parts and the holes of a range.
     Extents(Vec<Allocation>),
-    /// The data of a split read: the length of each piece in bytes and its data, in order of offset. No piece is
-    /// `Pieces` or `Extents`.
+    /// The data of a split read: the length of each piece in bytes and its data, in order of
+    /// offset. No piece is `Pieces` or `Extents`.
     Pieces(Vec<(u64, Answer)>),
 }
 

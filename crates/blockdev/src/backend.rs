@@ -1,7 +1,8 @@
 //! Where the bytes of a device lie: memory, nothing, a file or a block device.
 //!
-//! Memory and nothing answer at once ([`Begin::Done`]); files go through the engine ([`Begin::Pending`]) and answer when it has
-//! said [`Event::Done`](crate::engine::Event::Done) and [`Backend::finish`] was told of it.
+//! Memory and nothing answer at once ([`Begin::Done`]); files go through the engine
+//! ([`Begin::Pending`]) and answer when it has said [`Event::Done`](crate::engine::Event::Done) and
+//! [`Backend::finish`] was told of it.
 
 use std::path::Path;
 
@@ -35,8 +36,8 @@ impl Backend {
     /// Opens what a configuration names.
     ///
     /// # Errors
-    /// When it is not there, is no file or block device, is in use for writing (or, if it is to be written, for reading), is empty, or cannot do
-    /// the direct I/O that was demanded.
+    /// When it is not there, is no file or block device, is in use for writing (or, if it is to be
+    /// written, for reading), is empty, or cannot do the direct I/O that was demanded.
     pub fn open<E: Engine>(config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
         match config {
             BackendConfig::Memory { bytes } => Backend::memory(*bytes),
@@ -62,7 +63,8 @@ impl Backend {
         Backend { kind: Kind::Null, size: bytes }
     }
 
-    /// A file that an engine has already, of any offset and length, which can do everything: for engines whose files are simulated.
+    /// A file that an engine has already, of any offset and length, which can do everything: for
+    /// engines whose files are simulated.
     pub fn on_file(file: FileId, size: u64) -> Backend {
         Backend { kind: Kind::File(Box::new(file::File::simulated(file, size))), size }
     }
@@ -72,7 +74,8 @@ impl Backend {
         matches!(self.kind, Kind::File(_))
     }
 
-    /// Whether its bytes lie in the file or on the block device that is at this path now, by whatever name it was opened.
+    /// Whether its bytes lie in the file or on the block device that is at this path now, by
+    /// whatever name it was opened.
     pub fn lies_at(&self, path: &Path) -> bool {
         matches!(&self.kind, Kind::File(file) if file.is_at(path))
     }
@@ -100,7 +103,8 @@ impl Backend {
         }
     }
 
-    /// The unit of offsets and lengths, in bytes, from which on nothing has to be read before it can be written.
+    /// The unit of offsets and lengths, in bytes, from which on nothing has to be read before it
+    /// can be written.
     pub fn block_preferred(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.block_preferred(),
@@ -133,8 +137,8 @@ impl Backend {
         }
     }
 
-    /// Begins an operation. A range beyond the end is an error, as [`RequestOp::check_range`] has it. A write that is durable, and a flush, is done
-    /// once the medium has it.
+    /// Begins an operation. A range beyond the end is an error, as [`RequestOp::check_range`] has
+    /// it. A write that is durable, and a flush, is done once the medium has it.
     pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
         if let Err(errno) = self.check(&operation) {
             return Begin::Done(Err(errno));
@@ -147,7 +151,8 @@ impl Backend {
         }
     }
 
-    /// Takes up an operation of [`Backend::begin`] whose I/O has ended. It can be pending again: then another `Event::Done` of its tag comes.
+    /// Takes up an operation of [`Backend::begin`] whose I/O has ended. It can be pending again:
+    /// then another `Event::Done` of its tag comes.
     pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
         match &mut self.kind {
             Kind::File(file) => file.finish(engine, tag, op, done),

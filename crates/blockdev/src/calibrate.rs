@@ -1,9 +1,12 @@
-//! What a device sustains and what positioning costs it: the two figures that the admission of reservations reckons with.
+//! What a device sustains and what positioning costs it: the two figures that the admission of
+//! reservations reckons with.
 //!
-//! The device is read, never written, one request at a time, through the same path as a client's requests. In each of several zones from the first
-//! byte to the last it reads in sequence; the slowest zone is the bandwidth, for a promise has to be kept wherever the data lie. Then it reads
-//! 4 KiB at places all over; the mean time, less what the bytes take at that bandwidth, is the position. An upper bound of the mean is told beside it, for a
-//! reservation that has to hold is better reckoned with that.
+//! The device is read, never written, one request at a time, through the same path as a client's
+//! requests. In each of several zones from the first byte to the last it reads in sequence; the
+//! slowest zone is the bandwidth, for a promise has to be kept wherever the data lie. Then it reads
+//! 4 KiB at places all over; the mean time, less what the bytes take at that bandwidth, is the
+//! position. An upper bound of the mean is told beside it, for a reservation that has to hold is
+//! better reckoned with that.
 
 use std::io;
 
@@ -131,7 +134,8 @@ struct Reader<'a, E: Engine> {
 }
 
 impl<E: Engine> Reader<'_, E> {
-    /// Reads a zone in sequence: where it began, and bytes a second. The first reading is not counted, for the way there is none of the sequence.
+    /// Reads a zone in sequence: where it began, and bytes a second. The first reading is not
+    /// counted, for the way there is none of the sequence.
     fn zone(&mut self, zone: u64, size: u64) -> Result<(u64, u64), CalibrateError> {
         let length = (size / ZONES).min(ZONE_BYTES_MAX) / SEQUENTIAL_BYTES * SEQUENTIAL_BYTES;
         // The last zone ends where the device does.
@@ -253,7 +257,8 @@ mod tests {
         let found = calibrate(&config, &mut engine, &mut |share| progress = share).expect("it can be read");
         assert_eq!(progress, 1.0, "progress reached the end");
         assert!(found.zones.first().map(|zone| zone.1) > found.zones.last().map(|zone| zone.1), "{:?}", found.zones);
-        // Commands of 1 MiB one after the other lose a little between them to the rate of the tracks.
+        // Commands of 1 MiB one after the other lose a little between them to the rate of the
+        // tracks.
         let inner = found.bytes_per_s as f64 / (drive.sequential_inner_mb_s * 1e6);
         assert!((0.85..=1.01).contains(&inner), "{inner} of the inner zone's rate");
         let position = found.position_ns as f64 / (drive.random_read_4k_ms * 1e6);

@@ -2,10 +2,12 @@
 
 pub use hoistway_qos::medium::{DEPTH_FLASH as FLASH, DEPTH_ROTATIONAL as ROTATIONAL};
 
-/// Memory and null devices complete each request within the call, so the depth is the number of requests of one tenant
-/// that are served in a row while other tenants wait.
+/// Memory and null devices complete each request within the call, so the depth is the number of
+/// requests of one tenant that are served in a row while other tenants wait.
 pub const MEMORY: u32 = 8;
-/// A file in memory (tmpfs): requests are copies, executed one after the other; several share a turn of the engine.
+/// A file in memory (tmpfs): requests are copies, executed one after the other; several share a
+/// turn of the engine.
 pub const TMPFS: u32 = 16;
-/// The most requests that an emulated drive is given at a time, unless the configuration says otherwise.
+/// The most requests that an emulated drive is given at a time, unless the configuration says
+/// otherwise.
 pub const EMULATED_MAX: u32 = 32;

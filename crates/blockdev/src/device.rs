@@ -1,4 +1,5 @@
-//! A block device: a backend, perhaps with an emulated drive, below one queue that all exports of the device share.
+//! A block device: a backend, perhaps with an emulated drive, below one queue that all exports of
+//! the device share.
 
 use hdrhistogram::Histogram;
 use hoistway_config::{BackendConfig, DeviceConfig};
@@ -64,7 +65,8 @@ impl Device {
     /// The name under which clients without a tenant are accounted.
     pub const DEFAULT_TENANT: &str = DiskScheduler::DEFAULT_TENANT;
 
-    /// Opens a device. The tags of its I/O in the engine contain `index`; [`Device::index_of`] returns it.
+    /// Opens a device. The tags of its I/O in the engine contain `index`; [`Device::index_of`]
+    /// returns it.
     ///
     /// # Errors
     /// When its backend cannot be opened, or a value is out of its range.
@@ -130,8 +132,9 @@ impl Device {
         Capabilities { rotational: self.scheduler().is_rotational(), ..self.backend.capabilities() }
     }
 
-    /// Returns true if writing zeroes is faster than writing data; `punch`: where the range may become a hole. Whether a
-    /// file system can zero a range and keep it allocated is unknown before it is tried, so it counts as slow.
+    /// Returns true if writing zeroes is faster than writing data; `punch`: where the range may
+    /// become a hole. Whether a file system can zero a range and keep it allocated is unknown
+    /// before it is tried, so it counts as slow.
     pub fn zero_is_fast(&self, punch: bool) -> bool {
         let keeps_allocation = !self.backend.is_file();
         self.emulated.is_none() && self.backend.capabilities().fast_zero && (punch || keeps_allocation)
@@ -147,7 +150,8 @@ impl Device {
         self.emulated.as_ref().map(EmulatedDrive::name)
     }
 
-    /// Returns how late the completions of the emulated drive were processed, in ns, with two significant digits.
+    /// Returns how late the completions of the emulated drive were processed, in ns, with two
+    /// significant digits.
     pub fn lateness(&self) -> Option<&Histogram<u64>> {
         self.emulated.as_ref().map(EmulatedDrive::lateness)
     }
@@ -168,22 +172,24 @@ impl Device {
         self.queue.scheduler_mut().set_recorder(recorder, drive);
     }
 
-    /// Returns true if a flush or a durable write has failed: all flushes then fail until the device is opened again.
+    /// Returns true if a flush or a durable write has failed: all flushes then fail until the
+    /// device is opened again.
     pub fn has_lost_writes(&self) -> bool {
         self.queue.has_lost_writes()
     }
 
-    /// Returns true if no request waits or is in progress, including requests of clients that have left.
+    /// Returns true if no request waits or is in progress, including requests of clients that have
+    /// left.
     pub fn is_idle(&self) -> bool {
         self.queue.is_idle()
     }
 
-    /// Applies another configuration of the queue while requests are in progress; backend and drive stay. Returns
-    /// warnings.
+    /// Applies another configuration of the queue while requests are in progress; backend and drive
+    /// stay. Returns warnings.
     ///
     /// # Errors
-    /// When a value is out of its range, the elevator has no such tunable, or a switch is in progress; nothing has
-    /// changed then.
+    /// When a value is out of its range, the elevator has no such tunable, or a switch is in
+    /// progress; nothing has changed then.
     pub fn reconfigure(&mut self, config: &DeviceConfig, now_ns: u64) -> Result<Vec<String>, ReconfigureError> {
         self.scheduler_mut().reconfigure(&config.queue, now_ns)
     }
@@ -199,20 +205,22 @@ impl Device {
         let _ = self.queue.submit(member, work, now_ns);
     }
 
-    /// Removes a client. Its waiting requests are dropped; those in the device end without a completion.
+    /// Removes a client. Its waiting requests are dropped; those in the device end without a
+    /// completion.
     pub fn leave(&mut self, member: MemberId, now_ns: u64) {
         self.queue.leave(member, now_ns);
     }
 
-    /// Dispatches requests up to the queue depth, and appends the completions of ended requests to `done`.
+    /// Dispatches requests up to the queue depth, and appends the completions of ended requests to
+    /// `done`.
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Completion<Answer>>) {
         self.catch_up(engine, now_ns);
         let (queue, mut medium) = self.split(engine);
         queue.run(&mut medium, now_ns, done);
     }
 
-    /// Processes the events of an emulated drive that were due since the last run, each at its own time. The host calls
-    /// it before it submits new requests. It does nothing for other devices.
+    /// Processes the events of an emulated drive that were due since the last run, each at its own
+    /// time. The host calls it before it submits new requests. It does nothing for other devices.
     pub fn catch_up<E: Engine>(&mut self, engine: &mut E, now_ns: u64) {
         let Some(emulated) = &mut self.emulated else { return };
         emulated.set_woken(now_ns);
@@ -229,8 +237,8 @@ impl Device {
         }
     }
 
-    /// Returns the time at which [`Device::run`] has to be called if nothing else happens; a time in the past means at
-    /// once.
+    /// Returns the time at which [`Device::run`] has to be called if nothing else happens; a time
+    /// in the past means at once.
     pub fn next_wake_ns(&self) -> Option<u64> {
         self.queue.next_wake_ns(self.emulated.as_ref().and_then(EmulatedDrive::next_ns))
     }

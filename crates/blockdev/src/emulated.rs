@@ -1,4 +1,5 @@
-//! A drive model in real time: a dispatched request is passed to the model, and completes when the model completes it.
+//! A drive model in real time: a dispatched request is passed to the model, and completes when the
+//! model completes it.
 
 use std::collections::VecDeque;
 
@@ -58,23 +59,26 @@ impl EmulatedDrive {
         self.drive.depth().max(1)
     }
 
-    /// Returns the lateness of completions in ns: from the model's time to the time at which the host processed them.
+    /// Returns the lateness of completions in ns: from the model's time to the time at which the
+    /// host processed them.
     pub fn lateness(&self) -> &Histogram<u64> {
         &self.lateness
     }
 
-    /// Returns the lateness as lines of text: its quantiles, and the number of completions for each power of two of
-    /// microseconds.
+    /// Returns the lateness as lines of text: its quantiles, and the number of completions for each
+    /// power of two of microseconds.
     pub fn lateness_lines(&self) -> Vec<String> {
         lines_of(&self.name, &self.lateness)
     }
 
-    /// Sets the time at which the host woke up. Commands that completed before are late by the difference.
+    /// Sets the time at which the host woke up. Commands that completed before are late by the
+    /// difference.
     pub fn set_woken(&mut self, now_ns: u64) {
         self.woken_ns = self.woken_ns.max(now_ns.saturating_sub(self.began_ns));
     }
 
-    /// Submits a command. Events that were due before are processed first, so that the drive's clock never goes back.
+    /// Submits a command. Events that were due before are processed first, so that the drive's
+    /// clock never goes back.
     ///
     /// # Errors
     /// When the command exceeds the capacity of the drive.
@@ -89,7 +93,8 @@ impl EmulatedDrive {
         self.completed.pop_front()
     }
 
-    /// Returns the time of the drive's next event in ns; `None` while it is idle or never completes again.
+    /// Returns the time of the drive's next event in ns; `None` while it is idle or never completes
+    /// again.
     pub fn next_ns(&self) -> Option<u64> {
         if !self.completed.is_empty() {
             return Some(self.began_ns + self.drive_ns);

@@ -1,8 +1,9 @@
 //! A file or a block device: everything goes through the engine.
 //!
-//! With direct I/O nothing but whole units (512 to 4096 bytes) can be read and written. What is not aligned is widened: reads to the units around
-//! them; writes by reading those units, changing them and writing them back, while no other write to the same units is under way. The page
-//! cache has no part in it, so the two ways never disagree.
+//! With direct I/O nothing but whole units (512 to 4096 bytes) can be read and written. What is not
+//! aligned is widened: reads to the units around them; writes by reading those units, changing them
+//! and writing them back, while no other write to the same units is under way. The page cache has
+//! no part in it, so the two ways never disagree.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -22,7 +23,8 @@ use crate::error::{BackendError, io_error_of_os};
 use crate::file_properties::{self, FileProperties, MediumKind};
 use crate::operation::{Operation, Started};
 
-/// Trims, and zeroes of block devices, come in multiples of this many bytes; file systems give back nothing less.
+/// Trims, and zeroes of block devices, come in multiples of this many bytes; file systems give back
+/// nothing less.
 const TRIM_BYTES: u64 = 4096;
 
 /// A file or a block device.
@@ -44,7 +46,8 @@ pub struct File {
     scripts: Vec<Script>,
     /// Durable writes under way.
     durable: Vec<u64>,
-    /// Something could not be made durable. The kernel forgets it then and calls the next flush a success; here none is any more.
+    /// Something could not be made durable. The kernel forgets it then and calls the next flush a
+    /// success; here none is any more.
     lost: bool,
 }
 
@@ -83,7 +86,8 @@ enum Step {
 }
 
 impl File {
-    /// Opens it, locks it (flock(2): shared for reading only, else exclusive), and finds out what it can do.
+    /// Opens it, locks it (flock(2): shared for reading only, else exclusive), and finds out what
+    /// it can do.
     pub fn open<E: Engine>(
         path: &Path,
         direct: Option<bool>,
@@ -374,8 +378,8 @@ impl File {
         self.run(engine, tag, VecDeque::from([step]), data)
     }
 
-    /// How a range becomes zeroes: whole blocks of 4 KiB by what the medium has for it; what is left at the ends is written, unless a file
-    /// behind the page cache does that itself.
+    /// How a range becomes zeroes: whole blocks of 4 KiB by what the medium has for it; what is
+    /// left at the ends is written, unless a file behind the page cache does that itself.
     fn zero_steps(&self, offset: u64, length: u64, durable: bool, punch: bool) -> VecDeque<Step> {
         let plain_bytes = if self.unit.is_some() || self.properties.block_device { TRIM_BYTES } else { 1 };
         let end = offset + length;
@@ -538,8 +542,9 @@ fn reopen_direct(path: &Path, file: &std::fs::File, read_only: bool) -> io::Resu
     Ok(OwnedFd::from(own))
 }
 
-/// Takes the advisory lock. Two sorts of others are waited for, up to a second: what looks at block devices for moments (udev), and a process that is
-/// gone, whose I/O the kernel has not ended yet (io_uring's goes on for moments after a kill).
+/// Takes the advisory lock. Two sorts of others are waited for, up to a second: what looks at block
+/// devices for moments (udev), and a process that is gone, whose I/O the kernel has not ended yet
+/// (io_uring's goes on for moments after a kill).
 fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), BackendError> {
     let wanted =
         if read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };

@@ -1,4 +1,5 @@
-//! What there is to know of a file or block device before it is served: its size, what it lies on, what it can do.
+//! What there is to know of a file or block device before it is served: its size, what it lies on,
+//! what it can do.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,4 +1,5 @@
-//! A device in memory: one mapping, taken from the system as it is written to, given back as it is trimmed.
+//! A device in memory: one mapping, taken from the system as it is written to, given back as it is
+//! trimmed.
 
 use std::io;
 use std::sync::Arc;
@@ -74,20 +75,22 @@ impl Memory {
         }
         self.populate(offset, data.len());
         self.mark(offset, data.len() as u64);
-        // SAFETY: the destination lies in the region; the source is a buffer, which does not. Nobody has a reference into the region: it
-        // is read through pointers only.
+        // SAFETY: the destination lies in the region; the source is a buffer, which does not.
+        // Nobody has a reference into the region: it is read through pointers only.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.region.start().add(offset as usize), data.len()) };
         Ok(Answer::Nothing)
     }
 
-    /// Has the system make the pages of a large write in one call, where there are none: a fault for each costs half as much again.
+    /// Has the system make the pages of a large write in one call, where there are none: a fault
+    /// for each costs half as much again.
     fn populate(&self, offset: u64, len: usize) {
         let from = offset.next_multiple_of(BLOCK_BYTES);
         let to = (offset + len as u64) / BLOCK_BYTES * BLOCK_BYTES;
         if from >= to || self.run_end(from / BLOCK_BYTES, to / BLOCK_BYTES).0 {
             return;
         }
-        // SAFETY: the range lies in the region and begins at a page; it is made to exist, and stays as it is where it does.
+        // SAFETY: the range lies in the region and begins at a page; it is made to exist, and stays
+        // as it is where it does.
         let _ = unsafe {
             let start = self.region.start().add(from as usize);
             madvise(start.cast(), (to - from) as usize, Advice::LinuxPopulateWrite)
@@ -109,7 +112,8 @@ impl Memory {
         if !self.any_allocated(whole_from, whole_to - whole_from) {
             return;
         }
-        // SAFETY: the range lies in the region and begins at a page; nobody has a reference into it.
+        // SAFETY: the range lies in the region and begins at a page; nobody has a reference into
+        // it.
         let given = unsafe {
             let start = self.region.start().add(whole_from as usize);
             madvise(start.cast(), (whole_to - whole_from) as usize, Advice::LinuxDontNeed)
@@ -143,7 +147,8 @@ impl Memory {
         let differs = |at: u64| if allocated { !word(at) } else { word(at) };
         let mut at = block;
         while at < end {
-            // The bits from this block on, of one word: the first that is set is the first block that differs.
+            // The bits from this block on, of one word: the first that is set is the first block
+            // that differs.
             let bits = differs(at) >> (at % 64);
             if bits != 0 {
                 return (allocated, (at + u64::from(bits.trailing_zeros())).min(end));

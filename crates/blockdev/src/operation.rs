@@ -5,7 +5,8 @@ use hoistway_reactor::Buffer;
 
 use crate::answer::Answer;
 
-/// How an operation began: ended within the call, or pending until the engine's `Event::Done` with its tag.
+/// How an operation began: ended within the call, or pending until the engine's `Event::Done` with
+/// its tag.
 pub type Started = Begin<Answer>;
 
 /// An operation on a backend.

@@ -221,7 +221,8 @@ fn files_hold_what_is_written_on_any_engine_through_the_page_cache_or_past_it() 
     }
 }
 
-/// Pieces of 100 bytes side by side, all under way at once: those that share a unit of direct I/O must not undo each other.
+/// Pieces of 100 bytes side by side, all under way at once: those that share a unit of direct I/O
+/// must not undo each other.
 #[test]
 fn unaligned_writes_at_once_do_not_undo_each_other() {
     for seed in 0..20 {
@@ -343,7 +344,8 @@ fn two_do_not_write_to_one_file() {
 #[test]
 fn a_lock_whose_process_is_gone_is_waited_for() {
     let temporary = temporary(4096);
-    // The shell and `flock` are gone at once; `sleep` keeps the file open, and with it the lock, for 0.3 s more.
+    // The shell and `flock` are gone at once; `sleep` keeps the file open, and with it the lock,
+    // for 0.3 s more.
     let script = "exec 3<>\"$1\"; flock -x 3 || exit 9; sleep 0.3 3<&3 >/dev/null 2>&1 &";
     let shell = std::process::Command::new("sh").args(["-c", script, "sh"]).arg(temporary.path()).status();
     if !shell.is_ok_and(|status| status.success()) {

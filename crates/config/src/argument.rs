@@ -1,4 +1,5 @@
-//! What the command line says, as a draft: `--export NAME=PATH|mem:SIZE|null:SIZE[,key=value...]` and what overrides a file.
+//! What the command line says, as a draft: `--export NAME=PATH|mem:SIZE|null:SIZE[,key=value...]`
+//! and what overrides a file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use crate::value;
 
 /// Sections whose keys an `--export` may give.
 const OF_AN_EXPORT: [Section; 3] = [Section::Export, Section::Device, Section::Tenant];
-/// Keys of theirs that it may not: names and rules follow from the export, lists and tables have no place in it.
+/// Keys of theirs that it may not: names and rules follow from the export, lists and tables have no
+/// place in it.
 const NOT_OF_AN_EXPORT: [&str; 12] = [
     "name",
     "backend",
@@ -29,8 +31,8 @@ const NOT_OF_AN_EXPORT: [&str; 12] = [
 ];
 
 impl Draft {
-    /// Takes in an `--export`. One of the same name in the file gives way to it; one that lies on the same file shares its device.
-    /// Mistakes are told by [`Draft::check`].
+    /// Takes in an `--export`. One of the same name in the file gives way to it; one that lies on
+    /// the same file shares its device. Mistakes are told by [`Draft::check`].
     ///
     /// ```text
     /// db=/srv/db.img,weight=300,reserve=20M        the file's bytes, under the name db

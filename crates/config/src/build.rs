@@ -1,4 +1,5 @@
-//! From a draft to a configuration: each value by itself. What has to fit together is looked at in `check`.
+//! From a draft to a configuration: each value by itself. What has to fit together is looked at in
+//! `check`.
 
 mod device;
 pub(crate) mod export;
@@ -78,7 +79,8 @@ impl Building<'_> {
             }
         }
         if let (Some(certificate), Some(key)) = (certificate, key) {
-            // Who asks for certificates means that nobody gets in without one, unless the opposite is written.
+            // Who asks for certificates means that nobody gets in without one, unless the opposite
+            // is written.
             let required = required.unwrap_or(client_authority.is_some());
             self.config.tls = Some(TlsConfig { certificate, key, client_authority, required });
         }
@@ -97,7 +99,8 @@ impl Building<'_> {
     }
 }
 
-/// What the control socket beside a Unix socket is called: `a.sock` has `a-control.sock`, so that two servers in one folder have two.
+/// What the control socket beside a Unix socket is called: `a.sock` has `a-control.sock`, so that
+/// two servers in one folder have two.
 fn control_name(socket: &Path) -> OsString {
     let mut name = socket.file_stem().unwrap_or_default().to_owned();
     name.push("-control");

@@ -1,4 +1,5 @@
-//! What was said, by a file or on the command line, before it is understood: keys with values and the places where they stand.
+//! What was said, by a file or on the command line, before it is understood: keys with values and
+//! the places where they stand.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -118,7 +119,8 @@ impl Entry {
         self.values.is_empty()
     }
 
-    /// Says a key, in place of what was said of it before; the problem with a key that there is not.
+    /// Says a key, in place of what was said of it before; the problem with a key that there is
+    /// not.
     pub fn set(&mut self, name: &str, place: &Place, said: Said) -> Result<(), Problem> {
         let keys = self.section.keys();
         let Some(key) = keys.clone().find(|key| key.name == name) else {

@@ -1,4 +1,5 @@
-//! The keys of a configuration, declared once: what is read, what a typing error is compared with, and the reference in docs/serve-config.md.
+//! The keys of a configuration, declared once: what is read, what a typing error is compared with,
+//! and the reference in docs/serve-config.md.
 
 use std::fmt::Write as _;
 

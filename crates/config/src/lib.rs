@@ -1,7 +1,9 @@
-//! Configuration of the server and of the mount: read from TOML and from the command line, and checked.
+//! Configuration of the server and of the mount: read from TOML and from the command line, and
+//! checked.
 //!
-//! A [`Draft`] holds the values as written, each with its place in a file or on the command line. [`Draft::check`] turns it
-//! into a [`Config`], or reports all problems together. [`Config::changes`] compares two configurations for a reload.
+//! A [`Draft`] holds the values as written, each with its place in a file or on the command line.
+//! [`Draft::check`] turns it into a [`Config`], or reports all problems together.
+//! [`Config::changes`] compares two configurations for a reload.
 //!
 //! ```text
 //! TOML file ── source ──┐
@@ -10,8 +12,9 @@
 //! ```
 //!
 //! Where to change what:
-//! - a key: its row in `keys.rs` (or `keys/mount.rs`), from which names, suggestions and the reference in the
-//!   documentation follow; the line that reads it in `build/`; what must fit together in `check.rs`
+//! - a key: its row in `keys.rs` (or `keys/mount.rs`), from which names, suggestions and the
+//!   reference in the documentation follow; the line that reads it in `build/`; what must fit
+//!   together in `check.rs`
 //! - what a reload can change: `reload.rs`
 //! - how a client is assigned to a tenant: `rules.rs`
 //! - which addresses may be listened on without TLS: `listen_policy.rs`

@@ -13,7 +13,8 @@ pub enum ListenPolicy {
     Refuse(String),
 }
 
-/// Returns the policy for a TCP address of NBD. Beyond loopback, TLS must be required unless `insecure` is set.
+/// Returns the policy for a TCP address of NBD. Beyond loopback, TLS must be required unless
+/// `insecure` is set.
 pub fn judge(address: SocketAddr, tls_required: bool, insecure: bool) -> ListenPolicy {
     let here = address.ip().to_canonical().is_loopback();
     match (here || tls_required, insecure) {
@@ -28,8 +29,8 @@ pub fn judge(address: SocketAddr, tls_required: bool, insecure: bool) -> ListenP
     }
 }
 
-/// Returns the policy for an address of the metrics endpoint, which serves every client in plain text. Beyond loopback,
-/// `insecure` must be set.
+/// Returns the policy for an address of the metrics endpoint, which serves every client in plain
+/// text. Beyond loopback, `insecure` must be set.
 pub fn judge_metrics(address: SocketAddr, insecure: bool) -> ListenPolicy {
     if address.ip().to_canonical().is_loopback() {
         return ListenPolicy::Accept;

@@ -52,7 +52,8 @@ pub enum Listen {
     Tcp(SocketAddr),
 }
 
-/// A device: a backend, with the model of a drive above it or not, and the queue that its exports share.
+/// A device: a backend, with the model of a drive above it or not, and the queue that its exports
+/// share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
     /// The name and the queue: elevator, depth, merging, figures.
@@ -143,7 +144,8 @@ pub enum Rule {
     Cgroup(String),
     /// Its process's command is called so; `*` stands for any characters.
     Comm(String),
-    /// The name in its certificate (subject's common name, or a DNS name or e-mail address of the alternative names); `*` stands for any characters.
+    /// The name in its certificate (subject's common name, or a DNS name or e-mail address of the
+    /// alternative names); `*` stands for any characters.
     Certificate(String),
     /// It comes from this network.
     Address {
@@ -177,8 +179,8 @@ pub struct Checked {
 }
 
 impl BackendConfig {
-    /// What of it has to be so from the start and is not as in `old`, for people; none: what is open for `old` serves for this as well. A file that
-    /// was opened for writing can be read.
+    /// What of it has to be so from the start and is not as in `old`, for people; none: what is
+    /// open for `old` serves for this as well. A file that was opened for writing can be read.
     pub fn differs_from(&self, old: &BackendConfig) -> Option<&'static str> {
         let BackendConfig::File { path, direct, read_only } = self else {
             return (self != old).then_some("backend");

@@ -1,6 +1,7 @@
 //! What is nearest to a name that is none.
 
-/// " (did you mean `x`?)", or nothing when no name is near: one that takes fewer edits to reach than half of its letters.
+/// " (did you mean `x`?)", or nothing when no name is near: one that takes fewer edits to reach
+/// than half of its letters.
 pub(crate) fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> String {
     let typed = typed.to_lowercase();
     names

@@ -16,7 +16,8 @@ pub enum Change {
     },
 }
 
-/// What can be changed while requests are under way. Names are of the new configuration, or of the old where something goes.
+/// What can be changed while requests are under way. Names are of the new configuration, or of the
+/// old where something goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Live {
@@ -38,7 +39,8 @@ pub enum Live {
     ExportAdded { export: String },
     /// An export is no more: its clients are cut off once what they asked for is answered.
     ExportRemoved { export: String },
-    /// An export has another place, size, or way of being read: its clients are cut off and come back.
+    /// An export has another place, size, or way of being read: its clients are cut off and come
+    /// back.
     ExportMoved { export: String },
     /// An export's description, or who may see it: whoever may not any more is cut off.
     ExportTerms { export: String },
@@ -50,15 +52,17 @@ pub enum Live {
     TenantRemoved { tenant: String },
     /// Other terms.
     Terms { tenant: String },
-    /// Rules or their order: clients that come from now on are told by the new ones, and those who may not have their export by them are cut off.
+    /// Rules or their order: clients that come from now on are told by the new ones, and those who
+    /// may not have their export by them are cut off.
     Rules,
     /// Certificates: connections from now on are shown the new ones.
     Tls,
 }
 
 impl Config {
-    /// What has to be done so that this configuration becomes `new`, in an order in which it can be: devices and groups before what lies on them
-    /// or in them. Nothing of it may be done if any of it is a [`Change::Restart`].
+    /// What has to be done so that this configuration becomes `new`, in an order in which it can
+    /// be: devices and groups before what lies on them or in them. Nothing of it may be done if any
+    /// of it is a [`Change::Restart`].
     pub fn changes(&self, new: &Config) -> Vec<Change> {
         let mut changes = Vec::new();
         self.ways_in_that_differ(new, &mut changes);

@@ -1,7 +1,8 @@
 //! Which tenant a client is, and what it may see.
 //!
-//! Rules are tried in the order in which tenants stand in the configuration; the first tenant all of whose rules hold is it. Since a rule
-//! can ask for the export, a client may be one tenant on one export and another on the next.
+//! Rules are tried in the order in which tenants stand in the configuration; the first tenant all
+//! of whose rules hold is it. Since a rule can ask for the export, a client may be one tenant on
+//! one export and another on the next.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -34,14 +35,16 @@ pub struct ClientProcess<'a> {
 }
 
 impl Config {
-    /// The place in [`Config::tenants`] of the tenant that a client is on an export. Without a rule that holds it is none of them: it
-    /// is the default tenant's, a member of the root at its process's own priority.
+    /// The place in [`Config::tenants`] of the tenant that a client is on an export. Without a rule
+    /// that holds it is none of them: it is the default tenant's, a member of the root at its
+    /// process's own priority.
     pub fn tenant_of(&self, client: &Client<'_>, export: &str) -> Option<usize> {
         self.tenants.iter().position(|tenant| tenant.rules.iter().all(|rule| holds(rule, client, export)))
     }
 
-    /// The export of this name for this client: its place in [`Config::exports`], and the client's tenant on it. `None` if there is none
-    /// or the client may not see it, which must look the same to it.
+    /// The export of this name for this client: its place in [`Config::exports`], and the client's
+    /// tenant on it. `None` if there is none or the client may not see it, which must look the same
+    /// to it.
     pub fn export_for(&self, client: &Client<'_>, name: &str) -> Option<(usize, Option<usize>)> {
         let index = self.exports.iter().position(|export| export.name == name)?;
         let tenant = self.tenant_of(client, name);
@@ -54,8 +57,9 @@ impl Config {
         (0..self.exports.len()).filter(move |index| self.exports.get(*index).is_some_and(seen))
     }
 
-    /// Whether a client of a tenant can come to a device at all, whoever it is otherwise: whether an export lies there that it may see and that its `export`
-    /// rules fit. On other devices its reservation does not count.
+    /// Whether a client of a tenant can come to a device at all, whoever it is otherwise: whether
+    /// an export lies there that it may see and that its `export` rules fit. On other devices its
+    /// reservation does not count.
     pub fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
         let fits = |rule: &Rule, export: &ExportConfig| match rule {
             Rule::Export(pattern) => matches(pattern, &export.name),
@@ -67,7 +71,8 @@ impl Config {
             .any(|export| is_for(export, Some(&tenant.name)) && tenant.rules.iter().all(|rule| fits(rule, export)))
     }
 
-    /// Returns the terms of a tenant on a device. A device that no client of the tenant can reach reserves nothing.
+    /// Returns the terms of a tenant on a device. A device that no client of the tenant can reach
+    /// reserves nothing.
     pub fn terms_on(&self, device: &str, tenant: &TenantConfig, terms: &Terms) -> Terms {
         let reserve = terms.reserve.filter(|_| self.can_reach(tenant, device));
         Terms { reserve, ..terms.clone() }
@@ -97,13 +102,14 @@ fn holds(rule: &Rule, client: &Client<'_>, export: &str) -> bool {
     }
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for any characters, none among them. There is no other sign, and no way to
-/// ask for a `*` itself.
+/// Whether a text is as a pattern says, in which `*` stands for any characters, none among them.
+/// There is no other sign, and no way to ask for a `*` itself.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at_pattern, mut at_text) = (0, 0);
-    // Where to go back to: behind the last star, and the end of what it stands for, which then grows by one. A shorter choice of an
-    // earlier star never helps, so that the work is at most the product of the lengths.
+    // Where to go back to: behind the last star, and the end of what it stands for, which then
+    // grows by one. A shorter choice of an earlier star never helps, so that the work is at most
+    // the product of the lengths.
     let mut last_star: Option<(usize, usize)> = None;
     while at_text < text.len() {
         if pattern.get(at_pattern) == Some(&b'*') {
@@ -129,7 +135,8 @@ pub fn is_within(cgroup: &str, path: &str) -> bool {
     cgroup.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether an address belongs to a network. An IPv4 client of an IPv6 socket is what it is behind its IPv6 form.
+/// Whether an address belongs to a network. An IPv4 client of an IPv6 socket is what it is behind
+/// its IPv6 form.
 fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let address = address.to_canonical();
     address.is_ipv4() == network.is_ipv4() && first_bits(address, bits) == network
@@ -165,7 +172,8 @@ mod tests {
         Client { address: Some(address), process: None, certificate: &[] }
     }
 
-    /// A configuration with these tenants, in order, and exports `open`, `a` (for tenant `t`) and `b` (for `t` and `u`).
+    /// A configuration with these tenants, in order, and exports `open`, `a` (for tenant `t`) and
+    /// `b` (for `t` and `u`).
     fn config(tenants: Vec<(&str, Vec<Rule>)>) -> Config {
         let export = |name: &str, tenants: &[&str]| ExportConfig {
             name: name.into(),

@@ -22,8 +22,8 @@ impl Draft {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// [`ConfigError::Read`] when it is not there, no text, or longer than [`FILE_BYTES_MAX`]. What is wrong in it is reported by
-    /// [`Draft::check`].
+    /// [`ConfigError::Read`] when it is not there, no text, or longer than [`FILE_BYTES_MAX`]. What
+    /// is wrong in it is reported by [`Draft::check`].
     pub fn load(path: &Path) -> Result<Draft, ConfigError> {
         let text = text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Ok(Draft::from_toml(&text, &path.display().to_string()))
@@ -31,7 +31,8 @@ impl Draft {
 }
 
 impl Draft {
-    /// Reads a configuration's text. What is wrong with it is told by [`Draft::check`], all at once.
+    /// Reads a configuration's text. What is wrong with it is told by [`Draft::check`], all at
+    /// once.
     pub fn from_toml(text: &str, file: &str) -> Draft {
         Draft::read_as(&Section::ALL, text, file)
     }

@@ -240,7 +240,8 @@ pub(crate) fn address(value: &Value) -> Understood<SocketAddr> {
         .ok_or_else(|| "it takes an IP address and a port, such as 127.0.0.1:9464".into())
 }
 
-/// A network: an address and how many of its bits count. IPv4 addresses in IPv6's clothes become what they are.
+/// A network: an address and how many of its bits count. IPv4 addresses in IPv6's clothes become
+/// what they are.
 pub(crate) fn network(value: &Value) -> Understood<(IpAddr, u8)> {
     const RIGHT: &str = "it takes an IP address or a network, such as 192.168.0.7, 10.0.0.0/8 or fd00::/8";
     let text = value_text(value).ok_or(RIGHT)?;

@@ -1,7 +1,7 @@
 //! Changes of running queues: one implementation for every host.
 //!
-//! A host implements [`Registry`] over its devices; [`change`] applies a [`Change`] to them. A change to several devices is
-//! applied to all of them or to none.
+//! A host implements [`Registry`] over its devices; [`change`] applies a [`Change`] to them. A
+//! change to several devices is applied to all of them or to none.
 
 use hoistway_qos::{DiskQueueConfig, DiskScheduler, Limits, Terms};
 

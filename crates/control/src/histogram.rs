@@ -1,4 +1,5 @@
-//! Latencies as they travel: 8 buckets an octave, so that two samples can be subtracted and read far from the server.
+//! Latencies as they travel: 8 buckets an octave, so that two samples can be subtracted and read
+//! far from the server.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ const STEPS_LOG2: u32 = 3;
 /// Below this many ns, a bucket is one ns wide.
 const LINEAR_NS: u64 = 1 << STEPS_LOG2;
 
-/// How many requests took how long: counts by the lower bounds of buckets, in ns. A bound is exact to an eighth.
+/// How many requests took how long: counts by the lower bounds of buckets, in ns. A bound is exact
+/// to an eighth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     counts: BTreeMap<u64, u64>,
@@ -50,7 +52,8 @@ impl Latencies {
         self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// So many per cent took no longer than this many ns (the middle of a bucket); `None`: there are none.
+    /// So many per cent took no longer than this many ns (the middle of a bucket); `None`: there
+    /// are none.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
         let wanted = (self.count() as f64 * percent / 100.0).ceil().max(1.0);
         let mut seen = 0.0;

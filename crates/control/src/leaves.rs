@@ -400,7 +400,8 @@ fn optional<T: ToString>(figure: Option<T>) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| figure.to_string())
 }
 
-/// What came from outside, without the characters that would end a line or move a terminal's cursor.
+/// What came from outside, without the characters that would end a line or move a terminal's
+/// cursor.
 fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

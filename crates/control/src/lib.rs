@@ -1,13 +1,14 @@
-//! Administration of running queues: a tree of text values on a socket, metrics over HTTP, and the client's side.
+//! Administration of running queues: a tree of text values on a socket, metrics over HTTP, and the
+//! client's side.
 //!
 //! ```text
 //! ctl, top ── client ──▶ Session ─▶ tree of leaves ─▶ AdminTarget (server, mount) ── admin ─▶ Registry of devices
 //! Prometheus ─▶ metrics::http ─▶ Metrics ────────────▶ AdminTarget, Watch
 //! ```
 //!
-//! The paths are those of the kernel where the kernel has the same attribute. [`LEAVES`] declares the tree once; listings,
-//! help and the reference in the documentation follow from it. [`admin::change`] is the one implementation of changes;
-//! [`Watch`] turns counters into shares.
+//! The paths are those of the kernel where the kernel has the same attribute. [`LEAVES`] declares
+//! the tree once; listings, help and the reference in the documentation follow from it.
+//! [`admin::change`] is the one implementation of changes; [`Watch`] turns counters into shares.
 //!
 //! Where to change what:
 //! - a path of the tree: its row in `leaves.rs`

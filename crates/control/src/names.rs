@@ -5,8 +5,8 @@ use std::fmt::Write;
 /// The empty name as a component.
 const EMPTY: &str = "%";
 
-/// A name as a component of a path: what a path or a line gives a meaning to (`/`, `%`, blanks, control characters, the names `.` and
-/// `..`) as `%XX`; the empty name as `%` alone.
+/// A name as a component of a path: what a path or a line gives a meaning to (`/`, `%`, blanks,
+/// control characters, the names `.` and `..`) as `%XX`; the empty name as `%` alone.
 pub fn escape(name: &str) -> String {
     if name.is_empty() {
         return EMPTY.to_owned();
@@ -26,8 +26,8 @@ pub fn escape(name: &str) -> String {
     component
 }
 
-/// The name that a component stands for, or `None` if it is none: `%` without two hexadecimal digits behind it, or bytes that are no
-/// UTF-8.
+/// The name that a component stands for, or `None` if it is none: `%` without two hexadecimal
+/// digits behind it, or bytes that are no UTF-8.
 pub fn unescape(component: &str) -> Option<String> {
     if component == EMPTY {
         return Some(String::new());

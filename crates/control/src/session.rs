@@ -1,7 +1,8 @@
 //! The control protocol, without a socket: bytes in, bytes out.
 //!
-//! A request is a line; a reply is any number of lines that begin with `= `, and one that does not: `ok`, `ok: WARNING`, or
-//! `error KIND: TEXT`. So a program knows where a reply ends and how, and a person at `socat` can read it.
+//! A request is a line; a reply is any number of lines that begin with `= `, and one that does not:
+//! `ok`, `ok: WARNING`, or `error KIND: TEXT`. So a program knows where a reply ends and how, and a
+//! person at `socat` can read it.
 //!
 //! ```text
 //! get devices/sda/queue/scheduler
@@ -21,7 +22,8 @@ pub const LINE_BYTES_MAX: usize = 4096;
 /// A reply stops growing here, in bytes, until what there is of it was sent.
 const OUTPUT_BYTES: usize = 64 << 10;
 
-/// And after so many paths, as far as they tell anything: those that tell nothing take time as well.
+/// And after so many paths, as far as they tell anything: those that tell nothing take time as
+/// well.
 const STEPS: usize = 512;
 
 /// A control connection.
@@ -41,8 +43,8 @@ impl Session {
         Session::default()
     }
 
-    /// Takes bytes that came, and adds replies to `out`. If [`has_more`](Self::has_more) afterwards, the rest comes with
-    /// [`resume`](Self::resume).
+    /// Takes bytes that came, and adds replies to `out`. If [`has_more`](Self::has_more)
+    /// afterwards, the rest comes with [`resume`](Self::resume).
     pub fn receive(&mut self, input: &[u8], watch: &Watch, steer: &mut dyn AdminTarget, out: &mut Vec<u8>) {
         self.input.extend_from_slice(input);
         self.resume(watch, steer, out);
@@ -86,7 +88,8 @@ impl Session {
         !self.has_more()
     }
 
-    /// The next whole line. Of one that is too long the beginning is answered at once and no more than that is kept.
+    /// The next whole line. Of one that is too long the beginning is answered at once and no more
+    /// than that is kept.
     fn line(&mut self, out: &mut Vec<u8>) -> Option<Vec<u8>> {
         loop {
             let end = self.input.iter().position(|byte| *byte == b'\n');

@@ -10,10 +10,12 @@ use hoistway_qos::Terms;
 /// How often [`Watch::tick`] is worth calling, in ns.
 pub const INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Over how many of these shares are told: a round of slices or budgets on a disk takes seconds, and shares of less than one mean nothing.
+/// Over how many of these shares are told: a round of slices or budgets on a disk takes seconds,
+/// and shares of less than one mean nothing.
 pub const INTERVALS: usize = 10;
 
-/// Rounds in which what limits leave over is divided anew: a thousand tenants with a limit each could otherwise ask for a thousand.
+/// Rounds in which what limits leave over is divided anew: a thousand tenants with a limit each
+/// could otherwise ask for a thousand.
 const ROUNDS_MAX: usize = 32;
 
 /// What a tenant got of a device in an interval.
@@ -23,7 +25,8 @@ pub struct Share {
     pub bytes: Option<f64>,
     /// The part of the device's time that was used, 0 to 1.
     pub time: Option<f64>,
-    /// The part that its terms entitle it to, were all who used the device in this interval to ask for more; none: it did not use it.
+    /// The part that its terms entitle it to, were all who used the device in this interval to ask
+    /// for more; none: it did not use it.
     pub entitlement: Option<f64>,
     /// Bytes a second.
     pub bytes_per_second: f64,
@@ -65,11 +68,12 @@ pub struct Claim<'a> {
     pub active: bool,
 }
 
-/// The part of a device, 0 to 1, that each claim is entitled to, while the device moves so many bytes a second in all. `groups` tells weight and
-/// parent of a group by its name.
+/// The part of a device, 0 to 1, that each claim is entitled to, while the device moves so many
+/// bytes a second in all. `groups` tells weight and parent of a group by its name.
 ///
-/// First each has what it reserved. What is left goes to the highest class alone (real time before best effort before idle), divided by the weights in the
-/// tree of groups. What a limit keeps a tenant from goes to the others.
+/// First each has what it reserved. What is left goes to the highest class alone (real time before
+/// best effort before idle), divided by the weights in the tree of groups. What a limit keeps a
+/// tenant from goes to the others.
 pub fn entitlements(
     claims: &[Claim<'_>],
     groups: &BTreeMap<String, (u16, Option<String>)>,
@@ -90,7 +94,8 @@ pub fn entitlements(
     let mut open: Vec<usize> =
         (0..claims.len()).filter(|&at| claims[at].active && Some(rank(claims[at].terms)) == best).collect();
     let mut rest = (1.0 - promised * scale).max(0.0);
-    // Each round but the last closes a tenant that its limit stops: a few rounds do, unless limits were chosen for that. Then a small rest stays undivided.
+    // Each round but the last closes a tenant that its limit stops: a few rounds do, unless limits
+    // were chosen for that. Then a small rest stays undivided.
     for _ in 0..ROUNDS_MAX {
         if rest <= 1e-9 || open.is_empty() {
             break;
@@ -121,7 +126,8 @@ pub fn entitlements(
 /// Counters by device and tenant.
 type Sample = BTreeMap<(String, String), Counters>;
 
-/// Samples the accounts once an interval, so that shares can be told at any time: of the last ten, or of as many as there were.
+/// Samples the accounts once an interval, so that shares can be told at any time: of the last ten,
+/// or of as many as there were.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Counters at the ends of the last intervals, the newest last.
@@ -233,7 +239,8 @@ pub fn groups(steer: &dyn AdminTarget) -> BTreeMap<String, (u16, Option<String>)
 /// How the tree of groups divides 1 among the claims of these places.
 fn divided(open: &[usize], claims: &[Claim<'_>], groups: &BTreeMap<String, (u16, Option<String>)>) -> Vec<f64> {
     let ways: Vec<Vec<&str>> = open.iter().map(|&at| way_to(claims[at].terms, groups)).collect();
-    // The sum of weights below each group that has an active tenant in it: each child group counts once.
+    // The sum of weights below each group that has an active tenant in it: each child group counts
+    // once.
     let mut below: BTreeMap<&[&str], f64> = BTreeMap::new();
     let mut counted: BTreeMap<&[&str], ()> = BTreeMap::new();
     for (&at, way) in open.iter().zip(&ways) {
@@ -255,7 +262,8 @@ fn divided(open: &[usize], claims: &[Claim<'_>], groups: &BTreeMap<String, (u16,
         .collect()
 }
 
-/// The groups from the root to a tenant. A loop of parents, which no configuration has, ends where it closes.
+/// The groups from the root to a tenant. A loop of parents, which no configuration has, ends where
+/// it closes.
 fn way_to<'a>(terms: &'a Terms, groups: &'a BTreeMap<String, (u16, Option<String>)>) -> Vec<&'a str> {
     let mut way: Vec<&str> = Vec::new();
     let mut next = terms.parent.as_deref();
@@ -314,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_group_has_its_weight_once_however_many_are_in_it() {
-        // vm (200) and backup (100) share 2:1; in vm, 1:3; web lies in vm/front, which weighs as much as its sibling db.
+        // vm (200) and backup (100) share 2:1; in vm, 1:3; web lies in vm/front, which weighs as
+        // much as its sibling db.
         let within = |weight, parent: &str| Terms { parent: Some(parent.to_owned()), ..terms(weight) };
         let groups = [("vm", 200, None), ("front", 300, Some("vm"))];
         let parts = entitled(&[within(100, "vm"), within(50, "front"), within(50, "front"), terms(100)], &groups, 1.0);

@@ -1,4 +1,5 @@
-//! What the running server tells of itself, and what it can be told: the contract between the control tree and the server.
+//! What the running server tells of itself, and what it can be told: the contract between the
+//! control tree and the server.
 
 use hdrhistogram::Histogram;
 use hoistway_core::{Kind, ReservationSummary, Tunable};
@@ -7,7 +8,8 @@ use hoistway_qos::Terms;
 
 /// The running server, as the control socket, the metrics and the screen see it.
 ///
-/// Whatever is told is cheap to tell: each call is about one thing. Names are those of the configuration; a client goes by its number.
+/// Whatever is told is cheap to tell: each call is about one thing. Names are those of the
+/// configuration; a client goes by its number.
 pub trait AdminTarget {
     /// The server itself.
     fn server(&self) -> ServerFacts;
@@ -27,7 +29,8 @@ pub trait AdminTarget {
     fn group(&self, name: &str) -> Option<GroupFacts>;
     /// A client by its number.
     fn client(&self, number: u64) -> Option<ClientFacts>;
-    /// What each tenant had of a device since the start. Tenants that never used it may be left out.
+    /// What each tenant had of a device since the start. Tenants that never used it may be left
+    /// out.
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>));
     /// What one of them had: the same, without a walk over all.
     fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
@@ -40,7 +43,8 @@ pub trait AdminTarget {
     /// Does something.
     ///
     /// # Errors
-    /// Why it was not done; then nothing has changed. A warning is no error: it is the text of an `Ok`.
+    /// Why it was not done; then nothing has changed. A warning is no error: it is the text of an
+    /// `Ok`.
     fn change(&mut self, change: Change) -> Result<Option<String>, Refused>;
 }
 
@@ -202,7 +206,8 @@ pub struct ClientFacts {
     pub written_bytes: u64,
 }
 
-/// What one tenant had of one device since the start. Nothing in it ever decreases but `waiting`, `held` and `in_flight`.
+/// What one tenant had of one device since the start. Nothing in it ever decreases but `waiting`,
+/// `held` and `in_flight`.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountView<'a> {
     /// By what was asked, in the order of [`OpKind::ALL`](hoistway_qos::OpKind::ALL).
@@ -213,7 +218,8 @@ pub struct AccountView<'a> {
     pub held: u64,
     /// Requests in the device.
     pub in_flight: u64,
-    /// The device's time that it had, in ns: while several requests are in the device, each has an equal part of the time.
+    /// The device's time that it had, in ns: while several requests are in the device, each has an
+    /// equal part of the time.
     pub service_ns: u64,
     /// Requests within its reservation that were done later than their bound.
     pub reservation_missed: u64,
@@ -228,7 +234,8 @@ pub struct OpView<'a> {
     pub bytes: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// From when a request came (limits included) until its first piece went to the device, in ns; none: never counted.
+    /// From when a request came (limits included) until its first piece went to the device, in ns;
+    /// none: never counted.
     pub queue_ns: Option<&'a Histogram<u64>>,
     /// From then until it was done, in ns.
     pub device_ns: Option<&'a Histogram<u64>>,

@@ -113,7 +113,8 @@ fn change(ask: &Ask<'_>, with: impl FnOnce(&mut Terms) -> Result<(), BadValue>) 
     Ok(Change::Terms { tenant: ask.name.to_owned(), terms })
 }
 
-/// The burst is what a configuration would give the limit: one that was told stays, another follows the limit.
+/// The burst is what a configuration would give the limit: one that was told stays, another follows
+/// the limit.
 fn set_rate(what: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
     let per_second = text::parse_rate(what, value, "max", u64::MAX)?;
     *rate = per_second.map(|per_second| rate.map_or_else(|| Rate::new(per_second), |rate| rate.changed_to(per_second)));

@@ -71,7 +71,8 @@ fn all_that_can_be_read_below_a_directory_is_told_in_one_reply() {
     assert!(all.contains("= tenants/data%20base/weight: 300\n") && all.ends_with("\nok\n"), "{all}");
     assert!(all.contains("= exports/%/description: two lines\n"), "{all}");
     assert!(all.contains("= clients/0/comm: fio [2J\n"), "{all}");
-    // Every leaf of the table is there, for each thing it is about: 1 device, 2 exports, 2 tenants, 1 group, 2 clients.
+    // Every leaf of the table is there, for each thing it is about: 1 device, 2 exports, 2 tenants,
+    // 1 group, 2 clients.
     let listed = answer(steer, "ls -r");
     let of = |pattern: &str| match pattern.split('/').next() {
         _ if pattern.ends_with("TUNABLE") => Kind::Cfq.info().tunables.len(),
@@ -222,7 +223,8 @@ fn what_tenants_had_is_told_as_the_kernel_tells_it() {
     assert!(tenants.contains("\n= data%20base rbytes=12288 ") && tenants.ends_with(end), "{tenants}");
     let stat = answer(steer, "get devices/sda/stat");
     let fields: Vec<_> = stat.lines().next().unwrap().split_whitespace().skip(1).collect();
-    // 4 requests of 8 sectors, 3 merges; each of 8 histograms holds 1 to 100 ms: their sum is 5.05 s, to 1 %.
+    // 4 requests of 8 sectors, 3 merges; each of 8 histograms holds 1 to 100 ms: their sum is 5.05
+    // s, to 1 %.
     assert_eq!((fields.len(), &fields[..3], &fields[8..10]), (17, &["4", "3", "32"][..], &["2", "7"][..]));
     let read_ms: u64 = fields[3].parse().unwrap();
     assert!((10_000..10_200).contains(&read_ms), "{read_ms}");

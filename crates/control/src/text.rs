@@ -60,7 +60,8 @@ pub fn parse_number(what: &str, value: &str, min: u64, max: u64) -> Result<u64, 
     }
 }
 
-/// A rate of bytes or operations: a number, perhaps with a prefix (1024 each) and `/s`; `none` stands for none.
+/// A rate of bytes or operations: a number, perhaps with a prefix (1024 each) and `/s`; `none`
+/// stands for none.
 pub fn parse_rate(what: &str, value: &str, none: &str, max: u64) -> Result<Option<u64>, BadValue> {
     if value == none {
         return Ok(None);

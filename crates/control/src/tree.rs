@@ -1,7 +1,8 @@
 //! The tree: what there is under which path, and how a path is understood.
 //!
-//! Paths are declared once, in [`LEAVES`], as patterns: a component in capitals stands for the name of a thing (`NAME`, `ID`) or of a
-//! tunable (`TUNABLE`). Listings, help and the page docs/serve-control.md are made from the same rows.
+//! Paths are declared once, in [`LEAVES`], as patterns: a component in capitals stands for the name
+//! of a thing (`NAME`, `ID`) or of a tunable (`TUNABLE`). Listings, help and the page
+//! docs/serve-control.md are made from the same rows.
 
 use crate::leaf::{Ask, Leaf, SetError};
 use crate::leaves::LEAVES;
@@ -68,7 +69,8 @@ impl Found {
     }
 }
 
-/// Where a path leads. Slashes at its ends and double ones do not count; the empty path is the root.
+/// Where a path leads. Slashes at its ends and double ones do not count; the empty path is the
+/// root.
 ///
 /// # Errors
 /// The first component that is not there.
@@ -93,7 +95,8 @@ pub fn find(path: &str, steer: &dyn AdminTarget) -> Result<Place, PathError> {
     })
 }
 
-/// What a directory holds, in the order of the table; directories among them can be told by [`is_directory`].
+/// What a directory holds, in the order of the table; directories among them can be told by
+/// [`is_directory`].
 pub fn entries(directory: &[String], steer: &dyn AdminTarget) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for leaf in LEAVES {

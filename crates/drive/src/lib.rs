@@ -4,8 +4,8 @@
 //! into a [`Drive`]. A drive is a state machine without I/O and without a clock: the host passes
 //! the current time with every call. It submits [`Command`]s, asks for the time of the next event
 //! ([`Drive::next_event_ns`]), and polls completions with the parts of their service time
-//! ([`Drive::poll`]). Random numbers come from seeds in the profile, so the same calls give the same
-//! results on every machine.
+//! ([`Drive::poll`]). Random numbers come from seeds in the profile, so the same calls give the
+//! same results on every machine.
 //!
 //! ```
 //! use hoistway_drive::{Access, Drive, Op, Profile};

@@ -14,10 +14,10 @@
 //! # Flow of data
 //!
 //! [`parse`] and [`load`] take a text through four steps: `source` splits it into sections and
-//! substitutes includes and variables, `known` finds each option, `apply` parses its value (`values`,
-//! `tree_values`) into a [`Job`], `check` compares options and jobs with one another. All errors are
-//! collected as [`Diagnostics`]. [`results::build`] turns figures into a [`results::Report`] with fio's
-//! names.
+//! substitutes includes and variables, `known` finds each option, `apply` parses its value
+//! (`values`, `tree_values`) into a [`Job`], `check` compares options and jobs with one another.
+//! All errors are collected as [`Diagnostics`]. [`results::build`] turns figures into a
+//! [`results::Report`] with fio's names.
 //!
 //! # Where to change ...
 //!

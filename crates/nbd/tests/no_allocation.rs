@@ -1,6 +1,8 @@
-//! A request costs no memory: neither reading its header nor writing its reply allocates, once the buffer for replies has grown.
+//! A request costs no memory: neither reading its header nor writing its reply allocates, once the
+//! buffer for replies has grown.
 //!
-//! An allocator that counts stands in for the system's. Each thread counts its own allocations: those of the test harness do not matter.
+//! An allocator that counts stands in for the system's. Each thread counts its own allocations:
+//! those of the test harness do not matter.
 
 #[allow(dead_code)]
 #[path = "it/machine/mod.rs"]

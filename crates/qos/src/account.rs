@@ -1,4 +1,5 @@
-//! The account of a tenant on a device: requests, bytes, errors, latencies, and its part of the device's time.
+//! The account of a tenant on a device: requests, bytes, errors, latencies, and its part of the
+//! device's time.
 
 use hdrhistogram::Histogram;
 
@@ -51,7 +52,8 @@ impl OpKind {
     }
 }
 
-/// The account of one tenant on one device since the start. Only `waiting`, `held` and `in_flight` ever decrease.
+/// The account of one tenant on one device since the start. Only `waiting`, `held` and `in_flight`
+/// ever decrease.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Counters by [`OpKind`].
@@ -62,13 +64,16 @@ pub struct Account {
     pub held: u64,
     /// Requests in the device; each piece of a split request counts.
     pub in_flight: u64,
-    /// The tenant's part of the device's time, in ns: requests that are in the device together share its time equally.
+    /// The tenant's part of the device's time, in ns: requests that are in the device together
+    /// share its time equally.
     pub service_ns: u64,
     /// Requests within the tenant's reservation that completed after their deadline.
     pub reservation_missed: u64,
-    /// The time during which the tenant had at least one request in progress, in ns, up to the last time it had none.
+    /// The time during which the tenant had at least one request in progress, in ns, up to the last
+    /// time it had none.
     pub active_ns: u64,
-    /// The time at which the present period with requests in progress began, in ns of the host's clock.
+    /// The time at which the present period with requests in progress began, in ns of the host's
+    /// clock.
     active_since_ns: u64,
     /// Requests in progress, flushes and status queries included.
     open: u64,
@@ -83,8 +88,9 @@ pub struct OpAccount {
     pub bytes: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// The time from a request's arrival to the dispatch of its first piece, in ns; includes the time that limits held it
-    /// back. `None` before the first request. A histogram takes about 15 KiB.
+    /// The time from a request's arrival to the dispatch of its first piece, in ns; includes the
+    /// time that limits held it back. `None` before the first request. A histogram takes about 15
+    /// KiB.
     pub queue_ns: Option<Box<Histogram<u64>>>,
     /// The time from the dispatch of the first piece to the completion, in ns.
     pub device_ns: Option<Box<Histogram<u64>>>,

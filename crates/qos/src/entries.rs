@@ -1,4 +1,5 @@
-//! The table of requests in progress: one entry for each request, and one for each piece of a split request.
+//! The table of requests in progress: one entry for each request, and one for each piece of a split
+//! request.
 
 use slab::Slab;
 
@@ -18,7 +19,8 @@ pub(crate) struct Entry<D, O> {
     pub durable: bool,
     pub hints: Hints,
     pub stage: Stage,
-    /// Whether the client has left: the request is not started any more, and its completion is discarded.
+    /// Whether the client has left: the request is not started any more, and its completion is
+    /// discarded.
     pub dead: bool,
     pub offset: u64,
     pub length: u64,
@@ -41,7 +43,8 @@ pub(crate) struct Entry<D, O> {
 pub(crate) enum Stage {
     /// Held back by limits.
     Held,
-    /// In the request queue, in front of it while it is full, or among waiting flushes and status queries.
+    /// In the request queue, in front of it while it is full, or among waiting flushes and status
+    /// queries.
     Queued,
     /// In the device.
     Dispatched,
@@ -168,10 +171,12 @@ impl<D, O> Entries<D, O> {
     }
 }
 
-/// The alignment of piece boundaries in bytes, where the request allows it: 4 KiB keeps direct I/O possible.
+/// The alignment of piece boundaries in bytes, where the request allows it: 4 KiB keeps direct I/O
+/// possible.
 const PIECE_ALIGNMENT: u64 = 4096;
 
-/// Returns the end of the piece that starts at `from`, for a request that ends at `end` and pieces of at most `max` bytes.
+/// Returns the end of the piece that starts at `from`, for a request that ends at `end` and pieces
+/// of at most `max` bytes.
 pub(crate) fn piece_end(from: u64, end: u64, max: u64) -> u64 {
     let most = from.saturating_add(max.max(1));
     if most >= end {

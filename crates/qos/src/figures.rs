@@ -4,10 +4,11 @@ use hoistway_core::{DeviceFigures, Reservation};
 
 use crate::terms::Reserve;
 
-/// Returns the tunables of the reservation layer that follow from a device's sustained bandwidth in bytes per second and
-/// its positioning time in ns; the layer's defaults where a figure is unknown.
+/// Returns the tunables of the reservation layer that follow from a device's sustained bandwidth in
+/// bytes per second and its positioning time in ns; the layer's defaults where a figure is unknown.
 ///
-/// Reads and writes are both reserved. On a rotating device the return stroke of the arm takes 5/4 of a positioning.
+/// Reads and writes are both reserved. On a rotating device the return stroke of the arm takes 5/4
+/// of a positioning.
 pub(crate) fn layer_tunables(
     bandwidth: Option<u64>,
     position_ns: Option<u64>,
@@ -27,14 +28,15 @@ pub(crate) fn layer_tunables(
     ]
 }
 
-/// Returns the figures that admission reckons with: `layer`, overridden by the tunables that are set on the device.
+/// Returns the figures that admission reckons with: `layer`, overridden by the tunables that are
+/// set on the device.
 pub(crate) fn device_figures(layer: &[(&'static str, i64)], tunables: &[(String, i64)]) -> DeviceFigures {
     let set = tunables.iter().map(|(name, value)| (name.as_str(), *value));
     DeviceFigures::of_tunables(layer.iter().copied().chain(set))
 }
 
-/// Returns the figures by which reservations on a device are admitted, from its configuration: bandwidth in bytes per
-/// second, positioning time in ns, and tunables.
+/// Returns the figures by which reservations on a device are admitted, from its configuration:
+/// bandwidth in bytes per second, positioning time in ns, and tunables.
 pub fn reservation_figures(
     bandwidth: Option<u64>,
     position_ns: Option<u64>,

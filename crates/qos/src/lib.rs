@@ -1,13 +1,15 @@
-//! One disk's queue, without I/O: tenants with weights, limits and reservations share the disk by an elevator.
+//! One disk's queue, without I/O: tenants with weights, limits and reservations share the disk by
+//! an elevator.
 //!
 //! ```text
 //! submit ─▶ limits ─▶ pieces ─▶ RequestQueue (reservations, elevator) ─▶ queue depth ─▶ Medium ─▶ Completion
 //!    └─ flushes: one in flight at a time ─────────────────────────────────────┘
 //! ```
 //!
-//! The NBD server hosts a [`DiskQueue`] over a file, memory or an emulated drive; the FUSE mount hosts one
-//! over the disk below a directory. The host passes the time to every call, implements [`Medium`], and
-//! calls [`DiskQueue::run`] when [`DiskQueue::next_wake_ns`] says so. Nothing here reads a clock or does I/O.
+//! The NBD server hosts a [`DiskQueue`] over a file, memory or an emulated drive; the FUSE mount
+//! hosts one over the disk below a directory. The host passes the time to every call, implements
+//! [`Medium`], and calls [`DiskQueue::run`] when [`DiskQueue::next_wake_ns`] says so. Nothing here
+//! reads a clock or does I/O.
 //!
 //! | module | contents |
 //! |---|---|
@@ -23,7 +25,8 @@
 //! Where to change what:
 //! - the defaults of a device's elevator, and what a switch sets up again: `scheduler/elevator.rs`
 //! - tenants, groups, reservations at run time: `scheduler/membership.rs`
-//! - the order of admission, pieces, completion: `queue/dispatch.rs`; flush coalescing: `queue/flush.rs`
+//! - the order of admission, pieces, completion: `queue/dispatch.rs`; flush coalescing:
+//!   `queue/flush.rs`
 //! - the bandwidth figures that admission of reservations uses: `figures.rs`
 
 pub mod account;

@@ -1,9 +1,12 @@
-//! Limits: requests wait here, before the queue, until the token buckets of their tenant and of the groups above it let them pass.
+//! Limits: requests wait here, before the queue, until the token buckets of their tenant and of the
+//! groups above it let them pass.
 //!
-//! Nothing is refused, only delayed; within a tenant what came first goes first. A tenant's own buckets let a request pass when they hold
-//! tokens for all of it, or are full: a request larger than the bucket leaves a debt. The buckets of a group above let one pass as soon as they
-//! are out of debt, whatever its size, so that large requests do not starve behind small ones; among those that a group holds
-//! back, tenants get tokens by their weights (start-time fair queueing: P. Goyal, H. Vin and H. Cheng, SIGCOMM 1996).
+//! Nothing is refused, only delayed; within a tenant what came first goes first. A tenant's own
+//! buckets let a request pass when they hold tokens for all of it, or are full: a request larger
+//! than the bucket leaves a debt. The buckets of a group above let one pass as soon as they are out
+//! of debt, whatever its size, so that large requests do not starve behind small ones; among those
+//! that a group holds back, tenants get tokens by their weights (start-time fair queueing: P.
+//! Goyal, H. Vin and H. Cheng, SIGCOMM 1996).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,7 +28,8 @@ pub struct Cost {
 #[derive(Debug, Default)]
 pub struct Limiter {
     nodes: Vec<Node>,
-    /// Tenants that hold something back, by when their first request may pass, as far as was known when they were filed.
+    /// Tenants that hold something back, by when their first request may pass, as far as was known
+    /// when they were filed.
     heap: BinaryHeap<Reverse<Filed>>,
     filed: u64,
 }
@@ -56,11 +60,13 @@ struct Filed {
     node: u32,
 }
 
-/// One unit of a tenant of weight 1 in virtual time: weights go to 1000, so this divides without much loss.
+/// One unit of a tenant of weight 1 in virtual time: weights go to 1000, so this divides without
+/// much loss.
 const VIRTUAL_UNIT: u64 = 1_000;
 
 impl Limiter {
-    /// Sets the limits of node number `node`, what it is part of and its weight there. Nodes are made as they are named.
+    /// Sets the limits of node number `node`, what it is part of and its weight there. Nodes are
+    /// made as they are named.
     pub fn set(&mut self, node: u32, parent: Option<u32>, weight: u16, limits: &Limits, now_ns: u64) {
         let most = node.max(parent.unwrap_or(0)) as usize;
         if self.nodes.len() <= most {
@@ -71,14 +77,16 @@ impl Limiter {
         entry.weight = u64::from(weight.max(1));
         change(&mut entry.bytes, limits.bytes, now_ns);
         change(&mut entry.operations, limits.operations, now_ns);
-        // Who competes with whom, and in what, may be another now: virtual times of before mean nothing.
+        // Who competes with whom, and in what, may be another now: virtual times of before mean
+        // nothing.
         for node in &mut self.nodes {
             (node.finish, node.virtual_now) = (0, 0);
         }
         self.file_all(now_ns);
     }
 
-    /// Whether a request of this tenant may pass at once, and has paid; otherwise it is kept until [`Limiter::release`] answers `item`.
+    /// Whether a request of this tenant may pass at once, and has paid; otherwise it is kept until
+    /// [`Limiter::release`] answers `item`.
     pub fn admit(&mut self, node: u32, cost: Cost, item: u32, now_ns: u64) -> bool {
         if !self.is_limited(node) {
             return true;
@@ -143,7 +151,8 @@ impl Limiter {
         self.path(node).any(|at| self.nodes[at as usize].is_limited())
     }
 
-    /// The node and those above it. A loop of parents, which configurations refuse, ends after as many steps as there are nodes.
+    /// The node and those above it. A loop of parents, which configurations refuse, ends after as
+    /// many steps as there are nodes.
     fn path(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let above = |at: &u32| self.nodes.get(*at as usize).and_then(|entry| entry.parent);
         let known = Some(node).filter(|node| (*node as usize) < self.nodes.len());
@@ -169,7 +178,8 @@ impl Limiter {
         at_ns
     }
 
-    /// Whether nobody who waits for the same tokens, and may have them now, is before a tenant that had nothing waiting.
+    /// Whether nobody who waits for the same tokens, and may have them now, is before a tenant that
+    /// had nothing waiting.
     fn is_first(&self, node: u32, now_ns: u64) -> bool {
         let Some(Reverse(first)) = self.heap.peek() else { return true };
         first.at_ns > now_ns || first.start >= self.tag(node) || self.domain(first.node) != self.domain(node)
@@ -190,7 +200,8 @@ impl Limiter {
         let entry = &mut self.nodes[node as usize];
         entry.finish = start.saturating_add(units.saturating_mul(VIRTUAL_UNIT) / entry.weight.max(1));
         let mut next = Some(node);
-        // As many steps as there are nodes: more would be a loop of parents, which configurations refuse.
+        // As many steps as there are nodes: more would be a loop of parents, which configurations
+        // refuse.
         for _ in 0..self.nodes.len() {
             let Some(entry) = next.and_then(|at| self.nodes.get_mut(at as usize)) else { return };
             next = entry.parent;
@@ -229,7 +240,8 @@ impl Node {
     }
 }
 
-/// Sets, changes or removes a bucket. Rates go to 10^10 a second and bursts to 2^50: more is taken as that.
+/// Sets, changes or removes a bucket. Rates go to 10^10 a second and bursts to 2^50: more is taken
+/// as that.
 fn change(bucket: &mut Option<TokenBucket>, rate: Option<Rate>, now_ns: u64) {
     match (bucket.as_mut(), rate) {
         (Some(bucket), Some(rate)) => bucket.change(rate.per_second, rate.burst, now_ns),

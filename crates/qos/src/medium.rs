@@ -6,8 +6,8 @@ use crate::request::{IoError, RequestOp};
 pub trait Output: Sized {
     /// Returns the output of a request that has none, such as a write.
     fn none() -> Self;
-    /// Combines the outputs of the pieces of a split read; each element holds the length of a piece in bytes and
-    /// its output, in order of offset.
+    /// Combines the outputs of the pieces of a split read; each element holds the length of a piece
+    /// in bytes and its output, in order of offset.
     fn from_pieces(pieces: Vec<(u64, Self)>) -> Self;
 }
 
@@ -43,7 +43,8 @@ pub const FLUSH_NUMBER: u32 = u32::MAX;
 pub enum Begin<O> {
     /// It ended within the call.
     Done(Result<O, IoError>),
-    /// It is in progress. The host calls [`DiskQueue::end_io`](crate::DiskQueue::end_io) when it ends.
+    /// It is in progress. The host calls [`DiskQueue::end_io`](crate::DiskQueue::end_io) when it
+    /// ends.
     Pending,
 }
 
@@ -76,7 +77,8 @@ pub enum MediumEvent {
     FlushDone,
 }
 
-/// The device below a queue: a file, memory, an emulated drive, or a disk on which the host itself does the I/O.
+/// The device below a queue: a file, memory, an emulated drive, or a disk on which the host itself
+/// does the I/O.
 pub trait Medium {
     /// The data of writes.
     type Data;
@@ -86,7 +88,8 @@ pub trait Medium {
     /// Starts the I/O of one bio.
     fn begin(&mut self, request: MediumRequest<Self::Data>) -> Begin<Self::Output>;
 
-    /// Copies `length` bytes at `from` out of the data of a split write. `None` if the data is shorter.
+    /// Copies `length` bytes at `from` out of the data of a split write. `None` if the data is
+    /// shorter.
     fn copy_piece(&mut self, data: &Self::Data, from: usize, length: usize) -> Option<Self::Data>;
 
     /// Passes a command to the drive model. Returns true if [`Medium::poll`] will report its end.
@@ -110,10 +113,12 @@ pub trait Medium {
     }
 }
 
-/// The default queue depth of a rotating medium: one request is served while the next is on its way. At larger depths the
-/// drive reorders requests (worth some 30 % of its throughput at 32), which the elevator cannot control.
+/// The default queue depth of a rotating medium: one request is served while the next is on its
+/// way. At larger depths the drive reorders requests (worth some 30 % of its throughput at 32),
+/// which the elevator cannot control.
 pub const DEPTH_ROTATIONAL: u32 = 2;
-/// The default queue depth of flash: enough requests to keep its channels busy; a new request waits for at most 31 others.
+/// The default queue depth of flash: enough requests to keep its channels busy; a new request waits
+/// for at most 31 others.
 pub const DEPTH_FLASH: u32 = 32;
 
 /// The preferred unit of offsets and lengths in bytes, where the medium states none: a page.
@@ -126,7 +131,8 @@ pub struct MediumProperties {
     pub bytes: u64,
     /// Whether the medium, or the drive that it emulates, rotates.
     pub rotational: bool,
-    /// Whether a drive model determines when requests end. A flush then occupies a place in the queue depth.
+    /// Whether a drive model determines when requests end. A flush then occupies a place in the
+    /// queue depth.
     pub is_emulated: bool,
     /// Whether every I/O ends within [`Medium::begin`].
     pub is_synchronous: bool,

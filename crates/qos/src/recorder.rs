@@ -1,16 +1,19 @@
-//! Events of the request queue: what the control tree shows of them, and the interface of recorders.
+//! Events of the request queue: what the control tree shows of them, and the interface of
+//! recorders.
 
 use hoistway_core::{Event, Note, Op, Sink};
 
 /// A recorder of the events of a device's queue. Its methods must not block.
 pub trait Recorder: Send {
-    /// Records an event. The process id in the event is [`MemberId::number`](crate::MemberId::number).
+    /// Records an event. The process id in the event is
+    /// [`MemberId::number`](crate::MemberId::number).
     fn record(&mut self, now_ns: u64, event: &Event);
     /// Records the name of the process with this id.
     fn name(&mut self, number: u32, name: &str) {
         let _ = (number, name);
     }
-    /// Records the setting under which the recording starts, as in `elevator bfq, depth 1, drive ssd`.
+    /// Records the setting under which the recording starts, as in `elevator bfq, depth 1, drive
+    /// ssd`.
     fn setting(&mut self, text: &str) {
         let _ = text;
     }

@@ -69,8 +69,8 @@ impl RequestOp {
     /// Checks that a range of `length` bytes at `offset` lies within a device of `size` bytes.
     ///
     /// # Errors
-    /// [`IoError::NoSpace`] for a write or a zeroing beyond the end, [`IoError::InvalidArgument`] for any other
-    /// operation, as the NBD protocol prescribes.
+    /// [`IoError::NoSpace`] for a write or a zeroing beyond the end, [`IoError::InvalidArgument`]
+    /// for any other operation, as the NBD protocol prescribes.
     pub fn check_range(self, offset: u64, length: u64, size: u64) -> Result<(), IoError> {
         match offset.checked_add(length).is_some_and(|end| end <= size) {
             true => Ok(()),

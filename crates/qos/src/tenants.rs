@@ -1,5 +1,5 @@
-//! The tables of tenants, groups and clients. Each tenant and each group is a group of the request queue; each client is
-//! one of its I/O contexts.
+//! The tables of tenants, groups and clients. Each tenant and each group is a group of the request
+//! queue; each client is one of its I/O contexts.
 
 use std::collections::HashMap;
 
@@ -27,8 +27,8 @@ impl MemberId {
         self.slot
     }
 
-    /// Returns the client's number, which stands for a process id in the events of the queue: 1 or more. It is reused after
-    /// the client has left.
+    /// Returns the client's number, which stands for a process id in the events of the queue: 1 or
+    /// more. It is reused after the client has left.
     pub fn number(self) -> u32 {
         self.slot + 1
     }
@@ -61,7 +61,8 @@ pub(crate) struct Member {
     pub own: Priority,
     /// The first entry of the list of the client's requests.
     pub first: u32,
-    /// The number of the client's requests that wait in the queue; pieces of a split request count one each.
+    /// The number of the client's requests that wait in the queue; pieces of a split request count
+    /// one each.
     pub waiting: u32,
     /// The client's index in [`Tenants::waiting`].
     pub waiting_index: usize,
@@ -119,7 +120,8 @@ impl Tenants {
         &mut self.nodes[index].account
     }
 
-    /// Returns the number of requests of all tenants that wait in the queue, and that limits hold back.
+    /// Returns the number of requests of all tenants that wait in the queue, and that limits hold
+    /// back.
     pub fn waiting(&self) -> (u64, u64) {
         let accounts = || self.nodes.iter().map(|node| &node.account);
         (accounts().map(|account| account.waiting).sum(), accounts().map(|account| account.held).sum())
@@ -134,7 +136,8 @@ impl Tenants {
         self.members.get(member as usize).filter(|entry| entry.is_present).map(|entry| entry.context)
     }
 
-    /// Returns the head of the list of a client's requests. `member` is a slot that this table assigned.
+    /// Returns the head of the list of a client's requests. `member` is a slot that this table
+    /// assigned.
     pub fn first_of(&mut self, member: u32) -> &mut u32 {
         &mut self.members[member as usize].first
     }
@@ -144,8 +147,8 @@ impl Tenants {
         self.nodes.get(member.tenant as usize).map(|node| node.name.as_str())
     }
 
-    /// Returns the number of clients with waiting requests, and the smallest number of waiting requests among them: 1 if
-    /// there are more than [`BACKLOG_SEARCH_MAX`] such clients.
+    /// Returns the number of clients with waiting requests, and the smallest number of waiting
+    /// requests among them: 1 if there are more than [`BACKLOG_SEARCH_MAX`] such clients.
     pub fn backlog(&self) -> (usize, u32) {
         let count = self.waiting.len();
         let waiting = |member: &u32| self.members.get(*member as usize).map_or(0, |member| member.waiting);

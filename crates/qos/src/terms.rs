@@ -5,9 +5,11 @@ use hoistway_core::Priority;
 /// What a tenant is granted and how it is limited on each device that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The I/O priority; unset: that of the client's process on a Unix socket, otherwise best effort 4.
+    /// The I/O priority; unset: that of the client's process on a Unix socket, otherwise best
+    /// effort 4.
     pub priority: Priority,
-    /// The weight among the tenants of one parent, 1 to 1000; effective under elevators that support groups.
+    /// The weight among the tenants of one parent, 1 to 1000; effective under elevators that
+    /// support groups.
     pub weight: u16,
     /// The reserved bandwidth.
     pub reserve: Option<Reserve>,
@@ -50,7 +52,8 @@ impl Rate {
         Rate { per_second, burst: (per_second / 10).max(1) }
     }
 
-    /// Returns the rate changed to `per_second`. An explicit burst stays; the default burst follows the rate.
+    /// Returns the rate changed to `per_second`. An explicit burst stays; the default burst follows
+    /// the rate.
     #[must_use]
     pub fn changed_to(self, per_second: u64) -> Rate {
         let usual = Rate::new(per_second);

@@ -1,8 +1,11 @@
-//! Memory for what is read and written: page-aligned, pooled, and known to the kernel where the engine has registered it.
+//! Memory for what is read and written: page-aligned, pooled, and known to the kernel where the
+//! engine has registered it.
 //!
-//! A [`Pool`] is one region, cut into blocks of 4 KiB to 1 MiB in powers of two (a buddy system behind short stacks of the blocks that
-//! came back last, so that taking one and giving it back cost some ten ns). What is longer, or does not fit any more, is memory of its own.
-//! A buffer holds whatever it held before: who reads into it knows how much was filled, and nothing else is ever sent.
+//! A [`Pool`] is one region, cut into blocks of 4 KiB to 1 MiB in powers of two (a buddy system
+//! behind short stacks of the blocks that came back last, so that taking one and giving it back
+//! cost some ten ns). What is longer, or does not fit any more, is memory of its own. A buffer
+//! holds whatever it held before: who reads into it knows how much was filled, and nothing else is
+//! ever sent.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -21,7 +24,8 @@ pub const BLOCK_BYTES_MAX: usize = PAGE_BYTES << (ORDERS - 1);
 /// Blocks have 4 KiB << order: 4 KiB to 1 MiB.
 const ORDERS: usize = 9;
 
-/// Memory of its own is mapped from this length on, in bytes, so that large buffers are given back to the system.
+/// Memory of its own is mapped from this length on, in bytes, so that large buffers are given back
+/// to the system.
 const MAP_BYTES_MIN: usize = 128 << 10;
 
 /// A piece of page-aligned memory, which returns to its pool when it is dropped.
@@ -58,13 +62,15 @@ struct Inner {
 unsafe impl Send for Buffer {}
 // SAFETY: a shared buffer can only be read.
 unsafe impl Sync for Buffer {}
-// SAFETY: the region's bytes are reached through buffers alone, each of which owns its own; the lists are behind a lock.
+// SAFETY: the region's bytes are reached through buffers alone, each of which owns its own; the
+// lists are behind a lock.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
 impl Buffer {
-    /// Memory of its own, not from a pool, all zeroes: `len` bytes, rounded up to whole pages, at least one.
+    /// Memory of its own, not from a pool, all zeroes: `len` bytes, rounded up to whole pages, at
+    /// least one.
     pub fn alone(len: usize) -> Buffer {
         let len = len.max(1).next_multiple_of(PAGE_BYTES);
         if len >= MAP_BYTES_MIN {
@@ -125,14 +131,16 @@ impl fmt::Debug for Buffer {
 }
 
 impl Pool {
-    /// A pool of this many bytes, rounded up to whole blocks of 1 MiB. They cost memory once they are used for the first time.
+    /// A pool of this many bytes, rounded up to whole blocks of 1 MiB. They cost memory once they
+    /// are used for the first time.
     pub fn new(bytes: usize) -> Pool {
         let len = bytes.max(1).next_multiple_of(BLOCK_BYTES_MAX);
         let blocks = Mutex::new(Blocks::new(len / PAGE_BYTES));
         Pool { inner: Arc::new(Inner { start: map(len), len, blocks }) }
     }
 
-    /// A buffer of at least this length: a block of the region, or memory of its own where the region has none.
+    /// A buffer of at least this length: a block of the region, or memory of its own where the
+    /// region has none.
     pub fn buffer(&self, len: usize) -> Buffer {
         let order = order_for(len);
         let page = self.inner.lock().take(order);
@@ -153,7 +161,8 @@ impl Pool {
         (self.inner.start.as_ptr(), self.inner.len)
     }
 
-    /// How many buffers that were asked of it are not dropped yet, those with memory of their own among them.
+    /// How many buffers that were asked of it are not dropped yet, those with memory of their own
+    /// among them.
     pub fn outstanding(&self) -> usize {
         self.inner.lock().outstanding
     }

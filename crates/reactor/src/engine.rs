@@ -1,7 +1,8 @@
 //! The trait [`Engine`], and the types of its operations and events.
 //!
-//! An engine is a proactor. Calls start an operation; [`Engine::turn`] submits everything started to the kernel at once,
-//! waits, and returns the events. One thread does all of it, so a call never blocks.
+//! An engine is a proactor. Calls start an operation; [`Engine::turn`] submits everything started
+//! to the kernel at once, waits, and returns the events. One thread does all of it, so a call never
+//! blocks.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -137,7 +138,8 @@ pub enum IoOp {
     },
     /// Gives a range back.
     Trim,
-    /// Finds out which parts of a range are allocated, beginning at `offset`; a few extents will do.
+    /// Finds out which parts of a range are allocated, beginning at `offset`; a few extents will
+    /// do.
     Status,
 }
 
@@ -193,7 +195,8 @@ pub enum Event {
         /// How many.
         len: usize,
     },
-    /// What [`Engine::receive_into`] waited for is there: all of it, or less when the other side will send no more.
+    /// What [`Engine::receive_into`] waited for is there: all of it, or less when the other side
+    /// will send no more.
     Filled {
         /// The connection.
         conn: ConnId,
@@ -227,14 +230,16 @@ pub enum Event {
 
 /// The outside.
 ///
-/// A connection has at most one receive and one send under way. After [`Engine::close`] there are no more events of it.
+/// A connection has at most one receive and one send under way. After [`Engine::close`] there are
+/// no more events of it.
 pub trait Engine {
     /// What it is called: `io_uring`, `threads`, `simulated`.
     fn name(&self) -> &'static str {
         "simulated"
     }
 
-    /// The time in ns: monotonic, from any beginning. It stands still between turns or does not, as the engine likes.
+    /// The time in ns: monotonic, from any beginning. It stands still between turns or does not, as
+    /// the engine likes.
     fn now_ns(&self) -> u64;
 
     /// Page-aligned memory of at least this length, from the engine's pool where there is room.
@@ -258,7 +263,8 @@ pub trait Engine {
     /// Sends a message.
     fn send(&mut self, conn: ConnId, message: Message);
 
-    /// Ends a connection: what is under way is given up, and buffers go back to the pool once the kernel has done with them.
+    /// Ends a connection: what is under way is given up, and buffers go back to the pool once the
+    /// kernel has done with them.
     fn close(&mut self, conn: ConnId);
 
     /// Takes a file for block I/O.
@@ -267,13 +273,16 @@ pub trait Engine {
     /// Starts block I/O; it ends as an [`Event::Done`] with this tag.
     fn start(&mut self, tag: u64, io: Io);
 
-    /// Whether it is worth while to watch for events before sleeping: it is where clients wait for one answer each, not where they have sent many requests at once.
+    /// Whether it is worth while to watch for events before sleeping: it is where clients wait for
+    /// one answer each, not where they have sent many requests at once.
     fn allow_busy_poll(&mut self, _worthwhile: bool) {}
 
-    /// Times that [`Engine::turn`] waits until are to be met as exactly as the machine can, by watching the clock for the last part of a wait.
+    /// Times that [`Engine::turn`] waits until are to be met as exactly as the machine can, by
+    /// watching the clock for the last part of a wait.
     fn require_precise_timers(&mut self) {}
 
-    /// Starts what was asked for, waits until something happens or `until_ns` has come (`None`: for ever; a time that has passed: not at all), and adds what has happened.
+    /// Starts what was asked for, waits until something happens or `until_ns` has come (`None`: for
+    /// ever; a time that has passed: not at all), and adds what has happened.
     ///
     /// # Errors
     /// When the engine itself is broken.

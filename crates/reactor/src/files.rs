@@ -86,7 +86,8 @@ impl BlockFile {
         Ok(())
     }
 
-    /// Whether a short read that ended here met the end of the file: with direct I/O nothing else leaves a part of a sector.
+    /// Whether a short read that ended here met the end of the file: with direct I/O nothing else
+    /// leaves a part of a sector.
     pub fn is_end(&self, reached: u64, complete: bool) -> bool {
         !complete && self.direct && !reached.is_multiple_of(512)
     }
@@ -105,7 +106,8 @@ impl BlockFile {
         Ok(())
     }
 
-    /// Makes a range read as zeroes in the best way that there is: a hole if that will do, else allocated zeroes, else by writing them.
+    /// Makes a range read as zeroes in the best way that there is: a hole if that will do, else
+    /// allocated zeroes, else by writing them.
     fn zero(&self, offset: u64, length: u64, punch: bool) -> Result<(), Errno> {
         let ways = if punch {
             [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE].as_slice()
@@ -138,7 +140,8 @@ impl BlockFile {
         retry(|| fallocate(&self.fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length))
     }
 
-    /// What is allocated: by `SEEK_DATA` and `SEEK_HOLE` (lseek(2)); whatever does not know holes is all data.
+    /// What is allocated: by `SEEK_DATA` and `SEEK_HOLE` (lseek(2)); whatever does not know holes
+    /// is all data.
     fn status(&self, offset: u64, length: u64) -> Vec<Allocation> {
         let all_data = |length| Allocation { length, hole: false };
         if self.block_device {
@@ -168,7 +171,8 @@ impl BlockFile {
     }
 }
 
-/// `BLKDISCARD` (the kernel's linux/fs.h): the range is given as two numbers, first byte and length.
+/// `BLKDISCARD` (the kernel's linux/fs.h): the range is given as two numbers, first byte and
+/// length.
 fn discard(device: BorrowedFd<'_>, offset: u64, length: u64) -> Result<(), Errno> {
     const BLKDISCARD: libc::c_ulong = 0x1277;
     let range = [offset, length];

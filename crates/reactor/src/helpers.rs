@@ -1,6 +1,8 @@
-//! Threads for what would block: they are started when there is work for them, and wake the engine when it is done.
+//! Threads for what would block: they are started when there is work for them, and wake the engine
+//! when it is done.
 //!
-//! Each file has threads of its own, so that a medium that hangs, or has a long queue before it, keeps none from the others.
+//! Each file has threads of its own, so that a medium that hangs, or has a long queue before it,
+//! keeps none from the others.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -161,7 +163,8 @@ pub(crate) fn waker(flags: EventfdFlags) -> std::io::Result<Arc<OwnedFd>> {
     Ok(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | flags)?))
 }
 
-/// Wakes the engine that waits for this eventfd. It can fail only when 2^64 - 2 wakes were not heeded yet.
+/// Wakes the engine that waits for this eventfd. It can fail only when 2^64 - 2 wakes were not
+/// heeded yet.
 pub(crate) fn wake(eventfd: &OwnedFd) {
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
@@ -174,7 +177,8 @@ mod tests {
     use crate::buffer::Buffer;
     use crate::engine::{FileId, IoOp};
 
-    /// A read of a pipe at the place where preadv2(2) has it read like any reader: it waits for the writer.
+    /// A read of a pipe at the place where preadv2(2) has it read like any reader: it waits for the
+    /// writer.
     fn hanging_read(file: &BlockFile, tag: u64) -> Job {
         let io = Io { file: FileId(0), op: IoOp::Read, offset: u64::MAX, length: 1, buffer: Some(Buffer::alone(512)) };
         Job { tag, file: file.clone(), io, at: 0 }

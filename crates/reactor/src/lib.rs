@@ -1,8 +1,9 @@
 //! Sockets, files and time for single-threaded servers.
 //!
-//! [`Engine`] is the trait; its implementations are [`Uring`] (io_uring), [`Threads`] (epoll, and worker threads for files)
-//! and [`Virtual`] (virtual time without I/O) and, with the feature `simulated`, [`simulated::SimEngine`](crate::engine). One thread
-//! calls the engine, and nothing in an engine call blocks but [`Engine::turn`].
+//! [`Engine`] is the trait; its implementations are [`Uring`] (io_uring), [`Threads`] (epoll, and
+//! worker threads for files) and [`Virtual`] (virtual time without I/O) and, with the feature
+//! `simulated`, [`simulated::SimEngine`](crate::engine). One thread calls the engine, and nothing
+//! in an engine call blocks but [`Engine::turn`].
 //!
 //! | module | contents |
 //! |---|---|

@@ -3,23 +3,29 @@
 /// What an engine is made of.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The pool of buffers, in bytes. It costs address space first, memory as it is used, and with io_uring and a file all of it at once, for
-    /// registered memory is pinned. Beyond it, buffers are memory of their own. 32 MiB unless told.
+    /// The pool of buffers, in bytes. It costs address space first, memory as it is used, and with
+    /// io_uring and a file all of it at once, for registered memory is pinned. Beyond it, buffers
+    /// are memory of their own. 32 MiB unless told.
     pub pool_bytes: usize,
-    /// Buffers that wait for bytes from clients, all connections together: a power of two, at most 32,768. 64 unless told.
+    /// Buffers that wait for bytes from clients, all connections together: a power of two, at most
+    /// 32,768. 64 unless told.
     pub receive_buffers: u16,
     /// Their length in bytes: how much one receive brings at most. 64 KiB unless told.
     pub receive_bytes: usize,
-    /// Whether SIGTERM, SIGINT, SIGHUP and SIGCHLD are caught and told. They are, unless told otherwise.
+    /// Whether SIGTERM, SIGINT, SIGHUP and SIGCHLD are caught and told. They are, unless told
+    /// otherwise.
     pub signals: bool,
-    /// Threads for each file, of the engine without io_uring. 16 unless told: so many requests can wait for a medium at once.
+    /// Threads for each file, of the engine without io_uring. 16 unless told: so many requests can
+    /// wait for a medium at once.
     pub threads: usize,
-    /// How long at most the thread watches for the next event before it sleeps, in ns; 0: not at all. [`WATCH_NS`] unless told.
+    /// How long at most the thread watches for the next event before it sleeps, in ns; 0: not at
+    /// all. [`WATCH_NS`] unless told.
     pub watch_ns: u64,
 }
 
-/// How long the thread watches for the next event before it sleeps, unless told otherwise. It is as long as a wake-up takes on a processor that has gone
-/// idle, so that watching in vain costs about as much as the sleep that it was to save.
+/// How long the thread watches for the next event before it sleeps, unless told otherwise. It is as
+/// long as a wake-up takes on a processor that has gone idle, so that watching in vain costs about
+/// as much as the sleep that it was to save.
 pub const WATCH_NS: u64 = 32_000;
 
 impl Default for Options {

@@ -9,8 +9,9 @@ use rustix::net::{AddressFamily, sockopt};
 
 use crate::engine::{Address, Peer, Process};
 
-/// Who is at the other end. Of a process that has gone already, all that is known is what the socket says: its number, user and group. Its number may be
-/// another's by the time that `/proc` is read: from Linux 6.5 on the socket tells whether it is.
+/// Who is at the other end. Of a process that has gone already, all that is known is what the
+/// socket says: its number, user and group. Its number may be another's by the time that `/proc` is
+/// read: from Linux 6.5 on the socket tells whether it is.
 pub(crate) fn identify(socket: BorrowedFd<'_>) -> Peer {
     let family = sockopt::socket_domain(socket).unwrap_or(AddressFamily::UNIX);
     if family == AddressFamily::INET || family == AddressFamily::INET6 {
@@ -25,18 +26,21 @@ pub(crate) fn identify(socket: BorrowedFd<'_>) -> Peer {
             let handle = handle(socket);
             process(pid, credentials.uid, credentials.gid, || handle.is_there())
         }
-        // It lives outside this process's namespace of processes: nothing but its user is known of it.
+        // It lives outside this process's namespace of processes: nothing but its user is known of
+        // it.
         _ => Process { uid: credentials.uid, gid: credentials.gid, ..Process::default() },
     });
     Peer { address: Address::Unix, process }
 }
 
-/// SO_PEERCRED (unix(7)) as it is: its process number is 0 where the peer has none in this namespace, which a type of numbers that are not 0 could not hold.
+/// SO_PEERCRED (unix(7)) as it is: its process number is 0 where the peer has none in this
+/// namespace, which a type of numbers that are not 0 could not hold.
 fn credentials(socket: BorrowedFd<'_>) -> Option<libc::ucred> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     let place = (&raw mut credentials).cast::<libc::c_void>();
-    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `place`, which is as long and outlives the call.
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `place`,
+    // which is as long and outlives the call.
     let answer =
         unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length) };
     (answer == 0 && length as usize == size_of::<libc::ucred>()).then_some(credentials)
@@ -72,7 +76,8 @@ fn handle(socket: BorrowedFd<'_>) -> Handle {
     let mut descriptor: libc::c_int = -1;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
     let place = (&raw mut descriptor).cast::<libc::c_void>();
-    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `place`, which is as long and outlives the call.
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `place`,
+    // which is as long and outlives the call.
     let answer =
         unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERPIDFD, place, &raw mut length) };
     if answer == 0 && descriptor >= 0 {
@@ -103,7 +108,8 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// What there is to know of a process that is still there when all of it was read; of another, nothing that may be somebody else's.
+/// What there is to know of a process that is still there when all of it was read; of another,
+/// nothing that may be somebody else's.
 fn process(pid: u32, uid: u32, gid: u32, is_there: impl Fn() -> bool) -> Process {
     let files = ProcessFiles::new(&Root::machine(), pid);
     let nice = files.stat().map_or(0, |stat| stat.nice);

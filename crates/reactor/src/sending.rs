@@ -49,7 +49,8 @@ impl Sending {
         self.at == self.pieces.len()
     }
 
-    /// What sendmsg takes: the pieces that are left, as many as it takes at once. It holds until the next call of `load` or `advance`.
+    /// What sendmsg takes: the pieces that are left, as many as it takes at once. It holds until
+    /// the next call of `load` or `advance`.
     pub fn header(&mut self) -> *mut msghdr {
         let rest = &mut self.pieces[self.at..];
         self.header.msg_iov = rest.as_mut_ptr();

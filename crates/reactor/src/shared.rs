@@ -9,8 +9,9 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 /// The most zeroes that [`Shared::zeroes`] gives at once, in bytes.
 pub const ZEROES_BYTES: usize = 32 << 20;
 
-/// Memory that a backend shares with a message on its way out, so that it is copied once only, into the socket. A write to the same
-/// range meanwhile may be seen, wholly or in part, as the protocol allows of requests that overlap.
+/// Memory that a backend shares with a message on its way out, so that it is copied once only, into
+/// the socket. A write to the same range meanwhile may be seen, wholly or in part, as the protocol
+/// allows of requests that overlap.
 #[derive(Clone, Debug)]
 pub struct Shared {
     start: *const u8,
@@ -19,7 +20,8 @@ pub struct Shared {
     _region: Arc<Region>,
 }
 
-// SAFETY: the memory is only read through it, by copies that do not care what is written meanwhile, and it stays mapped.
+// SAFETY: the memory is only read through it, by copies that do not care what is written meanwhile,
+// and it stays mapped.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -37,7 +39,8 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Shared {
-    /// Zeroes, at most 32 MiB of them: fewer than asked for if more are asked for. They cost no memory.
+    /// Zeroes, at most 32 MiB of them: fewer than asked for if more are asked for. They cost no
+    /// memory.
     pub fn zeroes(len: usize) -> Shared {
         static ZEROES: OnceLock<Arc<Region>> = OnceLock::new();
         let region = ZEROES.get_or_init(|| match Region::map(ZEROES_BYTES, ProtFlags::READ) {
@@ -66,7 +69,8 @@ impl Shared {
     /// Copies it, as much as there is room for; says how many bytes.
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
         let len = self.len.min(to.len());
-        // SAFETY: both are mapped for `len` bytes; nobody else has the destination, so they do not overlap.
+        // SAFETY: both are mapped for `len` bytes; nobody else has the destination, so they do not
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), len) };
         len
     }

@@ -31,10 +31,12 @@ impl Signals {
             let count = move || {
                 counts[place].fetch_add(1, Ordering::Release);
                 let one = 1u64.to_ne_bytes();
-                // SAFETY: write(2) may be called in a handler (signal-safety(7)); the descriptor is open as long as this closure is there.
+                // SAFETY: write(2) may be called in a handler (signal-safety(7)); the descriptor is
+                // open as long as this closure is there.
                 unsafe { libc::write(wake.as_raw_fd(), one.as_ptr().cast(), one.len()) };
             };
-            // SAFETY: the closure adds to a number and writes to a descriptor: nothing that a handler must not do.
+            // SAFETY: the closure adds to a number and writes to a descriptor: nothing that a
+            // handler must not do.
             signals.handlers.push(unsafe { low_level::register(*number, count) }?);
         }
         Ok(signals)

@@ -1,4 +1,5 @@
-//! Connections by their names: a place that is used again has another generation, so that an old name finds nothing.
+//! Connections by their names: a place that is used again has another generation, so that an old
+//! name finds nothing.
 
 use crate::engine::ConnId;
 

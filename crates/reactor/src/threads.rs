@@ -1,6 +1,7 @@
 //! The engine without io_uring: epoll and non-blocking sockets, threads for files.
 //!
-//! Sockets are watched for edges: what is ready stays noted as ready until a call says that it would wait.
+//! Sockets are watched for edges: what is ready stays noted as ready until a call says that it
+//! would wait.
 
 use std::collections::VecDeque;
 use std::io;
@@ -46,7 +47,8 @@ pub struct Threads {
     helpers: Helpers,
     signals: Option<Signals>,
     wake: Arc<OwnedFd>,
-    /// Connections that may have something to do: whoever starts something, or whose socket became ready.
+    /// Connections that may have something to do: whoever starts something, or whose socket became
+    /// ready.
     active: VecDeque<ConnId>,
     ready: Vec<Event>,
     #[expect(clippy::vec_box, reason = "a connection keeps its box, not a copy")]
@@ -163,7 +165,8 @@ impl Threads {
         let Some(mut sending) = conn.sending.take() else { return };
         while !sending.is_sent() {
             let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-            // SAFETY: the header points to pieces of the message, which `sending` owns, and the call is over when it returns.
+            // SAFETY: the header points to pieces of the message, which `sending` owns, and the
+            // call is over when it returns.
             let sent = unsafe { libc::sendmsg(conn.socket.as_raw_fd(), sending.header(), flags) };
             if sent >= 0 {
                 sending.advance(sent as usize);
@@ -200,7 +203,8 @@ impl Threads {
             let got = recv(&conn.socket, &mut buffer[at..to], RecvFlags::DONTWAIT).map(|(got, _)| got);
             match got {
                 Ok(got) => {
-                    // A receive that is not filled has emptied the socket; the next bytes are another edge, but an end is none.
+                    // A receive that is not filled has emptied the socket; the next bytes are
+                    // another edge, but an end is none.
                     conn.readable = at + got == to || conn.hung_up;
                     if any {
                         events.push(Event::Received { conn: id, buffer, len: got });
@@ -270,7 +274,8 @@ impl Threads {
         self.listeners.iter().flatten().any(|listener| listener.readable)
     }
 
-    /// Waits until something happens or a time has come (`u64::MAX`: never; one that has passed: only looks).
+    /// Waits until something happens or a time has come (`u64::MAX`: never; one that has passed:
+    /// only looks).
     fn wait(&mut self, until_ns: u64, events: &mut Vec<Event>) -> io::Result<()> {
         let began_ns = clock::now_ns();
         let plan = self.waiting.plan(began_ns, until_ns);
@@ -305,8 +310,8 @@ impl Threads {
         Ok(false)
     }
 
-    /// Sleeps until there are edges or a time has come (`u64::MAX`: never; one that has passed: only looks), and notes them; answers whether
-    /// there are any.
+    /// Sleeps until there are edges or a time has come (`u64::MAX`: never; one that has passed:
+    /// only looks), and notes them; answers whether there are any.
     fn sleep(&mut self, until_ns: u64, events: &mut Vec<Event>) -> io::Result<bool> {
         let mut edges = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let wait = (until_ns != u64::MAX).then(|| self.timeout(until_ns.saturating_sub(clock::now_ns())));

@@ -1,4 +1,5 @@
-//! An engine whose time is virtual: nothing waits, and there is nothing outside but what is computed.
+//! An engine whose time is virtual: nothing waits, and there is nothing outside but what is
+//! computed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,7 +7,8 @@ use std::os::fd::OwnedFd;
 use crate::buffer::{Buffer, Pool};
 use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
 
-/// An engine for devices that need virtual time only: a drive model above a backend that completes every operation at once.
+/// An engine for devices that need virtual time only: a drive model above a backend that completes
+/// every operation at once.
 #[derive(Debug)]
 pub struct Virtual {
     now_ns: u64,

@@ -1,10 +1,13 @@
 //! How a thread waits: sleep costs a wake-up, watching costs the processor.
 //!
-//! - **For the next event** it watches for a while before it sleeps, so that a client with one request at a time waits for no wake-up. Each time
-//!   that it watched in vain, or was made to leave the processor to somebody meanwhile, it does without for twice as many waits; each event that it
-//!   saw coming halves them. So a server whose events are far apart, or whose clients need this very processor, sleeps nearly always.
-//! - **For a time** that has to be met exactly it sleeps until shortly before, and watches the clock for the rest. How long before follows from how
-//!   late the system woke it, and is bounded in each wait and in all.
+//! - **For the next event** it watches for a while before it sleeps, so that a client with one
+//!   request at a time waits for no wake-up. Each time that it watched in vain, or was made to
+//!   leave the processor to somebody meanwhile, it does without for twice as many waits; each event
+//!   that it saw coming halves them. So a server whose events are far apart, or whose clients need
+//!   this very processor, sleeps nearly always.
+//! - **For a time** that has to be met exactly it sleeps until shortly before, and watches the
+//!   clock for the rest. How long before follows from how late the system woke it, and is bounded
+//!   in each wait and in all.
 
 /// After it watched in vain for once, it sleeps at once so many times.
 const SKIPS_FIRST: u32 = 8;
@@ -94,7 +97,8 @@ impl Waiting {
         Plan { watch_until_ns, sleep_until_ns: until_ns.saturating_sub(early_ns) }
     }
 
-    /// Events were watched for: did one come? `preemptions` tells how often the processor was taken from this thread since it began.
+    /// Events were watched for: did one come? `preemptions` tells how often the processor was taken
+    /// from this thread since it began.
     pub fn watched(&mut self, came: bool, preemptions: impl FnOnce() -> u64) {
         self.watches += 1;
         let mut disturbs = false;
@@ -114,7 +118,8 @@ impl Waiting {
     /// It slept until the time that it had asked for, and woke at `woke_ns`: how late was that?
     pub fn overslept(&mut self, plan: Plan, woke_ns: u64) {
         let late_ns = woke_ns.saturating_sub(plan.sleep_until_ns);
-        // Up at once to twice what was seen, down slowly: one late completion costs more than watching a little longer.
+        // Up at once to twice what was seen, down slowly: one late completion costs more than
+        // watching a little longer.
         self.early_ns = (2 * late_ns).min(EARLY_NS_MAX).max(self.early_ns - self.early_ns / 64);
     }
 

@@ -1,5 +1,5 @@
-//! Clients of four kinds of workload on an emulated drive, whose figures and recording `cargo xtask whatif` compares with what
-//! `hoistway trace whatif` predicts.
+//! Clients of four kinds of workload on an emulated drive, whose figures and recording `cargo xtask
+//! whatif` compares with what `hoistway trace whatif` predicts.
 //!
 //! ```text
 //! cargo run --release -p hoistway-record --example recorded_clients -- WORKLOAD --elevator NAME --seed N --seconds S [--drive PROFILE] [--record FILE]
@@ -7,8 +7,10 @@
 //! cargo run --release -p hoistway-record --example recorded_clients -- quality --seeds FROM-TO --seconds S
 //! ```
 //!
-//! Without `--real` the server's device runs in virtual time, which takes seconds for minutes. With it the same clients talk NBD to a server that listens on
-//! SOCKET. What a client asks for, and how long it thinks, hangs on the seed alone: not on time, elevator or what the others do. `quality` records, predicts and runs all kinds of workload for some seeds.
+//! Without `--real` the server's device runs in virtual time, which takes seconds for minutes. With
+//! it the same clients talk NBD to a server that listens on SOCKET. What a client asks for, and how
+//! long it thinks, hangs on the seed alone: not on time, elevator or what the others do. `quality`
+//! records, predicts and runs all kinds of workload for some seeds.
 
 mod clients {
     pub mod quality;

@@ -1,5 +1,5 @@
-//! Recording and replaying: what passes through the machine's block devices or a server's queues, as block traces, and
-//! the requests of a trace executed again.
+//! Recording and replaying: what passes through the machine's block devices or a server's queues,
+//! as block traces, and the requests of a trace executed again.
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! - what of the machine's settings is changed for a capture and restored: `capture/settings.rs`
 //! - the order and the names in captured traces: `capture/sink.rs`
 //! - what a recording contains: `recording.rs`; records to bytes: `hoistway_trace::blktrace`
-//! - which request is executed when: `replay/plan.rs` and `replay/dependent.rs`; what must not be overwritten:
-//!   `replay/safety.rs`
+//! - which request is executed when: `replay/plan.rs` and `replay/dependent.rs`; what must not be
+//!   overwritten: `replay/safety.rs`
 
 pub mod capture;
 pub mod recording;

@@ -1,10 +1,11 @@
 //! A recording of what passes through the devices' queues, in blktrace's format.
 //!
-//! The reactor hands events over in batches and never waits: a thread of the recording's own writes them. What it cannot take in time is dropped,
-//! counted, and told at the end.
+//! The reactor hands events over in batches and never waits: a thread of the recording's own writes
+//! them. What it cannot take in time is dropped, counted, and told at the end.
 //!
-//! In the files, a "process" is a connection: it goes by the number that its device gave it, and by its tenant's name. Everything happens on CPU 0, and the device
-//! numbers are 43 (NBD's major) and the place of the device in the configuration. The elevators' notes are messages.
+//! In the files, a "process" is a connection: it goes by the number that its device gave it, and by
+//! its tenant's name. Everything happens on CPU 0, and the device numbers are 43 (NBD's major) and
+//! the place of the device in the configuration. The elevators' notes are messages.
 
 mod notes;
 
@@ -63,13 +64,15 @@ pub struct Summary {
     pub files: Vec<PathBuf>,
     /// Events that were written.
     pub written: u64,
-    /// Events that were dropped, because they came faster than they could be written, or because writing had failed.
+    /// Events that were dropped, because they came faster than they could be written, or because
+    /// writing had failed.
     pub dropped: u64,
     /// Why writing failed, if it did: what came after that is missing.
     pub failed: Option<String>,
 }
 
-/// A recording: made ready by [`start`](Recording::start), under way from [`begin`](Recording::begin) on.
+/// A recording: made ready by [`start`](Recording::start), under way from
+/// [`begin`](Recording::begin) on.
 #[derive(Debug)]
 pub struct Recording {
     messages: Option<SyncSender<Message>>,
@@ -95,8 +98,9 @@ struct Clock {
 }
 
 impl Recording {
-    /// Opens the files of one: `path.blktrace.0` for one device, `path.DEVICE.blktrace.0` for each of several. What is in files that are there stays until
-    /// it begins; one that is dropped before leaves nothing behind that was not there.
+    /// Opens the files of one: `path.blktrace.0` for one device, `path.DEVICE.blktrace.0` for each
+    /// of several. What is in files that are there stays until it begins; one that is dropped
+    /// before leaves nothing behind that was not there.
     ///
     /// `now_ns` and `since_1970_ns` are the same moment on the server's clock and on the wall's.
     ///
@@ -128,7 +132,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Begins it: what is in the files is overwritten. To be called once all else has been seen to work.
+    /// Begins it: what is in the files is overwritten. To be called once all else has been seen to
+    /// work.
     pub fn begin(&mut self) {
         self.has_begun = true;
         self.send(Message::Begin);
@@ -193,7 +198,8 @@ impl Recording {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Ends it, and waits until everything is written. All [`Tap`]s have to be dropped before: what they hold is written then.
+    /// Ends it, and waits until everything is written. All [`Tap`]s have to be dropped before: what
+    /// they hold is written then.
     ///
     /// # Errors
     /// A thread that broke down.
@@ -241,7 +247,8 @@ impl Tap {
         if let Err(TrySendError::Full(Message::Batch(batch)) | TrySendError::Disconnected(Message::Batch(batch))) = sent
         {
             self.dropped.fetch_add(events_in(&batch.entries), Ordering::Relaxed);
-            // Names are few and told once only: they stay for the next batch. The memory serves again.
+            // Names are few and told once only: they stay for the next batch. The memory serves
+            // again.
             self.batch = batch.entries;
             self.batch.retain(|entry| !matches!(entry, Entry::Event(..)));
         }
@@ -269,7 +276,8 @@ impl Recorder for Tap {
 }
 
 impl Drop for Tap {
-    /// The last events may wait for the thread a moment: the device is gone, and nobody waits for it.
+    /// The last events may wait for the thread a moment: the device is gone, and nobody waits for
+    /// it.
     fn drop(&mut self) {
         let entries = std::mem::take(&mut self.batch);
         if let Some(messages) = self.messages.take().filter(|_| !entries.is_empty()) {
@@ -281,7 +289,8 @@ impl Drop for Tap {
     }
 }
 
-/// Records into a file at once, without a thread: for a device whose time is not the world's. It takes a whole name of a file.
+/// Records into a file at once, without a thread: for a device whose time is not the world's. It
+/// takes a whole name of a file.
 #[derive(Debug)]
 pub struct Direct {
     track: Track,
@@ -289,7 +298,8 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Begins at time 0. How many events were written, or why not all were, is known when the recorder is gone.
+    /// Begins at time 0. How many events were written, or why not all were, is known when the
+    /// recorder is gone.
     ///
     /// # Errors
     /// A file that cannot be made or written.
@@ -460,7 +470,8 @@ fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Track>, dropped: &Atomic
     loop {
         let message = match taken.recv_timeout(QUIET) {
             Ok(message) => message,
-            // Whoever reads along, or looks at it after a crash, finds what was there before the pause.
+            // Whoever reads along, or looks at it after a crash, finds what was there before the
+            // pause.
             Err(RecvTimeoutError::Timeout) => {
                 tracks.iter_mut().for_each(|track| flush(track, &mut written));
                 continue;

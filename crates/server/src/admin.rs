@@ -34,7 +34,8 @@ impl AdminState {
     }
 }
 
-/// Where tenants, groups and exports stand in the configuration, by their names. It is only a hint: what stands there is compared, and looked for if it is not that.
+/// Where tenants, groups and exports stand in the configuration, by their names. It is only a hint:
+/// what stands there is compared, and looked for if it is not that.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     tenants: HashMap<String, usize>,
@@ -202,7 +203,8 @@ impl<E: Engine> Registry for Server<E> {
     fn on_device(&mut self, name: &str, change: DeviceChange<'_>) -> Result<Option<String>, Refused> {
         let now_ns = self.state.now_ns;
         let index = self.state.place_of(name);
-        // Terms also apply to a device that no export uses at present; its configuration is kept with it.
+        // Terms also apply to a device that no export uses at present; its configuration is kept
+        // with it.
         let index = index.or_else(|| self.state.devices.iter().position(|device| device.name() == name));
         let device = index.and_then(|index| self.state.devices.get_mut(index)).ok_or(Refused::Gone)?;
         self.state.has_work = true;

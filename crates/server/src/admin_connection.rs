@@ -5,7 +5,8 @@ use hoistway_control as control;
 use hoistway_control::metrics::http;
 use hoistway_reactor::{ConnId, Engine, Message, Part};
 
-/// Control connections at once, and metrics connections at once: more are closed as they come. Whoever fetches metrics cannot keep those who steer out.
+/// Control connections at once, and metrics connections at once: more are closed as they come.
+/// Whoever fetches metrics cannot keep those who steer out.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// Somebody who steers or watches.
@@ -122,7 +123,8 @@ impl<E: Engine> Server<E> {
             text.receiving = true;
             self.state.engine.receive(id);
         }
-        // Bytes do not earn time, only a whole request that is answered does: else a byte now and then would keep a place for ever.
+        // Bytes do not earn time, only a whole request that is answered does: else a byte now and
+        // then would keep a place for ever.
         if matches!(text.session, Session::Metrics(_)) && (is_new || len > 0) {
             self.state.set_deadline(id, &mut text.deadline_ns);
         }

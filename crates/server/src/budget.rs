@@ -1,8 +1,9 @@
 //! How much may be under way, so that memory is bounded whatever clients do.
 //!
-//! A request is charged with the bytes of its data, read or written, from when its header is read until its reply has been handed to the
-//! kernel. A connection whose next request does not fit is not received from until others have ended: the client's sends wait, as they
-//! would for a slow network. Nothing is ever refused.
+//! A request is charged with the bytes of its data, read or written, from when its header is read
+//! until its reply has been handed to the kernel. A connection whose next request does not fit is
+//! not received from until others have ended: the client's sends wait, as they would for a slow
+//! network. Nothing is ever refused.
 
 use slab::Slab;
 
@@ -15,14 +16,15 @@ pub struct Bounds {
     pub requests_max: u32,
     /// Bytes of data of one connection's requests.
     pub connection_bytes_max: u64,
-    /// Bytes of data of all requests together. [`FLOOR_BYTES`] a connection come on top in the worst case.
+    /// Bytes of data of all requests together. [`FLOOR_BYTES`] a connection come on top in the
+    /// worst case.
     pub bytes_max: u64,
     /// How long a client may take to choose an export, in ns, the handshake of TLS included.
     pub handshake_ns_max: u64,
     /// How long a drain waits for requests and for clients to take their replies, in ns.
     pub drain_ns_max: u64,
-    /// How long a client may take for a payload or to take its replies while others wait for the memory, in ns; and, besides, the time that their bytes take
-    /// at `slow_bytes_per_second`.
+    /// How long a client may take for a payload or to take its replies while others wait for the
+    /// memory, in ns; and, besides, the time that their bytes take at `slow_bytes_per_second`.
     pub stall_ns_max: u64,
     /// Nobody who sends and takes so many bytes a second is ever closed for being slow; above 0.
     pub slow_bytes_per_second: u64,
@@ -43,8 +45,8 @@ impl Default for Bounds {
     }
 }
 
-/// What every connection may have under way even when the budget is spent, in bytes: 64 KiB, so that nobody with small requests ever waits for
-/// the memory of those with large ones.
+/// What every connection may have under way even when the budget is spent, in bytes: 64 KiB, so
+/// that nobody with small requests ever waits for the memory of those with large ones.
 pub const FLOOR_BYTES: u64 = 64 << 10;
 
 impl Bounds {
@@ -130,7 +132,8 @@ impl Budget {
         self.used
     }
 
-    /// A client of a tenant has come: what it holds counts with what other clients of the tenant hold.
+    /// A client of a tenant has come: what it holds counts with what other clients of the tenant
+    /// hold.
     pub fn join(&mut self, tenant: &str) -> HolderId {
         let known = self.holders.iter().find(|(_, holder)| *holder.tenant == *tenant).map(|(id, _)| id);
         let id = known.unwrap_or_else(|| self.holders.insert(Holder { tenant: tenant.into(), clients: 0, used: 0 }));
@@ -149,12 +152,13 @@ impl Budget {
         is_last
     }
 
-    /// Whether a connection that has `own` under way may begin a request of `bytes`; `holder` is its tenant. `queued`: who waits already and would be
-    /// overtaken.
+    /// Whether a connection that has `own` under way may begin a request of `bytes`; `holder` is
+    /// its tenant. `queued`: who waits already and would be overtaken.
     ///
-    /// A tenant, or a connection without one, may take a quarter of what is free: k that take all they can leave 4 / (4 + k) of the budget, so it is
-    /// never spent, however many connections a tenant has and however long its own limit holds their requests. A request larger than that begins alone
-    /// while three quarters of the budget suffice.
+    /// A tenant, or a connection without one, may take a quarter of what is free: k that take all
+    /// they can leave 4 / (4 + k) of the budget, so it is never spent, however many connections a
+    /// tenant has and however long its own limit holds their requests. A request larger than that
+    /// begins alone while three quarters of the budget suffice.
     pub fn admit(&self, own: Charge, holder: Option<HolderId>, bytes: u64, queued: Option<Wait>) -> Result<(), Wait> {
         if own.requests >= self.bounds.requests_max {
             return Err(Wait::Own);
@@ -172,11 +176,13 @@ impl Budget {
         let held = holder.and_then(|id| self.holders.get(id)).map_or(own.bytes, |holder| holder.used);
         let free = self.bounds.bytes_max.saturating_sub(self.used);
         let alone = held == 0 && self.used.saturating_add(bytes) <= self.bounds.bytes_max / 4 * 3;
-        // With nothing under way at all, one request fits whatever its size: it would wait for ever.
+        // With nothing under way at all, one request fits whatever its size: it would wait for
+        // ever.
         if held.saturating_add(bytes) <= free / 4 || alone || self.used == 0 {
             return Ok(());
         }
-        // Those who hold much are served again when their own requests have ended: nobody else has to make room for them.
+        // Those who hold much are served again when their own requests have ended: nobody else has
+        // to make room for them.
         Err(match (own.bytes, held) {
             (1.., _) => Wait::Own,
             (0, 1..) => Wait::Tenant,

@@ -20,13 +20,16 @@ use hoistway_qos::{Hints, JoinError, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
 use hoistway_reactor::{ConnId, Engine, Peer};
 
-/// A payload of which so much is missing is received into its own memory; less is copied from where the next requests come along with it.
+/// A payload of which so much is missing is received into its own memory; less is copied from where
+/// the next requests come along with it.
 const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
 /// A client in the handshake that does not take so many bytes of answers is not listened to.
 const HAGGLING_BYTES_MAX: usize = 64 << 10;
-/// How long a client in the handshake has to ask for something when the server leaves, in ns: a second, to be told that it leaves.
+/// How long a client in the handshake has to ask for something when the server leaves, in ns: a
+/// second, to be told that it leaves.
 const HAGGLING_NS_LEFT: u64 = 1_000_000_000;
-/// How long an idle client is listened to when the server leaves, in ns: 10 ms, for requests that lie in its socket already.
+/// How long an idle client is listened to when the server leaves, in ns: 10 ms, for requests that
+/// lie in its socket already.
 const IDLE_NS_LEFT: u64 = 10_000_000;
 /// What is kept of memory for input when there is none.
 const INPUT_BYTES_KEPT: usize = 4 << 10;
@@ -44,7 +47,8 @@ pub(crate) struct Connection {
     pub(crate) since_ns: u64,
     phase: Phase,
     channel: Option<Box<Channel>>,
-    /// Plain bytes that have not been used yet: the beginning of a header, or requests that have to wait.
+    /// Plain bytes that have not been used yet: the beginning of a header, or requests that have to
+    /// wait.
     input: Vec<u8>,
     /// A write whose data are on their way in.
     payload: Option<Payload>,
@@ -134,7 +138,8 @@ enum Farewell {
 enum Ending {
     /// It is not.
     No,
-    /// The client has said goodbye, or the server leaves: what is under way is finished and answered, then the connection is closed.
+    /// The client has said goodbye, or the server leaves: what is under way is finished and
+    /// answered, then the connection is closed.
     Leaving,
     /// As before, but nobody hears the answers any more.
     Deaf,
@@ -213,7 +218,8 @@ impl Connection {
         }
     }
 
-    /// Sends the greeting. The client has until the handshake's time has passed to choose an export.
+    /// Sends the greeting. The client has until the handshake's time has passed to choose an
+    /// export.
     pub(crate) fn greet<E: Engine>(&mut self, state: &mut ServerState<E>) {
         state.dirty(self.id, &mut self.dirty);
         state.set_deadline(self.id, &mut self.deadline_ns);
@@ -250,7 +256,8 @@ impl Connection {
         self.serving().and_then(|serving| serving.tenant.as_deref())
     }
 
-    /// Finishes what is under way, then closes: nothing new begins. A request of which a part is missing has not begun.
+    /// Finishes what is under way, then closes: nothing new begins. A request of which a part is
+    /// missing has not begun.
     pub(crate) fn leave(&mut self) {
         if matches!(self.ending, Ending::No) {
             self.ending = Ending::Leaving;
@@ -280,7 +287,8 @@ impl Connection {
         self.requests.len()
     }
 
-    /// Whether the client is what memory waits for: with the payload of a write that it does not go on sending, or with replies that it does not take.
+    /// Whether the client is what memory waits for: with the payload of a write that it does not go
+    /// on sending, or with replies that it does not take.
     pub(crate) fn is_stalled(&self, bounds: &Bounds, now_ns: u64) -> bool {
         let payload = self.payload.as_ref().map(|payload| (payload.since_ns, payload.request.length));
         let under_way = [payload, self.outgoing.sending()].into_iter().flatten();
@@ -384,15 +392,17 @@ impl Connection {
         // Nothing is received any more.
         self.receiving = true;
         self.ending = match self.ending {
-            // A client that has said goodbye may leave before it is answered; what it asked for is done all the same.
+            // A client that has said goodbye may leave before it is answered; what it asked for is
+            // done all the same.
             Ending::Leaving | Ending::Deaf if !self.requests.is_empty() => Ending::Deaf,
             Ending::Leaving | Ending::Deaf | Ending::Closing => Ending::Over(Reason::Left),
             _ => Ending::Over(Reason::Broken),
         };
     }
 
-    /// The server leaves: what is under way is finished, nothing new begins. Whoever has sent something that is here already is answered first, and whoever
-    /// is in the handshake has a moment to ask and be told.
+    /// The server leaves: what is under way is finished, nothing new begins. Whoever has sent
+    /// something that is here already is answered first, and whoever is in the handshake has a
+    /// moment to ask and be told.
     fn drain<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if !matches!(self.ending, Ending::No) {
             return;
@@ -480,7 +490,8 @@ impl Connection {
         state.engine.receive(self.id);
     }
 
-    /// Ordinary ends are of interest to whoever looks for something; what a client did wrong is to be seen.
+    /// Ordinary ends are of interest to whoever looks for something; what a client did wrong is to
+    /// be seen.
     fn log_end(&self, reason: &Reason) {
         let (client, from) = (self.number, &self.peer.address);
         match reason {
@@ -505,7 +516,8 @@ impl Connection {
         }
     }
 
-    /// Sends what there is to be sent, then closes. A client that does not take it in time is closed all the same.
+    /// Sends what there is to be sent, then closes. A client that does not take it in time is
+    /// closed all the same.
     fn close_after_sending<E: Engine>(&mut self, reason: Reason, state: &mut ServerState<E>) {
         if self.is_over() {
             return;
@@ -593,7 +605,8 @@ impl Connection {
         }
     }
 
-    /// The export is chosen: the connection becomes a member of the tenant's group on the export's device.
+    /// The export is chosen: the connection becomes a member of the tenant's group on the export's
+    /// device.
     fn join<E: Engine>(&mut self, session: Session, state: &mut ServerState<E>) {
         let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
         let view = View::new(&state.config, &state.exports, &self.peer, names);
@@ -742,12 +755,14 @@ fn charge_of(request: &Request) -> Charge {
     }
 }
 
-/// The device's name for a request: the connection's place, 16 bits of its generation, and the place among its requests.
+/// The device's name for a request: the connection's place, 16 bits of its generation, and the
+/// place among its requests.
 fn ticket(id: ConnId, key: usize) -> u64 {
     u64::from(id.slot) << 32 | u64::from(id.generation & 0xffff) << 16 | (key as u64 & 0xffff)
 }
 
-/// What a ticket says: the connection's place, 16 bits of its generation, the place among its requests.
+/// What a ticket says: the connection's place, 16 bits of its generation, the place among its
+/// requests.
 pub(crate) fn of_ticket(ticket: u64) -> (u32, u32, usize) {
     ((ticket >> 32) as u32, (ticket >> 16 & 0xffff) as u32, (ticket & 0xffff) as usize)
 }

@@ -43,8 +43,8 @@ impl Drain {
 }
 
 impl<E: Engine> Server<E> {
-    /// Leaves: no more connections are accepted, what is under way is finished and answered, new requests are answered with ESHUTDOWN, devices are flushed. A
-    /// second call ends at once.
+    /// Leaves: no more connections are accepted, what is under way is finished and answered, new
+    /// requests are answered with ESHUTDOWN, devices are flushed. A second call ends at once.
     pub fn drain(&mut self) {
         if self.drain != Drain::No {
             tracing::warn!(connections = self.table.len(), "leaving at once: what is under way is lost");

@@ -26,7 +26,8 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The export and the name of the tenant that a client of it is, none if it stands for itself: nothing where it may not see it.
+    /// The export and the name of the tenant that a client of it is, none if it stands for itself:
+    /// nothing where it may not see it.
     pub(crate) fn admit(&self, name: &str) -> Option<(&Served, Option<&str>)> {
         let (export, tenant) = self.config.export_for(&self.client, name)?;
         let tenant = tenant.and_then(|tenant| self.config.tenants.get(tenant)).map(|tenant| tenant.name.as_str());

@@ -1,4 +1,5 @@
-//! What a connection has to say: replies are put together until the one before is on its way, then all go as one message.
+//! What a connection has to say: replies are put together until the one before is on its way, then
+//! all go as one message.
 
 use crate::budget::Charge;
 use crate::tls::Channel;
@@ -16,7 +17,8 @@ pub(crate) struct Outgoing {
     queued: Charge,
     /// The message on its way, if there is one.
     sending: Option<Sending>,
-    /// Bytes at the beginning of the head that were put there before encryption began, and go out as they are.
+    /// Bytes at the beginning of the head that were put there before encryption began, and go out
+    /// as they are.
     plain: usize,
 }
 
@@ -158,7 +160,8 @@ impl Outgoing {
     }
 }
 
-/// Keeps an empty message for later use, unless there are enough or it has grown too large to lie about.
+/// Keeps an empty message for later use, unless there are enough or it has grown too large to lie
+/// about.
 pub(crate) fn keep(spare: &mut Vec<Message>, mut message: Message) {
     const KEPT_MAX: usize = 64;
     const HEAD_BYTES_MAX: usize = 256 << 10;

@@ -1,4 +1,5 @@
-//! A new configuration while all runs: what can be changed is changed, and nothing of it when anything of it cannot.
+//! A new configuration while all runs: what can be changed is changed, and nothing of it when
+//! anything of it cannot.
 
 use hoistway_qos::DiskQueueConfig;
 use std::sync::Arc;
@@ -34,11 +35,13 @@ pub enum ReloadError {
 }
 
 impl<E: Engine> Server<E> {
-    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved, those whose tenant is no more, and those who may not have their
-    /// export any more are closed once what they asked for is answered; they come back as what they are by then.
+    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved,
+    /// those whose tenant is no more, and those who may not have their export any more are closed
+    /// once what they asked for is answered; they come back as what they are by then.
     ///
     /// # Errors
-    /// When something in it needs a restart, or something new cannot be made: then all is as it was.
+    /// When something in it needs a restart, or something new cannot be made: then all is as it
+    /// was.
     pub fn reload(&mut self, new: Config, tls: Option<Arc<ServerConfig>>) -> Result<(), ReloadError> {
         let taken = self.take(new, tls);
         self.reloaded = match &taken {
@@ -99,8 +102,8 @@ impl<E: Engine> Server<E> {
         Ok(warnings)
     }
 
-    /// Opens the devices that are new. One that lies where another has lain, whose file is still open and locked, is that one. In `new` files are noted as
-    /// they are open.
+    /// Opens the devices that are new. One that lies where another has lain, whose file is still
+    /// open and locked, is that one. In `new` files are noted as they are open.
     fn open_devices(&mut self, live: &[Change], new: &mut Config, taken: &mut Vec<Taken>) -> Result<(), ReloadError> {
         for device in &mut new.devices {
             if let Some(old) = self.state.config.devices.iter().find(|old| old.queue.name == device.queue.name) {
@@ -132,11 +135,12 @@ impl<E: Engine> Server<E> {
         Ok(())
     }
 
-    /// The device, idle or no longer named, that a new one is from now on, and whether it was idle: with the same file whatever it is called, or of the same
-    /// name and size in memory.
+    /// The device, idle or no longer named, that a new one is from now on, and whether it was idle:
+    /// with the same file whatever it is called, or of the same name and size in memory.
     ///
     /// # Errors
-    /// When the file is open for a device that is not as the new one has to be: then nobody else can open it.
+    /// When the file is open for a device that is not as the new one has to be: then nobody else
+    /// can open it.
     fn lain_there(&self, config: &DeviceConfig, new: &Config) -> Result<Option<(Idle, bool)>, ReloadError> {
         let gone = self
             .state
@@ -182,7 +186,8 @@ impl<E: Engine> Server<E> {
         obstacle.map_or(Ok(None), |what| Err(ReloadError::Restart(vec![what])))
     }
 
-    /// A configuration was not taken after all. What was opened for it stays open, to be found by the next one: nobody else could open its file again.
+    /// A configuration was not taken after all. What was opened for it stays open, to be found by
+    /// the next one: nobody else could open its file again.
     fn put_back(&mut self, taken: Vec<Taken>) {
         for Taken { place, config, before, was_idle, .. } in taken {
             if let Some(device) = self.state.devices.get_mut(place) {
@@ -220,7 +225,8 @@ impl<E: Engine> Server<E> {
                 self.cut_off(|client| client.tenant() == Some(tenant));
                 self.gone.push(Gone::Tenant(tenant.clone()));
             }
-            // Devices are there by now; all others are taken over with the terms and exports as a whole.
+            // Devices are there by now; all others are taken over with the terms and exports as a
+            // whole.
             Live::DeviceAdded { .. }
             | Live::DeviceRemoved { .. }
             | Live::ExportAdded { .. }
@@ -233,8 +239,8 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Keeps in mind what the old configuration had and the new one has not. A device that is gone has no exports any more: it lies idle,
-    /// and its file stays open until the server ends.
+    /// Keeps in mind what the old configuration had and the new one has not. A device that is gone
+    /// has no exports any more: it lies idle, and its file stays open until the server ends.
     fn remember(&mut self, old: Config) {
         let new = &self.state.config;
         let is_gone = |device: &DeviceConfig| new.devices.iter().all(|other| other.queue.name != device.queue.name);
@@ -276,7 +282,8 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Whoever would not be let in any more by the rules and exports as they are now does not stay either.
+    /// Whoever would not be let in any more by the rules and exports as they are now does not stay
+    /// either.
     fn cut_off_revoked(&mut self) {
         for id in self.table.ids() {
             let ServerState { config, exports, .. } = &self.state;

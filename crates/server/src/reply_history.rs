@@ -2,11 +2,11 @@
 
 use hoistway_reactor::ConnId;
 
-/// After a turn with so few answers the next event is watched for: a client waits for each answer. Where more come at once, the next are on their way
-/// already, and a sleep costs nobody anything.
+/// After a turn with so few answers the next event is watched for: a client waits for each answer.
+/// Where more come at once, the next are on their way already, and a sleep costs nobody anything.
 const WATCHED_ANSWERS_MAX: u32 = 2;
-/// So long after another client was answered than before, nothing is watched for: several clients need the processors themselves, and what one asks
-/// for next comes while another is served.
+/// So long after another client was answered than before, nothing is watched for: several clients
+/// need the processors themselves, and what one asks for next comes while another is served.
 const SEVERAL_NS: u64 = 10_000_000;
 
 /// Answers of a turn, and whom they went to.

@@ -1,7 +1,8 @@
 //! The server: connections on one side, devices on the other, all told by one engine.
 //!
-//! A turn takes in everything that has happened since the last one before any device runs, so that an elevator sees all that waits; then devices
-//! run, and every connection that has something to say says it in one message. Nothing here blocks, reads a clock or opens a file.
+//! A turn takes in everything that has happened since the last one before any device runs, so that
+//! an elevator sees all that waits; then devices run, and every connection that has something to
+//! say says it in one message. Nothing here blocks, reads a clock or opens a file.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,7 +38,8 @@ pub enum Turn {
     Alarm,
     /// A signal has made the server begin to leave.
     Draining,
-    /// The server has drained: connections are closed, devices flushed. With `clean`, everything was answered and durable in time.
+    /// The server has drained: connections are closed, devices flushed. With `clean`, everything
+    /// was answered and durable in time.
     Ended {
         /// Whether.
         clean: bool,
@@ -108,7 +110,8 @@ impl<E: Engine> Server<E> {
         self.alarm = Some((every_ns, self.later(every_ns)));
     }
 
-    /// Has everything that happens in the queues of those devices told that nobody records yet, by a recorder each. It is told their names, in the order of
+    /// Has everything that happens in the queues of those devices told that nobody records yet, by
+    /// a recorder each. It is told their names, in the order of
     /// [`device_names`](Self::device_names) if nobody was recorded before.
     pub fn record(&mut self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Recorder>>) {
         for device in self.state.devices.iter_mut().filter(|device| !device.scheduler().is_recorded()) {
@@ -199,7 +202,8 @@ impl<E: Engine> Server<E> {
         }
         let devices = self.state.devices.iter().filter_map(|device| device.next_wake_ns()).min();
         let drain = self.drain.until_ns();
-        // Whoever waits for memory waits for a client that may have stalled: look again every second.
+        // Whoever waits for memory waits for a client that may have stalled: look again every
+        // second.
         let stall = self.state.anybody_waits().then(|| self.later(STALL_CHECK_NS));
         let alarm = self.alarm.map(|(_, next_ns)| next_ns);
         let watch = self.is_watched().then(|| self.watch.due_ns());
@@ -248,7 +252,8 @@ impl<E: Engine> Server<E> {
             }
             Event::Done { tag, done } => self.io_done(tag, done),
             Event::Signal(Signal::Terminate) => {
-                // One that comes when the server leaves already by itself is the first all the same.
+                // One that comes when the server leaves already by itself is the first all the
+                // same.
                 if std::mem::replace(&mut self.signalled, true) || self.drain == Drain::No {
                     self.drain();
                 }
@@ -319,7 +324,8 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Closes those who did not choose an export or take their last replies in time, and those who stall while others wait for memory.
+    /// Closes those who did not choose an export or take their last replies in time, and those who
+    /// stall while others wait for memory.
     fn expire(&mut self) {
         while let Some(id) = self.state.expired() {
             if let Some(client) = self.table.get_mut(id) {
@@ -390,7 +396,8 @@ impl<E: Engine> Server<E> {
         self.dones = dones;
     }
 
-    /// Lets those go on who wait for memory, in each line the first first, until one still has to wait.
+    /// Lets those go on who wait for memory, in each line the first first, until one still has to
+    /// wait.
     fn admit_waiting(&mut self) {
         // Whoever is first in a tenant's line may come into that of all, and back.
         let holders: Vec<HolderId> = self.state.waiting_within.keys().copied().collect();
@@ -434,7 +441,8 @@ impl<E: Engine> Server<E> {
 
     /// Sends what there is to be sent.
     fn speak(&mut self) {
-        // Whoever is closing may have a last word to say after this one: it joins the end of the line.
+        // Whoever is closing may have a last word to say after this one: it joins the end of the
+        // line.
         let mut next = 0;
         while let Some(id) = self.state.speakers.get(next).copied() {
             next += 1;

@@ -29,7 +29,8 @@ pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 pub struct Settings {
     /// How much may be under way.
     pub bounds: Bounds,
-    /// Certificates, read and checked; none: no TLS. Whether it is required is said by the configuration.
+    /// Certificates, read and checked; none: no TLS. Whether it is required is said by the
+    /// configuration.
     pub tls: Option<Arc<ServerConfig>>,
 }
 
@@ -63,7 +64,8 @@ impl<E: Engine> Server<E> {
     /// A server that nobody can reach yet: see [`Server::listen`].
     ///
     /// # Errors
-    /// When a device cannot be opened, or what is configured does not fit it. Everything opened so far is closed again.
+    /// When a device cannot be opened, or what is configured does not fit it. Everything opened so
+    /// far is closed again.
     pub fn new(engine: E, config: &Config, settings: Settings) -> Result<Server<E>, StartError> {
         let mut state = ServerState::new(engine, settings.bounds);
         state.tls = settings.tls;
@@ -118,8 +120,8 @@ impl<E: Engine> Server<E> {
 }
 
 impl<E: Engine> ServerState<E> {
-    /// Makes groups and tenants on all devices as the configuration says, or changes them. Answers terms that have no effect; what could not be done is
-    /// added to `problems`.
+    /// Makes groups and tenants on all devices as the configuration says, or changes them. Answers
+    /// terms that have no effect; what could not be done is added to `problems`.
     pub(crate) fn set_terms(&mut self, problems: &mut Vec<StartError>) -> Vec<String> {
         let ServerState { devices, config, now_ns, .. } = self;
         let mut warnings = Vec::new();
@@ -220,7 +222,8 @@ pub(crate) fn tell(device: &Device) {
     }
 }
 
-/// The groups, each after the one that it is part of. The configuration has no loops; if it had, their groups would be left to fail.
+/// The groups, each after the one that it is part of. The configuration has no loops; if it had,
+/// their groups would be left to fail.
 fn parents_first(config: &Config) -> Vec<&hoistway_config::GroupConfig> {
     let mut left: Vec<_> = config.groups.iter().collect();
     let mut sorted: Vec<&hoistway_config::GroupConfig> = Vec::with_capacity(left.len());

@@ -20,7 +20,8 @@ pub(crate) struct ServerState<E> {
     /// The time of this turn.
     pub(crate) now_ns: u64,
     pub(crate) devices: Vec<Device>,
-    /// Those of them that the configuration does not name: nobody comes to them any more, and their files stay open and locked.
+    /// Those of them that the configuration does not name: nobody comes to them any more, and their
+    /// files stay open and locked.
     pub(crate) idle: Vec<Idle>,
     /// What is served, for whom and how.
     pub(crate) config: Config,
@@ -39,7 +40,8 @@ pub(crate) struct ServerState<E> {
     pub(crate) spare: Vec<Message>,
     /// Connections that wait for memory, in the order in which they came.
     pub(crate) waiting: VecDeque<ConnId>,
-    /// Those that wait for memory that their own tenant holds, likewise: they are in nobody else's way.
+    /// Those that wait for memory that their own tenant holds, likewise: they are in nobody else's
+    /// way.
     pub(crate) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
     /// Connections that have something to say.
     pub(crate) speakers: Vec<ConnId>,
@@ -196,7 +198,8 @@ impl<E: Engine> ServerState<E> {
     }
 }
 
-/// How many clients each export and each tenant has, kept as they come and go: whoever asks for all of them asks as often as there are tenants.
+/// How many clients each export and each tenant has, kept as they come and go: whoever asks for all
+/// of them asks as often as there are tenants.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     exports: HashMap<String, u64>,

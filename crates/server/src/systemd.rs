@@ -1,6 +1,7 @@
 //! systemd: sockets that it hands over, and what it is told.
 //!
-//! The interfaces are plain: numbers in the environment and a datagram socket (sd_listen_fds(3), sd_notify(3)).
+//! The interfaces are plain: numbers in the environment and a datagram socket (sd_listen_fds(3),
+//! sd_notify(3)).
 
 use std::env;
 use std::ffi::OsString;
@@ -25,7 +26,8 @@ const SOCKETS_MAX: usize = 64;
 pub struct Activated {
     /// It, listening.
     pub socket: OwnedFd,
-    /// Its `FileDescriptorName=`: `control` is the control socket, `metrics` that of metrics, all others are for clients.
+    /// Its `FileDescriptorName=`: `control` is the control socket, `metrics` that of metrics, all
+    /// others are for clients.
     pub name: String,
 }
 
@@ -90,7 +92,8 @@ impl Environment {
         Environment { fds: text("LISTEN_FDS"), pid: text("LISTEN_PID"), names: text("LISTEN_FDNAMES") }
     }
 
-    /// The names of the sockets that were handed over to the process `pid`, in order; none if it was not activated.
+    /// The names of the sockets that were handed over to the process `pid`, in order; none if it
+    /// was not activated.
     ///
     /// # Errors
     /// [`ActivationError::Count`] and [`ActivationError::Names`].
@@ -116,8 +119,9 @@ impl Environment {
     }
 }
 
-/// Takes over the sockets that systemd listens to for this process; none if it was not activated. To be called once, before anything else opens
-/// descriptors: those from 3 on are taken to be systemd's. `listen_given` says which option or table told where to listen, which cannot be
+/// Takes over the sockets that systemd listens to for this process; none if it was not activated.
+/// To be called once, before anything else opens descriptors: those from 3 on are taken to be
+/// systemd's. `listen_given` says which option or table told where to listen, which cannot be
 /// heeded if there is a socket for clients among them.
 ///
 /// # Errors
@@ -127,8 +131,9 @@ pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, 
     check_listen(&names, listen_given)?;
     let mut sockets = Vec::with_capacity(names.len());
     for (descriptor, name) in (FIRST..).zip(names) {
-        // SAFETY: the service manager has opened these descriptors for this process and nobody here has taken them over before, as the
-        // caller was asked to see to. One that is not open is found by the calls below and not closed.
+        // SAFETY: the service manager has opened these descriptors for this process and nobody here
+        // has taken them over before, as the caller was asked to see to. One that is not open is
+        // found by the calls below and not closed.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let listening = sockopt::socket_acceptconn(&socket) == Ok(true)
             && sockopt::socket_type(&socket) == Ok(rustix::net::SocketType::STREAM)
@@ -153,7 +158,8 @@ fn check_listen(names: &[String], listen_given: Option<&'static str>) -> Result<
     }
 }
 
-/// The way to systemd: what it is told of the server's state. Without systemd, or for a service that is not of the type `notify`, nothing happens.
+/// The way to systemd: what it is told of the server's state. Without systemd, or for a service
+/// that is not of the type `notify`, nothing happens.
 #[derive(Debug, Default)]
 pub struct Notify {
     socket: Option<(UnixDatagram, SocketAddr)>,
@@ -182,7 +188,8 @@ impl Notify {
         Notify { watchdog_ns: watchdog_ns.filter(|_| socket.is_some()), socket }
     }
 
-    /// How often [`Notify::alive`] has to be called, in ns: half of what systemd waits for. `None`: it need not be.
+    /// How often [`Notify::alive`] has to be called, in ns: half of what systemd waits for. `None`:
+    /// it need not be.
     pub fn alive_every_ns(&self) -> Option<u64> {
         self.watchdog_ns.map(|ns| (ns / 2).max(1))
     }

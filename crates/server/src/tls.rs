@@ -32,15 +32,16 @@ impl Channel {
         Ok(Channel { tls, names: None })
     }
 
-    /// Takes records and adds what they said to `plain`. What the server has to say to it, an alert for instance, is waiting in [`Channel::records`] afterwards
-    /// also when this fails.
+    /// Takes records and adds what they said to `plain`. What the server has to say to it, an alert
+    /// for instance, is waiting in [`Channel::records`] afterwards also when this fails.
     pub(crate) fn receive(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<InputEvent, rustls::Error> {
         loop {
             let taken = if bytes.is_empty() { 0 } else { self.tls.read_tls(&mut bytes).unwrap_or(0) };
             let state = self.tls.process_new_packets()?;
             let had = plain.len();
             plain.reserve(state.plaintext_bytes_to_read());
-            // Reading from memory fails only with "nothing more for now" and "closed without a word".
+            // Reading from memory fails only with "nothing more for now" and "closed without a
+            // word".
             let _ = self.tls.reader().take(state.plaintext_bytes_to_read() as u64).read_to_end(plain);
             if state.peer_has_closed() {
                 return Ok(InputEvent::Closed);
@@ -85,7 +86,8 @@ impl Channel {
         self.tls.send_close_notify();
     }
 
-    /// The names in the client's certificate, as far as they were asked for since the handshake was over.
+    /// The names in the client's certificate, as far as they were asked for since the handshake was
+    /// over.
     pub(crate) fn known_names(&self) -> &[String] {
         self.names.as_deref().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Compares a job file under two elevators and prints the verdict, or with `--json` the whole answer.
+//! Compares a job file under two elevators and prints the verdict, or with `--json` the whole
+//! answer.
 //!
 //! `cargo run -p hoistway-sim --example verdict -- JOBFILE ELEVATOR ELEVATOR [--json]`
 

@@ -6,8 +6,8 @@
 //!
 //! # Example
 //!
-//! The call that a binding for another language makes: a job file, a drive and two elevators in, the
-//! verdict or the whole answer as JSON out. `examples/verdict.rs` is the same as a program.
+//! The call that a binding for another language makes: a job file, a drive and two elevators in,
+//! the verdict or the whole answer as JSON out. `examples/verdict.rs` is the same as a program.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -48,18 +48,18 @@
 //!
 //! # Flow of data
 //!
-//! 1. `compare::run` builds one world per elevator, and one for the single-stream reference, and runs
-//!    them in parallel.
+//! 1. `compare::run` builds one world per elevator, and one for the single-stream reference, and
+//!    runs them in parallel.
 //! 2. `workload::plan` turns jobs into processes, files, trees and control groups. `world::layout`
 //!    places the files on the disk, `world::build` adds the request queue and the drive.
 //! 3. `world::event_loop` takes events in the order of virtual time. A process (`world::choose`)
 //!    chooses its next request and goes through the page cache (`world::buffered`), past it
-//!    (`world::direct`) or through a tree of files (`world::walk`). `world::device` submits the bios
-//!    to a `RequestQueue` of hoistway-core and gives requests to a drive of hoistway-drive.
+//!    (`world::direct`) or through a tree of files (`world::walk`). `world::device` submits the
+//!    bios to a `RequestQueue` of hoistway-core and gives requests to a drive of hoistway-drive.
 //! 4. `compare::build` turns the measurements into the answer, `compare::verdict` adds the verdict.
 //!
-//! Modules import one another in one direction: `host` (models of the kernel) and `workload` know no
-//! world, `world` knows no comparison.
+//! Modules import one another in one direction: `host` (models of the kernel) and `workload` know
+//! no world, `world` knows no comparison.
 //!
 //! # Where to change ...
 //!

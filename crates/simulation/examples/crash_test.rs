@@ -1,13 +1,18 @@
-//! Kills the real server under load, again and again: `cargo xtask crash-test [--rounds N] [--seed N] [--engine auto|uring|threads]`.
+//! Kills the real server under load, again and again: `cargo xtask crash-test [--rounds N] [--seed
+//! N] [--engine auto|uring|threads]`.
 //!
-//! The server works on a file of a small file system (FUSE) in this process, which keeps every write in memory until it is told to make it
-//! durable: `fsync`, or a write with `O_DSYNC`. It stands for the disk's cache where the server does direct I/O, and for the page cache where it does
-//! not: each round does one or the other. At a random moment the server is killed, or the power fails at once after an acknowledgement and
-//! the server is killed then: everything that was not made durable is dropped, but for sectors that chance keeps. Then what is left is compared with
-//! what the clients know: every byte that was acknowledged as durable, by FUA or by a flush, must be there, and no older one.
+//! The server works on a file of a small file system (FUSE) in this process, which keeps every
+//! write in memory until it is told to make it durable: `fsync`, or a write with `O_DSYNC`. It
+//! stands for the disk's cache where the server does direct I/O, and for the page cache where it
+//! does not: each round does one or the other. At a random moment the server is killed, or the
+//! power fails at once after an acknowledgement and the server is killed then: everything that was
+//! not made durable is dropped, but for sectors that chance keeps. Then what is left is compared
+//! with what the clients know: every byte that was acknowledged as durable, by FUA or by a flush,
+//! must be there, and no older one.
 //!
-//! Before the rounds proper it does the same over a disk that ignores `fsync` and over one that ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a
-//! test that cannot fail proves nothing.
+//! Before the rounds proper it does the same over a disk that ignores `fsync` and over one that
+//! ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a test that cannot fail proves
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

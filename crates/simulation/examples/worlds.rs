@@ -1,7 +1,9 @@
-//! Plays simulated worlds of the server: `cargo xtask worlds [--seeds N] [--from SEED] [--seed SEED] [-v] [--sabotage KIND] [--jobs N]`.
+//! Plays simulated worlds of the server: `cargo xtask worlds [--seeds N] [--from SEED] [--seed
+//! SEED] [-v] [--sabotage KIND] [--jobs N]`.
 //!
-//! Without anything it plays the seeds 0 to 9,999 on all cores. A seed that fails is told with the command that replays it; `--seed` plays one,
-//! twice, compares, and with `-v` tells everything that happened.
+//! Without anything it plays the seeds 0 to 9,999 on all cores. A seed that fails is told with the
+//! command that replays it; `--seed` plays one, twice, compares, and with `-v` tells everything
+//! that happened.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -131,7 +133,8 @@ fn all(options: &Options) -> bool {
                     happenings.fetch_add(outcome.happenings, Ordering::Relaxed);
                     answered.fetch_add(outcome.answered, Ordering::Relaxed);
                     crashes.fetch_add(u64::from(outcome.crashes), Ordering::Relaxed);
-                    // One of ten is played twice: what is not determined by the seed cannot be replayed.
+                    // One of ten is played twice: what is not determined by the seed cannot be
+                    // replayed.
                     let differs = seed.is_multiple_of(10) && played(&plan, false).hash != outcome.hash;
                     let problem = outcome.problem.or(differs.then(|| "played twice, and the hashes differ".to_owned()));
                     if let Some(problem) = problem {

@@ -1,7 +1,8 @@
 //! What each byte of a region may be, given all that its clients have asked for and been answered.
 //!
-//! Requests that are under way at the same time may take effect in any order, those that follow each other may not: a write that was answered
-//! before another began is gone once the other was answered. After a crash the same holds with "was answered" replaced by "was answered and is
+//! Requests that are under way at the same time may take effect in any order, those that follow
+//! each other may not: a write that was answered before another began is gone once the other was
+//! answered. After a crash the same holds with "was answered" replaced by "was answered and is
 //! durable": by FUA, or by a flush that began after the answer and was answered itself.
 
 use std::cell::RefCell;
@@ -147,7 +148,8 @@ impl History {
         let _ = self.check_crash(&zeroes);
     }
 
-    /// Every byte must be of a change that was not followed by a settled one: one that is known to have come later.
+    /// Every byte must be of a change that was not followed by a settled one: one that is known to
+    /// have come later.
     fn check(&self, start: u64, data: &[u8], settled: &dyn Fn(&Write) -> bool) -> Result<(), String> {
         let end = start + data.len() as u64;
         let touching: Vec<&Write> = self.writes.iter().filter(|write| write.start < end && start < write.end).collect();

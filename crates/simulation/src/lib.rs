@@ -1,7 +1,8 @@
 //! Simulated worlds: the whole block server in virtual time, from a seed.
 //!
-//! [`Plan`] is what a seed makes of a world: devices, exports, tenants, clients, an operator and faults. [`play`] runs it on
-//! the simulated engine of `hoistway_reactor`, and [`history`] checks that no client saw what it must not see.
+//! [`Plan`] is what a seed makes of a world: devices, exports, tenants, clients, an operator and
+//! faults. [`play`] runs it on the simulated engine of `hoistway_reactor`, and [`history`] checks
+//! that no client saw what it must not see.
 //!
 //! Where to change what:
 //! - what a seed makes of a world: `plan.rs` and `plan/`

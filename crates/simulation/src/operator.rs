@@ -1,4 +1,5 @@
-//! Whoever runs the server of a world: changes everything that can be changed while clients are at work.
+//! Whoever runs the server of a world: changes everything that can be changed while clients are at
+//! work.
 
 use super::plan::{Plan, device_name, random_figures, random_group, random_terms, random_tunable, rearrange};
 use hoistway_config::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
@@ -83,7 +84,8 @@ impl Operator {
         Some(Change::Tunable { device, name, value })
     }
 
-    /// Other terms for a tenant. What cannot be reserved is refused, and then the terms are what they were.
+    /// Other terms for a tenant. What cannot be reserved is refused, and then the terms are what
+    /// they were.
     fn set_terms(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
         let at = self.prng.index(self.config.tenants.len());
         let tenant = self.config.tenants[at].name.clone();
@@ -103,8 +105,8 @@ impl Operator {
         }
     }
 
-    /// Reads a configuration anew in which a part is different: groups in another tree, terms, and a device, an export, a group and a tenant that come
-    /// or go and that nobody uses.
+    /// Reads a configuration anew in which a part is different: groups in another tree, terms, and
+    /// a device, an export, a group and a tenant that come or go and that nobody uses.
     fn reload(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
         let mut config = self.config.clone();
         self.change_groups(&mut config);

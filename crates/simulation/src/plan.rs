@@ -32,7 +32,8 @@ pub struct Plan {
     pub clients: Vec<(ClientPlan, u64, u64)>,
     /// Rude clients, and when they leave, in ns from the beginning.
     pub rude: Vec<(RudePlan, LinkPlan, u64)>,
-    /// When the power fails: at most once for each of these times, in ns after a server has started.
+    /// When the power fails: at most once for each of these times, in ns after a server has
+    /// started.
     pub crashes_ns: Vec<u64>,
     /// The power may fail at once after an acknowledgement.
     pub crash_after_acknowledgement: bool,

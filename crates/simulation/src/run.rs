@@ -216,7 +216,8 @@ impl<'a> World<'a> {
                 "{bytes} bytes are under way; {bytes_max} is the bound with {connections} connections"
             ));
         }
-        // Whoever has vanished may have left I/O behind that a disk hangs on: then the engine and the backend still hold its buffers.
+        // Whoever has vanished may have left I/O behind that a disk hangs on: then the engine and
+        // the backend still hold its buffers.
         let sim = self.sim.borrow();
         let buffers = if sim.is_idle() { sim.pool.outstanding() } else { 0 };
         if ended && (connections, bytes, buffers) != (0, 0, 0) {
@@ -263,7 +264,8 @@ impl<'a> World<'a> {
     }
 }
 
-/// A real file that stands for the disk: it has the size and can do what backends ask for, but no byte of it is ever read.
+/// A real file that stands for the disk: it has the size and can do what backends ask for, but no
+/// byte of it is ever read.
 fn door(device: &DevicePlan) -> std::io::Result<File> {
     let file = if device.medium == Medium::Direct {
         tempfile()?

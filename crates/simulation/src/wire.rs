@@ -40,11 +40,13 @@ impl Wire {
         Wire { sim, server, listener }
     }
 
-    /// A client connects and sends these bytes; the first says how: as they are, or after a handshake with one form of replies or another, whole
-    /// or in small pieces, with the end behind them or a reset.
+    /// A client connects and sends these bytes; the first says how: as they are, or after a
+    /// handshake with one form of replies or another, whole or in small pieces, with the end behind
+    /// them or a reset.
     ///
     /// # Errors
-    /// When the server breaks its contract with the engine, does not come to an end, or keeps something.
+    /// When the server breaks its contract with the engine, does not come to an end, or keeps
+    /// something.
     pub fn play(&mut self, input: &[u8]) -> Result<(), String> {
         let Some((mode, rest)) = input.split_first() else { return Ok(()) };
         let mut bytes = opening(mode & 3);

@@ -1,4 +1,5 @@
-//! The emulated drive and the simulator, on the same requests: two hosts of one queue and one model, which must tell the same.
+//! The emulated drive and the simulator, on the same requests: two hosts of one queue and one
+//! model, which must tell the same.
 
 use hoistway_qos::DiskQueueConfig;
 use std::sync::atomic::AtomicBool;
@@ -16,8 +17,9 @@ const APART_BYTES: u64 = 20 << 30;
 const SPAN_BYTES: u64 = 128 << 20;
 /// From an answer to the next request.
 const TURNAROUND_NS: u64 = 50_000;
-/// What is not counted at the beginning. bfq takes new readers for interactive ones, and raises their weights for 3 to 25 s, the longer the slower it
-/// believes the drive to be: eight of them then take turns request by request. After how long they cease to hangs on very little.
+/// What is not counted at the beginning. bfq takes new readers for interactive ones, and raises
+/// their weights for 3 to 25 s, the longer the slower it believes the drive to be: eight of them
+/// then take turns request by request. After how long they cease to hangs on very little.
 fn ramp_seconds(kind: Kind) -> u64 {
     if kind == Kind::Bfq { 26 } else { 2 }
 }

@@ -1,4 +1,5 @@
-//! Clients that leave, elevators that are switched, and queues that are full: nothing is lost, and nothing answered twice.
+//! Clients that leave, elevators that are switched, and queues that are full: nothing is lost, and
+//! nothing answered twice.
 
 use hoistway_qos::DiskQueueConfig;
 use hoistway_qos::ProcessPriority;
@@ -185,7 +186,8 @@ fn a_tenant_can_move_to_another_group_while_its_requests_wait() {
 
 #[test]
 fn a_client_without_terms_brings_its_processs_priority() {
-    // A real-time process (class 1, level 0: `ionice -c1 -n0`) beside 64 requests of others under CFQ.
+    // A real-time process (class 1, level 0: `ionice -c1 -n0`) beside 64 requests of others under
+    // CFQ.
     let mut world = World::new(&millisecond(Kind::Cfq, 1));
     world.add(None, Client::reads(64, 4096));
     world.run_until(500 * MS);

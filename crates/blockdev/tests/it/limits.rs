@@ -14,7 +14,8 @@ fn rate(per_second: u64, burst: u64) -> Option<Rate> {
     Some(Rate { per_second, burst })
 }
 
-/// Bytes and requests a second of the first client in 60 s, after the bursts were spent in the first second.
+/// Bytes and requests a second of the first client in 60 s, after the bursts were spent in the
+/// first second.
 fn minute(world: &mut World) -> (f64, f64) {
     world.run_until(SECOND);
     world.count_from_here();
@@ -80,7 +81,8 @@ fn the_cap_of_a_group_holds_for_all_in_it_and_is_shared_by_weight() {
     minute(&mut world);
     let [a, b] = [0, 1].map(|at| world.clients[at].served_bytes as f64 / 60.0);
     assert!(((a + b) / (30.0 * MIB as f64) - 1.0).abs() <= 0.02, "together: {a} + {b}");
-    // 4 KiB requests come to 8 ms of the drive's 8 a millisecond at most: more than a third of the cap.
+    // 4 KiB requests come to 8 ms of the drive's 8 a millisecond at most: more than a third of the
+    // cap.
     assert!((b / a / 2.0 - 1.0).abs() <= 0.05, "weights 1:2: {a} and {b}");
 }
 

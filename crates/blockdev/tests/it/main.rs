@@ -1,4 +1,5 @@
-//! Devices in virtual time: shares, limits, flushes, pieces, clients that leave, elevators that are switched, drives that fail.
+//! Devices in virtual time: shares, limits, flushes, pieces, clients that leave, elevators that are
+//! switched, drives that fail.
 
 mod agrees;
 mod emulated;

@@ -1,4 +1,5 @@
-//! Reservations while the device works: what is promised, what is set beside them, and what holds when the elevator is exchanged for them.
+//! Reservations while the device works: what is promised, what is set beside them, and what holds
+//! when the elevator is exchanged for them.
 
 use hoistway_config::DeviceConfig;
 use hoistway_core::Kind;
@@ -148,7 +149,8 @@ fn the_layers_tunables_are_taken_at_the_start_and_later_and_have_the_last_word()
 
 #[test]
 fn requests_that_are_later_than_promised_are_counted_for_their_tenant() {
-    // 64 KiB each: the drive of 1 ms does 64,000 KB/s, and is said to do that, or four times as much.
+    // 64 KiB each: the drive of 1 ms does 64,000 KB/s, and is said to do that, or four times as
+    // much.
     for (said, misses) in [(60 * MIB, false), (240 * MIB, true)] {
         let config = DeviceConfig {
             queue: DiskQueueConfig { bandwidth: Some(said), ..known(Kind::Noop).queue },

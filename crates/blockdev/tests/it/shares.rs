@@ -12,7 +12,8 @@ fn terms(weight: u16) -> Terms {
     Terms { weight, ..Terms::default() }
 }
 
-/// What two backlogged tenants get of a null drive of 1 ms: bytes and requests of the first for one of the second.
+/// What two backlogged tenants get of a null drive of 1 ms: bytes and requests of the first for one
+/// of the second.
 fn ratio(kind: Kind, weights: [u16; 2], clients: [Client; 2], depth: u32) -> (f64, f64) {
     ratio_tuned(kind, &[], weights, clients, depth)
 }
@@ -61,8 +62,9 @@ fn small_and_large_requests_share_in_the_elevators_own_currency() {
     let clients = || [Client::reads(16, 4096), Client::reads(16, MIB)];
     let (_, requests) = ratio(Kind::Fiops, [100, 100], clients(), 1);
     assert!((requests - 1.0).abs() <= 0.05, "fiops shares requests: {requests}");
-    // Budgets end after timeout_sync too, and count as used up then: on a drive that takes as long for 4 KiB as for 1 MiB that is what ends those of
-    // small requests. Budgets of 2 MiB that may take 10 s end by sectors alone.
+    // Budgets end after timeout_sync too, and count as used up then: on a drive that takes as long
+    // for 4 KiB as for 1 MiB that is what ends those of small requests. Budgets of 2 MiB that may
+    // take 10 s end by sectors alone.
     let bytes = ratio_tuned(Kind::Bfq, &[("max_budget", 4096), ("timeout_sync", 10_000)], [100, 100], clients(), 1).0;
     assert!((bytes - 1.0).abs() <= 0.05, "bfq shares sectors: {bytes}");
 }
@@ -186,7 +188,8 @@ fn a_reservation_outlives_a_switch_of_the_elevator() {
 
 #[test]
 fn a_lone_request_beside_greedy_rivals_waits_for_few_of_theirs() {
-    // A client that asks for one request every 10 ms, alone and beside three that always have 32 under way, at depth 8 on a null drive of 1 ms.
+    // A client that asks for one request every 10 ms, alone and beside three that always have 32
+    // under way, at depth 8 on a null drive of 1 ms.
     let p99 = |rivals: u32| {
         let mut world = World::new(&millisecond(Kind::Fiops, 8));
         for name in ["lone", "a", "b", "c"] {
@@ -222,7 +225,8 @@ fn in_memory_clients_without_a_tenant_have_their_turns_too() {
     let first = run(&mut world);
     let of_modest = first.iter().filter(|ticket| **ticket >= 64).count();
     assert_eq!((first.len(), of_modest), (8, 4), "a run serves eight, and each has half of them: {first:?}");
-    // Alone, one is given everything; what somebody who has left was waiting for keeps nobody to his turn.
+    // Alone, one is given everything; what somebody who has left was waiting for keeps nobody to
+    // his turn.
     world.device.submit(modest, read(70, 0, 4096), 0);
     world.device.leave(greedy, 0);
     let next = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");

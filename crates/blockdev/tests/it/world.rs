@@ -359,7 +359,8 @@ pub fn bytes_of(answer: &Answer, length: usize) -> Vec<u8> {
 
 fn shared_bytes(shared: &hoistway_reactor::Shared) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(shared.len());
-    // SAFETY: the mapping lives as long as `shared`, and nobody writes to it while this test's only thread copies it.
+    // SAFETY: the mapping lives as long as `shared`, and nobody writes to it while this test's only
+    // thread copies it.
     bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(shared.as_ptr(), shared.len()) });
     bytes
 }

@@ -32,8 +32,8 @@ pub struct DrivesArgs {
     /// Measure rotation, seeks, zones, queue and cache of a drive from outside, and draw charts
     #[arg(long, value_name = "NAME|FILE.toml", conflicts_with_all = ["drive", "fit"], help_heading = "Probing")]
     pub probe: Option<String>,
-    /// The probes to run, separated by commas: rotation, seek, zones, depth, cache, sizes, overwrite [default: those that are
-    /// meaningful for the kind of drive]
+    /// The probes to run, separated by commas: rotation, seek, zones, depth, cache, sizes,
+    /// overwrite [default: those that are meaningful for the kind of drive]
     #[arg(long, value_name = "PROBE,...", value_delimiter = ',', value_parser = names::probe, requires = "probe", help_heading = "Probing")]
     pub only: Vec<Probe>,
     /// Write a page with the charts: one self-contained HTML file
@@ -45,13 +45,15 @@ pub struct DrivesArgs {
     /// The kind of drive that made the trace [default: determined from the service times]
     #[arg(long, requires = "fit", conflicts_with = "base", help_heading = "Fitting")]
     pub kind: Option<DriveKind>,
-    /// Keep the geometry of this disk; fit only rotation, overheads, write settling and the height of the seek curve
+    /// Keep the geometry of this disk; fit only rotation, overheads, write settling and the height
+    /// of the seek curve
     #[arg(long, value_name = "NAME|FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub base: Option<String>,
     /// Write the profile to this file [default: print it]
     #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub output: Option<PathBuf>,
-    /// Measure every drive, with the recordings of this directory, and print the tables of docs/drives.md
+    /// Measure every drive, with the recordings of this directory, and print the tables of
+    /// docs/drives.md
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["drive", "json", "fit"], help_heading = "Accuracy of the models")]
     pub markdown: Option<PathBuf>,
     /// Write the plots of docs/drives.md to this directory

@@ -33,7 +33,8 @@ pub struct OrderArgs {
     /// Sort order
     #[arg(long, value_enum, default_value = "auto")]
     pub by: ByChoice,
-    /// List only these file types: f files, d directories, l symbolic links, p pipes, s sockets, b and c devices; separated by commas
+    /// List only these file types: f files, d directories, l symbolic links, p pipes, s sockets, b
+    /// and c devices; separated by commas
     #[arg(short = 't', long = "type", value_name = "KIND,...", value_delimiter = ',', value_enum)]
     pub kinds: Vec<KindChoice>,
     /// List directories on other file systems without their contents
@@ -45,13 +46,15 @@ pub struct OrderArgs {
     /// Follow all symbolic links
     #[arg(short = 'L', long)]
     pub dereference: bool,
-    /// Sort the paths in this file, one per line; - for standard input. Directories are not entered, and a repeated path is printed once (once per window with --window)
+    /// Sort the paths in this file, one per line; - for standard input. Directories are not
+    /// entered, and a repeated path is printed once (once per window with --window)
     #[arg(long, value_name = "FILE", conflicts_with = "files_from0")]
     pub files_from: Option<PathBuf>,
     /// Sort the zero-terminated paths in this file; - for standard input
     #[arg(long, value_name = "FILE")]
     pub files_from0: Option<PathBuf>,
-    /// Sort N names at a time: prints the first names early and limits memory, except for directories that are still to be read [default: all]
+    /// Sort N names at a time: prints the first names early and limits memory, except for
+    /// directories that are still to be read [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub window: Option<u32>,
     /// Write dirty data to the disk first, so that all files have a disk offset
@@ -63,10 +66,12 @@ pub struct OrderArgs {
     /// Print JSON: one object per line and path; with --explain one document
     #[arg(long)]
     pub json: bool,
-    /// Print the cost of each order instead of the paths: files, extents, seek distance, and time on a drive
+    /// Print the cost of each order instead of the paths: files, extents, seek distance, and time
+    /// on a drive
     #[arg(long, conflicts_with_all = ["null", "window", "kinds", "threads", "by"], help_heading = "Explaining")]
     pub explain: bool,
-    /// Drive to simulate: a name from `hoistway drives`, or a profile file [default: sata-7200-2006; cmr-8tb or cmr-20tb if the files need a larger drive]
+    /// Drive to simulate: a name from `hoistway drives`, or a profile file [default:
+    /// sata-7200-2006; cmr-8tb or cmr-20tb if the files need a larger drive]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "explain", help_heading = "Explaining")]
     pub drive: Option<String>,
     /// Write a self-contained HTML page with the head movement of each order

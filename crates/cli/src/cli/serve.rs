@@ -40,16 +40,20 @@ pub struct ServeArgs {
     /// Read the configuration in this file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of every device whose export names none [default: bfq where the device rotates, else fiops]
+    /// The elevator of every device whose export names none [default: bfq where the device rotates,
+    /// else fiops]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub elevator: Option<Kind>,
-    /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given several times
+    /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given
+    /// several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
-    /// The drive that every device behaves like: a name that `hoistway drives` lists, or a profile of your own
+    /// The drive that every device behaves like: a name that `hoistway drives` lists, or a profile
+    /// of your own
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
-    /// Listen to this Unix socket [default: $XDG_RUNTIME_DIR/hoistway.sock, else /run/hoistway.sock]; may be given several times
+    /// Listen to this Unix socket [default: $XDG_RUNTIME_DIR/hoistway.sock, else
+    /// /run/hoistway.sock]; may be given several times
     #[arg(long = "socket", value_name = "PATH", help_heading = "Ways in")]
     pub sockets: Vec<PathBuf>,
     /// Listen to this TCP address; the port is 10809 unless given; may be given several times
@@ -78,10 +82,12 @@ pub struct ServeArgs {
     /// Write the process's number into this file once all is listened to
     #[arg(long, value_name = "FILE", help_heading = "Watching")]
     pub pid_file: Option<PathBuf>,
-    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set, and leave with its exit code when it ends
+    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set, and leave with its exit code
+    /// when it ends
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["calibrate", "check"], help_heading = "Instead of serving until stopped")]
     pub run: Option<String>,
-    /// Measure what each device sustains and what positioning costs, print it as keys of a configuration, and leave
+    /// Measure what each device sustains and what positioning costs, print it as keys of a
+    /// configuration, and leave
     #[arg(long, conflicts_with = "check", help_heading = "Instead of serving until stopped")]
     pub calibrate: bool,
     /// Run a fio job against the emulated drive and in the simulator, and say whether they agree

@@ -56,15 +56,15 @@ pub struct TarArgs {
     /// Follow symbolic links: archive their targets
     #[arg(short = 'h', long)]
     pub dereference: bool,
-    /// Exclude matching files, and directories with their contents: `*` matches slashes, a pattern may start behind any slash, and a final slash
-    /// restricts it to directories
+    /// Exclude matching files, and directories with their contents: `*` matches slashes, a pattern
+    /// may start behind any slash, and a final slash restricts it to directories
     #[arg(long, value_name = "PATTERN", help_heading = "Exclusion")]
     pub exclude: Vec<OsString>,
     /// Exclude files that match the patterns in this file, one per line
     #[arg(short = 'X', long, value_name = "FILE", help_heading = "Exclusion")]
     pub exclude_from: Vec<PathBuf>,
-    /// The order of the archive: first data block, inode number, name, or directory order [default: block, or inode
-    /// if the file system does not report extents]
+    /// The order of the archive: first data block, inode number, name, or directory order [default:
+    /// block, or inode if the file system does not report extents]
     #[arg(long, value_name = "ORDER", help_heading = "Order and read-ahead")]
     pub sort: Option<SortBy>,
     /// Read-ahead in files
@@ -219,8 +219,9 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// Option letters with an argument.
 const WITH_ARGUMENT: &[u8] = b"fCTXH";
 
-/// Converts the traditional form of `hoistway tar`, whose first argument has option letters without a dash, into options with dashes. Option letters with an argument
-/// take the following arguments in order. Other command lines are unchanged.
+/// Converts the traditional form of `hoistway tar`, whose first argument has option letters without
+/// a dash, into options with dashes. Option letters with an argument take the following arguments
+/// in order. Other command lines are unchanged.
 pub fn with_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let is_tar = arguments.get(1).is_some_and(|command| command == "tar");

@@ -30,7 +30,8 @@ pub struct CtlArgs {
     /// What to do
     #[command(subcommand)]
     pub command: CtlCommand,
-    /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in /run, then /run/hoistway/control.sock]
+    /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in
+    /// /run, then /run/hoistway/control.sock]
     #[arg(long, value_name = "SOCKET", global = true)]
     pub control: Option<PathBuf>,
 }
@@ -95,7 +96,8 @@ the screen, h helps.
 
 Latencies are those of the interval, known to an eighth. Without a terminal, it does what --once does.")]
 pub struct TopArgs {
-    /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in /run, then /run/hoistway/control.sock]
+    /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in
+    /// /run, then /run/hoistway/control.sock]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
     /// How often to look, in seconds

@@ -1,4 +1,5 @@
-//! Every bad input: no panic, an exit code that is not 0, and a message that says file, line, value and what would be right.
+//! Every bad input: no panic, an exit code that is not 0, and a message that says file, line, value
+//! and what would be right.
 
 use crate::common::{Folder, TINY_JOB, run};
 

@@ -68,13 +68,15 @@ fn one_elevator_alone_is_not_the_best_of_anything() {
     assert!(!row.contains('*'), "{row}");
 }
 
-/// Noop on a device that takes one command at a time, and 10 ms for each: the figures can be worked out.
+/// Noop on a device that takes one command at a time, and 10 ms for each: the figures can be worked
+/// out.
 ///
-/// Two processes read 16 blocks of 4 KiB each, directly and one at a time, so that the device serves them in turns: 32 reads
-/// in 320 ms are 131072 bytes / 0.32 s = 0.410 MB/s, as much as one process alone gets (65536 bytes in 160 ms). The first
-/// process ends after 310 ms with 0.211 MB/s, the second after 320 ms with 0.205. The very first read takes 10 ms, each other
-/// one waits for one of the other process and takes 20: 19.7 ms on average. A few us of kernel time do not show. The device
-/// has no arm, so that all of its time is its own.
+/// Two processes read 16 blocks of 4 KiB each, directly and one at a time, so that the device
+/// serves them in turns: 32 reads in 320 ms are 131072 bytes / 0.32 s = 0.410 MB/s, as much as one
+/// process alone gets (65536 bytes in 160 ms). The first process ends after 310 ms with 0.211 MB/s,
+/// the second after 320 ms with 0.205. The very first read takes 10 ms, each other one waits for
+/// one of the other process and takes 20: 19.7 ms on average. A few us of kernel time do not show.
+/// The device has no arm, so that all of its time is its own.
 #[test]
 fn the_table_of_a_job_that_can_be_worked_out_by_hand() {
     let folder = Folder::new();

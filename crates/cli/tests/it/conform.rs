@@ -16,7 +16,8 @@ fn scenario() -> Value {
     serde_json::from_str(&line).expect("JSON")
 }
 
-/// A file of two scenarios, of which the second claims that a request was dispatched a nanosecond later than it was.
+/// A file of two scenarios, of which the second claims that a request was dispatched a nanosecond
+/// later than it was.
 fn corrupted(folder: &Folder) -> String {
     let good = scenario();
     let mut bad = good.clone();

@@ -6,7 +6,8 @@ use std::thread;
 
 use crate::common::{Folder, run};
 
-/// Listens at a path in a folder, and to each line answers what the function says; an answer of nothing ends the connection.
+/// Listens at a path in a folder, and to each line answers what the function says; an answer of
+/// nothing ends the connection.
 fn listen(folder: &Folder, answer: impl Fn(&str) -> String + Send + 'static) -> String {
     let listener = UnixListener::bind(folder.path("control")).expect("a socket");
     thread::spawn(move || {

@@ -6,7 +6,8 @@ use crate::common::{Folder, TINY_JOB, run};
 
 const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/testdata/cheetah4LP.trace.gz");
 
-/// A trace of a drive whose requests take 4 ms and up to 8 more, wherever they go: 7200 rpm with a constant seek.
+/// A trace of a drive whose requests take 4 ms and up to 8 more, wherever they go: 7200 rpm with a
+/// constant seek.
 fn trace(requests: u64) -> String {
     let mut text = "issue_us,op,sector,sectors,service_us\n".to_owned();
     let (mut issue_us, mut random) = (0, 1u64);

@@ -1,4 +1,5 @@
-//! `hoistway mount` as a person runs it. What needs root, `/dev/fuse` or a tool is skipped aloud where that is absent, and fails with CI=true.
+//! `hoistway mount` as a person runs it. What needs root, `/dev/fuse` or a tool is skipped aloud
+//! where that is absent, and fails with CI=true.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -338,7 +339,8 @@ fn of_two_readers_the_one_of_the_real_time_class_has_most_of_a_slow_disk() {
     }
     let Some(disk) = SlowDisk::start() else { return };
     let at = disk.folder.path().join("at");
-    // A program that was built without optimisation, on a machine with other work, comes back for more late: the elevator is to wait for it all the same.
+    // A program that was built without optimisation, on a machine with other work, comes back for
+    // more late: the elevator is to wait for it all the same.
     let args = ["--elevator", "cfq", "--depth", "1", "--set", "cfq.slice_idle=100"];
     let mounted = Mounted::start(&disk.folder.path().join("below"), &at, &args);
     let read = |name: &str, class: &str| {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{Folder, run};
 use hoistway_sim::published::{RowKind, publications};
 
-/// Rows that any machine has run in a moment: drives alone, the eight readers, constants, a gated sweep of 128 processes.
+/// Rows that any machine has run in a moment: drives alone, the eight readers, constants, a gated
+/// sweep of 128 processes.
 const QUICK: [&str; 12] =
     ["S1-02", "S1-03", "S1-04", "S1-06", "S1-07", "S1-09", "S1-11", "S1-19", "S1-20", "S2-02", "S2-08", "S2-10"];
 

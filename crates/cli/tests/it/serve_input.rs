@@ -1,4 +1,5 @@
-//! What `hoistway serve` refuses before anything has been opened: an exit code, and a sentence with the place and what would be right.
+//! What `hoistway serve` refuses before anything has been opened: an exit code, and a sentence with
+//! the place and what would be right.
 
 use crate::common::{Folder, run};
 

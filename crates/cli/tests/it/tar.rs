@@ -363,7 +363,8 @@ fn a_closed_pipe_causes_no_message() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(141), ""));
 }
 
-/// Starts a run that waits for its list of names, with signals that the caller ignores. Returns after it has created the temporary file.
+/// Starts a run that waits for its list of names, with signals that the caller ignores. Returns
+/// after it has created the temporary file.
 fn waiting_run(folder: &Folder, ignored: &str) -> std::process::Child {
     let list = folder.path("list");
     let mode = rustix::fs::Mode::from_bits_truncate(0o600);

@@ -1,4 +1,5 @@
-//! `hoistway trace convert`, `cut` and `merge`: other formats, parts and sums of traces, and bad input.
+//! `hoistway trace convert`, `cut` and `merge`: other formats, parts and sums of traces, and bad
+//! input.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! `hoistway trace record` on a loop device of this machine. It needs root, a kernel with the tracer `blk`, losetup and fio; without, each test says so aloud
-//! and does nothing.
+//! `hoistway trace record` on a loop device of this machine. It needs root, a kernel with the
+//! tracer `blk`, losetup and fio; without, each test says so aloud and does nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -52,7 +52,8 @@ fn describe_of_submissions_alone_says_so() {
     assert!(!ran.out.contains("D2C") && !ran.out.contains("in the device"), "{}", ran.out);
 }
 
-/// How long the drive takes for the requests of a trace as they came, and in one sweep, in s; and the share of distances that are 0 before and after, in percent.
+/// How long the drive takes for the requests of a trace as they came, and in one sweep, in s; and
+/// the share of distances that are 0 before and after, in percent.
 fn swept(trace: &str) -> ([f64; 2], [f64; 2]) {
     let folder = Folder::new();
     let to = folder.path("sweep.bin").display().to_string();
@@ -68,7 +69,8 @@ fn swept(trace: &str) -> ([f64; 2], [f64; 2]) {
 
 #[test]
 fn small_files_are_read_faster_the_nearer_the_order_is_to_that_on_the_disk() {
-    // Recorded: 2,500 files of an aged ext4 as tar reads them; by inode and then by first block; a file as long as all of them.
+    // Recorded: 2,500 files of an aged ext4 as tar reads them; by inode and then by first block; a
+    // file as long as all of them.
     let ([tar, sweep], [before, after]) = swept(&example("tar"));
     let ([blocks, _], _) = swept(&example("blocks"));
     let ([single, _], _) = swept(&example("single"));

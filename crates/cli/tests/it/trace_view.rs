@@ -20,7 +20,8 @@ fn said(output: &Output) -> String {
 #[test]
 fn every_recorded_trace_has_a_page_with_its_requests() {
     let folder = tempfile::tempdir().unwrap();
-    // Requests as blkparse and the files count them: so many completed or were under way when the recording ended.
+    // Requests as blkparse and the files count them: so many completed or were under way when the
+    // recording ended.
     for (trace, page, requests) in [
         ("blktrace/vda-bfq.blktrace.*.xz", "vda-bfq.html", "1085 requests"),
         ("blktrace/android-emmc.blktrace.0.xz", "android-emmc.html", "963 requests"),

@@ -151,7 +151,8 @@ impl Building<'_> {
         read
     }
 
-    /// Whether nothing is ever written to a device: all exports that lie on it are for reading only.
+    /// Whether nothing is ever written to a device: all exports that lie on it are for reading
+    /// only.
     fn all_read_only(&self, draft: &Draft, name: Option<&str>) -> bool {
         let lies_here = |export: &&Entry| match export.get("device") {
             Some(said) => said.text() == name,
@@ -184,7 +185,8 @@ fn drive(
     Profile::from_toml(&text, &path.display().to_string()).map_err(|error| error.to_string())
 }
 
-/// The value of a tunable of an elevator or of the layer of reservations; or what is wrong, and whether that is with the value.
+/// The value of a tunable of an elevator or of the layer of reservations; or what is wrong, and
+/// whether that is with the value.
 fn tunable(kind: Option<Kind>, name: &str, said: &Said) -> Result<i64, (bool, String)> {
     let rows = kind.map_or(&[][..], |kind| kind.info().tunables);
     let Some(row) = rows.iter().chain(Reservation::TUNABLES).find(|row| row.name == name) else {

@@ -1,7 +1,8 @@
 //! Reservations: whether each device can keep all that is promised on it.
 //!
-//! The arithmetic is that of the layer of reservations itself, [`hoistway_core::DeviceFigures`], which says the last word when the server starts:
-//! here the answer comes before anything has been opened, and with the place in the file.
+//! The arithmetic is that of the layer of reservations itself, [`hoistway_core::DeviceFigures`],
+//! which says the last word when the server starts: here the answer comes before anything has been
+//! opened, and with the place in the file.
 
 use super::{Check, place_of};
 use crate::model::TenantConfig;

@@ -1,4 +1,5 @@
-//! The keys of a mount's configuration, declared once: what is read, what a typing error is compared with, and the reference in docs/mount.md.
+//! The keys of a mount's configuration, declared once: what is read, what a typing error is
+//! compared with, and the reference in docs/mount.md.
 
 use super::{Key, Section, key, tables};
 

@@ -128,7 +128,8 @@ impl MountBuilding<'_> {
         .into_iter()
         .flatten()
         .collect();
-        // The name that follows from a rule follows as a server's does, from the rules that both have.
+        // The name that follows from a rule follows as a server's does, from the rules that both
+        // have.
         let alike: Vec<Rule> = rules.iter().map(alike).collect();
         let name = tenant_name(&mut fields, &alike);
         let terms = Terms {

@@ -72,7 +72,8 @@ fn has_all_of(earlier: &MountTenant, tenant: &MountTenant) -> bool {
 fn implies(narrow: &MountRule, wide: &MountRule) -> bool {
     match (narrow, wide) {
         (MountRule::Cgroup(narrow), MountRule::Cgroup(wide)) => is_within(narrow, wide),
-        // A star in the narrow one is a character like others here: what the wide one has for it holds for all that it stands for.
+        // A star in the narrow one is a character like others here: what the wide one has for it
+        // holds for all that it stands for.
         (MountRule::Comm(narrow), MountRule::Comm(wide))
         | (MountRule::Command(narrow), MountRule::Command(wide))
         | (MountRule::Path(narrow), MountRule::Path(wide)) => matches(wide, narrow),

@@ -1,4 +1,5 @@
-//! How the disk below a mount is shared: a file of its own kind, read by the same reader, with the same devices, tenants, groups and limits.
+//! How the disk below a mount is shared: a file of its own kind, read by the same reader, with the
+//! same devices, tenants, groups and limits.
 
 mod build;
 mod check;
@@ -41,7 +42,8 @@ pub struct MountConfig {
 pub struct MountTerms {
     /// The elevator of devices of which nothing else was said.
     pub elevator: Option<Kind>,
-    /// The device that everything lies on, whatever the system says; none: the one that each file system is on.
+    /// The device that everything lies on, whatever the system says; none: the one that each file
+    /// system is on.
     pub device: Option<String>,
     /// How many requests such devices are given at once.
     pub depth: Option<u32>,
@@ -113,7 +115,8 @@ pub struct MountTenant {
     pub rules: Vec<MountRule>,
     /// Its terms.
     pub terms: Terms,
-    /// What it opens needs no scheduling: the kernel reads and writes such files itself, past the mount, where it can.
+    /// What it opens needs no scheduling: the kernel reads and writes such files itself, past the
+    /// mount, where it can.
     pub pass: bool,
 }
 
@@ -198,14 +201,16 @@ impl Draft {
     /// Reads a mount's configuration.
     ///
     /// # Errors
-    /// [`ConfigError::Read`] when it is not there, no text, or too long. What is wrong in it is told by [`Draft::check_mount`].
+    /// [`ConfigError::Read`] when it is not there, no text, or too long. What is wrong in it is
+    /// told by [`Draft::check_mount`].
     pub fn load_mount(path: &std::path::Path) -> Result<Draft, ConfigError> {
         let text =
             crate::surroundings::text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Ok(Draft::mount_from_toml(&text, &path.display().to_string()))
     }
 
-    /// Reads the text of a mount's configuration. What is wrong with it is told by [`Draft::check_mount`], all at once.
+    /// Reads the text of a mount's configuration. What is wrong with it is told by
+    /// [`Draft::check_mount`], all at once.
     pub fn mount_from_toml(text: &str, file: &str) -> Draft {
         Draft::read_as(&Section::MOUNT, text, file)
     }

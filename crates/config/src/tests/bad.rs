@@ -269,8 +269,9 @@ fn groups_that_cannot_be_are_told_with_what_would_be_right() {
 
 #[test]
 fn a_device_promises_no_more_than_it_has() {
-    // 20 MB/s in requests of 125,000 bytes: a fifth of the bandwidth, and 160 positionings a second of 2.5 ms, 40 %: 60 % of the device. Of the
-    // 85 % a second one finds 25 left, for which 8 MB/s, 24 %, are not too many.
+    // 20 MB/s in requests of 125,000 bytes: a fifth of the bandwidth, and 160 positionings a second
+    // of 2.5 ms, 40 %: 60 % of the device. Of the 85 % a second one finds 25 left, for which 8
+    // MB/s, 24 %, are not too many.
     let device = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = 100_000_000\nposition = \"2500us\"\n[[export]]\nname = \"x\"\n";
     let tenant = |name: &str, rate: u64, request: u64| {
         format!("[[tenant]]\nname = \"{name}\"\nreserve = {{ rate = {rate}, request = {request} }}\n")
@@ -284,7 +285,8 @@ fn a_device_promises_no_more_than_it_has() {
     );
     let fits = format!("{device}{}{}", tenant("one", 20_000_000, 125_000), tenant("two", 8_000_000, 125_000));
     assert!(checked(&fits).is_ok());
-    // Small requests cost the device more positioning: 8 MB/s in 4,000 bytes are 2000 a second, 5 s.
+    // Small requests cost the device more positioning: 8 MB/s in 4,000 bytes are 2000 a second, 5
+    // s.
     let small = said_of(&format!("{device}{}", tenant("two", 8_000_000, 4_000)));
     assert!(small[0].contains("takes 508.0 %"), "{small:?}");
     // An arm goes back over the disk twice a second: 5/4 * 2 * 10 ms are 2.5 %.

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::checked;
 
-/// A queue with the layer of reservations, told what a device with an arm can do, as devices tell it.
+/// A queue with the layer of reservations, told what a device with an arm can do, as devices tell
+/// it.
 fn queue(bandwidth: u64, position_us: u64) -> RequestQueue<Owned<NoSink>> {
     let capacity = Capacity { requests: 8, contexts: 8, merged_bios: 8, groups: 8 };
     let elevator = ElevatorStorage::owned_reserving(Kind::Noop, capacity);
@@ -41,7 +42,8 @@ proptest! {
         let mut queue = queue(bandwidth, position_us);
         let mut refused = 0;
         for (number, (thousandths, request_bytes)) in wanted.into_iter().enumerate() {
-            // About the rate that takes so much of the device: a request takes its transfer and a positioning.
+            // About the rate that takes so much of the device: a request takes its transfer and a
+            // positioning.
             let request_ns = request_bytes * 1_000_000_000 / bandwidth + position_us * 1000;
             let rate = (request_bytes * 1_000_000 * thousandths / request_ns).max(1);
             let tenant = format!("[[tenant]]\nname = \"t{number}\"\nreserve = {{ rate = {rate}, request = {request_bytes} }}\n");

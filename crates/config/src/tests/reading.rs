@@ -96,7 +96,8 @@ fn the_reference_has_all_keys() {
 
 #[test]
 fn every_key_is_read() {
-    // A key that nothing reads would be accepted and ignored: a value of a type that none takes must be refused, whatever the key.
+    // A key that nothing reads would be accepted and ignored: a value of a type that none takes
+    // must be refused, whatever the key.
     for key in KEYS {
         let wrong = format!("{} = 1979-05-27\n", key.name);
         let text = if key.section == Section::Top { wrong } else { format!("{}\n{wrong}", key.section.heading()) };

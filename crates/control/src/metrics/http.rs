@@ -1,7 +1,8 @@
 //! As much of HTTP as a scrape needs, without a socket: bytes in, bytes out.
 //!
-//! `GET /metrics` (or `HEAD`) answers the metrics; anything else an error. Requests have no bodies: one that announces one is answered, and the
-//! connection ends. A connection is kept for the next scrape, as HTTP/1.1 has it.
+//! `GET /metrics` (or `HEAD`) answers the metrics; anything else an error. Requests have no bodies:
+//! one that announces one is answered, and the connection ends. A connection is kept for the next
+//! scrape, as HTTP/1.1 has it.
 
 use super::Metrics;
 use crate::share::Watch;
@@ -25,7 +26,8 @@ impl Session {
         Session::default()
     }
 
-    /// Takes bytes that came, and adds at most one answer to `out`: the next comes with [`resume`](Self::resume), once that was sent.
+    /// Takes bytes that came, and adds at most one answer to `out`: the next comes with
+    /// [`resume`](Self::resume), once that was sent.
     pub fn receive(
         &mut self,
         input: &[u8],

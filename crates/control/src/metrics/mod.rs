@@ -22,7 +22,8 @@ use sample::{BOUNDS_S, Sample};
 
 /// How many tenants have labels of their own, at most; the others are told together.
 pub const TENANTS_MAX: usize = 64;
-/// A scrape that comes so soon after another gets the same text: whoever scrapes without a pause costs the server no more than five scrapes a second.
+/// A scrape that comes so soon after another gets the same text: whoever scrapes without a pause
+/// costs the server no more than five scrapes a second.
 pub const FRESH_NS: u64 = 200_000_000;
 /// The label of the others.
 pub const OTHERS: &str = "other";
@@ -30,7 +31,8 @@ pub const OTHERS: &str = "other";
 /// Makes the text of a scrape.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Tenants that have a label of their own: the first that came, for a counter that changed its label would seem to jump.
+    /// Tenants that have a label of their own: the first that came, for a counter that changed its
+    /// label would seem to jump.
     labelled: BTreeSet<String>,
     /// The last scrape, and how long the server had been running then.
     last: Option<(u64, String)>,
@@ -53,7 +55,8 @@ impl Metrics {
         let mut registry = Registry::with_prefix("hoistway");
         registry.register_collector(Box::new(sample));
         let mut text = String::new();
-        // Writing to a string does not fail; if it did, what there is would lack its end, and a scraper refuses it.
+        // Writing to a string does not fail; if it did, what there is would lack its end, and a
+        // scraper refuses it.
         let _ = encode(&mut text, &registry);
         self.last = Some((at_ns, text.clone()));
         text

@@ -9,7 +9,8 @@ use crate::share::{Share, Watch};
 use crate::target::{AccountView, AdminTarget, DeviceFacts, ObjectKind, OpView, ServerFacts};
 use hoistway_qos::OpKind;
 
-/// The upper bounds of the buckets of latencies, in seconds: 1, 2.5 and 5 of each decade from 10 us to 10 s; longer ones lie beyond.
+/// The upper bounds of the buckets of latencies, in seconds: 1, 2.5 and 5 of each decade from 10 us
+/// to 10 s; longer ones lie beyond.
 pub const BOUNDS_S: [f64; 19] = [
     10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1.0,
     2.5, 5.0, 10.0,
@@ -72,8 +73,9 @@ pub struct Durations {
 }
 
 impl Sample {
-    /// Asks the server. `labelled` are the tenants with labels of their own; others join them while there is room. Latencies are told of these
-    /// alone: a histogram costs some 10 us, the counters of the others nothing to speak of.
+    /// Asks the server. `labelled` are the tenants with labels of their own; others join them while
+    /// there is room. Latencies are told of these alone: a histogram costs some 10 us, the counters
+    /// of the others nothing to speak of.
     pub fn take(
         server: ServerFacts,
         labelled: &mut BTreeSet<String>,

@@ -56,8 +56,8 @@ fn disk_gets_its_figures_back_from_its_requests_alone() {
     assert_near("revolution", found(&fitted, "revolution"), was.revolution_ms * 1e6, 100.0);
     assert_near("sectors a track", found(&fitted, "sectors a track"), f64::from(was.zones[0].sectors_per_track), 15.0);
     assert_near("seek, overhead and transfer", is.random_read_4k_ms, was.random_read_4k_ms, 0.15);
-    // 2.502 ms of overhead before a read, 0.2 of which are assumed to be one here; a write takes 0.07 ms of settling more, and 0.418 or
-    // 0.788 ms of overhead.
+    // 2.502 ms of overhead before a read, 0.2 of which are assumed to be one here; a write takes
+    // 0.07 ms of settling more, and 0.418 or 0.788 ms of overhead.
     assert_near("full seek", is.full_seek_ms + 0.2, was.full_seek_ms + 2.502, 1.0);
     assert_near("writes", found(&fitted, "writes, beyond reads"), 0.07 + 0.7 * 0.788 + 0.3 * 0.418, 0.2);
     let held = fitted.held_out;

@@ -237,8 +237,9 @@ fn fua_write_of_a_consumer_drive_waits_for_its_program() {
 
 #[test]
 fn reader_beside_a_flushing_writer_is_slowed_as_the_consumer_drive_was() {
-    // Measured on an 850 EVO: 10,600 reads a second alone, 615 beside a file system that flushes each write. A writer that does nothing
-    // between its flushes leaves still less: a read or two each.
+    // Measured on an 850 EVO: 10,600 reads a second alone, 615 beside a file system that flushes
+    // each write. A writer that does nothing between its flushes leaves still less: a read or two
+    // each.
     let mut drive = Drive::new(&Profile::builtin("ssd-sata-consumer").expect("built in"));
     let (mut reads, mut next_write) = (0, true);
     let read = |number: u64| Access { op: Op::Read, sector: number * 7_919_999 % 100_000_000 * 8, sectors: 8 }.into();

@@ -199,8 +199,8 @@ fn a_handshake_that_ended_takes_no_more() {
 
 // Replies.
 
-/// A client with a READ of 512 bytes at 1024 (1), the same with DF (2), a BLOCK_STATUS of 8192 bytes at 0 (3), the same for one
-/// extent (4), a WRITE (5) and a FLUSH (6) under way.
+/// A client with a READ of 512 bytes at 1024 (1), the same with DF (2), a BLOCK_STATUS of 8192
+/// bytes at 0 (3), the same for one extent (4), a WRITE (5) and a FLUSH (6) under way.
 fn asking(replies: Replies) -> Collector {
     let reported = ExportInfo { size: 1 << 20, flags: 0x0dfd, ..ExportInfo::default() };
     let contexts = [(1, "base:allocation"), (7, "x-test:colour")];

@@ -1,8 +1,9 @@
 //! Conformance tests with live servers and clients: this server's state machine behind a socket
 //! against the list of checks and against common clients; this client against common servers.
 //!
-//! `HOISTWAY_NBD_URI=nbd+unix:///export?socket=PATH cargo test -p hoistway-nbd --test it conformance` runs the checks against any other
-//! server; they overwrite the first MiB of the export.
+//! `HOISTWAY_NBD_URI=nbd+unix:///export?socket=PATH cargo test -p hoistway-nbd --test it
+//! conformance` runs the checks against any other server; they overwrite the first MiB of the
+//! export.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;

@@ -112,7 +112,8 @@ fn flags_told(replies: &RepliesTo) -> u16 {
     u16::from_be_bytes([data[10], data[11]])
 }
 
-/// All options that there are, and some that are not, with data that are right where they are not refused.
+/// All options that there are, and some that are not, with data that are right where they are not
+/// refused.
 fn all_options() -> Vec<(u32, Vec<u8>)> {
     let mut all = vec![
         (option::LIST, vec![]),

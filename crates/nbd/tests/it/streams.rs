@@ -1,4 +1,5 @@
-//! Any stream of bytes: pieces make no difference, nothing panics, memory is bounded. `machine` says what is checked; the fuzzers run the same.
+//! Any stream of bytes: pieces make no difference, nothing panics, memory is bounded. `machine`
+//! says what is checked; the fuzzers run the same.
 
 use std::path::Path;
 

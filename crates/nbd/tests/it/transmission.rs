@@ -339,7 +339,8 @@ fn a_payload_that_is_too_long_even_to_be_skipped_closes_the_connection() {
 #[test]
 fn with_extended_headers_the_flag_alone_says_whether_a_payload_follows() {
     let mut pair = Pair::new(Replies::Extended, export("disk"));
-    // A WRITE without the flag has none, and is refused; anything else with it has one, and is refused.
+    // A WRITE without the flag has none, and is refused; anything else with it has one, and is
+    // refused.
     assert_eq!(errno(pair.unchecked(Command::Write, 0, 0, 512, 0)), Errno::Inval);
     for command in ALL_COMMANDS.into_iter().filter(|command| *command != Command::Write) {
         assert_eq!(errno(pair.unchecked(command, flag::PAYLOAD_LEN, 0, 512, 512)), Errno::Inval, "{command:?}");
@@ -492,7 +493,8 @@ const HOLE: Extent = Extent { length: 4096, hole: true, zero: true };
 fn extents_of_one_state_are_told_as_one_and_end_with_the_range() {
     for replies in IN_CHUNKS {
         let extents = [DATA, DATA, HOLE, HOLE, DATA, HOLE];
-        // All but the last must end before the range does: the hole ends at 16384, and the data there would be beyond.
+        // All but the last must end before the range does: the hole ends at 16384, and the data
+        // there would be beyond.
         let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 16384), &extents);
         assert_eq!(reported, [(8192, 0), (8192, 3)]);
         // The last one may be longer than what was asked for.

@@ -1,5 +1,5 @@
-//! The path of a request from its limits to the medium and back: admission, splitting, dispatch up to the queue depth,
-//! completion.
+//! The path of a request from its limits to the medium and back: admission, splitting, dispatch up
+//! to the queue depth, completion.
 
 use hoistway_core::{Bio, Flags, Next, Op, RequestId, SubmitError};
 
@@ -9,14 +9,16 @@ use crate::medium::{Begin, DriveCommand, FLUSH_NUMBER, Medium, MediumEvent, Medi
 use crate::request::{Completion, IoError, RequestOp};
 use crate::scheduler::InFlightRequest;
 
-/// A trim is split into pieces of at most 64 MiB, the amount that an elevator that counts bytes charges at once.
+/// A trim is split into pieces of at most 64 MiB, the amount that an elevator that counts bytes
+/// charges at once.
 pub const TRIM_BYTES_MAX: u64 = 64 << 20;
 /// The number of pieces of one request that are in progress at a time: 8 MiB at 1 MiB each.
 const PIECES_IN_PROGRESS_MAX: u32 = 8;
 const SECTOR_BYTES: u64 = 512;
 
 impl<D, O: Output> DiskQueue<D, O> {
-    /// Dispatches requests up to the queue depth, and appends the completions of ended requests to `done`.
+    /// Dispatches requests up to the queue depth, and appends the completions of ended requests to
+    /// `done`.
     ///
     /// Under a drive model, call [`DiskQueue::catch_up`] first.
     pub fn run<M>(&mut self, medium: &mut M, now_ns: u64, done: &mut Vec<Completion<O>>)
@@ -33,10 +35,11 @@ impl<D, O: Output> DiskQueue<D, O> {
         done.extend(self.completions.drain(..).map(|(_, completion)| completion));
     }
 
-    /// Processes the events of a drive model that were due since the last run, each at its own time: a drive takes its
-    /// next command when it ends one, and an elevator's timer expires at its time, however late the host is. The host
-    /// calls it before it submits new requests, so that these find the device in the right state. It does nothing for a
-    /// medium without a drive model.
+    /// Processes the events of a drive model that were due since the last run, each at its own
+    /// time: a drive takes its next command when it ends one, and an elevator's timer expires at
+    /// its time, however late the host is. The host calls it before it submits new requests, so
+    /// that these find the device in the right state. It does nothing for a medium without a drive
+    /// model.
     pub fn catch_up<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
         if !self.scheduler.medium.is_emulated {
             return;
@@ -48,8 +51,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
     }
 
-    /// Does everything that is due at a time: completions of the drive model first, then the work that they and timers
-    /// make possible.
+    /// Does everything that is due at a time: completions of the drive model first, then the work
+    /// that they and timers make possible.
     fn step<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, budget: &mut u32, now_ns: u64) {
         loop {
             self.poll_medium(medium, now_ns);
@@ -95,9 +98,9 @@ impl<D, O: Output> DiskQueue<D, O> {
 
     /// Returns the number of requests that one run dispatches.
     ///
-    /// A synchronous medium would accept every request at once. While several clients have requests waiting, a run
-    /// dispatches only as many as the queue depth, or as the smallest backlog of a client, so that the elevator has
-    /// requests of all clients to choose from.
+    /// A synchronous medium would accept every request at once. While several clients have requests
+    /// waiting, a run dispatches only as many as the queue depth, or as the smallest backlog of a
+    /// client, so that the elevator has requests of all clients to choose from.
     fn budget(&self) -> u32 {
         if !self.scheduler.medium.is_synchronous {
             return u32::MAX;
@@ -205,8 +208,9 @@ impl<D, O: Output> DiskQueue<D, O> {
             RequestOp::Trim => Op::Discard,
             RequestOp::Write | RequestOp::Zero { .. } | RequestOp::Flush | RequestOp::Status => Op::Write,
         };
-        // The client of a network block device waits for each reply, so its writes are synchronous; asynchronous writes of
-        // all clients would share one queue of the elevator. A host with better knowledge passes hints.
+        // The client of a network block device waits for each reply, so its writes are synchronous;
+        // asynchronous writes of all clients would share one queue of the elevator. A host with
+        // better knowledge passes hints.
         let flags = match (op, entry.durable) {
             (Op::Read, _) => Flags::NONE,
             (_, true) => Flags::SYNC.and(Flags::FUA),
@@ -245,8 +249,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
     }
 
-    /// Dispatches requests until the queue depth is reached, the elevator has none, or the budget of the run is spent.
-    /// Returns true if a request was dispatched.
+    /// Dispatches requests until the queue depth is reached, the elevator has none, or the budget
+    /// of the run is spent. Returns true if a request was dispatched.
     fn dispatch<M>(&mut self, medium: &mut M, budget: &mut u32, now_ns: u64) -> bool
     where
         M: Medium<Data = D, Output = O>,
@@ -283,7 +287,8 @@ impl<D, O: Output> DiskQueue<D, O> {
             return self.complete(id, now_ns);
         }
         let busy_mark = self.scheduler.busy.enter(now_ns);
-        // One bio more is counted until all have begun, so that the request cannot end before the end of this call.
+        // One bio more is counted until all have begun, so that the request cannot end before the
+        // end of this call.
         let pending_bios = tokens.len() as u32 + 1;
         let request = InFlightRequest { id, pending_bios, in_drive: false, bad_sector: None, busy_mark, tenant };
         let number = self.scheduler.in_flight.insert(request) as u32;
@@ -349,7 +354,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
     }
 
-    /// Takes the data of a write out of its entry. The data of a piece is a copy of its part of the whole.
+    /// Takes the data of a write out of its entry. The data of a piece is a copy of its part of the
+    /// whole.
     fn take_data<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, slot: u32) -> Option<D> {
         let entry = self.entries.get_mut(slot)?;
         let Part::Piece { of, .. } = entry.part else { return entry.data.take() };
@@ -367,7 +373,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         if number == NONE {
             return self.finish_entry(slot, result, now_ns);
         }
-        // After EIO the operating system may have dropped other writes too. It reports ENOSPC before it accepts data.
+        // After EIO the operating system may have dropped other writes too. It reports ENOSPC
+        // before it accepts data.
         if entry.durable && !is_dead && result.as_ref().err() == Some(&IoError::Io) {
             self.flushes.fail(IoError::Io);
         }

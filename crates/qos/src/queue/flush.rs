@@ -1,7 +1,9 @@
-//! Flushes bypass the request queue. At most one is in progress; flushes that arrive meanwhile share the next one.
+//! Flushes bypass the request queue. At most one is in progress; flushes that arrive meanwhile
+//! share the next one.
 //!
-//! A flush covers all requests that completed before it arrived, including those that complete in the same run. It does
-//! not wait for requests that are queued or in progress, because their completion was not yet reported.
+//! A flush covers all requests that completed before it arrived, including those that complete in
+//! the same run. It does not wait for requests that are queued or in progress, because their
+//! completion was not yet reported.
 
 use super::DiskQueue;
 use crate::entries::Stage;
@@ -47,8 +49,8 @@ impl Flushes {
         u32::from(self.in_progress.as_ref().is_some_and(|flush| !flush.drive_done))
     }
 
-    /// Fails all flushes from now on: the operating system has dropped data that it could not write, and would report
-    /// the next flush as a success.
+    /// Fails all flushes from now on: the operating system has dropped data that it could not
+    /// write, and would report the next flush as a success.
     pub fn fail(&mut self, error: IoError) {
         self.failed.get_or_insert(error);
     }
@@ -67,8 +69,8 @@ impl Flushes {
 }
 
 impl<D, O: Output> DiskQueue<D, O> {
-    /// Begins a flush if one waits and none is in progress. While the drive model is full the flush waits for one of its
-    /// commands to end, and no other command begins before it.
+    /// Begins a flush if one waits and none is in progress. While the drive model is full the flush
+    /// waits for one of its commands to end, and no other command begins before it.
     pub(super) fn begin_flush<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
         while self.flushes.wants_to_begin() {
             let scheduler = &self.scheduler;

@@ -60,20 +60,24 @@ impl<D, O: Output> DiskQueue<D, O> {
         &mut self.scheduler
     }
 
-    /// Returns true if a flush or a durable write has failed: all flushes then fail until the device is opened again.
+    /// Returns true if a flush or a durable write has failed: all flushes then fail until the
+    /// device is opened again.
     pub fn has_lost_writes(&self) -> bool {
         self.flushes.has_failed()
     }
 
-    /// Returns true if no request waits or is in progress, including requests of clients that have left.
+    /// Returns true if no request waits or is in progress, including requests of clients that have
+    /// left.
     pub fn is_idle(&self) -> bool {
         self.entries.slab.is_empty() && self.scheduler.in_flight.is_empty() && self.flushes.are_idle()
     }
 
-    /// Submits a request. [`DiskQueue::run`] returns its completion, unless the client leaves before.
+    /// Submits a request. [`DiskQueue::run`] returns its completion, unless the client leaves
+    /// before.
     ///
-    /// Returns the number of the request, which [`MediumRequest::number`](crate::MediumRequest::number) repeats when it is
-    /// dispatched. `None` if the request was refused, or completed at once, or the client has left.
+    /// Returns the number of the request, which
+    /// [`MediumRequest::number`](crate::MediumRequest::number) repeats when it is dispatched.
+    /// `None` if the request was refused, or completed at once, or the client has left.
     pub fn submit(&mut self, member: MemberId, request: IoRequest<D>, now_ns: u64) -> Option<u32> {
         self.scheduler.advance(now_ns);
         let tenant = self.scheduler.tenants.tenant_of(member)?;
@@ -104,7 +108,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         Some(slot)
     }
 
-    /// Returns the data of a request that was not dispatched yet. Numbers are reused after completion.
+    /// Returns the data of a request that was not dispatched yet. Numbers are reused after
+    /// completion.
     pub fn waiting_data_mut(&mut self, number: u32) -> Option<&mut D> {
         self.entries.get_mut(number).filter(|entry| entry.is_waiting()).and_then(|entry| entry.data.as_mut())
     }
@@ -120,7 +125,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.completions.push((member.slot(), Completion { ticket, result: Err(error) }));
     }
 
-    /// Removes a client. Its waiting requests are dropped; those in the device end without a completion.
+    /// Removes a client. Its waiting requests are dropped; those in the device end without a
+    /// completion.
     pub fn leave(&mut self, member: MemberId, now_ns: u64) {
         let now_ns = self.scheduler.advance(now_ns);
         let Some(tenant) = self.scheduler.tenants.tenant_of(member) else { return };
@@ -149,8 +155,9 @@ impl<D, O: Output> DiskQueue<D, O> {
         scheduler.kick();
     }
 
-    /// Returns the time at which [`DiskQueue::run`] has to be called if nothing else happens; a time in the past means
-    /// at once. `medium_ns` is the result of [`Medium::next_event_ns`](crate::Medium::next_event_ns).
+    /// Returns the time at which [`DiskQueue::run`] has to be called if nothing else happens; a
+    /// time in the past means at once. `medium_ns` is the result of
+    /// [`Medium::next_event_ns`](crate::Medium::next_event_ns).
     pub fn next_wake_ns(&self, medium_ns: Option<u64>) -> Option<u64> {
         let scheduler = &self.scheduler;
         let flush_fits = !scheduler.medium.is_emulated || scheduler.in_flight() < scheduler.depth;
@@ -164,7 +171,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.next_event_ns(medium_ns)
     }
 
-    /// Returns the time of the next timer of the request queue, event of the drive model, or release by a limit.
+    /// Returns the time of the next timer of the request queue, event of the drive model, or
+    /// release by a limit.
     pub fn next_event_ns(&self, medium_ns: Option<u64>) -> Option<u64> {
         [self.scheduler.queue.next_timer(), medium_ns, self.scheduler.limiter.next_ns()].into_iter().flatten().min()
     }

@@ -10,14 +10,16 @@ use crate::figures;
 use crate::medium::MediumProperties;
 use crate::recorder::QueueSink;
 
-/// The capacity of a device's request queue. Further requests wait in front of it in order of arrival; further
-/// clients are refused. The tables take 7 MiB (noop) to 50 MiB (bfq).
+/// The capacity of a device's request queue. Further requests wait in front of it in order of
+/// arrival; further clients are refused. The tables take 7 MiB (noop) to 50 MiB (bfq).
 pub const CAPACITY: Capacity = Capacity { requests: 32_768, contexts: 16_384, merged_bios: 32_768, groups: 1024 };
 
-/// The clock of the elevators: those that count in jiffies see ticks of 1 ms. A simulation of a device has to use it.
+/// The clock of the elevators: those that count in jiffies see ticks of 1 ms. A simulation of a
+/// device has to use it.
 pub const CLOCK: ClockConfig = ClockConfig { hz: 1000, uptime_ns: 10_000_000_000 };
 
-/// Tunables that switch on the division of a device among groups, for elevators that have it off by default.
+/// Tunables that switch on the division of a device among groups, for elevators that have it off by
+/// default.
 const GROUP_SWITCHES: [&str; 2] = ["groups", "key_type"];
 
 /// The elevator's setup, which is applied again after each switch.
@@ -31,9 +33,11 @@ pub(super) struct ElevatorState {
     configured_tunables: Vec<(String, i64)>,
     /// The present elevator, or the one that a switch in progress installs.
     kind: Kind,
-    /// The tunables that are set on `kind` and on the reservation layer, by the configuration or at run time.
+    /// The tunables that are set on `kind` and on the reservation layer, by the configuration or at
+    /// run time.
     set: Vec<(String, i64)>,
-    /// Whether the elevator was chosen by default. bfq's weight raising is then off, because it breaks weights.
+    /// Whether the elevator was chosen by default. bfq's weight raising is then off, because it
+    /// breaks weights.
     is_default: bool,
     /// Whether a switch is in progress.
     is_switching: bool,
@@ -92,7 +96,8 @@ pub(super) fn create(
         layer: kind.info().layer,
         clock: CLOCK,
         plugging: false,
-        // A synchronous medium gains nothing from longer requests: the search would cost more than it saves.
+        // A synchronous medium gains nothing from longer requests: the search would cost more than
+        // it saves.
         merging: config.merge && !medium.is_synchronous,
         nr_requests: None,
         max_sectors: (config.request_bytes_max / 512).max(1),
@@ -133,8 +138,8 @@ fn choose(config: &DiskQueueConfig, medium: &MediumProperties) -> (Kind, String)
 }
 
 impl ElevatorState {
-    /// Applies the setup to an elevator: division among groups, then the figures of the reservation layer, then the
-    /// tunables that are set, which override the others.
+    /// Applies the setup to an elevator: division among groups, then the figures of the reservation
+    /// layer, then the tunables that are set, which override the others.
     fn apply(&self, queue: &mut Queue, figures: &[(&str, i64)]) {
         for name in GROUP_SWITCHES {
             let switch = queue.kind().info().tunables.iter().find(|tunable| tunable.name == name);
@@ -144,20 +149,22 @@ impl ElevatorState {
             }
         }
         if self.is_default && queue.kind() == Kind::Bfq && self.configured == Kind::Bfq {
-            // Weight raising favours new and interactive queues, which breaks the ratio of configured weights.
+            // Weight raising favours new and interactive queues, which breaks the ratio of
+            // configured weights.
             let _ = queue.set_tunable("low_latency", 0);
         }
         for (name, value) in if queue.is_reserving() { figures } else { &[] } {
             let _ = queue.set_tunable(name, *value);
         }
         for (name, value) in &self.set {
-            // The value was checked when it was set. A tunable of the layer has no effect while there is no layer.
+            // The value was checked when it was set. A tunable of the layer has no effect while
+            // there is no layer.
             let _ = queue.set_tunable(name, *value);
         }
     }
 
-    /// Replaces the elevator. Tunables of the reservation layer stay; the configured elevator gets its configured
-    /// tunables.
+    /// Replaces the elevator. Tunables of the reservation layer stay; the configured elevator gets
+    /// its configured tunables.
     fn change_kind(&mut self, kind: Kind) {
         self.set.retain(|(name, _)| figures::is_layer_tunable(name));
         if kind == self.configured {
@@ -176,10 +183,10 @@ impl DiskScheduler {
 
     /// Returns a warning if the present or the next elevator can starve a client on this device.
     ///
-    /// Measured on a null drive of 1 ms, for 10 s, with a tenant that keeps 4 requests in flight beside one with 64:
-    /// cfq-v1 serves the first tenant nothing at depths 1 and 8. At depths 8 and 32, cfq serves it nothing and cfq-tree
-    /// a hundredth; at depth 1 both serve it half. All other elevators serve it a sixteenth, its part of the requests,
-    /// or more.
+    /// Measured on a null drive of 1 ms, for 10 s, with a tenant that keeps 4 requests in flight
+    /// beside one with 64: cfq-v1 serves the first tenant nothing at depths 1 and 8. At depths 8
+    /// and 32, cfq serves it nothing and cfq-tree a hundredth; at depth 1 both serve it half. All
+    /// other elevators serve it a sixteenth, its part of the requests, or more.
     pub fn elevator_warning(&self) -> Option<String> {
         let kind = self.elevator.kind;
         let at_charging_time =
@@ -211,8 +218,8 @@ impl DiskScheduler {
     /// Applies another configuration while requests are in progress. Returns warnings.
     ///
     /// # Errors
-    /// When a value is out of its range, the elevator has no such tunable, or a switch is in progress; nothing has
-    /// changed then.
+    /// When a value is out of its range, the elevator has no such tunable, or a switch is in
+    /// progress; nothing has changed then.
     pub fn reconfigure(&mut self, config: &DiskQueueConfig, now_ns: u64) -> Result<Vec<String>, ReconfigureError> {
         check_values(config)?;
         let (kind, reason) = choose(config, &self.medium);
@@ -267,9 +274,10 @@ impl DiskScheduler {
 
     /// Switches to another elevator.
     ///
-    /// The old elevator dispatches its requests first; new requests wait in order of arrival, and flushes do not wait.
-    /// The new elevator starts with its defaults and with groups, or with the configured tunables if it is the
-    /// configured elevator. The block layer stays that of the first elevator.
+    /// The old elevator dispatches its requests first; new requests wait in order of arrival, and
+    /// flushes do not wait. The new elevator starts with its defaults and with groups, or with the
+    /// configured tunables if it is the configured elevator. The block layer stays that of the
+    /// first elevator.
     ///
     /// # Errors
     /// When another switch is in progress.
@@ -328,10 +336,11 @@ impl DiskScheduler {
         figures::layer_tunables(self.bandwidth, self.position_ns, self.is_rotational())
     }
 
-    /// Sets a tunable of the elevator or of the reservation layer, by the kernel's name and in the kernel's unit.
+    /// Sets a tunable of the elevator or of the reservation layer, by the kernel's name and in the
+    /// kernel's unit.
     ///
-    /// It holds until the next switch of the elevator; a tunable of the layer holds until the configuration is
-    /// reloaded. Returns warnings.
+    /// It holds until the next switch of the elevator; a tunable of the layer holds until the
+    /// configuration is reloaded. Returns warnings.
     ///
     /// # Errors
     /// When there is no tunable of this name, or the value is out of its range.

@@ -18,7 +18,8 @@ pub struct ProcessPriority {
 }
 
 impl ProcessPriority {
-    /// Decodes an I/O priority as `ioprio_get(2)` returns it: the class in the bits from 13 on, the level below; 0 is unset.
+    /// Decodes an I/O priority as `ioprio_get(2)` returns it: the class in the bits from 13 on, the
+    /// level below; 0 is unset.
     pub fn from_ioprio(ioprio: u16, nice: i8) -> ProcessPriority {
         let class = match ioprio >> 13 {
             1 => Class::RealTime,
@@ -31,8 +32,8 @@ impl ProcessPriority {
     }
 }
 
-/// Why terms were not set. If the reservation was refused, weight, priority and limits have taken the new values and the
-/// old reservation stays; otherwise nothing has changed.
+/// Why terms were not set. If the reservation was refused, weight, priority and limits have taken
+/// the new values and the old reservation stays; otherwise nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermsError {
     /// The parent group does not exist.
@@ -72,8 +73,8 @@ pub enum JoinError {
 }
 
 impl DiskScheduler {
-    /// Creates or changes a group of tenants: its weight among its siblings, its parent group, and the limits that all of
-    /// its members share.
+    /// Creates or changes a group of tenants: its weight among its siblings, its parent group, and
+    /// the limits that all of its members share.
     ///
     /// # Errors
     /// When the parent does not exist, or the queue has no room for another group.
@@ -90,12 +91,12 @@ impl DiskScheduler {
         self.set_node(name, true, terms, now_ns).map(|_| ())
     }
 
-    /// Creates a tenant, or changes its terms while it has requests in progress. Returns warnings on terms that have no
-    /// effect on this device.
+    /// Creates a tenant, or changes its terms while it has requests in progress. Returns warnings
+    /// on terms that have no effect on this device.
     ///
     /// # Errors
-    /// When its group does not exist or the bandwidth cannot be reserved. A refused reservation leaves the other terms
-    /// set and the old reservation in place.
+    /// When its group does not exist or the bandwidth cannot be reserved. A refused reservation
+    /// leaves the other terms set and the old reservation in place.
     pub fn set_tenant(&mut self, name: &str, terms: &Terms, now_ns: u64) -> Result<Vec<String>, TermsError> {
         let old = self.tenants.find(name, false).and_then(|index| self.tenants.nodes[index as usize].terms.reserve);
         let index = self.set_node(name, false, terms.clone(), now_ns)?;
@@ -126,8 +127,8 @@ impl DiskScheduler {
         self.tenants.find(name, true).map(|index| &self.tenants.nodes[index as usize].terms)
     }
 
-    /// Returns why a tenant's reservation is not in force, if it is not. Admission can fail after a switch of the elevator,
-    /// or when the device's figures change.
+    /// Returns why a tenant's reservation is not in force, if it is not. Admission can fail after a
+    /// switch of the elevator, or when the device's figures change.
     pub fn unreserved(&self, name: &str) -> Option<ReserveError> {
         self.tenants.find(name, false).and_then(|index| self.tenants.nodes[index as usize].unreserved)
     }
@@ -153,8 +154,8 @@ impl DiskScheduler {
         self.remove_node(name, true, now_ns)
     }
 
-    /// Adds a client of a tenant; without a tenant it is a member of the root group. The client's priority is the tenant's,
-    /// else that of its process, else best effort 4.
+    /// Adds a client of a tenant; without a tenant it is a member of the root group. The client's
+    /// priority is the tenant's, else that of its process, else best effort 4.
     ///
     /// # Errors
     /// When the device has reached its maximum number of clients, or there is no such tenant.
@@ -200,8 +201,8 @@ impl DiskScheduler {
         Ok(MemberId { slot, generation })
     }
 
-    /// Sets the priority and nice value of a client's process from its next request on. A priority in the tenant's terms
-    /// takes precedence.
+    /// Sets the priority and nice value of a client's process from its next request on. A priority
+    /// in the tenant's terms takes precedence.
     pub fn set_process(&mut self, member: MemberId, process: ProcessPriority, now_ns: u64) {
         self.advance(now_ns);
         let Some(tenant) = self.tenants.tenant_of(member) else { return };
@@ -210,7 +211,8 @@ impl DiskScheduler {
         let ProcessPriority { priority: own, nice } = process;
         entry.own = own;
         let context = entry.context;
-        // Nice first: an elevator that reads the priority again derives it from the nice value where it is unset.
+        // Nice first: an elevator that reads the priority again derives it from the nice value
+        // where it is unset.
         let _ = self.queue.set_nice(context, nice, self.now_ns);
         let _ = self.queue.set_priority(context, if granted.is_set() { granted } else { own }, self.now_ns);
         self.kick();
@@ -262,8 +264,9 @@ impl DiskScheduler {
         self.move_node(index, parent, weights)
     }
 
-    /// Moves a node with all nodes below it. A group of the request queue cannot move, so each moved node gets a new one;
-    /// all are created before any client moves, so that nothing has changed if one cannot be created.
+    /// Moves a node with all nodes below it. A group of the request queue cannot move, so each
+    /// moved node gets a new one; all are created before any client moves, so that nothing has
+    /// changed if one cannot be created.
     fn move_node(&mut self, index: u32, parent: Option<u32>, weights: GroupWeights) -> Result<(), TermsError> {
         let below = self.tenants.group_of(&self.queue, parent);
         let mut made = Vec::new();
@@ -291,8 +294,8 @@ impl DiskScheduler {
         Ok(())
     }
 
-    /// Creates a group of the request queue for a moved node and for each node below it. Appends them to `made`, parents
-    /// before children.
+    /// Creates a group of the request queue for a moved node and for each node below it. Appends
+    /// them to `made`, parents before children.
     fn make_groups(
         &mut self,
         index: u32,
@@ -368,7 +371,8 @@ impl DiskScheduler {
         let admitted = if self.queue.is_reserving() && !self.queue.is_switching() {
             self.reserve_now(index).map_or(Ok(()), Err)
         } else {
-            // The layer takes over when the elevator's requests have completed; admission can be decided now.
+            // The layer takes over when the elevator's requests have completed; admission can be
+            // decided now.
             self.can_promise(index, old, wanted)
         };
         if let Err(source) = admitted {
@@ -395,8 +399,9 @@ impl DiskScheduler {
         figures.admit(load_ns, old, figures::reservation_of(wanted))
     }
 
-    /// Checks the admission of all reservations again after terms or figures have changed. Reservations that were refused
-    /// are tried again; admitted ones stay even if the device is now overcommitted. Returns a warning in that case.
+    /// Checks the admission of all reservations again after terms or figures have changed.
+    /// Reservations that were refused are tried again; admitted ones stay even if the device is now
+    /// overcommitted. Returns a warning in that case.
     pub fn recheck_reservations(&mut self) -> Vec<String> {
         let Some(reserved) = self.queue.reserved().filter(|_| !self.queue.is_switching()) else { return Vec::new() };
         let is_over = reserved.load_ns > reserved.load_ns_max;
@@ -455,7 +460,8 @@ impl DiskScheduler {
     }
 }
 
-/// Returns the priority and the nice value of a client's context. A priority in the terms takes precedence.
+/// Returns the priority and the nice value of a client's context. A priority in the terms takes
+/// precedence.
 fn priority_of(terms: Priority, process: Option<ProcessPriority>) -> (Priority, i8) {
     let process = process.unwrap_or_default();
     let priority = if terms.is_set() { terms } else { process.priority };

@@ -1,5 +1,5 @@
-//! The part of a disk's queue that does not depend on the host's data types: the request queue with its elevator,
-//! tenants, groups, clients, limits, reservations and the queue depth.
+//! The part of a disk's queue that does not depend on the host's data types: the request queue with
+//! its elevator, tenants, groups, clients, limits, reservations and the queue depth.
 //!
 //! The control tree and configuration reloads work on this type, whatever hosts the queue.
 
@@ -35,7 +35,8 @@ pub struct DiskQueueConfig {
     pub name: String,
     /// The elevator; `None` chooses it by whether the device rotates.
     pub elevator: Option<Kind>,
-    /// The queue depth: the number of requests in the device at a time; `None` is the medium's default.
+    /// The queue depth: the number of requests in the device at a time; `None` is the medium's
+    /// default.
     pub depth: Option<u32>,
     /// Tunables of the elevator, by the kernel's names.
     pub tunables: Vec<(String, i64)>,
@@ -179,7 +180,8 @@ impl DiskScheduler {
         &self.medium
     }
 
-    /// Returns the names and accounts of all tenants; the first is [`DiskScheduler::DEFAULT_TENANT`].
+    /// Returns the names and accounts of all tenants; the first is
+    /// [`DiskScheduler::DEFAULT_TENANT`].
     pub fn accounts(&self) -> impl Iterator<Item = (&str, &Account)> {
         self.tenants.accounts()
     }
@@ -215,11 +217,12 @@ impl DiskScheduler {
         self.queue.config().merging
     }
 
-    /// Sets whether adjacent requests are merged, and the size of the largest request in bytes. A synchronous medium
-    /// never merges: the search would cost more than it saves.
+    /// Sets whether adjacent requests are merged, and the size of the largest request in bytes. A
+    /// synchronous medium never merges: the search would cost more than it saves.
     ///
     /// # Errors
-    /// When the largest request is not in [`REQUEST_BYTES`] or not a multiple of 4 KiB; nothing has changed then.
+    /// When the largest request is not in [`REQUEST_BYTES`] or not a multiple of 4 KiB; nothing has
+    /// changed then.
     pub fn set_requests(&mut self, merge: bool, request_bytes_max: u32) -> Result<(), QueueError> {
         check_request_bytes_max(&self.name, request_bytes_max)?;
         self.request_bytes_max = request_bytes_max.into();
@@ -291,7 +294,8 @@ impl DiskScheduler {
         }
     }
 
-    /// Attaches a recorder of queue events, or detaches the present one. `drive` is the name of an emulated drive.
+    /// Attaches a recorder of queue events, or detaches the present one. `drive` is the name of an
+    /// emulated drive.
     pub fn set_recorder(&mut self, mut recorder: Option<Box<dyn Recorder>>, drive: Option<&str>) {
         if let Some(recorder) = &mut recorder {
             let drive = drive.map_or(String::new(), |drive| format!(", drive {drive}"));
@@ -315,7 +319,8 @@ impl DiskScheduler {
         self.queue.tunables()
     }
 
-    /// Runs the request queue again after a change other than a request: a client, a group, a tunable.
+    /// Runs the request queue again after a change other than a request: a client, a group, a
+    /// tunable.
     pub(crate) fn kick(&mut self) {
         self.kicked = true;
         self.run_deferred();
@@ -327,8 +332,8 @@ impl DiskScheduler {
         self.run_deferred();
     }
 
-    /// Does the work that the request queue deferred. The queue never puts a process to sleep, because its pool of
-    /// requests has no limit.
+    /// Does the work that the request queue deferred. The queue never puts a process to sleep,
+    /// because its pool of requests has no limit.
     pub(crate) fn run_deferred(&mut self) {
         while let Some(work) = self.queue.next_work() {
             self.kicked |= work == DeferredWork::Run;

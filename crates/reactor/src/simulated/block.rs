@@ -12,7 +12,8 @@ const ENOSPC: i32 = 28;
 const PARTS_PERMILLE: u64 = 150;
 
 impl Sim {
-    /// Starts an I/O: it takes effect at a time that chance chooses, or in two parts at two times, and is over at a later one.
+    /// Starts an I/O: it takes effect at a time that chance chooses, or in two parts at two times,
+    /// and is over at a later one.
     pub(super) fn start(&mut self, tag: u64, mut io: Io) {
         if self.crashed {
             return;
@@ -91,13 +92,15 @@ impl Sim {
         self.due(next_ns, if to < length { Due::Effect(id) } else { Due::Over(id) });
     }
 
-    /// How far an I/O comes that does not come to its end: whole sectors with direct I/O, else any bytes.
+    /// How far an I/O comes that does not come to its end: whole sectors with direct I/O, else any
+    /// bytes.
     fn part(&mut self, length: u64, direct: bool) -> u64 {
         let part = self.prng.between(0, length);
         if direct { part - part % SECTOR as u64 } else { part }
     }
 
-    /// Does the bytes of an I/O from where it is to `to`; what has no data is done at once, wholly if it does not fail.
+    /// Does the bytes of an I/O from where it is to `to`; what has no data is done at once, wholly
+    /// if it does not fail.
     fn apply(&mut self, id: u64, under_way: &mut UnderWay, to: u64, file: File) {
         let lost = self.sabotage == Sabotage::LosesWrites && self.prng.permille(30);
         let disk = &mut self.disks[file.disk.0];

@@ -1,4 +1,5 @@
-//! A disk with a volatile write cache: what is written is seen at once, and durable only after a flush or a durable write.
+//! A disk with a volatile write cache: what is written is seen at once, and durable only after a
+//! flush or a durable write.
 
 use super::prng::Prng;
 use crate::Allocation;
@@ -23,7 +24,8 @@ pub struct DiskPlan {
     pub errors_permille: u64,
     /// How many of a thousand writes fail with ENOSPC.
     pub no_space_permille: u64,
-    /// A flush that fails loses what it should have made durable, and the next one says that all is well: so do kernels.
+    /// A flush that fails loses what it should have made durable, and the next one says that all is
+    /// well: so do kernels.
     pub failed_flush_loses: bool,
     /// A trim leaves the data as they were. (Otherwise it makes zeroes of them.)
     pub trim_keeps: bool,
@@ -162,7 +164,8 @@ impl Disk {
         }
     }
 
-    /// The power fails: of what is in the cache, sectors that chance decides reach the medium, and the others do not.
+    /// The power fails: of what is in the cache, sectors that chance decides reach the medium, and
+    /// the others do not.
     pub fn crash(&mut self, prng: &mut Prng) {
         for cached in std::mem::take(&mut self.cache) {
             let kept_permille = prng.pick(&[0, 0, 500, 1000]);

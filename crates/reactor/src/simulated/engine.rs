@@ -10,7 +10,8 @@ use super::sim::{File, Sim};
 use crate::Buffer;
 use crate::{ConnId, Engine, Event, FileId, Io, ListenerId, Message};
 
-/// An [`Engine`] whose outside is a [`Sim`]. The time passes, and others act, in [`Engine::turn`] alone.
+/// An [`Engine`] whose outside is a [`Sim`]. The time passes, and others act, in [`Engine::turn`]
+/// alone.
 #[derive(Clone)]
 pub struct SimEngine {
     sim: Rc<RefCell<Sim>>,

@@ -1,4 +1,5 @@
-//! Simulated connections: both directions, what the server wants of them, and what the client may do.
+//! Simulated connections: both directions, what the server wants of them, and what the client may
+//! do.
 
 use super::pipe::Pipe;
 use super::sim::{ActorId, Due, LinkId, Sabotage, Sim};
@@ -437,7 +438,7 @@ impl Sending {
 
 /// The bytes of memory that is shared with a backend.
 fn slice(shared: &Shared) -> &[u8] {
-    // SAFETY: `shared` keeps the memory mapped. The backend writes to it from this thread alone, between turns, while no such slice is
-    // held: they live no longer than a step of the world.
+    // SAFETY: `shared` keeps the memory mapped. The backend writes to it from this thread alone,
+    // between turns, while no such slice is held: they live no longer than a step of the world.
     unsafe { std::slice::from_raw_parts(shared.as_ptr(), shared.len()) }
 }

@@ -1,11 +1,13 @@
-//! One direction of a connection: bytes that travel for a while, then lie in a bounded buffer until they are taken.
+//! One direction of a connection: bytes that travel for a while, then lie in a bounded buffer until
+//! they are taken.
 
 use std::collections::VecDeque;
 
 /// Bytes under way from one side to the other.
 #[derive(Debug, Default)]
 pub struct Pipe {
-    /// The most bytes that are under way or lie at the other end, as the two sockets' buffers bound them.
+    /// The most bytes that are under way or lie at the other end, as the two sockets' buffers bound
+    /// them.
     capacity: usize,
     under_way: usize,
     transit: VecDeque<(u64, Vec<u8>)>,
@@ -26,7 +28,8 @@ impl Pipe {
         if self.ends_ns.is_some() { 0 } else { self.capacity.saturating_sub(self.under_way + self.held.len()) }
     }
 
-    /// Sends bytes that arrive at this time or, as order is kept, when what went before has arrived; answers when.
+    /// Sends bytes that arrive at this time or, as order is kept, when what went before has
+    /// arrived; answers when.
     pub fn put(&mut self, bytes: Vec<u8>, arrive_ns: u64) -> u64 {
         let arrive_ns = self.transit.back().map_or(arrive_ns, |(before_ns, _)| arrive_ns.max(*before_ns));
         self.under_way += bytes.len();

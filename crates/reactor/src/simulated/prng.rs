@@ -15,7 +15,8 @@ impl Prng {
         Prng { stream: Pcg64Mcg::seed_from_u64(seed) }
     }
 
-    /// Prng of their own for a part of the world, so that it throws the same whatever the other parts do.
+    /// Prng of their own for a part of the world, so that it throws the same whatever the other
+    /// parts do.
     pub fn split(&mut self) -> Prng {
         Prng::new(self.stream.random())
     }
@@ -43,7 +44,8 @@ impl Prng {
         of[self.index(of.len())]
     }
 
-    /// A number from 1 to `high` whose order of magnitude is what chance decides: small ones are frequent, large ones come.
+    /// A number from 1 to `high` whose order of magnitude is what chance decides: small ones are
+    /// frequent, large ones come.
     pub fn magnitude(&mut self, high: u64) -> u64 {
         let bits = 64 - high.max(1).leading_zeros();
         let ceiling = 1u64 << self.between(0, u64::from(bits) - 1).min(62);

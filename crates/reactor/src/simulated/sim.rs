@@ -26,8 +26,8 @@ pub struct DiskId(pub usize);
 
 /// One who acts in a world: a client, an operator.
 pub trait Actor {
-    /// Something may have happened to it: a time that it waited for has come, bytes have come, there is room for more, a
-    /// connection has ended.
+    /// Something may have happened to it: a time that it waited for has come, bytes have come,
+    /// there is room for more, a connection has ended.
     fn step(&mut self, me: ActorId, sim: &mut Sim);
 
     /// Whether it will do nothing more by itself.

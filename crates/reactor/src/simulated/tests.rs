@@ -5,7 +5,8 @@ use super::*;
 use crate::Buffer;
 use crate::{Address, ConnId, Engine, Event, Io, IoOp, Message, Part, Peer};
 
-/// A client that sends bytes, reads what comes back at its own pace, and leaves when it has as many.
+/// A client that sends bytes, reads what comes back at its own pace, and leaves when it has as
+/// many.
 struct Talker {
     link: Option<LinkId>,
     listener: crate::ListenerId,
@@ -70,7 +71,8 @@ fn echo(seed: u64, clients: usize, resets_at: Option<usize>) -> (Vec<Vec<u8>>, u
                 }
                 Event::Received { conn, buffer, len } if len % 2 == 0 => waiting.push((conn, buffer, len)),
                 Event::Received { conn, buffer, len } => {
-                    // Odd ones wait for one more byte behind them; there is one, as the sum is even.
+                    // Odd ones wait for one more byte behind them; there is one, as the sum is
+                    // even.
                     let mut longer = engine.buffer(len + 1);
                     longer[..len].copy_from_slice(&buffer[..len]);
                     engine.receive_into(conn, longer, len, len + 1);

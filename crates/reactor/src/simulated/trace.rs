@@ -1,4 +1,5 @@
-//! What happened in a world: a hash of everything, by which two runs are compared, and a log for people.
+//! What happened in a world: a hash of everything, by which two runs are compared, and a log for
+//! people.
 
 use std::fmt;
 
@@ -17,7 +18,8 @@ impl Trace {
         Trace { hash: 0xcbf2_9ce4_8422_2325, happenings: 0, verbose, lines: Vec::new() }
     }
 
-    /// Something happened: numbers that say what, and a line for people, which is made only if somebody reads it.
+    /// Something happened: numbers that say what, and a line for people, which is made only if
+    /// somebody reads it.
     pub fn note(&mut self, now_ns: u64, numbers: &[u64], line: fmt::Arguments<'_>) {
         self.happenings += 1;
         self.mix(now_ns);

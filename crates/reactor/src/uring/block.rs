@@ -14,7 +14,8 @@ use crate::helpers::Job;
 
 /// The most bytes of one read or write (the kernel's own limit is just below 2 GiB).
 const PIECE_BYTES_MAX: u64 = 1 << 30;
-/// From so many bytes on what is written to a file in memory, or read from it, is copied by a thread of the ring and not by the server's own.
+/// From so many bytes on what is written to a file in memory, or read from it, is copied by a
+/// thread of the ring and not by the server's own.
 const COPY_BYTES_MAX: u64 = 128 << 10;
 
 /// Block I/O under way.
@@ -52,7 +53,8 @@ impl Uring {
         id
     }
 
-    /// Registers the pool, or as much of it as may be pinned (`RLIMIT_MEMLOCK`), so that the kernel need not look its pages up for every operation.
+    /// Registers the pool, or as much of it as may be pinned (`RLIMIT_MEMLOCK`), so that the kernel
+    /// need not look its pages up for every operation.
     fn register_pool(&mut self) {
         if self.pool_registered.is_some() {
             return;
@@ -61,7 +63,8 @@ impl Uring {
         let mut try_len = len;
         while try_len >= BLOCK_BYTES_MAX {
             let memory = [libc::iovec { iov_base: start.cast(), iov_len: try_len }];
-            // SAFETY: the pool stays mapped until the ring is gone; the kernel reaches only what operations name.
+            // SAFETY: the pool stays mapped until the ring is gone; the kernel reaches only what
+            // operations name.
             match unsafe { self.ring.submitter().register_buffers(&memory) } {
                 Ok(()) => {
                     tracing::debug!(bytes = try_len, of = len, "buffers are registered");
@@ -90,7 +93,8 @@ impl Uring {
         } else if io.op == IoOp::Status || (io.op == IoOp::Trim && file.block_device) {
             self.help(tag, io, 0);
         } else if carries_data && file.in_memory && io.length < COPY_BYTES_MAX {
-            // It is a copy, and io_uring would have a thread do it: worth while only for one that takes longer than waking that.
+            // It is a copy, and io_uring would have a thread do it: worth while only for one that
+            // takes longer than waking that.
             let done = file.perform(io, 0);
             self.ready.push(Event::Done { tag, done });
         } else {

@@ -1,10 +1,14 @@
-//! The engine on io_uring: one system call a turn hands over all that was started and waits for what ends.
+//! The engine on io_uring: one system call a turn hands over all that was started and waits for
+//! what ends.
 //!
-//! - Sockets and block files are registered, and so is the pool once a block file is there (then its pages are pinned).
-//! - A receive names no buffer: the kernel takes one from a ring when bytes are there ([`Receives`]).
+//! - Sockets and block files are registered, and so is the pool once a block file is there (then
+//!   its pages are pinned).
+//! - A receive names no buffer: the kernel takes one from a ring when bytes are there
+//!   ([`Receives`]).
 //! - A message is one `sendmsg` of all its parts, continued where the socket took less.
 //! - What io_uring cannot do without blocking (discards, block status) goes to helper threads.
-//! - A connection that is closed keeps its place until the kernel has given back all that was under way.
+//! - A connection that is closed keeps its place until the kernel has given back all that was under
+//!   way.
 
 mod block;
 mod receives;
@@ -42,7 +46,8 @@ const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 16_384;
 /// The first registered files are block files, the others connections.
 const BLOCK_FILES: u32 = 64;
-/// The most files that are registered. Connections beyond are used by their descriptors, which costs a little more an operation.
+/// The most files that are registered. Connections beyond are used by their descriptors, which
+/// costs a little more an operation.
 const REGISTERED_MAX: u32 = 65_536;
 /// Threads a file for what would block.
 const HELPERS_MAX: usize = 4;
@@ -65,7 +70,8 @@ pub struct Uring {
     files: Vec<BlockFile>,
     /// Which of them the ring knows by their place.
     files_registered: Vec<bool>,
-    /// How many bytes of the pool, from its beginning, are registered; none before the first block file.
+    /// How many bytes of the pool, from its beginning, are registered; none before the first block
+    /// file.
     pool_registered: Option<usize>,
     flights: Slab<Flight>,
     /// Connections whose receive found no buffer.
@@ -116,7 +122,8 @@ impl Uring {
     /// Makes the ring.
     ///
     /// # Errors
-    /// When io_uring is forbidden or lacks something (Linux 6.0 has all that is needed): see [`crate::probe`].
+    /// When io_uring is forbidden or lacks something (Linux 6.0 has all that is needed): see
+    /// [`crate::probe`].
     pub fn new(options: &Options) -> io::Result<Uring> {
         let ring = build_ring()?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
@@ -172,12 +179,14 @@ impl Uring {
 
     fn try_push(&mut self, entry: &Entry) -> bool {
         for _ in 0..2 {
-            // SAFETY: what an entry points to lives until its completion has come: it belongs to a connection, a flight, the receive
-            // ring, or is `wake_count`; none of them is given away before, and an engine that ends waits for them.
+            // SAFETY: what an entry points to lives until its completion has come: it belongs to a
+            // connection, a flight, the receive ring, or is `wake_count`; none of them is given
+            // away before, and an engine that ends waits for them.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return true;
             }
-            // The queue is full: hand it over. If the kernel takes nothing at present, the entry waits until completions were taken.
+            // The queue is full: hand it over. If the kernel takes nothing at present, the entry
+            // waits until completions were taken.
             if self.ring.submit().is_err() {
                 return false;
             }
@@ -450,8 +459,8 @@ impl Drop for Uring {
     }
 }
 
-/// A ring with as many of the modes that make it cheap as this kernel knows: completions are made when the thread asks for them (6.1), by it
-/// alone (6.0), without interrupting it (5.19).
+/// A ring with as many of the modes that make it cheap as this kernel knows: completions are made
+/// when the thread asks for them (6.1), by it alone (6.0), without interrupting it (5.19).
 fn build_ring() -> io::Result<IoUring> {
     let builder = || {
         let mut builder = IoUring::builder();

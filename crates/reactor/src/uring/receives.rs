@@ -1,4 +1,5 @@
-//! Buffers that the kernel chooses from when bytes come (a provided-buffer ring): a connection that waits for bytes holds none.
+//! Buffers that the kernel chooses from when bytes come (a provided-buffer ring): a connection that
+//! waits for bytes holds none.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -13,7 +14,8 @@ pub(super) const GROUP: u16 = 0;
 /// Buffers to receive into.
 #[derive(Debug)]
 pub(super) struct Receives {
-    /// The ring that the kernel reads: entries of 16 bytes, the tail in the reserved field of the first.
+    /// The ring that the kernel reads: entries of 16 bytes, the tail in the reserved field of the
+    /// first.
     ring: Buffer,
     /// By number: the buffer that the kernel has.
     given: Vec<Option<Buffer>>,
@@ -27,7 +29,8 @@ impl Receives {
     /// A ring of this many buffers (a power of two) of this many bytes each.
     pub fn register(submitter: &Submitter<'_>, buffers: u16, buffer_bytes: usize) -> std::io::Result<Receives> {
         let ring = Buffer::alone(usize::from(buffers) * size_of::<BufRingEntry>());
-        // SAFETY: the ring is aligned to a page, long enough, and lives as long as this, which the engine keeps until its ring is gone.
+        // SAFETY: the ring is aligned to a page, long enough, and lives as long as this, which the
+        // engine keeps until its ring is gone.
         unsafe { submitter.register_buf_ring_with_flags(ring.as_ptr() as u64, buffers, GROUP, 0) }?;
         let given = (0..buffers).map(|_| None).collect();
         Ok(Receives { ring, given, empty: (0..buffers).collect(), tail: 0, buffer_bytes })
@@ -42,7 +45,8 @@ impl Receives {
         let entries = self.ring.as_mut_ptr().cast::<BufRingEntry>();
         for number in self.empty.drain(..) {
             let mut buffer = pool.buffer(self.buffer_bytes);
-            // SAFETY: the masked tail is less than the number of entries, and the kernel does not read behind the tail.
+            // SAFETY: the masked tail is less than the number of entries, and the kernel does not
+            // read behind the tail.
             let entry = unsafe { &mut *entries.add(usize::from(self.tail & mask)) };
             entry.set_addr(buffer.as_mut_ptr() as u64);
             entry.set_len(self.buffer_bytes as u32);
@@ -50,7 +54,8 @@ impl Receives {
             self.given[usize::from(number)] = Some(buffer);
             self.tail = self.tail.wrapping_add(1);
         }
-        // SAFETY: the tail lies in the ring, aligned to 2 bytes; the kernel reads it while it is written, hence the atomic.
+        // SAFETY: the tail lies in the ring, aligned to 2 bytes; the kernel reads it while it is
+        // written, hence the atomic.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(entries).cast_mut()) };
         tail.store(self.tail, Ordering::Release);
     }

@@ -52,7 +52,8 @@ pub(super) struct Listener {
     closing: bool,
 }
 
-/// Builds an operation on the socket of a connection: on its registered place, or on its descriptor.
+/// Builds an operation on the socket of a connection: on its registered place, or on its
+/// descriptor.
 macro_rules! on_socket {
     ($conn:expr, $slot:expr, $fd:ident => $build:expr) => {
         if $conn.registered {
@@ -98,7 +99,8 @@ impl Uring {
 
     pub(super) fn accepted(&mut self, place: u32, completion: &cqueue::Entry, events: &mut Vec<Event>) {
         let result = completion.result();
-        // SAFETY: a result that is not negative is a descriptor that the kernel has made for us, and nobody else has it.
+        // SAFETY: a result that is not negative is a descriptor that the kernel has made for us,
+        // and nobody else has it.
         let socket = (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) });
         let Some(Some(listener)) = self.listeners.get_mut(place as usize) else { return };
         let closing = listener.closing;
@@ -117,7 +119,8 @@ impl Uring {
         }
     }
 
-    /// The kernel has ceased to accept: it begins again at once, or after a while if there is a reason to wait.
+    /// The kernel has ceased to accept: it begins again at once, or after a while if there is a
+    /// reason to wait.
     fn accept_later(&mut self, result: i32) {
         let again_ns = match -result {
             libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EINVAL | libc::ENOTSOCK => {
@@ -182,7 +185,8 @@ impl Uring {
                 (rest.as_mut_ptr(), rest.len().min(RECEIVE_BYTES_MAX), libc::MSG_WAITALL)
             }
         };
-        // Where the last receive emptied the socket there is nothing yet: the kernel need not try before it waits.
+        // Where the last receive emptied the socket there is nothing yet: the kernel need not try
+        // before it waits.
         let ioprio = if conn.more { 0 } else { POLL_FIRST };
         conn.receive_under_way = true;
         let entry = on_socket!(conn, id.slot, fd => {
@@ -304,7 +308,8 @@ impl Uring {
     pub(super) fn start_close(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get(id).filter(|conn| !conn.closing) else { return };
         conn.closing = true;
-        // The other side learns of it now, even if something is under way. What is no socket, or not connected any more, needs none of it.
+        // The other side learns of it now, even if something is under way. What is no socket, or
+        // not connected any more, needs none of it.
         let _ = rustix::net::shutdown(&conn.socket, Shutdown::Both);
         let (receive, send) = (conn.receive_under_way, conn.sending.is_some());
         if receive {

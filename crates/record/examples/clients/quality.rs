@@ -1,4 +1,5 @@
-//! How good predictions are: each workload is recorded under one elevator, all others are predicted from that, and then run.
+//! How good predictions are: each workload is recorded under one elevator, all others are predicted
+//! from that, and then run.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,7 +28,8 @@ struct Case {
     clients: Vec<Client>,
 }
 
-/// All cases of these seeds, on as many threads as there are processors: an array, a value a case and drive.
+/// All cases of these seeds, on as many threads as there are processors: an array, a value a case
+/// and drive.
 pub fn run(seeds: &[u64], template: &Request) -> Result<Value, String> {
     let mut cases = Vec::new();
     for (turn, seed) in seeds.iter().enumerate() {

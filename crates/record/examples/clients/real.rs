@@ -40,7 +40,8 @@ struct Connection<'a> {
     got: Got,
 }
 
-/// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no zeroes), simple replies.
+/// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no zeroes),
+/// simple replies.
 fn connect(socket: &Path) -> std::io::Result<UnixStream> {
     let mut stream = UnixStream::connect(socket)?;
     let mut greeting = [0; 18];

@@ -16,7 +16,8 @@ use super::tracing_files::KernelFiles;
 
 /// A part of the buffer, in bytes: what the kernel hands over at once.
 const PART_BYTES: u32 = 512 << 10;
-/// `_IOWR(0x12, 115, struct blk_user_trace_setup)` of 72 bytes, and `_IO(0x12, 116..=118)`: the kernel's user interface.
+/// `_IOWR(0x12, 115, struct blk_user_trace_setup)` of 72 bytes, and `_IO(0x12, 116..=118)`: the
+/// kernel's user interface.
 const SETUP: libc::c_ulong = 0xc048_1273;
 const START: libc::c_ulong = 0x1274;
 const STOP: libc::c_ulong = 0x1275;
@@ -65,7 +66,8 @@ impl ByIoctl {
             end_sector: u64::MAX,
             pid: 0,
         };
-        // SAFETY: the kernel reads and writes the struct, whose layout is its own, and keeps no pointer.
+        // SAFETY: the kernel reads and writes the struct, whose layout is its own, and keeps no
+        // pointer.
         let failed = unsafe { libc::ioctl(tracing.as_raw_fd(), SETUP as _, &raw mut setup) } != 0;
         if failed {
             let cause = io::Error::last_os_error();

@@ -1,8 +1,9 @@
 //! By the tracer `blk` of tracefs.
 //!
-//! Facts, tried on Linux 6.18: with the option `bin` and without `context-info`, `trace_pipe` of a CPU gives records of blktrace's version 7 one after the
-//! other, with the sequence 0; where events were lost there is a line of text between them. The tracer is one of the main buffer: instances know it on no
-//! kernel seen so far, but are asked first.
+//! Facts, tried on Linux 6.18: with the option `bin` and without `context-info`, `trace_pipe` of a
+//! CPU gives records of blktrace's version 7 one after the other, with the sequence 0; where events
+//! were lost there is a line of text between them. The tracer is one of the main buffer: instances
+//! know it on no kernel seen so far, but are asked first.
 
 use super::CaptureError;
 use super::device::Traced;
@@ -100,7 +101,8 @@ impl ByTracefs {
         let place = self.place.clone();
         let mut set = |name: &str, value: &str| self.settings.set(&self.files, &format!("{place}{name}"), value);
         let buffer_kib = buffer_bytes.div_ceil(1024).max(64);
-        // The clock of the whole machine: those of its CPUs may be apart, and other tools know this one.
+        // The clock of the whole machine: those of its CPUs may be apart, and other tools know this
+        // one.
         set("trace_clock", "mono")?;
         set("buffer_size_kb", &buffer_kib.to_string())?;
         set("options/bin", "1")?;

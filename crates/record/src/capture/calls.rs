@@ -1,8 +1,10 @@
 //! Marks for system calls: who asked for what of which file, as messages between the requests.
 //!
-//! They come from the tracepoints of system calls, in an instance of tracefs. Which file a descriptor stands for is looked up when the event is read, a
-//! few milliseconds later; a process that is gone by then leaves no mark. Kept are calls on files of file systems on the device, and on the device itself. Page
-//! faults of mapped files are no calls; io_uring and libaio name no file in theirs.
+//! They come from the tracepoints of system calls, in an instance of tracefs. Which file a
+//! descriptor stands for is looked up when the event is read, a few milliseconds later; a process
+//! that is gone by then leaves no mark. Kept are calls on files of file systems on the device, and
+//! on the device itself. Page faults of mapped files are no calls; io_uring and libaio name no file
+//! in theirs.
 
 use std::collections::HashMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -183,7 +185,8 @@ fn text_of(call: &Call<'_>, file: &Path) -> String {
     text
 }
 
-/// A line as in `  dd-17328   [001] ..... 48463.233773: sys_pread64(fd: 3, buf: 0x7f00, count: 0x310, pos: 0x40)`.
+/// A line as in `  dd-17328   [001] ..... 48463.233773: sys_pread64(fd: 3, buf: 0x7f00, count:
+/// 0x310, pos: 0x40)`.
 fn read_line(line: &str) -> Option<Call<'_>> {
     let (head, call) = line.split_once(": sys_")?;
     let (process, rest) = head.rsplit_once(" [")?;
@@ -193,7 +196,8 @@ fn read_line(line: &str) -> Option<Call<'_>> {
     let micros: u64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
     let (name, arguments) = call.split_once('(')?;
     let arguments = arguments.strip_suffix(')').unwrap_or(arguments);
-    // Kernels that mark hexadecimal numbers write decimal ones as well; others write all in hexadecimal.
+    // Kernels that mark hexadecimal numbers write decimal ones as well; others write all in
+    // hexadecimal.
     let marked = arguments.contains("0x");
     let value = |names: &[&str]| {
         let mut pairs = arguments.split(", ").filter_map(|pair| pair.split_once(": "));

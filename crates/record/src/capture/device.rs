@@ -25,9 +25,11 @@ pub struct Traced {
     pub minor: u32,
     /// Its directory in sysfs.
     pub(super) sysfs: PathBuf,
-    /// Numbers, as `stat` has them, of itself, its disk and the partitions of either: file systems on them send it requests.
+    /// Numbers, as `stat` has them, of itself, its disk and the partitions of either: file systems
+    /// on them send it requests.
     pub(super) family: Vec<u64>,
-    /// The numbers in traces, `major << 20 | minor`, of itself and its disk: what its events are of.
+    /// The numbers in traces, `major << 20 | minor`, of itself and its disk: what its events are
+    /// of.
     pub(super) traced_as: Vec<u32>,
     /// Of a partition: its sectors on the disk, of 512 bytes.
     pub(super) sectors: Option<Range<u64>>,

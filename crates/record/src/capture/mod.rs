@@ -6,8 +6,10 @@
 //!  events of system calls (`--vfs`) ─┘     (and what was lost)   └─ NAME.blktrace.N, a file a CPU
 //! ```
 //!
-//! The tracer `blk` of tracefs works where blktrace does not: under lockdown, where files of debugfs cannot be opened. All that is changed of the
-//! machine's settings is written down first and put back at the end, by a panic too; what a killed recording left behind, the next one finds ([`left_behind`]).
+//! The tracer `blk` of tracefs works where blktrace does not: under lockdown, where files of
+//! debugfs cannot be opened. All that is changed of the machine's settings is written down first
+//! and put back at the end, by a panic too; what a killed recording left behind, the next one finds
+//! ([`left_behind`]).
 
 mod by_ioctl;
 mod by_tracefs;
@@ -101,7 +103,8 @@ pub enum CaptureError {
     },
 }
 
-/// A recording under way. What it changed is put back when it is dropped; [`Capture::stop`] tells how it went.
+/// A recording under way. What it changed is put back when it is dropped; [`Capture::stop`] tells
+/// how it went.
 #[derive(Debug)]
 pub struct Capture {
     way: Way,
@@ -142,7 +145,8 @@ impl Capture {
     /// Begins to record a device, which may be a partition.
     ///
     /// # Errors
-    /// When that is not possible by any way, or not by the one that was demanded. Then everything is as it was.
+    /// When that is not possible by any way, or not by the one that was demanded. Then everything
+    /// is as it was.
     pub fn start(device: &Traced, options: &Options) -> Result<Capture, CaptureError> {
         let mut told = Vec::new();
         // Calls first: the first request is not to come without its mark.

@@ -8,7 +8,8 @@ use super::{CaptureError, now_ns};
 
 /// The most that is read of a CPU before the others have their turn, in bytes.
 const ROUND_BYTES: usize = 4 << 20;
-/// What is written this long before it is read is complete, in ns: an interrupt may keep a CPU from finishing an event.
+/// What is written this long before it is read is complete, in ns: an interrupt may keep a CPU from
+/// finishing an event.
 const SETTLED_NS: u64 = 1_000_000;
 
 /// The buffer of a CPU.
@@ -35,12 +36,14 @@ impl Pipe {
     }
 }
 
-/// The time before which nothing more will come of a CPU whose buffer is read to its end from now on.
+/// The time before which nothing more will come of a CPU whose buffer is read to its end from now
+/// on.
 pub(super) fn settled_ns() -> u64 {
     now_ns().saturating_sub(SETTLED_NS)
 }
 
-/// Takes the records that are there of each CPU; answers the time before which nothing more will come.
+/// Takes the records that are there of each CPU; answers the time before which nothing more will
+/// come.
 pub(super) fn take_records<'a>(
     pipes: impl Iterator<Item = &'a mut Pipe>,
     sink: &mut Sink,

@@ -47,7 +47,8 @@ impl Head {
         self.action & NOTIFY != 0
     }
 
-    /// Whether it belongs to a device: messages and requests do, names of processes and the time of the day do not.
+    /// Whether it belongs to a device: messages and requests do, names of processes and the time of
+    /// the day do not.
     pub fn has_device(&self) -> bool {
         !self.is_note() || self.action & 0xff == NOTE_MESSAGE
     }

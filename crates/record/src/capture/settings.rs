@@ -10,14 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::CaptureError;
 use super::tracing_files::KernelFiles;
 
-/// Where recordings write down what they change. Root alone may write there: what is read from it decides what root writes.
+/// Where recordings write down what they change. Root alone may write there: what is read from it
+/// decides what root writes.
 const JOURNALS: &str = "/run/hoistway";
 const PREFIX: &str = "hoistway-trace-record-";
 
 /// What a recording changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Journal {
-    /// Who changed it, and since when it runs, so that another process with its number is told from it.
+    /// Who changed it, and since when it runs, so that another process with its number is told from
+    /// it.
     pid: u32,
     started: u64,
     changes: Vec<Change>,
@@ -71,7 +73,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets a file of tracefs. One that says so already is left alone; one that says nothing (`trace`) is not put back.
+    /// Sets a file of tracefs. One that says so already is left alone; one that says nothing
+    /// (`trace`) is not put back.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -82,7 +85,8 @@ impl Settings {
         }
         self.note(Change::Tracing { name: name.to_owned(), was, set: value.to_owned() })?;
         write(&files.path(name), value).map_err(|cause| CaptureError::of(format!("{name} = {value}"), cause))?;
-        // The kernel rounds sizes: what it made of the value is what tells later that nobody has changed it since.
+        // The kernel rounds sizes: what it made of the value is what tells later that nobody has
+        // changed it since.
         let became = chosen(&files.read(name)?);
         if let Some(Change::Tracing { set, .. }) = self.journal.changes.last_mut()
             && became != value
@@ -209,7 +213,8 @@ impl LeftBehind {
         self.journal.changes.iter().rev().map(line).collect()
     }
 
-    /// Puts it back. What somebody has set to something else meanwhile stays. Answers what could not be put back, as sentences.
+    /// Puts it back. What somebody has set to something else meanwhile stays. Answers what could
+    /// not be put back, as sentences.
     pub fn put_back(self) -> Vec<String> {
         let mut failed = Vec::new();
         let of_tracefs = |change: &Change| matches!(change, Change::Tracing { .. } | Change::Instance { .. });
@@ -264,7 +269,8 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
     io::Write::write_all(&mut file, value.as_bytes())
 }
 
-/// The value that a file of settings says: of `[local] global mono` the one in brackets, of `7 (expanded: 1408)` the latter.
+/// The value that a file of settings says: of `[local] global mono` the one in brackets, of `7
+/// (expanded: 1408)` the latter.
 fn chosen(text: &str) -> String {
     if let Some((_, rest)) = text.split_once("(expanded: ") {
         return rest.trim_end_matches(')').to_owned();
@@ -275,10 +281,12 @@ fn chosen(text: &str) -> String {
     }
 }
 
-/// When a process began, in ticks since the machine came up: with its number, that names it. One that has ended and was not waited for is gone.
+/// When a process began, in ticks since the machine came up: with its number, that names it. One
+/// that has ended and was not waited for is gone.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name in parentheses; the first field there is 3, the state, and the time is 22 (proc(5)).
+    // Behind the name in parentheses; the first field there is 3, the state, and the time is 22
+    // (proc(5)).
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let is_gone = matches!(fields.next()?, "Z" | "X");
     if is_gone { None } else { fields.nth(18)?.parse().ok() }

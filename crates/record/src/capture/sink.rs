@@ -13,7 +13,8 @@ use super::device::Traced;
 use super::records::{self, Head, Next};
 use super::{CaptureError, name_of, now_ns, since_1970_ns};
 
-/// How often the names of processes are looked at again, in ns: a process begins with its parent's name.
+/// How often the names of processes are looked at again, in ns: a process begins with its parent's
+/// name.
 const NAMES_AGAIN_NS: u64 = 500_000_000;
 
 /// More CPUs than a machine has: what names one beyond is no record.
@@ -70,7 +71,8 @@ struct Name {
     /// None: it could not be found out.
     name: Option<String>,
     cpu: u32,
-    /// It was not there when it was looked up last, and nothing came of it since: its number is not looked up again and again.
+    /// It was not there when it was looked up last, and nothing came of it since: its number is not
+    /// looked up again and again.
     is_gone: bool,
 }
 
@@ -123,7 +125,8 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Records that the kernel gave so far, those of other devices and of other parts of the disk included.
+    /// Records that the kernel gave so far, those of other devices and of other parts of the disk
+    /// included.
     pub(super) fn taken(&self) -> u64 {
         self.records + self.foreign
     }
@@ -143,7 +146,8 @@ impl Sink {
         self.lost
     }
 
-    /// Takes the whole records out of what a CPU gave; a part of one stays. Answers the time of the last, in ns.
+    /// Takes the whole records out of what a CPU gave; a part of one stays. Answers the time of the
+    /// last, in ns.
     pub(super) fn feed(&mut self, given: &mut Vec<u8>) -> Option<u64> {
         let (mut at, mut last_ns, mut lost) = (0, None, 0u64);
         loop {
@@ -180,7 +184,8 @@ impl Sink {
         self.pieces.push(Piece { time_ns, cpu, pid, start, len, is_note: true, lost: 0 });
     }
 
-    /// What a process is called of which that could not be found out. It stands behind its records: whoever reads goes by the last name.
+    /// What a process is called of which that could not be found out. It stands behind its records:
+    /// whoever reads goes by the last name.
     pub(super) fn name(&mut self, pid: u32, name: &str) -> Result<(), CaptureError> {
         let Some(known) = self.names.get_mut(&pid) else { return Ok(()) };
         if known.name.is_none() {

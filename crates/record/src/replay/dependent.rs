@@ -33,7 +33,8 @@ impl Dependents {
         Dependents { processes: processes.collect() }
     }
 
-    /// Lets go what waits for nothing: `let_go` is told the request's number and when it is due, in ns since the beginning.
+    /// Lets go what waits for nothing: `let_go` is told the request's number and when it is due, in
+    /// ns since the beginning.
     pub fn begin(&mut self, plan: &Plan, scaled: &dyn Fn(u64) -> u64, let_go: &mut dyn FnMut(u32, u64)) {
         for process in &mut self.processes {
             let began_ns = scaled(process.began_ns);

@@ -47,7 +47,8 @@ pub struct ProcessFigures {
 pub struct Outcome {
     /// How it went.
     pub replayed: Figures,
-    /// How late requests were submitted, in ns, against the time at which they were due: 3 digits. Of `asap` they are never.
+    /// How late requests were submitted, in ns, against the time at which they were due: 3 digits.
+    /// Of `asap` they are never.
     pub lag: Histogram<u64>,
     /// Requests that failed.
     pub failed: u64,

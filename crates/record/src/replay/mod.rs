@@ -1,11 +1,13 @@
-//! Doing the requests of a trace again: on a file or a block device, on an NBD server, or on the model of a drive in virtual time.
+//! Doing the requests of a trace again: on a file or a block device, on an NBD server, or on the
+//! model of a drive in virtual time.
 //!
 //! ```text
 //!  RequestTracker ─▶ Plan (what, when, after what) ─▶ Replay ─submits─▶ Target (Device on an engine, or an NBD connection)
 //!                                               └─◀─ done ─────┘        ─▶ Outcome (lag, latency, throughput; beside the recorded ones)
 //! ```
 //!
-//! It is one loop for all targets: the engine tells the time, which with a drive's model is a virtual one ([`Virtual`]).
+//! It is one loop for all targets: the engine tells the time, which with a drive's model is a
+//! virtual one ([`Virtual`]).
 
 mod dependent;
 mod figures;
@@ -45,7 +47,8 @@ pub enum Timing {
         /// At least 1.
         depth: usize,
     },
-    /// When what they waited for is over, and then after the recorded pause: see [`hoistway_trace::dependencies`].
+    /// When what they waited for is over, and then after the recorded pause: see
+    /// [`hoistway_trace::dependencies`].
     Dependent,
 }
 
@@ -104,7 +107,8 @@ pub struct Progress {
     pub elapsed_ns: u64,
 }
 
-/// Does a plan. `watch` is told how far it is, now and then, and answers whether to go on; a signal ends it as well. What is under way then is waited for.
+/// Does a plan. `watch` is told how far it is, now and then, and answers whether to go on; a signal
+/// ends it as well. What is under way then is waited for.
 ///
 /// # Errors
 /// When the target or the engine breaks down. That a request fails is none: it is counted.
@@ -277,7 +281,8 @@ fn scaled(ns: u64, scale: f64) -> u64 {
     if scale == 1.0 {
         return ns;
     }
-    // A float of that size is rounded to 2^11 ns at most after 100 days: far below what a submission is late by.
+    // A float of that size is rounded to 2^11 ns at most after 100 days: far below what a
+    // submission is late by.
     (ns as f64 * scale).clamp(0.0, (u64::MAX / 4) as f64) as u64
 }
 

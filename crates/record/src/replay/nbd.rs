@@ -1,5 +1,5 @@
-//! Requests on an NBD server: a connection a process, so that a server that divides its disk among clients sees who asks; with as many requests under way as
-//! are due.
+//! Requests on an NBD server: a connection a process, so that a server that divides its disk among
+//! clients sees who asks; with as many requests under way as are due.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -49,8 +49,8 @@ struct Connection {
 }
 
 impl NbdTarget {
-    /// Connects and enters the export: for each process a connection, up to 16, if the server says that its flushes cover what other
-    /// connections wrote; else one.
+    /// Connects and enters the export: for each process a connection, up to 16, if the server says
+    /// that its flushes cover what other connections wrote; else one.
     ///
     /// # Errors
     /// When the server cannot be reached, speaks TLS alone, or refuses.

@@ -1,4 +1,5 @@
-//! Requests on a device of this crate: a file, a block device, or the model of a drive under an elevator.
+//! Requests on a device of this crate: a file, a block device, or the model of a drive under an
+//! elevator.
 
 use hoistway_qos::DiskQueueConfig;
 use std::path::Path;
@@ -31,7 +32,8 @@ pub struct DeviceTarget {
 }
 
 impl DeviceTarget {
-    /// A file or a block device, past the page cache where that is possible. Requests go to it as they come, first come first served and unmerged.
+    /// A file or a block device, past the page cache where that is possible. Requests go to it as
+    /// they come, first come first served and unmerged.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -54,7 +56,8 @@ impl DeviceTarget {
         DeviceTarget::new(&config, engine)
     }
 
-    /// The model of a drive under an elevator; nothing is read or written. It takes as many requests at once as it has place for, or `depth`.
+    /// The model of a drive under an elevator; nothing is read or written. It takes as many
+    /// requests at once as it has place for, or `depth`.
     ///
     /// # Errors
     /// When a value is out of its range.

@@ -309,7 +309,8 @@ impl Plan {
         Ok(())
     }
 
-    /// What each request of each process waited for, by the process's place; and the requests' numbers.
+    /// What each request of each process waited for, by the process's place; and the requests'
+    /// numbers.
     pub(super) fn waits(&self) -> Vec<(Vec<u32>, Vec<Release>)> {
         let mut by_process: Vec<Vec<u32>> = vec![Vec::new(); self.processes.len()];
         for (index, request) in self.requests.iter().enumerate() {

@@ -16,7 +16,8 @@ pub struct InUse {
     pub what: String,
 }
 
-/// Checks that a file or block device is not mounted, no swap space, no part of a volume or RAID, and not behind a loop device. What is not there is not in use.
+/// Checks that a file or block device is not mounted, no swap space, no part of a volume or RAID,
+/// and not behind a loop device. What is not there is not in use.
 ///
 /// # Errors
 /// Who uses it.
@@ -54,7 +55,8 @@ fn use_of_device(path: &Path, number: u64) -> Option<String> {
             return Some(format!("{name} is part of {}", holder.name()));
         }
     }
-    // The kernel knows best: other mount namespaces, and file systems of several devices, do not show above.
+    // The kernel knows best: other mount namespaces, and file systems of several devices, do not
+    // show above.
     match OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_NONBLOCK).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(
             "the kernel says that somebody has it for himself (mounted elsewhere, or part of something)".to_owned(),
@@ -81,7 +83,8 @@ fn use_of_file(path: &Path) -> Option<String> {
     is_swap.then(|| "it is swap space".to_owned())
 }
 
-/// The partitions of a disk, or the disk of a partition: what is written to one is written to the other.
+/// The partitions of a disk, or the disk of a partition: what is written to one is written to the
+/// other.
 fn relatives(entry: Option<&SysfsDevice>) -> impl Iterator<Item = (Option<SysfsDevice>, u64)> {
     let disk = entry.filter(|entry| entry.is_partition()).map(SysfsDevice::disk);
     let parts = entry.map(SysfsDevice::partitions).unwrap_or_default();

@@ -21,8 +21,8 @@ pub use rustls::ServerConfig;
 pub use sockets::{Bound, SocketError, bind_tcp, bind_unix};
 pub use tls::{TlsError, TlsFiles, tls_server};
 
-/// The same for a socket that somebody else has bound: where it is, it says itself. Who may open a Unix socket is for its owner to say; whoever steers comes
-/// by one.
+/// The same for a socket that somebody else has bound: where it is, it says itself. Who may open a
+/// Unix socket is for its owner to say; whoever steers comes by one.
 pub fn judge_socket(socket: BorrowedFd<'_>, purpose: Purpose, tls_required: bool, insecure: bool) -> ListenPolicy {
     let address = match getsockname(socket) {
         Ok(address) => address,

@@ -15,10 +15,12 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 
 /// Connections that wait to be accepted; the kernel's own limit, usually 4096, may be lower.
 const BACKLOG: i32 = 4096;
-/// The longest path of a Unix socket in bytes: the kernel has room for 108, one of them for the end.
+/// The longest path of a Unix socket in bytes: the kernel has room for 108, one of them for the
+/// end.
 const PATH_BYTES_MAX: usize = 107;
 
-/// How often the folder's lock is asked for, and the pause between: a second in all, at the start alone.
+/// How often the folder's lock is asked for, and the pause between: a second in all, at the start
+/// alone.
 const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -55,7 +57,8 @@ pub enum SocketError {
     },
 }
 
-/// A Unix socket that is listened to. When it goes, so does its file, unless somebody else's is there by then.
+/// A Unix socket that is listened to. When it goes, so does its file, unless somebody else's is
+/// there by then.
 #[derive(Debug)]
 pub struct Bound {
     path: PathBuf,
@@ -63,8 +66,8 @@ pub struct Bound {
     identity: (u64, u64),
 }
 
-/// Makes a Unix socket of this mode and listens to it. The file never has a wider mode than asked for, not even for a moment. What a dead server
-/// has left at the path is replaced.
+/// Makes a Unix socket of this mode and listens to it. The file never has a wider mode than asked
+/// for, not even for a moment. What a dead server has left at the path is replaced.
 ///
 /// # Errors
 /// [`SocketError`]; a server that answers at the path keeps it.
@@ -79,8 +82,8 @@ pub fn bind_unix(path: &Path, mode: u32) -> Result<(OwnedFd, Bound), SocketError
     let _alone = lock_folder(path)?;
     remove_stale(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags(), None).map_err(errno)?;
-    // The kernel gives the file the mode that the socket has when it is bound, less the process's mask: changing the file's mode
-    // afterwards would leave a moment in which anybody can connect.
+    // The kernel gives the file the mode that the socket has when it is bound, less the process's
+    // mask: changing the file's mode afterwards would leave a moment in which anybody can connect.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode)).map_err(errno)?;
     bind(&socket, &address).map_err(|error| match error {
         Errno::ADDRINUSE => SocketError::Busy { what: path.display().to_string() },
@@ -140,8 +143,9 @@ impl Drop for Bound {
     }
 }
 
-/// Holds the folder of a path while a socket is made in it. A socket that is bound and not listened to yet looks like a dead server's, so that of
-/// two servers that start in one instant the second would take the first one's place.
+/// Holds the folder of a path while a socket is made in it. A socket that is bound and not listened
+/// to yet looks like a dead server's, so that of two servers that start in one instant the second
+/// would take the first one's place.
 fn lock_folder(path: &Path) -> Result<OwnedFd, SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let system = |error: Errno| SocketError::System { what: path.display().to_string(), source: error.into() };

@@ -68,7 +68,8 @@ fn has_hole(parts: &[(u64, Answer)]) -> bool {
     parts.iter().any(|(_, part)| matches!(part, Answer::Zeroes))
 }
 
-/// What was found, for the client: neighbours of one kind are one extent, nothing lies beyond the end of the export, and there is at least one.
+/// What was found, for the client: neighbours of one kind are one extent, nothing lies beyond the
+/// end of the export, and there is at least one.
 fn extents_of(found: &[Allocation], wanted: u64, end: u64) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::with_capacity(found.len().max(1));
     let mut left = end;

@@ -8,7 +8,8 @@ use crate::Bounds;
 const MIB: u64 = 1 << 20;
 const DISK: &str = "[[device]]\nname = \"d\"\nbackend = \"null:1G\"\n[[export]]\nname = \"x\"\ndevice = \"d\"\n";
 
-/// A world in which one client has begun a write of 7 MiB, which is nearly all there is, and sent its header alone, and another waits for memory.
+/// A world in which one client has begun a write of 7 MiB, which is nearly all there is, and sent
+/// its header alone, and another waits for memory.
 fn one_holds_what_another_wants() -> (World, Client, Client) {
     let mut world = World::with(DISK, Bounds { bytes_max: 10 * MIB, stall_ns_max: 10_000 * MS, ..Bounds::default() });
     let mut first = world.enter("x", user(1)).expect("it may");

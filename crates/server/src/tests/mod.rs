@@ -1,4 +1,5 @@
-//! The server in a simulated outside, told what to do by hand: what becomes of each client is looked at from its own side.
+//! The server in a simulated outside, told what to do by hand: what becomes of each client is
+//! looked at from its own side.
 
 mod deadlines;
 mod drain;

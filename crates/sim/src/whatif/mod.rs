@@ -1,11 +1,11 @@
 //! Predictions of a recorded workload under another elevator.
 //!
 //! A trace shows the arrivals and completions of requests under one elevator. [`Model::new`] finds
-//! the event that each request waited for ([`hoistway_trace::dependencies`]) and builds a workload with
-//! the same dependencies. Think times, sizes, sectors and directions are the recorded ones; times
-//! are not. [`Model::fidelity`] runs the workload under the recorded elevator on a model of the
-//! drive: the difference from the recording is the error of the model. [`Model::predict`] runs the
-//! workload under other elevators.
+//! the event that each request waited for ([`hoistway_trace::dependencies`]) and builds a workload
+//! with the same dependencies. Think times, sizes, sectors and directions are the recorded ones;
+//! times are not. [`Model::fidelity`] runs the workload under the recorded elevator on a model of
+//! the drive: the difference from the recording is the error of the model. [`Model::predict`] runs
+//! the workload under other elevators.
 
 mod fidelity;
 mod load;

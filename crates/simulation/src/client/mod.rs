@@ -1,4 +1,5 @@
-//! Simulated clients: they ask for everything that the protocol has, know what the answers may be, and are as unpleasant as clients are.
+//! Simulated clients: they ask for everything that the protocol has, know what the answers may be,
+//! and are as unpleasant as clients are.
 
 mod connection;
 mod requests;
@@ -59,13 +60,15 @@ pub struct ClientPlan {
     pub think_ns_max: u64,
     /// The longest request in bytes.
     pub length_max: u64,
-    /// How many of a thousand requests read, and how many of the others write; the rest is anything.
+    /// How many of a thousand requests read, and how many of the others write; the rest is
+    /// anything.
     pub reads_permille: u64,
     /// See there.
     pub writes_permille: u64,
     /// How many of a thousand requests end in a mishap of the connection.
     pub mishaps_permille: u64,
-    /// After how many of a thousand answers it stops reading for a while, and for how long at most, in ns.
+    /// After how many of a thousand answers it stops reading for a while, and for how long at most,
+    /// in ns.
     pub pauses_permille: u64,
     /// See there.
     pub pause_ns_max: u64,

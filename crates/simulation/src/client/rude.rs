@@ -43,7 +43,8 @@ pub struct Rude {
 }
 
 impl Rude {
-    /// One that stays until a time of its own, in ns, and asks for this export, where it can spoil nothing.
+    /// One that stays until a time of its own, in ns, and asks for this export, where it can spoil
+    /// nothing.
     pub fn new(
         plan: RudePlan,
         export: String,

@@ -53,7 +53,8 @@ pub struct DevicePlan {
     pub request_bytes_max: u32,
     /// See there.
     pub merge: bool,
-    /// What it is said to sustain in bytes a second, and what positioning costs in ns, for reservations; none: nothing is said.
+    /// What it is said to sustain in bytes a second, and what positioning costs in ns, for
+    /// reservations; none: nothing is said.
     pub figures: Option<(u64, u64)>,
 }
 
@@ -61,7 +62,8 @@ pub struct DevicePlan {
 const AMPLE: Option<(u64, u64)> = Some((1 << 30, 0));
 
 impl DevicePlan {
-    /// A device of a world. The export's bytes, and so the size of all, are not known yet: see [`DevicePlan::lay_out`].
+    /// A device of a world. The export's bytes, and so the size of all, are not known yet: see
+    /// [`DevicePlan::lay_out`].
     pub(super) fn new(prng: &mut Prng, number: usize, calm: bool) -> DevicePlan {
         let media = [
             Medium::Memory,
@@ -111,7 +113,8 @@ impl DevicePlan {
         matches!(self.medium, Medium::Buffered | Medium::Direct)
     }
 
-    /// Whether requests may fail although nothing is wrong with them. A sound drive gives no reason to.
+    /// Whether requests may fail although nothing is wrong with them. A sound drive gives no reason
+    /// to.
     pub fn is_faulty(&self) -> bool {
         self.disk_may_fail || self.drive_has_bad_sectors
     }
@@ -165,7 +168,8 @@ pub(crate) fn device_name(number: usize) -> String {
     format!("disk-{number}")
 }
 
-/// What a device is said to do: often more than anybody asks for, else so little that some have to be refused.
+/// What a device is said to do: often more than anybody asks for, else so little that some have to
+/// be refused.
 pub(crate) fn random_figures(prng: &mut Prng) -> Option<(u64, u64)> {
     match prng.between(0, 9) {
         0 => None,
@@ -174,7 +178,8 @@ pub(crate) fn random_figures(prng: &mut Prng) -> Option<(u64, u64)> {
     }
 }
 
-/// A tunable of an elevator, and a value for it: within its range, and not so far from the default that somebody would wait for hours.
+/// A tunable of an elevator, and a value for it: within its range, and not so far from the default
+/// that somebody would wait for hours.
 pub(crate) fn random_tunable(prng: &mut Prng, kind: Kind) -> Option<(String, i64)> {
     let tunables = kind.info().tunables;
     let tunable = tunables.get(prng.index(tunables.len()))?;
@@ -197,7 +202,8 @@ fn disk(prng: &mut Prng, size: usize, calm: bool, faulty: bool) -> DiskPlan {
     }
 }
 
-/// The model of a drive, in one world of six, and whether it has bad sectors; disks may have those and hangs.
+/// The model of a drive, in one world of six, and whether it has bad sectors; disks may have those
+/// and hangs.
 fn drive(prng: &mut Prng, calm: bool) -> (Option<Profile>, bool) {
     if !prng.permille(160) {
         return (None, false);

@@ -45,7 +45,8 @@ pub(crate) fn random_group(prng: &mut Prng, name: String) -> GroupConfig {
     GroupConfig { name, weight: prng.between(1, 1000) as u16, limits, parent: None }
 }
 
-/// Makes another tree of the same groups, some of them with other weights and limits. What lay above may lie below now.
+/// Makes another tree of the same groups, some of them with other weights and limits. What lay
+/// above may lie below now.
 pub(crate) fn rearrange(prng: &mut Prng, groups: &mut [GroupConfig]) {
     for at in (1..groups.len()).rev() {
         groups.swap(at, prng.index(at + 1));

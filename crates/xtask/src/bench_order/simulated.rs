@@ -214,7 +214,9 @@ fn distances(text: &mut String, layout: &TreeLayout) {
         ("inode numbers", distance(by(layout, |id| layout.tree.entry(id).inode))),
         ("first blocks", distance(by(layout, |id| layout.extents(id).first().map(|extent| extent.physical)))),
     ];
-    text.push_str("\n### Seek distance\n\n| file order | seek distance, GB | seeks | backward seeks |\n|---|---|---|---|\n");
+    text.push_str(
+        "\n### Seek distance\n\n| file order | seek distance, GB | seeks | backward seeks |\n|---|---|---|---|\n",
+    );
     for (name, Distance { bytes, seeks, backward }) in rows {
         let _ = writeln!(text, "| {name} | {:.2} | {seeks} | {backward} |", bytes as f64 / 1e9);
     }

@@ -23,11 +23,13 @@ pub struct ReorderArgs {
     #[arg(long, value_enum)]
     pub by: SortKey,
 
-    /// Sort this number of requests at a time (128), or the requests within a time (100ms, 1s) [default: all]
+    /// Sort this number of requests at a time (128), or the requests within a time (100ms, 1s)
+    /// [default: all]
     #[arg(long, value_name = "WINDOW", value_parser = window)]
     pub within: Option<Window>,
 
-    /// Also print the time that this drive takes for both orders, one request at a time: a name from `hoistway drives`, or FILE.toml
+    /// Also print the time that this drive takes for both orders, one request at a time: a name
+    /// from `hoistway drives`, or FILE.toml
     #[arg(long, value_name = "DRIVE")]
     pub drive: Option<String>,
 

@@ -14,7 +14,8 @@ use crate::{names, setting};
 pub struct ReplayArgs {
     #[command(flatten)]
     pub input: TraceInput,
-    /// Target: a file or block device, an nbd:// or nbd+unix:// URI, or drive:NAME for a drive model in virtual time (`hoistway drives` lists them)
+    /// Target: a file or block device, an nbd:// or nbd+unix:// URI, or drive:NAME for a drive
+    /// model in virtual time (`hoistway drives` lists them)
     #[arg(long, value_name = "TARGET")]
     pub on: String,
     /// When requests are submitted
@@ -23,7 +24,8 @@ pub struct ReplayArgs {
     /// Factor for the times between requests: 0.5 is twice as fast
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale)]
     pub scale: f64,
-    /// Requests as programs submitted them (Q), or as the driver received them, merged and sorted (D)
+    /// Requests as programs submitted them (Q), or as the driver received them, merged and sorted
+    /// (D)
     #[arg(long, value_enum, default_value_t, value_name = "LAYER")]
     pub layer: LayerChoice,
     /// Maximum number of outstanding requests with --timing asap [default: the recorded maximum]

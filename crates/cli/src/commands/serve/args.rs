@@ -1,4 +1,5 @@
-//! From the command line of `hoistway serve` to a configuration: the file first, then what the command line says in its place.
+//! From the command line of `hoistway serve` to a configuration: the file first, then what the
+//! command line says in its place.
 
 use hoistway_config::{Checked, ConfigError, Draft, Section, Surroundings};
 
@@ -56,7 +57,8 @@ pub fn config(args: &ServeArgs, surroundings: &dyn Surroundings) -> Result<Check
     draft.check(surroundings)
 }
 
-/// Which option or table says where clients connect, if one does: beside sockets that systemd hands over there can be none.
+/// Which option or table says where clients connect, if one does: beside sockets that systemd hands
+/// over there can be none.
 pub fn listen_given(args: &ServeArgs, checked: &Checked) -> Option<&'static str> {
     match (args.sockets.is_empty(), args.addresses.is_empty(), checked.config.listen.is_empty()) {
         (false, ..) => Some("--socket"),

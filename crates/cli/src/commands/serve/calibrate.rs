@@ -1,4 +1,5 @@
-//! `hoistway serve --calibrate`: what the devices of a configuration sustain, as keys of that configuration.
+//! `hoistway serve --calibrate`: what the devices of a configuration sustain, as keys of that
+//! configuration.
 
 use anyhow::Result;
 use hoistway_blockdev::calibrate::calibrate;

@@ -18,7 +18,8 @@ const END_LOOK: Duration = Duration::from_millis(10);
 /// A command that runs beside the server.
 pub struct Companion {
     child: Child,
-    /// It and what it starts are a process group of their own. In front of a terminal they are not: they could not read from it.
+    /// It and what it starts are a process group of their own. In front of a terminal they are not:
+    /// they could not read from it.
     is_group: bool,
     ended: Option<Exit>,
 }
@@ -39,8 +40,8 @@ pub struct Reach {
 }
 
 impl Companion {
-    /// Starts a command in a shell. It finds the server by `NBD_URI` and `NBD_SOCKET`, or as with nbdkit by `uri`, `nbd`, `unixsocket`, `port`,
-    /// `exportname` and `tls`.
+    /// Starts a command in a shell. It finds the server by `NBD_URI` and `NBD_SOCKET`, or as with
+    /// nbdkit by `uri`, `nbd`, `unixsocket`, `port`, `exportname` and `tls`.
     pub fn start(command: &str, reach: &Reach) -> Result<Companion> {
         let is_group = !std::io::stdin().is_terminal();
         let mut shell = Command::new("sh");
@@ -81,14 +82,15 @@ impl Companion {
         Ok(self.ended.is_some())
     }
 
-    /// Ends it, if it has not ended by itself, and answers how it ended. What pays no heed is killed after [`END_MAX`].
+    /// Ends it, if it has not ended by itself, and answers how it ended. What pays no heed is
+    /// killed after [`END_MAX`].
     pub fn end(mut self) -> Result<Exit> {
         self.stop(END_MAX)?;
         Ok(self.ended.unwrap_or(Exit::Failed))
     }
 
-    /// Asks the command and what it has started to end, and kills what is left after a while. One that has ended by itself is left in peace, and so is what
-    /// it leaves behind.
+    /// Asks the command and what it has started to end, and kills what is left after a while. One
+    /// that has ended by itself is left in peace, and so is what it leaves behind.
     fn stop(&mut self, patience: Duration) -> Result<()> {
         if self.has_ended()? {
             return Ok(());
@@ -113,7 +115,8 @@ impl Companion {
     /// Signals all of it. It may end by itself at this moment: that is as well.
     fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) else { return };
-        // The number is nobody else's: as long as there are processes in the group it is the group's, and without a group the shell has not been waited for.
+        // The number is nobody else's: as long as there are processes in the group it is the
+        // group's, and without a group the shell has not been waited for.
         let _ = match (self.is_group, self.ended) {
             (true, _) => kill_process_group(pid, signal),
             (false, None) => kill_process(pid, signal),

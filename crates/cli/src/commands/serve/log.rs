@@ -24,7 +24,8 @@ impl LogControl for Handle {
     }
 }
 
-/// Begins to tell: what `RUST_LOG` says, else by the command line. A journal writes down the time itself.
+/// Begins to tell: what `RUST_LOG` says, else by the command line. A journal writes down the time
+/// itself.
 pub fn start(quiet: bool, verbose: u8) -> Handle {
     let level = match (quiet, verbose) {
         (true, _) => Level::ERROR,
@@ -48,7 +49,8 @@ pub fn start(quiet: bool, verbose: u8) -> Handle {
         .with_span_events(FmtSpan::NONE)
         .with_ansi(is_coloured());
     let registry = tracing_subscriber::registry().with(filter);
-    // Somebody may tell already, in tests of the command within one process; then that is who tells.
+    // Somebody may tell already, in tests of the command within one process; then that is who
+    // tells.
     let _ = if std::env::var_os("JOURNAL_STREAM").is_some() {
         registry.with(lines.without_time()).try_init()
     } else {

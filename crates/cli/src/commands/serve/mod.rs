@@ -186,7 +186,8 @@ fn certificates(config: &Config) -> Result<Option<Arc<hoistway_server::access::S
     Ok(Some(files.server))
 }
 
-/// As many connections as there are descriptors for, up to the usual bound. The engine has raised the soft limit to the hard one by now.
+/// As many connections as there are descriptors for, up to the usual bound. The engine has raised
+/// the soft limit to the hard one by now.
 fn bounds() -> Bounds {
     let usual = Bounds::default();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);

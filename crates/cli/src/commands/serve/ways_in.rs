@@ -98,7 +98,8 @@ impl WaysIn {
 }
 
 impl Opened {
-    /// A socket for clients. Where it is, it says itself: a port that was not told has been chosen by now.
+    /// A socket for clients. Where it is, it says itself: a port that was not told has been chosen
+    /// by now.
     fn add(&mut self, socket: OwnedFd) {
         if let Some(place) = getsockname(&socket).ok().and_then(place_of) {
             self.places.push(place);
@@ -146,7 +147,8 @@ impl Opened {
     }
 }
 
-/// A socket's own address as clients are told it; of one that listens to every address, this machine's own.
+/// A socket's own address as clients are told it; of one that listens to every address, this
+/// machine's own.
 fn place_of(address: rustix::net::SocketAddrAny) -> Option<ServerAddress> {
     if let Ok(unix) = rustix::net::SocketAddrUnix::try_from(address.clone()) {
         let path = unix.path()?.to_str().ok()?.to_owned();

@@ -65,7 +65,8 @@ pub fn run(args: &TopArgs, out: &mut Out) -> Result<Exit> {
         .spawn(move || look(control, first, path, interval, &told))
         .context("a thread cannot be started")?;
     let stopped = stop_on_signals()?;
-    // The terminal is put back in order whatever ends the loop; after a panic ratatui's hook does it.
+    // The terminal is put back in order whatever ends the loop; after a panic ratatui's hook does
+    // it.
     let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
     let ended = show(&mut terminal, App::new(args.device.clone(), output::colours_are_wanted()), &news, &stopped);
     ratatui::restore();
@@ -93,7 +94,8 @@ fn show(terminal: &mut DefaultTerminal, mut app: App, news: &Receiver<News>, sto
     Ok(())
 }
 
-/// Waits for a key, [`KEY_WAIT`] at most; answers whether the terminal has gone. Reading from one that has would go on for ever.
+/// Waits for a key, [`KEY_WAIT`] at most; answers whether the terminal has gone. Reading from one
+/// that has would go on for ever.
 fn has_hung_up() -> Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -110,7 +112,8 @@ fn has_hung_up() -> Result<bool> {
     Ok(polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
 }
 
-/// Looks at the server once an interval until nobody wants to know. A server that has ended is looked for again.
+/// Looks at the server once an interval until nobody wants to know. A server that has ended is
+/// looked for again.
 fn look(control: Control, first: Sample, path: Option<PathBuf>, interval: Duration, told: &SyncSender<News>) {
     let mut state = Some((control, first));
     loop {

@@ -245,7 +245,8 @@ mod tests {
         assert_eq!((device.elevator.as_str(), device.depth, device.utilisation), ("bfq", 2, 0.75));
         assert_eq!((device.in_flight, device.drive.as_deref(), device.lateness_p99_ns), (3, None, Some(90_000)));
         let row = &device.tenants[0];
-        // 8 MiB in 2 s, in requests of 4 KiB; the middle of the bucket from 1,048,576 on, 131,072 wide.
+        // 8 MiB in 2 s, in requests of 4 KiB; the middle of the bucket from 1,048,576 on, 131,072
+        // wide.
         assert_eq!((row.bytes_per_second, row.requests_per_second), (4_194_304.0, 1024.0));
         assert_eq!((row.queue_p50_ns, row.device_p50_ns), (Some(1_114_112), None));
         assert!(row.has_slice && row.is_short());

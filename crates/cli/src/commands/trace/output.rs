@@ -15,8 +15,8 @@ use crate::failure::{Exit, OutputError, UsageError, tell};
 /// Size of the output buffer in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Writes a trace and prints its notices. `name` is the name of the trace, `read` are the files that it is
-/// read from.
+/// Writes a trace and prints its notices. `name` is the name of the trace, `read` are the files
+/// that it is read from.
 pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[PathBuf]) -> Result<Exit> {
     let by_name = || args.output.as_deref().and_then(OutputFormat::of_file);
     let format = args.format_as.map(OutputFormat::from).or_else(by_name).unwrap_or(OutputFormat::Blkparse);

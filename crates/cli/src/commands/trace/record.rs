@@ -1,5 +1,5 @@
-//! `hoistway trace record`: records the requests of a block device until Ctrl-C, a duration or the end of a
-//! command.
+//! `hoistway trace record`: records the requests of a block device until Ctrl-C, a duration or the
+//! end of a command.
 
 use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -158,7 +158,8 @@ impl Recording {
         );
     }
 
-    /// Stops the recording. Returns statistics of the output, of the capture, and the duration in seconds.
+    /// Stops the recording. Returns statistics of the output, of the capture, and the duration in
+    /// seconds.
     fn finish(mut self) -> Result<(Written, Stopped, f64)> {
         let stopped = self.capture.stop(&mut self.sink)?;
         let seconds = self.begun.elapsed().as_secs_f64();
@@ -194,7 +195,8 @@ fn output_of(args: &RecordArgs, output: &Path) -> Result<Output> {
     Ok(if args.per_cpu { Output::PerCpu(output.into()) } else { Output::One(output.into()) })
 }
 
-/// Restores the settings that killed recordings left changed, because they interfere with a new one.
+/// Restores the settings that killed recordings left changed, because they interfere with a new
+/// one.
 fn restore_left_settings() {
     for left in left_behind() {
         tell(&format!(

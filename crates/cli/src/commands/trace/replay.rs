@@ -1,4 +1,5 @@
-//! `hoistway trace replay`: replays the requests of a trace and compares the result with the recording.
+//! `hoistway trace replay`: replays the requests of a trace and compares the result with the
+//! recording.
 
 mod load;
 mod print;

@@ -34,7 +34,8 @@ impl Ran {
         Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// Fails unless it ended with `code`, printed nothing, and said all of `parts` on standard error.
+    /// Fails unless it ended with `code`, printed nothing, and said all of `parts` on standard
+    /// error.
     #[track_caller]
     pub fn refused(&self, code: i32, parts: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);

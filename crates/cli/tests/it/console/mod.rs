@@ -1,16 +1,18 @@
 //! The console blocks of the README and the guides, run in order in a scratch directory.
 //!
-//! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are commands, `> ` continues one,
-//! and the other lines are the expected output of the command above. A line `...` stands for any lines. Words after the language
-//! say what a block needs:
+//! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are
+//! commands, `> ` continues one, and the other lines are the expected output of the command above.
+//! A line `...` stands for any lines. Words after the language say what a block needs:
 //!
 //! - `needs=fio,cpio`: programs. The block is skipped, aloud, if one is missing.
 //! - `root`: the block is skipped, aloud, without root.
-//! - `no-run`: the block is always skipped, aloud; for devices and programs that a machine of tests does not have.
+//! - `no-run`: the block is always skipped, aloud; for devices and programs that a machine of tests
+//!   does not have.
 //! - `varies`: the output is not compared, because it depends on the machine.
 //!
-//! A command has to succeed, unless its expected output begins with `error:`. Blocks of a document share the directory, in which
-//! `examples`, `testdata` and `crates` lead to those of the repository. Each block has a shell of its own.
+//! A command has to succeed, unless its expected output begins with `error:`. Blocks of a document
+//! share the directory, in which `examples`, `testdata` and `crates` lead to those of the
+//! repository. Each block has a shell of its own.
 
 mod session;
 
@@ -39,7 +41,8 @@ fn obstacle(block: &Block) -> Option<String> {
     }
 }
 
-/// Runs the blocks of a document. Returns a message for each command that fails or whose output differs.
+/// Runs the blocks of a document. Returns a message for each command that fails or whose output
+/// differs.
 fn failures(name: &str, text: &str) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a scratch directory");
     for shared in ["examples", "testdata", "crates"] {

@@ -4,9 +4,11 @@ use crate::common::{Folder, hoistway, run};
 
 const READERS: &str = "[readers]\nrw=randread\nbs=4k\nsize=64m\nnumjobs=3\nbuffered=1\n";
 
-/// How near the two are hangs on what else the machine does: a reader that is not given the processor loses its turn at the drive. So random reads are
-/// compared, whose 10 ms on the drive outweigh that: with six busy loops on two processors they came out from 0.99 to 1.07 of the prediction, on two seconds'
-/// 150 requests. (In virtual time the two agree within 1 %: the tests of devices in `crates/blockdev`.)
+/// How near the two are hangs on what else the machine does: a reader that is not given the
+/// processor loses its turn at the drive. So random reads are compared, whose 10 ms on the drive
+/// outweigh that: with six busy loops on two processors they came out from 0.99 to 1.07 of the
+/// prediction, on two seconds' 150 requests. (In virtual time the two agree within 1 %: the tests
+/// of devices in `crates/blockdev`.)
 #[test]
 fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
     if std::process::Command::new("fio").arg("--version").output().is_err() {

@@ -1,4 +1,5 @@
-//! A client of our own over a real socket: what the crate `nbd` says, sent and received, encrypted if need be.
+//! A client of our own over a real socket: what the crate `nbd` says, sent and received, encrypted
+//! if need be.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -9,7 +9,8 @@ use crate::common::{Folder, Ran, hoistway, run};
 
 #[test]
 fn sigterm_answers_what_was_asked_for_and_refuses_what_comes_after() {
-    // Each request takes 50 ms or more on this drive, so that some are under way when the signal comes.
+    // Each request takes 50 ms or more on this drive, so that some are under way when the signal
+    // comes.
     let server = Server::start(&["--export", "=mem:64M", "--drive", "sata-7200-2006", "--elevator", "noop"]);
     let mut client = Client::of(&server.socket(), "");
     for at in 0..32 {
@@ -18,7 +19,8 @@ fn sigterm_answers_what_was_asked_for_and_refuses_what_comes_after() {
     client.answers(1);
     server.signal(Signal::TERM);
     let refused = loop {
-        // The signal comes when it comes: what is asked before is done, the first request after it is refused.
+        // The signal comes when it comes: what is asked before is done, the first request after it
+        // is refused.
         client.send(Command::Read, CommandFlags::default(), 0, 512, &[]);
         let refused = client.answers(1).into_iter().find_map(|answer| answer.result.err());
         if let Some(refused) = refused {

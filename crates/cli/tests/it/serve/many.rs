@@ -28,7 +28,8 @@ fn a_client_that_asks_for_gigabytes_and_takes_nothing_costs_bounded_memory() {
         );
         asked.expect("it may be asked");
     }
-    // All of them fit into the socket and what the server receives at once: it takes what it may have under way.
+    // All of them fit into the socket and what the server receives at once: it takes what it may
+    // have under way.
     greedy.stream.write_all(&requests).expect("the requests are taken");
     let mut modest = Client::of(&server.socket(), "");
     for _ in 0..100 {

@@ -1,4 +1,5 @@
-//! `hoistway serve` from outside: the built program, real sockets, other programs' clients and one of our own.
+//! `hoistway serve` from outside: the built program, real sockets, other programs' clients and one
+//! of our own.
 
 mod check;
 mod client;

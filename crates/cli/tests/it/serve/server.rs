@@ -25,7 +25,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one that listens to a Unix socket in its folder, with these arguments besides; `FOLDER` in them is the folder.
+    /// Starts one that listens to a Unix socket in its folder, with these arguments besides;
+    /// `FOLDER` in them is the folder.
     #[track_caller]
     pub fn start(args: &[&str]) -> Server {
         Server::start_in(Folder::new(), args)
@@ -85,7 +86,8 @@ impl Server {
         kill_process(pid, signal).expect("it is still there");
     }
 
-    /// Ends it as an administrator does; answers its exit code and what it told. It leaves no file behind.
+    /// Ends it as an administrator does; answers its exit code and what it told. It leaves no file
+    /// behind.
     #[track_caller]
     pub fn end(self) -> (Option<i32>, String) {
         self.signal(Signal::TERM);

@@ -1,4 +1,5 @@
-//! A running server, seen and steered: its control socket, `hoistway ctl`, `hoistway top`, metrics, recordings.
+//! A running server, seen and steered: its control socket, `hoistway ctl`, `hoistway top`, metrics,
+//! recordings.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -44,8 +44,9 @@
 //!   asleep A @0                          a process sleeps for a request at the end of that ms; `awake A @5`
 //! ```
 //!
-//! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
-//! each part may be left out. `A[5..20]x4` are four of A in a row, the first at 5, the last at 20 ms.
+//! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the
+//! first sector, `+` a length, `@` a time in ms; each part may be left out. `A[5..20]x4` are four
+//! of A in a row, the first at 5, the last at 20 ms.
 
 use hoistway_core::{BlockLayer, Class, CpuPolicy, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, Reservation};
 

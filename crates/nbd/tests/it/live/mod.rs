@@ -1,6 +1,8 @@
-//! What a live server must do, seen from outside: a list of checks, each with connections of its own.
+//! What a live server must do, seen from outside: a list of checks, each with connections of its
+//! own.
 //!
-//! The checks write to the first MiB of the export: it must be writable, at least that long, and hold nothing that matters.
+//! The checks write to the first MiB of the export: it must be writable, at least that long, and
+//! hold nothing that matters.
 
 use std::fmt::Debug;
 use std::io::{self, Read, Write};
@@ -302,7 +304,8 @@ fn survives_huge_options(live: &Live) -> Result<(), String> {
         let mut wire = live.greeted(3)?;
         let header = [&b"IHAVEOPT"[..], &option.to_be_bytes(), &u32::MAX.to_be_bytes()].concat();
         wire.write_all(&header).map_err(said)?;
-        // It may read some of it; it must not wait for 4 GiB with a connection that only it could end.
+        // It may read some of it; it must not wait for 4 GiB with a connection that only it could
+        // end.
         let some = vec![0; 1 << 20];
         for _ in 0..64 {
             if wire.write_all(&some).is_err() {

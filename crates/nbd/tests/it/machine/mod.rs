@@ -1,4 +1,5 @@
-//! The protocol's two sides in memory, and what must hold of them for any bytes. Tests and fuzzers share it.
+//! The protocol's two sides in memory, and what must hold of them for any bytes. Tests and fuzzers
+//! share it.
 
 use hoistway_nbd::client::{self, Collector, Completion, ReplyContent};
 use hoistway_nbd::server::{Catalogue, Extent, Handshake, Parsed, Progress, Replies, Request, Session, Tls, Violation};
@@ -61,7 +62,8 @@ pub struct Server {
     pub disk: Vec<u8>,
     pub session: Option<Session>,
     pub standing: Standing,
-    /// READs are split into pieces of this size in bytes; pieces of zeroes become holes (not with simple replies or DF).
+    /// READs are split into pieces of this size in bytes; pieces of zeroes become holes (not with
+    /// simple replies or DF).
     pub piece_bytes: usize,
     /// This byte cannot be read.
     pub bad_byte: Option<u64>,
@@ -271,7 +273,8 @@ pub fn shake(wants: client::HandshakeOptions, shelf: Shelf, tls: Tls) -> (Server
     }
 }
 
-/// What a client wants that enters the export "disk" with these replies, and with `base:allocation` where it can be had.
+/// What a client wants that enters the export "disk" with these replies, and with `base:allocation`
+/// where it can be had.
 pub fn wants(replies: Replies) -> client::HandshakeOptions {
     client::HandshakeOptions {
         export: "disk".to_owned(),
@@ -354,7 +357,8 @@ pub struct Transcript {
     ended: String,
 }
 
-/// Any bytes as what a client says in the handshake: the first byte chooses the server, the rest is the stream.
+/// Any bytes as what a client says in the handshake: the first byte chooses the server, the rest is
+/// the stream.
 pub fn handshake(bytes: &[u8]) {
     let Some((choice, stream)) = bytes.split_first() else { return };
     let whole = handshake_in([stream].into_iter(), *choice);
@@ -432,8 +436,9 @@ fn chosen(choice: u8) -> (Replies, Export) {
     (replies, disk)
 }
 
-/// Any bytes as requests. First as they are: nothing panics, and pieces make no difference. Then as a list of requests that a client
-/// makes, whatever the protocol says of them: each is answered once, as the protocol says.
+/// Any bytes as requests. First as they are: nothing panics, and pieces make no difference. Then as
+/// a list of requests that a client makes, whatever the protocol says of them: each is answered
+/// once, as the protocol says.
 pub fn requests(bytes: &[u8]) {
     let Some((choice, stream)) = bytes.split_first() else { return };
     let whole = requests_in([stream].into_iter(), *choice);
@@ -486,7 +491,8 @@ fn made_requests(bytes: &[u8], choice: u8) {
     assert_eq!(pair.server.standing, Standing::Open);
 }
 
-/// Any bytes as what a server says: the first byte chooses what the client has said, the rest is the stream.
+/// Any bytes as what a server says: the first byte chooses what the client has said, the rest is
+/// the stream.
 pub fn client(bytes: &[u8]) {
     let Some((choice, stream)) = bytes.split_first() else { return };
     let run = if choice & 0x80 != 0 { client_handshake_in } else { client_session_in };
@@ -528,7 +534,8 @@ fn client_session_in(pieces: &[&[u8]], choice: u8) -> Transcript {
     let contexts = if replies == Replies::Simple { Vec::new() } else { contexts };
     let mut collector = Collector::new(client::Session::new(info, replies, contexts));
     let mut out = Vec::new();
-    // Cookies from 1 on: two reads, the second not to be fragmented; a status, then one of a single extent; two without data.
+    // Cookies from 1 on: two reads, the second not to be fragmented; a status, then one of a single
+    // extent; two without data.
     for (command, flags, length) in [
         (Command::Read, 0, 64),
         (Command::Read, 4, 64),

@@ -1,13 +1,16 @@
 //! `hoistway serve --check JOB.fio`: the same requests on the emulated drive and in the simulator.
 //!
-//! The job file is written anew, one extent of the drive a process: once for the simulator, with direct I/O on the whole drive, and once for
-//! fio's nbd engine, with an export a process and a connection each. Under each elevator fio runs against a server of its own, and the simulator runs
-//! the same; throughput and shares must agree.
+//! The job file is written anew, one extent of the drive a process: once for the simulator, with
+//! direct I/O on the whole drive, and once for fio's nbd engine, with an export a process and a
+//! connection each. Under each elevator fio runs against a server of its own, and the simulator
+//! runs the same; throughput and shares must agree.
 //!
-//! What the simulator cannot know is how long a client takes from a reply to its next request - the way over the socket, waking up - so that
-//! is measured (fio's time an operation less the server's), in a run of its own under the same elevator, and given to the simulator as the cost of a
-//! completion: no run is compared with what was learnt from itself. Each elevator has a run of its own for it, because a client that has slept for
-//! long wakes more slowly than one that is served many requests in a row.
+//! What the simulator cannot know is how long a client takes from a reply to its next request - the
+//! way over the socket, waking up - so that is measured (fio's time an operation less the
+//! server's), in a run of its own under the same elevator, and given to the simulator as the cost
+//! of a completion: no run is compared with what was learnt from itself. Each elevator has a run of
+//! its own for it, because a client that has slept for long wakes more slowly than one that is
+//! served many requests in a row.
 
 mod real;
 mod rewrite;
@@ -58,9 +61,11 @@ pub struct Under {
 }
 
 impl Under {
-    /// What is left out of the measurement at the beginning, in seconds: fio keeps a `startdelay` to a tenth of a second or so, and who is alone on the
-    /// drive meanwhile gets as much as all together do later. bfq besides takes new readers for interactive ones and raises their weights, for 3 to 25 s: how
-    /// long hangs on the peak rate that it guesses, and so on very little.
+    /// What is left out of the measurement at the beginning, in seconds: fio keeps a `startdelay`
+    /// to a tenth of a second or so, and who is alone on the drive meanwhile gets as much as all
+    /// together do later. bfq besides takes new readers for interactive ones and raises their
+    /// weights, for 3 to 25 s: how long hangs on the peak rate that it guesses, and so on very
+    /// little.
     fn ramp_seconds(&self) -> u32 {
         let is_plain = self.settings.iter().any(|setting| setting.tunable == "low_latency" && setting.value == 0);
         if self.elevator == Kind::Bfq && !is_plain { 26 } else { 2 }
@@ -105,7 +110,8 @@ struct Outcome {
     share_off: Option<(String, f64)>,
 }
 
-/// Checks under each elevator and prints a table. [`Exit::Different`] when anything is out of the tolerance.
+/// Checks under each elevator and prints a table. [`Exit::Different`] when anything is out of the
+/// tolerance.
 pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     let check = &Check::new(job, args)?;
     let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
@@ -147,7 +153,8 @@ fn compare_one(under: &Under, predicted: &Run, measured: &[Measured]) -> Result<
     Ok(Outcome { elevator, turnaround_ns: 0.0, predicted_bytes_per_s, measured_bytes_per_s, share_off })
 }
 
-/// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so long between a reply and its next request.
+/// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so
+/// long between a reply and its next request.
 fn predict(check: &Check, rewritten: &Rewritten, under: &Under, turnaround_ns: f64) -> Result<Run> {
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;

@@ -22,7 +22,8 @@ pub struct Measured {
     pub bytes_per_s: f64,
 }
 
-/// Serves the drive under an elevator with its tunables, runs fio on it, and tells what each process got, in the order of the processes.
+/// Serves the drive under an elevator with its tunables, runs fio on it, and tells what each
+/// process got, in the order of the processes.
 pub fn measure(rewritten: &Rewritten, drive: &str, under: &Under) -> Result<Vec<Measured>> {
     let runs = run(rewritten, drive, under, Process::section)?;
     rewritten
@@ -36,8 +37,9 @@ pub fn measure(rewritten: &Rewritten, drive: &str, under: &Under) -> Result<Vec<
         .collect()
 }
 
-/// How long a client takes from a reply until the next request that it lets it make, in ns: the mean over the processes, in a run of its own under this
-/// elevator. fio and the server measure the same requests in it: none is left out at the beginning.
+/// How long a client takes from a reply until the next request that it lets it make, in ns: the
+/// mean over the processes, in a run of its own under this elevator. fio and the server measure the
+/// same requests in it: none is left out at the beginning.
 pub fn turnaround_ns(rewritten: &Rewritten, drive: &str, under: &Under) -> Result<f64> {
     let runs = run(rewritten, drive, under, Process::section_without_ramp)?;
     let mut sum_ns = 0.0;
@@ -85,7 +87,8 @@ fn one_turnaround_ns(process: &Process, ran: &Ran) -> Result<f64> {
     }
     let mean = ran.server.pointer("/latency_ns/mean").and_then(Value::as_f64);
     let in_server_ns = mean.context("the server tells no mean latency")?;
-    // With one request at a time all that is not the server's is the client's; with several, only the way there and back can be told.
+    // With one request at a time all that is not the server's is the client's; with several, only
+    // the way there and back can be told.
     let whole_ns = if process.depth == 1 {
         number(fio, "/read/runtime").max(number(fio, "/write/runtime")) * 1e6 / operations
     } else {

@@ -6,8 +6,9 @@ use hoistway_fio::{Job, JobFile};
 
 use crate::failure::UsageError;
 
-/// By how much one process begins after another, in ms, so that their first requests come in the same order in both runs: who comes first is decided
-/// there for good, under an elevator that serves in order of arrival.
+/// By how much one process begins after another, in ms, so that their first requests come in the
+/// same order in both runs: who comes first is decided there for good, under an elevator that
+/// serves in order of arrival.
 const APART_MS: u64 = 20;
 /// How long a job runs unless it says so itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,8 @@ const REFUSED: &[&str] = &[
 /// The two forms of one job file.
 #[derive(Debug)]
 pub struct Rewritten {
-    /// For the simulator: each process in a control group of its own, as each is a tenant of its own on the server.
+    /// For the simulator: each process in a control group of its own, as each is a tenant of its
+    /// own on the server.
     pub simulated: String,
     /// What fio gets, less the URIs, which [`Process::section`] takes.
     pub processes: Vec<Process>,
@@ -103,7 +105,8 @@ impl Process {
     }
 }
 
-/// Writes a job file anew: each clone of each job on an extent of the drive, as far apart as they can be.
+/// Writes a job file anew: each clone of each job on an extent of the drive, as far apart as they
+/// can be.
 ///
 /// # Errors
 /// What a job does that cannot be done on one extent of a served drive.
@@ -144,7 +147,8 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
         ));
     }
     let mut options = String::new();
-    // A global option of a later section is not one of an earlier job; what counted for this one is in its own list or in the first.
+    // A global option of a later section is not one of an earlier job; what counted for this one is
+    // in its own list or in the first.
     let own = job.options.iter();
     let inherited = jobs.global_options.iter().filter(|(name, _)| !job.options.iter().any(|(own, _)| own == name));
     for (name, value) in inherited.chain(own) {

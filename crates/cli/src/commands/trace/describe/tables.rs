@@ -13,8 +13,8 @@ const NONE: &str = "-";
 /// Index of the column of requests right after a completion.
 const AFTER: usize = 5;
 
-/// Requests by operation. `merged` is the number of merged bios of reads and writes, known for the whole
-/// trace only.
+/// Requests by operation. `merged` is the number of merged bios of reads and writes, known for the
+/// whole trace only.
 pub fn mix(part: &RequestFigures, merged: Option<[u64; 2]>, seconds: f64) -> Table {
     let header = ["", "bios", "merged", "requests", "MB", "MB/s", "mean kB"];
     let mut table = output::table(&header, 1);
@@ -141,7 +141,8 @@ pub fn amounts(processes: &[ProcessFigures], seconds: f64) -> Table {
     table
 }
 
-/// One row for each process: latencies and rule, optionally with the requests right after a completion.
+/// One row for each process: latencies and rule, optionally with the requests right after a
+/// completion.
 pub fn latencies(processes: &[ProcessFigures], with_after: bool) -> Table {
     let mut header =
         vec!["\nprocess", "D2C\nmean ms", "Q2C\nmean ms", "\np99 ms", "think\np50 ms", "right\nafter %", "\nwaits for"];

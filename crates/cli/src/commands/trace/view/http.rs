@@ -95,8 +95,8 @@ fn answer(stream: &TcpStream, page: &str, folder: Option<&Path>, address: Socket
 
 /// Returns the reply to the first line and the Host header of a request.
 fn reply(first: &str, host: Option<&str>, page: &str, folder: Option<&Path>, address: SocketAddr) -> Vec<u8> {
-    // DNS rebinding: a foreign page can direct a browser here under its own name. Only names of this
-    // machine are accepted.
+    // DNS rebinding: a foreign page can direct a browser here under its own name. Only names of
+    // this machine are accepted.
     let port = address.port();
     let ours = [format!("{address}"), format!("localhost:{port}")];
     if !host.is_some_and(|host| ours.iter().any(|our| our == host)) {

@@ -101,7 +101,8 @@ pub fn request(record: &RequestRecord, start_ns: u64, device: u32) -> RequestRow
     RequestRow {
         device,
         pid: record.pid,
-        // The bits are identical: those of the page are documented with its table, and a test compares them.
+        // The bits are identical: those of the page are documented with its table, and a test
+        // compares them.
         op: record.op.0,
         sector: record.sector,
         bytes: record.bytes,
