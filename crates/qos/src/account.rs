@@ -16,13 +16,13 @@ const DIGITS: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum OpKind {
-    /// READ, CACHE.
+    /// Reads, and reads into a cache.
     Read = 0,
-    /// WRITE.
+    /// Writes of data.
     Write = 1,
-    /// TRIM, WRITE_ZEROES.
+    /// Trims, and writes of zeroes.
     Discard = 2,
-    /// FLUSH.
+    /// Flushes of written data.
     Flush = 3,
 }
 

@@ -77,8 +77,7 @@ impl Limiter {
         entry.weight = u64::from(weight.max(1));
         change(&mut entry.bytes, limits.bytes, now_ns);
         change(&mut entry.operations, limits.operations, now_ns);
-        // Who competes with whom, and in what, may be another now: virtual times of before mean
-        // nothing.
+        // The set of competing nodes may have changed, so earlier virtual times have no meaning.
         for node in &mut self.nodes {
             (node.finish, node.virtual_now) = (0, 0);
         }
@@ -178,8 +177,8 @@ impl Limiter {
         at_ns
     }
 
-    /// Whether nobody who waits for the same tokens, and may have them now, is before a tenant that
-    /// had nothing waiting.
+    /// Returns true if no waiting tenant that may take the same tokens now precedes a tenant without
+    /// waiting requests.
     fn is_first(&self, node: u32, now_ns: u64) -> bool {
         let Some(Reverse(first)) = self.heap.peek() else { return true };
         first.at_ns > now_ns || first.start >= self.tag(node) || self.domain(first.node) != self.domain(node)

@@ -66,7 +66,7 @@ impl RequestOp {
         matches!(self, RequestOp::Write | RequestOp::Zero { .. } | RequestOp::Trim)
     }
 
-    /// Checks that a range of `length` bytes at `offset` lies within a device of `size` bytes.
+    /// Checks that a range of `length` bytes at `offset` is within a device of `size` bytes.
     ///
     /// # Errors
     /// [`IoError::NoSpace`] for a write or a zeroing beyond the end, [`IoError::InvalidArgument`]

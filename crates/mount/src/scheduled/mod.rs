@@ -331,11 +331,8 @@ impl Gate for Scheduled {
                     Operation::Write | Operation::MetadataWrite => Some(AfterAction::MarkStale),
                     _ => None,
                 };
-                let after = action.map(|action| AfterDispatch {
-                    action,
-                    backing: request.backing.clone(),
-                    offset: request.offset,
-                });
+                let (backing, offset) = (request.backing, request.offset);
+                let after = action.map(|action| AfterDispatch { action, backing: backing.clone(), offset });
                 let queue = &system.queue;
                 let (index, is_dispatched) = shared.submit_to(queue, request, &device_request, false, now_ns);
                 match is_dispatched.then(|| self.session_threads.try_occupy()).flatten() {

@@ -39,7 +39,7 @@ pub enum TermsError {
     /// The parent group does not exist.
     #[error("there is no group `{0}`")]
     NoGroup(String),
-    /// The parent group lies within the group.
+    /// The parent group is within the group.
     #[error("`{0}` would be part of itself")]
     Loop(String),
     /// The queue has no room for another group, or the weight is out of range.

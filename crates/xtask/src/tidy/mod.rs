@@ -48,7 +48,6 @@ const LANGUAGE_EXCEPTIONS: &[&str] = &[
     "crates/sim/",
     "crates/simulation/",
     "crates/trace/",
-    "crates/units/",
     "fuzz/",
 ];
 
