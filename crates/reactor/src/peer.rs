@@ -168,7 +168,7 @@ mod tests {
         }
         assert!(handle(own.as_fd()).is_there());
         let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "engine::peer::tests::connects_and_ends", "--ignored"])
+            .args(["--exact", "peer::tests::connects_and_ends", "--ignored"])
             .env("HOISTWAY_TEST_SOCKET", &path)
             .stdout(std::process::Stdio::null())
             .spawn()

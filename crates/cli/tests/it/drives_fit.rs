@@ -84,6 +84,6 @@ fn traces_that_make_no_profile_are_told_with_line_and_reason() {
     run(&["drives", "sata-7200-2006", "--fit", "t.csv"]).refused(2, &["cannot be used with"]);
     run(&["drives", "-o", "t.toml"]).refused(2, &["--fit"]);
     let good = folder.file("good.csv", trace(500));
-    run(&["drives", "--fit", &good, "--base", "ssd-fiops"]).refused(1, &["ssd-fiops", "without a platter"]);
+    run(&["drives", "--fit", &good, "--base", "ssd-fiops"]).refused(1, &["ssd-fiops", "has no platter"]);
     run(&["drives", "--fit", &good, "--base", "cmr-5tb"]).refused(2, &["did you mean `cmr-4tb`?"]);
 }

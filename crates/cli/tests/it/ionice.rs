@@ -218,7 +218,7 @@ fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
         "On dm-1 (1 open file): its requests go through dm-1, dm-0, sda2, sda",
         "sda, mq-deadline: it goes after realtime and before idle",
         "dm-0 is encrypted",
-        "by threads of the kernel",
+        "kernel threads issue part of its requests",
         "weight 40, as usual",
     ] {
         let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -258,7 +258,7 @@ fn where_a_priority_has_no_effect_it_is_said_with_what_would_heed_it() {
     assert!(of("zram0").out.contains("No effect: zram0 has no scheduler"));
     fake.file("/sys/block/nbd0/queue/scheduler", "none mq-deadline [kyber]\n");
     let ran = of("nbd0");
-    assert!(ran.out.contains("No effect: kyber looks at no priority"), "{}", ran.out);
+    assert!(ran.out.contains("No effect: kyber ignores priorities"), "{}", ran.out);
     assert!(of("sda").out.contains("it goes before everything else"));
 }
 
@@ -286,8 +286,8 @@ fn what_a_control_group_makes_of_a_priority_counts() {
     let ran = explained(&fake, &["-n0", "-p", "901"]);
     let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "It counts as idle: its control group makes that of it",
-        "a latency of 75000 us is kept",
+        "It counts as idle: its control group changes it (io.prio.class)",
+        "a latency target of 75000 us (io.latency)",
         "wait until no other is queued",
     ] {
         assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);

@@ -64,7 +64,7 @@ fn swept(trace: &str) -> ([f64; 2], [f64; 2]) {
         let rest = &text[text.find(behind).unwrap_or_else(|| panic!("{behind}: {text}")) + behind.len()..];
         rest.split_whitespace().next().unwrap().parse().unwrap()
     };
-    ([number("takes "), number("they came, and ")], [number(" before "), number(" after ")])
+    ([number("takes "), number("recorded order and ")], [number(" before "), number(" after ")])
 }
 
 #[test]

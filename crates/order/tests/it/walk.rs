@@ -220,7 +220,7 @@ fn a_missing_root_is_reported_with_its_path() {
     let Walked { tree, problems } =
         walked(&[folder.path("absent"), PathBuf::new(), long, folder.path("file")], &Options::default());
     assert_eq!((tree.len(), problems.len()), (1, 3));
-    assert!(problems[0].to_string().contains("absent: cannot be looked at: No such file"), "{}", problems[0]);
+    assert!(problems[0].to_string().contains("absent: stat failed: No such file"), "{}", problems[0]);
 }
 
 #[test]
