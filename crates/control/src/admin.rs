@@ -59,6 +59,11 @@ pub trait Registry {
     /// Returns the present terms of a group.
     fn group_terms(&self, group: &str) -> Option<GroupTerms>;
 
+    /// Returns true if a group may exist on some devices only, as those of control groups do.
+    fn groups_are_per_device(&self) -> bool {
+        false
+    }
+
     /// Stores the weight of a group, for devices that are added later and for reloads.
     fn store_group_weight(&mut self, group: &str, weight: u16);
 
@@ -197,11 +202,13 @@ fn set_group_weight<R: Registry + ?Sized>(
     weight: u16,
 ) -> Result<Option<String>, Refused> {
     let old = registry.group_terms(group).ok_or(Refused::Gone)?;
+    let per_device = registry.groups_are_per_device();
     let set = |registry: &mut R, device: &str, weight: u16| {
         registry.on_device(device, &mut |admin| {
-            // A group of a control group exists only on the devices that its processes use.
-            let Some(terms) = admin.scheduler.group_terms(group).cloned() else { return Ok(None) };
-            let set = admin.scheduler.set_group(group, terms.parent.as_deref(), weight, &terms.limits, admin.now_ns);
+            if per_device && admin.scheduler.group_terms(group).is_none() {
+                return Ok(None);
+            }
+            let set = admin.scheduler.set_group(group, old.parent.as_deref(), weight, &old.limits, admin.now_ns);
             set.map(|()| None).map_err(|error| Refused::No(error.to_string()))
         })
     };

@@ -2,8 +2,8 @@
 //! an elevator.
 //!
 //! ```text
-//! submit ─▶ limits ─▶ pieces ─▶ RequestQueue (reservations, elevator) ─▶ queue depth ─▶ Medium ─▶ Completion
-//!    └─ flushes: one in flight at a time ─────────────────────────────────────┘
+//! submit ─▶ limits ─▶ pieces ─▶ RequestQueue (reservations, elevator) ─▶ queue depth ─▶ Medium
+//!    └─ flushes: one in flight at a time ───────────────────────────────────────────┘
 //! ```
 //!
 //! The NBD server hosts a [`DiskQueue`] over a file, memory or an emulated drive; the FUSE mount

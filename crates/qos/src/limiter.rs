@@ -177,8 +177,8 @@ impl Limiter {
         at_ns
     }
 
-    /// Returns true if no waiting tenant that may take the same tokens now precedes a tenant without
-    /// waiting requests.
+    /// Returns true if no waiting tenant that may take the same tokens now precedes a tenant
+    /// without waiting requests.
     fn is_first(&self, node: u32, now_ns: u64) -> bool {
         let Some(Reverse(first)) = self.heap.peek() else { return true };
         first.at_ns > now_ns || first.start >= self.tag(node) || self.domain(first.node) != self.domain(node)

@@ -259,6 +259,10 @@ impl Registry for GateAdmin {
         Some(GroupTerms { weight: terms.weight, parent: terms.parent, limits: terms.limits })
     }
 
+    fn groups_are_per_device(&self) -> bool {
+        true
+    }
+
     fn store_group_weight(&mut self, group: &str, weight: u16) {
         self.weights.retain(|(name, _)| name != group);
         self.weights.push((group.to_owned(), weight));

@@ -130,7 +130,7 @@ fn an_elevator_a_tunable_and_a_depth_are_set() {
     assert_eq!(asked.ask("set devices/sda/queue/depth 7"), "ok\n");
     assert_eq!(asked.get("devices/sda/queue/depth"), "7");
     let told = asked.ask("set devices/slow/queue/depth 4000");
-    assert!(told.starts_with("ok: the emulated drive takes "), "{told}");
+    assert!(told.starts_with("ok: the emulated drive's queue depth is "), "{told}");
     // What was set is what a later reload finds different from the file.
     let live = &asked.server.state.config;
     let file = Draft::from_toml(CONFIG, "test.toml").check(&Machine).expect("good").config;
@@ -204,7 +204,7 @@ fn a_groups_weight_counts_on_every_device_or_on_none() {
 fn a_tunable_that_takes_from_what_was_promised_is_set_with_a_warning() {
     let mut asked = Asked::new();
     let told = asked.ask("set devices/sda/queue/iosched/device_bandwidth 1000");
-    assert!(told.starts_with("ok: device sda: what is reserved takes 210 % of its time"), "{told}");
+    assert!(told.starts_with("ok: device sda: reservations take 210 % of the device's time"), "{told}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_weight_that_has_no_effect_is_set_with_a_warning() {
     let mut asked = Asked::new();
     assert_eq!(asked.ask("set devices/sda/queue/scheduler deadline"), "ok\n");
     let told = asked.ask("set tenants/backup/weight 70");
-    assert!(told.starts_with("ok: tenant backup: a weight changes nothing under deadline"), "{told}");
+    assert!(told.starts_with("ok: tenant backup: a weight has no effect under deadline"), "{told}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_reload_is_asked_for_and_what_is_logged_is_set_where_it_can_be() {
     assert!(asked.server.admin.wants_reload);
     assert_eq!(
         (asked.get("server/log").as_str(), asked.ask("set server/log debug").as_str()),
-        ("-", "error refused: what is logged cannot be set here\n")
+        ("-", "error refused: the log filter cannot be set here\n")
     );
     struct Filter(String);
     impl LogControl for Filter {
@@ -248,6 +248,6 @@ fn a_reload_is_asked_for_and_what_is_logged_is_set_where_it_can_be() {
 fn a_server_that_leaves_is_not_changed_any_more() {
     let mut asked = Asked::new();
     asked.server.drain();
-    assert_eq!(asked.ask("set tenants/backup/weight 70"), "error refused: the server is leaving\n");
+    assert_eq!(asked.ask("set tenants/backup/weight 70"), "error refused: the server is shutting down\n");
     assert_eq!(asked.get("tenants/backup/weight"), "50");
 }
