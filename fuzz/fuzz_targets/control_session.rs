@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hoistway_config::{Draft, Machine};
-use hoistway_control::{Session, Watch};
 use hoistway_control::LINE_BYTES_MAX;
 use hoistway_control::metrics::{Metrics, http};
+use hoistway_control::{Session, Watch};
 use hoistway_server::{Server, Settings};
 use hoistway_simulation::{Dice, Sim, SimEngine};
 
