@@ -25,7 +25,8 @@ pub(crate) fn stale(_: Stale) -> Status {
 
 /// Takes in a process; its handle is written to `context`.
 ///
-/// # Safety See the module documentation; `context` must point to a writable number, null and
+/// # Safety
+/// See the module documentation; `context` must point to a writable number, null and
 /// misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_context_create(
@@ -122,7 +123,8 @@ pub unsafe extern "C" fn hoistway_context_set_cpu_policy(
 /// Reserves bandwidth for a process, or changes what it has reserved. When the device cannot keep
 /// that, what is left is written to `headroom`, in bytes a second.
 ///
-/// # Safety See the module documentation; `reservation` must point to a readable structure and
+/// # Safety
+/// See the module documentation; `reservation` must point to a readable structure and
 /// `headroom` to a writable number, null and badly aligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_reserve(
@@ -175,7 +177,8 @@ pub unsafe extern "C" fn hoistway_release(queue: *mut Shell, context: u64, now_n
 
 /// A process submits a bio.
 ///
-/// # Safety See the module documentation; `bio` must point to a readable and `submitted` to a
+/// # Safety
+/// See the module documentation; `bio` must point to a readable and `submitted` to a
 /// writable structure, null and badly aligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_submit(
@@ -244,7 +247,8 @@ pub unsafe extern "C" fn hoistway_unplug(queue: *mut Shell, now_ns: u64) -> i32 
 
 /// The next request for the driver (`Ok`), or `Wait`, or `Empty`.
 ///
-/// # Safety See the module documentation; `request` must point to a writable structure, null and
+/// # Safety
+/// See the module documentation; `request` must point to a writable structure, null and
 /// misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next(queue: *mut Shell, now_ns: u64, request: *mut CRequest) -> i32 {
@@ -306,7 +310,8 @@ unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *
 /// in which they joined, and their number to `count`. An array shorter than the request's
 /// `bios_max` is refused, and nothing is done.
 ///
-/// # Safety See the module documentation; `tokens` must point to `len` writable numbers and `count`
+/// # Safety
+/// See the module documentation; `tokens` must point to `len` writable numbers and `count`
 /// to one, null and badly aligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_complete(
@@ -357,7 +362,8 @@ pub unsafe extern "C" fn hoistway_requeue(queue: *mut Shell, request: u64, now_n
 /// When `hoistway_timer` has to be called next: written to `at_ns` (`Ok`); `Empty` if no timer is
 /// armed.
 ///
-/// # Safety See the module documentation; `at_ns` must point to a writable number, null and
+/// # Safety
+/// See the module documentation; `at_ns` must point to a writable number, null and
 /// misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_timer(queue: *mut Shell, at_ns: *mut u64) -> i32 {
@@ -389,7 +395,8 @@ pub unsafe extern "C" fn hoistway_timer(queue: *mut Shell, now_ns: u64) -> i32 {
 
 /// Takes the oldest piece of deferred work (`Ok`); `Empty` if there is none.
 ///
-/// # Safety See the module documentation; `work` must point to a writable structure, null and
+/// # Safety
+/// See the module documentation; `work` must point to a writable structure, null and
 /// misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_work(queue: *mut Shell, work: *mut CWork) -> i32 {
@@ -456,7 +463,8 @@ pub unsafe extern "C" fn hoistway_in_flight(queue: *mut Shell) -> i32 {
 
 /// Takes the oldest trace event (`Ok`); `Empty` if there is none.
 ///
-/// # Safety See the module documentation; `event` must point to a writable structure, null and
+/// # Safety
+/// See the module documentation; `event` must point to a writable structure, null and
 /// misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next_event(queue: *mut Shell, event: *mut CEvent) -> i32 {

@@ -43,7 +43,8 @@ unsafe fn write(made: Result<GroupId, Status>, group: *mut u64) -> i32 {
 
 /// Writes the root group, in which every context starts.
 ///
-/// # Safety See the module documentation; `group` must point to a writable number, null and
+/// # Safety
+/// See the module documentation; `group` must point to a writable number, null and
 /// misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_group_root(queue: *mut Shell, group: *mut u64) -> i32 {
@@ -126,7 +127,8 @@ pub unsafe extern "C" fn hoistway_context_move(queue: *mut Shell, context: u64, 
 /// Reserves bandwidth for a group's processes together, or changes what is reserved. When the
 /// device cannot keep that, what is left is written to `headroom`, in bytes a second.
 ///
-/// # Safety See the module documentation; `reservation` must point to a readable structure and
+/// # Safety
+/// See the module documentation; `reservation` must point to a readable structure and
 /// `headroom` to a writable number, null and badly aligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_group_reserve(

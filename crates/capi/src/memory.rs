@@ -152,7 +152,9 @@ impl Plan {
         Some(Plan { capacity, queue, events, event_count: asked.events, elevators: [first, second], size })
     }
 
-    /// # Safety `base` is the start of a block of the plan's size, aligned, without other
+    /// # Safety
+
+    /// `base` is the start of a block of the plan's size, aligned, without other
     /// references to the queue's tables.
     unsafe fn storage(&self, base: *mut u8) -> Storage<CHost> {
         // SAFETY: guaranteed by the caller.

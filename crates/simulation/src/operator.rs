@@ -184,10 +184,5 @@ const NOBODY: &str = "nobody";
 
 fn spare(like: &DeviceConfig) -> DeviceConfig {
     let backend = BackendConfig::Memory { bytes: 10_000 };
-    DeviceConfig {
-        queue: DiskQueueConfig { name: NOBODY.into(), ..like.clone().queue },
-        backend,
-        drive: None,
-        ..like.clone()
-    }
+    DeviceConfig { queue: DiskQueueConfig { name: NOBODY.into(), ..like.clone().queue }, backend, drive: None }
 }

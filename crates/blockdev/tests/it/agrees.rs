@@ -39,7 +39,6 @@ fn served(kind: Kind) -> Vec<f64> {
         queue: DiskQueueConfig { elevator: Some(kind), ..config("disk").queue },
         drive: Some(disk()),
         backend: hoistway_config::BackendConfig::Null { bytes: READERS * APART_BYTES },
-        ..config("disk")
     };
     let mut world = World::new(&config);
     for reader in 0..READERS {
