@@ -153,7 +153,6 @@ impl Plan {
     }
 
     /// # Safety
-
     /// `base` is the start of a block of the plan's size, aligned, without other
     /// references to the queue's tables.
     unsafe fn storage(&self, base: *mut u8) -> Storage<CHost> {
