@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hoistway_config::mount::{MountConfig, MountTerms, WriteBackChoice};
 use hoistway_mount::scheduled::Scheduled;
@@ -56,6 +56,19 @@ pub fn scratch() -> TempDir {
 pub fn run(program: &str, arguments: &[&str]) {
     let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Unmounts a file system, which may be busy for up to 20 seconds.
+pub fn unmount(directory: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let output = Command::new("umount").arg(directory).output().expect("umount runs");
+        if output.status.success() {
+            return;
+        }
+        assert!(Instant::now() < until, "umount {directory}: {}", String::from_utf8_lossy(&output.stderr));
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// A temporary file system, unmounted on drop.
