@@ -22,7 +22,7 @@ impl Draft {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// [`ConfigError::Read`] when it is not there, no text, or longer than [`FILE_BYTES_MAX`]. What
+    /// [`ConfigError::Read`] when it is not there, no text, or longer than [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX). What
     /// is wrong in it is reported by [`Draft::check`].
     pub fn load(path: &Path) -> Result<Draft, ConfigError> {
         let text = text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;

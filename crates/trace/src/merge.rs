@@ -133,7 +133,7 @@ impl PeekedSource {
         Ok(PeekedSource { source, first: Some(first), start_ns })
     }
 
-    /// Returns the time of the first event that has a moment (see [`Event::has_moment`]), in ns;
+    /// Returns the time of the first event that has a moment, in ns;
     /// None if the first batch has no such event.
     pub fn start_ns(&self) -> Option<u64> {
         self.start_ns
