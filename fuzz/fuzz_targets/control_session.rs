@@ -9,8 +9,8 @@ use hoistway_config::{Draft, Machine};
 use hoistway_control::LINE_BYTES_MAX;
 use hoistway_control::metrics::{Metrics, http};
 use hoistway_control::{Session, Watch};
+use hoistway_reactor::simulated::{Prng, Sim, SimEngine};
 use hoistway_server::{Server, Settings};
-use hoistway_simulation::{Dice, Sim, SimEngine};
 
 const CONFIG: &str = r#"
 [[device]]
@@ -96,6 +96,6 @@ fn metrics(server: &mut Server<SimEngine>, bytes: &[u8], piece: usize) {
 
 fn server() -> Server<SimEngine> {
     let checked = Draft::from_toml(CONFIG, "fuzz.toml").check(&Machine).expect("a good configuration");
-    let engine = SimEngine::new(Rc::new(RefCell::new(Sim::new(Dice::new(1), false))));
+    let engine = SimEngine::new(Rc::new(RefCell::new(Sim::new(Prng::new(1), false))));
     Server::new(engine, &checked.config, Settings::default()).expect("a server")
 }
