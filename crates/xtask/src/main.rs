@@ -8,6 +8,7 @@ mod bench_nbd;
 mod bench_order;
 mod check_advise;
 mod checks;
+mod compare;
 mod emulated;
 mod goals;
 mod graph;
@@ -71,6 +72,8 @@ enum Task {
     BenchMount(bench_mount::Options),
     /// Measure what disk order gains and what archiving costs: docs/order-benchmarks.md
     BenchOrder(bench_order::Options),
+    /// Measure the cost of two builds of the program side by side
+    Compare(compare::Options),
     /// Measure how good the predictions of `hoistway trace whatif` are: docs/whatif.md
     Whatif(whatif::Options),
     /// Compare the advice of `hoistway advise` with predictions and real runs:
@@ -103,6 +106,7 @@ fn run(task: Task) -> Result<()> {
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),
+        Task::Compare(options) => compare::run(&options),
         Task::Whatif(options) => whatif::run(&options),
         Task::CheckAdvise(options) => check_advise::run(&options),
     }

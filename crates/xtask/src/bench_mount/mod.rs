@@ -6,7 +6,7 @@
 mod cost;
 mod load;
 mod sharing;
-mod ways;
+pub(crate) mod ways;
 mod writing;
 
 use std::path::PathBuf;

@@ -6,9 +6,9 @@
 
 mod crowd;
 mod goals;
-mod load;
+pub(crate) mod load;
 mod page;
-mod servers;
+pub(crate) mod servers;
 mod sharing;
 mod transport;
 
