@@ -31,7 +31,8 @@ pub struct MediumRequest<D> {
     pub length: u64,
     /// Whether a write must be durable before it ends.
     pub durable: bool,
-    /// The data of a write, in the first `length` bytes.
+    /// The data from [`IoRequest::data`](crate::IoRequest::data). The data of a write are its first
+    /// `length` bytes.
     pub data: Option<D>,
 }
 
@@ -80,7 +81,7 @@ pub enum MediumEvent {
 /// The device below a queue: a file, memory, an emulated drive, or a disk on which the host itself
 /// does the I/O.
 pub trait Medium {
-    /// The data of writes.
+    /// The data of requests: those of a write, or what the host attaches.
     type Data;
     /// The results of requests.
     type Output: Output;

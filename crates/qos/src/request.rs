@@ -102,7 +102,8 @@ pub struct IoRequest<D> {
     pub length: u64,
     /// Whether a write must be durable before it completes.
     pub durable: bool,
-    /// The data of a write, if the medium takes data.
+    /// The data that the medium needs to begin the I/O: the data of a write, or what the host
+    /// attaches to the request. The queue keeps it until dispatch.
     pub data: Option<D>,
     /// Properties for the elevator.
     pub hints: Hints,

@@ -15,7 +15,8 @@ use flush::Flushes;
 
 pub use dispatch::TRIM_BYTES_MAX;
 
-/// The queue of one disk. `D` is the data of writes, `O` the output of requests.
+/// The queue of one disk. `D` is the data that the host attaches to requests, `O` the output of
+/// requests.
 #[derive(Debug)]
 pub struct DiskQueue<D, O> {
     scheduler: DiskScheduler,
@@ -78,6 +79,10 @@ impl<D, O: Output> DiskQueue<D, O> {
     /// Returns the number of the request, which
     /// [`MediumRequest::number`](crate::MediumRequest::number) repeats when it is dispatched.
     /// `None` if the request was refused, or completed at once, or the client has left.
+    ///
+    /// The request keeps its number until its completion: it ends only by [`DiskQueue::end_io`], by
+    /// [`Begin::Done`](crate::Begin::Done), or when its client leaves. A later request may have the
+    /// same number; [`DiskQueue::ticket_of`] tells them apart.
     pub fn submit(&mut self, member: MemberId, request: IoRequest<D>, now_ns: u64) -> Option<u32> {
         self.scheduler.advance(now_ns);
         let tenant = self.scheduler.tenants.tenant_of(member)?;
@@ -105,11 +110,18 @@ impl<D, O: Output> DiskQueue<D, O> {
                 self.set_stage(slot, Stage::Held);
             }
         }
-        Some(slot)
+        self.entries.slab.contains(slot as usize).then_some(slot)
     }
 
-    /// Returns the data of a request that was not dispatched yet. Numbers are reused after
-    /// completion.
+    /// Returns the ticket of the request with this number; `None` if no request has it. A host that
+    /// stores numbers compares tickets, because numbers are reused after completion.
+    #[inline]
+    pub fn ticket_of(&self, number: u32) -> Option<u64> {
+        self.entries.get(number).map(|entry| entry.ticket)
+    }
+
+    /// Returns the data of a request that was not dispatched yet; `None` after its dispatch.
+    #[inline]
     pub fn waiting_data_mut(&mut self, number: u32) -> Option<&mut D> {
         self.entries.get_mut(number).filter(|entry| entry.is_waiting()).and_then(|entry| entry.data.as_mut())
     }
