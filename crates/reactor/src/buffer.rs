@@ -89,7 +89,7 @@ impl Buffer {
     }
 
     /// Whether it lies in this memory, all of it.
-    pub(crate) fn lies_in(&self, start: *const u8, len: usize) -> bool {
+    pub(crate) fn is_within(&self, start: *const u8, len: usize) -> bool {
         let (own, start) = (self.start.as_ptr() as usize, start as usize);
         own >= start && own.saturating_add(self.len) <= start.saturating_add(len)
     }

@@ -1,4 +1,4 @@
-//! Which engine: io_uring where it works, threads elsewhere.
+//! The choice of the engine: io_uring where it works, else epoll with threads.
 
 use std::fmt;
 use std::io;
@@ -10,34 +10,34 @@ use crate::engine::{Engine, Event, Message, Part};
 use crate::options::Options;
 use crate::uring::Uring;
 
-/// The engines that reach the real outside.
+/// An engine that does real I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// io_uring.
+    /// [`Uring`].
     Uring,
-    /// epoll, and threads for files.
+    /// [`Threads`](crate::Threads): epoll, and helper threads for files.
     Threads,
 }
 
-/// Why io_uring cannot be used, and what can be done about it.
+/// The reason why io_uring cannot be used, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("io_uring cannot be used: {cause}. {advice}")]
 pub struct Unavailable {
-    /// The system's words.
+    /// The error of the kernel.
     pub cause: io::Error,
-    /// What to do.
+    /// The remedy, as one sentence.
     pub advice: String,
 }
 
-/// Whether io_uring works here: a ring is made as a server needs it, and bytes are sent through it.
+/// Checks that io_uring works: creates the engine and sends bytes through a pair of sockets.
 ///
 /// # Errors
-/// Why not: it is switched off, forbidden (containers do), or the kernel is too old.
+/// io_uring is disabled, forbidden (as in containers), or the kernel is too old.
 pub fn probe() -> Result<(), Unavailable> {
-    try_it().map_err(|cause| Unavailable { advice: advice(&cause), cause })
+    try_engine().map_err(|cause| Unavailable { advice: advice(&cause), cause })
 }
 
-fn try_it() -> io::Result<()> {
+fn try_engine() -> io::Result<()> {
     let mut engine = Uring::new(&Options::small())?;
     let (one, other) = UnixStream::pair()?;
     let (one, other) = (engine.adopt(OwnedFd::from(one)), engine.adopt(OwnedFd::from(other)));
@@ -60,11 +60,11 @@ fn try_it() -> io::Result<()> {
 fn advice(cause: &io::Error) -> String {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     match (cause.raw_os_error(), disabled.trim()) {
-        (Some(libc::EPERM), "2") => "It is switched off: sysctl kernel.io_uring_disabled=0 switches it on".into(),
-        (Some(libc::EPERM), "1") => "It is allowed to a group only: join the group of sysctl kernel.io_uring_group, or set \
+        (Some(libc::EPERM), "2") => "It is disabled: sysctl kernel.io_uring_disabled=0 enables it".into(),
+        (Some(libc::EPERM), "1") => "It is permitted to one group only: join the group of sysctl kernel.io_uring_group, or set \
              kernel.io_uring_disabled=0"
             .into(),
-        (Some(libc::EPERM | libc::EACCES), _) => "A seccomp filter forbids it, as containers' default ones do: give the \
+        (Some(libc::EPERM | libc::EACCES), _) => "A seccomp filter forbids it, as the default filters of containers do: give the \
              container a profile that allows io_uring_setup, io_uring_enter and io_uring_register (docker run --security-opt \
              seccomp=FILE)"
             .into(),
@@ -72,9 +72,9 @@ fn advice(cause: &io::Error) -> String {
             "It needs Linux 6.0 or newer (this is {}), or a container's filter hides it",
             rustix::system::uname().release().to_string_lossy()
         ),
-        (Some(libc::ENOMEM), _) => "Locked memory is too short for it: raise ulimit -l (LimitMEMLOCK= of a systemd unit)".into(),
-        (Some(libc::EMFILE | libc::ENFILE), _) => "There are no descriptors left: raise ulimit -n".into(),
-        _ => "Threads do its work instead".into(),
+        (Some(libc::ENOMEM), _) => "The limit of locked memory is too low: raise ulimit -l (LimitMEMLOCK= of a systemd unit)".into(),
+        (Some(libc::EMFILE | libc::ENFILE), _) => "The process has no descriptors left: raise ulimit -n".into(),
+        _ => "Threads are used instead".into(),
     }
 }
 
@@ -94,7 +94,7 @@ impl std::str::FromStr for EngineKind {
         match text {
             "io_uring" => Ok(EngineKind::Uring),
             "threads" => Ok(EngineKind::Threads),
-            _ => Err(format!("no engine is called {text:?}: io_uring or threads")),
+            _ => Err(format!("unknown engine {text:?}: use io_uring or threads")),
         }
     }
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_do_about_it_fits_the_cause() {
+    fn the_advice_fits_the_cause() {
         let of = |code| advice(&io::Error::from_raw_os_error(code));
         assert!(of(libc::EPERM).contains("seccomp") || of(libc::EPERM).contains("kernel.io_uring_disabled"));
         assert!(of(libc::ENOSYS).contains("Linux 6.0"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_is_called_what_it_is_printed_as() {
+    fn an_engine_is_parsed_from_its_printed_name() {
         for kind in [EngineKind::Uring, EngineKind::Threads] {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }

@@ -2,18 +2,17 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time in ns since the system came up.
+/// Returns the time of `CLOCK_MONOTONIC` in ns.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// How often the processor was taken from this thread, because its time was up or somebody came
-/// first.
+/// Returns the number of involuntary context switches of this thread.
 pub(crate) fn preemptions() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel writes a structure of this type, all of whose values are good; one that it
-    // did not write is all zeroes.
+    // SAFETY: the structure consists of integers, for which zero is a valid value, and the kernel
+    // writes only integers.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
@@ -21,12 +20,12 @@ pub(crate) fn preemptions() -> u64 {
     usage.ru_nivcsw.cast_unsigned() as u64
 }
 
-/// Asks for timers of this thread that are as exact as the hardware (the kernel may be 50 us late
-/// otherwise, to wake less often).
-pub(crate) fn want_exact_timers() {
-    // SAFETY: a call with numbers alone.
+/// Sets the timer slack of this thread to 1 ns. The default slack is 50 us, by which the kernel
+/// combines wake-ups.
+pub(crate) fn request_precise_timers() {
+    // SAFETY: all arguments are integers.
     let refused = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) } != 0;
     if refused {
-        tracing::debug!("timers stay up to 50 us late: {}", std::io::Error::last_os_error());
+        tracing::debug!("timers may expire 50 us late: {}", std::io::Error::last_os_error());
     }
 }

@@ -1,4 +1,4 @@
-//! Block I/O by plain system calls: what helper threads do.
+//! Block I/O by blocking system calls, for helper threads.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,19 +9,19 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use crate::engine::{Allocation, Io, IoDone, IoOp};
 
-/// The most extents in an answer to [`IoOp::Status`].
+/// Maximum number of extents in the result of [`IoOp::Status`].
 const EXTENTS_MAX: usize = 64;
-/// Zeroes are written in pieces of this many bytes.
+/// Size in bytes of one write of zeroes: 256 KiB.
 const ZEROES_BYTES: usize = 256 << 10;
 
-/// A file of an engine.
+/// A block file of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockFile {
     pub fd: Arc<OwnedFd>,
     pub block_device: bool,
     /// Opened with `O_DIRECT`.
     pub direct: bool,
-    /// It lies in memory, so that reading and writing it waits for nothing (tmpfs).
+    /// On tmpfs: reads and writes do not block.
     pub in_memory: bool,
 }
 
@@ -39,7 +39,7 @@ impl BlockFile {
         }
     }
 
-    /// Does it, and waits for it. `at` bytes of a read or write are done already.
+    /// Carries out an operation, which may block. `at` bytes of a read or write are already done.
     pub fn perform(&self, mut io: Io, at: u64) -> IoDone {
         let mut extents = Vec::new();
         let result = match io.op {
@@ -56,7 +56,8 @@ impl BlockFile {
         IoDone { result: result.map_err(Errno::raw_os_error), buffer: io.buffer, extents }
     }
 
-    /// Reads as much as is in the page cache, from the beginning on; says how many bytes.
+    /// Reads the bytes that are in the page cache, from the start of the range on. Returns their
+    /// number.
     pub fn read_cached(&self, io: &mut Io) -> u64 {
         if self.direct {
             return 0;
@@ -78,18 +79,13 @@ impl BlockFile {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
             }
-            if got == Ok(0) || self.is_end(offset + at, at as usize == length) {
+            let is_complete = at as usize == length;
+            if got == Ok(0) || (!is_complete && is_direct_end_of_file(self.direct, offset + at)) {
                 bytes[at as usize..].fill(0);
                 return Ok(());
             }
         }
         Ok(())
-    }
-
-    /// Whether a short read that ended here met the end of the file: with direct I/O nothing else
-    /// leaves a part of a sector.
-    pub fn is_end(&self, reached: u64, complete: bool) -> bool {
-        !complete && self.direct && !reached.is_multiple_of(512)
     }
 
     fn write(&self, io: &Io, mut at: u64, durable: bool) -> Result<(), Errno> {
@@ -106,16 +102,16 @@ impl BlockFile {
         Ok(())
     }
 
-    /// Makes a range read as zeroes in the best way that there is: a hole if that will do, else
-    /// allocated zeroes, else by writing them.
+    /// Makes a range read as zeroes: by a hole if `punch` is set, else by allocated zeroes, else by
+    /// writing zeroes.
     fn zero(&self, offset: u64, length: u64, punch: bool) -> Result<(), Errno> {
-        let ways = if punch {
+        let modes = if punch {
             [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE].as_slice()
         } else {
             [FallocateFlags::ZERO_RANGE].as_slice()
         };
-        for way in ways {
-            match retry(|| fallocate(&self.fd, *way | FallocateFlags::KEEP_SIZE, offset, length)) {
+        for mode in modes {
+            match retry(|| fallocate(&self.fd, *mode | FallocateFlags::KEEP_SIZE, offset, length)) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
                 other => return other,
             }
@@ -140,8 +136,8 @@ impl BlockFile {
         retry(|| fallocate(&self.fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length))
     }
 
-    /// What is allocated: by `SEEK_DATA` and `SEEK_HOLE` (lseek(2)); whatever does not know holes
-    /// is all data.
+    /// Returns the allocation of a range, from `SEEK_DATA` and `SEEK_HOLE` (lseek(2)). A file system
+    /// without holes reports data only.
     fn status(&self, offset: u64, length: u64) -> Vec<Allocation> {
         let all_data = |length| Allocation { length, hole: false };
         if self.block_device {
@@ -159,7 +155,7 @@ impl BlockFile {
                 extents.push(Allocation { length: data - at, hole: true });
             }
             if data < end {
-                // At worst the rest is data.
+                // On an error the rest counts as data.
                 let hole = seek(&self.fd, SeekFrom::Hole(data)).map_or(end, |hole| hole.clamp(data + 1, end));
                 extents.push(all_data(hole - data));
                 at = hole;
@@ -171,8 +167,14 @@ impl BlockFile {
     }
 }
 
-/// `BLKDISCARD` (the kernel's linux/fs.h): the range is given as two numbers, first byte and
-/// length.
+/// Returns true if a short direct read that reached this offset has met the end of the file: only
+/// that leaves a part of a sector.
+pub(crate) fn is_direct_end_of_file(is_direct: bool, reached: u64) -> bool {
+    is_direct && !reached.is_multiple_of(512)
+}
+
+/// Discards a range of a block device (`BLKDISCARD`, linux/fs.h). The argument is the first byte
+/// and the length.
 fn discard(device: BorrowedFd<'_>, offset: u64, length: u64) -> Result<(), Errno> {
     const BLKDISCARD: libc::c_ulong = 0x1277;
     let range = [offset, length];

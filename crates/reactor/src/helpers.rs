@@ -1,88 +1,89 @@
-//! Threads for what would block: they are started when there is work for them, and wake the engine
-//! when it is done.
+//! Helper threads for operations that would block the engine. They start on demand, and wake the
+//! engine when an operation has ended.
 //!
-//! Each file has threads of its own, so that a medium that hangs, or has a long queue before it,
-//! keeps none from the others.
+//! Each file has threads of its own, so that a medium that hangs or has a long queue delays no
+//! other.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use rustix::event::{EventfdFlags, eventfd};
 
 use crate::engine::{Io, IoDone};
 use crate::files::BlockFile;
+use crate::wake::Waker;
 
-/// Threads that do block I/O, by file.
+/// The helper threads of all files.
 #[derive(Debug)]
-pub(crate) struct Helpers {
-    done: Arc<Done>,
-    files: Vec<Crew>,
+pub(crate) struct HelperThreads {
+    results: Arc<Results>,
+    files: Vec<FileThreads>,
     threads_max: usize,
 }
 
 /// The threads of a file.
 #[derive(Debug)]
-struct Crew {
+struct FileThreads {
     shared: Arc<Shared>,
     threads: usize,
 }
 
-/// What is done, of all files.
+/// Results of all files, which the engine has not taken yet.
 #[derive(Debug)]
-struct Done {
+struct Results {
     list: Mutex<Vec<(u64, IoDone)>>,
-    wake: Arc<OwnedFd>,
+    waker: Waker,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
-    done: Arc<Done>,
+    results: Arc<Results>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,
     idle: usize,
-    over: bool,
+    is_closed: bool,
 }
 
-/// Block I/O for a thread.
+/// An operation for a helper thread.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub tag: u64,
     pub file: BlockFile,
     pub io: Io,
-    /// How much of it is done already.
+    /// Bytes of a read or write that are already done.
     pub at: u64,
 }
 
-impl Helpers {
-    /// None yet, at most so many for each file. They write to this eventfd.
-    pub fn new(threads_max: usize, wake: Arc<OwnedFd>) -> Helpers {
-        Helpers { done: Arc::new(Done { list: Mutex::default(), wake }), files: Vec::new(), threads_max }
+impl HelperThreads {
+    /// Creates the table, without threads. Each file gets at most `threads_max`; they wake the engine
+    /// by `waker`.
+    pub fn new(threads_max: usize, waker: Waker) -> HelperThreads {
+        let results = Arc::new(Results { list: Mutex::default(), waker });
+        HelperThreads { results, files: Vec::new(), threads_max }
     }
 
+    /// Starts an operation.
     pub fn start(&mut self, job: Job) {
-        let place = job.io.file.0 as usize;
-        while self.files.len() <= place {
-            let shared = Shared { state: Mutex::default(), work: Condvar::new(), done: self.done.clone() };
-            self.files.push(Crew { shared: Arc::new(shared), threads: 0 });
+        let index = job.io.file.0 as usize;
+        while self.files.len() <= index {
+            let shared = Shared { state: Mutex::default(), work: Condvar::new(), results: self.results.clone() };
+            self.files.push(FileThreads { shared: Arc::new(shared), threads: 0 });
         }
-        if let Some(crew) = self.files.get_mut(place) {
-            crew.start(job, self.threads_max);
+        if let Some(threads) = self.files.get_mut(index) {
+            threads.start(job, self.threads_max);
         }
     }
 
-    /// Takes what is done.
-    pub fn take_done(&mut self, into: &mut Vec<(u64, IoDone)>) {
-        into.append(&mut lock(&self.done.list));
+    /// Appends the results of ended operations, each with the tag of its job.
+    pub fn take_results(&mut self, to: &mut Vec<(u64, IoDone)>) {
+        to.append(&mut lock(&self.results.list));
     }
 }
 
-impl Crew {
+impl FileThreads {
     fn start(&mut self, job: Job, threads_max: usize) {
         let mut state = lock(&self.shared.state);
         state.jobs.push_back(job);
@@ -96,31 +97,30 @@ impl Crew {
 
     fn add_thread(&mut self) {
         let shared = self.shared.clone();
-        let made = std::thread::Builder::new().name("hoistway-io".into()).spawn(move || shared.work());
+        let made = std::thread::Builder::new().name("hoistway-io".into()).spawn(move || shared.run());
         match made {
             Ok(_) => self.threads += 1,
             Err(_) if self.threads > 0 => {}
             Err(error) => {
-                // Without any thread it is done here, late but not never.
-                tracing::warn!(%error, "no thread for block I/O can be started");
-                self.shared.work_off();
+                tracing::warn!(%error, "no thread for block I/O can be started: the engine carries out an operation itself");
+                self.shared.run_queued();
             }
         }
     }
 }
 
-impl Drop for Crew {
+impl Drop for FileThreads {
     fn drop(&mut self) {
-        // The threads end by themselves: one that waits for a medium that hangs is not waited for.
-        lock(&self.shared.state).over = true;
+        // The threads end by themselves. The engine does not wait for them, because a medium may hang.
+        lock(&self.shared.state).is_closed = true;
         self.shared.work.notify_all();
     }
 }
 
 impl Shared {
-    fn work(&self) {
+    fn run(&self) {
         let mut state = lock(&self.state);
-        while !state.over {
+        while !state.is_closed {
             let Some(job) = state.jobs.pop_front() else {
                 state.idle += 1;
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +133,8 @@ impl Shared {
         }
     }
 
-    fn work_off(&self) {
+    /// Carries out all queued operations.
+    fn run_queued(&self) {
         loop {
             let Some(job) = lock(&self.state).jobs.pop_front() else { return };
             self.perform(job);
@@ -142,62 +143,52 @@ impl Shared {
 
     fn perform(&self, job: Job) {
         let done = job.file.perform(job.io, job.at);
-        let mut list = lock(&self.done.list);
+        let mut list = lock(&self.results.list);
         list.push((job.tag, done));
-        let first = list.len() == 1;
+        let is_first = list.len() == 1;
         drop(list);
-        // Whoever put the first one there has woken the engine, or is about to.
-        if first {
-            wake(&self.done.wake);
+        // The thread that adds the first result wakes the engine for those that follow.
+        if is_first {
+            self.results.waker.wake();
         }
     }
 }
 
-/// Nothing is left half-done by a thread that panics with one of these.
+/// Locks a mutex. A panic of another thread leaves the state consistent, because every change is a
+/// single step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An eventfd for waking an engine.
-pub(crate) fn waker(flags: EventfdFlags) -> std::io::Result<Arc<OwnedFd>> {
-    Ok(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | flags)?))
-}
-
-/// Wakes the engine that waits for this eventfd. It can fail only when 2^64 - 2 wakes were not
-/// heeded yet.
-pub(crate) fn wake(eventfd: &OwnedFd) {
-    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
-}
-
 #[cfg(test)]
 mod tests {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
 
     use super::*;
     use crate::buffer::Buffer;
     use crate::engine::{FileId, IoOp};
 
-    /// A read of a pipe at the place where preadv2(2) has it read like any reader: it waits for the
-    /// writer.
+    /// Returns a read of a pipe that blocks until the writer writes: preadv2(2) at offset -1 reads
+    /// like read(2).
     fn hanging_read(file: &BlockFile, tag: u64) -> Job {
         let io = Io { file: FileId(0), op: IoOp::Read, offset: u64::MAX, length: 1, buffer: Some(Buffer::alone(512)) };
         Job { tag, file: file.clone(), io, at: 0 }
     }
 
     #[test]
-    fn a_file_that_hangs_keeps_no_other_from_being_served() {
-        let wake = waker(EventfdFlags::empty()).expect("an eventfd");
-        let mut helpers = Helpers::new(2, wake.clone());
+    fn a_file_that_hangs_does_not_delay_another() {
+        let waker = Waker::new(EventfdFlags::empty()).expect("an eventfd");
+        let mut helpers = HelperThreads::new(2, waker.clone());
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
         let hanging = BlockFile::new(reader);
         (0..40).for_each(|tag| helpers.start(hanging_read(&hanging, tag)));
         let sound = BlockFile::new(tempfile::tempfile().expect("a file").into());
         let io = Io { file: FileId(1), op: IoOp::Flush, offset: 0, length: 0, buffer: None };
         helpers.start(Job { tag: 77, file: sound, io, at: 0 });
-        let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
-        let woken = poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&patience)).expect("a poll");
+        let timeout = Timespec { tv_sec: 20, tv_nsec: 0 };
+        let woken = poll(&mut [PollFd::new(&waker, PollFlags::IN)], Some(&timeout)).expect("a poll");
         let mut done = Vec::new();
-        helpers.take_done(&mut done);
+        helpers.take_results(&mut done);
         drop(writer);
         assert_eq!((woken, done.iter().map(|(tag, _)| *tag).collect::<Vec<_>>()), (1, vec![77]));
     }

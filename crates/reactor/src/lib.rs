@@ -2,17 +2,22 @@
 //!
 //! [`Engine`] is the trait; its implementations are [`Uring`] (io_uring), [`Threads`] (epoll, and
 //! worker threads for files) and [`Virtual`] (virtual time without I/O) and, with the feature
-//! `simulated`, [`simulated::SimEngine`](crate::engine). One thread calls the engine, and nothing
-//! in an engine call blocks but [`Engine::turn`].
+//! `simulated`, [`simulated::SimEngine`](crate::engine). One thread calls the engine, and only
+//! [`Engine::turn`] blocks. [`BlockRing`] does block I/O alone, on borrowed files, by io_uring.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`engine`] | the trait, operations and events |
 //! | [`buffer`], [`shared`] | page-aligned buffers from a pool, and memory that is mapped once and shared |
 //! | [`choice`], [`options`] | which engine works on this machine and why the other does not; sizes of an engine |
-//! | `uring/` | io_uring: sockets, provided buffers, block I/O |
+//! | `uring/` | io_uring: sockets, receive buffers, block I/O ([`BlockRing`]) |
 //! | `threads`, `helpers` | epoll, and the worker threads for files |
 //! | [`peer`] | the process at the other end of a Unix socket |
+//!
+//! Where to change what:
+//! - submission, waiting and completions of io_uring: `uring/kernel.rs`
+//! - block I/O on io_uring (short transfers, retries): `uring/transfer.rs`
+//! - the polling and sleeping of a wait: `wait.rs`
 //!
 //! Both real engines pass one suite of tests, `tests.rs`.
 
@@ -23,8 +28,8 @@ pub mod engine;
 mod files;
 mod helpers;
 pub mod options;
+mod outgoing;
 pub mod peer;
-mod sending;
 pub mod shared;
 mod signals;
 #[cfg(any(test, feature = "simulated"))]
@@ -35,7 +40,8 @@ mod tests;
 mod threads;
 mod uring;
 mod virtual_time;
-mod waiting;
+mod wait;
+mod wake;
 
 pub use buffer::{Buffer, Pool};
 pub use choice::{EngineKind, Unavailable, probe};
@@ -47,4 +53,7 @@ pub use options::{Options, WATCH_NS};
 pub use shared::{Region, Shared};
 pub use threads::Threads;
 pub use uring::Uring;
+pub use uring::block_ring::BlockRing;
+pub use uring::transfer::{BlockOp, BlockTarget, Ended};
 pub use virtual_time::Virtual;
+pub use wake::Waker;

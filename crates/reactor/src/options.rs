@@ -1,31 +1,29 @@
 //! Sizes and switches of an engine.
 
-/// What an engine is made of.
+/// The sizes and switches of an engine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The pool of buffers, in bytes. It costs address space first, memory as it is used, and with
-    /// io_uring and a file all of it at once, for registered memory is pinned. Beyond it, buffers
-    /// are memory of their own. 32 MiB unless told.
+    /// Size of the buffer pool in bytes, by default 32 MiB. The pool reserves address space and
+    /// takes memory at first use. With io_uring the first file pins all of it. Further buffers are
+    /// allocated.
     pub pool_bytes: usize,
-    /// Buffers that wait for bytes from clients, all connections together: a power of two, at most
-    /// 32,768. 64 unless told.
+    /// Number of receive buffers shared by all connections: a power of two, at most 32,768, by
+    /// default 64.
     pub receive_buffers: u16,
-    /// Their length in bytes: how much one receive brings at most. 64 KiB unless told.
+    /// Size of a receive buffer in bytes, the maximum of one receive; by default 64 KiB.
     pub receive_bytes: usize,
-    /// Whether SIGTERM, SIGINT, SIGHUP and SIGCHLD are caught and told. They are, unless told
-    /// otherwise.
+    /// Handles SIGTERM, SIGINT, SIGHUP and SIGCHLD, and returns them as events; by default true.
     pub signals: bool,
-    /// Threads for each file, of the engine without io_uring. 16 unless told: so many requests can
-    /// wait for a medium at once.
+    /// Helper threads for each file of the engine without io_uring, by default 16. The number bounds
+    /// the requests of a file in flight.
     pub threads: usize,
-    /// How long at most the thread watches for the next event before it sleeps, in ns; 0: not at
-    /// all. [`WATCH_NS`] unless told.
+    /// Maximum time in ns for which a wait polls for events before the thread sleeps; 0 disables
+    /// polling. The default is [`WATCH_NS`].
     pub watch_ns: u64,
 }
 
-/// How long the thread watches for the next event before it sleeps, unless told otherwise. It is as
-/// long as a wake-up takes on a processor that has gone idle, so that watching in vain costs about
-/// as much as the sleep that it was to save.
+/// The default polling time of a wait in ns: 32 us, the duration of a wake-up on an idle CPU. A poll
+/// without an event then costs about as much as the sleep that it replaces.
 pub const WATCH_NS: u64 = 32_000;
 
 impl Default for Options {
@@ -42,7 +40,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same for a moment's use: a small pool, no signals.
+    /// Returns options for a probe: a small pool, no signals.
     pub(crate) fn small() -> Options {
         Options {
             pool_bytes: 1 << 20,
@@ -54,7 +52,7 @@ impl Options {
         }
     }
 
-    /// How many descriptors the process may have; as many as the system allows it are asked for.
+    /// Raises the soft limit of descriptors to the hard limit, and returns it.
     pub(crate) fn descriptors_max(&self) -> u32 {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);

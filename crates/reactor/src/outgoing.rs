@@ -1,29 +1,30 @@
-//! A message on its way: what of it the kernel has taken, and where the rest lies.
+//! A message that is being sent: the pieces of memory that the kernel has not taken yet.
 
 use libc::{iovec, msghdr};
 
 use crate::engine::{Message, Part};
 
-/// The most pieces that the kernel takes at once (`IOV_MAX`, sendmsg(2)).
+/// Maximum number of pieces of one sendmsg(2) (`IOV_MAX`).
 const PIECES_MAX: usize = 1024;
 
-/// A message on its way. It owns what it points at.
-pub(crate) struct Sending {
+/// A message that is being sent. It owns the memory of its pieces.
+pub(crate) struct OutgoingMessage {
     message: Message,
-    /// The pieces, in order; the first that are sent are `at`.
+    /// The pieces in order; the first `at` of them are sent.
     pieces: Vec<iovec>,
     at: usize,
     header: msghdr,
 }
 
-impl Sending {
-    pub fn new() -> Box<Sending> {
-        // SAFETY: all of its fields are numbers and pointers, which may be 0.
+impl OutgoingMessage {
+    /// Creates an empty message. The box keeps the header in place.
+    pub fn new() -> Box<OutgoingMessage> {
+        // SAFETY: all fields are integers and pointers, for which zero is a valid value.
         let header = unsafe { std::mem::zeroed() };
-        Box::new(Sending { message: Message::default(), pieces: Vec::new(), at: 0, header })
+        Box::new(OutgoingMessage { message: Message::default(), pieces: Vec::new(), at: 0, header })
     }
 
-    /// Takes a message; the one before is done.
+    /// Loads the next message.
     pub fn load(&mut self, message: Message) {
         self.message = message;
         self.pieces.clear();
@@ -45,12 +46,13 @@ impl Sending {
         }
     }
 
+    /// Returns true if all bytes are sent.
     pub fn is_sent(&self) -> bool {
         self.at == self.pieces.len()
     }
 
-    /// What sendmsg takes: the pieces that are left, as many as it takes at once. It holds until
-    /// the next call of `load` or `advance`.
+    /// Returns the argument of sendmsg(2) for the remaining pieces, at most [`PIECES_MAX`]. It is
+    /// valid until the next call of `load` or `advance`.
     pub fn header(&mut self) -> *mut msghdr {
         let rest = &mut self.pieces[self.at..];
         self.header.msg_iov = rest.as_mut_ptr();
@@ -58,12 +60,12 @@ impl Sending {
         &raw mut self.header
     }
 
-    /// Notes that so many more bytes are sent.
+    /// Counts sent bytes.
     pub fn advance(&mut self, bytes: usize) {
         let mut left = bytes;
         while let Some(piece) = self.pieces.get_mut(self.at) {
             if left < piece.iov_len {
-                // SAFETY: the piece is longer than that.
+                // SAFETY: the piece is longer than `left` bytes.
                 piece.iov_base = unsafe { piece.iov_base.cast::<u8>().add(left).cast() };
                 piece.iov_len -= left;
                 return;
@@ -71,10 +73,10 @@ impl Sending {
             left -= piece.iov_len;
             self.at += 1;
         }
-        debug_assert_eq!(left, 0, "more was sent than there is");
+        debug_assert_eq!(left, 0, "more bytes were sent than the message has");
     }
 
-    /// The message, empty, to be used again.
+    /// Returns the message, emptied for reuse.
     pub fn unload(&mut self) -> Message {
         self.pieces.clear();
         self.at = 0;

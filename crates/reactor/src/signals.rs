@@ -1,6 +1,6 @@
-//! Signals that the server heeds: counted when they come, told when the engine is awake.
+//! Signals of the process: the handler counts them, and the engine returns them as events.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,43 +9,47 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 
 use crate::engine::{Event, Signal};
+use crate::wake::Waker;
 
-const HEEDED: [(i32, Signal); 4] =
+const HANDLED: [(i32, Signal); 4] =
     [(SIGTERM, Signal::Terminate), (SIGINT, Signal::Terminate), (SIGHUP, Signal::Reload), (SIGCHLD, Signal::Child)];
 
-/// Signals that are caught as long as this is there. (The default action does not come back.)
+/// Handlers of signals, until this value is dropped. The default action is not restored.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    /// How many came, in the order of `HEEDED`.
-    counts: Arc<[AtomicU32; HEEDED.len()]>,
+    /// Signals received, in the order of [`HANDLED`].
+    counts: Arc<[AtomicU32; HANDLED.len()]>,
     handlers: Vec<SigId>,
 }
 
 impl Signals {
-    /// Catches them; each wakes the engine through this eventfd.
-    pub fn catch(wake: &Arc<OwnedFd>) -> std::io::Result<Signals> {
-        let counts: Arc<[AtomicU32; HEEDED.len()]> = Arc::default();
+    /// Installs the handlers; each signal wakes the engine.
+    ///
+    /// # Errors
+    /// A handler cannot be installed.
+    pub fn catch(waker: &Waker) -> std::io::Result<Signals> {
+        let counts: Arc<[AtomicU32; HANDLED.len()]> = Arc::default();
         let mut signals = Signals { counts: counts.clone(), handlers: Vec::new() };
-        for (place, (number, _)) in HEEDED.iter().enumerate() {
-            let (counts, wake) = (counts.clone(), wake.clone());
+        for (index, (number, _)) in HANDLED.iter().enumerate() {
+            let (counts, waker) = (counts.clone(), waker.clone());
             let count = move || {
-                counts[place].fetch_add(1, Ordering::Release);
+                counts[index].fetch_add(1, Ordering::Release);
                 let one = 1u64.to_ne_bytes();
-                // SAFETY: write(2) may be called in a handler (signal-safety(7)); the descriptor is
-                // open as long as this closure is there.
-                unsafe { libc::write(wake.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+                // SAFETY: write(2) may be called in a handler (signal-safety(7)), and the closure
+                // keeps the descriptor open.
+                unsafe { libc::write(waker.as_raw_fd(), one.as_ptr().cast(), one.len()) };
             };
-            // SAFETY: the closure adds to a number and writes to a descriptor: nothing that a
-            // handler must not do.
+            // SAFETY: the closure increments an atomic integer and writes to a descriptor, both of
+            // which are async-signal-safe.
             signals.handlers.push(unsafe { low_level::register(*number, count) }?);
         }
         Ok(signals)
     }
 
-    /// Tells what came.
-    pub fn tell(&self, events: &mut Vec<Event>) {
-        for (place, (_, signal)) in HEEDED.iter().enumerate() {
-            for _ in 0..self.counts[place].swap(0, Ordering::AcqRel) {
+    /// Appends an event for each signal received since the last call.
+    pub fn take(&self, events: &mut Vec<Event>) {
+        for (index, (_, signal)) in HANDLED.iter().enumerate() {
+            for _ in 0..self.counts[index].swap(0, Ordering::AcqRel) {
                 events.push(Event::Signal(*signal));
             }
         }

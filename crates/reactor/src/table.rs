@@ -1,61 +1,64 @@
-//! Connections by their names: a place that is used again has another generation, so that an old
-//! name finds nothing.
+//! A table of connections by ID. A reused slot has another generation, so that the ID of a closed
+//! connection finds nothing.
 
 use crate::engine::ConnId;
 
-/// Connections.
+/// A table of connections.
 #[derive(Debug)]
 pub(crate) struct Table<C> {
-    places: Vec<Place<C>>,
+    slots: Vec<Slot<C>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Place<C> {
+struct Slot<C> {
     generation: u32,
-    conn: Option<C>,
+    connection: Option<C>,
 }
 
 impl<C> Table<C> {
     pub fn new() -> Table<C> {
-        Table { places: Vec::new(), free: Vec::new() }
+        Table { slots: Vec::new(), free: Vec::new() }
     }
 
-    pub fn insert(&mut self, conn: C) -> ConnId {
+    /// Adds a connection.
+    pub fn insert(&mut self, connection: C) -> ConnId {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, conn: None });
-            (self.places.len() - 1) as u32
+            self.slots.push(Slot { generation: 0, connection: None });
+            (self.slots.len() - 1) as u32
         });
-        let place = &mut self.places[slot as usize];
-        place.conn = Some(conn);
-        ConnId { slot, generation: place.generation }
+        let entry = &mut self.slots[slot as usize];
+        entry.connection = Some(connection);
+        ConnId { slot, generation: entry.generation }
     }
 
-    /// A connection, if that is still what is there.
+    /// Returns the connection with an ID, unless it was removed.
     pub fn get(&mut self, id: ConnId) -> Option<&mut C> {
-        self.places.get_mut(id.slot as usize).filter(|place| place.generation == id.generation)?.conn.as_mut()
+        self.slots.get_mut(id.slot as usize).filter(|entry| entry.generation == id.generation)?.connection.as_mut()
     }
 
-    /// Whatever is in a place, with its name.
+    /// Returns the connection in a slot, and its ID.
     pub fn at(&mut self, slot: u32) -> Option<(ConnId, &mut C)> {
-        let place = self.places.get_mut(slot as usize)?;
-        let id = ConnId { slot, generation: place.generation };
-        place.conn.as_mut().map(|conn| (id, conn))
+        let entry = self.slots.get_mut(slot as usize)?;
+        let id = ConnId { slot, generation: entry.generation };
+        entry.connection.as_mut().map(|connection| (id, connection))
     }
 
+    /// Removes the connection in a slot.
     pub fn remove(&mut self, slot: u32) -> Option<C> {
-        let place = self.places.get_mut(slot as usize)?;
-        let conn = place.conn.take()?;
-        // A generation that has come round is not used again: an old name could find it.
-        if let Some(next) = place.generation.checked_add(1) {
-            place.generation = next;
+        let entry = self.slots.get_mut(slot as usize)?;
+        let connection = entry.connection.take()?;
+        // A slot whose generations are exhausted is not reused.
+        if let Some(next) = entry.generation.checked_add(1) {
+            entry.generation = next;
             self.free.push(slot);
         }
-        Some(conn)
+        Some(connection)
     }
 
+    /// Returns the slots of all connections.
     pub fn slots(&self) -> Vec<u32> {
-        let held = self.places.iter().enumerate().filter(|(_, place)| place.conn.is_some());
+        let held = self.slots.iter().enumerate().filter(|(_, entry)| entry.connection.is_some());
         held.map(|(slot, _)| slot as u32).collect()
     }
 }

@@ -1,5 +1,4 @@
-//! An engine whose time is virtual: nothing waits, and there is nothing outside but what is
-//! computed.
+//! An engine with virtual time, and without sockets and files.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -41,7 +40,7 @@ impl Engine for Virtual {
 
     fn unlisten(&mut self, _: ListenerId) {}
 
-    /// There are no sockets: a connection is broken from the beginning.
+    /// Returns a connection that is broken from the start, because there are no sockets.
     fn adopt(&mut self, _: OwnedFd) -> ConnId {
         let conn = ConnId { slot: u32::MAX, generation: 0 };
         self.refused.push(Event::Broken { conn });
@@ -60,13 +59,13 @@ impl Engine for Virtual {
         FileId(u32::MAX)
     }
 
-    /// There are no files.
+    /// Fails every operation with EBADF, because there are no files.
     fn start(&mut self, tag: u64, io: Io) {
         let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new() };
         self.refused.push(Event::Done { tag, done });
     }
 
-    /// It is later at once.
+    /// Advances the time to `until_ns` at once.
     fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {
         events.append(&mut self.refused);
         match until_ns {
@@ -75,7 +74,7 @@ impl Engine for Virtual {
                 self.now_ns = self.now_ns.max(until_ns);
                 Ok(())
             }
-            None => Err(io::Error::other("the drive does not answer, and never will")),
+            None => Err(io::Error::other("the drive model has no further event")),
         }
     }
 }

@@ -1,79 +1,78 @@
-//! Block I/O on io_uring.
+//! Block files of the engine on io_uring.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use io_uring::opcode;
-use io_uring::squeue::Entry;
-use io_uring::types::{Fd, Fixed, FsyncFlags};
-
-use super::{BLOCK_FILES, Of, Uring};
+use super::transfer::{BlockOp, BlockTarget, Ended, Registered};
+use super::{BLOCK_FILES, Uring};
 use crate::buffer::BLOCK_BYTES_MAX;
 use crate::engine::{Event, FileId, Io, IoDone, IoOp};
-use crate::files::BlockFile;
+use crate::files::{BlockFile, is_direct_end_of_file};
 use crate::helpers::Job;
 
-/// The most bytes of one read or write (the kernel's own limit is just below 2 GiB).
-const PIECE_BYTES_MAX: u64 = 1 << 30;
-/// From so many bytes on what is written to a file in memory, or read from it, is copied by a
-/// thread of the ring and not by the server's own.
+/// Reads and writes of files in memory are copies. From this length on, 128 KiB, a kernel thread of
+/// the ring makes them; shorter ones are cheaper on the engine's own thread.
 const COPY_BYTES_MAX: u64 = 128 << 10;
 
-/// Block I/O under way.
-pub(super) struct Flight {
+/// Block I/O in flight.
+pub(super) struct FileIo {
     tag: u64,
     io: Io,
-    /// How many bytes are done.
-    at: u64,
+    fd: RawFd,
+    is_direct: bool,
 }
 
-/// Builds an operation on a block file: on its registered place, or on its descriptor.
-macro_rules! on_file {
-    ($engine:expr, $file:expr, $fd:ident => $build:expr) => {
-        if $engine.files_registered.get($file.0 as usize) == Some(&true) {
-            let $fd = Fixed($file.0);
-            $build
-        } else {
-            let $fd = Fd($engine.files[$file.0 as usize].fd.as_raw_fd());
-            $build
-        }
-    };
+// SAFETY: the engine closes a file only after its transfers have ended, and leaks their buffers if
+// the ring fails. A buffer does not move with its owner.
+unsafe impl BlockTarget for FileIo {
+    fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the engine keeps every file open until its end.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+
+    fn memory(&mut self) -> &mut [u8] {
+        self.io.buffer.as_deref_mut().unwrap_or_default()
+    }
+
+    fn is_end_of_file(&self, offset: u64) -> bool {
+        is_direct_end_of_file(self.is_direct, offset)
+    }
 }
 
 impl Uring {
     pub(super) fn add_file(&mut self, file: OwnedFd) -> FileId {
         let id = FileId(self.files.len() as u32);
         self.register_pool();
-        let mut registered = id.0 < BLOCK_FILES;
-        if registered && let Err(error) = self.ring.submitter().register_files_update(id.0, &[file.as_raw_fd()]) {
-            tracing::warn!(%error, "a file cannot be registered: it is used by its descriptor, which costs more an operation");
-            registered = false;
+        let mut is_registered = id.0 < BLOCK_FILES;
+        if is_registered && let Err(error) = self.ring.submitter().register_files_update(id.0, &[file.as_raw_fd()]) {
+            tracing::warn!(%error, "a file cannot be registered with io_uring: each of its operations costs more");
+            is_registered = false;
         }
-        self.files_registered.push(registered);
+        self.files_registered.push(is_registered);
         self.files.push(BlockFile::new(file));
         id
     }
 
     /// Registers the pool, or as much of it as may be pinned (`RLIMIT_MEMLOCK`), so that the kernel
-    /// need not look its pages up for every operation.
+    /// need not pin its pages for each operation.
     fn register_pool(&mut self) {
         if self.pool_registered.is_some() {
             return;
         }
         let (start, len) = self.pool.region();
-        let mut try_len = len;
-        while try_len >= BLOCK_BYTES_MAX {
-            let memory = [libc::iovec { iov_base: start.cast(), iov_len: try_len }];
-            // SAFETY: the pool stays mapped until the ring is gone; the kernel reaches only what
-            // operations name.
+        let mut bytes = len;
+        while bytes >= BLOCK_BYTES_MAX {
+            let memory = [libc::iovec { iov_base: start.cast(), iov_len: bytes }];
+            // SAFETY: the pool stays mapped until the ring is closed; the kernel accesses only the
+            // memory of operations.
             match unsafe { self.ring.submitter().register_buffers(&memory) } {
                 Ok(()) => {
-                    tracing::debug!(bytes = try_len, of = len, "buffers are registered");
-                    self.pool_registered = Some(try_len);
+                    tracing::debug!(bytes, of = len, "the buffer pool is registered with io_uring");
+                    self.pool_registered = Some(bytes);
                     return;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, bytes = try_len, "so many buffers cannot be registered (ulimit -l)");
-                    try_len /= 2;
+                    tracing::debug!(%error, bytes, "the buffer pool cannot be registered in this size (ulimit -l)");
+                    bytes /= 2;
                 }
             }
         }
@@ -82,121 +81,80 @@ impl Uring {
 
     pub(super) fn start_io(&mut self, tag: u64, io: Io) {
         let Some(file) = self.files.get(io.file.0 as usize) else {
-            let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new() };
-            self.ready.push(Event::Done { tag, done });
-            return;
+            return self.finish(tag, Err(libc::EBADF), io);
         };
-        let carries_data = matches!(io.op, IoOp::Read | IoOp::Write { .. });
-        if carries_data && io.buffer.as_ref().is_none_or(|buffer| (buffer.len() as u64) < io.length) {
-            let done = IoDone { result: Err(libc::EINVAL), buffer: io.buffer, extents: Vec::new() };
-            self.ready.push(Event::Done { tag, done });
-        } else if io.op == IoOp::Status || (io.op == IoOp::Trim && file.block_device) {
-            self.help(tag, io, 0);
-        } else if carries_data && file.in_memory && io.length < COPY_BYTES_MAX {
-            // It is a copy, and io_uring would have a thread do it: worth while only for one that
-            // takes longer than waking that.
+        let has_data = matches!(io.op, IoOp::Read | IoOp::Write { .. });
+        if has_data && io.buffer.as_ref().is_none_or(|buffer| (buffer.len() as u64) < io.length) {
+            return self.finish(tag, Err(libc::EINVAL), io);
+        }
+        if has_data && file.in_memory && io.length < COPY_BYTES_MAX {
             let done = file.perform(io, 0);
-            self.ready.push(Event::Done { tag, done });
-        } else {
-            let key = self.flights.insert(Flight { tag, io, at: 0 });
-            self.push_flight(key);
+            return self.ready.push(Event::Done { tag, done });
+        }
+        match block_op(io.op, file) {
+            Some(op) => self.start_transfer(tag, op, io),
+            None => self.start_helper(tag, io),
         }
     }
 
-    fn help(&mut self, tag: u64, io: Io, at: u64) {
-        if let Some(file) = self.files.get(io.file.0 as usize) {
-            self.helpers.start(Job { tag, file: file.clone(), io, at });
-        }
-    }
-
-    fn push_flight(&mut self, key: usize) {
-        let Some(flight) = self.flights.get_mut(key) else { return };
-        let io = &mut flight.io;
-        let (file, offset) = (io.file, io.offset + flight.at);
-        let entry = match io.op {
-            IoOp::Read | IoOp::Write { .. } => self.transfer(key),
-            IoOp::Flush => Some(on_file!(self, file, fd => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build())),
-            IoOp::Zero { punch } => {
-                let way = if punch { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
-                let mode = way | libc::FALLOC_FL_KEEP_SIZE;
-                let length = io.length;
-                Some(on_file!(self, file, fd => opcode::Fallocate::new(fd, length).offset(offset).mode(mode).build()))
-            }
-            IoOp::Trim => {
-                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                let length = io.length;
-                Some(on_file!(self, file, fd => opcode::Fallocate::new(fd, length).offset(offset).mode(mode).build()))
-            }
-            IoOp::Status => None,
-        };
-        if let Some(entry) = entry {
-            self.push(entry.user_data(Of::File.number(key as u32)));
-        }
-    }
-
-    /// A read or write of what is left.
-    fn transfer(&mut self, key: usize) -> Option<Entry> {
-        let Flight { io, at, .. } = self.flights.get_mut(key)?;
+    fn start_transfer(&mut self, tag: u64, op: BlockOp, io: Io) {
+        let index = io.file.0 as usize;
+        let Some(file) = self.files.get(index) else { return };
         let (region, _) = self.pool.region();
-        let buffer = io.buffer.as_mut()?;
-        let registered = buffer.lies_in(region, self.pool_registered.unwrap_or(0));
-        let rest = buffer.get_mut(*at as usize..io.length as usize)?;
-        let (file, offset) = (io.file, io.offset + *at);
-        let (start, len) = (rest.as_mut_ptr(), (rest.len() as u64).min(PIECE_BYTES_MAX) as u32);
-        Some(match io.op {
-            IoOp::Write { durable } => {
-                let flags = if durable { libc::RWF_DSYNC } else { 0 };
-                match registered {
-                    true => {
-                        on_file!(self, file, fd => opcode::WriteFixed::new(fd, start, len, 0).offset(offset).rw_flags(flags as _).build())
-                    }
-                    false => {
-                        on_file!(self, file, fd => opcode::Write::new(fd, start, len).offset(offset).rw_flags(flags as _).build())
-                    }
-                }
-            }
-            _ if registered => {
-                on_file!(self, file, fd => opcode::ReadFixed::new(fd, start, len, 0).offset(offset).build())
-            }
-            _ => on_file!(self, file, fd => opcode::Read::new(fd, start, len).offset(offset).build()),
-        })
+        let registered_bytes = self.pool_registered.unwrap_or(0);
+        let registered = Registered {
+            file: (self.files_registered.get(index) == Some(&true)).then_some(io.file.0),
+            memory: io.buffer.as_ref().is_some_and(|buffer| buffer.is_within(region, registered_bytes)),
+        };
+        let (offset, length) = (io.offset, io.length);
+        let target = FileIo { tag, fd: file.fd.as_raw_fd(), is_direct: file.direct, io };
+        self.transfers.start(&mut self.ring, op, offset, length, target, registered);
     }
 
-    pub(super) fn flight_ended(&mut self, key: u32, result: i32, events: &mut Vec<Event>) {
-        let key = key as usize;
-        let Some(flight) = self.flights.get_mut(key) else { return };
-        if matches!(-result, libc::EINTR | libc::EAGAIN) {
-            return self.push_flight(key);
+    fn start_helper(&mut self, tag: u64, io: Io) {
+        if let Some(file) = self.files.get(io.file.0 as usize) {
+            self.helpers.start(Job { tag, file: file.clone(), io, at: 0 });
         }
-        let left = match flight.io.op {
-            IoOp::Read | IoOp::Write { .. } if result >= 0 => {
-                flight.at += result as u64;
-                flight.io.length - flight.at
-            }
-            _ => 0,
-        };
-        let mut error = (result < 0).then_some(-result);
-        if left > 0 {
-            let file = self.files.get(flight.io.file.0 as usize);
-            let reached = flight.io.offset + flight.at;
-            let at_end = result == 0 || file.is_some_and(|file| file.is_end(reached, false));
-            match flight.io.op {
-                IoOp::Read if at_end => {
-                    if let Some(buffer) = &mut flight.io.buffer {
-                        buffer[flight.at as usize..flight.io.length as usize].fill(0);
-                    }
+    }
+
+    fn finish(&mut self, tag: u64, result: Result<(), i32>, io: Io) {
+        let done = IoDone { result, buffer: io.buffer, extents: Vec::new() };
+        self.ready.push(Event::Done { tag, done });
+    }
+
+    pub(super) fn transfer_completed(&mut self, key: u32, result: i32, events: &mut Vec<Event>) {
+        let Some(ended) = self.transfers.complete(&mut self.ring, key, result) else { return };
+        let Ended { target: FileIo { tag, mut io, .. }, bytes, mut error } = ended;
+        match io.op {
+            IoOp::Read if error.is_none() && bytes < io.length => {
+                if let Some(beyond_end) =
+                    io.buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(bytes as usize..io.length as usize))
+                {
+                    beyond_end.fill(0);
                 }
-                IoOp::Write { .. } if result == 0 => error = Some(libc::EIO),
-                _ => return self.push_flight(key),
             }
+            IoOp::Write { .. } if error.is_none() && bytes < io.length => error = Some(libc::EIO),
+            // The file cannot zero a range: a helper thread writes zeroes.
+            IoOp::Zero { .. } if matches!(error, Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)) => {
+                return self.start_helper(tag, io);
+            }
+            _ => {}
         }
-        let flight = self.flights.remove(key);
-        // What the medium cannot do at a stroke is done by writing.
-        let unable = matches!(error, Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL));
-        if unable && matches!(flight.io.op, IoOp::Zero { .. }) {
-            return self.help(flight.tag, flight.io, 0);
-        }
-        let done = IoDone { result: error.map_or(Ok(()), Err), buffer: flight.io.buffer, extents: Vec::new() };
-        events.push(Event::Done { tag: flight.tag, done });
+        let done = IoDone { result: error.map_or(Ok(()), Err), buffer: io.buffer, extents: Vec::new() };
+        events.push(Event::Done { tag, done });
+    }
+}
+
+/// Returns the operation of the ring, or `None` if io_uring would block the engine's thread.
+fn block_op(op: IoOp, file: &BlockFile) -> Option<BlockOp> {
+    let allocate = |mode| Some(BlockOp::Allocate { mode: mode | libc::FALLOC_FL_KEEP_SIZE });
+    match op {
+        IoOp::Read => Some(BlockOp::Read),
+        IoOp::Write { durable } => Some(BlockOp::Write { rw_flags: if durable { libc::RWF_DSYNC } else { 0 } }),
+        IoOp::Flush => Some(BlockOp::Sync),
+        IoOp::Zero { punch: true } => allocate(libc::FALLOC_FL_PUNCH_HOLE),
+        IoOp::Zero { punch: false } => allocate(libc::FALLOC_FL_ZERO_RANGE),
+        IoOp::Trim if !file.block_device => allocate(libc::FALLOC_FL_PUNCH_HOLE),
+        IoOp::Trim | IoOp::Status => None,
     }
 }

@@ -1,341 +1,223 @@
-//! The engine on io_uring: one system call a turn hands over all that was started and waits for
-//! what ends.
+//! The engine on io_uring: one system call a turn submits all started operations and waits for
+//! completions.
 //!
-//! - Sockets and block files are registered, and so is the pool once a block file is there (then
-//!   its pages are pinned).
-//! - A receive names no buffer: the kernel takes one from a ring when bytes are there
-//!   ([`Receives`]).
+//! - Sockets and block files are registered with the ring, and so is the buffer pool once a block
+//!   file is open (its pages are pinned then).
+//! - A receive names no buffer: the kernel takes one from a ring of buffers when bytes arrive
+//!   ([`ReceiveBuffers`]).
 //! - A message is one `sendmsg` of all its parts, continued where the socket took less.
-//! - What io_uring cannot do without blocking (discards, block status) goes to helper threads.
-//! - A connection that is closed keeps its place until the kernel has given back all that was under
-//!   way.
+//! - Helper threads do what io_uring cannot do without blocking: discards, block status.
+//! - A closed connection keeps its slot until the kernel has returned all its buffers.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `kernel` | the io_uring instance: submission, waiting, completions |
+//! | `transfer`, `block_ring` | block I/O on a ring, and a ring for block I/O alone ([`BlockRing`](crate::BlockRing)) |
+//! | `block`, `sockets`, `receives` | the engine's files, connections, and receive buffers |
 
 mod block;
+pub(crate) mod block_ring;
+mod kernel;
 mod receives;
 mod sockets;
+pub(crate) mod transfer;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
-use io_uring::squeue::Entry;
-use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode};
+use io_uring::cqueue;
 use rustix::event::EventfdFlags;
-use slab::Slab;
 
-use self::block::Flight;
-use self::receives::Receives;
-use self::sockets::{Conn, Listener};
+use self::block::FileIo;
+use self::kernel::{DRAIN_NS, KernelRing, Operation};
+use self::receives::ReceiveBuffers;
+use self::sockets::{Connection, Listener};
+use self::transfer::Transfers;
 use crate::buffer::{Buffer, Pool};
 use crate::clock;
 use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
 use crate::files::BlockFile;
-use crate::helpers::{self, Helpers};
+use crate::helpers::HelperThreads;
 use crate::options::Options;
-use crate::sending::Sending;
+use crate::outgoing::OutgoingMessage;
 use crate::signals::Signals;
 use crate::table::Table;
-use crate::waiting::Waiting;
+use crate::wait::WaitStrategy;
+use crate::wake::Waker;
 
-/// Submissions that a turn gathers; more are handed over in between.
+/// Submission queue entries. Further submissions of a turn enter the kernel in several calls.
 const SUBMISSIONS: u32 = 1024;
-/// Completions that the kernel has room for before it has to set some aside.
+/// Completion queue entries. Further completions stay in the kernel until there is room.
 const COMPLETIONS: u32 = 16_384;
-/// The first registered files are block files, the others connections.
+/// The first entries of the ring's file table are block files, the others connections.
 const BLOCK_FILES: u32 = 64;
-/// The most files that are registered. Connections beyond are used by their descriptors, which
-/// costs a little more an operation.
+/// Maximum number of entries in the ring's file table. Further connections are used by their
+/// descriptors, which costs some more CPU time an operation.
 const REGISTERED_MAX: u32 = 65_536;
-/// Threads a file for what would block.
+/// Helper threads for each file.
 const HELPERS_MAX: usize = 4;
-/// How long the end of an engine waits for what the kernel still has under way.
-const END_NS: u64 = 5_000_000_000;
 
-/// The engine on io_uring. It is made by the thread that turns it.
+/// The engine on io_uring. The thread that creates it also uses it.
 pub struct Uring {
-    ring: IoUring,
+    ring: KernelRing,
     now_ns: u64,
-    waiting: Waiting,
+    wait_strategy: WaitStrategy,
     pool: Pool,
-    receives: Receives,
-    conns: Table<Conn>,
-    /// How many connections can be registered.
-    conns_registered_max: u32,
+    receive_buffers: ReceiveBuffers,
+    connections: Table<Connection>,
+    /// Number of connections that can be registered.
+    connections_registered_max: u32,
     listeners: Vec<Option<Listener>>,
-    /// When listeners that found no descriptor try again.
+    /// Time at which listeners accept again after the descriptors ran out.
     accept_again_ns: Option<u64>,
     files: Vec<BlockFile>,
-    /// Which of them the ring knows by their place.
+    /// For each file: it is registered under its index.
     files_registered: Vec<bool>,
-    /// How many bytes of the pool, from its beginning, are registered; none before the first block
-    /// file.
+    /// Registered bytes from the start of the pool; `None` before the first block file.
     pool_registered: Option<usize>,
-    flights: Slab<Flight>,
+    transfers: Transfers<FileIo>,
     /// Connections whose receive found no buffer.
     starved: VecDeque<ConnId>,
-    helpers: Helpers,
+    helpers: HelperThreads,
     signals: Option<Signals>,
-    wake: Arc<OwnedFd>,
-    /// Where the kernel writes the count of `wake` to.
-    wake_count: Box<u64>,
-    wake_armed: bool,
-    /// Submissions that found no room, in order.
-    backlog: VecDeque<Entry>,
-    /// Operations that the kernel, or the backlog, has.
-    under_way: usize,
-    /// What is known without the kernel: told by the next turn.
+    /// Events that need no kernel; the next turn returns them.
     ready: Vec<Event>,
-    #[expect(clippy::vec_box, reason = "the kernel reads the header where it is: it must not move")]
-    spare_sendings: Vec<Box<Sending>>,
+    #[expect(clippy::vec_box, reason = "the kernel reads the header in place: it must not move")]
+    spare_messages: Vec<Box<OutgoingMessage>>,
     completions: Vec<cqueue::Entry>,
-    helped: Vec<(u64, IoDone)>,
-}
-
-/// What a completion is of: the upper 8 bits of its number. The place of it is in the lower 32.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
-    Accept = 1,
-    Receive = 2,
-    Send = 3,
-    Wake = 4,
-    File = 5,
-    Cancel = 6,
-}
-
-impl Of {
-    const ALL: [Of; 6] = [Of::Accept, Of::Receive, Of::Send, Of::Wake, Of::File, Of::Cancel];
-
-    fn number(self, place: u32) -> u64 {
-        (self as u64) << 56 | u64::from(place)
-    }
-
-    fn read(number: u64) -> Option<(Of, u32)> {
-        let of = Of::ALL.get(((number >> 56) as usize).checked_sub(1)?)?;
-        Some((*of, number as u32))
-    }
+    helper_results: Vec<(u64, IoDone)>,
 }
 
 impl Uring {
-    /// Makes the ring.
+    /// Creates the engine.
     ///
     /// # Errors
-    /// When io_uring is forbidden or lacks something (Linux 6.0 has all that is needed): see
-    /// [`crate::probe`].
+    /// io_uring is not permitted, or the kernel is older than 6.0: see [`crate::probe`].
     pub fn new(options: &Options) -> io::Result<Uring> {
-        let ring = build_ring()?;
-        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
-            return Err(io::Error::from_raw_os_error(libc::ENOSYS));
-        }
+        let waker = Waker::new(EventfdFlags::empty())?;
+        let ring = KernelRing::new(SUBMISSIONS, COMPLETIONS, waker.clone())?;
         let registered = options.descriptors_max().clamp(BLOCK_FILES, REGISTERED_MAX);
         ring.submitter().register_files_sparse(registered)?;
-        let receives = Receives::register(&ring.submitter(), options.receive_buffers, options.receive_bytes)?;
-        let wake = helpers::waker(EventfdFlags::empty())?;
-        let signals = if options.signals { Some(Signals::catch(&wake)?) } else { None };
-        clock::want_exact_timers();
+        let receive_buffers =
+            ReceiveBuffers::register(&ring.submitter(), options.receive_buffers, options.receive_bytes)?;
+        let signals = if options.signals { Some(Signals::catch(&waker)?) } else { None };
+        clock::request_precise_timers();
         Ok(Uring {
             ring,
             now_ns: clock::now_ns(),
-            waiting: Waiting::new(options.watch_ns),
+            wait_strategy: WaitStrategy::new(options.watch_ns),
             pool: Pool::new(options.pool_bytes),
-            receives,
-            conns: Table::new(),
-            conns_registered_max: registered - BLOCK_FILES,
+            receive_buffers,
+            connections: Table::new(),
+            connections_registered_max: registered - BLOCK_FILES,
             listeners: Vec::new(),
             accept_again_ns: None,
             files: Vec::new(),
             files_registered: Vec::new(),
             pool_registered: None,
-            flights: Slab::new(),
+            transfers: Transfers::default(),
             starved: VecDeque::new(),
-            helpers: Helpers::new(HELPERS_MAX, wake.clone()),
+            helpers: HelperThreads::new(HELPERS_MAX, waker),
             signals,
-            wake,
-            wake_count: Box::new(0),
-            wake_armed: false,
-            backlog: VecDeque::new(),
-            under_way: 0,
             ready: Vec::new(),
-            spare_sendings: Vec::new(),
+            spare_messages: Vec::new(),
             completions: Vec::new(),
-            helped: Vec::new(),
+            helper_results: Vec::new(),
         })
     }
 
-    /// The pool that its buffers come from.
+    /// Returns the pool of the engine's buffers.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Queues an operation for the kernel.
-    fn push(&mut self, entry: Entry) {
-        self.under_way += 1;
-        if !self.backlog.is_empty() || !self.try_push(&entry) {
-            self.backlog.push_back(entry);
-        }
-    }
-
-    fn try_push(&mut self, entry: &Entry) -> bool {
-        for _ in 0..2 {
-            // SAFETY: what an entry points to lives until its completion has come: it belongs to a
-            // connection, a flight, the receive ring, or is `wake_count`; none of them is given
-            // away before, and an engine that ends waits for them.
-            if unsafe { self.ring.submission().push(entry) }.is_ok() {
-                return true;
-            }
-            // The queue is full: hand it over. If the kernel takes nothing at present, the entry
-            // waits until completions were taken.
-            if self.ring.submit().is_err() {
-                return false;
-            }
-        }
-        false
-    }
-
-    fn push_backlog(&mut self) {
-        while let Some(entry) = self.backlog.pop_front() {
-            if !self.try_push(&entry) {
-                self.backlog.push_front(entry);
-                return;
-            }
-        }
-    }
-
-    /// Has the kernel watch the eventfd.
-    fn arm_wake(&mut self) {
-        if !self.wake_armed {
-            self.wake_armed = true;
-            let count = (&raw mut *self.wake_count).cast::<u8>();
-            let entry = opcode::Read::new(Fd(self.wake.as_raw_fd()), count, 8).build();
-            self.push(entry.user_data(Of::Wake.number(0)));
-        }
-    }
-
-    /// Hands over what is queued and, if there is a time to wait until, waits for a completion.
-    fn enter(&mut self, wait_until_ns: Option<u64>) -> io::Result<()> {
-        let entered = match wait_until_ns {
-            None => {
-                let queue = self.ring.submission();
-                let nothing_to_do = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
-                drop(queue);
-                if nothing_to_do {
-                    return Ok(());
-                }
-                self.ring.submit()
-            }
-            Some(u64::MAX) => self.ring.submit_and_wait(1),
-            Some(until_ns) => {
-                let wait = Timespec::from(Duration::from_nanos(until_ns.saturating_sub(clock::now_ns())));
-                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&wait))
-            }
-        };
-        match entered {
-            Ok(_) => Ok(()),
-            // The time has come, a signal came, or completions have to be taken first.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Hands over what is queued and waits until a completion is there, or the time has come.
+    /// Submits all queued operations, and waits until there is a completion or `until_ns` is
+    /// reached.
     fn wait(&mut self, until_ns: u64) -> io::Result<()> {
         let began_ns = clock::now_ns();
-        let plan = self.waiting.plan(began_ns, until_ns);
-        if plan.watch_until_ns > began_ns {
-            self.enter(None)?;
-            // What is there at the first look would have been there without watching.
-            if !self.ring.completion().is_empty() {
+        let plan = self.wait_strategy.plan(began_ns, until_ns);
+        if plan.poll_until_ns > began_ns {
+            self.ring.enter(None)?;
+            // A completion at the first poll would have been found without polling.
+            if self.ring.has_completions() {
                 return Ok(());
             }
-            let came = self.watch_until(plan.watch_until_ns)?;
-            self.waiting.watched(came, clock::preemptions);
-            if came {
+            let is_found = self.poll_until(plan.poll_until_ns)?;
+            self.wait_strategy.polled(is_found, clock::preemptions);
+            if is_found {
                 return Ok(());
             }
         }
         let asleep_ns = clock::now_ns();
         if plan.sleep_until_ns > asleep_ns {
-            self.enter(Some(plan.sleep_until_ns))?;
+            self.ring.enter(Some(plan.sleep_until_ns))?;
         }
         let woke_ns = clock::now_ns();
-        if !self.ring.completion().is_empty() {
+        if self.ring.has_completions() {
             return Ok(());
         }
         if plan.sleep_until_ns > asleep_ns && woke_ns >= plan.sleep_until_ns {
-            self.waiting.overslept(plan, woke_ns);
+            self.wait_strategy.overslept(plan, woke_ns);
         }
         if plan.sleep_until_ns < until_ns && woke_ns < until_ns && woke_ns >= plan.sleep_until_ns {
-            self.watch_until(until_ns)?;
-            self.waiting.watched_clock(clock::now_ns() - woke_ns);
+            self.poll_until(until_ns)?;
+            self.wait_strategy.polled_clock(clock::now_ns() - woke_ns);
         }
         Ok(())
     }
 
-    /// Looks, without sleeping, until a completion is there or the time has come; answers which.
-    fn watch_until(&mut self, until_ns: u64) -> io::Result<bool> {
+    /// Polls without sleeping until there is a completion or the time is reached. Returns true in
+    /// the first case.
+    fn poll_until(&mut self, until_ns: u64) -> io::Result<bool> {
         loop {
-            if !self.ring.completion().is_empty() {
+            if self.ring.has_completions() {
                 return Ok(true);
             }
             if clock::now_ns() >= until_ns {
                 return Ok(false);
             }
-            let queue = self.ring.submission();
-            let has_work = queue.taskrun() || queue.cq_overflow();
-            drop(queue);
-            // The mark may stay when there is no work any more: it is no reason to forget the time.
-            if has_work {
-                self.enter(None)?;
+            // The kernel's flag may stay set without work, so the time is checked each time.
+            if self.ring.has_deferred_completions() {
+                self.ring.enter(None)?;
             } else {
                 std::hint::spin_loop();
             }
         }
     }
 
-    /// Takes what has ended.
+    /// Handles all completions.
     fn take_completions(&mut self, events: &mut Vec<Event>) {
         let mut completions = std::mem::take(&mut self.completions);
-        completions.extend(self.ring.completion());
+        self.ring.take_completions(&mut completions);
         for completion in completions.drain(..) {
-            if !cqueue::more(completion.flags()) {
-                self.under_way -= 1;
-            }
-            match Of::read(completion.user_data()) {
-                Some((Of::Accept, place)) => self.accepted(place, &completion, events),
-                Some((Of::Receive, slot)) => self.received(slot, &completion, events),
-                Some((Of::Send, slot)) => self.sent(slot, completion.result(), events),
-                Some((Of::File, key)) => self.flight_ended(key, completion.result(), events),
-                Some((Of::Wake, _)) => {
-                    self.wake_armed = false;
-                    self.woken(events);
-                }
-                Some((Of::Cancel, _)) | None => {}
+            match Operation::of(completion.user_data()) {
+                Some((Operation::Accept, index)) => self.accepted(index, &completion, events),
+                Some((Operation::Receive, slot)) => self.received(slot, &completion, events),
+                Some((Operation::Send, slot)) => self.sent(slot, completion.result(), events),
+                Some((Operation::Transfer, key)) => self.transfer_completed(key, completion.result(), events),
+                Some((Operation::Wake, _)) => self.woken(events),
+                Some((Operation::Cancel, _)) | None => {}
             }
         }
         self.completions = completions;
     }
 
-    /// Helper threads are done with something, or a signal came.
+    /// Takes results of helper threads and signals.
     fn woken(&mut self, events: &mut Vec<Event>) {
-        self.helpers.take_done(&mut self.helped);
-        events.extend(self.helped.drain(..).map(|(tag, done)| Event::Done { tag, done }));
+        self.helpers.take_results(&mut self.helper_results);
+        events.extend(self.helper_results.drain(..).map(|(tag, done)| Event::Done { tag, done }));
         if let Some(signals) = &self.signals {
-            signals.tell(events);
+            signals.take(events);
         }
     }
 
-    /// What must be queued before the kernel is entered.
+    /// Queues the operations that a turn always needs.
     fn prepare(&mut self) {
-        self.push_backlog();
-        self.arm_wake();
-        self.receives.refill(&self.pool);
-        self.feed_starved();
+        self.ring.push_backlog();
+        self.ring.arm_wake();
+        self.receive_buffers.refill(&self.pool);
+        self.resume_starved();
         if self.accept_again_ns.is_some_and(|again_ns| again_ns <= self.now_ns) {
             self.accept_again_ns = None;
             self.arm_listeners();
@@ -365,7 +247,7 @@ impl Engine for Uring {
     }
 
     fn adopt(&mut self, socket: OwnedFd) -> ConnId {
-        self.add_conn(socket)
+        self.add_connection(socket)
     }
 
     fn receive(&mut self, conn: ConnId) {
@@ -393,26 +275,24 @@ impl Engine for Uring {
     }
 
     fn allow_busy_poll(&mut self, worthwhile: bool) {
-        self.waiting.watch(worthwhile);
+        self.wait_strategy.allow_busy_poll(worthwhile);
     }
 
     fn require_precise_timers(&mut self) {
-        self.waiting.require_precise_timers();
+        self.wait_strategy.require_precise_timers();
     }
 
     fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {
         let before = events.len();
+        let until_ns = until_ns.unwrap_or(u64::MAX);
         loop {
             self.prepare();
             events.append(&mut self.ready);
-            let until_ns = until_ns.unwrap_or(u64::MAX);
-            let come = until_ns != u64::MAX && clock::now_ns() >= until_ns;
-            let wait = events.len() == before && !come && self.backlog.is_empty();
-            let until_or_again_ns = until_ns.min(self.accept_again_ns.unwrap_or(u64::MAX));
-            if wait {
-                self.wait(until_or_again_ns)?;
+            let is_due = until_ns != u64::MAX && clock::now_ns() >= until_ns;
+            if events.len() == before && !is_due && !self.ring.has_backlog() {
+                self.wait(until_ns.min(self.accept_again_ns.unwrap_or(u64::MAX)))?;
             } else {
-                self.enter(None)?;
+                self.ring.enter(None)?;
             }
             self.now_ns = clock::now_ns();
             self.take_completions(events);
@@ -425,60 +305,28 @@ impl Engine for Uring {
 }
 
 impl Drop for Uring {
-    /// The kernel may still write into buffers: they are freed once it has given them back.
+    /// Waits for pending operations, for 5 s at most: the kernel may still write to their buffers.
+    /// The memory of operations that are pending then is leaked.
     fn drop(&mut self) {
-        for place in 0..self.listeners.len() {
-            self.remove_listener(ListenerId(place as u32));
+        for index in 0..self.listeners.len() {
+            self.remove_listener(ListenerId(index as u32));
         }
-        for slot in self.conns.slots() {
-            if let Some((id, _)) = self.conns.at(slot) {
+        for slot in self.connections.slots() {
+            if let Some((id, _)) = self.connections.at(slot) {
                 self.start_close(id);
             }
         }
-        if self.wake_armed {
-            helpers::wake(&self.wake);
+        self.ring.begin_drain();
+        let (mut events, end_ns) = (Vec::new(), clock::now_ns() + DRAIN_NS);
+        while self.ring.drain(end_ns) {
+            self.take_completions(&mut events);
+            events.clear();
         }
-        let mut unheard = Vec::new();
-        let end_ns = clock::now_ns() + END_NS;
-        while self.under_way > 0 && clock::now_ns() < end_ns {
-            self.push_backlog();
-            if self.enter(Some(end_ns)).is_err() {
-                break;
-            }
-            self.take_completions(&mut unheard);
-            unheard.clear();
-        }
-        if self.under_way > 0 {
-            tracing::warn!(operations = self.under_way, "the kernel still has I/O under way: its memory is not freed");
-            std::mem::forget(std::mem::replace(&mut self.flights, Slab::new()));
-            std::mem::forget(std::mem::replace(&mut self.conns, Table::new()));
-            self.receives.leave();
+        if self.ring.pending() > 0 {
+            self.transfers.leak();
+            std::mem::forget(std::mem::replace(&mut self.connections, Table::new()));
+            self.receive_buffers.leak();
             std::mem::forget(self.pool.clone());
-            std::mem::forget(std::mem::take(&mut self.wake_count));
         }
     }
-}
-
-/// A ring with as many of the modes that make it cheap as this kernel knows: completions are made
-/// when the thread asks for them (6.1), by it alone (6.0), without interrupting it (5.19).
-fn build_ring() -> io::Result<IoUring> {
-    let builder = || {
-        let mut builder = IoUring::builder();
-        builder.dontfork().setup_clamp().setup_cqsize(COMPLETIONS);
-        builder
-    };
-    let mut deferred = builder();
-    deferred.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_submit_all();
-    let mut cooperative = builder();
-    cooperative.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
-    let mut refused = None;
-    for builder in [deferred, cooperative, builder()] {
-        match builder.build(SUBMISSIONS) {
-            Ok(ring) => return Ok(ring),
-            // A mode that the kernel does not know; anything else would be refused again.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
 }
