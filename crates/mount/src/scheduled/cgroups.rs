@@ -4,13 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use hoistway_qos::DiskQueue;
-use hoistway_qos::{JoinError, MemberId, TermsError};
-use hoistway_qos::{Limits, Terms};
+use hoistway_qos::{DiskScheduler, JoinError, Limits, MemberId, Terms, TermsError};
 use hoistway_reactor::Process;
 
 use super::issuers::process_priority;
-use super::queue::Queue;
 use crate::log_limit::LogRateLimiter;
 
 /// Mount point of the unified hierarchy (cgroups(7)).
@@ -23,34 +20,33 @@ const DEPTH_MAX: usize = 16;
 /// Adds a process as a member of its control group. The group becomes a tenant below device groups
 /// for its ancestors. `weights` are theirs, the outermost first.
 pub(super) fn join(
-    device: &mut DiskQueue<(), ()>,
+    device: &mut DiskScheduler,
     process: &Process,
     weights: &[u16],
     now_ns: u64,
 ) -> Result<MemberId, JoinError> {
     let path_and_ancestors: Vec<&str> = path_and_ancestors(&process.cgroup);
     let Some((own, above)) = path_and_ancestors.split_last() else {
-        return device.scheduler_mut().join(None, Some(process_priority(process)), now_ns);
+        return device.join(None, Some(process_priority(process)), now_ns);
     };
-    if device.scheduler().terms(own).is_none() {
+    if device.terms(own).is_none() {
         // A missing weight is read at the next refresh.
         let weight = |at: usize| weights.get(at).copied().unwrap_or(WEIGHT);
         let mut parent: Option<&str> = None;
         for (at, group) in above.iter().enumerate() {
-            if let Err(error) = device.scheduler_mut().set_group(group, parent, weight(at), &Limits::default(), now_ns)
-            {
+            if let Err(error) = device.set_group(group, parent, weight(at), &Limits::default(), now_ns) {
                 log_refusal(group, &error, now_ns);
-                return device.scheduler_mut().join(None, Some(process_priority(process)), now_ns);
+                return device.join(None, Some(process_priority(process)), now_ns);
             }
             parent = Some(group);
         }
         let terms = Terms { weight: weight(above.len()), parent: parent.map(str::to_owned), ..Terms::default() };
-        if let Err(error) = device.scheduler_mut().set_tenant(own, &terms, now_ns) {
+        if let Err(error) = device.set_tenant(own, &terms, now_ns) {
             log_refusal(own, &error, now_ns);
-            return device.scheduler_mut().join(None, Some(process_priority(process)), now_ns);
+            return device.join(None, Some(process_priority(process)), now_ns);
         }
     }
-    device.scheduler_mut().join(Some(own), Some(process_priority(process)), now_ns)
+    device.join(Some(own), Some(process_priority(process)), now_ns)
 }
 
 /// Logs that a control group could not be added to the device; its processes become tenants of
@@ -67,31 +63,22 @@ pub(super) fn weights(cgroup: &str) -> Vec<u16> {
     path_and_ancestors(cgroup).into_iter().map(|path| weight(path).unwrap_or(WEIGHT)).collect()
 }
 
-/// Reads the weights of a queue's control groups again, and removes deleted groups without members.
-/// `weight` returns `None` for a deleted group; it is called without the queue lock.
-pub(super) fn refresh(queue: &Queue, now_ns: u64, weight: &dyn Fn(&str) -> Option<u16>) {
-    let known: Vec<(String, u16)> = {
-        let state = queue.lock();
-        let own =
-            state.device.scheduler().accounts().map(|(tenant, _)| tenant).filter(|tenant| tenant.starts_with('/'));
-        own.filter_map(|tenant| Some((tenant.to_owned(), state.device.scheduler().terms(tenant)?.weight))).collect()
-    };
-    for (tenant, before) in known {
-        let now = weight(&tenant);
-        if now == Some(before) {
-            continue;
+/// Returns the control groups of a device and their weights.
+pub(super) fn known_weights(device: &DiskScheduler) -> Vec<(String, u16)> {
+    let own = device.accounts().map(|(tenant, _)| tenant).filter(|tenant| tenant.starts_with('/'));
+    own.filter_map(|tenant| Some((tenant.to_owned(), device.terms(tenant)?.weight))).collect()
+}
+
+/// Sets the weight of a control group, or removes the tenant of a deleted one (`None`).
+pub(super) fn set_weight(device: &mut DiskScheduler, cgroup: &str, weight: Option<u16>, now_ns: u64) {
+    match (weight, device.terms(cgroup).cloned()) {
+        // The removal fails while members have requests in flight, and is tried again later.
+        (None, _) => drop(device.remove_tenant(cgroup, now_ns)),
+        (Some(weight), Some(terms)) => {
+            let set = device.set_tenant(cgroup, &Terms { weight, ..terms }, now_ns);
+            tracing::info!(cgroup, weight, ok = set.is_ok(), "the weight of a control group has changed");
         }
-        let mut state = queue.lock();
-        let device = &mut state.device;
-        match (now, device.scheduler().terms(&tenant).cloned()) {
-            // The removal fails while members have requests in flight, and is tried again later.
-            (None, _) => drop(device.scheduler_mut().remove_tenant(&tenant, now_ns)),
-            (Some(weight), Some(terms)) => {
-                let set = device.scheduler_mut().set_tenant(&tenant, &Terms { weight, ..terms }, now_ns);
-                tracing::info!(cgroup = tenant, weight, ok = set.is_ok(), "the weight of a control group has changed");
-            }
-            (Some(_), None) => {}
-        }
+        (Some(_), None) => {}
     }
 }
 

@@ -3,8 +3,7 @@
 use std::fs;
 
 use hoistway_machine::{ProcessFiles, Root};
-use hoistway_qos::MemberId;
-use hoistway_qos::{DiskQueue, ProcessPriority};
+use hoistway_qos::{DiskQueue, DiskScheduler, MemberId, ProcessPriority};
 use hoistway_reactor::Process;
 use hoistway_reactor::peer;
 use rustc_hash::FxHashMap;
@@ -12,7 +11,6 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpriority_process, pidfd_open};
 
-use super::queue::{Queue, State};
 use super::rules::{Attribution, Facts};
 use crate::Caller;
 
@@ -84,7 +82,7 @@ impl IssuerTable {
 
     /// Stores the facts of a thread. A thread with the same ID but another start time replaces the
     /// old issuer.
-    pub fn store_facts(&mut self, key: IssuerId, facts: Facts, device: &mut DiskQueue<(), ()>, now_ns: u64) {
+    pub fn store_facts<D>(&mut self, key: IssuerId, facts: Facts, device: &mut DiskQueue<D, ()>, now_ns: u64) {
         if let Some(issuer) = self.known.get_mut(&key) {
             // While requests of the previous thread are in flight, both share one entry.
             if issuer.facts.start_id == facts.start_id || facts.is_exited() || issuer.in_flight > 0 {
@@ -97,7 +95,7 @@ impl IssuerTable {
                 issuer.attribution = None;
                 issuer.facts_ns = now_ns;
                 if changed {
-                    issuer.push_priority(device, now_ns);
+                    issuer.push_priority(device.scheduler_mut(), now_ns);
                 }
                 return;
             }
@@ -120,41 +118,28 @@ impl IssuerTable {
         self.known.insert(key, issuer);
     }
 
+    /// Removes those of `exited` that are still idle: another thread may have the same ID by now.
+    /// Returns the number removed.
+    pub fn remove_exited<D>(&mut self, exited: &[IssuerId], device: &mut DiskQueue<D, ()>, now_ns: u64) -> usize {
+        let before = self.known.len();
+        for key in exited {
+            if self.known.get(key).is_some_and(|issuer| issuer.is_idle(now_ns))
+                && let Some(mut issuer) = self.known.remove(key)
+            {
+                issuer.leave_device(device, now_ns);
+                if self.users.get(&key.0) == Some(&key.1) {
+                    self.users.remove(&key.0);
+                }
+            }
+        }
+        before - self.known.len()
+    }
+
     /// Returns the issuers without requests for [`IDLE_NS`].
-    fn idle(&self, now_ns: u64) -> Vec<IssuerId> {
+    pub fn idle(&self, now_ns: u64) -> Vec<IssuerId> {
         let idle = self.known.iter().filter(|(key, issuer)| key.0 != 0 && issuer.is_idle(now_ns));
         idle.map(|(key, _)| *key).collect()
     }
-}
-
-/// Removes issuers whose threads have exited, except those that still own dirty data (`owed`).
-/// Returns the number removed. The system is queried without the queue lock.
-pub(super) fn sweep(
-    queue: &Queue,
-    now_ns: u64,
-    owns_data: impl Fn(IssuerId) -> bool,
-    exists: impl Fn(u32) -> bool,
-) -> usize {
-    let idle = queue.lock().issuers.idle(now_ns);
-    let gone: Vec<IssuerId> = idle.into_iter().filter(|key| !exists(key.0) && !owns_data(*key)).collect();
-    if gone.is_empty() {
-        return 0;
-    }
-    let mut state = queue.lock();
-    let State { issuers, device, .. } = &mut *state;
-    let before = issuers.known.len();
-    for key in gone {
-        // Another thread may have the same ID by now.
-        if issuers.known.get(&key).is_some_and(|issuer| issuer.is_idle(now_ns))
-            && let Some(mut issuer) = issuers.known.remove(&key)
-        {
-            issuer.leave_device(device, now_ns);
-            if issuers.users.get(&key.0) == Some(&key.1) {
-                issuers.users.remove(&key.0);
-            }
-        }
-    }
-    before - issuers.known.len()
 }
 
 impl Issuer {
@@ -197,7 +182,7 @@ impl Issuer {
     }
 
     /// Sets the I/O priority.
-    pub fn set_priority(&mut self, ioprio: u16, device: &mut DiskQueue<(), ()>, now_ns: u64) {
+    pub fn set_priority(&mut self, ioprio: u16, device: &mut DiskScheduler, now_ns: u64) {
         if self.facts.process.ioprio != ioprio {
             self.facts.process.ioprio = ioprio;
             self.push_priority(device, now_ns);
@@ -205,9 +190,9 @@ impl Issuer {
     }
 
     /// Passes the I/O priority on to the device.
-    fn push_priority(&self, device: &mut DiskQueue<(), ()>, now_ns: u64) {
+    fn push_priority(&self, device: &mut DiskScheduler, now_ns: u64) {
         for (_, member) in &self.members {
-            device.scheduler_mut().set_process(*member, process_priority(&self.facts.process), now_ns);
+            device.set_process(*member, process_priority(&self.facts.process), now_ns);
         }
     }
 
@@ -215,7 +200,7 @@ impl Issuer {
         self.in_flight == 0 && now_ns.saturating_sub(self.requested_ns) >= IDLE_NS
     }
 
-    fn leave_device(&mut self, device: &mut DiskQueue<(), ()>, now_ns: u64) {
+    fn leave_device<D>(&mut self, device: &mut DiskQueue<D, ()>, now_ns: u64) {
         for (_, member) in self.members.drain(..) {
             device.leave(member, now_ns);
         }

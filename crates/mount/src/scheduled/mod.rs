@@ -20,11 +20,13 @@ mod executors;
 mod extents;
 mod file_systems;
 mod issuers;
+mod maintenance;
 mod queue;
 mod ranges;
 mod ring;
 mod rules;
 mod session_threads;
+mod task;
 mod timer;
 mod writeback;
 
@@ -32,21 +34,21 @@ mod writeback;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use hoistway_config::mount::{MountConfig, WriteBackChoice};
 use hoistway_control::LogControl;
-use hoistway_qos::QueueError;
-use hoistway_qos::{Hints, JoinError, Recorder, RequestOp, TermsError};
+use hoistway_qos::{Hints, JoinError, MemberId, QueueError, Recorder, RequestOp, TermsError};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
-use executors::{Executors, Task};
+use executors::Executors;
 use file_systems::{FileSystem, FileSystems};
 use issuers::IssuerId;
-use queue::{DeviceRequest, Effects, Queue, REQUEST_BYTES_MAX, State};
+use queue::{DeviceRequest, Effects, Queue, QueuedRequest, REQUEST_BYTES_MAX, State, Work};
 use rules::Rules;
 use session_threads::{SessionThreads, WorkerPermit};
+use task::Task;
 use timer::Timer;
 use writeback::{DirtyTracker, WriteBack};
 
@@ -125,7 +127,7 @@ impl Scheduled {
         });
         shared.file_systems.add(root, now_ns())?;
         timer::start(&shared)?;
-        ring::start(&shared.executors);
+        shared.executors.start_ring();
         if let Some(writeback) = &shared.writeback {
             let (background, limit) = writeback.bounds();
             tracing::info!(
@@ -201,8 +203,7 @@ impl Drop for Scheduled {
 
 /// The dispatch slot of a running request. Dropping it completes the request.
 pub struct Slot<'a> {
-    of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
-    index: usize,
+    of: Option<(&'a Arc<Shared>, &'a Arc<Queue>, QueuedRequest)>,
     after: Option<AfterDispatch>,
     /// Occupies a session thread for the duration of the request.
     _permit: WorkerPermit<'a>,
@@ -234,7 +235,7 @@ enum WaitReason<'a> {
     /// The device queue has not dispatched the request yet.
     Queue {
         queue: &'a Arc<Queue>,
-        index: usize,
+        queued: QueuedRequest,
         after: Option<AfterDispatch>,
     },
     /// Dirty memory is at its limit; `bytes` are to be added.
@@ -279,7 +280,7 @@ impl Gate for Scheduled {
     fn admit(&self, request: &GateRequest<'_>) -> Admission<Slot<'_>, Ticket<'_>> {
         let shared = &self.shared;
         let unscheduled = || match self.session_threads.try_occupy() {
-            Some(permit) => Admission::Now(Slot { of: None, index: 0, after: None, _permit: permit }),
+            Some(permit) => Admission::Now(Slot { of: None, after: None, _permit: permit }),
             None => Admission::Later(Ticket { shared, reason: WaitReason::Thread }),
         };
         if !shared.file_systems.is_known(request.backing) {
@@ -334,13 +335,13 @@ impl Gate for Scheduled {
                 let (backing, offset) = (request.backing, request.offset);
                 let after = action.map(|action| AfterDispatch { action, backing: backing.clone(), offset });
                 let queue = &system.queue;
-                let (index, is_dispatched) = shared.submit_to(queue, request, &device_request, false, now_ns);
+                let (queued, is_dispatched) = shared.submit_to(queue, request, &device_request, false, now_ns);
                 match is_dispatched.then(|| self.session_threads.try_occupy()).flatten() {
                     Some(permit) => {
-                        return Admission::Now(Slot { of: Some((shared, queue)), index, after, _permit: permit });
+                        return Admission::Now(Slot { of: Some((shared, queue, queued)), after, _permit: permit });
                     }
                     // If it was dispatched meanwhile, an executor runs it at once.
-                    None => WaitReason::Queue { queue, index, after },
+                    None => WaitReason::Queue { queue, queued, after },
                 }
             }
         };
@@ -350,15 +351,15 @@ impl Gate for Scheduled {
     fn park(&self, mut ticket: Ticket<'_>, job: Job) {
         let shared = &self.shared;
         match std::mem::replace(&mut ticket.reason, WaitReason::Over) {
-            WaitReason::Queue { queue, index, after } => {
+            WaitReason::Queue { queue, queued, after } => {
                 let job = match after {
                     Some(after) => shared.append_work(after, job),
                     None => job,
                 };
                 // A separate statement, so that the lock is released before the job runs.
-                let returned = queue.lock().park_cancellable(index, job);
+                let returned = queue.lock().park(&queued, Work { job, is_cancellable: true });
                 if let Some(job) = returned {
-                    shared.executors.submit([Task::new(shared, queue, index, job)]);
+                    shared.executors.submit([Task::new(shared, queue, queued, job)]);
                 }
             }
             WaitReason::Thread => shared.executors.submit([Task::unscheduled(job)]),
@@ -427,34 +428,38 @@ impl FirstRequest {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        if let Some((shared, queue)) = self.of {
+        if let Some((shared, queue, queued)) = self.of {
             if let Some(after) = self.after.take() {
                 shared.after(&after);
             }
-            shared.complete(queue, self.index, false);
+            shared.complete(queue, &queued, false);
         }
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if let WaitReason::Queue { queue, index, .. } = self.reason {
+        if let WaitReason::Queue { queue, queued, .. } = self.reason {
             let mut effects = Effects::default();
-            queue.lock().withdraw(index, now_ns(), &mut effects);
+            queue.lock().withdraw(&queued, now_ns(), &mut effects);
             self.shared.apply(queue, effects);
         }
     }
 }
 
 impl Shared {
-    /// Submits a request to the queue of its device. Returns the index of the request and whether
-    /// it was dispatched at once.
-    fn submit(self: &Arc<Self>, system: &FileSystem, request: &GateRequest<'_>, is_async: bool) -> (usize, bool) {
+    /// Submits a request together with its job to the queue of its device.
+    fn submit_with_job(self: &Arc<Self>, system: &FileSystem, request: &GateRequest<'_>, is_async: bool, work: Work) {
         let now_ns = now_ns();
         let (device_request, _) = self.device_request(system, request, is_async, None, now_ns);
-        self.submit_to(&system.queue, request, &device_request, is_async, now_ns)
+        let mut effects = Effects::default();
+        let (mut state, issuer, member) = self.enter(&system.queue, request, is_async, now_ns);
+        state.submit_job(issuer, member, &device_request, work, now_ns, &mut effects);
+        drop(state);
+        self.apply(&system.queue, effects);
     }
 
+    /// Submits a request whose job follows. The flag is true if it was dispatched at once.
     fn submit_to(
         self: &Arc<Self>,
         queue: &Arc<Queue>,
@@ -462,7 +467,25 @@ impl Shared {
         device_request: &DeviceRequest,
         is_async: bool,
         now_ns: u64,
-    ) -> (usize, bool) {
+    ) -> (QueuedRequest, bool) {
+        let mut effects = Effects::default();
+        let (mut state, issuer, member) = self.enter(queue, request, is_async, now_ns);
+        let submitted = state.submit(issuer, member, device_request, now_ns, &mut effects);
+        drop(state);
+        self.apply(queue, effects);
+        submitted
+    }
+
+    /// Locks a queue and finds the issuer and the member of a request. The lock is released only to
+    /// read facts about the issuer that are missing or out of date.
+    #[inline]
+    fn enter<'a>(
+        &self,
+        queue: &'a Queue,
+        request: &GateRequest<'_>,
+        is_async: bool,
+        now_ns: u64,
+    ) -> (MutexGuard<'a, State>, IssuerId, MemberId) {
         let issuer_id: IssuerId = (request.caller.tid, request.caller.uid);
         let mut state = queue.lock();
         let needs = state.needs(issuer_id, is_async, &self.rules, now_ns);
@@ -479,7 +502,7 @@ impl Shared {
                 issuers.store_facts(issuer_id, facts, device, now_ns);
             }
             if let (Some(ioprio), Some(issuer)) = (ioprio, issuers.get_mut(issuer_id)) {
-                issuer.set_priority(ioprio, device, now_ns);
+                issuer.set_priority(ioprio, device.scheduler_mut(), now_ns);
             }
         }
         let attribution =
@@ -491,11 +514,7 @@ impl Shared {
             state.set_weights(issuer_id, weights);
         }
         let member = state.member(issuer_id, attribution, &self.rules, now_ns);
-        let mut effects = Effects::default();
-        let asked = state.submit(issuer_id, member, device_request, now_ns, &mut effects);
-        drop(state);
-        self.apply(queue, effects);
-        asked
+        (state, issuer_id, member)
     }
 
     /// Builds the device request of an operation. The flag is true if the extents have to be
@@ -513,12 +532,12 @@ impl Shared {
         let (extents, inode) = (&system.extent_cache, request.backing.inode);
         let bytes = request.length.clamp(512, REQUEST_BYTES_MAX);
         let metadata = |op| {
-            let place = extents.address_of_inode(inode, METADATA_BYTES);
+            let address = extents.address_of_inode(inode, METADATA_BYTES);
             let hints = Hints { is_async: false, is_metadata: true };
-            (DeviceRequest { op, place, bytes: METADATA_BYTES, hints, counts: [0; 2] }, false)
+            (DeviceRequest { op, address, bytes: METADATA_BYTES, hints, counts: [0; 2] }, false)
         };
         let data = |op, bytes, counts| {
-            let (place, must_query) = match is_async {
+            let (address, must_query) = match is_async {
                 true => (extents.address_of_data(request.backing, request.offset, bytes, now_ns), false),
                 false => {
                     let begin =
@@ -526,7 +545,7 @@ impl Shared {
                     extents.address_of_data_now(request.backing, (request.offset, bytes), begin, now_ns)
                 }
             };
-            (DeviceRequest { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, must_query)
+            (DeviceRequest { op, address, bytes, hints: Hints { is_async, is_metadata: false }, counts }, must_query)
         };
         match request.operation {
             Operation::Read => data(RequestOp::Read, bytes, [request.length, 0]),
@@ -580,9 +599,9 @@ impl Shared {
     }
 
     /// Completes a request.
-    fn complete(self: &Arc<Self>, queue: &Arc<Queue>, index: usize, failed: bool) {
+    fn complete(self: &Arc<Self>, queue: &Arc<Queue>, queued: &QueuedRequest, failed: bool) {
         let mut effects = Effects::default();
-        queue.lock().complete(index, failed, now_ns(), &mut effects);
+        queue.lock().complete(queued, failed, now_ns(), &mut effects);
         self.apply(queue, effects);
     }
 
@@ -594,7 +613,7 @@ impl Shared {
             self.timer.set(wake_ns);
         }
         if !jobs.is_empty() {
-            self.executors.submit(jobs.into_iter().map(|(index, job)| Task::new(self, queue, index, job)));
+            self.executors.submit(jobs.into_iter().map(|(queued, job)| Task::new(self, queue, queued, job)));
         }
     }
 

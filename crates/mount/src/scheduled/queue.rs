@@ -10,7 +10,6 @@ use hoistway_qos::{
     MediumProperties, MediumRequest, MemberId, RequestOp,
 };
 use hoistway_reactor::Process;
-use slab::Slab;
 
 use super::disks::Disk;
 use super::issuers::{IssuerId, IssuerTable, process_priority};
@@ -39,61 +38,100 @@ pub(super) struct Queue {
     state: Mutex<State>,
 }
 
+/// The disk queue of a mount. Each request carries its [`Attachment`] until it is dispatched.
+type MountQueue = DiskQueue<Attachment, ()>;
+
 /// The lockable state of a queue.
 pub(super) struct State {
     /// Limits, reservations, elevator and accounts.
-    pub device: DiskQueue<(), ()>,
+    pub device: MountQueue,
     /// The configuration with all changes since the start.
     pub config: DiskQueueConfig,
     /// The issuers of requests.
     pub issuers: IssuerTable,
     /// The member shared by issuers for which the device has no room.
     overflow_member: MemberId,
-    operations: Slab<Operation>,
-    /// Number of operations so far. It makes tickets unique.
-    serial: u32,
-    /// Operations that are not dispatched.
+    /// The ticket of the newest request.
+    ticket: u64,
+    /// Requests that are not dispatched.
     waiting: u32,
-    begun: Vec<Begun>,
-    done: Vec<Completion<()>>,
+    /// Completions of the device, which the mount discards: it carries out each request itself.
+    completions: Vec<Completion<()>>,
     /// Time for which the timer thread is armed for this queue.
     armed_ns: u64,
-    /// Time of the next liveness check, and the serial number at the previous one.
+    /// Time of the next liveness check, and the newest ticket at the previous one.
     liveness_ns: u64,
-    liveness_serial: u32,
+    liveness_ticket: u64,
 }
 
-/// A request in the queue.
-struct Operation {
+/// What the mount attaches to a request of the disk queue.
+pub(super) struct Attachment {
     ticket: u64,
     issuer: IssuerId,
+    counts: [u64; 2],
     /// The issuer waits for the reply, so the request is void if the issuer is killed.
     is_cancellable: bool,
-    bytes: [u64; 2],
     stage: Stage,
 }
 
-/// The number of a dispatched request, and its ticket.
-struct Begun {
-    ticket: u64,
-    number: u32,
+/// The progress of a request that is not dispatched.
+enum Stage {
+    /// Submitted; its job follows.
+    Submitted,
+    /// Its job runs at dispatch.
+    Parked(Job),
+    /// Withdrawn or cancelled: it takes no device time.
+    Withdrawn,
+    /// Its job runs outside the queue, and the completion of the job is counted there.
+    Released,
 }
 
-/// The medium of a mount's queue: the mount itself does the I/O of each dispatched request.
-struct Dispatched<'a>(&'a mut Vec<Begun>);
+/// A request of a queue, from its submission to [`State::complete`] or [`State::withdraw`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueuedRequest {
+    /// The number of the request in the disk queue; `None` if it is not in the queue.
+    number: Option<u32>,
+    /// Distinguishes the request from an earlier one with the same number.
+    ticket: u64,
+    issuer: IssuerId,
+    counts: [u64; 2],
+}
 
-impl Medium for Dispatched<'_> {
-    type Data = ();
+/// The medium of a mount's queue: the mount itself carries out each dispatched request.
+struct Dispatcher<'a> {
+    issuers: &'a mut IssuerTable,
+    waiting: &'a mut u32,
+    jobs: &'a mut Vec<(QueuedRequest, Job)>,
+}
+
+impl Medium for Dispatcher<'_> {
+    type Data = Attachment;
     type Output = ();
 
     #[inline]
-    fn begin(&mut self, request: MediumRequest<()>) -> Begin<()> {
-        self.0.push(Begun { ticket: request.ticket, number: request.number });
-        Begin::Pending
+    fn begin(&mut self, request: MediumRequest<Attachment>) -> Begin<()> {
+        let Some(Attachment { ticket, issuer, counts, stage, .. }) = request.data else { return Begin::Done(Ok(())) };
+        *self.waiting = self.waiting.saturating_sub(1);
+        match stage {
+            // The thread that submitted it finds it dispatched.
+            Stage::Submitted => Begin::Pending,
+            Stage::Parked(job) => {
+                self.jobs.push((QueuedRequest { number: Some(request.number), ticket, issuer, counts }, job));
+                Begin::Pending
+            }
+            Stage::Withdrawn => {
+                if let Some(issuer) = self.issuers.get_mut(issuer) {
+                    issuer.in_flight = issuer.in_flight.saturating_sub(1);
+                }
+                Begin::Done(Ok(()))
+            }
+            Stage::Released => Begin::Done(Ok(())),
+        }
     }
 
-    fn copy_piece(&mut self, (): &(), _: usize, _: usize) -> Option<()> {
-        Some(())
+    fn copy_piece(&mut self, _: &Attachment, _: usize, _: usize) -> Option<Attachment> {
+        // Requests of a mount are not split.
+        None
     }
 }
 
@@ -109,23 +147,12 @@ fn medium_properties(bytes: u64, rotational: bool) -> MediumProperties {
     }
 }
 
-enum Stage {
-    /// Waiting for dispatch, without its work.
-    Waiting,
-    /// Waiting for dispatch, with its work.
-    Parked(Job),
-    /// Dispatched. The tag completes it on the device; `None` if the device does not know it.
-    Dispatched(Option<u32>),
-    /// Withdrawn or cancelled.
-    Withdrawn,
-}
-
 /// A request to the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceRequest {
     pub op: RequestOp,
     /// First byte on the disk, and length in bytes (at least 1).
-    pub place: u64,
+    pub address: u64,
     pub bytes: u64,
     pub hints: Hints,
     /// Bytes read and written, added to the issuer's totals at completion.
@@ -135,8 +162,8 @@ pub(super) struct DeviceRequest {
 /// The results of an operation on a queue.
 #[derive(Default)]
 pub(super) struct Effects {
-    /// Dispatched requests that have their work.
-    pub jobs: Vec<(usize, Job)>,
+    /// Dispatched requests that have their jobs.
+    pub jobs: Vec<(QueuedRequest, Job)>,
     /// The time for which the timer has to be armed, if earlier than before.
     pub wake_ns: Option<u64>,
 }
@@ -173,14 +200,12 @@ impl Queue {
             config: settings,
             issuers: IssuerTable::default(),
             overflow_member,
-            operations: Slab::with_capacity(1024),
-            serial: 0,
+            ticket: 0,
             waiting: 0,
-            begun: Vec::with_capacity(64),
-            done: Vec::with_capacity(64),
+            completions: Vec::with_capacity(64),
             armed_ns: NEVER,
             liveness_ns: 0,
-            liveness_serial: 0,
+            liveness_ticket: 0,
         };
         Ok((
             Queue { name: disk.name.clone(), disk, dirty_tracker: OnceLock::new(), state: Mutex::new(state) },
@@ -199,6 +224,13 @@ impl Queue {
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The job of a request.
+pub(super) struct Work {
+    pub job: Job,
+    /// The issuer waits for the reply, so the request is void if the issuer is killed.
+    pub is_cancellable: bool,
 }
 
 /// Facts about an issuer that have to be read before its request can be submitted.
@@ -270,7 +302,8 @@ impl State {
         }
     }
 
-    /// Submits a request. Returns its index and whether it was dispatched at once.
+    /// Submits a request whose job follows by [`State::park`]. The flag is true if the request was
+    /// dispatched at once.
     #[inline]
     pub fn submit(
         &mut self,
@@ -279,67 +312,92 @@ impl State {
         device_request: &DeviceRequest,
         now_ns: u64,
         effects: &mut Effects,
-    ) -> (usize, bool) {
-        self.serial = self.serial.wrapping_add(1);
-        let entry = self.operations.vacant_entry();
-        let at = entry.key();
-        let ticket = u64::from(self.serial) << 32 | at as u64;
-        entry.insert(Operation {
-            ticket,
-            issuer,
-            is_cancellable: false,
-            bytes: device_request.counts,
-            stage: Stage::Waiting,
-        });
-        if self.waiting == 0 && self.liveness_ns <= now_ns {
-            self.liveness_ns = now_ns.saturating_add(LIVENESS_NS);
+    ) -> (QueuedRequest, bool) {
+        let request = self.enqueue(issuer, member, device_request, now_ns);
+        self.run(now_ns, effects);
+        let is_dispatched = request.number.is_none_or(|number| self.device.waiting_data_mut(number).is_none());
+        (request, is_dispatched)
+    }
+
+    /// Submits a request together with its job.
+    pub fn submit_job(
+        &mut self,
+        issuer: IssuerId,
+        member: MemberId,
+        device_request: &DeviceRequest,
+        work: Work,
+        now_ns: u64,
+        effects: &mut Effects,
+    ) {
+        let request = self.enqueue(issuer, member, device_request, now_ns);
+        // The queue refused the request: it is carried out unscheduled.
+        effects.jobs.extend(self.park(&request, work).map(|job| (request, job)));
+        self.run(now_ns, effects);
+    }
+
+    #[inline]
+    fn enqueue(
+        &mut self,
+        issuer: IssuerId,
+        member: MemberId,
+        device_request: &DeviceRequest,
+        now_ns: u64,
+    ) -> QueuedRequest {
+        let DeviceRequest { op, address, bytes, hints, counts } = *device_request;
+        self.ticket += 1;
+        let ticket = self.ticket;
+        let attachment = Attachment { ticket, issuer, counts, is_cancellable: false, stage: Stage::Submitted };
+        let request =
+            IoRequest { ticket, op, offset: address, length: bytes, durable: false, data: Some(attachment), hints };
+        let number = self.device.submit(member, request, now_ns);
+        if number.is_some() {
+            if self.waiting == 0 && self.liveness_ns <= now_ns {
+                self.liveness_ns = now_ns.saturating_add(LIVENESS_NS);
+            }
+            self.waiting += 1;
+        } else {
+            log_refusal(device_request, now_ns);
         }
-        self.waiting += 1;
         if let Some(issuer) = self.issuers.get_mut(issuer) {
             issuer.in_flight += 1;
         }
-        let DeviceRequest { op, place, bytes, hints, .. } = *device_request;
-        let work = IoRequest { ticket, op, offset: place, length: bytes, durable: false, data: None, hints };
-        self.device.submit(member, work, now_ns);
-        self.run(now_ns, effects);
-        let begun = self.operations.get(at).is_some_and(|operation| matches!(operation.stage, Stage::Dispatched(_)));
-        (at, begun)
+        QueuedRequest { number, ticket, issuer, counts }
     }
 
-    /// Completes a request.
+    /// Returns the attachment of a request that is not dispatched.
     #[inline]
-    pub fn complete(&mut self, at: usize, failed: bool, now_ns: u64, effects: &mut Effects) {
-        let Some(operation) = self.operations.try_remove(at) else { return };
-        if let Some(issuer) = self.issuers.get_mut(operation.issuer) {
+    fn waiting_mut(&mut self, request: &QueuedRequest) -> Option<&mut Attachment> {
+        self.device.waiting_data_mut(request.number?).filter(|waiting| waiting.ticket == request.ticket)
+    }
+
+    /// Completes a dispatched request.
+    #[inline]
+    pub fn complete(&mut self, request: &QueuedRequest, failed: bool, now_ns: u64, effects: &mut Effects) {
+        if let Some(issuer) = self.issuers.get_mut(request.issuer) {
             issuer.in_flight = issuer.in_flight.saturating_sub(1);
             issuer.requests += 1;
-            issuer.bytes[0] += operation.bytes[0];
-            issuer.bytes[1] += operation.bytes[1];
+            issuer.bytes[0] += request.counts[0];
+            issuer.bytes[1] += request.counts[1];
         }
-        if let Stage::Dispatched(Some(tag)) = operation.stage {
-            self.complete_on_device(tag, failed, now_ns);
+        if let Some(number) = request.number
+            && self.device.ticket_of(number) == Some(request.ticket)
+        {
+            let result = if failed { Err(IoError::Io) } else { Ok(()) };
+            self.device.end_io(number, result, now_ns);
         }
         self.run(now_ns, effects);
     }
 
-    /// Attaches the work of a request, or returns it if the request is dispatched already.
-    pub fn park(&mut self, at: usize, job: Job) -> Option<Job> {
-        match self.operations.get_mut(at) {
-            Some(operation) if matches!(operation.stage, Stage::Waiting) => {
-                operation.stage = Stage::Parked(job);
+    /// Attaches the job of a request, or returns it if the request is dispatched already.
+    pub fn park(&mut self, request: &QueuedRequest, work: Work) -> Option<Job> {
+        match self.waiting_mut(request) {
+            Some(waiting) if matches!(waiting.stage, Stage::Submitted) => {
+                waiting.is_cancellable = work.is_cancellable;
+                waiting.stage = Stage::Parked(work.job);
                 None
             }
-            _ => Some(job),
+            _ => Some(work.job),
         }
-    }
-
-    /// Attaches the work of a request for whose reply the issuer waits: it is cancelled if the
-    /// issuer is killed.
-    pub fn park_cancellable(&mut self, at: usize, job: Job) -> Option<Job> {
-        if let Some(operation) = self.operations.get_mut(at) {
-            operation.is_cancellable = true;
-        }
-        self.park(at, job)
     }
 
     /// Returns the threads that have been waiting since the previous liveness check, if one is due.
@@ -348,68 +406,37 @@ impl State {
             return Vec::new();
         }
         self.liveness_ns = now_ns.saturating_add(LIVENESS_NS);
-        let liveness_serial = std::mem::replace(&mut self.liveness_serial, self.serial);
-        let waits = |operation: &&Operation| {
-            let came = (operation.ticket >> 32) as u32;
-            operation.is_cancellable
-                && matches!(operation.stage, Stage::Parked(_))
-                && liveness_serial.wrapping_sub(came) < u32::MAX / 2
-        };
-        let mut issuer: Vec<u32> = self
-            .operations
-            .iter()
-            .map(|(_, operation)| operation)
-            .filter(waits)
-            .map(|operation| operation.issuer.0)
-            .collect();
-        issuer.sort_unstable();
-        issuer.dedup();
-        issuer
+        let newest = std::mem::replace(&mut self.liveness_ticket, self.ticket);
+        let waiting = self.device.all_waiting_data_mut().map(|(_, waiting)| waiting);
+        let waiting = waiting.filter(|waiting| waiting.is_parked_cancellable() && waiting.ticket <= newest);
+        let mut threads: Vec<u32> = waiting.map(|waiting| waiting.issuer.0).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
     }
 
-    /// Cancels the requests of a killed thread. A cancelled request leaves the queue when it is
-    /// dispatched and takes no device time.
+    /// Cancels the requests of a killed thread, and returns their jobs.
     pub fn cancel(&mut self, tid: u32) -> Vec<Job> {
-        let mut jobs = Vec::new();
-        for (_, operation) in &mut self.operations {
-            if operation.issuer.0 == tid
-                && operation.is_cancellable
-                && matches!(operation.stage, Stage::Parked(_))
-                && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Withdrawn)
-            {
-                jobs.push(job);
-            }
-        }
-        jobs
+        let waiting = self.device.all_waiting_data_mut().map(|(_, waiting)| waiting);
+        let cancelled = waiting.filter(|waiting| waiting.issuer.0 == tid && waiting.is_parked_cancellable());
+        cancelled.filter_map(|waiting| waiting.take_job(Stage::Withdrawn)).collect()
     }
 
-    /// Withdraws a request. It leaves the queue when it is dispatched and takes no device time.
-    pub fn withdraw(&mut self, at: usize, now_ns: u64, effects: &mut Effects) {
-        match self.operations.get_mut(at) {
-            Some(operation) if matches!(operation.stage, Stage::Waiting) => operation.stage = Stage::Withdrawn,
-            _ => self.complete(at, false, now_ns, effects),
+    /// Withdraws a request without a job, which is complete with it. It leaves the queue when it is
+    /// dispatched.
+    pub fn withdraw(&mut self, request: &QueuedRequest, now_ns: u64, effects: &mut Effects) {
+        match self.waiting_mut(request) {
+            Some(waiting) => waiting.stage = Stage::Withdrawn,
+            None => self.complete(request, false, now_ns, effects),
         }
     }
 
-    /// Runs the device and collects the dispatched requests.
+    /// Runs the device and collects the jobs of dispatched requests.
     #[inline]
     pub fn run(&mut self, now_ns: u64, effects: &mut Effects) {
-        loop {
-            self.device.run(&mut Dispatched(&mut self.begun), now_ns, &mut self.done);
-            self.refused(effects);
-            if self.begun.is_empty() {
-                break;
-            }
-            let mut again = false;
-            let mut begun = std::mem::take(&mut self.begun);
-            for Begun { ticket, number } in begun.drain(..) {
-                again |= self.dispatched(ticket, number, now_ns, effects);
-            }
-            self.begun = begun;
-            if !again {
-                break;
-            }
-        }
+        let State { device, issuers, waiting, completions, .. } = self;
+        device.run(&mut Dispatcher { issuers, waiting, jobs: &mut effects.jobs }, now_ns, completions);
+        completions.clear();
         self.arm_timer(effects);
     }
 
@@ -425,78 +452,12 @@ impl State {
 
     /// Releases all waiting jobs: scheduling has ended.
     pub fn close(&mut self, effects: &mut Effects) {
-        for (at, operation) in &mut self.operations {
-            if matches!(operation.stage, Stage::Parked(_))
-                && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Dispatched(None))
-            {
-                effects.jobs.push((at, job));
+        for (_, waiting) in self.device.all_waiting_data_mut() {
+            if let Some(job) = waiting.take_job(Stage::Released) {
+                let Attachment { ticket, issuer, counts, .. } = *waiting;
+                effects.jobs.push((QueuedRequest { number: None, ticket, issuer, counts }, job));
             }
         }
-    }
-
-    /// Handles the dispatch of a request. Returns true if a request was completed by that.
-    fn dispatched(&mut self, ticket: u64, number: u32, now_ns: u64, effects: &mut Effects) -> bool {
-        let at = ticket as u32 as usize;
-        let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == ticket) else {
-            // The member has left, so the request is void.
-            self.complete_on_device(number, false, now_ns);
-            return true;
-        };
-        self.waiting = self.waiting.saturating_sub(1);
-        match std::mem::replace(&mut operation.stage, Stage::Dispatched(Some(number))) {
-            Stage::Waiting => false,
-            Stage::Parked(job) => {
-                effects.jobs.push((at, job));
-                false
-            }
-            Stage::Withdrawn => {
-                let issuer = operation.issuer;
-                self.operations.remove(at);
-                if let Some(issuer) = self.issuers.get_mut(issuer) {
-                    issuer.in_flight = issuer.in_flight.saturating_sub(1);
-                }
-                self.complete_on_device(number, false, now_ns);
-                true
-            }
-            Stage::Dispatched(old) => {
-                operation.stage = Stage::Dispatched(old);
-                self.complete_on_device(number, false, now_ns);
-                true
-            }
-        }
-    }
-
-    /// Handles replies of the device. Completed requests are gone already; a request that is still
-    /// here was refused by the device and is carried out unscheduled, so that no data become
-    /// inaccessible.
-    #[inline]
-    fn refused(&mut self, effects: &mut Effects) {
-        for done in self.done.drain(..) {
-            let at = done.ticket as u32 as usize;
-            let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == done.ticket)
-            else {
-                continue;
-            };
-            if !matches!(operation.stage, Stage::Dispatched(_)) {
-                static REFUSED: LogRateLimiter = LogRateLimiter::new();
-                if let Some(left_out) = REFUSED.allow(super::now_ns()) {
-                    tracing::error!(
-                        ?done.result,
-                        left_out,
-                        "a request was refused by its queue, and is done out of turn"
-                    );
-                }
-                self.waiting = self.waiting.saturating_sub(1);
-                if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Dispatched(None)) {
-                    effects.jobs.push((at, job));
-                }
-            }
-        }
-    }
-
-    fn complete_on_device(&mut self, number: u32, failed: bool, now_ns: u64) {
-        let result = if failed { Err(IoError::Io) } else { Ok(()) };
-        self.device.end_io(number, result, now_ns);
     }
 
     /// Arms the timer if requests wait.
@@ -524,7 +485,7 @@ impl State {
                     let tenant = rules.tenants.get(place as usize).map(|tenant| tenant.name.as_str());
                     device.scheduler_mut().join(tenant, Some(process_priority(process)), now_ns)
                 }
-                Attribution::Cgroup => cgroups::join(device, process, &weights, now_ns),
+                Attribution::Cgroup => cgroups::join(device.scheduler_mut(), process, &weights, now_ns),
             };
             match joined {
                 Ok(member) => Some(member),
@@ -538,17 +499,43 @@ impl State {
     }
 }
 
+impl Attachment {
+    fn is_parked_cancellable(&self) -> bool {
+        self.is_cancellable && matches!(self.stage, Stage::Parked(_))
+    }
+
+    /// Takes the job of a parked request, whose stage is `stage` from then on.
+    fn take_job(&mut self, stage: Stage) -> Option<Job> {
+        if !matches!(self.stage, Stage::Parked(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.stage, stage) {
+            Stage::Parked(job) => Some(job),
+            _ => None,
+        }
+    }
+}
+
+/// Logs that the queue refused a request, for example beyond the end of the disk.
+#[cold]
+fn log_refusal(request: &DeviceRequest, now_ns: u64) {
+    static REFUSED: LogRateLimiter = LogRateLimiter::new();
+    if let Some(left_out) = REFUSED.allow(now_ns) {
+        tracing::error!(?request, left_out, "the queue refused a request, which is carried out unscheduled");
+    }
+}
+
 /// Logs that an issuer could not become a member of its own.
 fn log_join_failure(error: &JoinError, now_ns: u64) {
-    static CROWD: LogRateLimiter = LogRateLimiter::new();
+    static FULL: LogRateLimiter = LogRateLimiter::new();
     static OTHERS: LogRateLimiter = LogRateLimiter::new();
-    let kind = if matches!(error, JoinError::Full(_)) { &CROWD } else { &OTHERS };
+    let kind = if matches!(error, JoinError::Full(_)) { &FULL } else { &OTHERS };
     match (error, kind.allow(now_ns)) {
         (_, None) => {}
         (JoinError::Full(most), Some(left_out)) => tracing::warn!(
             most,
             left_out,
-            "so many threads use the device: more share one context until others have gone"
+            "the device has reached its maximum of clients: further threads share one context"
         ),
         (error, Some(left_out)) => tracing::error!(left_out, "{error}"),
     }
@@ -582,8 +569,8 @@ fn settings(disk: &Disk, config: &MountConfig) -> DiskQueueConfig {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_request_that_the_device_refuses_is_carried_out_unscheduled() {
+    /// Creates the queue of a disk of 1 GiB with depth 1.
+    fn queue() -> Queue {
         let disk = Disk {
             name: "test".into(),
             number: 1,
@@ -594,21 +581,84 @@ mod tests {
         };
         let mount = hoistway_config::mount::MountTerms { depth: Some(1), ..Default::default() };
         let config = MountConfig { mount, ..MountConfig::default() };
-        let (queue, _) = Queue::new(disk, &config, 0).expect("it can be set up");
-        let mut state = queue.lock();
+        Queue::new(disk, &config, 0).expect("a valid configuration").0
+    }
+
+    fn read_at(address: u64) -> DeviceRequest {
         let hints = Hints { is_async: false, is_metadata: false };
-        let device_request = DeviceRequest { op: RequestOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
-        let member = state.overflow_member;
-        let mut effects = Effects::default();
-        assert!(state.submit((1, 0), member, &device_request, 0, &mut effects).1, "it is alone");
-        let (at, is_now) =
-            state.submit((1, 0), member, &DeviceRequest { place: 1 << 20, ..device_request }, 0, &mut effects);
-        assert!(!is_now && state.park(at, Job::Call(Box::new(|| ()))).is_none());
-        let ticket = state.operations[at].ticket;
-        let refusal = RequestOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
-        state.done.push(Completion { ticket, result: Err(refusal) });
-        state.run(0, &mut effects);
-        assert!(matches!(effects.jobs[..], [(done, _)] if done == at), "its job is there to be done");
-        assert_eq!(state.waiting, 0);
+        DeviceRequest { op: RequestOp::Read, address, bytes: 4096, hints, counts: [0; 2] }
+    }
+
+    fn work() -> Work {
+        Work { job: Job::Call(Box::new(|| ())), is_cancellable: true }
+    }
+
+    #[test]
+    fn a_refused_request_is_carried_out_unscheduled() {
+        let queue = queue();
+        let mut state = queue.lock();
+        let (member, mut effects) = (state.overflow_member, Effects::default());
+        let (beyond_end, is_dispatched) = state.submit((1, 0), member, &read_at(1 << 30), 0, &mut effects);
+        assert!(is_dispatched && state.park(&beyond_end, work()).is_some());
+        state.complete(&beyond_end, false, 0, &mut effects);
+        state.submit_job((1, 0), member, &read_at(1 << 30), work(), 0, &mut effects);
+        assert!(matches!(effects.jobs[..], [(QueuedRequest { number: None, .. }, _)]));
+        assert_eq!((state.waiting, state.device.is_idle()), (0, true));
+    }
+
+    #[test]
+    fn a_stale_request_does_not_affect_the_request_that_reuses_its_number() {
+        let queue = queue();
+        let mut state = queue.lock();
+        let (member, mut effects) = (state.overflow_member, Effects::default());
+        let (first, is_dispatched) = state.submit((1, 0), member, &read_at(0), 0, &mut effects);
+        assert!(is_dispatched, "the device is idle");
+        state.complete(&first, false, 0, &mut effects);
+        let (second, is_dispatched) = state.submit((1, 0), member, &read_at(0), 0, &mut effects);
+        assert!(is_dispatched && second.number == first.number, "the number is reused");
+        state.complete(&first, false, 0, &mut effects);
+        assert_eq!(state.device.scheduler().in_flight(), 1, "the second request is still in the device");
+        let (third, is_dispatched) = state.submit((1, 0), member, &read_at(4096), 0, &mut effects);
+        let stale = QueuedRequest { number: third.number, ..first };
+        assert!(!is_dispatched && state.park(&stale, work()).is_some());
+        state.withdraw(&stale, 0, &mut effects);
+        assert!(state.park(&third, work()).is_none(), "the third request still waits for its job");
+        state.complete(&second, false, 0, &mut effects);
+        assert!(matches!(effects.jobs[..], [(request, _)] if request.ticket == third.ticket));
+        state.complete(&third, false, 0, &mut effects);
+        assert_eq!((state.waiting, state.device.is_idle()), (0, true));
+    }
+
+    #[test]
+    fn cancelled_and_withdrawn_requests_take_no_device_time() {
+        let queue = queue();
+        let mut state = queue.lock();
+        let (member, mut effects) = (state.overflow_member, Effects::default());
+        let (first, _) = state.submit((1, 0), member, &read_at(0), 0, &mut effects);
+        state.submit_job((2, 0), member, &read_at(1 << 20), work(), 0, &mut effects);
+        let (withdrawn, _) = state.submit((3, 0), member, &read_at(2 << 20), 0, &mut effects);
+        state.submit_job((4, 0), member, &read_at(3 << 20), work(), 0, &mut effects);
+        assert_eq!((state.cancel(2).len(), state.cancel(3).len(), state.waiting), (1, 0, 3));
+        state.withdraw(&withdrawn, 0, &mut effects);
+        assert!(effects.jobs.is_empty());
+        state.complete(&first, false, 0, &mut effects);
+        let (last, _) = effects.jobs.pop().expect("the last request is dispatched");
+        assert_eq!((last.issuer, effects.jobs.len(), state.waiting), ((4, 0), 0, 0));
+        state.complete(&last, false, 0, &mut effects);
+        assert!(state.device.is_idle());
+    }
+
+    #[test]
+    fn a_closed_queue_releases_its_jobs_and_drains() {
+        let queue = queue();
+        let mut state = queue.lock();
+        let (member, mut effects) = (state.overflow_member, Effects::default());
+        let (first, _) = state.submit((1, 0), member, &read_at(0), 0, &mut effects);
+        state.submit_job((1, 0), member, &read_at(1 << 20), work(), 0, &mut effects);
+        state.close(&mut effects);
+        let (released, _) = effects.jobs.pop().expect("its job is released");
+        state.complete(&released, false, 0, &mut effects);
+        state.complete(&first, false, 0, &mut effects);
+        assert_eq!((effects.jobs.len(), state.waiting, state.device.is_idle()), (0, 0, true));
     }
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use super::executors::Task;
 use super::queue::{Effects, Queue};
-use super::{Shared, cgroups, issuers, now_ns};
+use super::task::Task;
+use super::{Shared, cgroups, issuers, maintenance, now_ns};
 use crate::passthrough::drop_cap_sys_resource;
 
 /// Interval between two searches for exited threads, in ns: 5 s.
@@ -135,7 +135,7 @@ fn check_issuers(shared: &Weak<Shared>, checks: &Receiver<LivenessCheck>) {
 fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
     for tid in waiters.iter().copied().filter(|tid| issuers::is_killed(*tid)) {
         let jobs = queue.lock().cancel(tid);
-        tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "killed while it waited");
+        tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "a thread was killed while it waited");
         shared.executors.submit(jobs.into_iter().map(Task::cancelled));
     }
 }
@@ -144,10 +144,10 @@ fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
     let owners = shared.owners();
     for queue in shared.file_systems.queues() {
-        let removed = issuers::sweep(&queue, now_ns, |key| owners.contains(&key), issuers::exists);
+        let removed = maintenance::remove_exited(&queue, now_ns, |key| owners.contains(&key), issuers::exists);
         if removed > 0 {
-            tracing::debug!(device = queue.name, removed, "threads have gone");
+            tracing::debug!(device = queue.name, removed, "exited threads left the device");
         }
-        cgroups::refresh(&queue, now_ns, &cgroups::weight);
+        maintenance::refresh_cgroups(&queue, now_ns, &cgroups::weight);
     }
 }

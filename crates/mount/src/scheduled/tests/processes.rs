@@ -107,9 +107,9 @@ fn a_thread_with_several_users_is_found_after_one_was_removed() {
     assert_eq!(operator.client(me.tid.into()).expect("it is there").uid, Some(5));
     let queue = fixture.gate.shared.file_systems.queues().remove(0);
     let later_ns = now_ns() + 3_600_000_000_000;
-    assert_eq!(issuers::sweep(&queue, later_ns, |key| key.1 == 6, |_| false), 1);
+    assert_eq!(maintenance::remove_exited(&queue, later_ns, |key| key.1 == 6, |_| false), 1);
     assert_eq!(operator.client(me.tid.into()).expect("it is there still").uid, Some(6));
-    assert_eq!(issuers::sweep(&queue, later_ns, |_| false, |_| false), 1);
+    assert_eq!(maintenance::remove_exited(&queue, later_ns, |_| false, |_| false), 1);
     assert!(operator.client(me.tid.into()).is_none());
 }
 
@@ -152,7 +152,7 @@ fn exited_threads_are_removed_from_the_device() {
             assert!(queue.is_free(), "others wait while the system is asked");
             issuers::exists(tid)
         };
-        issuers::sweep(&queue, now_ns() + later_ns, |_| false, is_there)
+        maintenance::remove_exited(&queue, now_ns() + later_ns, |_| false, is_there)
     };
     assert_eq!(sweep(3_600_000_000_000), 0, "it has a request under way");
     drop(slot);
@@ -220,7 +220,7 @@ fn a_control_group_can_be_a_tenant() {
             assert!(operator.names(ObjectKind::Tenants).contains(&cgroup));
             let queue = fixture.gate.shared.file_systems.queues().remove(0);
             let result = std::cell::Cell::new(false);
-            cgroups::refresh(&queue, now_ns(), &|of| {
+            maintenance::refresh_cgroups(&queue, now_ns(), &|of| {
                 assert!(queue.is_free(), "others wait while the system is asked");
                 result.set(result.get() || of == cgroup);
                 Some(321)

@@ -8,11 +8,11 @@ use hoistway_core::Class;
 use rustc_hash::FxHashSet;
 use rustix::fs::fstat;
 
-use super::super::executors::Task;
 use super::super::file_systems::FileSystem;
 use super::super::issuers::{self, IssuerId};
-use super::super::queue::Queue;
+use super::super::queue::{Queue, Work};
 use super::super::rules::Attribution;
+use super::super::task::Task;
 use super::super::{FirstRequest, Shared};
 use super::dirty_tracker::{Action, DirtyTracker, Released};
 use super::table::{Chunk, ChunkId, SyncSnapshot};
@@ -169,17 +169,9 @@ impl Shared {
         let Some(system) = self.file_systems.of(request.backing) else {
             return self.executors.submit([Task::unscheduled(job)]);
         };
-        let (at, is_now) = self.submit(system, request, is_async);
         // The writer does not wait for write-back.
         let is_cancellable = !matches!(request.operation, Operation::BufferedWrite | Operation::KernelWriteback);
-        let park = |job| {
-            let mut state = system.queue.lock();
-            if is_cancellable { state.park_cancellable(at, job) } else { state.park(at, job) }
-        };
-        let back = if is_now { Some(job) } else { park(job) };
-        if let Some(job) = back {
-            self.executors.submit([Task::new(self, &system.queue, at, job)]);
-        }
+        self.submit_with_job(system, request, is_async, Work { job, is_cancellable });
     }
 
     /// Writes a dispatched chunk, unless its data were written meanwhile.
