@@ -1,4 +1,4 @@
-//! Advice for a case: the evaluated choices, and what the drive's own queue hides.
+//! Advice for a case: the evaluated choices, and the effect of the drive's own queue.
 
 use std::sync::atomic::AtomicBool;
 
@@ -31,13 +31,13 @@ pub struct Answer {
     pub depth: Option<DepthComparison>,
 }
 
-/// What a drive that takes several requests at once hides: it orders them itself.
+/// The effect of a drive that takes several requests at once and orders them itself.
 #[derive(Clone, Debug)]
 pub struct DepthComparison {
     /// The present depth.
     pub depth: u32,
-    /// How far the schedulers differ in the first goal, the worst over the best less 1: at the
-    /// present depth, and at depth 1.
+    /// The difference between the schedulers in the first goal, the worst over the best less 1: at
+    /// the present depth, and at depth 1.
     pub apart: [f64; 2],
     /// The advice at depth 1.
     pub advice: Advice,

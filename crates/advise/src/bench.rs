@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::whatif::{Machine, Model, WhatifError};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_fio::JobFile;
-use hoistway_sim::whatif::{Machine, Model, WhatifError};
 use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, SimError, run_each};
 use rayon::prelude::*;
 
@@ -182,7 +182,7 @@ impl Bench {
                     seed,
                     ..Machine::clone(machine)
                 };
-                model.with_pauses_turned(seed).run_each(&[choice.kind], &machine, cancel)?
+                model.with_rotated_think_times(seed).run_each(&[choice.kind], &machine, cancel)?
             }
         };
         runs.into_iter().next().ok_or(AdviseError::NoChoices)

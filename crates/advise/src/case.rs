@@ -1,13 +1,13 @@
-//! What advice is made from: workload, drive, host, objective, present settings and candidates.
+//! The inputs of advice: workload, drive, host, objective, present settings and candidates.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use crate::whatif::{Confidence, Fidelity, LoadedTrace};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::FittedProfile;
 use hoistway_fio::{Diagnostics, JobFile};
-use hoistway_sim::whatif::{Confidence, Fidelity, Loaded};
 use hoistway_sim::{HostConfig, Kernel};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::subject::Subject;
 use crate::trace_case::{DriveSource, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use crate::use_case::Use;
 
-/// What to make a [`Case`] from.
+/// The input of a [`Case`].
 #[derive(Debug)]
 pub struct CaseRequest {
     /// The device; `None` for advice on a kind of drive.
@@ -35,7 +35,7 @@ pub struct CaseRequest {
     pub objective: Option<String>,
 }
 
-/// Where a workload comes from.
+/// The source of a workload.
 #[derive(Debug)]
 pub enum WorkloadSource {
     /// A fio job file.
@@ -52,7 +52,7 @@ pub enum WorkloadSource {
         /// The name of the trace, for messages.
         name: String,
         /// The recorded requests.
-        loaded: Box<Loaded>,
+        loaded: Box<LoadedTrace>,
         /// The scheduler of the recording; `None` for the one that the trace names.
         recorded_under: Option<Kind>,
     },
@@ -83,7 +83,7 @@ pub enum WorkloadKind {
     Use,
 }
 
-/// Everything that advice is made from.
+/// All inputs of advice.
 #[derive(Debug)]
 pub struct Case {
     /// The device, if one was named.
@@ -115,7 +115,7 @@ pub struct Case {
     pub notes: Vec<String>,
 }
 
-/// Where the drive model comes from.
+/// The source of the drive model.
 #[derive(Clone, Debug)]
 pub struct DriveOrigin {
     /// The reason for the model, in a clause.
@@ -139,7 +139,7 @@ pub struct Recorded {
     pub duration_ns: u64,
 }
 
-/// There is no case to advise on.
+/// Reasons why a request has no case.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
     /// The jobs of a typical use do not parse.
@@ -177,7 +177,7 @@ pub enum CaseError {
 }
 
 impl Case {
-    /// Collects everything that advice is made from; for a trace, measures the error of its model.
+    /// Collects the inputs of advice; for a trace, measures the error of its model.
     ///
     /// # Errors
     /// [`CaseError`].
@@ -249,7 +249,7 @@ impl Common {
 
     fn with_trace(
         self,
-        (name, loaded, recorded_under): (String, Loaded, Option<Kind>),
+        (name, loaded, recorded_under): (String, LoadedTrace, Option<Kind>),
         drive: DriveChoice,
         cancel: &AtomicBool,
     ) -> Result<Case, CaseError> {

@@ -1,7 +1,7 @@
-//! How far advice can be trusted.
+//! The confidence in advice.
 
+use crate::whatif::{Confidence, Level};
 use hoistway_core::Kind;
-use hoistway_sim::whatif::{Confidence, Level};
 
 use crate::case::{Case, WorkloadKind};
 use crate::device_facts::ModelQuality;

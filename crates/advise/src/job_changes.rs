@@ -1,4 +1,4 @@
-//! Which jobs gain and which lose by a choice.
+//! The jobs that gain and that lose by a choice.
 
 use crate::bench::{JobFigures, RunFigures};
 use crate::objective::Unit;

@@ -1,11 +1,11 @@
-//! Which scheduler a device should have for a workload, and why: judged by simulation.
+//! Advice on the I/O scheduler of a device for a workload, from simulations.
 //!
-//! [`Case::new`] collects what advice is made from: a workload (jobs, a typical use, or a recorded
+//! [`Case::new`] collects the inputs of advice: a workload (jobs, a typical use, or a recorded
 //! trace), a drive model, a host, an objective and the present settings. [`Answer::of`] simulates
-//! every scheduler that can be set with several seeds and advises one, or to leave things as they
-//! are: a difference that could be chance does not count. [`tune()`] searches tunables in the same
+//! every scheduler that can be set with several seeds and advises one of them, or no change: a
+//! difference that could be chance does not count. [`tune()`] searches tunables in the same
 //! way. [`ChangePlan`] is the advice as assignments, commands and udev rules. [`Overview`]
-//! describes devices without a workload, and [`whatif`] reports predictions for a trace under other
+//! describes devices without a workload, and [`whatif`] predicts a recorded workload under other
 //! elevators.
 //!
 //! [`AdviceReport`], [`TuneReport`], [`Overview`] and [`whatif::WhatifReport`] are the serialisable
@@ -52,7 +52,8 @@
 //! - how far advice can be trusted: `confidence.rs`
 //! - commands, udev rules and the way back: `change_plan.rs`
 //! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md
-//! - the JSON of `hoistway trace whatif`: `whatif.rs`
+//! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
+//!   `whatif/report.rs`
 
 #![forbid(unsafe_code)]
 
@@ -82,7 +83,6 @@ pub use bench::{AdviseError, Bench, JobFigures, KERNEL_SCHEDULERS, RunFigures, R
 pub use case::{Case, CaseError, CaseRequest, DriveChoice, DriveOrigin, Recorded, WorkloadKind, WorkloadSource};
 pub use change_plan::{ChangeError, ChangePlan, PlannedRule};
 pub use choice::{Choice, kernel_value, scheduler_name, usual_variants};
-pub use hoistway_sim::whatif::{Confidence, Level};
 pub use job_changes::JobChange;
 pub use objective::{Bound, Constraint, Figure, Goal, Metric, Objective, ObjectiveError, Unit, WORST};
 pub use overview::{DeviceOverview, Overview};
@@ -97,3 +97,4 @@ pub use text::value_text;
 pub use trace_case::{DriveSource, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 pub use tune::{TuneRequest, TuneResult, tune};
 pub use use_case::{Use, UseInfo};
+pub use whatif::{Confidence, Level};

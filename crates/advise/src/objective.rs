@@ -95,7 +95,7 @@ pub enum Metric {
 /// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     Time,
     /// Bytes per second.
     Rate,

@@ -1,5 +1,4 @@
-//! The answer of `hoistway advise` without a workload: what is set on each device, and what to know
-//! about it.
+//! The answer of `hoistway advise` without a workload: the settings of each device, and remarks.
 
 use hoistway_machine::{BlockDevice, Kind, Root, queues_below, why_no_choice};
 use serde::Serialize;
@@ -8,7 +7,7 @@ use crate::choice::scheduler_name;
 use crate::device_facts::{self, ModelQuality, Warning};
 use crate::subject::device_line;
 
-/// Devices with what is known of them.
+/// Descriptions of devices without a workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
     /// The version of the serialised form: 1.
@@ -17,7 +16,7 @@ pub struct Overview {
     pub devices: Vec<DeviceOverview>,
 }
 
-/// What is known of a device without a workload.
+/// The description of a device without a workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceOverview {
     /// The name of the device.

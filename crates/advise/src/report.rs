@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::whatif::Confidence;
 use hoistway_machine::Assignment;
-use hoistway_sim::whatif::Confidence;
 use serde::Serialize;
 
 use crate::advice::{EvaluatedChoice, Validation, Verdict};

@@ -1,4 +1,4 @@
-//! The device that advice is for: the one whose queue orders requests.
+//! The device of advice, whose queue orders requests.
 
 use hoistway_machine::{BlockDevice, Queue, Root, queues_below, why_no_choice};
 
@@ -22,13 +22,13 @@ pub struct Subject {
     pub warnings: Vec<Warning>,
 }
 
-/// A device has no scheduler to choose, and neither has any device below it.
+/// Neither the device nor any device below it has a scheduler to choose.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{device}: there is no scheduler to choose: {why}")]
 pub struct NoSchedulerError {
     /// The device.
     pub device: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 

@@ -5,10 +5,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::whatif::{Confidence, Fidelity, LoadedTrace, Machine, Model, WhatifError, service_times};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::{FitOptions, FitProfileError, FittedProfile, fit_profile};
-use hoistway_sim::whatif::{Confidence, Fidelity, Loaded, Machine, Model, WhatifError, service_times};
 use hoistway_sim::{Comparison, Kernel, Setting};
 
 /// The name of a drive that is fitted to a trace.
@@ -36,13 +36,13 @@ pub enum DriveSource {
     Given,
 }
 
-/// Metric to make a [`TraceCase`] from.
+/// The input of a [`TraceCase`].
 #[derive(Debug)]
 pub struct TraceCaseRequest {
     /// The name of the trace for messages.
     pub name: String,
     /// The requests and settings of the trace.
-    pub loaded: Loaded,
+    pub loaded: LoadedTrace,
     /// The elevator of the recording; `None` for the one that the trace names.
     pub recorded_under: Option<Kind>,
     /// The drive model.
@@ -77,7 +77,7 @@ pub struct TraceCase {
     pub notes: Vec<String>,
 }
 
-/// There is no case for a trace.
+/// Reasons why a trace has no case.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceCaseError {
     /// The trace does not name the elevator of the recording, and none was given.
@@ -101,7 +101,7 @@ pub enum TraceCaseError {
     Fit {
         /// The trace.
         name: String,
-        /// Why not.
+        /// The reason.
         cause: Box<FitProfileError>,
     },
     /// The trace has nothing to predict from.
@@ -109,7 +109,7 @@ pub enum TraceCaseError {
     Model {
         /// The trace.
         name: String,
-        /// Why not.
+        /// The reason.
         cause: Box<WhatifError>,
     },
     /// The simulation of the recording failed or was cancelled.
@@ -129,7 +129,7 @@ impl TraceCase {
             None => recorded_elevator(&name, &loaded)?,
         };
         let (profile, drive_source, fitted) = drive_model(&name, &loaded, drive)?;
-        let Loaded { recording, setting, mut notes, .. } = loaded;
+        let LoadedTrace { recording, setting, mut notes, .. } = loaded;
         let machine = Machine {
             profile,
             depth_max: depth_max.or(setting.depth),
@@ -154,12 +154,11 @@ impl TraceCase {
 
     /// The length of the recording in ns.
     pub fn duration_ns(&self) -> u64 {
-        let recording = self.model.recording();
-        recording.until_ns.saturating_sub(recording.from_ns)
+        self.model.recording().length_ns()
     }
 }
 
-fn recorded_elevator(name: &str, loaded: &Loaded) -> Result<Kind, TraceCaseError> {
+fn recorded_elevator(name: &str, loaded: &LoadedTrace) -> Result<Kind, TraceCaseError> {
     match loaded.setting.elevators.as_slice() {
         [kind] => Ok(*kind),
         [] => Err(TraceCaseError::NoElevator { name: name.to_owned() }),
@@ -169,7 +168,7 @@ fn recorded_elevator(name: &str, loaded: &Loaded) -> Result<Kind, TraceCaseError
 
 fn drive_model(
     name: &str,
-    loaded: &Loaded,
+    loaded: &LoadedTrace,
     drive: TraceDrive,
 ) -> Result<(Profile, DriveSource, Option<FittedProfile>), TraceCaseError> {
     let named = || loaded.setting.drive.as_deref().and_then(Profile::builtin);
@@ -182,7 +181,7 @@ fn drive_model(
         return Ok((profile, DriveSource::Trace, None));
     }
     let options = FitOptions { name: FITTED_NAME, kind: None, base: None };
-    let fitted = fit_profile(&service_times(&loaded.lives), &options)
+    let fitted = fit_profile(&service_times(&loaded.requests), &options)
         .map_err(|cause| TraceCaseError::Fit { name: name.to_owned(), cause: Box::new(cause) })?;
     Ok((fitted.profile.clone(), DriveSource::Fitted, Some(fitted)))
 }

@@ -201,7 +201,7 @@ fn advice(value: &str) -> Result<bool, Fault> {
     match value {
         "sequential" | "random" => Err(Fault::with_help(
             format!("`{value}` is {NOT_SUPPORTED}"),
-            "1 to tell the kernel what rw says, 0 to tell it nothing",
+            "1 to advise the kernel of the pattern of rw, 0 for no advice",
         )),
         _ => boolean(value),
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     diagnostic::Diagnostic,
     job::{BlockSize, Direction, Job, Rw, Size},
-    source::{Entry, Place, Section},
+    source::{Entry, Position, Section},
 };
 
 /// Size of a sector: the unit of direct I/O in Linux.
@@ -46,7 +46,8 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
     // The sections of jobs are in the order of the jobs.
     for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
         if let Some(waitee) = &job.wait_for {
-            let place = last(&section.entries.iter().collect::<Vec<_>>(), &["wait_for"]).unwrap_or(&section.place);
+            let position =
+                last(&section.entries.iter().collect::<Vec<_>>(), &["wait_for"]).unwrap_or(&section.position);
             let fault = match named.get(waitee.as_str()).copied().unwrap_or(0) {
                 1 => None,
                 0 => Some((format!("no job `{waitee}` stands above"), "wait_for names a job that stands above")),
@@ -55,7 +56,8 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
                     "give the job that is waited for a name of its own",
                 )),
             };
-            faults.extend(fault.map(|(message, help)| place.fault(format!("wait_for: {message}"), Some(help.into()))));
+            faults
+                .extend(fault.map(|(message, help)| position.fault(format!("wait_for: {message}"), Some(help.into()))));
         }
         *named.entry(&job.name).or_default() += 1;
     }
@@ -73,13 +75,13 @@ fn cgroup_weights(jobs: &[Job], sections: &[Section], faults: &mut Vec<Diagnosti
                 continue;
             }
             let own: Vec<&Entry> = section.entries.iter().collect();
-            let place = last(&own, &["cgroup_weight", "cgroup"]).unwrap_or(&section.place);
+            let position = last(&own, &["cgroup_weight", "cgroup"]).unwrap_or(&section.position);
             let message = format!(
                 "cgroup_weight: group `{path}` weighs {weight} in job `{}` and {first} in job `{}`, line {} of {}",
                 job.name, giver.name, giver.line, giver.file
             );
             let help = "give it one weight; a job without cgroup_weight takes what others give its group";
-            faults.push(place.fault(message, Some(help.into())));
+            faults.push(position.fault(message, Some(help.into())));
         }
     }
 }
@@ -92,8 +94,8 @@ struct Check<'a> {
 
 impl Check<'_> {
     /// The position of the last of these options, or of the section.
-    fn place(&self, names: &[&str]) -> &Place {
-        last(self.entries, names).unwrap_or(&self.section.place)
+    fn position(&self, names: &[&str]) -> &Position {
+        last(self.entries, names).unwrap_or(&self.section.position)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -112,14 +114,14 @@ impl Check<'_> {
         }
         let message = format!("job `{}` has no size", self.job.name);
         let help = "give size= or filesize=, or a filename= under /dev/ to use the whole device";
-        Some(self.section.place.fault(message, Some(help.into())))
+        Some(self.section.position.fault(message, Some(help.into())))
     }
 
     fn time_based(&self) -> Option<Diagnostic> {
         let missing = self.job.time_based && self.job.runtime_ns.is_none() && !self.runtime_is_wrong();
         missing.then(|| {
             let message = format!("job `{}` is time_based and has no runtime", self.job.name);
-            self.place(&["time_based"]).fault(message, Some("give runtime=, as in runtime=30s".into()))
+            self.position(&["time_based"]).fault(message, Some("give runtime=, as in runtime=30s".into()))
         })
     }
 
@@ -137,7 +139,7 @@ impl Check<'_> {
         let job = self.job;
         (job.thinktime_spin_ns > job.thinktime_ns && !self.failed_thinktime()).then(|| {
             let message = format!("job `{}` spins for longer than its thinktime", job.name);
-            self.place(&["thinktime_spin"]).fault(message, Some("thinktime_spin is a part of thinktime".into()))
+            self.position(&["thinktime_spin"]).fault(message, Some("thinktime_spin is a part of thinktime".into()))
         })
     }
 
@@ -153,7 +155,7 @@ impl Check<'_> {
             .any(|direction| job.rate.get(direction).is_some() && job.rate_iops.get(direction).is_some());
         both.then(|| {
             let message = format!("job `{}` has both rate and rate_iops for one direction", job.name);
-            self.place(&["rate", "rate_iops"]).fault(message, Some("keep one of the two".into()))
+            self.position(&["rate", "rate_iops"]).fault(message, Some("keep one of the two".into()))
         })
     }
 
@@ -177,8 +179,8 @@ impl Check<'_> {
                 (message, "one weight is the last group's; or give one for each, as in 300/100".to_owned())
             }
         };
-        let place = self.place(&["cgroup_weight"]);
-        Some(place.fault(format!("cgroup_weight: {message}"), Some(help)))
+        let position = self.position(&["cgroup_weight"]);
+        Some(position.fault(format!("cgroup_weight: {message}"), Some(help)))
     }
 
     /// Checks that a walk through a tree uses buffered reads without other options on offsets.
@@ -187,9 +189,9 @@ impl Check<'_> {
         let own: Vec<&Entry> = self.section.entries.iter().collect();
         if job.hoistway_tree.is_none() {
             // An order in a global section does not count for a job without a tree.
-            let place = last(&own, &["hoistway_walk"]).filter(|_| !self.has("hoistway_tree"))?;
+            let position = last(&own, &["hoistway_walk"]).filter(|_| !self.has("hoistway_tree"))?;
             let message = format!("hoistway_walk: job `{}` has no tree to walk through", job.name);
-            return Some(place.fault(message, Some("give hoistway_tree= too, as in hoistway_tree=linux".into())));
+            return Some(position.fault(message, Some("give hoistway_tree= too, as in hoistway_tree=linux".into())));
         }
         let wrong = match job.bs.read {
             _ if job.rw != Rw::Read => format!("rw is {}", job.rw),
@@ -199,7 +201,7 @@ impl Check<'_> {
         };
         let message = format!("hoistway_tree: job `{}` walks through a tree, and {wrong}", job.name);
         let help = "files of a tree are read through the page cache with one block size: rw=read, direct=0, bs=10k";
-        Some(self.place(&["rw", "direct", "buffered", "bs", "bsrange", "bssplit"]).fault(message, Some(help.into())))
+        Some(self.position(&["rw", "direct", "buffered", "bs", "bsrange", "bssplit"]).fault(message, Some(help.into())))
     }
 
     /// Checks that direct requests are whole sectors.
@@ -215,7 +217,7 @@ impl Check<'_> {
         wrong.filter(|_| job.direct).map(|bytes| {
             let message = format!("job `{}`: direct requests of {bytes} bytes are not whole sectors", job.name);
             let help = format!("use a multiple of {SECTOR_BYTES}, or buffered requests (direct=0)");
-            self.place(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
+            self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
         })
     }
 
@@ -230,7 +232,7 @@ impl Check<'_> {
             _ => return None,
         };
         let message = format!("job `{}`: its {what} of {bytes} bytes holds not one {kind} of {min}", job.name);
-        Some(self.place(&[what]).fault(message, Some("give a larger size or smaller requests".into())))
+        Some(self.position(&[what]).fault(message, Some("give a larger size or smaller requests".into())))
     }
 }
 
@@ -239,10 +241,10 @@ fn canonical(entry: &Entry) -> Option<&'static str> {
 }
 
 /// The position of the last of these options (canonical names).
-fn last<'a>(entries: &[&'a Entry], names: &[&str]) -> Option<&'a Place> {
+fn last<'a>(entries: &[&'a Entry], names: &[&str]) -> Option<&'a Position> {
     entries
         .iter()
         .rev()
         .find(|entry| canonical(entry).is_some_and(|name| names.contains(&name)))
-        .map(|e| &e.value_place)
+        .map(|e| &e.value_position)
 }

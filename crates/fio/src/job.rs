@@ -529,7 +529,7 @@ impl fmt::Display for Size {
 /// The distribution of random offsets over the region: fio's `random_distribution`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Uniform.
+    /// All blocks with the same probability.
     Random,
     /// Zipf's law with this theta: above 0, not 1.
     Zipf(f64),

@@ -358,7 +358,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_name_and_alias_stands_once() {
+    fn every_name_and_alias_is_listed_once() {
         let mut seen = HashSet::new();
         for known in OPTIONS {
             for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {

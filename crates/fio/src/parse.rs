@@ -114,7 +114,7 @@ impl Builder {
     fn note(&mut self, entry: &Entry, global: bool) {
         let Some(known) = entry.known else { return };
         if known.support == Support::Ignored && self.ignored.iter().all(|ignored| ignored.name != known.name) {
-            let (file, line) = (entry.place.file.to_string(), entry.place.line);
+            let (file, line) = (entry.position.file.to_string(), entry.position.line);
             self.ignored.push(Ignored { name: known.name.into(), file, line });
         }
         if global {
@@ -125,7 +125,7 @@ impl Builder {
     fn job(&mut self, section: &Section, defaults: &[&Entry]) {
         let own: Vec<&Entry> = section.entries.iter().collect();
         let all: Vec<&Entry> = defaults.iter().copied().chain(own.iter().copied()).collect();
-        let (file, line) = (section.place.file.to_string(), section.place.line);
+        let (file, line) = (section.position.file.to_string(), section.position.line);
         let mut job = Job { name: section.name.clone(), file, line, ..Job::default() };
         self.apply_all(&mut job, &all);
         for entry in own {
@@ -158,7 +158,7 @@ impl Builder {
 fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
     let Some(known) = entry.known else {
         let help = known::nearest(&entry.name).map(|name| format!("did you mean `{name}`?"));
-        return Err(entry.place.fault(format!("unknown option `{}`", entry.name), help));
+        return Err(entry.position.fault(format!("unknown option `{}`", entry.name), help));
     };
     match known.support {
         Support::Ignored => Ok(()),
@@ -166,12 +166,12 @@ fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
             Some(value) if harmless.contains(&value.as_str()) => Ok(()),
             _ => {
                 let help = harmless.first().map(|value| format!("only {}={value} is accepted", entry.name));
-                Err(entry.place.fault(format!("option `{}` is {NOT_SUPPORTED}", entry.name), help))
+                Err(entry.position.fault(format!("option `{}` is {NOT_SUPPORTED}", entry.name), help))
             }
         },
         Support::Supported => apply::apply(job, known.name, entry.value.as_deref()).map_err(|fault| {
             let help = if entry.unset.is_empty() { fault.help } else { Some(unset_help(&entry.unset)) };
-            entry.value_place.fault(format!("{}: {}", entry.name, fault.message), help)
+            entry.value_position.fault(format!("{}: {}", entry.name, fault.message), help)
         }),
     }
 }

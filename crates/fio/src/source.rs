@@ -21,13 +21,13 @@ const INCLUDE_TOTAL: usize = 1024;
 
 /// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub file: Rc<str>,
     pub line: u32,
     pub column: u32,
 }
 
-impl Place {
+impl Position {
     pub fn fault(&self, message: impl Into<String>, help: Option<String>) -> Diagnostic {
         let (line, column) = (self.line, self.column);
         Diagnostic { file: self.file.to_string(), line, column, message: message.into(), help }
@@ -43,9 +43,9 @@ pub(crate) struct Entry {
     pub known: Option<&'static KnownOption>,
     /// The value after the substitution of variables; `None` for a flag without a value.
     pub value: Option<String>,
-    pub place: Place,
+    pub position: Position,
     /// Position of the value; the option's position if there is no value.
-    pub value_place: Place,
+    pub value_position: Position,
     /// Variables in the value that are not set.
     pub unset: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub name: String,
-    pub place: Place,
+    pub position: Position,
     pub entries: Vec<Entry>,
 }
 
@@ -94,101 +94,102 @@ impl Reader<'_> {
             if trimmed.is_empty() {
                 continue;
             }
-            let place = Place { file: file.clone(), line: number, column: column_of(line, trimmed) };
+            let position = Position { file: file.clone(), line: number, column: column_of(line, trimmed) };
             if trimmed.starts_with('[') {
-                self.header(trimmed, place);
+                self.header(trimmed, position);
             } else if let Some(path) = include_of(trimmed) {
-                self.include(path, place);
+                self.include(path, position);
             } else {
-                self.entry(line, trimmed, place);
+                self.entry(line, trimmed, position);
             }
         }
         self.open.pop();
     }
 
-    fn header(&mut self, trimmed: &str, place: Place) {
+    fn header(&mut self, trimmed: &str, position: Position) {
         if self.open.len() > 1 {
             let help = "an included file holds options only; write the sections in the job file";
-            self.faults.push(place.fault(format!("section {trimmed} in an included file"), Some(help.into())));
+            self.faults.push(position.fault(format!("section {trimmed} in an included file"), Some(help.into())));
             return;
         }
         let Some((name, rest)) = trimmed[1..].split_once(']') else {
             let help = "write the name of the job in brackets, as in [reader]";
-            self.faults.push(place.fault(format!("`{trimmed}` has no closing bracket"), Some(help.into())));
+            self.faults.push(position.fault(format!("`{trimmed}` has no closing bracket"), Some(help.into())));
             return;
         };
         let name = name.trim();
         if name.is_empty() {
-            self.faults.push(place.fault("the section has no name", Some("write one, as in [reader]".into())));
+            self.faults.push(position.fault("the section has no name", Some("write one, as in [reader]".into())));
         }
         if !rest.is_empty() {
             let message = format!("`{}` after the name of section [{name}]", rest.trim());
-            self.faults.push(place.fault(message, Some("put it on a line of its own".into())));
+            self.faults.push(position.fault(message, Some("put it on a line of its own".into())));
         }
-        self.sections.push(Section { name: name.into(), place, entries: Vec::new() });
+        self.sections.push(Section { name: name.into(), position, entries: Vec::new() });
     }
 
-    fn include(&mut self, path: &str, place: Place) {
+    fn include(&mut self, path: &str, position: Position) {
         let (path, unset) = match expand(path, self.env) {
             Ok(expanded) => expanded,
-            Err(message) => return self.faults.push(place.fault(message, Some(CLOSE_HELP.into()))),
+            Err(message) => return self.faults.push(position.fault(message, Some(CLOSE_HELP.into()))),
         };
         if path.is_empty() {
             let help =
                 if unset.is_empty() { "name a file, as in `include base.fio`".into() } else { unset_help(&unset) };
-            return self.faults.push(place.fault("include without a file", Some(help)));
+            return self.faults.push(position.fault("include without a file", Some(help)));
         }
-        let resolved = resolve(&path, &place.file);
+        let resolved = resolve(&path, &position.file);
         if self.open.contains(&plain_path(&resolved)) {
             let chain = format!("{} -> {resolved}", self.open.join(" -> "));
-            return self.faults.push(place.fault(format!("`{path}` includes itself: {chain}"), None));
+            return self.faults.push(position.fault(format!("`{path}` includes itself: {chain}"), None));
         }
         self.included += 1;
         if self.open.len() > INCLUDE_DEPTH || self.included > INCLUDE_TOTAL {
             let message = format!("`{path}` is included too deep or too often");
             let help = format!("at most {INCLUDE_DEPTH} files deep and {INCLUDE_TOTAL} times in all");
-            return self.faults.push(place.fault(message, Some(help)));
+            return self.faults.push(position.fault(message, Some(help)));
         }
-        match (self.loader)(&path, &place.file) {
+        match (self.loader)(&path, &position.file) {
             Ok(text) => self.file(&text, &resolved),
             Err(error) => {
                 let help = format!("it was looked for at {resolved}, beside the including file");
-                self.faults.push(place.fault(format!("cannot read the included file `{path}`: {error}"), Some(help)));
+                self.faults
+                    .push(position.fault(format!("cannot read the included file `{path}`: {error}"), Some(help)));
             }
         }
     }
 
-    fn entry(&mut self, line: &str, trimmed: &str, place: Place) {
+    fn entry(&mut self, line: &str, trimmed: &str, position: Position) {
         let (name, written) = match trimmed.split_once('=') {
             Some((name, value)) => (name.trim(), Some(value.trim())),
             None => (trimmed, None),
         };
-        let value_place = match written {
-            Some(value) => Place { column: column_of(line, value), ..place.clone() },
-            None => place.clone(),
+        let value_position = match written {
+            Some(value) => Position { column: column_of(line, value), ..position.clone() },
+            None => position.clone(),
         };
         if name.is_empty() {
             let message = format!("`{trimmed}` has no option before the equals sign");
-            return self.faults.push(place.fault(message, Some("write option=value".into())));
+            return self.faults.push(position.fault(message, Some("write option=value".into())));
         }
         let (value, unset) = match written.map(|value| expand(value, self.env)) {
             None => (None, Vec::new()),
             Some(Ok((value, unset))) => (Some(value), unset),
-            Some(Err(message)) => return self.faults.push(value_place.fault(message, Some(CLOSE_HELP.into()))),
+            Some(Err(message)) => return self.faults.push(value_position.fault(message, Some(CLOSE_HELP.into()))),
         };
         match self.sections.last_mut() {
             Some(section) => section.entries.push(Entry {
                 name: name.into(),
                 known: known::find(name),
                 value,
-                place,
-                value_place,
+                position,
+                value_position,
                 unset,
             }),
             None => {
                 let help = "put a section before it, as in [global] or [reader]";
                 self.faults
-                    .push(place.fault(format!("option `{name}` stands outside of a section"), Some(help.into())));
+                    .push(position.fault(format!("option `{name}` stands outside of a section"), Some(help.into())));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Errors before and during a simulation.
 
-/// Why a simulation was not run, or ended early.
+/// Reasons why a simulation was not run or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// A job asks for something that the simulation cannot do.
@@ -12,7 +12,7 @@ pub enum SimError {
         line: u32,
         /// The job's name.
         job: String,
-        /// What is wrong, with the value.
+        /// The problem, with the value.
         problem: String,
         /// The remedy.
         remedy: String,
@@ -93,14 +93,14 @@ pub enum SimError {
     TunableValue {
         /// The setting as it was given.
         text: String,
-        /// What is wrong with the value, and what would be right.
+        /// The problem with the value, and the valid values.
         problem: String,
     },
     /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
-    /// No event is left, or time stands still, and processes are unfinished: a defect of the
-    /// simulator.
+    /// No event is left, or virtual time does not advance, and processes are unfinished: a defect
+    /// of the simulator.
     #[error(
         "defect: the simulation under {elevator} with seed {seed} makes no progress at {now_ns} ns with {unfinished} \
          unfinished processes: {state}; please report it with the job file"
@@ -114,10 +114,10 @@ pub enum SimError {
         now_ns: u64,
         /// Number of processes that have not ended.
         unfinished: usize,
-        /// Which process waits for what, and where requests are.
+        /// The event that each process waits for, and the position of each request.
         state: String,
     },
-    /// The drive hangs for ever, and processes wait for it.
+    /// The drive never completes its commands, and processes wait for it.
     #[error(
         "the drive does not answer: under {elevator} with seed {seed}, {commands} commands were in it at {now_ns} ns, the last answer \
          came at {answered_ns} ns, and {state}; its profile says for how long it hangs (`faults.hangs`)"
@@ -133,7 +133,7 @@ pub enum SimError {
         answered_ns: u64,
         /// Number of commands in the drive.
         commands: u32,
-        /// Which process waits for what.
+        /// The event that each process waits for.
         state: String,
     },
     /// The request queue or the drive refused a valid operation: a defect of the simulator.
@@ -143,7 +143,7 @@ pub enum SimError {
         seed: u64,
         /// The virtual time, in ns.
         now_ns: u64,
-        /// What was refused, and why.
+        /// The refused operation, with the reason.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The queue of coming events, in the order of time.
+//! The queue of future events, in the order of time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ struct Entry {
     what: EventKind,
 }
 
-/// The coming events. Their order is total: by time, then by the order in which they were
+/// The future events. Their order is total: by time, then by the order in which they were
 /// scheduled.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_of_one_instant_come_in_the_order_of_arrangement() {
+    fn events_of_one_instant_keep_the_order_of_scheduling() {
         let mut events = Events::default();
         for (at_ns, task) in [(7, 1), (5, 2), (7, 3), (5, 4)] {
             events.schedule(at_ns, EventKind::Wake(task));

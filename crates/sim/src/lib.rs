@@ -14,7 +14,8 @@
 //! use hoistway_sim::{CompareRequest, HostConfig, compare, elevator_of_name};
 //!
 //! let text = "[readers]\nrw=read\nsize=32m\nnumjobs=4\n";
-//! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &|_, _| unreachable!("no include")).unwrap();
+//! let no_includes = |_: &str, _: &str| Err(std::io::ErrorKind::NotFound.into());
+//! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &no_includes).unwrap();
 //! let global_options = jobs.global_options.clone();
 //! let request = CompareRequest {
 //!     jobs,
@@ -43,8 +44,10 @@
 //! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`], [`ComparisonDocument`] |
 //! | `hoistway elevators` | [`ElevatorList::new`] | [`ElevatorList`] |
 //! | `hoistway conform` | [`decisions::replay_files`] | [`decisions::Conformance`] |
-//! | `hoistway reproduce` | [`published::reproduce`] | [`published::Reproduction`] |
-//! | `hoistway trace whatif`, `hoistway advise` | [`whatif::Model`] | [`whatif::Fidelity`], [`Comparison`] |
+//! | `hoistway trace whatif`, `hoistway advise --trace` | [`compare_recorded`], [`run_each_recorded`] | [`Comparison`], [`Run`] |
+//!
+//! Two crates build on this one: hoistway-reproduce runs published results, hoistway-advise
+//! predicts and advises.
 //!
 //! # Flow of data
 //!
@@ -76,8 +79,7 @@
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
 //! | what a comparison reports | `compare/answer.rs`, `compare/document.rs`; the sentence: `compare/verdict.rs` |
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
-//! | a published result | a row in `published/*.toml`, its job file, and a branch in `src/published/` |
-//! | predictions from a trace | `whatif/`; `workload/recorded.rs` and `world/recorded.rs` replay the requests |
+//! | the replay of recorded requests | `workload/recorded.rs`, `world/recorded.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -86,26 +88,26 @@ mod config;
 pub mod decisions;
 mod error;
 mod events;
+pub mod file_tree;
 mod host;
 mod measure;
-pub mod published;
 mod record;
 mod registry;
 mod settings;
-pub mod whatif;
 mod workload;
 mod world;
 
 pub use compare::{
     CompareRequest, Comparison, ComparisonDocument, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread, compare,
-    run_each,
+    compare_recorded, run_each, run_each_recorded,
 };
 pub use config::{CpuCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack};
 pub use error::SimError;
 pub use host::fs::config::FileSystemConfig;
 pub use host::journal::JournalConfig;
 pub use host::page::PAGE_BYTES;
-pub use measure::{BandwidthSample, DriveTime, Latencies, Latency, Window, Windows, jain};
+pub use measure::{BandwidthSample, DriveTime, Latencies, Latency, Window, Windows, bytes_per_s, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use registry::{ElevatorDescription, ElevatorList, GroupSupport, TunableDescription};
 pub use settings::{Setting, elevator_of_name, group_switch};
+pub use workload::recorded::{RecordedWorkload, RequestScript, ScriptedRequest};

@@ -370,8 +370,8 @@ impl DriveTime {
     }
 }
 
-/// Bytes a second; 0 for a time of 0.
-pub(crate) fn bytes_per_s(bytes: u64, ns: u64) -> f64 {
+/// The rate of `bytes` in `ns`, in bytes a second; 0 for a time of 0.
+pub fn bytes_per_s(bytes: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { bytes as f64 * 1e9 / ns as f64 }
 }
 
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_ended_have_a_rate_and_silent_ones_have_zero() {
+    fn complete_windows_have_a_rate_and_empty_ones_have_zero() {
         let mut windows = Windows::new(500_000_000);
         windows.record(0, 1000);
         windows.record(499_999_999, 1000);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_missed_until_what_was_due_before_it_is_there() {
+    fn a_round_is_missed_if_earlier_due_blocks_are_incomplete() {
         let mut windows = Windows::new(500_000_000);
         // 3 bytes a second, in one block: the second block comes 0.1 s after its round, the third
         // in time.
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_run_has_longer_windows_and_loses_no_byte() {
+    fn a_long_run_doubles_windows_and_keeps_all_bytes() {
         let mut windows = Windows::new(1000);
         windows.record(1500, 7);
         windows.record(1000 << 20, 5);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_windows_that_were_doubled_differently_are_of_the_longer_ones() {
+    fn sums_of_windows_of_different_lengths_have_the_longer_one() {
         let (mut long, mut short) = (Windows::of_at_most(4, 1000), Windows::of_at_most(4, 1000));
         for at_ns in [500, 1500, 5500] {
             long.record(at_ns, 1);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_are_put_together_keep_their_bytes() {
+    fn combined_samples_keep_their_bytes() {
         let mut sampler = Sampler::new(4, 1_000_000_000);
         for second in 1..=5u64 {
             sampler.record(second * 1_000_000_000, second * 100);
@@ -464,12 +464,12 @@ mod tests {
     }
 
     #[test]
-    fn many_processes_share_the_windows_that_few_have() {
+    fn the_number_of_windows_is_divided_among_processes() {
         assert_eq!([1, 4, 64, 4096, 65_536].map(windows_of_each), [1 << 20, 1 << 20, 1 << 16, 1 << 10, 1 << 10]);
     }
 
     #[test]
-    fn jain_s_index_is_one_for_equal_shares_and_the_reciprocal_of_n_for_one_winner() {
+    fn jains_index_is_1_for_equal_shares_and_1_over_n_for_one_share() {
         assert!((jain(&[3.0; 8]) - 1.0).abs() < 1e-12);
         assert!((jain(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
     }

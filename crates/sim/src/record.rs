@@ -4,10 +4,10 @@ use std::mem;
 
 use hoistway_core::{Event, NoSink, Note, Sink};
 
-/// A request as the drive took it: where the arm was sent, and for which process.
+/// The position of the head for a request that the drive took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HeadSample {
-    /// When the drive took the request, in ns since the start of the world.
+    /// Time at which the drive took the request, in ns since the start of the world.
     pub at_ns: u64,
     /// First sector of the request.
     pub sector: u64,

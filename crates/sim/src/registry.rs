@@ -8,7 +8,7 @@ use crate::settings::group_switch;
 /// The JSON document of `hoistway elevators --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ElevatorList {
-    /// The version of this form: 1.
+    /// Version of the document's format: 1.
     pub schema: u32,
     /// All elevators, or the named one.
     pub elevators: Vec<ElevatorDescription>,
@@ -23,9 +23,9 @@ pub struct ElevatorDescription {
     pub aliases: &'static [&'static str],
     /// The kernels whose decisions the elevator reproduces.
     pub kernel: &'static str,
-    /// The kernels that contained the elevator, in a word or two.
+    /// The kernels that contained the elevator.
     pub in_linux: &'static str,
-    /// The idea in a line.
+    /// Summary of the algorithm in one line.
     pub headline: &'static str,
     /// Explanation of the algorithm.
     pub idea: &'static str,
@@ -42,19 +42,19 @@ pub struct ElevatorDescription {
 /// One tunable.
 #[derive(Clone, Debug, Serialize)]
 pub struct TunableDescription {
-    /// The kernel's name.
+    /// The name of the tunable in the kernel.
     pub name: &'static str,
     /// The unit of `default`, `min` and `max`: ms, requests, KiB, times, factor, 0/1, form.
     pub unit: &'static str,
-    /// What it is unless set.
+    /// The default value.
     pub default: i64,
-    /// The least that it takes.
+    /// The smallest valid value.
     pub min: i64,
-    /// The most that it takes.
+    /// The largest valid value.
     pub max: i64,
-    /// What it does.
+    /// The effect.
     pub meaning: &'static str,
-    /// What one wins and loses by changing it.
+    /// Advantages and disadvantages of a change.
     pub trade_off: &'static str,
 }
 

@@ -52,7 +52,7 @@ impl Setting {
         })
     }
 
-    /// The setting as it was written.
+    /// The setting as given.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_answered_with_what_there_is() {
+    fn unknown_names_are_errors_that_list_the_known_ones() {
         let elevator = Setting::parse("dedline.fifo_batch=8").unwrap_err().to_string();
         assert!(elevator.contains("no elevator `dedline`") && elevator.contains("noop, deadline"), "{elevator}");
         let tunable = Setting::parse("deadline.fifo_bach=8").unwrap_err().to_string();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         let right = "419,W,8792731648,16384,1577808144360767\n";
         for (wrong, message) in [
             ("419,X,0,512,1577808144360767", "a:2: \"X\" stands where R or W should be"),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         for (wrong, message) in [
             ("abc ; 8 ; 8 ; R", "a:6: the start \"abc\" is no time"),
             ("1.0 ; 8.5 ; 8 ; R", "a:6: the sector \"8.5\" is no whole number"),

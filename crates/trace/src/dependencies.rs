@@ -137,6 +137,13 @@ pub struct PatternAnalysis {
     pub waits: Vec<Release>,
 }
 
+impl SubmittedRequest {
+    /// Returns true if the trace shows the completion.
+    pub fn is_completed(&self) -> bool {
+        self.completed_ns != u64::MAX
+    }
+}
+
 impl ProcessRequests {
     /// Creates an empty collection.
     pub fn new() -> ProcessRequests {
@@ -144,48 +151,49 @@ impl ProcessRequests {
     }
 
     /// Adds the requests of a record: one for each bio that reached the elevator separately.
-    pub fn take(&mut self, life: &RequestRecord) {
-        let Some(begun_ns) = life.first_seen_ns() else { return };
-        let completed_ns = life.completed_ns.unwrap_or(u64::MAX);
-        let (mut sector, mut bytes) = (life.sector, u64::from(life.bytes));
-        let is_apart = |merged_ns: u64| life.inserted_ns.is_some_and(|inserted_ns| merged_ns >= inserted_ns);
-        for merged in life.merged.iter().filter(|merged| is_apart(merged.merged_ns)) {
+    pub fn take(&mut self, record: &RequestRecord) {
+        let Some(queued_ns) = record.first_seen_ns() else { return };
+        let completed_ns = record.completed_ns.unwrap_or(u64::MAX);
+        let (mut sector, mut bytes) = (record.sector, u64::from(record.bytes));
+        let is_apart = |merged_ns: u64| record.inserted_ns.is_some_and(|inserted_ns| merged_ns >= inserted_ns);
+        for merged in record.merged.iter().filter(|merged| is_apart(merged.merged_ns)) {
             bytes = bytes.saturating_sub(merged.bytes.into());
             if merged.front {
                 sector = sector.saturating_add(u64::from(merged.bytes).div_ceil(512));
             }
-            let asked = SubmittedRequest {
+            let request = SubmittedRequest {
                 queued_ns: merged.queued_ns,
                 completed_ns,
                 sector: merged.sector,
                 bytes: merged.bytes,
-                op: life.op,
+                op: record.op,
             };
-            self.all.entry((life.device, merged.pid)).or_default().push(asked);
+            self.all.entry((record.device, merged.pid)).or_default().push(request);
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let asked = SubmittedRequest { queued_ns: begun_ns, completed_ns, sector, bytes, op: life.op };
-        self.all.entry((life.device, life.pid)).or_default().push(asked);
+        let request = SubmittedRequest { queued_ns, completed_ns, sector, bytes, op: record.op };
+        self.all.entry((record.device, record.pid)).or_default().push(request);
     }
 
     /// Returns the requests of each process in order of submission.
     pub fn finish(mut self) -> BTreeMap<(DeviceId, u32), Vec<SubmittedRequest>> {
-        self.all.values_mut().for_each(|asked| asked.sort_by_key(|asked| asked.queued_ns));
+        self.all.values_mut().for_each(|requests| requests.sort_by_key(|request| request.queued_ns));
         self.all
     }
 }
 
 /// Determines the rule of a process. Its requests must be in order of submission.
-pub fn find(asked: &[SubmittedRequest]) -> PatternAnalysis {
-    let course = Course::of(asked);
-    let batches = course.is_of_batches(asked);
-    let released = |index: usize| if batches { course.over[index] } else { course.released_in_window(index) };
-    let slope = slope(asked, &course, &released);
-    let depth = course.depth;
+pub fn find(requests: &[SubmittedRequest]) -> PatternAnalysis {
+    let timing = Timing::new(requests);
+    let batches = timing.is_of_batches(requests);
+    let released =
+        |index: usize| if batches { timing.completed_before[index] } else { timing.released_in_window(index) };
+    let slope = slope(requests, &timing, &released);
+    let depth = timing.depth;
     let is_clear = slope.as_ref().is_some_and(|slope| slope.error <= SLOPE_ERROR_MAX);
     let waits_for_one = slope.as_ref().is_none_or(|slope| slope.value > SLOPE_OF_OPEN);
-    let clock_ns = if is_clear && waits_for_one { None } else { clock_of(asked) };
-    let period_ns = if waits_for_one { None } else { period_of(asked) };
+    let clock_ns = if is_clear && waits_for_one { None } else { clock_of(requests) };
+    let period_ns = if waits_for_one { None } else { period_of(requests) };
     let pattern = match period_ns.or(clock_ns) {
         Some(period_ns) => Pattern::Timer { period_ns, depth },
         None if !waits_for_one => Pattern::Open,
@@ -195,7 +203,7 @@ pub fn find(asked: &[SubmittedRequest]) -> PatternAnalysis {
     let is_closed = matches!(pattern, Pattern::Closed { .. } | Pattern::Batches { .. });
     let mut think: Vec<u64> = Vec::new();
     if is_closed {
-        think.extend((0..asked.len()).filter_map(|index| course.pause_ns(asked, index, released(index))));
+        think.extend((0..requests.len()).filter_map(|index| timing.pause_ns(requests, index, released(index))));
         think.sort_unstable();
     }
     let percentile = |percent: usize| think.get((think.len().saturating_sub(1)) * percent / 100).copied().unwrap_or(0);
@@ -203,44 +211,44 @@ pub fn find(asked: &[SubmittedRequest]) -> PatternAnalysis {
         pattern,
         depth,
         slope: slope.map(|slope| slope.value),
-        explained: explained(asked, &course, pattern, think.len()),
+        explained: explained(requests, &timing, pattern, think.len()),
         think_ns: [10, 50, 90, 99].map(percentile),
-        waits: waits(asked, &course, pattern, &released),
+        waits: waits(requests, &timing, pattern, &released),
     }
 }
 
 /// Timing of the requests of a process.
-struct Course {
+struct Timing {
     /// Completion times in ns, ascending.
     completions_ns: Vec<u64>,
     /// Number of completions before each request.
-    over: Vec<usize>,
+    completed_before: Vec<usize>,
     /// Latency of the request that each completion ended, in ns.
     latencies_ns: Vec<u64>,
     /// Largest number of outstanding requests, at least 1.
     depth: u32,
 }
 
-impl Course {
-    fn of(asked: &[SubmittedRequest]) -> Course {
-        let mut ended: Vec<(u64, u64)> = asked
+impl Timing {
+    fn new(requests: &[SubmittedRequest]) -> Timing {
+        let mut completed: Vec<(u64, u64)> = requests
             .iter()
-            .filter(|asked| asked.completed_ns != u64::MAX)
-            .map(|asked| (asked.completed_ns, asked.completed_ns.saturating_sub(asked.queued_ns)))
+            .filter(|request| request.is_completed())
+            .map(|request| (request.completed_ns, request.completed_ns.saturating_sub(request.queued_ns)))
             .collect();
-        ended.sort_unstable();
-        let completions_ns: Vec<u64> = ended.iter().map(|ended| ended.0).collect();
-        let mut over = Vec::with_capacity(asked.len());
+        completed.sort_unstable();
+        let completions_ns: Vec<u64> = completed.iter().map(|request| request.0).collect();
+        let mut completed_before = Vec::with_capacity(requests.len());
         let (mut count, mut depth) = (0, 1);
-        for (index, asked) in asked.iter().enumerate() {
-            while completions_ns.get(count).is_some_and(|completed_ns| *completed_ns <= asked.queued_ns) {
+        for (index, request) in requests.iter().enumerate() {
+            while completions_ns.get(count).is_some_and(|completed_ns| *completed_ns <= request.queued_ns) {
                 count += 1;
             }
-            over.push(count);
+            completed_before.push(count);
             depth = depth.max((index + 1).saturating_sub(count));
         }
-        let latencies_ns = ended.into_iter().map(|ended| ended.1).collect();
-        Course { completions_ns, over, latencies_ns, depth: u32::try_from(depth).unwrap_or(u32::MAX) }
+        let latencies_ns = completed.into_iter().map(|request| request.1).collect();
+        Timing { completions_ns, completed_before, latencies_ns, depth: u32::try_from(depth).unwrap_or(u32::MAX) }
     }
 
     /// Number of completions that release a request in a window of the largest depth.
@@ -249,9 +257,9 @@ impl Course {
     }
 
     /// Time in ns from the last of `completions` completions to a request.
-    fn pause_ns(&self, asked: &[SubmittedRequest], index: usize, completions: usize) -> Option<u64> {
+    fn pause_ns(&self, requests: &[SubmittedRequest], index: usize, completions: usize) -> Option<u64> {
         let completed_ns = *self.completions_ns.get(completions.checked_sub(1)?)?;
-        Some(asked.get(index)?.queued_ns.saturating_sub(completed_ns))
+        Some(requests.get(index)?.queued_ns.saturating_sub(completed_ns))
     }
 
     /// Distance in ns between the completions that would release this request and the preceding
@@ -268,25 +276,25 @@ impl Course {
     /// Returns true if requests arrive several at a time, after all earlier ones have completed.
     /// Requests that complete at the same time, as merged ones do, are no sign of batches: a
     /// process that waits for one of them behaves the same way.
-    fn is_of_batches(&self, asked: &[SubmittedRequest]) -> bool {
-        if self.depth < 2 || asked.len() < REQUESTS_MIN {
+    fn is_of_batches(&self, requests: &[SubmittedRequest]) -> bool {
+        if self.depth < 2 || requests.len() < REQUESTS_MIN {
             return false;
         }
         let mut latencies_ns = self.latencies_ns.clone();
         let usual_ns = median(&mut latencies_ns).unwrap_or(0) as f64;
         let mut close = 0;
         let mut alone = 0;
-        for index in 1..asked.len() {
-            let gap_ns = asked[index].queued_ns.saturating_sub(asked[index - 1].queued_ns) as f64;
-            let is_close = self.over[index] == self.over[index - 1]
+        for index in 1..requests.len() {
+            let gap_ns = requests[index].queued_ns.saturating_sub(requests[index - 1].queued_ns) as f64;
+            let is_close = self.completed_before[index] == self.completed_before[index - 1]
                 && gap_ns <= usual_ns * BATCH_GAP
                 && gap_ns <= self.apart_in_window_ns(index) as f64 * BATCH_CLOSER;
             close += usize::from(is_close);
             // The first request of a batch finds nothing outstanding.
-            alone += usize::from(!is_close && self.over[index] == index);
+            alone += usize::from(!is_close && self.completed_before[index] == index);
         }
-        let firsts = (asked.len() - 1 - close).max(1);
-        close as f64 > BATCH_SHARE * (asked.len() - 1) as f64 && alone as f64 > BATCH_SHARE * firsts as f64
+        let firsts = (requests.len() - 1 - close).max(1);
+        close as f64 > BATCH_SHARE * (requests.len() - 1) as f64 && alone as f64 > BATCH_SHARE * firsts as f64
     }
 }
 
@@ -297,18 +305,18 @@ struct Slope {
     error: f64,
 }
 
-fn slope(asked: &[SubmittedRequest], course: &Course, released: &dyn Fn(usize) -> usize) -> Option<Slope> {
+fn slope(requests: &[SubmittedRequest], timing: &Timing, released: &dyn Fn(usize) -> usize) -> Option<Slope> {
     let mut points: Vec<(u64, u64)> = Vec::new();
     let mut last = 0;
-    for index in 0..asked.len() {
+    for index in 0..requests.len() {
         let completions = released(index);
         // Only the first request of a batch counts.
         if completions == last {
             continue;
         }
         last = completions;
-        let latency_ns = completions.checked_sub(1).and_then(|place| course.latencies_ns.get(place));
-        if let (Some(latency_ns), Some(pause_ns)) = (latency_ns, course.pause_ns(asked, index, completions)) {
+        let latency_ns = completions.checked_sub(1).and_then(|index| timing.latencies_ns.get(index));
+        if let (Some(latency_ns), Some(pause_ns)) = (latency_ns, timing.pause_ns(requests, index, completions)) {
             points.push((*latency_ns, pause_ns));
         }
     }
@@ -335,27 +343,27 @@ fn slope(asked: &[SubmittedRequest], course: &Course, released: &dyn Fn(usize) -
 }
 
 /// Returns the mean interval in ns if requests follow a clock with independent deviations.
-fn clock_of(asked: &[SubmittedRequest]) -> Option<u64> {
-    let (first, last) = (asked.first()?, asked.last()?);
-    if asked.len() < 8 * CLOCK_STEPS {
+fn clock_of(requests: &[SubmittedRequest]) -> Option<u64> {
+    let (first, last) = (requests.first()?, requests.last()?);
+    if requests.len() < 8 * CLOCK_STEPS {
         return None;
     }
     let spread_ns = |steps: usize| {
-        let lasted = asked.windows(steps + 1).map(|part| part[steps].queued_ns.saturating_sub(part[0].queued_ns));
+        let lasted = requests.windows(steps + 1).map(|part| part[steps].queued_ns.saturating_sub(part[0].queued_ns));
         let mut lasted: Vec<u64> = lasted.collect();
         lasted.sort_unstable();
         lasted[lasted.len() * 9 / 10] - lasted[lasted.len() / 10]
     };
     let (one_ns, many_ns) = (spread_ns(1), spread_ns(CLOCK_STEPS));
     let keeps_time = one_ns > 0 && many_ns as f64 <= CLOCK_SPREAD_MAX * one_ns as f64;
-    let period_ns = last.queued_ns.saturating_sub(first.queued_ns) / (asked.len() - 1) as u64;
+    let period_ns = last.queued_ns.saturating_sub(first.queued_ns) / (requests.len() - 1) as u64;
     (keeps_time && period_ns > 0).then_some(period_ns)
 }
 
 /// Returns the interval between requests in ns if most intervals are alike.
-fn period_of(asked: &[SubmittedRequest]) -> Option<u64> {
+fn period_of(requests: &[SubmittedRequest]) -> Option<u64> {
     let mut intervals_ns: Vec<u64> =
-        asked.windows(2).map(|pair| pair[1].queued_ns.saturating_sub(pair[0].queued_ns)).collect();
+        requests.windows(2).map(|pair| pair[1].queued_ns.saturating_sub(pair[0].queued_ns)).collect();
     let count = intervals_ns.len();
     let usual_ns = median(&mut intervals_ns).filter(|usual_ns| *usual_ns > 0)?;
     let alike = intervals_ns.iter().filter(|interval_ns| is_alike(**interval_ns, usual_ns)).count();
@@ -371,39 +379,39 @@ fn is_alike(interval_ns: u64, usual_ns: u64) -> bool {
     interval_ns.abs_diff(usual_ns) as f64 <= TIMER_TOLERANCE * usual_ns as f64
 }
 
-fn explained(asked: &[SubmittedRequest], course: &Course, pattern: Pattern, pauses: usize) -> f64 {
-    let depth = course.depth as usize;
+fn explained(requests: &[SubmittedRequest], timing: &Timing, pattern: Pattern, pauses: usize) -> f64 {
+    let depth = timing.depth as usize;
     let (follow, of) = match pattern {
-        Pattern::Open => (0, asked.len()),
-        Pattern::Closed { .. } | Pattern::Batches { .. } => (pauses, asked.len().saturating_sub(depth)),
+        Pattern::Open => (0, requests.len()),
+        Pattern::Closed { .. } | Pattern::Batches { .. } => (pauses, requests.len().saturating_sub(depth)),
         Pattern::Timer { period_ns, .. } => {
-            let in_time = asked
+            let in_time = requests
                 .windows(2)
                 .filter(|pair| is_alike(pair[1].queued_ns.saturating_sub(pair[0].queued_ns), period_ns));
-            (in_time.count(), asked.len().saturating_sub(1))
+            (in_time.count(), requests.len().saturating_sub(1))
         }
     };
     if of == 0 { f64::from(u8::from(pattern != Pattern::Open)) } else { (follow as f64 / of as f64).min(1.0) }
 }
 
 fn waits(
-    asked: &[SubmittedRequest],
-    course: &Course,
+    requests: &[SubmittedRequest],
+    timing: &Timing,
     pattern: Pattern,
     released: &dyn Fn(usize) -> usize,
 ) -> Vec<Release> {
-    let first_ns = asked.first().map_or(0, |first| first.queued_ns);
+    let first_ns = requests.first().map_or(0, |first| first.queued_ns);
     let wait = |(index, request): (usize, &SubmittedRequest)| {
         let at_ns = request.queued_ns.saturating_sub(first_ns);
-        let under_way = |completions: usize| u32::try_from(index.saturating_sub(completions)).unwrap_or(u32::MAX);
+        let outstanding = |completions: usize| u32::try_from(index.saturating_sub(completions)).unwrap_or(u32::MAX);
         match pattern {
             Pattern::Closed { .. } | Pattern::Batches { .. } => {
                 let completions = released(index);
                 let then =
-                    course.pause_ns(asked, index, completions).map_or(ReleaseDelay::At(at_ns), ReleaseDelay::Think);
+                    timing.pause_ns(requests, index, completions).map_or(ReleaseDelay::At(at_ns), ReleaseDelay::Think);
                 let outstanding_max = match pattern {
                     Pattern::Closed { depth } => depth - 1,
-                    _ => under_way(completions),
+                    _ => outstanding(completions),
                 };
                 Release { outstanding_max, then }
             }
@@ -415,7 +423,7 @@ fn waits(
             Pattern::Open => Release { outstanding_max: u32::MAX, then: ReleaseDelay::At(at_ns) },
         }
     };
-    asked.iter().enumerate().map(wait).collect()
+    requests.iter().enumerate().map(wait).collect()
 }
 
 /// Returns the median. The order of the values is lost.
@@ -430,7 +438,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn asked(queued_ns: u64, completed_ns: u64) -> SubmittedRequest {
+    fn request(queued_ns: u64, completed_ns: u64) -> SubmittedRequest {
         SubmittedRequest { queued_ns, completed_ns, sector: 0, bytes: 4096, op: Rwbs::READ }
     }
 
@@ -443,15 +451,15 @@ mod tests {
     /// number.
     fn closed(depth: usize, count: u64, think: impl Fn(u64) -> u64) -> Vec<SubmittedRequest> {
         let mut slots: Vec<u64> = vec![0; depth];
-        let mut made = Vec::new();
+        let mut requests = Vec::new();
         for index in 0..count {
             let slot = (0..depth).min_by_key(|slot| slots[*slot]).unwrap();
             let queued_ns = slots[slot];
             let completed_ns = queued_ns + latency_ns(index);
-            made.push(asked(queued_ns, completed_ns));
+            requests.push(request(queued_ns, completed_ns));
             slots[slot] = completed_ns + think(index);
         }
-        made
+        requests
     }
 
     #[test]
@@ -477,10 +485,10 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_recognised_by_its_intervals_whatever_the_latencies() {
-        let made: Vec<SubmittedRequest> =
-            (0..500).map(|index| asked(index * 25 * MS, index * 25 * MS + latency_ns(index))).collect();
-        let found = find(&made);
+    fn a_timer_is_recognised_by_its_intervals_at_any_latency() {
+        let requests: Vec<SubmittedRequest> =
+            (0..500).map(|index| request(index * 25 * MS, index * 25 * MS + latency_ns(index))).collect();
+        let found = find(&requests);
         assert_eq!(found.pattern, Pattern::Timer { period_ns: 25 * MS, depth: 1 }, "{:?}", found.slope);
         assert_eq!(found.waits[10], Release { outstanding_max: 0, then: ReleaseDelay::At(250 * MS) });
     }
@@ -501,48 +509,48 @@ mod tests {
     fn a_timer_with_more_jitter_than_the_latencies_vary_is_recognised() {
         // Due every 10 ms, up to 6 ms late; each request takes 0.1 to 0.2 ms.
         let late = random_fractions(800);
-        let made: Vec<SubmittedRequest> = (0..400u64)
+        let requests: Vec<SubmittedRequest> = (0..400u64)
             .map(|index| {
                 let at_ns = index * 10 * MS + (late[2 * index as usize] * 6e6) as u64;
-                asked(at_ns, at_ns + 100_000 + (late[2 * index as usize + 1] * 1e5) as u64)
+                request(at_ns, at_ns + 100_000 + (late[2 * index as usize + 1] * 1e5) as u64)
             })
             .collect();
-        let found = find(&made);
+        let found = find(&requests);
         let Pattern::Timer { period_ns, depth: 1 } = found.pattern else {
             panic!("{:?} {:?}", found.pattern, found.slope)
         };
         assert!(period_ns.abs_diff(10 * MS) < MS / 50, "{period_ns}");
         let ReleaseDelay::At(due_ns) = found.waits[399].then else { panic!("{:?}", found.waits[399]) };
-        assert!(due_ns <= made[399].queued_ns - made[0].queued_ns, "no request is due later than it came");
+        assert!(due_ns <= requests[399].queued_ns - requests[0].queued_ns, "no request is due later than it came");
     }
 
     #[test]
     fn pauses_that_vary_more_than_latencies_and_accumulate_are_of_a_closed_process() {
         let chance = random_fractions(800);
         let mut at_ns = 0;
-        let made: Vec<SubmittedRequest> = chance
+        let requests: Vec<SubmittedRequest> = chance
             .chunks(2)
             .map(|two| {
                 let completed_ns = at_ns + 100_000 + (two[1] * 1e5) as u64;
-                let made = asked(at_ns, completed_ns);
+                let requests = request(at_ns, completed_ns);
                 at_ns = completed_ns + 4 * MS + (two[0] * 12e6) as u64;
-                made
+                requests
             })
             .collect();
-        let found = find(&made);
+        let found = find(&requests);
         assert_eq!(found.pattern, Pattern::Closed { depth: 1 }, "{:?}", found.slope);
     }
 
     #[test]
     fn requests_at_times_without_a_rule_are_open() {
         let mut at_ns = 0;
-        let made: Vec<SubmittedRequest> = (0..500u64)
+        let requests: Vec<SubmittedRequest> = (0..500u64)
             .map(|index| {
                 at_ns += (index.wrapping_mul(104_729) % 80) * MS / 2 + 21 * MS;
-                asked(at_ns, at_ns + latency_ns(index))
+                request(at_ns, at_ns + latency_ns(index))
             })
             .collect();
-        let found = find(&made);
+        let found = find(&requests);
         assert_eq!((found.pattern, found.explained), (Pattern::Open, 0.0), "{:?}", found.slope);
     }
 
@@ -550,26 +558,26 @@ mod tests {
     fn two_requests_that_complete_together_are_no_batch() {
         // Adjacent requests are merged and completed together. Each completion releases one
         // request, within the time that handling a completion takes.
-        let mut made = Vec::new();
+        let mut requests = Vec::new();
         let mut at_ns = 0;
         for pair in 0..100 {
-            let over_ns = at_ns + 80 * MS + latency_ns(pair);
-            made.extend([asked(at_ns, over_ns), asked(at_ns + MS / 20, over_ns)]);
-            at_ns = over_ns + MS / 2;
+            let completed_ns = at_ns + 80 * MS + latency_ns(pair);
+            requests.extend([request(at_ns, completed_ns), request(at_ns + MS / 20, completed_ns)]);
+            at_ns = completed_ns + MS / 2;
         }
-        assert_eq!(find(&made).pattern, Pattern::Closed { depth: 2 });
+        assert_eq!(find(&requests).pattern, Pattern::Closed { depth: 2 });
     }
 
     #[test]
     fn batches_wait_for_all_requests_of_the_previous_batch() {
-        let mut made = Vec::new();
+        let mut requests = Vec::new();
         let mut at_ns = 0;
         for batch in 0..100 {
-            let ends: Vec<u64> = (0..4).map(|place| at_ns + latency_ns(batch * 4 + place)).collect();
-            made.extend(ends.iter().map(|end_ns| asked(at_ns, *end_ns)));
+            let ends: Vec<u64> = (0..4).map(|index| at_ns + latency_ns(batch * 4 + index)).collect();
+            requests.extend(ends.iter().map(|end_ns| request(at_ns, *end_ns)));
             at_ns = ends.iter().max().unwrap() + 3 * MS;
         }
-        let found = find(&made);
+        let found = find(&requests);
         assert_eq!((found.pattern, found.think_ns[1]), (Pattern::Batches { depth: 4 }, 3 * MS));
         let waits: Vec<u32> = found.waits[40..44].iter().map(|wait| wait.outstanding_max).collect();
         assert_eq!(waits, [0, 1, 2, 3], "the second of a batch does not wait for the first");
@@ -578,7 +586,7 @@ mod tests {
     #[test]
     fn no_request_and_a_single_request_are_handled() {
         assert_eq!(find(&[]).pattern, Pattern::Closed { depth: 1 });
-        let one = find(&[asked(5, u64::MAX)]);
+        let one = find(&[request(5, u64::MAX)]);
         assert_eq!(one.waits, [Release { outstanding_max: 0, then: ReleaseDelay::At(0) }]);
     }
 }

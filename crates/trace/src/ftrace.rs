@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         let right = "  7,0    1  1781.997780178  2894  Q  RS 0 + 128 [fio]\n";
         for (wrong, message) in [
             ("  7,0    1  17x  2894  Q  RS 0 + 128 [fio]", "a:2: the time \"17x\" is no time"),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         for (wrong, message) in [
             ("938513000 4 264719034 16 2", "a:2: \"2\" stands where 0 (a write) or 1 (a read) should be"),
             ("938513000 4 99999999999999999999 16 1", "a:2: the sector \"99999999999999999999\" is too large"),

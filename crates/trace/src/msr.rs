@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         let right = "128166372003061629,hm,1,Read,383496192,32768,413\n";
         for (wrong, message) in [
             ("128166372003061629,hm,1,Trim,0,512,1", "a:2: \"Trim\" stands where Read or Write should be"),

@@ -33,7 +33,7 @@ const DEPTH: u32 = NO_PROCESS + 2;
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    lives: RequestTracker,
+    tracker: RequestTracker,
     /// For each process, the end of the last request on each of its threads, in ns.
     lanes: BTreeMap<u32, Vec<u64>>,
     /// Processes with requests that have no completion.
@@ -51,7 +51,7 @@ impl<W: Write> Writer<W> {
     pub fn new(out: W) -> Writer<W> {
         Writer {
             out,
-            lives: RequestTracker::new(),
+            tracker: RequestTracker::new(),
             lanes: BTreeMap::new(),
             endless: BTreeSet::new(),
             note_lanes: BTreeSet::new(),
@@ -87,9 +87,9 @@ impl<W: Write> Writer<W> {
             Action::Message => return self.note(event, payload),
             _ => {}
         }
-        self.lives.event(event, payload);
-        let in_device = self.lives.in_device();
-        let depth = (self.lives.under_way().saturating_sub(in_device), in_device);
+        self.tracker.event(event, payload);
+        let in_device = self.tracker.in_device();
+        let depth = (self.tracker.outstanding().saturating_sub(in_device), in_device);
         if depth != self.depth {
             self.depth = depth;
             let counter = json!({
@@ -98,23 +98,23 @@ impl<W: Write> Writer<W> {
             });
             self.element(&counter)?;
         }
-        let over: Vec<RequestRecord> = self.lives.over().collect();
-        over.iter().try_for_each(|life| self.life(life))
+        let over: Vec<RequestRecord> = self.tracker.take_finished().collect();
+        over.iter().try_for_each(|record| self.record(record))
     }
 
     /// Writes the slices of a request.
-    fn life(&mut self, life: &RequestRecord) -> io::Result<()> {
-        let Some(begun_ns) = life.first_seen_ns() else { return Ok(()) };
-        let Some(completed_ns) = life.completed_ns else { return self.endless(life, begun_ns) };
-        let pid = page_pid(life.pid);
+    fn record(&mut self, record: &RequestRecord) -> io::Result<()> {
+        let Some(begun_ns) = record.first_seen_ns() else { return Ok(()) };
+        let Some(completed_ns) = record.completed_ns else { return self.endless(record, begun_ns) };
+        let pid = page_pid(record.pid);
         let lane = self.lane(pid, begun_ns, completed_ns)?;
-        let kind = kind(life.op);
-        let args = arguments(life);
+        let kind = kind(record.op);
+        let args = arguments(record);
         let slice = |name: String, from: Value, dur: Value| json!({ "ph": "X", "cat": "request", "name": name, "pid": pid, "tid": lane, "ts": from, "dur": dur, "args": args });
-        match life.issued_ns {
+        match record.issued_ns {
             Some(issued_ns) => {
                 if begun_ns < issued_ns {
-                    let from = if life.queued_ns.is_some() { "Q2D" } else { "waits" };
+                    let from = if record.queued_ns.is_some() { "Q2D" } else { "waits" };
                     self.element(&slice(format!("{from} {kind}"), self.ts(begun_ns), us(issued_ns - begun_ns)))?;
                 }
                 let dur = us(completed_ns.saturating_sub(issued_ns));
@@ -129,13 +129,13 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a request without a completion.
-    fn endless(&mut self, life: &RequestRecord, begun_ns: u64) -> io::Result<()> {
-        let pid = page_pid(life.pid);
+    fn endless(&mut self, record: &RequestRecord, begun_ns: u64) -> io::Result<()> {
+        let pid = page_pid(record.pid);
         if self.endless.insert(pid) {
             self.meta(pid, 0, "thread_name", json!({ "name": "requests without an end" }))?;
         }
-        let name = format!("Q {}", kind(life.op));
-        let args = arguments(life);
+        let name = format!("Q {}", kind(record.op));
+        let args = arguments(record);
         self.element(&json!({
             "ph": "i", "s": "t", "cat": "request", "name": name, "pid": pid, "tid": 0, "ts": self.ts(begun_ns), "args": args,
         }))
@@ -197,18 +197,18 @@ impl<W: Write> EventWriter for Writer<W> {
 
     fn finish(&mut self) -> io::Result<()> {
         self.begin(0)?;
-        for life in std::mem::take(&mut self.lives).rest() {
-            self.life(&life)?;
+        for record in std::mem::take(&mut self.tracker).into_outstanding() {
+            self.record(&record)?;
         }
         self.out.write_all(b"\n]}\n")?;
         self.out.flush()
     }
 }
 
-fn arguments(life: &RequestRecord) -> Value {
+fn arguments(record: &RequestRecord) -> Value {
     json!({
-        "sector": life.sector, "bytes": life.bytes, "device": life.device.to_string(), "rwbs": format!("{:?}", life.op),
-        "merged_bios": life.merged.len(), "error": life.error,
+        "sector": record.sector, "bytes": record.bytes, "device": record.device.to_string(), "rwbs": format!("{:?}", record.op),
+        "merged_bios": record.merged.len(), "error": record.error,
     })
 }
 

@@ -142,14 +142,14 @@ impl RequestRecord {
 #[derive(Debug, Default)]
 pub struct RequestTracker {
     table: Table,
-    over: Vec<RequestRecord>,
+    finished: Vec<RequestRecord>,
     /// Devices that report the end of a flush twice: with the flush bit for the device's flush, and
     /// without it for the request that caused the flush.
     flushes_twice: FxHashSet<DeviceId>,
     in_device: usize,
     /// Number of bios that were remapped from an upper device and not submitted again.
-    handed_down: usize,
-    given_up: u64,
+    remapped: usize,
+    abandoned: u64,
 }
 
 impl RequestTracker {
@@ -184,17 +184,17 @@ impl RequestTracker {
 
     /// Takes the records of the requests that finished since the last call, in order of completion.
     /// Abandoned requests are included, without a completion.
-    pub fn over(&mut self) -> std::vec::Drain<'_, RequestRecord> {
-        self.over.drain(..)
+    pub fn take_finished(&mut self) -> std::vec::Drain<'_, RequestRecord> {
+        self.finished.drain(..)
     }
 
     /// Ends the trace and returns the outstanding requests, ordered by their first event.
-    pub fn rest(self) -> Vec<RequestRecord> {
-        self.table.into_lives()
+    pub fn into_outstanding(self) -> Vec<RequestRecord> {
+        self.table.into_records()
     }
 
     /// Number of outstanding requests, and bios that are not part of a request yet.
-    pub fn under_way(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         self.table.len()
     }
 
@@ -210,26 +210,26 @@ impl RequestTracker {
     }
 
     /// Number of abandoned requests.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    pub fn abandoned(&self) -> u64 {
+        self.abandoned
     }
 }
 
 impl RequestTracker {
     fn queue(&mut self, event: &Event) {
         let key = Key::of(event);
-        let handed_down = |slot: &Slot| slot.from.is_some() && slot.stage == Stage::Queued && slot.left == event.bytes;
-        if self.handed_down > 0
-            && let Some(slot) = self.table.first(key, handed_down)
+        let remapped = |slot: &Slot| slot.from.is_some() && slot.stage == Stage::Queued && slot.left == event.bytes;
+        if self.remapped > 0
+            && let Some(slot) = self.table.first(key, remapped)
         {
-            self.handed_down -= 1;
+            self.remapped -= 1;
             let slot = self.table.slot_mut(slot);
             slot.from = None;
-            (slot.life.queued_ns, slot.life.pid, slot.life.op) = (Some(event.time_ns), event.pid, event.op);
+            (slot.record.queued_ns, slot.record.pid, slot.record.op) = (Some(event.time_ns), event.pid, event.op);
             return;
         }
         let slot = self.add(event, Stage::Queued);
-        self.table.slot_mut(slot).life.queued_ns = Some(event.time_ns);
+        self.table.slot_mut(slot).record.queued_ns = Some(event.time_ns);
     }
 
     fn get(&mut self, event: &Event) {
@@ -237,7 +237,7 @@ impl RequestTracker {
             Some(slot) => self.cut_to(slot, event.bytes),
             None => self.add(event, Stage::Got),
         };
-        self.table.slot_mut(slot).life.got_ns = Some(event.time_ns);
+        self.table.slot_mut(slot).record.got_ns = Some(event.time_ns);
         self.table.set_stage(slot, Stage::Got);
     }
 
@@ -247,7 +247,7 @@ impl RequestTracker {
             Some(slot) => slot,
             None => self.add(event, Stage::Inserted),
         };
-        self.table.slot_mut(slot).life.inserted_ns.get_or_insert(event.time_ns);
+        self.table.slot_mut(slot).record.inserted_ns.get_or_insert(event.time_ns);
         self.table.set_stage(slot, Stage::Inserted);
         self.grow_to(slot, event);
     }
@@ -278,16 +278,16 @@ impl RequestTracker {
 
     fn set_issued(&mut self, slot: u32, time_ns: u64) {
         self.in_device += 1;
-        self.table.slot_mut(slot).life.issued_ns = Some(time_ns);
+        self.table.slot_mut(slot).record.issued_ns = Some(time_ns);
         self.table.set_stage(slot, Stage::Issued);
     }
 
     fn requeue(&mut self, event: &Event) {
         if let Some(slot) = self.best(event, &[Stage::Issued]) {
             self.in_device -= 1;
-            let life = &mut self.table.slot_mut(slot).life;
-            life.issued_ns = None;
-            life.requeues = life.requeues.saturating_add(1);
+            let record = &mut self.table.slot_mut(slot).record;
+            record.issued_ns = None;
+            record.requeues = record.requeues.saturating_add(1);
             self.table.set_stage(slot, Stage::Inserted);
         }
     }
@@ -302,18 +302,18 @@ impl RequestTracker {
             None => {
                 let slot = self.add(event, Stage::Queued);
                 // The process id of a completion is the interrupted process, not the owner.
-                self.table.slot_mut(slot).life.pid = 0;
+                self.table.slot_mut(slot).record.pid = 0;
                 slot
             }
         };
         let found = self.table.slot_mut(slot);
-        if found.life.error == 0 {
-            found.life.error = event.error;
+        if found.record.error == 0 {
+            found.record.error = event.error;
         }
         if event.bytes > 0 && event.bytes < found.left {
             return self.table.advance(slot, event.bytes);
         }
-        found.life.bytes = found.life.bytes.saturating_add(event.bytes.saturating_sub(found.left));
+        found.record.bytes = found.record.bytes.saturating_add(event.bytes.saturating_sub(found.left));
         self.end(slot, event.time_ns);
     }
 
@@ -331,14 +331,14 @@ impl RequestTracker {
         let mut any = false;
         while let Some(slot) = self.table.first(key, |slot| slot.stage == Stage::Issued) {
             any = true;
-            self.table.slot_mut(slot).life.error = event.error;
+            self.table.slot_mut(slot).record.error = event.error;
             self.end(slot, event.time_ns);
             if !one_for_all {
                 return;
             }
         }
         if !any && let Some(slot) = self.table.first(key, |_| true) {
-            self.table.slot_mut(slot).life.error = event.error;
+            self.table.slot_mut(slot).record.error = event.error;
             self.end(slot, event.time_ns);
         }
     }
@@ -376,28 +376,28 @@ impl RequestTracker {
             bytes: event.bytes,
             front,
         };
-        self.table.slot_mut(request).life.merged.push(bio);
+        self.table.slot_mut(request).record.merged.push(bio);
         self.table.lengthen(request, event.bytes, front);
     }
 
     /// Merges a waiting bio or request into a request.
     fn absorb(&mut self, request: u32, other: u32, time_ns: u64, front: bool) {
-        let life = self.take_out(other);
-        let first_bytes = life.first_bytes();
+        let record = self.take_out(other);
+        let first_bytes = record.first_bytes();
         // Bios that were merged to its front precede its first bio.
-        let in_front = life.merged.iter().filter(|bio| bio.front).map(|bio| u64::from(bio.bytes / 512)).sum::<u64>();
+        let in_front = record.merged.iter().filter(|bio| bio.front).map(|bio| u64::from(bio.bytes / 512)).sum::<u64>();
         let first = Merged {
-            pid: life.pid,
-            queued_ns: life.queued_ns.unwrap_or(time_ns),
+            pid: record.pid,
+            queued_ns: record.queued_ns.unwrap_or(time_ns),
             merged_ns: time_ns,
-            sector: life.sector.saturating_add(in_front),
+            sector: record.sector.saturating_add(in_front),
             bytes: first_bytes,
             front,
         };
-        let merged = &mut self.table.slot_mut(request).life.merged;
+        let merged = &mut self.table.slot_mut(request).record.merged;
         merged.push(first);
-        merged.extend(life.merged.iter().map(|bio| Merged { front, ..*bio }));
-        self.table.lengthen(request, life.bytes, front);
+        merged.extend(record.merged.iter().map(|bio| Merged { front, ..*bio }));
+        self.table.lengthen(request, record.bytes, front);
     }
 
     /// Absorbs the waiting bios after a request when an event shows that the request is longer.
@@ -405,8 +405,9 @@ impl RequestTracker {
         while self.table.slot(slot).left < event.bytes {
             let missing = event.bytes - self.table.slot(slot).left;
             let behind = Key { sector: self.table.slot(slot).end(), ..Key::of(event) };
-            let fits =
-                |other: &Slot| other.stage != Stage::Issued && other.left <= missing && other.left == other.life.bytes;
+            let fits = |other: &Slot| {
+                other.stage != Stage::Issued && other.left <= missing && other.left == other.record.bytes
+            };
             match self.table.first(behind, fits) {
                 Some(other) if other != slot => self.absorb(slot, other, event.time_ns, false),
                 _ => return self.table.lengthen(slot, missing, false),
@@ -421,13 +422,13 @@ impl RequestTracker {
         if bytes == 0 || !bytes.is_multiple_of(512) || bytes >= found.left {
             return slot;
         }
-        let (mut life, first_ns, from) = (found.life.clone(), found.first_ns, found.from);
-        life.sector = life.sector.saturating_add(u64::from(bytes / 512));
-        life.bytes = found.left - bytes;
+        let (mut record, first_ns, from) = (found.record.clone(), found.first_ns, found.from);
+        record.sector = record.sector.saturating_add(u64::from(bytes / 512));
+        record.bytes = found.left - bytes;
         let class = found.class;
         self.table.shorten(slot, bytes);
-        let rest = self.table.add(class, life, first_ns, Stage::Queued);
-        self.handed_down += usize::from(from.is_some());
+        let rest = self.table.add(class, record, first_ns, Stage::Queued);
+        self.remapped += usize::from(from.is_some());
         self.table.slot_mut(rest).from = from;
         slot
     }
@@ -447,13 +448,13 @@ impl RequestTracker {
         let above = Key { device: from, sector, ..Key::of(event) };
         let Some(slot) = self.table.first(above, |slot| slot.stage == Stage::Queued) else { return };
         let (queued_ns, pid, op) = {
-            let life = &self.table.slot(slot).life;
-            (life.queued_ns, life.pid, life.op)
+            let record = &self.table.slot(slot).record;
+            (record.queued_ns, record.pid, record.op)
         };
         let below = self.add(event, Stage::Queued);
-        self.handed_down += 1;
+        self.remapped += 1;
         let below = self.table.slot_mut(below);
-        (below.life.queued_ns, below.life.pid, below.life.op, below.from) = (queued_ns, pid, op, Some(above));
+        (below.record.queued_ns, below.record.pid, below.record.op, below.from) = (queued_ns, pid, op, Some(above));
     }
 }
 
@@ -469,9 +470,9 @@ impl RequestTracker {
     }
 
     fn add(&mut self, event: &Event, stage: Stage) -> u32 {
-        self.give_up(event.time_ns);
+        self.abandon(event.time_ns);
         let key = Key::of(event);
-        let life = RequestRecord {
+        let record = RequestRecord {
             device: event.device,
             op: event.op,
             sector: key.sector,
@@ -479,10 +480,10 @@ impl RequestTracker {
             pid: event.pid,
             ..RequestRecord::default()
         };
-        self.table.add(key.class, life, event.time_ns, stage)
+        self.table.add(key.class, record, event.time_ns, stage)
     }
 
-    fn give_up(&mut self, now_ns: u64) {
+    fn abandon(&mut self, now_ns: u64) {
         while let Some(slot) = self.table.oldest()
             && (self.table.len() >= OUTSTANDING_MAX
                 || self.table.slot(slot).first_ns.saturating_add(ABANDON_AFTER_NS) < now_ns)
@@ -490,19 +491,19 @@ impl RequestTracker {
             let found = self.table.slot(slot);
             // A remapped bio is abandoned once, on the upper device.
             let twice = found.from.is_some() && found.stage == Stage::Queued;
-            let life = self.take_out(slot);
+            let record = self.take_out(slot);
             if !twice {
-                self.given_up += 1;
-                self.over.push(life);
+                self.abandoned += 1;
+                self.finished.push(record);
             }
         }
     }
 
     fn end(&mut self, slot: u32, time_ns: u64) {
         let from = self.table.slot(slot).from;
-        let mut life = self.take_out(slot);
-        life.completed_ns = Some(time_ns);
-        self.over.push(life);
+        let mut record = self.take_out(slot);
+        record.completed_ns = Some(time_ns);
+        self.finished.push(record);
         // A remapped bio without a submission of its own is the same bio: it ends above as well.
         if let Some(above) = from
             && let Some(slot) = self.table.first(above, |slot| slot.stage == Stage::Queued)
@@ -516,7 +517,7 @@ impl RequestTracker {
             self.in_device -= 1;
         }
         if self.table.slot(slot).from.is_some() {
-            self.handed_down -= 1;
+            self.remapped -= 1;
         }
         self.table.remove(slot)
     }

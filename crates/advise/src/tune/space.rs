@@ -22,7 +22,7 @@ pub enum Dimension {
     ReadAhead,
     /// `nr_requests` of the queue.
     Requests,
-    /// `device/queue_depth`.
+    /// `device/queue_depth` of the device.
     Depth,
 }
 

@@ -14,7 +14,7 @@ use hoistway_sim::{CompareRequest, compare};
 
 /// A disk with one command at a time, one that queues, and a volume without an arm.
 const DRIVES: [&str; 3] = ["sata-7200-2006", "cmr-4tb", "cloud-gp3"];
-/// Short runs: the tests are about the judging.
+/// Short runs, because the tests check the evaluation.
 const SECONDS: u64 = 1;
 
 fn profile(name: &str) -> Profile {
@@ -51,10 +51,10 @@ fn summary(advice: &Advice) -> String {
     format!("{:?} {} {} {} {spreads:?}", advice.verdict, advice.chosen, advice.because, advice.why)
 }
 
-/// Schedulers that lie apart from the first second on: bfq favours all that are new, and they are.
+/// Schedulers with different results from the first second on, although bfq favours new readers.
 const KINDS: [Kind; 4] = [Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::CfqV3];
 
-/// Streams that a disk serves badly by turns, and CFQ well.
+/// Streams that share a disk badly in turns, and well under CFQ.
 const STREAMS: &str =
     "[stream]\nrw=read\nbs=128k\nsize=1g\nnumjobs=4\ndirect=1\nioengine=psync\ntime_based\nruntime=2\n";
 
@@ -72,7 +72,7 @@ fn every_use_gets_the_same_answer_twice_on_every_kind_of_drive() {
 }
 
 #[test]
-fn the_advice_is_what_compare_finds_best() {
+fn the_advice_is_the_best_elevator_of_a_comparison() {
     let request = request(bench(STREAMS, "sata-7200-2006"), "throughput max", 3);
     let advice = advice(&request);
     let Workload::Jobs(jobs) = &request.bench.workload else { panic!("jobs") };
@@ -105,7 +105,7 @@ fn the_advice_is_what_compare_finds_best() {
 }
 
 #[test]
-fn what_gains_nothing_is_left_as_it_is() {
+fn settings_without_a_gain_are_kept() {
     let alone = "[alone]\nrw=read\nbs=128k\nsize=1g\ndirect=1\nioengine=psync\ntime_based\nruntime=1\n";
     let advice = advice(&request(bench(alone, "sata-7200-2006"), Objective::USUAL, 3));
     assert_eq!((advice.verdict, advice.chosen), (Verdict::Leave, advice.now));
@@ -114,7 +114,7 @@ fn what_gains_nothing_is_left_as_it_is() {
 }
 
 #[test]
-fn a_constraint_rules_out_what_the_goal_would_choose() {
+fn a_constraint_excludes_the_best_choice_of_the_goal() {
     let free = advice(&request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2));
     let chosen = &free.judged[free.chosen];
     let p99 =
@@ -147,14 +147,14 @@ fn one_seed_shows_no_spread() {
 }
 
 #[test]
-fn who_asks_for_the_end_gets_it() {
+fn a_cancelled_request_ends_with_an_error() {
     let ended =
         advise(&request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2), &|_, _| {}, &AtomicBool::new(true));
     assert!(ended.expect_err("it ends").is_cancelled());
 }
 
 fn tuned(space: Space, evaluations: usize) -> TuneResult {
-    // Readers that think for as long as bfq waits: what it waits for decides.
+    // Readers that think for as long as bfq idles, so that idling decides.
     let text =
         "[reader]\nrw=randread\nbs=4k\nsize=1g\nnumjobs=3\ndirect=1\nioengine=psync\nthinktime=300\nnumber_ios=150\n";
     let bench = bench(text, "cloud-gp3");
@@ -165,7 +165,7 @@ fn tuned(space: Space, evaluations: usize) -> TuneResult {
 }
 
 #[test]
-fn a_search_finds_what_trying_everything_finds() {
+fn a_search_finds_the_optimum_of_an_exhaustive_one() {
     let space = Space::of(Kind::Bfq).only(&["slice_idle", "strict_guarantees"]);
     let points = space.points();
     let found = tuned(space.clone(), points / 2);
@@ -187,7 +187,7 @@ fn the_same_search_gives_the_same_answer() {
 }
 
 #[test]
-fn the_winner_is_checked_on_seeds_of_its_own_and_keeps_no_tunable_that_does_not_matter() {
+fn the_winner_is_checked_on_further_seeds_and_drops_tunables_without_effect() {
     let tuned = tuned(Space::of(Kind::Bfq).only(&["back_seek_max", "fifo_expire_async"]), 24);
     // Reads one at a time: neither matters.
     assert!(tuned.winner.is_plain(), "{}", tuned.winner.name());
@@ -196,7 +196,7 @@ fn the_winner_is_checked_on_seeds_of_its_own_and_keeps_no_tunable_that_does_not_
 }
 
 #[test]
-fn a_job_that_ends_with_its_work_does_not_make_the_total_of_others_less() {
+fn a_bounded_job_does_not_lower_the_total_of_other_jobs() {
     // The stream runs for 2 s; the reader has its work done after far longer.
     let text = "[stream]\nrw=read\nbs=128k\nsize=1g\ndirect=1\ntime_based\nruntime=2\n\
                 [reader]\nrw=randread\nbs=4k\nsize=8g\nnumber_ios=600\ndirect=1\n";

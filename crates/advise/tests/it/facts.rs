@@ -137,7 +137,7 @@ fn warnings_about_layers_name_the_queue_that_counts() {
 }
 
 #[test]
-fn a_rotating_virtual_disk_is_warned_of() {
+fn a_rotating_virtual_disk_has_a_warning() {
     let fake = server();
     fake.file("/sys/block/vda/queue/rotational", "1\n");
     assert!(said(&fake, "vda", "rotational")[0].contains("not a drive"));
@@ -147,7 +147,7 @@ fn a_rotating_virtual_disk_is_warned_of() {
 }
 
 #[test]
-fn caches_and_throttling_are_warned_of() {
+fn caches_and_throttling_have_warnings() {
     let fake = server();
     assert!(said(&fake, "sda", "write-cache")[0].contains("in its cache"));
     assert!(said(&fake, "sda", "throttling")[0].contains("75 ms"));

@@ -4,3 +4,4 @@ mod advice;
 mod facts;
 #[path = "../../../machine/tests/it/fake/mod.rs"]
 mod fake;
+mod whatif;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Folder, run};
-use hoistway_sim::published::{RowKind, publications};
+use hoistway_reproduce::{RowKind, publications};
 
 /// Rows that any machine has run in a moment: drives alone, the eight readers, constants, a gated
 /// sweep of 128 processes.

@@ -249,9 +249,9 @@ pub struct JobStats {
     /// The options of the job's section, flags without a value among them
     /// ([`Job::options`](crate::Job::options)).
     pub options: Vec<(String, String)>,
-    /// Reads.
+    /// The figures of reads.
     pub read: DirectionStats,
-    /// Writes.
+    /// The figures of writes.
     pub write: DirectionStats,
     /// Latencies of syncs.
     pub sync: LatencySummary,

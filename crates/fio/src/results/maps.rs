@@ -1,5 +1,5 @@
-//! JSON objects whose keys are data: options, percentiles, bins. They keep the order they are given
-//! in.
+//! JSON objects whose keys are data: options, percentiles, bins. They keep the order of their
+//! entries.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -8,12 +8,12 @@ use serde::{
 };
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
-/// Options and their values, as a job file gives them.
+/// Options and their values, in the form of a job file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options(pub Vec<(String, String)>);
 
 impl Options {
-    /// Of a job's options what fio prints: fio leaves out flags without a value.
+    /// The options of a job that fio prints: all but flags without a value.
     pub fn printed(options: &[(String, String)]) -> Options {
         Options(options.iter().filter(|(_, value)| !value.is_empty()).cloned().collect())
     }
@@ -31,12 +31,12 @@ impl Serialize for Options {
 
 impl<'de> Deserialize<'de> for Options {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Pairs { what: "options and their values", value: PhantomData }).map(Options)
+        deserializer.deserialize_map(Pairs { expected: "options and their values", value: PhantomData }).map(Options)
     }
 }
 
-/// Percentiles, each in percent, and the latency in nanoseconds that so many requests do not
-/// exceed.
+/// Percentiles in percent, each with the latency in nanoseconds that this share of requests does
+/// not exceed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Percentiles(pub Vec<(f64, u64)>);
 
@@ -53,14 +53,14 @@ impl Serialize for Percentiles {
 impl<'de> Deserialize<'de> for Percentiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let pairs: Vec<(String, u64)> =
-            deserializer.deserialize_map(Pairs { what: "percentiles and latencies", value: PhantomData })?;
+            deserializer.deserialize_map(Pairs { expected: "percentiles and latencies", value: PhantomData })?;
         let number =
-            |text: String| text.parse::<f64>().map_err(|_| D::Error::custom(format!("`{text}` is no percentile")));
+            |text: String| text.parse::<f64>().map_err(|_| D::Error::custom(format!("`{text}` is not a percentile")));
         pairs.into_iter().map(|(key, value)| Ok((number(key)?, value))).collect::<Result<_, _>>().map(Percentiles)
     }
 }
 
-/// How many requests fell into each bin, by the latency in nanoseconds that stands for the bin.
+/// Number of requests in each bin, by the latency in nanoseconds that stands for the bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bins(pub BTreeMap<u64, u64>);
 
@@ -76,9 +76,10 @@ impl<'de> Deserialize<'de> for Bins {
     }
 }
 
-/// Reads an object into pairs, in order.
+/// Reads an object into pairs, in the order of the object.
 struct Pairs<V> {
-    what: &'static str,
+    /// Description of the object, for error messages.
+    expected: &'static str,
     value: PhantomData<V>,
 }
 
@@ -86,7 +87,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
     type Value = Vec<(String, V)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.what)
+        f.write_str(self.expected)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {

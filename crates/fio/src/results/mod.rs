@@ -81,11 +81,11 @@ pub struct JobReport {
     /// The options of the job's section; absent when it has none.
     #[serde(rename = "job options", default, skip_serializing_if = "Option::is_none")]
     pub job_options: Option<Options>,
-    /// Reads.
+    /// The figures of reads.
     pub read: DirectionReport,
-    /// Writes.
+    /// The figures of writes.
     pub write: DirectionReport,
-    /// Trims.
+    /// The figures of trims.
     pub trim: DirectionReport,
     /// fsync and fdatasync.
     pub sync: SyncReport,
@@ -214,9 +214,9 @@ pub struct LatencyReport {
 pub struct DiskUtil {
     /// The disk's name, `sda`.
     pub name: String,
-    /// Reads.
+    /// The figures of reads.
     pub read_ios: u64,
-    /// Writes.
+    /// The figures of writes.
     pub write_ios: u64,
     /// Reads that were merged into others.
     pub read_merges: u64,

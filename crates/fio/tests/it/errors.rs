@@ -1,8 +1,8 @@
-//! Every error: where it is, what it says, what it advises.
+//! Position, message and help of every error.
 
 use crate::common::{fault, faults, parse_text};
 
-/// Each option that is wrong, what the message says, and what the help says.
+/// Each invalid option, with parts of the message and of the help.
 const WRONG: &[(&str, &str, &str)] = &[
     // Amounts.
     ("size=0", "size: `0` is nothing", "number of bytes"),
@@ -106,7 +106,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("rate_iops=1,x", "rate_iops: `x` is not a number", ""),
     ("rate=1m\nrate_iops=10", "both rate and rate_iops", "one of the two"),
     ("rate_process=even", "rate_process: `even` is not known", "linear, poisson"),
-    // Standing and measuring.
+    // Identity and measurement.
     ("prio=8", "prio: 8 is out of range", "from 0 to 7"),
     ("prioclass=0", "prioclass: 0 is out of range", "1 for real time, 2 for best effort, 3 for idle"),
     ("prioclass=4", "prioclass: 4 is out of range", "3 for idle"),
@@ -131,11 +131,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "",
     ),
     ("hoistway_reserve=0", "hoistway_reserve: 0 is out of range", "at least 1"),
-    (
-        "fadvise_hint=random",
-        "fadvise_hint: `random` is known to fio, not supported by hoistway",
-        "0 to tell it nothing",
-    ),
+    ("fadvise_hint=random", "fadvise_hint: `random` is known to fio, not supported by hoistway", "0 for no advice"),
     ("hoistway_tree=lunix", "hoistway_tree: `lunix` is not known", "one of linux, files"),
     ("hoistway_tree=files", "hoistway_tree: `files` has no value", "files=1000"),
     ("hoistway_tree=files=0", "hoistway_tree: files: 0 is out of range", "from 1 to 1000000"),
@@ -188,7 +184,7 @@ fn every_wrong_value_has_its_own_message() {
 }
 
 #[test]
-fn a_fault_names_file_line_and_column_of_the_value() {
+fn an_error_names_file_line_and_column_of_the_value() {
     let fault = &faults("  iodepth = 0")[0];
     assert_eq!((fault.file.as_str(), fault.line, fault.column), ("job.fio", 3, 13));
     assert_eq!(
@@ -204,14 +200,14 @@ fn a_column_counts_characters() {
 }
 
 #[test]
-fn all_faults_are_found_in_the_order_of_the_text() {
+fn all_errors_are_found_in_the_order_of_the_text() {
     let faults = faults("prio=8\nfoo=1\nbs=0\nnumjobs=0");
     let lines: Vec<u32> = faults.iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [3, 4, 5, 6]);
 }
 
 #[test]
-fn a_fault_of_a_global_section_is_told_once() {
+fn an_error_in_a_global_section_is_reported_once() {
     let text = "[global]\nsize=1m\nprio=9\n[a]\n[b]\n[c]\nfoo=1\n";
     let faults = parse_text(text).expect_err("9 is no priority");
     let lines: Vec<u32> = faults.iter().map(|fault| fault.line).collect();
@@ -250,13 +246,13 @@ fn a_waited_for_name_must_be_unique() {
 }
 
 #[test]
-fn a_wrong_runtime_is_not_told_twice() {
+fn an_invalid_runtime_is_reported_once() {
     assert_eq!(faults("time_based\nruntime=x").len(), 1);
     assert_eq!(faults("thinktime=x\nthinktime_spin=5").len(), 1);
 }
 
 #[test]
-fn load_says_which_file_cannot_be_read() {
+fn load_names_the_unreadable_file() {
     let error = hoistway_fio::load("/nonexistent/job.fio").expect_err("there is no such file");
     assert!(error.to_string().starts_with("cannot read the job file /nonexistent/job.fio: "), "{error}");
 }

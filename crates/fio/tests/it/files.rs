@@ -67,13 +67,13 @@ fn a_stonewall_on_the_first_job_starts_no_group() {
 }
 
 #[test]
-fn sections_of_one_name_are_jobs_of_their_own() {
+fn sections_with_the_same_name_are_separate_jobs() {
     let file = parse_text("[a]\nsize=4k\n[a]\nsize=8k\n").expect("two jobs");
     assert_eq!(file.jobs.iter().map(|job| job.size).collect::<Vec<_>>(), [Size::Bytes(4096), Size::Bytes(8192)]);
 }
 
 #[test]
-fn variables_are_put_in() {
+fn variables_are_substituted() {
     let env = |name: &str| match name {
         "SIZE" => Some("64m".to_owned()),
         "JOBS" => Some("4".to_owned()),
@@ -88,7 +88,7 @@ fn variables_are_put_in() {
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_named_where_it_does_harm() {
+fn an_unset_variable_is_named_in_the_error() {
     let faults = parse(&testdata("variables.fio"), "variables.fio", &|_| None, &nothing_included).expect_err("unset").0;
     let lines: Vec<u32> = faults.iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [3, 4], "a path with a hole in it is still a path");
@@ -117,7 +117,7 @@ fn included_options_belong_to_the_section_that_includes_them() {
 }
 
 #[test]
-fn the_loader_is_told_the_path_as_written_and_the_including_file() {
+fn the_loader_gets_the_path_as_written_and_the_including_file() {
     let asked = std::cell::RefCell::new(Vec::new());
     let loader = |path: &str, including: &str| {
         asked.borrow_mut().push((path.to_owned(), including.to_owned()));
@@ -129,7 +129,7 @@ fn the_loader_is_told_the_path_as_written_and_the_including_file() {
 }
 
 #[test]
-fn a_cycle_of_includes_is_told_with_its_path() {
+fn a_cycle_of_includes_is_reported_with_its_path() {
     let error = load(path_of("include/cycle.fio")).expect_err("it never ends").to_string();
     let first = error.lines().next().unwrap_or_default();
     assert!(first.contains("cycle.inc:2:1: error: `./sub/../cycle.inc` includes itself: "), "{error}");
@@ -138,7 +138,7 @@ fn a_cycle_of_includes_is_told_with_its_path() {
 }
 
 #[test]
-fn faults_of_an_included_file_name_that_file() {
+fn errors_in_an_included_file_name_that_file() {
     let error = load(path_of("include/broken.fio")).expect_err("three faults").to_string();
     let lines: Vec<&str> = error.lines().filter(|line| !line.starts_with("  help")).collect();
     assert_eq!(lines.len(), 3, "{error}");
@@ -160,7 +160,7 @@ fn includes_without_end_are_stopped() {
 }
 
 #[test]
-fn what_cannot_matter_is_listed_once_with_its_first_place() {
+fn ignored_options_are_listed_once_with_their_first_position() {
     let text = "[global]\nsize=1m\nrandrepeat=0\nthread\n[a]\niomem=malloc\nrandrepeat=1\n[b]\nmem=mmap\n";
     let file = parse_text(text).expect("nothing is wrong");
     let ignored: Vec<_> = file.ignored.iter().map(|i| (i.name.as_str(), i.file.as_str(), i.line)).collect();
@@ -168,7 +168,7 @@ fn what_cannot_matter_is_listed_once_with_its_first_place() {
 }
 
 #[test]
-fn a_byte_order_mark_and_carriage_returns_are_no_part_of_the_text() {
+fn a_byte_order_mark_and_carriage_returns_are_dropped() {
     let file = parse_text("\u{feff}[j]\r\nsize=4k\r\n").expect("as editors write it");
     assert_eq!((file.jobs[0].name.as_str(), file.jobs[0].size), ("j", Size::Bytes(4096)));
 }

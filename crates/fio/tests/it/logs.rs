@@ -30,7 +30,7 @@ fn the_priority_is_a_mark_for_real_time_or_a_hexadecimal_number() {
 }
 
 #[test]
-fn a_job_says_which_columns_it_wants() {
+fn a_job_selects_the_columns_of_its_log() {
     let job = crate::common::job("log_offset=1\nlog_prio=1");
     assert_eq!(LogFormat::of(&job), LogFormat { offset: true, prio: true });
 }

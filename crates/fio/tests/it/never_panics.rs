@@ -1,4 +1,4 @@
-//! No text is too strange: a job file, or diagnostics that have a place in the text.
+//! Arbitrary text gives a job file, or diagnostics with a position in the text.
 
 use hoistway_fio::{Diagnostics, JobFile, parse};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn take(text: &str) -> Result<JobFile, Diagnostics> {
     parse(text, "job.fio", &env, &loader)
 }
 
-/// Either there are jobs, or faults that can be found.
+/// Checks that there are jobs, or errors with valid positions.
 fn check(text: &str) -> Result<(), TestCaseError> {
     match take(text) {
         Ok(file) => {
@@ -36,7 +36,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Lines that are nearly right.
+/// Lines that are nearly valid.
 fn line() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         Just("rw"),
@@ -95,22 +95,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn arbitrary_text_is_taken_or_refused(text in "\\PC*") {
+    fn arbitrary_text_is_accepted_or_rejected(text in "\\PC*") {
         check(&text)?;
     }
 
     #[test]
-    fn arbitrary_lines_are_taken_or_refused(text in "([\\[\\];#=a-z0-9${} \\\\:,./%-]{0,20}[\n\r\t]){0,12}") {
+    fn arbitrary_lines_are_accepted_or_rejected(text in "([\\[\\];#=a-z0-9${} \\\\:,./%-]{0,20}[\n\r\t]){0,12}") {
         check(&text)?;
     }
 
     #[test]
-    fn nearly_right_lines_are_taken_or_refused(lines in proptest::collection::vec(line(), 0..12)) {
+    fn nearly_valid_lines_are_accepted_or_rejected(lines in proptest::collection::vec(line(), 0..12)) {
         check(&format!("[global]\nsize=1m\n{}\n[j]\n", lines.join("\n")))?;
     }
 
     #[test]
-    fn one_line_more_is_taken_or_refused(line in line()) {
+    fn one_more_line_is_accepted_or_rejected(line in line()) {
         check(&format!("[j]\nsize=1m\n{line}\n"))?;
     }
 }

@@ -66,7 +66,7 @@ fn bs_gives_reads_and_writes_their_sizes() {
 }
 
 #[test]
-fn bsrange_is_a_range_whichever_end_comes_first() {
+fn bsrange_accepts_its_ends_in_any_order() {
     let range = |min, max| BlockSize::Range { min, max };
     assert_eq!(job("bsrange=1k-4k").bs, Directions::both(range(1024, 4096)));
     assert_eq!(job("bsrange=4k:1k").bs, Directions::both(range(1024, 4096)));
@@ -76,7 +76,7 @@ fn bsrange_is_a_range_whichever_end_comes_first() {
 }
 
 #[test]
-fn bssplit_blanks_share_what_is_left() {
+fn bssplit_blanks_share_the_rest() {
     assert_eq!(job("bssplit=4k/10:64k/50:32k/40").bs.read, split(&[(4096, 10), (65_536, 50), (32_768, 40)]));
     assert_eq!(job("bssplit=4k/50:1k/:32k/").bs.read, split(&[(4096, 50), (1024, 25), (32_768, 25)]));
     assert_eq!(job("bssplit=4k/50:8k/30:64k").bs.read, split(&[(4096, 50), (8192, 30), (65_536, 20)]));
@@ -133,7 +133,7 @@ fn filenames_are_separated_by_colons_and_may_hold_escaped_ones() {
 }
 
 #[test]
-fn names_of_files_are_made_up_as_fio_makes_them_up() {
+fn generated_file_names_are_those_of_fio() {
     let job1 = job("nrfiles=2\nnumjobs=2");
     assert_eq!(job1.files_of_clone(0), ["j.0.0", "j.0.1"]);
     assert_eq!(job1.files_of_clone(1), ["j.1.0", "j.1.1"]);
@@ -153,7 +153,7 @@ fn counts_are_taken() {
 }
 
 #[test]
-fn engines_know_whether_they_wait() {
+fn engines_are_synchronous_or_asynchronous() {
     let engines = [
         ("sync", Ioengine::Sync, true),
         ("psync", Ioengine::Psync, true),
@@ -251,7 +251,7 @@ fn standing_is_taken() {
 }
 
 #[test]
-fn groups_lie_in_one_another_and_are_listed_from_the_top() {
+fn nested_groups_are_listed_from_the_top() {
     let text = "[global]\nsize=1m\ncgroup_weight=70\n[a]\ncgroup=users/alice\ncgroup_weight=300/50\n[b]\ncgroup=users/bob\n\
                 [c]\ncgroup=users\ncgroup_weight=300\n[d]\ncgroup=system/log/old\n[e]\n";
     let file = crate::common::parse_text(text).expect("each group has one weight");
@@ -279,7 +279,7 @@ fn a_reservation_is_a_rate() {
 }
 
 #[test]
-fn a_tree_is_told_in_parts_and_a_linux_tree_stands_for_the_rest() {
+fn a_tree_is_described_in_parts_and_linux_sets_the_defaults() {
     let tree = |value: &str| job(&format!("hoistway_tree={value}")).hoistway_tree.expect("a tree");
     let linux = tree("linux");
     assert_eq!((linux.files, linux.directories, linux.rounds, linux.full_percent), (22_500, 1_400, 0, 0));

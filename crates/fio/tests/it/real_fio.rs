@@ -1,4 +1,4 @@
-//! The same files, given to fio itself. Skipped aloud where fio is not installed.
+//! The same files, run by fio itself. Without fio, the tests are skipped with a message.
 
 use crate::common::{parse_text, path_of, testdata};
 use hoistway_fio::{
@@ -35,7 +35,7 @@ fn fio(dir: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn fio_takes_every_example() {
+fn fio_accepts_every_example() {
     if !installed() {
         return;
     }
@@ -109,7 +109,7 @@ fn fio_drops_the_rest_of_a_line_after_a_semicolon_or_a_hash() {
 }
 
 #[test]
-fn fio_refuses_what_is_refused_here_for_being_out_of_range() {
+fn fio_rejects_the_same_values_out_of_range() {
     if !installed() {
         return;
     }

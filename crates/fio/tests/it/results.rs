@@ -1,4 +1,4 @@
-//! Results under fio's names: against what fio 3.33 itself printed, and sums worked out by hand.
+//! Results under fio's names, compared with output of fio 3.33 and with sums by hand.
 
 use crate::common::testdata;
 use hoistway_fio::results::{
@@ -36,7 +36,7 @@ fn listed(name: &str) -> BTreeSet<String> {
     testdata(name).lines().map(str::to_owned).collect()
 }
 
-/// A job of which every part has figures.
+/// A job with figures in every part.
 fn full_job(with_bins: bool) -> JobStats {
     let mut histogram = Histogram::default();
     (1..=100u64).for_each(|i| histogram.record(i * 10_000));
@@ -84,7 +84,7 @@ fn the_key_lists_are_those_of_the_stored_output() {
 }
 
 #[test]
-fn what_fio_printed_is_read_and_printed_again_unchanged() {
+fn output_of_fio_is_read_and_written_again_unchanged() {
     for name in ["fio-3.33/results.json", "fio-3.33/results-plus.json"] {
         let text = testdata(name);
         let report = Report::from_json(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -277,7 +277,7 @@ fn a_run_has_its_date_and_its_jobs() {
 }
 
 #[test]
-fn what_fio_has_no_name_for_lies_under_one_key() {
+fn values_without_a_name_in_fio_are_under_one_key() {
     let mut report = full_report(false);
     report.jobs[0].hoistway = Some(serde_json::json!({ "merges": 7 }));
     let mut keys = keys_of(&report.to_json());

@@ -1,4 +1,4 @@
-//! Sizes, times and rates, read and printed.
+//! Parsing and printing of sizes, times and rates.
 
 use hoistway_fio::units::{
     KbBase, Prefixes, TimeUnit, UnitError, human_iops, human_rate, human_size, parse_size, parse_time_ns, print_size,
@@ -59,7 +59,7 @@ fn times_have_units_of_either_case() {
 }
 
 #[test]
-fn what_is_no_number_is_told_apart() {
+fn values_that_are_no_numbers_have_different_errors() {
     let size = |text| parse_size(text, KbBase::Compatible).expect_err(text);
     assert_eq!(size(""), UnitError::Empty);
     assert_eq!(size("-1"), UnitError::Negative("-1".into()));
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange_for_units(text in "[-0-9a-zA-Z.()x$ ]{0,24}|\\PC*") {
+    fn arbitrary_text_does_not_panic_in_units(text in "[-0-9a-zA-Z.()x$ ]{0,24}|\\PC*") {
         let _ = parse_size(&text, KbBase::Standard);
         let _ = parse_time_ns(&text, TimeUnit::Microseconds);
     }

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use hoistway_advise::whatif::{Fidelity, LoadedTrace, Machine, Model, service_times};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::{FitOptions, fit_profile};
 use hoistway_sim::Comparison;
-use hoistway_sim::whatif::{Fidelity, Loaded, Machine, Model, service_times};
 use hoistway_trace::{Input, OpenOptions};
 use serde_json::{Value, json};
 
@@ -84,9 +84,9 @@ fn played(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
     }
     let mut source = hoistway_trace::open(vec![Input::Path(file.to_owned())], &OpenOptions::default())
         .map_err(|error| error.to_string())?;
-    let loaded = Loaded::of(&mut *source, None).map_err(|error| error.to_string())?;
+    let loaded = LoadedTrace::read(&mut *source, None).map_err(|error| error.to_string())?;
     let told = Profile::builtin(&case.request.drive).ok_or("a drive that is not built in")?;
-    let records = service_times(&loaded.lives);
+    let records = service_times(&loaded.requests);
     let fitted = fit_profile(&records, &FitOptions { name: "fitted", kind: None, base: None });
     let model = Model::new(loaded.recording.clone()).map_err(|error| error.to_string())?;
     let predicted = |drive: &str, profile: Profile| {
@@ -116,7 +116,7 @@ fn head(case: &Case, drive: &str) -> Value {
 fn predict(
     case: &Case,
     model: &Model,
-    loaded: &Loaded,
+    loaded: &LoadedTrace,
     (drive, profile): (&str, Profile),
     others: &[Kind],
     measured: &[Vec<Got>],

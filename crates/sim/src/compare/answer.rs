@@ -182,10 +182,10 @@ impl Run {
     /// Completion latencies in both directions of all processes for which `counts` returns true.
     pub fn latencies_of(&self, counts: impl Fn(&ProcessRun) -> bool) -> Latencies {
         let mut latencies = Latencies::default();
-        for process in self.processes.iter().filter(|process| counts(process)) {
-            latencies.merge(&process.measured.stats.read.clat);
-            latencies.merge(&process.measured.stats.write.clat);
-        }
+        self.processes
+            .iter()
+            .filter(|process| counts(process))
+            .for_each(|process| process.add_latencies(&mut latencies));
         latencies
     }
 
@@ -204,6 +204,12 @@ impl Run {
 }
 
 impl ProcessRun {
+    /// Adds the completion latencies in both directions.
+    pub fn add_latencies(&self, latencies: &mut Latencies) {
+        latencies.merge(&self.measured.stats.read.clat);
+        latencies.merge(&self.measured.stats.write.clat);
+    }
+
     /// File name of the process's bandwidth log, if its job asks for one; `index` counts all
     /// processes from 1.
     pub fn bandwidth_log_name(&self, index: u32) -> Option<String> {

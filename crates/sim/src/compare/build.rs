@@ -1,4 +1,4 @@
-//! Makes the answer of a comparison from what simulated worlds measured.
+//! Makes the answer of a comparison from the measurements of simulated worlds.
 
 use hoistway_core::Kind;
 use hoistway_fio::results::PERCENTILES;

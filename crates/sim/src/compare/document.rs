@@ -10,16 +10,16 @@ use crate::measure::{DriveTime, Latency};
 /// time of day hold the start of the simulated world, 1 January 1970.
 #[derive(Serialize)]
 pub struct ComparisonDocument<'a> {
-    /// Version of the document's form: 1. Within a version keys may be added; no key is removed or
-    /// changes its meaning.
+    /// Version of the document's format: 1. Within a version, keys may be added; no key is removed
+    /// or changes its meaning.
     schema: u32,
-    /// The job file, as it was named.
+    /// Name of the job file as given.
     job: &'a str,
     /// The drive's name.
     drive: &'a str,
     /// Seed of all random numbers.
     seed: u64,
-    /// What one process of the first job gets alone, in bytes a second.
+    /// Bandwidth of one process of the first job alone, in bytes a second.
     single_stream_bytes_per_s: f64,
     /// The decisive difference between the elevators, in a sentence.
     decided_by: &'a str,

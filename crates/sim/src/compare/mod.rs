@@ -13,5 +13,4 @@ mod verdict;
 pub use answer::{Comparison, DirectionRun, GroupRun, ProcessRun, Run, Spread};
 pub use document::ComparisonDocument;
 pub use request::{CompareRequest, Progress};
-pub(crate) use run::{Recorded, compare_workloads, run_workloads};
-pub use run::{compare, run_each};
+pub use run::{compare, compare_recorded, run_each, run_each_recorded};

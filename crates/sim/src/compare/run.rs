@@ -1,6 +1,5 @@
 //! Runs one job file under several elevators, each in a world of its own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hoistway_core::Kind;
@@ -13,7 +12,7 @@ use super::request::{CompareRequest, Progress};
 use super::{groups, notes, verdict};
 use crate::error::SimError;
 use crate::settings::elevator_names;
-use crate::workload::recorded::Script;
+use crate::workload::recorded::RecordedWorkload;
 use crate::world::{self, WorldProgress, WorldRequest, WorldResult};
 
 /// Runs the jobs under each elevator, in parallel on the machine's processors, and the first job
@@ -31,7 +30,8 @@ pub fn compare(
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
     check(request)?;
-    compare_workloads(request, &first_job_alone(&request.jobs), Recorded::default(), progress, cancel)
+    let reference = Reference { jobs: &first_job_alone(&request.jobs), workload: &RecordedWorkload::default() };
+    compare_workloads(request, &RecordedWorkload::default(), reference, progress, cancel)
 }
 
 /// Runs the jobs under each elevator without the reference, for series of many runs:
@@ -45,43 +45,74 @@ pub fn run_each(
     cancel: &AtomicBool,
 ) -> Result<Vec<Run>, SimError> {
     check(request)?;
-    run_workloads(request, Recorded::default(), progress, cancel)
+    run_workloads(request, &RecordedWorkload::default(), progress, cancel)
+}
+
+/// Runs a recorded workload under each elevator, in parallel, and its process with the most bytes
+/// alone as the reference.
+///
+/// `request.jobs` has one job per script, as [`RecordedWorkload::jobs`] makes them: the jobs give
+/// name, priority and runtime of a process, the scripts its requests. Settings of elevators that
+/// are not compared are refused by [`compare`] only.
+///
+/// # Errors
+/// The errors of [`compare`].
+pub fn compare_recorded(
+    request: &CompareRequest,
+    workload: &RecordedWorkload,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Comparison, SimError> {
+    let busiest = workload.busiest();
+    let reference = Reference { jobs: &busiest.jobs(), workload: &busiest };
+    compare_workloads(request, workload, reference, progress, cancel)
+}
+
+/// Runs a recorded workload under each elevator without the reference, for series of many runs:
+/// `of_single_stream` is 0. The input is that of [`compare_recorded`].
+///
+/// # Errors
+/// The errors of [`compare`].
+pub fn run_each_recorded(
+    request: &CompareRequest,
+    workload: &RecordedWorkload,
+    cancel: &AtomicBool,
+) -> Result<Vec<Run>, SimError> {
+    run_workloads(request, workload, &|_| {}, cancel)
 }
 
 /// Runs jobs or recorded scripts under each elevator, without a reference.
-pub(crate) fn run_workloads(
+fn run_workloads(
     request: &CompareRequest,
-    recorded: Recorded<'_>,
+    recorded: &RecordedWorkload,
     progress: &(dyn Fn(Progress) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<Run>, SimError> {
     let tasks: Vec<Option<Kind>> = request.elevators.iter().copied().map(Some).collect();
-    let outcomes = outcomes(&tasks, request, &request.jobs, recorded, progress, cancel)?;
+    let unused = Reference { jobs: &request.jobs, workload: recorded };
+    let outcomes = outcomes(&tasks, request, recorded, unused, progress, cancel)?;
     let runs = request.elevators.iter().zip(outcomes);
     Ok(runs.map(|(kind, outcome)| run_of(*kind, outcome, 0.0, &request.jobs)).collect())
 }
 
-/// The recorded scripts of a workload.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Recorded<'a> {
-    /// One script per job.
-    pub scripts: &'a [Arc<Script>],
-    /// The script of the reference.
-    pub alone: &'a [Arc<Script>],
-    /// See [`WorldRequest::depth_max`].
-    pub depth_max: Option<u32>,
+/// The workload of the single-stream reference.
+#[derive(Clone, Copy)]
+struct Reference<'a> {
+    jobs: &'a JobFile,
+    /// The recorded scripts, one per job; none for jobs that fio describes.
+    workload: &'a RecordedWorkload,
 }
 
-/// Compares jobs or recorded scripts; `alone` is the job file of the reference.
-pub(crate) fn compare_workloads(
+/// Compares jobs, or recorded scripts with a job each.
+fn compare_workloads(
     request: &CompareRequest,
-    alone: &JobFile,
-    recorded: Recorded<'_>,
+    recorded: &RecordedWorkload,
+    reference: Reference<'_>,
     progress: &(dyn Fn(Progress) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
     let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
-    let outcomes = outcomes(&tasks, request, alone, recorded, progress, cancel)?;
+    let outcomes = outcomes(&tasks, request, recorded, reference, progress, cancel)?;
     let simulated_requests = outcomes.iter().map(|outcome| outcome.requests).sum();
     let mut outcomes = outcomes.into_iter();
     let reference = outcomes.next().ok_or(SimError::Cancelled)?;
@@ -110,8 +141,8 @@ pub(crate) fn compare_workloads(
 fn outcomes(
     tasks: &[Option<Kind>],
     request: &CompareRequest,
-    alone: &JobFile,
-    recorded: Recorded<'_>,
+    recorded: &RecordedWorkload,
+    reference: Reference<'_>,
     progress: &(dyn Fn(Progress) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<WorldResult>, SimError> {
@@ -119,10 +150,13 @@ fn outcomes(
     let results: Vec<Result<WorldResult, SimError>> = tasks
         .par_iter()
         .map(|elevator| {
+            let (jobs, workload) = match elevator {
+                Some(_) => (&request.jobs, recorded),
+                None => (reference.jobs, reference.workload),
+            };
             let world = WorldRequest {
-                jobs: if elevator.is_some() { &request.jobs } else { alone },
-                scripts: if elevator.is_some() { recorded.scripts } else { recorded.alone },
-                depth_max: least(recorded.depth_max, request.host.depth_max),
+                jobs,
+                scripts: &workload.scripts,
                 profile: &request.profile,
                 host: &request.host,
                 elevator: elevator.unwrap_or(Kind::Noop),
@@ -130,20 +164,15 @@ fn outcomes(
                 seed: request.seed,
                 record: request.record && elevator.is_some(),
             };
-            let mut headway = |way: WorldProgress| {
-                let WorldProgress { now_ns, bytes, bytes_total } = way;
+            let mut report = |world: WorldProgress| {
+                let WorldProgress { now_ns, bytes, bytes_total } = world;
                 progress(Progress { elevator: *elevator, now_ns, bytes, bytes_total });
             };
             let stop = || cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-            world::run(&world, &stop, &mut headway).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+            world::run(&world, &stop, &mut report).inspect_err(|_| failed.store(true, Ordering::Relaxed))
         })
         .collect();
     succeeded(results)
-}
-
-/// The lesser of two optional limits.
-fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
-    one.into_iter().chain(other).min()
 }
 
 /// All results, or the first error; a cancellation that another error caused does not count.

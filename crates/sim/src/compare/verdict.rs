@@ -68,7 +68,7 @@ fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
     };
     if p99(slow) as f64 > 1.2 * p99(quick) as f64 {
         return format!(
-            "bandwidths lie within {apart} of each other; the 99th percentile of latency decides: {} under {}, {} under {}.",
+            "bandwidths are within {apart} of each other; the 99th percentile of latency decides: {} under {}, {} under {}.",
             ms(p99(quick)),
             quick.elevator,
             ms(p99(slow)),
@@ -78,11 +78,11 @@ fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
     let by_jain = |a: &&Run, b: &&Run| a.jain.total_cmp(&b.jain);
     match (runs.iter().max_by(by_jain), runs.iter().min_by(by_jain)) {
         (Some(fair), Some(unfair)) if fair.jain - unfair.jain > 0.02 => format!(
-            "bandwidths lie within {apart} of each other; fairness decides: Jain's index is {:.3} under {}, {:.3} under {}.",
+            "bandwidths are within {apart} of each other; fairness decides: Jain's index is {:.3} under {}, {:.3} under {}.",
             fair.jain, fair.elevator, unfair.jain, unfair.elevator
         ),
         _ => format!(
-            "there is nothing to choose: bandwidths lie within {apart} of each other, latencies and shares are alike."
+            "no elevator is better: bandwidths are within {apart} of each other, latencies and shares are equal."
         ),
     }
 }

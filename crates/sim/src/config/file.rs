@@ -30,7 +30,7 @@ pub enum HostFileError {
         line: usize,
         /// The column, in characters from 1.
         column: usize,
-        /// What is wrong, with the value, and what would be right.
+        /// The problem, with the value, and the valid values.
         problem: String,
     },
 }
@@ -54,7 +54,7 @@ impl HostConfig {
     ///
     /// # Errors
     /// [`HostFileError::Wrong`] names `file`, line, column and the value at fault (invalid TOML, an
-    /// unknown key, a wrong type, out of range), and says what would be right.
+    /// unknown key, a wrong type, out of range), and describes the valid values.
     pub fn from_toml(text: &str, file: &str) -> Result<HostConfig, HostFileError> {
         let wrong = |span: Range<usize>, problem: String| {
             let before = text.get(..span.start).unwrap_or(text);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_changes_what_it_names_and_leaves_the_kernel_s_defaults() {
+    fn keys_of_a_file_replace_the_defaults_of_its_kernel() {
         let text = "memory = \"1 GiB\"\nplug_requests = 8\nkernel = \"3.2\"\nhz = 1_000\naged = true\nwrite_back = \"pdflush\"\n";
         let host = HostConfig::from_toml(text, "mine.toml").unwrap();
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
+    fn errors_name_the_position_the_value_and_the_valid_values() {
         let said = refused("cpus = 2\n  hertz = 100\n");
         assert!(
             said.starts_with("mine.toml:2:3: there is no host setting `hertz`; there are kernel, memory,"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_takes_its_own_value_back() {
+    fn each_key_accepts_its_own_value() {
         for kernel in Kernel::ALL {
             let host = HostConfig::kernel(kernel);
             for key in KEYS {

@@ -24,7 +24,7 @@ pub enum ReadAheadRules {
     OnDemandWithHistory,
 }
 
-/// Where bios are held back so that they can be merged.
+/// The place where bios are collected so that they can be merged: plugging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plugging {
     /// No plugging: each bio goes to the elevator at once, and the queue runs.
@@ -43,7 +43,7 @@ pub enum Plugging {
     },
 }
 
-/// Who writes dirty pages back, and how writers are throttled.
+/// The rules of write-back and of throttling writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
     /// One flusher, which waits for room in the queue. Writers wait while more than `dirty_percent`
@@ -83,11 +83,11 @@ pub struct HostConfig {
     pub read_ahead_kib: u64,
     /// The rules of read-ahead.
     pub read_ahead: ReadAheadRules,
-    /// Where bios are held back; `queue.plugging` follows from it.
+    /// The place of plugging; `queue.plugging` follows from it.
     pub plugging: Plugging,
     /// CPU time of the kernel's work.
     pub costs: CpuCosts,
-    /// Who writes dirty pages back, and how writers are throttled.
+    /// The rules of write-back and of throttling writers.
     pub write_back: WriteBack,
     /// Share of the page cache in percent above which the flusher writes
     /// (`dirty_background_ratio`).
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kernel_is_found_by_its_version_and_makes_a_valid_host() {
+    fn each_kernel_is_found_by_its_version_and_has_a_valid_host() {
         for kernel in Kernel::ALL {
             assert_eq!(Kernel::from_name(kernel.name()), Some(kernel));
             let host = HostConfig::kernel(kernel);

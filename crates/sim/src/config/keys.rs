@@ -242,7 +242,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 impl HostConfig {
-    /// Checks the ranges that the fields' descriptions name.
+    /// Checks that each setting is in its documented range.
     ///
     /// # Errors
     /// [`SimError::Host`] for the first setting that is out of range.

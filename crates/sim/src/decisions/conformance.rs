@@ -1,4 +1,4 @@
-//! The answer of `hoistway conform`: whole decision files, replayed side by side.
+//! The answer of `hoistway conform`: decision files, replayed in parallel.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::error::DecisionError;
 use super::file::{FileReport, replay_file};
 use super::targets::{Target, targets};
 
-/// What the replay of some decision files showed.
+/// The result of replaying decision files.
 #[derive(Debug, Serialize)]
 pub struct Conformance {
     /// The version of this form: 1.
@@ -27,16 +27,16 @@ pub struct Conformance {
 /// A decision file that could not be replayed.
 #[derive(Debug, Serialize)]
 pub struct FileFailure {
-    /// The file's name, as it was given.
+    /// The name of the file as given.
     pub file: String,
-    /// What is wrong with the file, and what would be right.
+    /// The error, with a remedy.
     pub message: String,
 }
 
 /// Scenarios and recorded decisions of some files, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Scenarios that came out identical.
+    /// Scenarios with an identical replay.
     pub identical: u64,
     /// All scenarios.
     pub scenarios: u64,
@@ -45,7 +45,7 @@ pub struct Totals {
 }
 
 impl Conformance {
-    /// Returns true if every file was replayed and every scenario came out identical.
+    /// Returns true if every file was replayed and every scenario has an identical replay.
     pub fn is_identical(&self) -> bool {
         self.errors.is_empty() && self.files.iter().all(|file| file.identical == file.total)
     }
@@ -83,7 +83,7 @@ fn totals<'a>(files: impl Iterator<Item = &'a FileReport>) -> Totals {
     })
 }
 
-/// Replays decision files, as many side by side as the machine has cores.
+/// Replays decision files in parallel, one per processor core.
 ///
 /// `progress` is called from several threads with the number of scenarios replayed so far. `each`
 /// is called on this thread with the result of each file, in the order of `files`, as soon as that

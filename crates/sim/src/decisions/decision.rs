@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum List {
     /// Bios merged into a queued request, and queued requests that joined a neighbour.
     Merge,
-    /// PlugEvent, the plug's timer, unplugging.
+    /// Plugging, the timer of the plug, unplugging.
     Plug,
     /// Processes that slept because no request was free.
     Sleeps,
@@ -60,11 +60,11 @@ pub enum MergeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Domain {
-    /// Reads.
+    /// Requests that read.
     Read,
-    /// Writes.
+    /// Requests that write.
     Write,
-    /// Discards.
+    /// Requests that discard.
     Discard,
     /// All other requests.
     Other,

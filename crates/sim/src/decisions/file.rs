@@ -97,8 +97,8 @@ pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileRep
 }
 
 impl FileReport {
-    /// MergeKind many recorded decisions of a list the file holds; `None` if the file does not have
-    /// the list.
+    /// The number of recorded decisions of a list in the file; `None` if the file does not have the
+    /// list.
     pub fn decisions_of(&self, list: List) -> Option<u64> {
         self.lists.iter().find(|count| count.list == list).map(|count| count.decisions)
     }

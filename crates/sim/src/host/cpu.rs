@@ -1,4 +1,4 @@
-//! Processors: tasks get them in the order in which they ask.
+//! Processors, which tasks get in the order of their requests.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ impl Cpus {
         Cpus { free: count, waiting: VecDeque::new() }
     }
 
-    /// A task wants a processor for `burst_ns`. Returns true if it has one now; if not, it is
-    /// queued.
+    /// Requests a processor for a task and `burst_ns`. Returns true if one is free; otherwise the
+    /// task is queued.
     #[inline]
     pub fn take(&mut self, task: u32, burst_ns: u64) -> bool {
         if self.free == 0 {
@@ -26,7 +26,7 @@ impl Cpus {
         true
     }
 
-    /// A task leaves its processor. Returns who has it now, and for how long.
+    /// Releases the processor of a task. Returns the next task that gets it, with its burst in ns.
     #[inline]
     pub fn leave(&mut self) -> Option<(u32, u64)> {
         let next = self.waiting.pop_front();
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_freed_processor_goes_to_whoever_asked_first() {
+    fn a_released_processor_goes_to_the_first_waiting_task() {
         let mut cpus = Cpus::new(2);
         assert!(cpus.take(1, 10) && cpus.take(2, 20));
         assert!(!cpus.take(3, 30) && !cpus.take(4, 40));

@@ -185,7 +185,7 @@ mod tests {
     const LIMITS: DirtyLimits = DirtyLimits { background: 10_000, most: 20_000 };
 
     #[test]
-    fn the_set_point_lies_half_way_between_free_run_and_limit() {
+    fn the_set_point_is_half_way_between_free_run_and_limit() {
         assert_eq!((LIMITS.free_run(), LIMITS.set_point()), (15_000, 17_500.0));
         let balance = Balance::default();
         let [low, right, high] = [15_000, 17_500, 20_000].map(|dirty| balance.position(dirty, LIMITS));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_come_to_share_what_the_device_writes() {
+    fn writers_converge_to_equal_shares_of_the_device_rate() {
         // A device of 5000 pages/s and four writers that use their full rate, from the set point
         // on.
         let (mut balance, mut dirty) = (Balance::default(), 17_500.0);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_what_the_pages_should_have_taken_and_no_page_is_allowed_at_the_limit() {
+    fn a_pause_is_the_due_time_of_the_pages_and_the_limit_allows_no_page() {
         let balance = Balance { writer_rate: 1000.0, write_rate_smooth: 1000.0, ..Balance::default() };
         let verdict = balance.decide(50, 17_500, LIMITS);
         assert_eq!((verdict.period_ns, verdict.pause_ns_max), (Some(50_000_000), 200_000_000));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_free_writer_is_looked_at_after_the_root_of_what_is_left() {
+    fn a_free_writer_is_checked_after_the_root_of_the_remaining_pages() {
         assert_eq!([0, 19_000, 19_999, 25_000].map(|dirty| LIMITS.poll_interval(dirty)), [128, 16, 1, 1]);
     }
 }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_directory_lie_one_after_the_other_and_directories_apart() {
+    fn files_of_one_directory_are_adjacent_and_directories_apart() {
         let capacity = 16 << 21;
         let files = lay_out_plainly(&[("a/1", 10), ("b/1", 10), ("a/2", 10)], capacity, 16).unwrap();
         let ten_mib = 10 << 11;
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_group_goes_on_in_the_next() {
+    fn a_full_group_continues_in_the_next() {
         let files = lay_out_plainly(&[("a", 1500)], 4 << 21, 4).unwrap();
         let first = (1 << 21) - 2048;
         assert_eq!(files[0].locate(first), Some(((1 << 21) + 2048, (1500 << 11) - first)));

@@ -1,22 +1,22 @@
-//! The journal of a file system: what a transaction is, and what of it goes to the disk when.
+//! The journal of a file system: transactions, their blocks in the log, and its parameters.
 //!
 //! After S. Tweedie, "Journaling the Linux ext2fs filesystem" (LinuxExpo 1998), and A. Mathur et
-//! al., "The new ext4 filesystem" (OLS 2007), in ordered mode: data goes to its place before the
-//! metadata that tells of it goes to the journal.
+//! al., "The new ext4 filesystem" (OLS 2007), in ordered mode: data is written to its final place
+//! before the metadata that refers to the data is written to the journal.
 
 use std::collections::BTreeMap;
 
-/// How a file system journals its metadata.
+/// The parameters of a journal of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
-    /// A transaction is committed so many ms after its first change, 1 to 3600000 (`commit=`).
+    /// Time in ms from the first change of a transaction to its commit, 1 to 3600000 (`commit=`).
     /// Default 5000.
     pub commit_interval_ms: u64,
     /// The commit block is a barrier: the drive's cache is flushed before and after it
     /// (`barrier=`).
     pub barriers: bool,
-    /// A commit writes all that is dirty of every file that was written to (ext3); if not, only of
-    /// those that grew: the others have no blocks that are new (ext4).
+    /// If true, a commit first writes the dirty pages of every written file (ext3). If false, only
+    /// those of files that grew, because other files have no new blocks (ext4).
     pub all_data: bool,
 }
 
@@ -26,7 +26,7 @@ impl JournalConfig {
         JournalConfig { commit_interval_ms: 5000, barriers: false, all_data: true }
     }
 
-    /// ext4.
+    /// ext4 with its defaults: barriers, and data of files that grew.
     pub const fn ext4() -> Self {
         JournalConfig { commit_interval_ms: 5000, barriers: true, all_data: false }
     }
@@ -35,50 +35,50 @@ impl JournalConfig {
 /// The journal's length in blocks of 4 KiB: 128 MiB, mke2fs's choice for all but small disks.
 pub(crate) const JOURNAL_BLOCKS: u64 = 32768;
 
-/// Changes of metadata that go to the disk together.
+/// Changes of metadata that are written to the disk together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transaction {
-    /// Transactions are numbered from 1.
+    /// Number of the transaction, from 1.
     pub id: u64,
-    /// Files whose inodes have changed, and whether they grew.
+    /// Files whose inodes have changed; true for files that grew.
     pub files: BTreeMap<u32, bool>,
 }
 
 impl Transaction {
-    /// A file's inode has changed. Returns true if it is the transaction's first change.
+    /// Adds the change of a file's inode. Returns true for the first change of the transaction.
     pub fn add(&mut self, file: u32, grows: bool) -> bool {
         let is_first = self.files.is_empty();
         *self.files.entry(file).or_insert(false) |= grows;
         is_first
     }
 
-    /// Blocks in the journal, the commit block left out: a descriptor, and for each file its inode;
-    /// for one that grew also the bitmap and the group descriptor from which its blocks were taken.
+    /// Number of blocks in the journal without the commit block: a descriptor and the inode of each
+    /// file. A file that grew adds a bitmap and a group descriptor.
     pub fn log_blocks(&self) -> u64 {
         1 + self.files.values().map(|grows| if *grows { 3 } else { 1 }).sum::<u64>()
     }
 }
 
-/// A place in the journal, which goes round.
+/// The circular log, with the position of the next block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
-    /// Its first block on the disk.
+    /// First block of the log on the disk.
     start: u64,
     blocks: u64,
     next: u64,
 }
 
 impl Log {
-    /// The journal of a disk of so many blocks: it ends in its middle, where later versions of
-    /// mke2fs put it.
+    /// Creates the log of a disk of `blocks` blocks. The log ends in the middle of the disk, as
+    /// with later versions of mke2fs.
     pub fn new(disk_blocks: u64) -> Log {
         let middle = disk_blocks / 2;
         let blocks = JOURNAL_BLOCKS.min(middle).max(1);
         Log { start: middle.saturating_sub(blocks), blocks, next: 0 }
     }
 
-    /// Takes so many blocks: runs of first block on the disk and length, two where the end is
-    /// passed.
+    /// Takes the next blocks of the log. Returns runs of first block on the disk and length: two if
+    /// they pass the end of the log.
     pub fn take(&mut self, blocks: u64) -> Vec<(u64, u64)> {
         let mut left = blocks.min(self.blocks);
         let mut runs = Vec::new();
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_has_an_inode_a_file_and_two_blocks_more_for_one_that_grew() {
+    fn a_transaction_has_an_inode_per_file_and_two_more_blocks_per_grown_file() {
         let mut transaction = Transaction::default();
         assert!(transaction.add(3, false));
         assert!(!transaction.add(4, true) && !transaction.add(4, false));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_goes_round() {
+    fn the_log_is_circular() {
         let mut log = Log::new(1 << 20);
         assert_eq!(log.take(4), [((1 << 19) - 32768, 4)]);
         log.take(32760);

@@ -1,21 +1,21 @@
-//! A mapped file: which pages a process has in its page tables, and what a fault reads.
+//! A mapped file: the pages in the page tables of a process, and the read of a page fault.
 
 use super::window::Window;
 
-/// So many more misses than hits, and reading around them is not worth its while.
+/// Excess of misses over hits from which on a fault reads its page alone.
 const MISSES_MAX: u32 = 100;
 
-/// What a process's mapping of a file remembers.
+/// The state of a process's mapping of a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mapping {
     /// A bit for each page that is mapped.
     mapped: Vec<u64>,
-    /// Faults that found no page in memory, less those that did.
+    /// Faults without a cached page, less faults with one.
     misses: u32,
 }
 
 impl Mapping {
-    /// A page is touched; answers whether it was not mapped, which is a fault.
+    /// Maps a page. Returns true if the page was not mapped before: the access is a fault.
     pub fn touch(&mut self, page: u64) -> bool {
         let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
         if word >= self.mapped.len() {
@@ -26,13 +26,13 @@ impl Mapping {
         faults
     }
 
-    /// A fault found its page in memory, or on its way there.
+    /// Counts a fault whose page is cached or being read.
     pub fn hit(&mut self) {
         self.misses = self.misses.saturating_sub(1);
     }
 
-    /// A fault did not find its page: half a window before it is read with it, and half behind;
-    /// after too many misses the page alone.
+    /// Counts a fault whose page is missing, and returns the pages to read: half a window before
+    /// the page and half after it, or the page alone after too many misses.
     pub fn read_around(&mut self, page: u64, window_pages: u64, file_pages: u64) -> Window {
         self.misses = self.misses.saturating_add(1);
         if self.misses > MISSES_MAX || window_pages == 0 {
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_reads_half_a_window_on_both_sides_within_the_file() {
+    fn a_miss_reads_half_a_window_on_each_side_within_the_file() {
         let mut mapping = Mapping::default();
         assert_eq!(mapping.read_around(100, 32, 1000), Window { start: 84, pages: 32 });
         assert_eq!(mapping.read_around(3, 32, 1000), Window { start: 0, pages: 32 });
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_hundred_misses_more_than_hits_a_fault_reads_its_page_alone() {
+    fn after_an_excess_of_a_hundred_misses_a_fault_reads_its_page_alone() {
         let mut mapping = Mapping::default();
         let windows: Vec<u64> = (0..101).map(|page| mapping.read_around(page * 100, 32, 100_000).pages).collect();
         assert_eq!((windows[99], windows[100]), (32, 1));

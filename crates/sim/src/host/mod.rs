@@ -1,4 +1,4 @@
-//! The host: processors, page cache, read-ahead, write-back, and where files lie.
+//! The host: processors, page cache, read-ahead, write-back, and placement of files.
 
 pub(crate) mod cpu;
 pub(crate) mod dirty;

@@ -17,11 +17,11 @@ use super::window::{Window, next_window};
 #[derive(Clone, Debug)]
 pub(crate) struct OnDemand {
     max: u64,
-    /// The rules of 2.6.31 and later: streams are found by what is cached before a page, and a
-    /// window whose marker would be met at once is read together with the next.
+    /// The rules of 2.6.31 and later: streams are recognised by the cached pages before a page, and
+    /// a window whose marker would be reached at once is read together with the next.
     uses_history: bool,
     window: Window,
-    /// So many pages of the window lie behind the marker, its own included.
+    /// Number of pages of the window from the marked page on.
     behind: u64,
     /// The last page that was read.
     last: Option<u64>,
@@ -37,22 +37,22 @@ pub(crate) struct MarkedWindow {
 /// The position of a reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadPosition {
-    /// The page that it comes to.
+    /// The page that the reader has reached.
     pub page: u64,
-    /// So many pages it wants from there.
+    /// Number of requested pages from there on.
     pub wanted: u64,
-    /// So many the file has.
+    /// Number of pages of the file.
     pub file_pages: u64,
 }
 
 impl OnDemand {
-    /// Windows of at most `max` pages; 0 is no read-ahead.
+    /// Creates a state with windows of at most `max` pages; 0 disables read-ahead.
     pub fn new(max: u64, uses_history: bool) -> OnDemand {
         OnDemand { max, uses_history, window: Window::default(), behind: 0, last: None }
     }
 
-    /// The page is missing. `is_cached` tells of any page of the file whether it is in memory or on
-    /// its way.
+    /// Handles a missing page. `is_cached` returns true for pages of the file that are cached or
+    /// being read.
     pub fn missing(&mut self, at: ReadPosition, is_cached: impl FnMut(u64) -> bool) -> Option<MarkedWindow> {
         if self.max == 0 {
             return None;
@@ -70,7 +70,7 @@ impl OnDemand {
         self.read(at)
     }
 
-    /// The page carries a marker, which has been taken off.
+    /// Handles a page whose marker was just cleared.
     pub fn met_marker(&mut self, at: ReadPosition, mut is_cached: impl FnMut(u64) -> bool) -> Option<MarkedWindow> {
         if self.max == 0 {
             return None;
@@ -85,13 +85,13 @@ impl OnDemand {
         self.read(at)
     }
 
-    /// A page was read.
+    /// Records that a page was read.
     pub fn was_read(&mut self, page: u64) {
         self.last = Some(page);
     }
 
-    /// Returns true if this is where the window's stream was expected: at the marker, or after the
-    /// end. The window moves on if so.
+    /// Returns true if the stream of the window was expected at this page: at the marker, or after
+    /// the end. The window then advances.
     fn goes_on(&mut self, page: u64) -> bool {
         let end = self.window.start + self.window.pages;
         if page == 0 || (page != end && page != end - self.behind) {
@@ -108,8 +108,8 @@ impl OnDemand {
         self.behind = if pages > at.wanted { pages - at.wanted } else { pages };
     }
 
-    /// Returns true if the pages before this one are cached, as they are if a reader came along
-    /// there; the more, the longer the window.
+    /// Returns true if the pages before this one are cached, as after a sequential reader. More
+    /// such pages make a longer window.
     fn find_stream(&mut self, at: ReadPosition, mut is_cached: impl FnMut(u64) -> bool) -> bool {
         let cached = (1..=self.max.min(at.page)).take_while(|back| is_cached(at.page - back)).count() as u64;
         if cached == 0 {
@@ -124,7 +124,7 @@ impl OnDemand {
 
     fn read(&mut self, at: ReadPosition) -> Option<MarkedWindow> {
         if self.uses_history && at.page == self.window.start && self.behind == self.window.pages {
-            // The marker would lie on the very page that is read next.
+            // The marker would be on the page that is read next.
             self.behind = next_window(self.window.pages, self.max);
             self.window.pages += self.behind;
         }
@@ -140,7 +140,7 @@ fn marked(window: Window, marker: Option<u64>, file_pages: u64) -> Option<Marked
     (pages > 0).then_some(MarkedWindow { window: Window { pages, ..window }, marker })
 }
 
-/// The first window for a request of so many pages: four times as much as a small one, twice a
+/// Length of the first window for a request of `wanted` pages: four times a small request, twice a
 /// larger one.
 fn first_window(wanted: u64, max: u64) -> u64 {
     let size = wanted.max(1).next_power_of_two();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_by_page_reader_s_windows_double_and_each_is_asked_for_at_the_marker_before() {
+    fn windows_of_a_page_by_page_reader_double_and_start_at_the_previous_marker() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, false));
         (0..100).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
         // 4 pages for the first, marked behind what was wanted; then windows that are marked at
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_as_long_as_the_longest_window_has_the_next_read_at_its_beginning() {
+    fn a_request_of_the_longest_window_starts_the_next_window_at_its_start() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, false));
         (0..40).for_each(|page| cache.read_page(&mut reader, at(page, 256 - page)));
         assert_eq!(cache.read, [(0, 0, 32), (0, 32, 32), (32, 64, 32)]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reads_read_what_they_want_and_leave_the_stream_alone() {
+    fn random_reads_read_the_requested_pages_and_keep_the_stream() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, false));
         (0..2).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
         cache.read_page(&mut reader, at(5000, 2));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn two_streams_of_one_open_file_are_told_apart_by_their_markers() {
+    fn two_streams_of_one_open_file_are_distinguished_by_their_markers() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, true));
         (0..2).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
         // A second stream: its first page is random, its second follows, from then on they take
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_lost_its_state_is_found_by_what_is_cached_before_it() {
+    fn a_stream_without_state_is_recognised_by_the_cached_pages_before_it() {
         let mut cache = Cache { pages: (100..108).collect(), ..Cache::default() };
         // 8 pages of history and 1 that is wanted round up to 16: above max / 4 it is the longest
         // window, and its marker is met at once.
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_end_with_the_file_and_nothing_is_read_ahead_with_a_window_of_none() {
+    fn windows_end_with_the_file_and_a_window_of_0_reads_nothing_ahead() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, true));
         (0..30).for_each(|page| cache.read_page(&mut reader, ReadPosition { page, wanted: 1, file_pages: 30 }));
         assert_eq!(cache.read.iter().map(|read| read.2).sum::<u64>(), 30);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_grow_from_what_is_wanted() {
+    fn windows_grow_from_the_requested_length() {
         assert_eq!([1, 2, 8, 9, 32].map(|wanted| first_window(wanted, 32)), [4, 4, 16, 32, 32]);
         assert_eq!([1, 2, 16, 32].map(|last| next_window(last, 32)), [4, 4, 32, 32]);
         assert_eq!(first_window(32, 1024), 128);

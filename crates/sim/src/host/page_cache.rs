@@ -487,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_goes_from_missing_over_coming_to_ready() {
+    fn a_page_is_missing_then_being_read_then_up_to_date() {
         let mut cache = PageCache::new(1000, 1);
         assert_eq!(cache.state(0, 70), PageState::Missing);
         for page in 60..70 {
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_stops_at_a_chunk_s_end_and_goes_on_from_there() {
+    fn taking_dirty_pages_stops_at_the_end_of_a_chunk_and_continues_there() {
         let mut cache = PageCache::new(10_000, 1);
         for page in 0..256 {
             cache.make_dirty(0, page, 0);

@@ -1,4 +1,4 @@
-//! The read-ahead state of an open file, under whichever rules the host has.
+//! The read-ahead state of an open file, by the rules of the host.
 
 use super::on_demand::OnDemand;
 use super::two_windows::ReadAhead;

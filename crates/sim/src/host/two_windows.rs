@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_reads_what_is_asked_and_closes_the_windows() {
+    fn a_jump_reads_the_requested_pages_and_closes_the_windows() {
         let mut reader = ReadAhead::new(32);
         reader.plan(0, 1, 1000);
         reader.plan(1, 1, 1000);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_as_long_as_the_longest_window_has_two_under_way_at_once() {
+    fn a_request_of_the_longest_window_keeps_two_windows_in_flight() {
         let mut reader = ReadAhead::new(32);
         let plan = reader.plan(0, 256, 1000);
         assert_eq!((windows(plan), plan.covered), (vec![(0, 32), (32, 32)], 32));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_normal_one_lies_around_the_middle() {
+    fn a_normal_distribution_is_centred() {
         let draw = Draw::new(&Distribution::Normal(10.0), 10_000, 7);
         let mut rng = Pcg64::new(1, 1);
         let near = (0..DRAWS).filter(|_| (4000..6000).contains(&draw.draw(&mut rng))).count();

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reads_touch_every_block_once_unless_told_otherwise() {
+    fn random_reads_touch_every_block_once_unless_norandommap_is_set() {
         let job = Job { rw: Rw::Randread, ..Job::default() };
         let mut once = offsets(&job);
         assert!(!once.is_sorted());
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn number_ios_and_io_size_end_the_job_and_a_larger_io_size_goes_round() {
+    fn number_ios_and_io_size_end_the_job_and_a_larger_io_size_wraps() {
         let job = Job { number_ios: Some(10), ..Job::default() };
         assert_eq!(units(&job, 1 << 20).len(), 10);
         assert_eq!(units(&Job::default(), 40960).len(), 10);

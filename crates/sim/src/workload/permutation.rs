@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_land_far_apart_and_other_keys_differ() {
+    fn images_of_neighbours_are_far_apart_and_keys_matter() {
         let (one, two) = (Permutation::new(1 << 20, 1), Permutation::new(1 << 20, 2));
         let steps: u64 = (0..1000).map(|index| one.get(index).abs_diff(one.get(index + 1))).sum();
         // Two random numbers below n are n/3 apart on average.

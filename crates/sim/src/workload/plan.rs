@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_an_error_with_the_value() {
+    fn impossible_jobs_are_errors_with_the_value() {
         let beyond = plan("[a]\nfilename=/dev/sda\nsize=2g\n").unwrap_err().to_string();
         assert!(beyond.contains("2147483648 bytes from offset 0") && beyond.contains("1073741824"), "{beyond}");
         let many = plan("[a]\nsize=100m\nnrfiles=400000000\n").unwrap_err().to_string();

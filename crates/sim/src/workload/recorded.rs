@@ -5,11 +5,24 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use hoistway_core::{Flags, Op};
+use hoistway_fio::{Ioengine, Job, JobFile, Rw};
 use hoistway_trace::dependencies::{Release, ReleaseDelay};
+
+/// Processes that repeat recorded requests, for [`compare_recorded`](crate::compare_recorded).
+///
+/// The times of the requests are not the recorded ones: each request waits for the event that its
+/// [`Release`] names, and then for its think time.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedWorkload {
+    /// One script per process.
+    pub scripts: Vec<Arc<RequestScript>>,
+    /// Length of each run, in ns.
+    pub length_ns: u64,
+}
 
 /// The recorded requests of a process.
 #[derive(Clone, Debug)]
-pub(crate) struct Script {
+pub struct RequestScript {
     /// Name of the process.
     pub name: String,
     /// Process id, which some elevators use.
@@ -18,7 +31,8 @@ pub(crate) struct Script {
     pub depth: u32,
     /// Time of the first request, in ns since the start of the recording.
     pub start_ns: u64,
-    pub requests: Vec<Request>,
+    /// The requests, in the order of their release.
+    pub requests: Vec<ScriptedRequest>,
     /// True if the process was active at the end of the recording: its requests are then repeated.
     pub is_endless: bool,
     /// Offset in sectors that each repetition adds: the length of the range that a sequential
@@ -32,20 +46,73 @@ pub(crate) struct Script {
     pub pass_ns: u64,
 }
 
-/// A recorded request.
+/// A request of a script.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub struct ScriptedRequest {
+    /// The operation.
     pub op: Op,
+    /// The flags of the bio.
     pub flags: Flags,
+    /// First sector of 512 bytes on the drive.
     pub sector: u64,
+    /// Number of sectors.
     pub sectors: u32,
+    /// The event that releases the request.
     pub wait: Release,
+}
+
+impl RecordedWorkload {
+    /// The jobs that describe the processes, one per script: direct I/O on the device, with
+    /// the script's depth and start.
+    pub fn jobs(&self) -> JobFile {
+        let jobs = self.scripts.iter().map(|script| script.job(self.length_ns));
+        JobFile { jobs: jobs.collect(), ignored: Vec::new(), global_options: Vec::new() }
+    }
+
+    /// The sector after the last request on the drive; 0 without requests.
+    pub fn end_sector(&self) -> u64 {
+        self.scripts.iter().map(|script| script.end_sector).max().unwrap_or(0)
+    }
+
+    /// The process with the most bytes alone, started at once: the reference of a comparison.
+    pub(crate) fn busiest(&self) -> RecordedWorkload {
+        let bytes = |script: &&Arc<RequestScript>| {
+            script.requests.iter().map(|request| u64::from(request.sectors)).sum::<u64>()
+        };
+        let busiest = self.scripts.iter().max_by_key(bytes);
+        let scripts = busiest.map(|script| Arc::new(RequestScript { start_ns: 0, ..RequestScript::clone(script) }));
+        RecordedWorkload { scripts: scripts.into_iter().collect(), length_ns: self.length_ns }
+    }
+}
+
+impl RequestScript {
+    /// The job that describes the process in a run of `length_ns`.
+    fn job(&self, length_ns: u64) -> Job {
+        let has = |reads: bool| self.requests.iter().any(|request| (request.op == Op::Read) == reads);
+        Job {
+            name: self.name.clone(),
+            rw: match (has(true), has(false)) {
+                (true, true) => Rw::Readwrite,
+                (false, true) => Rw::Write,
+                _ => Rw::Read,
+            },
+            filename: vec!["/dev/recorded".into()],
+            direct: true,
+            ioengine: Ioengine::Libaio,
+            iodepth: self.depth,
+            runtime_ns: Some(length_ns.saturating_sub(self.start_ns).max(1)),
+            time_based: self.is_endless,
+            startdelay_ns: self.start_ns..=self.start_ns,
+            file: "the trace".into(),
+            ..Job::default()
+        }
+    }
 }
 
 /// Replays the requests of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Player {
-    script: Arc<Script>,
+    script: Arc<RequestScript>,
     /// Number of repetitions that fit on the drive; then the offset starts at 0 again.
     strides_max: u64,
     /// Requests of all passes that only wait for their due time.
@@ -60,7 +127,7 @@ pub(crate) struct Player {
 
 impl Player {
     /// Creates a player for a drive of so many sectors.
-    pub fn new(script: Arc<Script>, capacity_sectors: u64) -> Player {
+    pub fn new(script: Arc<RequestScript>, capacity_sectors: u64) -> Player {
         let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
         let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);
         Player { script, strides_max, released: 0, completed: 0, last_due_ns: 0, due: BinaryHeap::new() }
@@ -74,10 +141,10 @@ impl Player {
     /// Computes the due times of requests that are released now. The process started at `start_ns`.
     pub fn release(&mut self, start_ns: u64, now_ns: u64) {
         while let Some((request, pass)) = self.request(self.released) {
-            let under_way = self.released.saturating_sub(self.completed);
+            let outstanding = self.released.saturating_sub(self.completed);
             // One request beyond the due ones is enough.
             let is_ahead = request.wait.outstanding_max == u32::MAX && self.last_due_ns > now_ns;
-            if under_way > request.wait.outstanding_max.into() || is_ahead {
+            if outstanding > request.wait.outstanding_max.into() || is_ahead {
                 return;
             }
             let due_ns = match (request.wait.then, self.script.usual_think_ns) {
@@ -99,19 +166,19 @@ impl Player {
     }
 
     /// Takes the next request.
-    pub fn take(&mut self) -> Option<Request> {
+    pub fn take(&mut self) -> Option<ScriptedRequest> {
         let Reverse((_, number)) = self.due.pop()?;
         self.request(number).map(|(request, _)| request)
     }
 
     /// The request of a number, with its pass.
-    fn request(&self, number: u64) -> Option<(Request, u64)> {
+    fn request(&self, number: u64) -> Option<(ScriptedRequest, u64)> {
         let count = self.script.requests.len() as u64;
-        let (pass, place) = (number.checked_div(count)?, number.checked_rem(count)?);
+        let (pass, index) = (number.checked_div(count)?, number.checked_rem(count)?);
         if pass > 0 && !self.script.is_endless {
             return None;
         }
-        let mut request = *self.script.requests.get(place as usize)?;
+        let mut request = *self.script.requests.get(index as usize)?;
         let strides = pass % (self.strides_max + 1);
         request.sector = request.sector.saturating_add(strides.saturating_mul(self.script.stride_sectors));
         Some((request, pass))
@@ -122,9 +189,10 @@ impl Player {
 mod tests {
     use super::*;
 
-    fn script(waits: &[Release], is_endless: bool) -> Arc<Script> {
-        let request = |wait: &Release| Request { op: Op::Read, flags: Flags::NONE, sector: 8, sectors: 8, wait: *wait };
-        Arc::new(Script {
+    fn script(waits: &[Release], is_endless: bool) -> Arc<RequestScript> {
+        let request =
+            |wait: &Release| ScriptedRequest { op: Op::Read, flags: Flags::NONE, sector: 8, sectors: 8, wait: *wait };
+        Arc::new(RequestScript {
             name: "a".into(),
             pid: 1,
             depth: 1,
@@ -171,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_at_work_at_the_end_goes_on_behind_what_was_recorded() {
+    fn a_process_that_was_active_at_the_end_continues_after_the_recorded_range() {
         let waits = [wait(0, ReleaseDelay::At(0)), wait(0, ReleaseDelay::Think(5))];
         let mut player = Player::new(script(&waits, true), 116);
         let mut sectors = Vec::new();
@@ -187,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn of_requests_that_wait_for_nothing_one_more_is_known_than_are_due() {
+    fn open_loop_requests_are_released_one_beyond_the_due_ones() {
         let waits: Vec<Release> = (0..100).map(|number| wait(u32::MAX, ReleaseDelay::At(number * 10))).collect();
-        let mut endless = Script::clone(&script(&waits, true));
+        let mut endless = RequestScript::clone(&script(&waits, true));
         endless.usual_think_ns = None;
         let mut player = Player::new(Arc::new(endless), 1000);
         player.release(0, 25);
@@ -206,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_keeps_its_time_whatever_requests_take_and_its_depth() {
+    fn a_timer_keeps_its_times_and_its_depth_at_any_latency() {
         let waits = [wait(0, ReleaseDelay::At(0)), wait(0, ReleaseDelay::At(10)), wait(0, ReleaseDelay::At(20))];
         let mut player = Player::new(script(&waits, false), 1000);
         player.release(0, 0);

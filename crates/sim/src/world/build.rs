@@ -45,7 +45,7 @@ impl<S: Observer> World<S> {
             layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
-        let depth = request.depth_max.map_or(drive.depth(), |most| drive.depth().min(most)).max(1);
+        let depth = host.depth_max.map_or(drive.depth(), |most| drive.depth().min(most)).max(1);
         let mut queue = make_queue::<S>(request, depth, plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();

@@ -96,7 +96,7 @@ mod tests {
 
     const JOBS: &str = "[near]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n[far]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n";
 
-    /// Builds a world with two readers under cfq-v3 and passes it to `look`.
+    /// Builds a world with two readers under cfq-v3 and passes it to `check`.
     fn in_world<T>(look: impl FnOnce(World<NoSink>) -> T) -> T {
         let jobs = hoistway_fio::parse(JOBS, "two.fio", &|_| None, &|_, _| Err(std::io::Error::other("no file")));
         let request = WorldRequest {
@@ -107,14 +107,13 @@ mod tests {
             settings: &[],
             seed: 7,
             scripts: &[],
-            depth_max: None,
             record: false,
         };
         look(World::new(&request).expect("a world"))
     }
 
     #[test]
-    fn world_without_events_is_stuck_and_says_who_waits() {
+    fn a_world_without_events_is_stuck_and_names_the_waiting_process() {
         // No process has been started.
         let error = in_world(|mut world| world.step().expect_err("nothing can happen"));
         let SimError::Stuck { unfinished, .. } = &error else { panic!("{error}") };
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn request_that_the_elevator_keeps_is_said_to_wait_there() {
+    fn a_request_in_the_elevator_is_reported_there() {
         let error = in_world(|mut world| {
             world.start_processes();
             world.run_ready();
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_do_nothing_for_anybody_end_in_an_error() {
+    fn events_without_progress_end_in_an_error() {
         let error = in_world(|mut world| {
             world.start_processes();
             world.run_ready();

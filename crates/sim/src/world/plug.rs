@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn bios_side_by_side_become_one_request_whichever_comes_first() {
+    fn contiguous_bios_become_one_request_in_either_order() {
         let mut plug = Plug::default();
         let list =
             bios(&[(Op::Read, 100, 8), (Op::Read, 500, 8), (Op::Read, 108, 8), (Op::Read, 92, 8), (Op::Write, 116, 8)]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_the_plug_grows_to_the_queue_s_largest_and_no_further() {
+    fn a_request_of_the_plug_grows_to_the_limit_of_the_queue() {
         let mut plug = Plug::default();
         let queue = QueueConfig { max_sectors: 16, ..QueueConfig::default() };
         let counts: Vec<_> = bios(&[(Op::Read, 0, 8), (Op::Read, 8, 8), (Op::Read, 16, 8)])

@@ -7,7 +7,7 @@ use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
 use crate::workload::offsets::IoUnit;
-use crate::workload::recorded::Request;
+use crate::workload::recorded::ScriptedRequest;
 
 impl<S: Observer> World<S> {
     /// Starts the next recorded request if it is due.
@@ -38,8 +38,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Submits a recorded request; a request longer than the queue's limit is submitted in pieces.
-    fn begin_recorded(&mut self, task: u32, request: Request) -> Flow {
-        let Request { op, flags, sector, sectors, .. } = request;
+    fn begin_recorded(&mut self, task: u32, request: ScriptedRequest) -> Flow {
+        let ScriptedRequest { op, flags, sector, sectors, .. } = request;
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
         let unit = IoUnit { direction, file: 0, offset: sector * 512, bytes: u64::from(sectors) * 512 };

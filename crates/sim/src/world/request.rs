@@ -11,7 +11,7 @@ use crate::config::HostConfig;
 use crate::measure::DriveTime;
 use crate::record::Recording;
 use crate::settings::Setting;
-use crate::workload::recorded::Script;
+use crate::workload::recorded::RequestScript;
 
 /// The input of a world.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,7 @@ pub(crate) struct WorldRequest<'a> {
     pub seed: u64,
     pub record: bool,
     /// Recorded requests, one script per job; empty for a workload that fio describes.
-    pub scripts: &'a [Arc<Script>],
-    /// Most requests in the drive at once; the drive's own depth is the other limit.
-    pub depth_max: Option<u32>,
+    pub scripts: &'a [Arc<RequestScript>],
 }
 
 /// The result of a world.

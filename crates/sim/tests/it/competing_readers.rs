@@ -1,5 +1,5 @@
-//! What the shares of eight competing readers hang on; the published figures are rows S1-06 to
-//! S1-13 of `hoistway reproduce`.
+//! The shares of eight competing readers, and the conditions on which they depend. The published
+//! figures are rows S1-06 to S1-13 of `hoistway reproduce`.
 
 use crate::common::{request, run};
 use hoistway_core::Kind;
@@ -8,8 +8,8 @@ use hoistway_sim::{CompareRequest, HostConfig};
 const JOBS: &str = include_str!("../../../../examples/competing-readers.fio");
 const SEEDS: u64 = 5;
 
-/// The readers' part of one stream's rate under cfq-v3 and under deadline, in percent, with gaps of
-/// up to so many KiB between files.
+/// The rate of the readers in percent of a single stream, under cfq-v3 and under deadline, with
+/// gaps of up to `gap_kib` KiB between files.
 fn shares(file_gap_kib: u64) -> [f64; 2] {
     let host = HostConfig { file_gap_kib, ..HostConfig::default() };
     let of_seed = |seed| {
@@ -24,7 +24,7 @@ fn shares(file_gap_kib: u64) -> [f64; 2] {
 }
 
 #[test]
-fn deadline_s_share_hangs_on_the_angle_between_files_and_cfq_s_does_not() {
+fn the_share_of_deadline_depends_on_the_angle_between_files_and_that_of_cfq_does_not() {
     // Deadline's turns are all alike, so that the head comes to the next file at the same angle
     // every time: side by side, files of 128 MiB cost nearly a revolution. With up to 1 MiB between
     // files it is half of one on average, and the share rises.

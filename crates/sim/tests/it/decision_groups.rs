@@ -1,5 +1,5 @@
-//! Groups in decision files: what is said of those that cannot be, and that the others are made
-//! before anything happens.
+//! Groups in decision files: errors of invalid groups, and creation of valid groups before the
+//! first event.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn two_readers() -> Value {
     })
 }
 
-/// The same with groups; process 1 is in group 2.
+/// The scenario with groups; process 1 is in group 2.
 fn grouped(groups: Value) -> Value {
     let mut scenario = two_readers();
     scenario["groups"] = groups;
@@ -39,7 +39,7 @@ fn error_of(scenario: &Value) -> String {
 }
 
 #[test]
-fn an_elevator_without_groups_decides_the_same_with_them() {
+fn an_elevator_without_groups_ignores_them() {
     // Group 1 comes after its child.
     let mut scenario = grouped(json!([group(2, 1), group(1, 0), {"id": 7, "parent": 2, "weight": 1}]));
     scenario["group_changes"] = json!([{"pid": 2, "group": 7, "at_ns": 0}, {"pid": 1, "group": 0, "at_ns": 500_000}]);
@@ -49,7 +49,7 @@ fn an_elevator_without_groups_decides_the_same_with_them() {
 }
 
 #[test]
-fn moves_stand_in_the_log_after_arrivals_of_their_time() {
+fn moves_follow_arrivals_of_their_time_in_the_log() {
     let mut scenario = grouped(json!([group(1, 0), group(2, 1)]));
     scenario["group_changes"] = json!([{"pid": 2, "group": 2, "at_ns": 0}, {"pid": 2, "group": 0, "at_ns": 1}]);
     let scenario = Scenario::from_json(scenario.to_string().as_bytes()).unwrap();
@@ -62,7 +62,7 @@ fn moves_stand_in_the_log_after_arrivals_of_their_time() {
 }
 
 #[test]
-fn groups_that_cannot_be_are_named_with_what_would_be_right() {
+fn invalid_groups_are_errors_with_the_valid_values() {
     let weighing = |field: &str, weight: u64| {
         let mut odd = group(2, 0);
         odd[field] = json!(weight);
@@ -91,7 +91,7 @@ fn groups_that_cannot_be_are_named_with_what_would_be_right() {
 }
 
 #[test]
-fn moves_of_unknown_processes_and_to_unknown_groups_are_named() {
+fn moves_of_unknown_processes_or_to_unknown_groups_are_errors() {
     let mut scenario = grouped(json!([group(2, 0)]));
     scenario["group_changes"] = json!([{"pid": 1, "group": 0, "at_ns": 0}, {"pid": 3, "group": 2, "at_ns": 0}]);
     assert_eq!(error_of(&scenario), "group_changes[1].pid is 3; no process has this pid");
@@ -103,7 +103,7 @@ fn moves_of_unknown_processes_and_to_unknown_groups_are_named() {
 }
 
 #[test]
-fn a_bad_group_is_told_with_file_and_line() {
+fn an_invalid_group_is_reported_with_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     fs::write(&path, format!("{}\n{}\n", two_readers(), grouped(json!([group(2, 9)])))).unwrap();
@@ -112,7 +112,7 @@ fn a_bad_group_is_told_with_file_and_line() {
 }
 
 #[test]
-fn thousands_of_groups_below_each_other_are_made() {
+fn thousands_of_nested_groups_are_created() {
     // Each is listed before its parent, the worst order.
     let count = 20_000;
     let groups: Vec<Value> = (1..=count).rev().map(|id| group(id, id - 1)).collect();
@@ -122,7 +122,7 @@ fn thousands_of_groups_below_each_other_are_made() {
 }
 
 #[test]
-fn sources_with_groups_are_for_the_elevators_of_those_without() {
+fn sources_with_and_without_groups_use_the_same_elevator() {
     for target in targets() {
         if let Some(plain) = target.source.strip_suffix(" (groups)") {
             let plain = targets().iter().find(|other| other.source == plain).unwrap();

@@ -1,5 +1,4 @@
-//! The recorded decisions of the kernels' schedulers, replayed; and what is said of files that are
-//! not as they should be.
+//! Replays of recorded decisions of the kernels' schedulers, and errors of invalid files.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -47,7 +46,7 @@ fn gzipped(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Where a scenario with a changed recording is said to differ.
+/// The first difference of a scenario with a changed recording.
 fn difference(scenario: &Value) -> Option<(List, usize, Option<Decision>, Option<Decision>)> {
     let scenario = Scenario::from_json(scenario.to_string().as_bytes()).unwrap();
     let (difference, events) = compare(&scenario, &replay_scenario(&scenario))?;
@@ -60,7 +59,7 @@ fn error_of(scenario: &Value) -> ScenarioError {
 }
 
 #[test]
-fn every_recorded_decision_is_taken_again() {
+fn every_recorded_decision_is_reproduced() {
     let (mut files, mut decisions, mut wrong) = (0, 0, Vec::new());
     for entry in fs::read_dir(recordings()).unwrap() {
         let path = entry.unwrap().path();
@@ -83,7 +82,7 @@ fn every_recorded_decision_is_taken_again() {
 }
 
 #[test]
-fn two_requests_recorded_in_the_other_order_are_a_difference_at_the_first() {
+fn two_swapped_requests_differ_at_the_first() {
     let mut scenario = scenario_with("linux-2.6.18-cfq", &["dispatch"]);
     assert_eq!(difference(&scenario), None);
     let (a, b) = (scenario["dispatch"][7].clone(), scenario["dispatch"][8].clone());
@@ -97,7 +96,7 @@ fn two_requests_recorded_in_the_other_order_are_a_difference_at_the_first() {
 }
 
 #[test]
-fn a_nanosecond_is_a_difference() {
+fn a_nanosecond_counts_as_a_difference() {
     let mut scenario = scenario_with("linux-2.6.18-anticipatory", &["dispatch"]);
     let last = scenario["dispatch"].as_array().unwrap().len() - 1;
     let at_ns = scenario["dispatch"][last][1].as_u64().unwrap();
@@ -109,7 +108,7 @@ fn a_nanosecond_is_a_difference() {
 }
 
 #[test]
-fn an_entry_too_few_or_too_many_in_any_list_is_a_difference_at_its_end() {
+fn a_missing_or_extra_entry_differs_at_the_end_of_its_list() {
     let plugging =
         scenario_with("linux-2.6.18-deadline-plug", &["merge", "plug", "sleeps", "late", "dispatch", "complete"]);
     let tokens = scenario_with("linux-6.1-kyber-long", &["token_depth"]);
@@ -132,7 +131,7 @@ fn an_entry_too_few_or_too_many_in_any_list_is_a_difference_at_its_end() {
 }
 
 #[test]
-fn the_earliest_of_several_differences_is_told() {
+fn the_earliest_of_several_differences_is_reported() {
     let mut scenario = scenario_with("linux-2.6.18-deadline-plug", &["merge", "plug", "sleeps", "late"]);
     let last = scenario["dispatch"].as_array().unwrap().len() - 1;
     scenario["dispatch"][last][1] = json!(u64::MAX);
@@ -144,7 +143,7 @@ fn the_earliest_of_several_differences_is_told() {
 }
 
 #[test]
-fn a_merge_that_was_recorded_otherwise_is_a_difference() {
+fn a_changed_merge_is_a_difference() {
     let mut scenario = scenario_with("linux-2.6.18-noop-merge", &["merge"]);
     let how = if scenario["merge"][0][2] == "back" { MergeKind::Front } else { MergeKind::Back };
     scenario["merge"][0][2] = json!(how);
@@ -154,7 +153,7 @@ fn a_merge_that_was_recorded_otherwise_is_a_difference() {
 }
 
 #[test]
-fn a_request_that_the_kernel_merged_away_ends_the_replay_with_a_reason() {
+fn the_dispatch_of_a_merged_request_ends_the_replay_with_a_reason() {
     let mut scenario = scenario_with("linux-2.6.18-noop-merge", &["merge"]);
     scenario["nomerge"] = json!(true);
     let scenario = Scenario::from_json(scenario.to_string().as_bytes()).unwrap();
@@ -166,7 +165,7 @@ fn a_request_that_the_kernel_merged_away_ends_the_replay_with_a_reason() {
 }
 
 #[test]
-fn a_difference_is_told_with_the_last_ten_events_before_it() {
+fn a_difference_is_reported_with_the_ten_events_before_it() {
     let mut scenario = scenario_with("linux-2.6.18-deadline", &["dispatch"]);
     scenario["dispatch"][9][1] = json!(u64::MAX);
     let (_, report) = in_file("a.jsonl", scenario.to_string().as_bytes());
@@ -181,7 +180,7 @@ fn a_difference_is_told_with_the_last_ten_events_before_it() {
 }
 
 #[test]
-fn plain_and_compressed_files_are_the_same_and_progress_counts_up() {
+fn plain_and_compressed_files_give_the_same_result_and_progress_rises() {
     let text = text_of("linux-2.6.18-noop-extra");
     let (_, plain) = in_file("a.jsonl", text.as_bytes());
     let (_, packed) = in_file("a.jsonl.gz", &gzipped(text.as_bytes()));
@@ -193,7 +192,7 @@ fn plain_and_compressed_files_are_the_same_and_progress_counts_up() {
 }
 
 #[test]
-fn a_file_cut_in_half_is_told_with_its_line() {
+fn a_truncated_file_is_reported_with_its_line() {
     let text = text_of("linux-2.6.18-noop-extra");
     let half = &text.as_bytes()[..text.len() / 2];
     let line = half.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -204,7 +203,7 @@ fn a_file_cut_in_half_is_told_with_its_line() {
 }
 
 #[test]
-fn a_compressed_file_cut_anywhere_is_told_as_cut() {
+fn a_compressed_file_truncated_anywhere_is_reported_as_truncated() {
     let packed = gzipped(text_of("linux-2.6.18-noop-extra").as_bytes());
     for end in [3, 9, 10, 11, packed.len() / 2, packed.len() - 9, packed.len() - 1] {
         let (_, result) = in_file("half.jsonl.gz", &packed[..end]);
@@ -215,7 +214,7 @@ fn a_compressed_file_cut_anywhere_is_told_as_cut() {
 }
 
 #[test]
-fn a_damaged_compressed_file_is_told_as_damaged() {
+fn a_damaged_compressed_file_is_reported_as_damaged() {
     let mut packed = gzipped(text_of("linux-2.6.18-noop-extra").as_bytes());
     let length = packed.len();
     packed[length - 6] ^= 0x55; // In the checksum, so that all lines unpack.
@@ -225,7 +224,7 @@ fn a_damaged_compressed_file_is_told_as_damaged() {
 }
 
 #[test]
-fn files_that_are_none_are_told_by_name() {
+fn files_that_cannot_be_opened_are_reported_by_name() {
     let (_, result) = in_file("a.jsonl", b"");
     assert!(matches!(result.unwrap_err(), DecisionError::Empty { .. }));
     let (_, result) = in_file("a.jsonl", b"\n \n");
@@ -239,7 +238,7 @@ fn files_that_are_none_are_told_by_name() {
 }
 
 #[test]
-fn a_bad_line_is_told_with_its_number_and_column() {
+fn an_invalid_line_is_reported_with_number_and_column() {
     let good = scenario_with("linux-2.6.18-noop", &["dispatch"]).to_string();
     let (_, result) = in_file("a.jsonl", format!("{good}\n\n{{\"name\": 7}}\n{good}\n").as_bytes());
     let message = result.unwrap_err().to_string();
@@ -248,7 +247,7 @@ fn a_bad_line_is_told_with_its_number_and_column() {
 }
 
 #[test]
-fn a_field_too_many_or_too_few_is_named() {
+fn a_missing_or_unknown_field_is_named() {
     let good = scenario_with("linux-2.6.18-noop", &["dispatch"]);
     let mut odd = good.clone();
     odd["colour"] = json!("red");
@@ -265,7 +264,7 @@ fn a_field_too_many_or_too_few_is_named() {
 }
 
 #[test]
-fn a_source_that_is_unknown_is_named_with_those_that_are_known() {
+fn an_unknown_source_is_an_error_that_lists_the_known_ones() {
     let mut scenario = scenario_with("linux-2.6.18-noop", &["dispatch"]);
     scenario["source"] = json!("linux-2.6.18 elevator");
     let message = error_of(&scenario).to_string();
@@ -276,7 +275,7 @@ fn a_source_that_is_unknown_is_named_with_those_that_are_known() {
 }
 
 #[test]
-fn values_that_cannot_be_are_named_with_what_would_be_right() {
+fn invalid_values_are_errors_with_the_valid_ones() {
     let good = scenario_with("linux-2.6.18-deadline-plug", &["merge", "dispatch"]);
     let changes: &[(&str, Value, &str)] = &[
         ("/depth", json!(0), "depth is 0; a device takes 1 request or more"),
@@ -310,8 +309,8 @@ fn values_that_cannot_be_are_named_with_what_would_be_right() {
     assert!(message.ends_with("it is in the list dispatch, so it needs a service_ns"), "{message}");
 }
 
-/// Numbers of a scenario replaced by others, thousands of times: whatever comes out, it is an
-/// answer.
+/// Replaces numbers of a scenario at random, thousands of times: each replay returns a result or an
+/// error.
 #[test]
 fn no_scenario_makes_the_replay_panic_or_hang() {
     let stems =
@@ -348,7 +347,7 @@ fn no_scenario_makes_the_replay_panic_or_hang() {
     assert!(replayed > 500 && refused > 100, "{replayed} replayed, {refused} refused");
 }
 
-/// Where the numbers stand in a line of JSON.
+/// The positions of the numbers in a line of JSON.
 fn numbers_of(line: &str) -> Vec<std::ops::Range<usize>> {
     let mut numbers: Vec<std::ops::Range<usize>> = Vec::new();
     for (at, byte) in line.bytes().enumerate() {

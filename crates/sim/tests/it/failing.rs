@@ -1,4 +1,4 @@
-//! Drives that fail and drives that hang: what becomes of those who wait for them.
+//! Failing and hanging drives, and their effect on waiting processes.
 
 use crate::common::{request, run};
 use hoistway_core::Kind;
@@ -16,13 +16,13 @@ fn outcome(jobs: &str, faults: Faults) -> Comparison {
     run(&with_faults(jobs, faults)).expect("a run")
 }
 
-/// One bad physical sector in `one` of so many, few retries.
+/// One bad physical sector in `one`, with few retries.
 fn bad_by_chance(one: f64) -> Faults {
     Faults { bad_share: 1.0 / one, retries: 2, ..Faults::default() }
 }
 
 #[test]
-fn direct_reader_stops_at_its_first_error() {
+fn a_direct_reader_stops_at_its_first_error() {
     for engine in ["psync", "libaio\niodepth=8"] {
         let jobs = format!("[d]\nrw=read\nbs=64k\nsize=64m\ndirect=1\nioengine={engine}\n");
         let comparison = outcome(&jobs, bad_by_chance(4000.0));
@@ -41,7 +41,7 @@ fn direct_reader_stops_at_its_first_error() {
 }
 
 #[test]
-fn buffered_reader_stops_at_the_page_that_cannot_be_read() {
+fn a_buffered_reader_stops_at_the_unreadable_page() {
     // Pages that were read with a bad one in one request are tried again alone and are sound.
     let jobs = "[b]\nrw=read\nbs=4k\nsize=64m\n";
     let first_bad = |comparison: &Comparison| comparison.runs[0].processes[0].bytes;
@@ -56,7 +56,7 @@ fn buffered_reader_stops_at_the_page_that_cannot_be_read() {
 }
 
 #[test]
-fn other_processes_go_on_when_one_stops() {
+fn other_processes_continue_after_one_fails() {
     let jobs = "[r]\nrw=randread\nbs=4k\nsize=32m\nio_size=2m\ndirect=1\nnumjobs=8\n";
     let comparison = outcome(jobs, bad_by_chance(1000.0));
     let stopped = comparison.runs[0].processes.iter().filter(|process| process.failed_ns.is_some()).count();
@@ -78,7 +78,7 @@ fn slow_sectors_cost_time_and_no_error() {
 }
 
 #[test]
-fn lost_pages_are_counted_and_the_next_sync_is_told() {
+fn lost_pages_are_counted_and_reported_to_the_next_sync() {
     let jobs = "[w]\nrw=write\nbs=4k\nsize=16m\nend_fsync=1\n";
     let comparison = outcome(jobs, Faults { spare_sectors: 0, ..bad_by_chance(1000.0) });
     let run = &comparison.runs[0];
@@ -90,7 +90,7 @@ fn lost_pages_are_counted_and_the_next_sync_is_told() {
 }
 
 #[test]
-fn drive_that_hangs_and_returns_delays_and_loses_nothing() {
+fn a_temporary_hang_delays_requests_and_loses_none() {
     let jobs = "[r]\nrw=randread\nbs=4k\nsize=32m\nio_size=1m\ndirect=1\nnumjobs=4\n";
     let hangs = vec![Hang { at_ms: 500.0, for_ms: 3000.0 }];
     let (sound, hung) = (outcome(jobs, Faults::default()), outcome(jobs, Faults { hangs, ..Faults::default() }));
@@ -100,7 +100,7 @@ fn drive_that_hangs_and_returns_delays_and_loses_nothing() {
 }
 
 #[test]
-fn drive_that_hangs_for_ever_ends_in_an_error_that_says_who_waits() {
+fn a_permanent_hang_is_an_error_that_names_the_waiting_processes() {
     let hangs = || vec![Hang { at_ms: 100.0, for_ms: f64::INFINITY }];
     for (rw, more) in [("randread", "direct=1"), ("read", ""), ("write", "fsync=16"), ("randwrite", "sync=1")] {
         let jobs = format!("[stuck]\nrw={rw}\nbs=4k\nsize=512m\n{more}\n");

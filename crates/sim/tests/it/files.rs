@@ -1,4 +1,4 @@
-//! Trees of files, seen from outside: what opening and walking costs.
+//! Trees of files: the costs of opens and walks.
 
 use crate::common::{bytes, noop, request, run, seconds, with_host};
 use hoistway_core::Kind;
@@ -12,7 +12,7 @@ fn walk(order: &str, more: &str) -> hoistway_sim::Run {
 }
 
 #[test]
-fn opening_a_small_file_takes_a_read_for_each_block_on_the_way() {
+fn opening_a_small_file_reads_each_block_of_its_path() {
     // 300 names take an index and two blocks or more: the directory's inode, its index, one of the
     // blocks, the file's inode, its data.
     let one = "[a]\nhoistway_tree=files=300,dirs=1,median=300,mean=300,fs=ext3\nhoistway_walk=random\nnumber_ios=1\n";
@@ -27,7 +27,7 @@ fn opening_a_small_file_takes_a_read_for_each_block_on_the_way() {
 }
 
 #[test]
-fn what_was_opened_once_is_opened_again_without_a_read() {
+fn a_second_open_needs_no_read() {
     let twice = "[a]\nhoistway_tree=files=1,dirs=1,median=300,mean=300\nhoistway_walk=random\nloops=2\n";
     let (dropped, kept) = (noop(twice), noop(&format!("{twice}invalidate=0\n")));
     // The block with both inodes, the directory, the data.
@@ -42,14 +42,14 @@ fn inodes_of_ext4_come_with_their_neighbours() {
             format!("[a]\nhoistway_tree=files=2000,dirs=1,median=300,mean=300,fs={system}\nhoistway_walk=inode\n");
         noop(&jobs).drive_requests
     };
-    // 2000 inodes of 128 bytes lie in 63 blocks, read one by one; of 256 bytes in 126, read 32
+    // 2000 inodes of 128 bytes take 63 blocks, read one by one; of 256 bytes in 126, read 32
     // together: about 4 reads.
     let fewer = requests("ext3") - requests("ext4");
     assert!((50..=70).contains(&fewer), "{fewer}");
 }
 
 #[test]
-fn a_file_of_ext3_beyond_its_twelfth_block_costs_another_read() {
+fn the_thirteenth_block_of_an_ext3_file_costs_another_read() {
     let requests = |bytes: u64| {
         let tree = format!("hoistway_tree=files=1,dirs=1,median={bytes},mean={bytes},fs=ext3");
         let host = HostConfig { read_ahead_kib: 0, ..HostConfig::default() };
@@ -61,7 +61,7 @@ fn a_file_of_ext3_beyond_its_twelfth_block_costs_another_read() {
 }
 
 #[test]
-fn every_walk_moves_all_bytes_and_the_better_it_knows_the_disk_the_sooner_it_is_over() {
+fn every_walk_moves_all_bytes_and_orders_closer_to_the_disk_are_faster() {
     for age in ["", ",age=3"] {
         let order = ["readdir", "block", "sweep"].map(|order| walk(order, age));
         assert_eq!(bytes(&order[0]), bytes(&order[1]));
@@ -74,7 +74,7 @@ fn every_walk_moves_all_bytes_and_the_better_it_knows_the_disk_the_sooner_it_is_
 }
 
 #[test]
-fn a_file_system_in_use_is_slower_in_every_order() {
+fn an_aged_file_system_is_slower_in_every_order() {
     for order in ["readdir", "inode", "block", "sweep"] {
         assert!(seconds(&walk(order, ",age=3")) > 1.1 * seconds(&walk(order, "")), "{order}");
     }
@@ -83,7 +83,7 @@ fn a_file_system_in_use_is_slower_in_every_order() {
 }
 
 #[test]
-fn a_scheduler_cannot_help_who_reads_one_file_after_the_other() {
+fn a_scheduler_has_no_effect_on_a_single_sequential_walk() {
     let jobs = format!("[a]\n{TREE}\nbs=10k\n");
     let comparison = run(&request(&jobs, &[Kind::Noop, Kind::Deadline, Kind::CfqV3])).expect("a run");
     let times: Vec<f64> = comparison.runs.iter().map(seconds).collect();
@@ -92,7 +92,7 @@ fn a_scheduler_cannot_help_who_reads_one_file_after_the_other() {
 
 /// The page of the example `archive`, with a tenth of its files.
 #[test]
-fn the_example_s_five_orders_end_in_the_order_of_their_page() {
+fn the_five_orders_of_the_example_rank_as_on_its_page() {
     let jobs = include_str!("../../../../examples/archive.fio");
     let times = |age: &str| {
         let jobs = jobs.replace("hoistway_tree=linux\n", &format!("{TREE}{age}\n"));
@@ -118,7 +118,7 @@ fn jobs_that_describe_the_same_tree_read_the_same_files() {
 }
 
 #[test]
-fn a_walk_keeps_to_rate_runtime_thought_and_number() {
+fn a_walk_respects_rate_runtime_thinktime_and_number_ios() {
     let time = |more: &str| seconds(&noop(&format!("[a]\n{TREE}\nbs=10k\n{more}")));
     assert!((time("rate_iops=100\nnumber_ios=200\n") - 2.0).abs() < 0.1);
     assert!((time("runtime=1\ntime_based\n") - 1.0).abs() < 0.05);
@@ -126,7 +126,7 @@ fn a_walk_keeps_to_rate_runtime_thought_and_number() {
 }
 
 #[test]
-fn files_of_jobs_lie_beside_the_tree() {
+fn files_of_jobs_share_the_file_system_of_the_tree() {
     let jobs = format!("[a]\n{TREE}\nrate_iops=100\nnumber_ios=50\n[b]\nsize=64m\nhoistway_reserve=1m\n");
     assert_eq!(noop(&jobs).processes[1].bytes, 64 << 20);
 }
@@ -144,7 +144,7 @@ fn trees_of_two_file_systems_and_one_that_does_not_fit_are_errors() {
 }
 
 #[test]
-fn a_file_system_that_cannot_be_is_an_error() {
+fn an_invalid_file_system_is_an_error() {
     let system = FileSystemConfig { inode_bytes: 100, ..FileSystemConfig::ext3() };
     let host = HostConfig { file_system: system, ..HostConfig::default() };
     let error: SimError = host.check().unwrap_err();

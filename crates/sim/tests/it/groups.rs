@@ -16,7 +16,7 @@ fn group<'a>(run: &'a Run, name: &str) -> &'a GroupRun {
 }
 
 #[test]
-fn what_groups_get_is_told_with_what_lies_below_them() {
+fn figures_of_a_group_include_its_child_groups() {
     let comparison = run(&request(TWO_USERS, &[Kind::Noop])).expect("a run");
     let run = &comparison.runs[0];
     assert!(!run.divides_by_groups);
@@ -36,8 +36,7 @@ fn elevators_with_groups_divide_the_disk_by_weight() {
         let name = kind.info().name;
         let mut request = request(TWO_USERS, &[kind]);
         if kind == Kind::Bfq {
-            // Both begin, as programs that start do, and would be raised for most of the ten
-            // seconds: not what weights are about.
+            // Without this, bfq raises the weight of both new readers for most of the ten seconds.
             request.settings.push(Setting::parse("bfq.low_latency=0").expect("a switch"));
         }
         if let Some(switch) = group_switch(kind).filter(|switch| switch.default == 0) {
@@ -57,7 +56,7 @@ fn elevators_with_groups_divide_the_disk_by_weight() {
 }
 
 #[test]
-fn a_share_is_that_of_the_time_in_which_all_ran() {
+fn shares_count_the_time_in_which_all_processes_ran() {
     // b begins after 4 s, when a alone has had all; from then on noop gives both the same.
     let text =
         "[global]\nsize=2g\nbs=64k\nruntime=8\ntime_based\ndirect=1\n[a]\ncgroup=a\n[b]\ncgroup=b\nstartdelay=4\n";
@@ -82,7 +81,7 @@ fn reserving(rate: &str) -> String {
 }
 
 #[test]
-fn a_reservation_is_kept_where_the_elevator_takes_it() {
+fn a_reservation_is_kept_by_an_elevator_with_reservations() {
     for &kind in Kind::ALL.iter().filter(|kind| kind.info().reservations) {
         let comparison = run(&request(&reserving("5m"), &[kind])).expect("a run");
         let film = &comparison.runs[0].processes[0];
@@ -92,7 +91,7 @@ fn a_reservation_is_kept_where_the_elevator_takes_it() {
 }
 
 #[test]
-fn a_reservation_that_is_refused_is_noted_and_the_job_runs() {
+fn a_refused_reservation_is_noted_and_the_job_runs() {
     for &kind in Kind::ALL.iter().filter(|kind| kind.info().reservations) {
         let comparison = run(&request(&reserving("1g"), &[kind])).expect("a run");
         let [note] = &comparison.notes[..] else { panic!("{:?}", comparison.notes) };
@@ -103,7 +102,7 @@ fn a_reservation_that_is_refused_is_noted_and_the_job_runs() {
 }
 
 #[test]
-fn a_reservation_beside_the_point_is_noted_and_an_impossible_one_refused() {
+fn an_unsupported_reservation_is_noted_and_an_impossible_one_refused() {
     let notes = run(&request(&reserving("5m"), &[Kind::Noop])).expect("a run").notes;
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].contains("job `film`: none of these elevators takes reservations"), "{}", notes[0]);

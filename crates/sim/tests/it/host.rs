@@ -44,7 +44,7 @@ fn the_same_seed_gives_the_same_run_to_the_nanosecond() {
 }
 
 #[test]
-fn a_file_that_fits_into_memory_is_read_once_and_one_that_does_not_again_and_again() {
+fn a_file_that_fits_into_memory_is_read_once_and_a_larger_one_in_each_pass() {
     let jobs = "[a]\nfilename=x\nsize=8m\n[b]\nfilename=x\nsize=8m\nio_size=32m\nstartdelay=1\n";
     // The second job opens the file anew, which drops its pages: it reads 8 MiB and has the rest in
     // memory.
@@ -54,7 +54,7 @@ fn a_file_that_fits_into_memory_is_read_once_and_one_that_does_not_again_and_aga
 }
 
 #[test]
-fn one_processor_makes_two_readers_of_cached_pages_take_turns() {
+fn one_processor_serves_two_readers_of_cached_pages_in_turns() {
     let jobs = "[a]\nfilename=x\nsize=4m\nio_size=400m\nnumjobs=2\n";
     let time = |cpus| seconds(&with_host(jobs, HostConfig { cpus, ..HostConfig::default() }));
     let ratio = time(1) / time(2);
@@ -62,7 +62,7 @@ fn one_processor_makes_two_readers_of_cached_pages_take_turns() {
 }
 
 #[test]
-fn what_the_kernel_does_costs_what_it_is_said_to_cost() {
+fn cpu_time_follows_from_the_configured_costs() {
     let costs =
         CpuCosts { system_call_ns: 1000, fault_ns: 0, copy_page_ns: 5000, bio_ns: 20_000, completion_ns: 40_000 };
     let host = HostConfig { costs, ..HostConfig::default() };
@@ -73,7 +73,7 @@ fn what_the_kernel_does_costs_what_it_is_said_to_cost() {
 }
 
 #[test]
-fn a_writer_is_held_up_when_too_much_is_dirty() {
+fn a_writer_is_throttled_above_the_dirty_limit() {
     let jobs = "[a]\nrw=write\nsize=256m\nbs=64k\n";
     let free = noop(jobs);
     let held = with_host(jobs, small_memory(64));
@@ -129,7 +129,7 @@ fn hundreds_of_processes_share_a_pool_of_few_requests() {
 }
 
 #[test]
-fn every_elevator_serves_every_byte_of_a_mixed_crowd() {
+fn every_elevator_serves_every_byte_of_a_mixed_workload() {
     let jobs = "[global]\nsize=2m\n[r]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\n[s]\nnumjobs=4\n\
                 [w]\nrw=randwrite\nfsync=32\n[d]\nrw=write\ndirect=1\nbs=32k\n[i]\nprioclass=3\n[t]\nprioclass=1\nthinktime=5ms\n";
     for kind in Kind::ALL {
@@ -139,7 +139,7 @@ fn every_elevator_serves_every_byte_of_a_mixed_crowd() {
 }
 
 #[test]
-fn a_recording_has_the_arm_and_the_slices() {
+fn a_recording_has_head_positions_and_slices() {
     let jobs = "[a]\nsize=32m\nnumjobs=2\n";
     let request = CompareRequest { record: true, ..request(jobs, &[Kind::CfqV3, Kind::Noop]) };
     let comparison = run(&request).expect("runs");
@@ -171,7 +171,7 @@ fn a_cancelled_comparison_ends_at_once() {
 }
 
 #[test]
-fn time_that_stands_still_is_an_error_with_the_seed() {
+fn time_without_progress_is_an_error_with_the_seed() {
     // A null engine on a machine whose work takes no time would never come to the end of its
     // second.
     let costs = CpuCosts { system_call_ns: 0, fault_ns: 0, copy_page_ns: 0, bio_ns: 0, completion_ns: 0 };
@@ -182,7 +182,7 @@ fn time_that_stands_still_is_an_error_with_the_seed() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said_clearly() {
+fn invalid_comparisons_are_errors_with_the_reason() {
     let error = |request: &CompareRequest| run(request).unwrap_err().to_string();
     let jobs = "[a]\nsize=1m\n";
     let none = error(&request(jobs, &[]));
@@ -216,7 +216,7 @@ fn the_single_stream_is_the_first_job_alone_on_its_first_file() {
 }
 
 #[test]
-fn the_sentence_names_what_decided() {
+fn the_verdict_names_the_decisive_difference() {
     let jobs = "[a]\nsize=32m\nnumjobs=4\n";
     let comparison = run(&request(jobs, &[Kind::Deadline, Kind::CfqV3])).expect("runs");
     let sentence = &comparison.decided_by;
@@ -224,7 +224,7 @@ fn the_sentence_names_what_decided() {
     assert!(sentence.contains("deadline turns from one process to another every 25"), "{sentence}");
     // Two elevators that have nothing to decide.
     let alone = run(&request("[a]\nsize=8m\n", &[Kind::Noop, Kind::Deadline])).expect("runs");
-    assert!(alone.decided_by.starts_with("there is nothing to choose:"), "{}", alone.decided_by);
+    assert!(alone.decided_by.starts_with("no elevator is better:"), "{}", alone.decided_by);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_whole_device_is_read_to_its_last_page() {
 }
 
 #[test]
-fn pauses_of_centuries_end_in_an_answer() {
+fn pauses_of_centuries_complete() {
     for option in ["startdelay=100000d\n", "thinktime=100000d\nnumber_ios=2\n", "rate=1\nbs=4k\nnumber_ios=2\n"] {
         let run = noop(&format!("[a]\nsize=1m\nnumber_ios=3\n{option}"));
         assert!(bytes(&run) > 0, "{option}");

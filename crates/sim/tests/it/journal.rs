@@ -1,4 +1,4 @@
-//! What syncing costs on a file system with a journal: each sum is worked beside it.
+//! The cost of syncs on a file system with a journal; each expected sum is derived beside it.
 
 use crate::common::{noop, request, run};
 use hoistway_core::Kind;
@@ -22,7 +22,7 @@ fn overwriter(more: &str) -> (u64, u64) {
 }
 
 #[test]
-fn a_sync_of_a_file_that_grows_writes_data_log_and_commit_block() {
+fn a_sync_of_a_growing_file_writes_data_log_and_commit_block() {
     assert_eq!(writer("fsync=1\n"), (4, 4));
     // Four times: a block of data; descriptor, inode, bitmap and group descriptor in one write; the
     // commit block.
@@ -32,7 +32,7 @@ fn a_sync_of_a_file_that_grows_writes_data_log_and_commit_block() {
 }
 
 #[test]
-fn a_file_that_does_not_grow_has_its_inode_in_the_journal_only() {
+fn a_file_of_constant_size_logs_its_inode_only() {
     assert_eq!(overwriter("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 2 + 1)));
     // Its times alone are nothing to fdatasync; but ext4 flushes the drive's cache.
     assert_eq!(overwriter("fdatasync=1\nhoistway_journal=ext3\n"), (4, 4));
@@ -40,7 +40,7 @@ fn a_file_that_does_not_grow_has_its_inode_in_the_journal_only() {
 }
 
 #[test]
-fn a_synchronous_write_waits_for_the_journal_past_the_page_cache_too() {
+fn a_synchronous_direct_write_waits_for_the_journal() {
     for direct in [0, 1] {
         let jobs = format!("sync=1\ndirect={direct}\n");
         assert_eq!(writer(&jobs), (4, 4), "direct={direct}");
@@ -50,7 +50,7 @@ fn a_synchronous_write_waits_for_the_journal_past_the_page_cache_too() {
 }
 
 #[test]
-fn nobody_syncs_and_a_transaction_is_committed_after_five_seconds() {
+fn without_a_sync_a_transaction_is_committed_after_five_seconds() {
     // Ten blocks a second for 12 s: transactions from 0 to 5 s and from 5.1 to 10.1 s, each with
     // its 50 or 51 blocks of data in one write.
     let jobs = "rw=write\nsize=4m\nrate_iops=10\nruntime=12\n";
@@ -62,7 +62,7 @@ fn nobody_syncs_and_a_transaction_is_committed_after_five_seconds() {
 }
 
 #[test]
-fn ordered_data_of_ext3_is_that_of_every_file_and_of_ext4_that_of_files_that_grew() {
+fn ext3_orders_the_data_of_all_files_and_ext4_that_of_grown_files() {
     // `a` overwrites a megabyte that it does not sync; `b` grows by a block and syncs it.
     let jobs = |system: &str| {
         let text = format!(
@@ -77,7 +77,7 @@ fn ordered_data_of_ext3_is_that_of_every_file_and_of_ext4_that_of_files_that_gre
 }
 
 #[test]
-fn metadata_goes_to_its_place_when_it_is_old() {
+fn old_metadata_is_written_to_its_final_place() {
     // A transaction at 5 s makes three blocks dirty, which are old 30 s later.
     let jobs =
         "[a]\nrw=write\nsize=4k\nhoistway_journal=ext3\n[clock]\nrw=read\nsize=64k\nthinktime=45000000\nnumber_ios=2\n";
@@ -87,7 +87,7 @@ fn metadata_goes_to_its_place_when_it_is_old() {
 }
 
 #[test]
-fn every_elevator_carries_a_commit_out() {
+fn every_elevator_completes_a_commit() {
     let elevators = Kind::ALL;
     let jobs = "[a]\nrw=write\nsize=64k\nfsync=4\nhoistway_journal=ext4\nnumjobs=2\n[b]\nsize=1m\ndirect=1\n";
     let comparison = run(&request(jobs, elevators)).expect("a run");

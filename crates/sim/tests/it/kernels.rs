@@ -1,4 +1,4 @@
-//! Hosts of particular kernels: what a user of that kernel could have measured.
+//! Hosts of particular kernels: figures that a user of the kernel could measure.
 
 use crate::common::{bytes, request, run, seconds, with_host};
 use hoistway_core::Kind;
@@ -42,13 +42,13 @@ fn paused_writers_get_equal_shares_and_no_pause_is_longer_than_200_ms() {
 }
 
 #[test]
-fn a_writer_that_writes_back_itself_stands_still_for_longer_than_one_that_is_paused() {
+fn a_writer_that_writes_back_itself_stalls_longer_than_a_paused_one() {
     let (old, new) = (four_writers(Kernel::V2_6_18), four_writers(Kernel::V3_2));
     assert!(old.latency_ns.max > 2 * new.latency_ns.max, "{} {}", old.latency_ns.max, new.latency_ns.max);
 }
 
 #[test]
-fn background_writing_begins_at_the_ratio_of_the_kernel_and_not_before() {
+fn background_write_back_starts_at_the_ratio_of_the_kernel() {
     for (kernel, percent) in [(Kernel::V2_6_18, 10), (Kernel::V2_6_24, 5), (Kernel::V3_2, 10), (Kernel::V6_1, 10)] {
         // Slowly, so that periodic checks run; nothing gets old meanwhile.
         let written = |share: u64| {
@@ -75,7 +75,7 @@ fn old_pages_are_written_within_one_interval_of_their_expiry() {
 }
 
 #[test]
-fn a_reader_in_order_keeps_the_drive_s_rate_under_every_kernel() {
+fn a_sequential_reader_has_the_rate_of_the_drive_under_every_kernel() {
     for kernel in Kernel::ALL {
         let run = with_host("[r]\nsize=64m\n", HostConfig::kernel(kernel));
         let rate = bytes(&run) as f64 / seconds(&run) / 1e6;
@@ -86,7 +86,7 @@ fn a_reader_in_order_keeps_the_drive_s_rate_under_every_kernel() {
 }
 
 #[test]
-fn random_readers_read_what_they_want_and_no_more() {
+fn random_readers_read_the_requested_pages_only() {
     for kernel in [Kernel::V2_6_24, Kernel::V3_2, Kernel::V6_1] {
         let run = with_host("[r]\nrw=randread\nbs=8k\nsize=1g\nnumber_ios=200\n", HostConfig::kernel(kernel));
         assert!(
@@ -100,7 +100,7 @@ fn random_readers_read_what_they_want_and_no_more() {
 
 #[test]
 fn what_one_call_submits_is_sorted_as_a_whole_where_the_task_holds_it_back() {
-    // Three files that lie in one order and are synced in the other, by one call. Without a plug
+    // Three files that one call syncs in the reverse order of their positions. Without a plug
     // the idle drive takes the first page before the elevator knows the others.
     let jobs = "[lay]\nfilename=a:b:c\nsize=12m\ndirect=1\nbs=4k\nnumber_ios=1\n\
                 [w]\nstonewall\nfilename=c:b:a\nsize=12m\nrw=randwrite\nbs=4k\nnumber_ios=12\nend_fsync=1\n";
@@ -152,7 +152,7 @@ fn cfq_of_3_2_gives_out_slices_of_time_on_flash_and_leaves_some_of_it_unused() {
 }
 
 #[test]
-fn a_host_without_a_kernel_is_the_one_of_before() {
+fn a_host_without_a_kernel_keeps_its_defaults() {
     let host = HostConfig::default();
     assert_eq!((host.kernel, host.write_back, host.plugging), (None, WriteBack::Waiting, Plugging::Queue));
 }

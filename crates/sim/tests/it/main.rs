@@ -14,5 +14,4 @@ mod kernels;
 mod mapped;
 mod options;
 mod shares;
-mod whatif;
 mod worlds;

@@ -1,4 +1,4 @@
-//! Mapped files: what their faults read and cost.
+//! Mapped files: reads and costs of page faults.
 
 use crate::common::{noop, with_host};
 use hoistway_sim::{CpuCosts, HostConfig, Run};
@@ -7,16 +7,16 @@ fn mapped(more: &str) -> Run {
     noop(&format!("[a]\nioengine=mmap\nsize=64m\n{more}"))
 }
 
-/// What the drive was asked for, in pages.
+/// Pages that the drive served.
 fn pages_read(run: &Run) -> u64 {
     run.drive_bytes / 4096
 }
 
 #[test]
-fn a_fault_reads_what_was_advised() {
+fn a_fault_reads_by_the_advice_of_the_process() {
     let random = |hint: u32| mapped(&format!("rw=randread\nnumber_ios=20\nfadvise_hint={hint}\n"));
-    // At random: each page alone. Nothing said: 128 KiB around it, less what is there or beyond the
-    // file.
+    // With random advice, each page alone. Without advice, 128 KiB around the page, without cached
+    // pages and pages beyond the file.
     assert_eq!(pages_read(&random(1)), 20);
     assert!((20 * 24..=20 * 32).contains(&pages_read(&random(0))), "{}", pages_read(&random(0)));
     // A random read of 16 KiB is four faults; a call would have asked for four pages at once.
@@ -28,12 +28,12 @@ fn a_fault_reads_what_was_advised() {
 }
 
 #[test]
-fn a_mapped_file_that_is_read_forwards_is_read_ahead() {
+fn a_sequentially_read_mapped_file_is_read_ahead() {
     let (advised, silent) = (mapped(""), mapped("fadvise_hint=0\n"));
     let psync = noop("[a]\nsize=64m\n");
     assert!(advised.drive_requests <= psync.drive_requests + 2);
-    // Windows around each page that is missing lie side by side: half of each is there already, so
-    // there are twice as many.
+    // Windows around missing pages are adjacent: half of each is cached already, so there are twice
+    // as many.
     assert_eq!((pages_read(&silent), pages_read(&advised)), (16384, 16384));
     assert!(silent.drive_requests >= 2 * psync.drive_requests, "{}", silent.drive_requests);
 }
@@ -48,7 +48,7 @@ fn writing_a_whole_mapped_page_reads_it_first() {
 }
 
 #[test]
-fn a_mapped_page_is_dirtied_without_a_call_and_synced_by_one() {
+fn a_mapped_page_becomes_dirty_without_a_call_and_is_synced_by_one() {
     let costs = CpuCosts { system_call_ns: 1000, fault_ns: 0, copy_page_ns: 0, bio_ns: 0, completion_ns: 0 };
     let cpu = |costs: CpuCosts, more: &str| {
         let host = HostConfig { costs, ..HostConfig::default() };

@@ -1,5 +1,4 @@
-//! Every option of a job file that is listed as supported changes what it should, seen from outside
-//! in small worlds.
+//! The effect of every supported option of a job file, in small worlds.
 
 use crate::common::{bytes, noop, request, run, seconds, with_host};
 use hoistway_core::{BlockLayer, Kind};
@@ -27,7 +26,7 @@ fn random_direct_reads_cost_a_seek_and_half_a_revolution() {
 }
 
 #[test]
-fn larger_blocks_and_ranges_and_splits_are_told_apart() {
+fn block_sizes_ranges_and_splits_are_distinguished() {
     let ios = |text: &str| noop(&format!("[a]\nrw=read\nsize=4m\ndirect=1\n{text}")).processes[0].read.ios;
     assert_eq!((ios("bs=4k\n"), ios("bs=64k\n")), (1024, 64));
     let ranged = ios("bsrange=4k-16k\n");
@@ -39,7 +38,7 @@ fn larger_blocks_and_ranges_and_splits_are_told_apart() {
 }
 
 #[test]
-fn size_io_size_number_ios_and_loops_say_how_much_is_moved() {
+fn size_io_size_number_ios_and_loops_set_the_moved_bytes() {
     let moved = |text: &str| bytes(&noop(&format!("[a]\nrw=read\n{text}")));
     assert_eq!(moved("size=1m\n"), 1 << 20);
     assert_eq!(moved("size=1m\nio_size=256k\n"), 1 << 18);
@@ -58,7 +57,7 @@ fn loops_read_from_the_disk_again() {
 }
 
 #[test]
-fn an_offset_moves_the_arm_inwards_where_sectors_are_fewer() {
+fn an_offset_reads_inner_zones_at_a_lower_rate() {
     let rate = |text: &str| noop(&format!("[a]\nfilename=/dev/sda\nsize=32m\nbs=128k\ndirect=1\n{text}")).bytes_per_s;
     let ratio = rate("offset=180g\n") / rate("");
     // The innermost of the drive's zones has 0.55 times the sectors of the outermost.
@@ -98,7 +97,7 @@ fn startdelay_stonewall_and_wait_for_order_the_jobs() {
 }
 
 #[test]
-fn thinktime_pauses_after_every_so_many_blocks() {
+fn thinktime_pauses_after_thinktime_blocks() {
     let base = "[a]\nsize=400k\ndirect=1\n";
     let plain = seconds(&noop(base));
     let every = seconds(&noop(&format!("{base}thinktime=10ms\n")));
@@ -138,7 +137,7 @@ fn skewed_distributions_hit_the_page_cache_where_a_map_cannot() {
 }
 
 #[test]
-fn runs_at_one_random_place_save_seeks() {
+fn several_requests_at_a_random_offset_save_seeks() {
     let time = |rw: &str| seconds(&noop(&format!("[a]\nfilename=/dev/sda\nrw={rw}\ndirect=1\nnumber_ios=400\n")));
     let (single, eight) = (time("randread"), time("randread:8"));
     assert!(eight < single * 0.3, "{eight} {single}");
@@ -150,7 +149,7 @@ fn runs_at_one_random_place_save_seeks() {
 }
 
 #[test]
-fn the_seed_of_a_job_or_of_the_world_changes_random_offsets_and_nothing_else_does() {
+fn random_offsets_depend_on_the_seeds_of_job_and_world_only() {
     let text = "[a]\nfilename=/dev/sda\nrw=randread\ndirect=1\nnumber_ios=50\n";
     let with_seed = |seed: u64, text: &str| {
         let request = hoistway_sim::CompareRequest { seed, ..request(text, &[Kind::Noop]) };
@@ -162,7 +161,7 @@ fn the_seed_of_a_job_or_of_the_world_changes_random_offsets_and_nothing_else_doe
 }
 
 #[test]
-fn more_in_flight_helps_an_elevator_that_sorts() {
+fn a_larger_iodepth_helps_an_elevator_that_sorts() {
     let time = |text: &str, kind: Kind| {
         let text = format!("[a]\nfilename=/dev/sda\nrw=randread\ndirect=1\nnumber_ios=500\n{text}");
         run(&request(&text, &[kind])).expect("a run").runs[0].runtime_ns as f64
@@ -204,7 +203,7 @@ fn buffered_reads_are_read_ahead_and_direct_ones_are_not() {
 }
 
 #[test]
-fn buffered_writes_end_in_memory_and_syncs_wait_for_the_disk() {
+fn buffered_writes_complete_in_memory_and_syncs_wait_for_the_disk() {
     let cached = noop("[a]\nrw=write\nsize=16m\n");
     assert!(seconds(&cached) < 0.05, "{}", seconds(&cached));
     let ended = noop("[a]\nrw=write\nsize=16m\nend_fsync=1\n");
@@ -236,7 +235,7 @@ fn priorities_and_nice_divide_the_disk_under_cfq() {
 }
 
 #[test]
-fn clones_have_files_of_their_own_unless_a_name_is_given() {
+fn clones_have_separate_files_unless_filename_is_given() {
     let own = noop("[a]\nsize=4m\nnumjobs=3\n");
     assert_eq!(own.processes.len(), 3);
     let shared = noop("[a]\nfilename=x\nsize=4m\nnumjobs=3\n");
@@ -253,7 +252,7 @@ fn directories_lie_apart() {
 }
 
 #[test]
-fn group_reporting_makes_one_job_of_a_group_in_fio_s_json() {
+fn group_reporting_merges_a_group_to_one_job_in_fios_json() {
     let names = |text: &str| -> Vec<String> {
         let comparison = run(&request(text, &[Kind::Noop])).expect("a run");
         let report = comparison.fio_report("hoistway", 0, &[]);
@@ -266,7 +265,7 @@ fn group_reporting_makes_one_job_of_a_group_in_fio_s_json() {
 }
 
 #[test]
-fn bandwidth_logs_have_the_windows_asked_for() {
+fn bandwidth_logs_have_the_windows_of_log_avg_msec() {
     let text = "[a]\nsize=100m\nrate=20m\nwrite_bw_log=x\nlog_avg_msec=1000\n";
     let run = noop(text);
     let process = &run.processes[0];
@@ -285,7 +284,7 @@ fn bandwidth_logs_have_the_windows_asked_for() {
 }
 
 #[test]
-fn fio_s_json_has_the_figures_of_the_run() {
+fn fios_json_has_the_figures_of_the_run() {
     let comparison = run(&request("[a]\nrw=randread\nsize=1m\ndirect=1\n", &[Kind::Noop])).expect("a run");
     let process = &comparison.runs[0].processes[0];
     let json = comparison.fio_report("hoistway", 0, &[]).to_json();
@@ -301,7 +300,7 @@ fn fio_s_json_has_the_figures_of_the_run() {
 }
 
 #[test]
-fn a_percentage_offset_is_rounded_up_to_what_offset_align_says() {
+fn a_percentage_offset_is_rounded_up_to_offset_align() {
     let seek = |align: &str| {
         noop(&format!("[a]\nfilename=/dev/sda\noffset=50%\noffset_align={align}\nnumber_ios=1\ndirect=1\n"))
     };
@@ -309,7 +308,7 @@ fn a_percentage_offset_is_rounded_up_to_what_offset_align_says() {
 }
 
 #[test]
-fn what_changes_nothing_is_noted() {
+fn options_without_effect_are_noted() {
     let text = "[a]\nsize=1m\ncgroup=fast\nioengine=libaio\niodepth=8\ndescription=x\n";
     let notes = run(&request(text, &[Kind::Noop])).expect("a run").notes;
     assert_eq!(notes.len(), 3, "{notes:?}");

@@ -1,13 +1,9 @@
-//! The shares that the examples show: each test is a claim of a page in `examples/`, made with the
-//! page's own job file, mostly with a shorter runtime. Published figures and how far the simulation
-//! is from them are in the pages.
-
-use std::sync::atomic::AtomicBool;
+//! The shares in the examples: each test checks a statement of a page in `examples/` with the job
+//! file of the page, mostly with a shorter runtime. The pages compare with published figures.
 
 use crate::common::{request, run};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
-use hoistway_sim::published::{Verdict, reproduce, select};
 use hoistway_sim::{CompareRequest, ProcessRun, Run, Setting};
 
 macro_rules! example {
@@ -22,13 +18,13 @@ fn runs(jobs: &str, elevators: &[Kind], settings: &[&str]) -> Vec<Run> {
     run(&CompareRequest { settings, ..request(jobs, elevators) }).expect("runs").runs
 }
 
-/// The same on the SSD on which FIOPS was measured.
+/// The runs of these jobs on the SSD of the measurements of FIOPS.
 fn runs_on_flash(jobs: &str, elevators: &[Kind]) -> Vec<Run> {
     let profile = Profile::builtin("ssd-fiops").expect("a built-in profile");
     run(&CompareRequest { profile, ..request(jobs, elevators) }).expect("runs").runs
 }
 
-/// An example with another value somewhere.
+/// An example with a text replaced.
 fn with(jobs: &str, old: &str, new: &str) -> String {
     assert!(jobs.contains(old), "the example has no {old}");
     jobs.replace(old, new)
@@ -44,13 +40,13 @@ fn bytes(run: &Run, job: &str) -> f64 {
     processes(run, job).iter().map(|process| process.bytes as f64).sum()
 }
 
-/// A job's part of all bytes, in percent.
+/// The share of a job in all bytes, in percent.
 fn percent(run: &Run, job: &str) -> f64 {
     let all: u64 = run.processes.iter().map(|process| process.bytes).sum();
     bytes(run, job) * 100.0 / all as f64
 }
 
-/// A group's part of what was moved while all ran, in percent.
+/// The share of a group while all processes ran, in percent.
 fn group_percent(run: &Run, name: &str) -> f64 {
     let group = run.groups.iter().find(|group| group.name == name);
     group.expect("a group of the job file").share * 100.0
@@ -61,7 +57,7 @@ fn near(what: &str, value: f64, due: f64, tolerance: f64) {
 }
 
 #[test]
-fn cfq_divides_the_disk_by_priority_as_its_lists_do() {
+fn cfq_divides_the_disk_by_priority() {
     // A round has 8 - p visits of 180 - 20 p ms: weights of 1440, 1120, 840, 600, 400, 240, 120,
     // 40, in sum 4800.
     let run = runs(example!("priorities"), &[Kind::CfqV3], &[]).remove(0);
@@ -74,7 +70,7 @@ fn cfq_divides_the_disk_by_priority_as_its_lists_do() {
 }
 
 #[test]
-fn a_reader_beside_a_writer_has_half_of_the_disk_under_cfq_and_next_to_nothing_under_deadline() {
+fn a_reader_beside_a_writer_gets_half_of_the_disk_under_cfq_and_little_under_deadline() {
     let jobs = with(example!("reader-and-writer"), "runtime=30", "runtime=15");
     let runs = runs(&jobs, &[Kind::CfqV3, Kind::Deadline], &[]);
     let [cfq, deadline] = [&runs[0], &runs[1]].map(|run| bytes(run, "reader") / 15e6);
@@ -84,10 +80,10 @@ fn a_reader_beside_a_writer_has_half_of_the_disk_under_cfq_and_next_to_nothing_u
 }
 
 #[test]
-fn streaming_readers_keep_the_disk_s_rate_under_cfq_and_lose_most_of_it_under_deadline() {
+fn streaming_readers_keep_the_rate_of_the_disk_under_cfq_and_lose_most_under_deadline() {
     let jobs = example!("streamed-readers");
     let comparison = run(&request(jobs, &[Kind::CfqV3, Kind::Deadline])).expect("runs");
-    // The rate of all readers together from 2 s after a reader has come until the next one does.
+    // The rate of all readers together from 2 s after the start of a reader to that of the next.
     let rate = |run: &Run, readers: u64| {
         let from_ns = (readers - 1) * 10_000_000_000 + 2_000_000_000;
         let until_ns = readers * 10_000_000_000;
@@ -110,7 +106,7 @@ fn streaming_readers_keep_the_disk_s_rate_under_cfq_and_lose_most_of_it_under_de
     }
 }
 
-/// MergeKind long each opening of a file took, in ms, under cfq-v3 and under deadline.
+/// The time of each open of a file in ms, under cfq-v3 and under deadline.
 fn openings_ms(jobs: &str) -> [Vec<f64>; 2] {
     let runs = runs(jobs, &[Kind::CfqV3, Kind::Deadline], &[]);
     [&runs[0], &runs[1]].map(|run| {
@@ -130,16 +126,15 @@ fn five_dependent_reads_take_rounds_under_cfq_and_five_expiries_under_deadline()
     // Four slices of 100 ms, and what the last request of each takes over it, before each read, at
     // most.
     assert!(cfq.iter().all(|ms| *ms < 5.0 * (4.0 * 110.0 + 25.0)), "{cfq:?}");
-    // A read waits for its 500 ms, for the batch that runs then, and for streams that are overdue
-    // as well; or not at all.
+    // A read waits for its 500 ms, for the running batch, and for overdue streams; or not at all.
     assert!((2000.0..3500.0).contains(&mean(&deadline)), "{deadline:?}");
     assert!(mean(&cfq) * 2.5 < mean(&deadline), "{} and {} ms", mean(&cfq), mean(&deadline));
 }
 
 #[test]
-fn dependent_reads_are_sooner_under_deadline_where_streams_have_one_request_at_a_time() {
-    // Readers through the page cache: deadline turns from one to the next with each request, and
-    // comes by soon.
+fn dependent_reads_are_faster_under_deadline_beside_streams_of_one_request() {
+    // With readers through the page cache, deadline serves another reader after each request, so
+    // that waits are short.
     let jobs = example!("dependent-reads");
     let (open, stream) = jobs.split_once("[stream]").expect("two jobs");
     let buffered = stream.replace("bs=128k", "bs=4k\ndirect=0").replace("ioengine=libaio\niodepth=16\n", "");
@@ -152,7 +147,7 @@ fn dependent_reads_are_sooner_under_deadline_where_streams_have_one_request_at_a
 #[test]
 fn five_dependent_reads_alone_take_five_seeks() {
     // Published: 66 ms, five times 13.3. Here 8.6 ms of seek, 4.17 of rotation, 0.2 of command and
-    // data, and thought after each.
+    // data, and a think time after each.
     let (open, _) = example!("dependent-reads").split_once("[stream]").expect("two jobs");
     let jobs = with(&with(open, "numjobs=12", "numjobs=60"), "startdelay=1-30", "startdelay=1-600");
     let run = runs(&jobs, &[Kind::CfqV3], &[]).remove(0);
@@ -161,7 +156,7 @@ fn five_dependent_reads_alone_take_five_seeks() {
 }
 
 #[test]
-fn one_of_weight_a_hundred_has_as_much_as_a_hundred_of_weight_one() {
+fn a_group_of_weight_100_gets_as_much_as_100_groups_of_weight_1() {
     let run = runs(example!("weights"), &[Kind::Bfq], &["bfq.low_latency=0"]).remove(0);
     near("heavy, percent", group_percent(&run, "heavy"), 50.0, 3.0);
     let light = (1..=100).map(|index| bytes(&run, &format!("light{index}")));
@@ -170,7 +165,7 @@ fn one_of_weight_a_hundred_has_as_much_as_a_hundred_of_weight_one() {
     assert!(least > 0.0 && most < 3.0 * least, "{least} to {most} bytes");
 }
 
-/// `fair-iops` with so many requests a process: a run of a second for each elevator.
+/// `fair-iops` with `depth` requests per process: a run of a second for each elevator.
 fn fair_iops(depth: u32, elevators: &[Kind]) -> Vec<Run> {
     let jobs = with(example!("fair-iops"), "iodepth=8", &format!("iodepth={depth}"));
     runs_on_flash(&with(&jobs, "runtime=3", "runtime=1"), elevators)
@@ -181,7 +176,7 @@ fn ratio(run: &Run) -> f64 {
 }
 
 #[test]
-fn fiops_divides_requests_seven_to_three_when_more_are_queued_than_the_drive_takes() {
+fn fiops_divides_requests_seven_to_three_above_the_depth_of_the_drive() {
     for depth in [8, 12, 16] {
         let runs = fair_iops(depth, &[Kind::Fiops, Kind::Noop]);
         near(&format!("fiops, depth {depth} x 8"), ratio(&runs[0]), 7.0 / 3.0, 0.02 * 7.0 / 3.0);
@@ -190,14 +185,14 @@ fn fiops_divides_requests_seven_to_three_when_more_are_queued_than_the_drive_tak
 }
 
 #[test]
-fn nobody_is_preferred_while_the_drive_takes_all_that_is_asked() {
+fn no_group_is_preferred_below_the_depth_of_the_drive() {
     for run in fair_iops(3, &[Kind::Fiops, Kind::Noop]) {
         near(&run.elevator, ratio(&run), 1.0, 0.03);
     }
 }
 
 #[test]
-fn noop_and_fiops_reach_the_drive_s_40_000_requests_a_second() {
+fn noop_and_fiops_reach_the_40_000_requests_a_second_of_the_drive() {
     for depth in [8, 16] {
         for run in fair_iops(depth, &[Kind::Fiops, Kind::Noop]) {
             let iops = run.drive_requests as f64 * 1e9 / run.runtime_ns as f64;
@@ -207,7 +202,7 @@ fn noop_and_fiops_reach_the_drive_s_40_000_requests_a_second() {
 }
 
 #[test]
-fn cfq_prefers_more_than_its_priorities_say_on_flash() {
+fn cfq_exceeds_the_ratio_of_its_priorities_on_flash() {
     for depth in [8, 16] {
         let run = fair_iops(depth, &[Kind::Cfq]).remove(0);
         assert!(ratio(&run) > 7.0 / 3.0, "depth {depth} x 8: {}", ratio(&run));
@@ -215,16 +210,7 @@ fn cfq_prefers_more_than_its_priorities_say_on_flash() {
 }
 
 #[test]
-fn reserved_readers_are_kept_apart_and_leave_what_they_do_not_use() {
-    let names = ["S3-06", "S3-07", "S3-08", "S3-09"].map(str::to_owned);
-    let rows = select(&names).expect("rows of published results");
-    for outcome in reproduce(&rows, &|_| {}, &AtomicBool::new(false)).expect("runs") {
-        assert_eq!(outcome.verdict, Verdict::Reproduced, "{}: {}", outcome.row.id, outcome.why());
-    }
-}
-
-#[test]
-fn one_reader_has_half_of_the_disk_against_a_group_of_a_hundred() {
+fn one_reader_gets_half_of_the_disk_against_a_group_of_a_hundred() {
     let jobs = example!("one-against-a-hundred");
     let runs = runs(jobs, &[Kind::Bfq, Kind::Cfq, Kind::CfqV3], &["bfq.low_latency=0"]);
     let shares: Vec<f64> = runs.iter().map(|run| group_percent(run, "one")).collect();
@@ -236,7 +222,7 @@ fn one_reader_has_half_of_the_disk_against_a_group_of_a_hundred() {
 }
 
 #[test]
-fn a_hierarchy_of_groups_divides_the_disk_as_its_weights_say() {
+fn a_hierarchy_of_groups_divides_the_disk_by_weight() {
     for run in runs(example!("hierarchy"), &[Kind::Bfq, Kind::Cfq], &["bfq.low_latency=0"]) {
         let due = [
             ("services", 200.0 / 3.0),

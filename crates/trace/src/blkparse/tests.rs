@@ -243,7 +243,7 @@ fn times_between_steps_are_not_part_of_a_command() {
 }
 
 #[test]
-fn wrong_lines_name_the_line_and_the_expected_value() {
+fn invalid_lines_name_the_line_and_the_expected_value() {
     let good = "  8,1    0        1     0.000000000     7  Q   R 800 + 8 [a]\n";
     for (line, expected) in [
         (

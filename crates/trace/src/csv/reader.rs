@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         for (wrong, message) in [
             ("1,Y,8:0,0,0,0,R,0,0,0,0,,", "a:2: the action \"Y\" is not known"),
             (

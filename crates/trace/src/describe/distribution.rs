@@ -25,7 +25,7 @@ pub struct Figures {
     pub count: u64,
     /// Exact mean.
     pub mean: f64,
-    /// Minimum.
+    /// The smallest value.
     pub min: u64,
     /// Median. Percentiles are exact within 0.1 %, those of single processes within 1 %.
     pub p50: u64,
@@ -35,7 +35,7 @@ pub struct Figures {
     pub p99: u64,
     /// 99.9th percentile.
     pub p999: u64,
-    /// Maximum.
+    /// The largest value.
     pub max: u64,
 }
 
@@ -154,15 +154,15 @@ impl DepthHistogram {
 /// Distribution of a number of requests over events or over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Depths {
-    /// Mean.
+    /// The arithmetic mean.
     pub mean: f64,
-    /// Median.
+    /// The median (50th percentile).
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,
     /// 99th percentile.
     pub p99: u64,
-    /// Maximum.
+    /// The largest value.
     pub max: u64,
 }
 

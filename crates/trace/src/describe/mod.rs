@@ -38,7 +38,7 @@ pub const SCHEMA: u32 = 1;
 /// Computes a [`Description`] from a stream of events.
 #[derive(Debug)]
 pub struct Describer {
-    lives: RequestTracker,
+    tracker: RequestTracker,
     counters: Counters,
 }
 
@@ -204,26 +204,26 @@ impl Default for Describer {
 impl Describer {
     /// Creates statistics without events.
     pub fn new() -> Describer {
-        Describer { lives: RequestTracker::new(), counters: Counters::new() }
+        Describer { tracker: RequestTracker::new(), counters: Counters::new() }
     }
 
     /// Processes the events of a batch; batches must be in the order of the trace.
     pub fn take(&mut self, batch: &Batch) {
         for event in batch.events() {
             let payload = batch.payload(event);
-            self.counters.before(event, payload, &self.lives);
-            self.lives.event(event, payload);
+            self.counters.before(event, payload, &self.tracker);
+            self.tracker.event(event, payload);
             if matches!(event.action, Action::Complete | Action::Queue) {
-                self.lives.over().for_each(|life| self.counters.life(&life));
+                self.tracker.take_finished().for_each(|record| self.counters.record(&record));
             }
-            self.counters.after(event, &self.lives);
+            self.counters.after(event, &self.tracker);
         }
     }
 
     /// Ends the trace and returns its statistics.
     pub fn finish(mut self) -> Description {
-        self.lives.over().for_each(|life| self.counters.life(&life));
-        self.lives.rest().iter().for_each(|life| self.counters.life(life));
+        self.tracker.take_finished().for_each(|record| self.counters.record(&record));
+        self.tracker.into_outstanding().iter().for_each(|record| self.counters.record(record));
         self.counters.finish()
     }
 }
@@ -294,7 +294,7 @@ impl Counters {
         }
     }
 
-    fn before(&mut self, event: &Event, payload: &[u8], lives: &RequestTracker) {
+    fn before(&mut self, event: &Event, payload: &[u8], tracker: &RequestTracker) {
         self.counts.take(event);
         if event.action.is_note() {
             // Process names and clocks can be much older than the trace.
@@ -304,9 +304,9 @@ impl Counters {
                 _ => return,
             }
         }
-        self.clock(event.time_ns, lives);
+        self.clock(event.time_ns, tracker);
         match event.action {
-            Action::Queue => self.queued(event, lives),
+            Action::Queue => self.queued(event, tracker),
             Action::Issue if event.bytes > 0 => {
                 let device = self.devices.entry(event.device).or_default();
                 if let Some(end) = device.end_at_d.replace(event.end_sector()) {
@@ -328,13 +328,13 @@ impl Counters {
         }
     }
 
-    fn after(&mut self, event: &Event, lives: &RequestTracker) {
+    fn after(&mut self, event: &Event, tracker: &RequestTracker) {
         if event.action == Action::Issue {
-            self.depth.in_device_at_d.add(lives.in_device(), 1);
+            self.depth.in_device_at_d.add(tracker.in_device(), 1);
         }
     }
 
-    fn clock(&mut self, now_ns: u64, lives: &RequestTracker) {
+    fn clock(&mut self, now_ns: u64, tracker: &RequestTracker) {
         if self.first_ns.is_none() {
             self.first_ns = Some(now_ns);
             self.last_ns = now_ns;
@@ -345,16 +345,16 @@ impl Counters {
         }
         let passed_ns = now_ns.saturating_sub(self.end_ns.max(self.first_ns.unwrap_or(now_ns)));
         if passed_ns > 0 {
-            self.depth.under_way_over_time.add(lives.under_way(), passed_ns);
-            self.depth.in_device_over_time.add(lives.in_device(), passed_ns);
+            self.depth.under_way_over_time.add(tracker.outstanding(), passed_ns);
+            self.depth.in_device_over_time.add(tracker.in_device(), passed_ns);
         }
         self.last_ns = now_ns;
         self.end_ns = self.end_ns.max(now_ns);
     }
 
-    fn queued(&mut self, event: &Event, lives: &RequestTracker) {
-        self.depth.under_way_at_q.add(lives.under_way(), 1);
-        self.depth.in_device_at_q.add(lives.in_device(), 1);
+    fn queued(&mut self, event: &Event, tracker: &RequestTracker) {
+        self.depth.under_way_at_q.add(tracker.outstanding(), 1);
+        self.depth.in_device_at_q.add(tracker.in_device(), 1);
         let process = self.processes.of(event.pid);
         process.queued(event);
         if event.bytes == 0 {
@@ -369,18 +369,18 @@ impl Counters {
         }
     }
 
-    fn life(&mut self, life: &RequestRecord) {
-        self.all.request(life);
-        (0..life.merged.len()).for_each(|index| self.all.merged(life, index));
-        self.processes.life(life);
-        if life.error != 0 {
-            *self.errors.entry(life.error).or_default() += 1;
+    fn record(&mut self, record: &RequestRecord) {
+        self.all.request(record);
+        (0..record.merged.len()).for_each(|index| self.all.merged(record, index));
+        self.processes.record(record);
+        if record.error != 0 {
+            *self.errors.entry(record.error).or_default() += 1;
         }
-        if life.completed_ns.is_some() && !is_flush(life) {
-            let device = self.devices.entry(life.device).or_default();
+        if record.completed_ns.is_some() && !is_flush(record) {
+            let device = self.devices.entry(record.device).or_default();
             device.requests += 1;
-            let reads = life.op.has(crate::event::Rwbs::READ);
-            *(if reads { &mut device.read_bytes } else { &mut device.write_bytes }) += u64::from(life.bytes);
+            let reads = record.op.has(crate::event::Rwbs::READ);
+            *(if reads { &mut device.read_bytes } else { &mut device.write_bytes }) += u64::from(record.bytes);
         }
     }
 

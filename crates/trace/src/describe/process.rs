@@ -135,20 +135,20 @@ impl Processes {
         }
     }
 
-    pub fn life(&mut self, life: &RequestRecord) {
-        let process = self.of(life.pid);
-        process.part.request(life);
-        process.completed(life);
-        let keep = life.completed_ns.is_some() && process.kept < REQUESTS_OF_RULE_MAX;
+    pub fn record(&mut self, record: &RequestRecord) {
+        let process = self.of(record.pid);
+        process.part.request(record);
+        process.completed(record);
+        let keep = record.completed_ns.is_some() && process.kept < REQUESTS_OF_RULE_MAX;
         process.kept += usize::from(keep);
         if keep && self.kept_count < KEPT_MAX {
-            self.kept_count += life.bios();
-            self.kept.take(life);
+            self.kept_count += record.bios();
+            self.kept.take(record);
         }
-        for (index, bio) in life.merged.iter().enumerate() {
+        for (index, bio) in record.merged.iter().enumerate() {
             let process = self.of(bio.pid);
-            process.part.merged(life, index);
-            process.completed(life);
+            process.part.merged(record, index);
+            process.completed(record);
         }
     }
 
@@ -208,8 +208,8 @@ impl Process {
     }
 
     /// Records the completion of a bio of the process.
-    fn completed(&mut self, life: &RequestRecord) {
-        if let Some(completed_ns) = life.completed_ns {
+    fn completed(&mut self, record: &RequestRecord) {
+        if let Some(completed_ns) = record.completed_ns {
             self.last_completed_ns = Some(completed_ns);
             self.released = true;
         }

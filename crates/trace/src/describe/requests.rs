@@ -171,36 +171,36 @@ impl RequestStats {
     }
 
     /// Counts a request and its first bio. Requests without a recorded submission count as well.
-    pub fn request(&mut self, life: &RequestRecord) {
+    pub fn request(&mut self, record: &RequestRecord) {
         self.requests += 1;
-        self.unfinished += u64::from(life.completed_ns.is_none());
-        self.errors += u64::from(life.error != 0);
-        self.requeues += u64::from(life.requeues);
-        self.bio(life.op, life.first_bytes(), life.bytes);
-        if is_flush(life) {
-            record(&mut self.flush, life.q2c_ns());
+        self.unfinished += u64::from(record.completed_ns.is_none());
+        self.errors += u64::from(record.error != 0);
+        self.requeues += u64::from(record.requeues);
+        self.bio(record.op, record.first_bytes(), record.bytes);
+        if is_flush(record) {
+            add_time(&mut self.flush, record.q2c_ns());
             return;
         }
-        let op = if life.op.has(Rwbs::DISCARD) { 2 } else { usize::from(life.op.has(Rwbs::WRITE)) };
-        if life.bytes > 0 {
-            self.sizes[size_of(life.bytes)][op] += 1;
+        let op = if record.op.has(Rwbs::DISCARD) { 2 } else { usize::from(record.op.has(Rwbs::WRITE)) };
+        if record.bytes > 0 {
+            self.sizes[size_of(record.bytes)][op] += 1;
         }
-        record(&mut self.q2g, life.q2g_ns());
-        record(&mut self.g2i, life.g2i_ns());
-        record(&mut self.i2d, life.i2d_ns());
-        record(&mut self.d2c, life.d2c_ns());
-        record(&mut self.q2c, life.q2c_ns());
+        add_time(&mut self.q2g, record.q2g_ns());
+        add_time(&mut self.g2i, record.g2i_ns());
+        add_time(&mut self.i2d, record.i2d_ns());
+        add_time(&mut self.d2c, record.d2c_ns());
+        add_time(&mut self.q2c, record.q2c_ns());
     }
 
     /// Counts the merged bio at an index of a request's list.
-    pub fn merged(&mut self, life: &RequestRecord, index: usize) {
-        let Some(bio) = life.merged.get(index) else { return };
+    pub fn merged(&mut self, record: &RequestRecord, index: usize) {
+        let Some(bio) = record.merged.get(index) else { return };
         self.merged += 1;
-        self.bio(life.op, bio.bytes, bio.bytes);
+        self.bio(record.op, bio.bytes, bio.bytes);
         self.q2m.record(bio.merged_ns.saturating_sub(bio.queued_ns));
-        record(&mut self.m2d, life.issued_ns.map(|issued_ns| issued_ns.saturating_sub(bio.merged_ns)));
-        record(&mut self.d2c, life.d2c_ns());
-        record(&mut self.q2c, life.completed_ns.map(|completed_ns| completed_ns.saturating_sub(bio.queued_ns)));
+        add_time(&mut self.m2d, record.issued_ns.map(|issued_ns| issued_ns.saturating_sub(bio.merged_ns)));
+        add_time(&mut self.d2c, record.d2c_ns());
+        add_time(&mut self.q2c, record.completed_ns.map(|completed_ns| completed_ns.saturating_sub(bio.queued_ns)));
     }
 
     fn bio(&mut self, op: Rwbs, bytes: u32, request_bytes: u32) {
@@ -317,11 +317,11 @@ impl Distances {
 }
 
 /// Returns true for flushes without data, which do not count in the phases, as with btt.
-pub(super) fn is_flush(life: &RequestRecord) -> bool {
-    life.bytes == 0 && life.op.has(Rwbs::FLUSH)
+pub(super) fn is_flush(record: &RequestRecord) -> bool {
+    record.bytes == 0 && record.op.has(Rwbs::FLUSH)
 }
 
-fn record(distribution: &mut Distribution, value: Option<u64>) {
+fn add_time(distribution: &mut Distribution, value: Option<u64>) {
     if let Some(value) = value {
         distribution.record(value);
     }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_name_the_value_and_what_would_be_right() {
+    fn invalid_lines_name_the_value_and_the_valid_ones() {
         for (version, wrong, message) in [
             (
                 2,

@@ -148,7 +148,7 @@ pub struct Tables {
 /// Table of a process on a device.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProcessTable {
-    /// Device.
+    /// Index of the device or its name.
     pub device: DeviceId,
     /// Process id; None for the combined table of other processes.
     pub pid: Option<u32>,
@@ -171,7 +171,7 @@ pub struct ProcessTable {
 /// Table of a queue of an elevator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct QueueTable {
-    /// Device.
+    /// Index of the device or its name.
     pub device: DeviceId,
     /// Queue; None for the combined table of other queues.
     pub queue: Option<Queue>,
@@ -265,17 +265,17 @@ impl Overview {
     }
 
     /// Adds a request that completed, or that was outstanding at the end of the trace.
-    pub fn add_request(&mut self, life: &RequestRecord) {
-        let known = || steps(life).into_iter().flatten();
+    pub fn add_request(&mut self, record: &RequestRecord) {
+        let known = || steps(record).into_iter().flatten();
         // A request that was returned by the driver and not seen again has no time.
         let (Some(first_ns), Some(last_ns)) = (known().min(), known().max()) else { return };
         self.requests += 1;
         let start_ns = *self.start_ns.get_or_insert(first_ns);
         self.end_ns = self.end_ns.max(last_ns);
         self.make_room(last_ns.saturating_sub(start_ns));
-        if life.bytes > 0
-            && SectorScale::is_valid(life.sector)
-            && let Some(moved) = self.scale.include(life.sector)
+        if record.bytes > 0
+            && SectorScale::is_valid(record.sector)
+            && let Some(moved) = self.scale.include(record.sector)
         {
             for process in self.processes.iter_mut().chain(self.others.as_deref_mut()) {
                 process.reads.move_rows(|row| moved.row(row));
@@ -284,9 +284,9 @@ impl Overview {
         }
         let (shift, scale) = (self.shift, self.scale);
         let end_ns = self.end_ns;
-        let process = self.series_of(life.device, life.pid);
-        process.take(life, start_ns, end_ns, shift, scale);
-        if life.completed_ns.is_none() {
+        let process = self.series_of(record.device, record.pid);
+        process.take(record, start_ns, end_ns, shift, scale);
+        if record.completed_ns.is_none() {
             self.unfinished += 1;
         }
     }
@@ -445,10 +445,10 @@ impl ProcessSeries {
         }
     }
 
-    fn take(&mut self, life: &RequestRecord, start_ns: u64, end_ns: u64, shift: u32, scale: SectorScale) {
+    fn take(&mut self, record: &RequestRecord, start_ns: u64, end_ns: u64, shift: u32, scale: SectorScale) {
         self.requests += 1;
         let since = |time_ns: u64| time_ns.saturating_sub(start_ns);
-        let steps = steps(life);
+        let steps = steps(record);
         let mut known = steps.into_iter().enumerate().filter_map(|(step, time)| Some((step, since(time?))));
         let Some((mut step, first_ns)) = known.next() else { return };
         let mut from_ns = first_ns;
@@ -460,38 +460,41 @@ impl ProcessSeries {
         if step > 0 && step < COMPLETED {
             self.layers.add(layer(step, step + 1) as usize, from_ns, since(end_ns), shift);
         }
-        let access_ns = life.issued_ns.or(life.queued_ns).map_or(first_ns, since);
-        if life.bytes > 0 && SectorScale::is_valid(life.sector) {
-            let heatmap =
-                if life.op.has(Rwbs::WRITE) || !life.op.has(Rwbs::READ) { &mut self.writes } else { &mut self.reads };
-            heatmap.add((access_ns >> (shift + 1)) as usize, scale.row(life.sector));
+        let access_ns = record.issued_ns.or(record.queued_ns).map_or(first_ns, since);
+        if record.bytes > 0 && SectorScale::is_valid(record.sector) {
+            let heatmap = if record.op.has(Rwbs::WRITE) || !record.op.has(Rwbs::READ) {
+                &mut self.writes
+            } else {
+                &mut self.reads
+            };
+            heatmap.add((access_ns >> (shift + 1)) as usize, scale.row(record.sector));
         }
-        match life.completed_ns.map(since) {
+        match record.completed_ns.map(since) {
             Some(completed_ns) => {
                 let latency_ns = completed_ns.saturating_sub(first_ns);
-                self.count(life, completed_ns, latency_ns, shift);
+                self.count(record, completed_ns, latency_ns, shift);
                 self.latencies.add((completed_ns >> (shift + 1)) as usize, latency_row(latency_ns));
             }
             // Some formats record only submissions; these are counted instead of completions.
-            None if life.issued_ns.is_none() => self.count(life, from_ns, 0, shift),
+            None if record.issued_ns.is_none() => self.count(record, from_ns, 0, shift),
             None => {}
         }
     }
 
-    fn count(&mut self, life: &RequestRecord, at_ns: u64, latency_ns: u64, shift: u32) {
+    fn count(&mut self, record: &RequestRecord, at_ns: u64, latency_ns: u64, shift: u32) {
         let Some(counts) = self.counts.get_mut((at_ns >> shift) as usize) else { return };
-        let bytes = u64::from(life.bytes);
+        let bytes = u64::from(record.bytes);
         let mut one = Counts { latency_ns, latency_ns_max: latency_ns, ..Counts::default() };
-        if life.op.has(Rwbs::DISCARD) || bytes == 0 {
+        if record.op.has(Rwbs::DISCARD) || bytes == 0 {
             one.others = 1;
-        } else if life.op.has(Rwbs::WRITE) {
+        } else if record.op.has(Rwbs::WRITE) {
             (one.writes, one.write_bytes) = (1, bytes);
-        } else if life.op.has(Rwbs::READ) {
+        } else if record.op.has(Rwbs::READ) {
             (one.reads, one.read_bytes) = (1, bytes);
         } else {
             one.others = 1;
         }
-        if let (Some(issued), Some(completed)) = (life.issued_ns, life.completed_ns) {
+        if let (Some(issued), Some(completed)) = (record.issued_ns, record.completed_ns) {
             one.drive_ns = completed.saturating_sub(issued);
         }
         counts.add(&one);
@@ -592,8 +595,8 @@ fn name_of(names: &ProcessNames, pid: u32) -> String {
 /// Index of the completion among the steps.
 const COMPLETED: usize = 4;
 
-fn steps(life: &RequestRecord) -> [Option<u64>; COMPLETED + 1] {
-    [life.queued_ns, life.got_ns, life.inserted_ns, life.issued_ns, life.completed_ns]
+fn steps(record: &RequestRecord) -> [Option<u64>; COMPLETED + 1] {
+    [record.queued_ns, record.got_ns, record.inserted_ns, record.issued_ns, record.completed_ns]
 }
 
 /// Returns the layer between two consecutive recorded steps. The time of a step that is not

@@ -28,9 +28,9 @@ pub enum SpanKind {
 /// An interval or a moment of an elevator queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoteSpan {
-    /// Device.
+    /// The device of the queue.
     pub device: DeviceId,
-    /// Queue.
+    /// The queue of the elevator.
     pub queue: Queue,
     /// Kind of the span.
     pub kind: SpanKind,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::Event;
 
-fn life(pid: u32, at_ns: u64, sector: u64) -> RequestRecord {
+fn record(pid: u32, at_ns: u64, sector: u64) -> RequestRecord {
     RequestRecord {
         device: DeviceId::new(8, 0),
         op: Rwbs::READ,
@@ -30,11 +30,11 @@ fn sums(tables: &Tables) -> (u64, u64, [u64; LAYERS], u64) {
 }
 
 #[test]
-fn no_request_is_lost_however_long_the_trace_is() {
+fn no_request_is_lost_in_a_long_trace() {
     for every_ns in [700, 1_000_000, 3_000_000_000] {
         let mut overview = Overview::new();
         for number in 0..1_000 {
-            overview.add_request(&life(number as u32 % 5, number * every_ns, (number * 7_919) % 1_000_003));
+            overview.add_request(&record(number as u32 % 5, number * every_ns, (number * 7_919) % 1_000_003));
         }
         let tables = overview.into_tables();
         assert_eq!(sums(&tables), (1_000, 4_096_000, [10_000, 10_000, 980_000, 4_000_000, 0], 1_000));
@@ -48,8 +48,8 @@ fn no_request_is_lost_however_long_the_trace_is() {
 fn the_busiest_processes_keep_separate_tables() {
     let mut overview = Overview::new();
     for number in 0..2_000u64 {
-        overview.add_request(&life(1, number * 10_000, 0));
-        overview.add_request(&life(1_000 + (number % 500) as u32, number * 10_000 + 5_000, 8));
+        overview.add_request(&record(1, number * 10_000, 0));
+        overview.add_request(&record(1_000 + (number % 500) as u32, number * 10_000 + 5_000, 8));
     }
     let tables = overview.into_tables();
     assert_eq!((tables.processes[0].pid, tables.processes[0].requests), (Some(1), 2_000));
@@ -63,8 +63,8 @@ fn the_busiest_processes_keep_separate_tables() {
 #[test]
 fn a_request_without_completion_is_in_the_drive_until_the_end() {
     let mut overview = Overview::new();
-    overview.add_request(&life(1, 0, 0));
-    overview.add_request(&RequestRecord { completed_ns: None, ..life(2, 0, 0) });
+    overview.add_request(&record(1, 0, 0));
+    overview.add_request(&RequestRecord { completed_ns: None, ..record(2, 0, 0) });
     let tables = overview.into_tables();
     assert_eq!((tables.unfinished, tables.end_ns), (1, 5_000));
     let process = tables.processes.iter().find(|process| process.pid == Some(2)).unwrap();
@@ -76,8 +76,8 @@ fn a_request_without_completion_is_in_the_drive_until_the_end() {
 fn steps_that_a_trace_lacks_are_not_layers() {
     let mut overview = Overview::new();
     // Without an elevator there is no insertion. A trace of response times has only both ends.
-    overview.add_request(&RequestRecord { inserted_ns: None, ..life(1, 0, 0) });
-    overview.add_request(&RequestRecord { got_ns: None, inserted_ns: None, issued_ns: None, ..life(1, 0, 0) });
+    overview.add_request(&RequestRecord { inserted_ns: None, ..record(1, 0, 0) });
+    overview.add_request(&RequestRecord { got_ns: None, inserted_ns: None, issued_ns: None, ..record(1, 0, 0) });
     assert_eq!(sums(&overview.into_tables()).2, [10, 0, 990, 4_000, 5_000]);
 }
 
@@ -90,7 +90,7 @@ fn requests_that_are_only_submitted_are_in_no_layer() {
             inserted_ns: None,
             issued_ns: None,
             completed_ns: None,
-            ..life(1, at_ns, 0)
+            ..record(1, at_ns, 0)
         });
     }
     let tables = overview.into_tables();
@@ -107,7 +107,7 @@ fn a_requeued_request_without_any_time_is_ignored() {
         issued_ns: None,
         completed_ns: None,
         requeues: 1,
-        ..life(1, 0, 0)
+        ..record(1, 0, 0)
     });
     let tables = overview.into_tables();
     assert_eq!((tables.requests, tables.processes.len()), (0, 0));
@@ -122,7 +122,7 @@ fn names_and_messages_come_from_events() {
     batch.push_with(of(3_000, Action::Message), b"bfq7S expire (3, slow 0, num_disp 1, short_ttime 1)");
     let mut overview = Overview::new();
     overview.add_events(&batch);
-    overview.add_request(&life(7, 1_000, 0));
+    overview.add_request(&record(7, 1_000, 0));
     let spans: Vec<NoteSpan> = overview.spans().collect();
     assert_eq!(spans.len(), 1);
     let tables = overview.into_tables();

@@ -47,7 +47,7 @@ pub(super) enum Stage {
 /// An outstanding bio or request.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub life: RequestRecord,
+    pub record: RequestRecord,
     pub class: Class,
     pub stage: Stage,
     /// First sector that has not completed.
@@ -103,7 +103,7 @@ impl Key {
 
 impl Slot {
     fn start(&self) -> Key {
-        Key { sector: self.at, device: self.life.device, class: self.class }
+        Key { sector: self.at, device: self.record.device, class: self.class }
     }
 
     /// Returns the first sector after the incomplete part.
@@ -112,7 +112,7 @@ impl Slot {
     }
 
     fn end_key(&self) -> Key {
-        Key { sector: self.end(), device: self.life.device, class: self.class }
+        Key { sector: self.end(), device: self.record.device, class: self.class }
     }
 
     /// Returns true if bios can be merged to the request.
@@ -169,18 +169,18 @@ impl Table {
         self.ends.get(&key).copied()
     }
 
-    pub fn add(&mut self, class: Class, life: RequestRecord, first_ns: u64, stage: Stage) -> u32 {
+    pub fn add(&mut self, class: Class, record: RequestRecord, first_ns: u64, stage: Stage) -> u32 {
         let slot = Slot {
             class,
             stage,
-            at: life.sector,
-            left: life.bytes,
+            at: record.sector,
+            left: record.bytes,
             first_ns,
             from: None,
             next: NONE,
             older: self.newest,
             newer: NONE,
-            life,
+            record,
         };
         let index = match self.free.pop() {
             Some(index) => {
@@ -217,7 +217,7 @@ impl Table {
             newer => self.slots[newer as usize].older = older,
         }
         self.free.push(slot);
-        mem::take(&mut self.slot_mut(slot).life)
+        mem::take(&mut self.slot_mut(slot).record)
     }
 
     pub fn set_stage(&mut self, slot: u32, stage: Stage) {
@@ -242,11 +242,11 @@ impl Table {
         }
         let found = self.slot_mut(slot);
         found.left = found.left.saturating_add(bytes);
-        found.life.bytes = found.life.bytes.saturating_add(bytes);
+        found.record.bytes = found.record.bytes.saturating_add(bytes);
         if front {
             let sectors = u64::from(bytes).div_ceil(512);
             found.at = found.at.saturating_sub(sectors);
-            found.life.sector = found.life.sector.saturating_sub(sectors);
+            found.record.sector = found.record.sector.saturating_sub(sectors);
             self.link(slot);
         }
         self.show_end(slot);
@@ -258,7 +258,7 @@ impl Table {
         let found = self.slot_mut(slot);
         let less = found.left.saturating_sub(bytes);
         found.left -= less;
-        found.life.bytes = found.life.bytes.saturating_sub(less);
+        found.record.bytes = found.record.bytes.saturating_sub(less);
         self.show_end(slot);
     }
 
@@ -275,17 +275,17 @@ impl Table {
 
     /// Returns all outstanding requests, oldest first, without remapped bios that are outstanding
     /// on the upper device as well.
-    pub fn into_lives(mut self) -> Vec<RequestRecord> {
-        let mut lives = Vec::with_capacity(self.len());
+    pub fn into_records(mut self) -> Vec<RequestRecord> {
+        let mut records = Vec::with_capacity(self.len());
         let mut slot = self.oldest;
         while slot != NONE {
             let found = self.slot_mut(slot);
             if found.from.is_none() || found.stage != Stage::Queued {
-                lives.push(mem::take(&mut found.life));
+                records.push(mem::take(&mut found.record));
             }
             slot = found.newer;
         }
-        lives
+        records
     }
 
     fn beginning_at(&self, key: Key) -> impl Iterator<Item = u32> {

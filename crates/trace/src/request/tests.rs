@@ -3,12 +3,12 @@ use super::*;
 /// Runs lines of the form `time action op sector+sectors pid`. Optional suffixes are `error=N`,
 /// `at=SECTOR` (splits), `from=DEVICE:SECTOR` (remaps) and `dev=N` for a device other than 0.
 fn found(lines: &str) -> (Vec<RequestRecord>, RequestTracker) {
-    let mut lives = RequestTracker::new();
+    let mut tracker = RequestTracker::new();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (event, payload) = event(line);
-        lives.event(&event, &payload);
+        tracker.event(&event, &payload);
     }
-    (lives.over().collect(), lives)
+    (tracker.take_finished().collect(), tracker)
 }
 
 fn event(line: &str) -> (Event, Vec<u8>) {
@@ -55,17 +55,17 @@ fn op(letters: &str) -> Rwbs {
 }
 
 /// The times of Q, G, I, D and C.
-fn steps(life: &RequestRecord) -> [Option<u64>; 5] {
-    [life.queued_ns, life.got_ns, life.inserted_ns, life.issued_ns, life.completed_ns]
+fn steps(record: &RequestRecord) -> [Option<u64>; 5] {
+    [record.queued_ns, record.got_ns, record.inserted_ns, record.issued_ns, record.completed_ns]
 }
 
-fn range(life: &RequestRecord) -> (u64, u32) {
-    (life.sector, life.bytes / 512)
+fn range(record: &RequestRecord) -> (u64, u32) {
+    (record.sector, record.bytes / 512)
 }
 
 #[test]
 fn a_request_is_followed_through_all_its_steps() {
-    let (over, lives) = found(
+    let (over, tracker) = found(
         "10 Q RS 100+8 7
          11 G RS 100+8 7
          13 I RS 100+8 7
@@ -73,14 +73,14 @@ fn a_request_is_followed_through_all_its_steps() {
          50 C RS 100+8 0",
     );
     assert_eq!(over.len(), 1);
-    let life = &over[0];
-    assert_eq!((life.pid, range(life), life.op), (7, (100, 8), op("RS")));
-    assert_eq!(steps(life), [Some(10), Some(11), Some(13), Some(20), Some(50)]);
+    let record = &over[0];
+    assert_eq!((record.pid, range(record), record.op), (7, (100, 8), op("RS")));
+    assert_eq!(steps(record), [Some(10), Some(11), Some(13), Some(20), Some(50)]);
     assert_eq!(
-        [life.q2g_ns(), life.g2i_ns(), life.i2d_ns(), life.d2c_ns(), life.q2c_ns()],
+        [record.q2g_ns(), record.g2i_ns(), record.i2d_ns(), record.d2c_ns(), record.q2c_ns()],
         [Some(1), Some(2), Some(7), Some(30), Some(40)]
     );
-    assert_eq!((lives.under_way(), lives.in_device(), lives.earliest_ns()), (0, 0, None));
+    assert_eq!((tracker.outstanding(), tracker.in_device(), tracker.earliest_ns()), (0, 0, None));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn merges_at_both_ends_are_recorded_and_extend_the_range() {
 fn a_whole_request_merged_to_another_brings_its_bios_along() {
     // Newer kernels record the merge of the second request with M, older ones do not.
     for merge in ["9 M W 108+16 7", ""] {
-        let (over, lives) = found(&format!(
+        let (over, tracker) = found(&format!(
             "1 Q W 108+8 7
              2 G W 108+8 7
              3 Q W 116+8 7
@@ -120,11 +120,11 @@ fn a_whole_request_merged_to_another_brings_its_bios_along() {
              10 D W 100+24 8
              11 C W 100+24 0"
         ));
-        assert_eq!((over.len(), lives.under_way()), (1, 0), "{merge}");
-        let life = &over[0];
-        assert_eq!((range(life), life.pid, life.bios(), steps(life)[0]), ((100, 24), 8, 3, Some(5)), "{merge}");
+        assert_eq!((over.len(), tracker.outstanding()), (1, 0), "{merge}");
+        let record = &over[0];
+        assert_eq!((range(record), record.pid, record.bios(), steps(record)[0]), ((100, 24), 8, 3, Some(5)), "{merge}");
         let submitted: Vec<(u64, u64, u32)> =
-            life.merged.iter().map(|bio| (bio.queued_ns, bio.sector, bio.bytes)).collect();
+            record.merged.iter().map(|bio| (bio.queued_ns, bio.sector, bio.bytes)).collect();
         assert_eq!(submitted, [(1, 108, 4096), (3, 116, 4096)], "{merge}");
     }
 }
@@ -156,7 +156,7 @@ fn a_trace_that_begins_in_the_middle_yields_partial_records() {
 
 #[test]
 fn completions_in_parts_end_a_request_with_its_last() {
-    let (over, lives) = found(
+    let (over, tracker) = found(
         "1 Q W 100+24 7
          2 G W 100+24 7
          3 I W 100+24 7
@@ -165,7 +165,7 @@ fn completions_in_parts_end_a_request_with_its_last() {
          6 C W 108+8 0
          7 C W 116+8 0",
     );
-    assert_eq!((over.len(), lives.in_device()), (1, 0));
+    assert_eq!((over.len(), tracker.in_device()), (1, 0));
     assert_eq!((range(&over[0]), over[0].completed_ns, over[0].error), ((100, 24), Some(7), 5));
 }
 
@@ -197,14 +197,14 @@ fn a_split_bio_becomes_two_requests_of_the_same_submission() {
              8 C R 100+8 0"
         ));
         assert_eq!(over.iter().map(range).collect::<Vec<_>>(), [(108, 16), (100, 8)], "{cut}");
-        assert_eq!(over.iter().map(|life| life.queued_ns).collect::<Vec<_>>(), [Some(1), Some(1)], "{cut}");
+        assert_eq!(over.iter().map(|record| record.queued_ns).collect::<Vec<_>>(), [Some(1), Some(1)], "{cut}");
     }
 }
 
 #[test]
 fn one_flush_of_the_device_serves_all_waiting_flushes() {
     // As Linux 6.1 records it: the flush of the device, then the end of each request.
-    let (over, lives) = found(
+    let (over, tracker) = found(
         "1 Q FWS 0+0 7
          2 G FWS 0+0 7
          3 Q FWS 0+0 8
@@ -215,8 +215,11 @@ fn one_flush_of_the_device_serves_all_waiting_flushes() {
          8 C WS 0+0 0
          9 C WS 0+0 0",
     );
-    assert_eq!(over.iter().map(|life| (life.pid, life.q2c_ns())).collect::<Vec<_>>(), [(7, Some(6)), (8, Some(4))]);
-    assert_eq!(lives.under_way(), 1);
+    assert_eq!(
+        over.iter().map(|record| (record.pid, record.q2c_ns())).collect::<Vec<_>>(),
+        [(7, Some(6)), (8, Some(4))]
+    );
+    assert_eq!(tracker.outstanding(), 1);
 }
 
 #[test]
@@ -229,7 +232,10 @@ fn flushes_recorded_as_writes_complete_separately() {
          5 C FW 0+0 0
          6 C FW 0+0 0",
     );
-    assert_eq!(over.iter().map(|life| (life.pid, life.completed_ns)).collect::<Vec<_>>(), [(7, Some(5)), (8, Some(6))]);
+    assert_eq!(
+        over.iter().map(|record| (record.pid, record.completed_ns)).collect::<Vec<_>>(),
+        [(7, Some(5)), (8, Some(6))]
+    );
 }
 
 #[test]
@@ -242,7 +248,7 @@ fn directions_and_discards_of_one_sector_are_distinguished() {
          5 C R 100+8 0
          6 C W 100+8 0",
     );
-    assert_eq!(over.iter().map(|life| life.pid).collect::<Vec<_>>(), [3, 1, 2]);
+    assert_eq!(over.iter().map(|record| record.pid).collect::<Vec<_>>(), [3, 1, 2]);
 }
 
 #[test]
@@ -255,13 +261,13 @@ fn the_oldest_request_of_the_same_length_and_sector_is_preferred() {
          5 C R 100+8 0
          6 C R 100+8 0",
     );
-    assert_eq!(over.iter().map(|life| life.pid).collect::<Vec<_>>(), [2, 1, 3]);
+    assert_eq!(over.iter().map(|record| record.pid).collect::<Vec<_>>(), [2, 1, 3]);
 }
 
 #[test]
 fn a_bio_that_is_submitted_again_below_is_a_separate_request() {
     // A device mapper submits a bio of its own to the disk.
-    let (over, lives) = found(
+    let (over, tracker) = found(
         "1 Q R 0+8 7 dev=5
          2 A R 2048+8 7 dev=1 from=5:0
          3 Q R 2048+8 7 dev=1
@@ -271,43 +277,43 @@ fn a_bio_that_is_submitted_again_below_is_a_separate_request() {
          7 C R 0+8 0 dev=5",
     );
     assert_eq!(
-        over.iter().map(|life| (life.device.0, life.queued_ns)).collect::<Vec<_>>(),
+        over.iter().map(|record| (record.device.0, record.queued_ns)).collect::<Vec<_>>(),
         [(1, Some(3)), (5, Some(1))]
     );
-    assert_eq!(lives.under_way(), 0);
+    assert_eq!(tracker.outstanding(), 0);
 }
 
 #[test]
 fn a_remapped_bio_keeps_its_submission_time() {
     // Striping passes the bio itself on: no Q below, no C above.
-    let (over, lives) = found(
+    let (over, tracker) = found(
         "1 Q R 0+8 7 dev=5
          2 A R 2048+8 7 dev=1 from=5:0
          4 G R 2048+8 7 dev=1
          5 D R 2048+8 7 dev=1
          6 C R 2048+8 0 dev=1",
     );
-    assert_eq!(over.iter().map(|life| (life.device.0, life.queued_ns)).collect::<Vec<_>>(), [(1, Some(1))]);
-    assert_eq!(lives.under_way(), 0);
+    assert_eq!(over.iter().map(|record| (record.device.0, record.queued_ns)).collect::<Vec<_>>(), [(1, Some(1))]);
+    assert_eq!(tracker.outstanding(), 0);
 }
 
 #[test]
 fn a_request_with_a_lost_completion_is_abandoned_and_returned() {
     let later = 2 + ABANDON_AFTER_NS;
-    let (over, lives) = found(&format!(
+    let (over, tracker) = found(&format!(
         "1 Q R 0+8 7
          1 D R 0+8 7
          {later} Q R 64+8 7"
     ));
     assert_eq!((over.len(), over[0].completed_ns, over[0].issued_ns), (1, None, Some(1)));
-    assert_eq!((lives.given_up(), lives.under_way(), lives.in_device()), (1, 1, 0));
-    assert_eq!(lives.rest().iter().map(range).collect::<Vec<_>>(), [(64, 8)]);
+    assert_eq!((tracker.abandoned(), tracker.outstanding(), tracker.in_device()), (1, 1, 0));
+    assert_eq!(tracker.into_outstanding().iter().map(range).collect::<Vec<_>>(), [(64, 8)]);
 }
 
 #[test]
 fn arbitrary_events_are_tracked_without_a_panic() {
     // All actions on few sectors in pseudo-random order: the counters stay consistent.
-    let mut lives = RequestTracker::new();
+    let mut tracker = RequestTracker::new();
     let mut state = 1u64;
     let (mut queued, mut ended) = (0usize, 0usize);
     for time_ns in 0..200_000 {
@@ -319,11 +325,11 @@ fn arbitrary_events_are_tracked_without_a_panic() {
         event.sector = u64::from(number >> 11 & 15) * 8;
         queued += usize::from(event.action == Action::Queue);
         let payload = [[0; 4], [0; 4], [0; 4], (number >> 12 & 31).to_be_bytes()].concat();
-        lives.event(&event, if number & 1 << 20 == 0 { &payload } else { &payload[8..] });
-        ended += lives.over().count();
-        assert!(lives.in_device() <= lives.under_way());
+        tracker.event(&event, if number & 1 << 20 == 0 { &payload } else { &payload[8..] });
+        ended += tracker.take_finished().count();
+        assert!(tracker.in_device() <= tracker.outstanding());
     }
     assert!(queued > 5_000 && ended > 5_000, "{queued} {ended}");
-    let under_way = lives.under_way();
-    assert!(lives.rest().len() <= under_way);
+    let under_way = tracker.outstanding();
+    assert!(tracker.into_outstanding().len() <= under_way);
 }

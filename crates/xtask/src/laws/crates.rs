@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trace", &["fio", "units"]),
     ("order", &["drive", "machine"]),
     ("sim", &["core", "drive", "fio", "trace"]),
+    ("reproduce", &["core", "drive", "fio", "sim"]),
     ("advise", &["core", "drive", "fio", "machine", "sim", "trace", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),
@@ -33,8 +34,26 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "advise", "blockdev", "config", "control", "core", "drive", "fio", "machine", "mount", "nbd", "order",
-            "qos", "reactor", "record", "report", "server", "sim", "trace", "units",
+            "advise",
+            "blockdev",
+            "config",
+            "control",
+            "core",
+            "drive",
+            "fio",
+            "machine",
+            "mount",
+            "nbd",
+            "order",
+            "qos",
+            "reactor",
+            "record",
+            "report",
+            "reproduce",
+            "server",
+            "sim",
+            "trace",
+            "units",
         ],
     ),
     ("xtask", &["drive", "order"]),
@@ -48,7 +67,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[];
 const LINES_MAX: usize = 15_000;
 /// Crates above [`LINES_MAX`], with the lines that they may have. The list only shrinks, but for
 /// the core.
-const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("cli", 21_000), ("sim", 18_500)];
+const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("cli", 21_000)];
 
 /// Lists the arrows and sizes that break the law.
 pub fn violations(packages: &[Package]) -> Vec<String> {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
+use hoistway_advise::whatif::{Fidelity, LoadedTrace, MISS_MAX, WhatifError};
 use hoistway_advise::{Case, CaseError, CaseRequest, DriveChoice, Subject, TraceCaseError, WorkloadSource};
 use hoistway_machine::{Queue, Root, devices};
-use hoistway_sim::whatif::{Fidelity, Loaded, MISS_MAX, WhatifError};
 use hoistway_sim::{HostConfig, SimError};
 
 use crate::cli::AdviseArgs;
@@ -75,7 +75,7 @@ fn drive(args: &AdviseArgs) -> Result<DriveChoice> {
 fn trace_source(args: &AdviseArgs, trace: &Path) -> Result<WorkloadSource> {
     let input = TraceInput { files: vec![trace.to_owned()], format: None, time_unit: None, sector_bytes: None };
     let mut opened = input::open(&input)?;
-    let loaded = Box::new(Loaded::of(&mut opened, None)?);
+    let loaded = Box::new(LoadedTrace::read(&mut opened, None)?);
     Ok(WorkloadSource::Trace { name: opened.name, loaded, recorded_under: args.recorded })
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
-use hoistway_sim::published::{Publication, RowResult, Summary, plain, publications, rounded};
+use hoistway_reproduce::{Publication, RowResult, Summary, plain, publications, rounded};
 
 /// File name of the page.
 pub const PAGE: &str = "reproduced.md";
@@ -33,7 +33,7 @@ fn page(results: &[RowResult]) -> Result<String> {
         "# Published results, reproduced\n\n\
          This page runs the published results on Linux's I/O schedulers that can be run: `hoistway reproduce` makes \
          the page, and `cargo xtask pages write` writes it. Each row has a job file and an expectation with its \
-         tolerance in [crates/sim/published](../crates/sim/published), and marks of the mechanism that has to cause \
+         tolerance in [crates/reproduce/published](../crates/reproduce/published), and marks of the mechanism that has to cause \
          the result (the *reasons*). A row with a number is reproduced if all its figures are within their tolerances \
          and all its reasons hold. Drives and hosts are given by data sheets, measured sets and the kernels' \
          defaults. A row to which a parameter was fitted never counts as reproduced. Rows that describe a drive are \
@@ -51,7 +51,7 @@ fn page(results: &[RowResult]) -> Result<String> {
 }
 
 fn section(publication: &Publication, results: &[&RowResult]) -> String {
-    let mut text = format!("## {}: {}\n\n{}\n\n", publication.seed, publication.title, publication.about.trim());
+    let mut text = format!("## {}: {}\n\n{}\n\n", publication.id, publication.title, publication.about.trim());
     text.push_str("| id | published | ours | tolerance | verdict |\n|---|---|---|---|---|\n");
     for result in results {
         let id = result.row.id.as_str();
@@ -60,7 +60,7 @@ fn section(publication: &Publication, results: &[&RowResult]) -> String {
             "| [{id}](#{}) | {} | {} | {} | {} |",
             id.to_lowercase(),
             cell(&result.published_text()),
-            cell(&result.ours_text()),
+            cell(&result.measured_text()),
             cell(&result.tolerance_text()),
             result.verdict.name()
         );
@@ -93,7 +93,7 @@ fn row(result: &RowResult) -> String {
         };
         let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };
         let note = if value.note.is_empty() { String::new() } else { format!("; {}", value.note) };
-        let right = match (value.bounds(), found.right) {
+        let right = match (value.bounds(), found.holds) {
             (None, _) => "",
             (_, true) => "in",
             (_, false) => "**out**",
@@ -102,7 +102,7 @@ fn row(result: &RowResult) -> String {
             text,
             "| {}{unit} | {published} | {} | {right}{} |",
             cell(&value.name),
-            rounded(found.ours),
+            rounded(found.measured),
             cell(&note)
         );
     }
@@ -110,13 +110,13 @@ fn row(result: &RowResult) -> String {
         text.push('\n');
     }
     for found in &result.orders {
-        let holds = if found.right { "holds" } else { "**does not hold**" };
+        let holds = if found.holds { "holds" } else { "**does not hold**" };
         let _ = writeln!(text, "- Order {}: {holds}.", found.expected.falls.join(" > "));
     }
     for found in &result.reasons {
         let reason = found.expected;
-        let holds = if found.right { "holds" } else { "**does not hold**" };
-        let figure = format!("{} {}", rounded(found.ours), reason.unit);
+        let holds = if found.holds { "holds" } else { "**does not hold**" };
+        let figure = format!("{} {}", rounded(found.measured), reason.unit);
         let _ = writeln!(
             text,
             "- Reason: {}: {} is {}, due {}: {holds}.",
@@ -173,7 +173,7 @@ fn is_drawn(result: &RowResult) -> bool {
 fn picture(result: &RowResult) -> String {
     let title = format!("{}: {}", result.row.id, shortened(&result.row.what));
     if let Some(plot) = &result.plot {
-        let line = |line: &hoistway_sim::published::Line| LineOf {
+        let line = |line: &hoistway_reproduce::Line| LineOf {
             name: line.name.clone(),
             points: line.points.clone(),
             dashed: line.published,
@@ -185,7 +185,13 @@ fn picture(result: &RowResult) -> String {
         let value = found.expected;
         let (low, high) = value.bounds().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };
-        AgainstRow { name: format!("{}{unit}", value.name), found: found.ours, expected: value.published, low, high }
+        AgainstRow {
+            name: format!("{}{unit}", value.name),
+            found: found.measured,
+            expected: value.published,
+            low,
+            high,
+        }
     });
     against_svg(&Against { title, rows: rows.collect() })
 }

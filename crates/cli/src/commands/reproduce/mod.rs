@@ -6,8 +6,8 @@ mod table;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
+use hoistway_reproduce::{ReproduceError, Reproduction, Row, RowProgress, RowResult, reproduce, select};
 use hoistway_sim::SimError;
-use hoistway_sim::published::{PublishedError, Reproduction, Row, RowProgress, RowResult, reproduce, select};
 
 use crate::cli::ReproduceArgs;
 use crate::failure::{Exit, Interrupted, UsageError};
@@ -21,7 +21,7 @@ const STEPS: u64 = 100;
 /// Runs the rows and prints the table with its summary, or the JSON.
 pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
     let rows = match select(&args.ids) {
-        Err(error @ PublishedError::UnknownId { .. }) => return Err(UsageError(error.to_string()).into()),
+        Err(error @ ReproduceError::UnknownId { .. }) => return Err(UsageError(error.to_string()).into()),
         selected => selected?,
     };
     let results = results(&rows)?;
@@ -53,7 +53,7 @@ fn results(rows: &[&'static Row]) -> Result<Vec<RowResult>> {
     let result = reproduce(rows, &progress, &cancel);
     bar.clear();
     match result {
-        Err(PublishedError::Run(SimError::Cancelled)) => Err(Interrupted.into()),
+        Err(ReproduceError::Run(SimError::Cancelled)) => Err(Interrupted.into()),
         result => Ok(result?),
     }
 }

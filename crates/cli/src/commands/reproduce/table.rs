@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use comfy_table::{Cell, Color};
-use hoistway_sim::published::{RowResult, Summary, Verdict};
+use hoistway_reproduce::{RowResult, Summary, Verdict};
 
 use crate::output::{self, Out};
 
@@ -13,7 +13,7 @@ pub fn print(results: &[RowResult], out: &mut Out) -> Result<()> {
         table.add_row(vec![
             Cell::new(&result.row.id),
             Cell::new(result.published_text()),
-            Cell::new(result.ours_text()),
+            Cell::new(result.measured_text()),
             Cell::new(result.tolerance_text()),
             verdict(result.verdict),
         ]);

@@ -40,7 +40,7 @@ pub fn testdata(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Where a file of the crate's test data lies.
+/// The path of a file in the crate's test data.
 pub fn path_of(name: &str) -> String {
     format!("{}/testdata/{name}", env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,4 +1,4 @@
-//! A file system that has been in use: what others left in a block group.
+//! Ageing of a file system: the blocks that other files use in a block group.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -7,20 +7,20 @@ use super::bitmap::{WORDS, next_run, set};
 use super::geometry::{BLOCK_BYTES, GROUP_BLOCKS};
 use super::sizes::SizeLaw;
 
-/// How long, and how full.
+/// Duration of use and fill of an aged file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ageing {
-    /// How often a third of all files is deleted and written anew.
+    /// Number of rounds, each of which deletes a third of all files and writes them anew.
     pub rounds: u32,
-    /// Percent of the blocks that others use in the end, 0 to 95.
+    /// Percent of the blocks that other files use at the end, 0 to 95.
     pub full_percent: u8,
 }
 
-/// Files of others as Agrawal, Bolosky, Douceur & Lorch found them on ten thousand machines ("A
-/// five-year study of file-system metadata", FAST 2007): a median of 4 KiB, and a mean of 189 KB in
-/// its last year.
+/// Sizes of other files, from a study of ten thousand machines (Agrawal, Bolosky, Douceur & Lorch,
+/// "A five-year study of file-system metadata", FAST 2007): a median of 4 KiB, and a mean of 189 KB
+/// in its last year.
 const OTHERS: SizeLaw = SizeLaw { median_bytes: 4096, mean_bytes: 189_000 };
-/// A larger one would be most of a group.
+/// Longest file of others: a larger one would fill most of a group.
 const LARGEST_BLOCKS: u64 = GROUP_BLOCKS / 8;
 
 /// Fills a group half-way from `full_percent` to the brim, deletes and rewrites a third in each
@@ -47,7 +47,8 @@ pub(super) fn age_group(map: &mut [u64; WORDS], ageing: Ageing, rng: &mut Pcg64)
     }
 }
 
-/// Creates files, each in the next free blocks from a random place, until so many blocks are used.
+/// Creates files, each in the next free blocks after a random position, until `blocks` blocks are
+/// used.
 fn fill(map: &mut [u64; WORDS], in_use: &mut u64, peak: u64, files: &mut Vec<Vec<(u64, u64)>>, rng: &mut Pcg64) {
     while *in_use < peak {
         let wanted = OTHERS.draw(rng).div_ceil(BLOCK_BYTES).clamp(1, LARGEST_BLOCKS);

@@ -1,9 +1,9 @@
-//! The free blocks and inodes of each group, and who gets which.
+//! Allocation of blocks and inodes in block groups.
 //!
-//! Directories are spread as Orlov's allocator does it (described in "The Orlov block allocator",
-//! LWN, 2002): those at the top far apart, those below near their parents while there is room. A
-//! file's inode goes to its directory's group, its blocks behind the last ones of the file, or to
-//! the group of its inode.
+//! Directories are spread by the rules of the Orlov allocator ("The Orlov block allocator", LWN,
+//! 2002): top-level directories far apart, others near their parents while there is room. The inode
+//! of a file is in the group of its directory. Its blocks follow the last ones of the file, or
+//! start in the group of its inode.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -13,11 +13,11 @@ use super::bitmap::{WORDS, next_run, set};
 use super::geometry::{FIRST_INODE, GROUP_BLOCKS, Geometry, Inode};
 use crate::workload::{mix, stream};
 
-/// With extents, a file that finds no room for all of it in one run looks at so many groups before
-/// it takes pieces.
+/// With extents, the number of groups that are searched for one run for a whole file before the
+/// file is divided.
 const GROUPS_TRIED: u32 = 16;
 
-/// The free space.
+/// The free space of the file system.
 #[derive(Debug)]
 pub(crate) struct Allocator {
     pub geometry: Geometry,
@@ -31,24 +31,24 @@ pub(crate) struct Allocator {
 
 #[derive(Debug)]
 struct Group {
-    /// A bit for each block that is used; made when the group is first touched.
+    /// A bit for each used block; created at the first access to the group.
     map: Option<Box<[u64; WORDS]>>,
     free_blocks: u32,
     free_inodes: u32,
     directories: u32,
-    /// Inodes given back, lowest last; and the first that was never used.
+    /// Inodes of deleted files, lowest last; and the first inode that was never used.
     returned: Vec<u32>,
     next_inode: u32,
 }
 
 impl Allocator {
-    /// A fresh file system, or one whose groups others have used before.
+    /// Creates the free space of a fresh or an aged file system.
     pub fn new(geometry: Geometry, ageing: Option<Ageing>, seed: u64) -> Allocator {
         let mut groups = Vec::new();
         for group in 0..geometry.groups {
             let own: u64 = geometry.own_blocks(group).iter().map(|(_, blocks)| blocks).sum();
             let free = GROUP_BLOCKS.saturating_sub(own);
-            // The final fill of a group is known before its bitmap is made.
+            // The final fill of a group is known before its bitmap exists.
             let left = ageing.map_or(free, |ageing| free * u64::from(100 - ageing.full_percent) / 100);
             let reserved = if group == 0 { FIRST_INODE - 1 } else { 0 };
             groups.push(Group {
@@ -65,7 +65,8 @@ impl Allocator {
         Allocator { geometry, groups, ageing, seed, directories: 0, free_blocks, free_inodes }
     }
 
-    /// An inode for a directory below the one in group `parent`; without a parent, at the top.
+    /// Allocates an inode for a directory. Its parent is in group `parent`; `None` for a top-level
+    /// directory. Returns `None` without a free inode.
     pub fn directory_inode(&mut self, parent: Option<u32>, rng: &mut Pcg64) -> Option<Inode> {
         let count = self.geometry.groups;
         let mean_blocks = self.free_blocks / u64::from(count);
@@ -94,7 +95,7 @@ impl Allocator {
                 (0..count).map(|step| (parent + step) % count).find(|group| fit(&self.groups[*group as usize]))
             }
         };
-        // Where none is good enough, the first with an inode left has to do.
+        // If no group is good enough, the first with a free inode is taken.
         let from = chosen.unwrap_or(parent.unwrap_or(0));
         let group = self.group_with_inode(from)?;
         self.groups[group as usize].directories += 1;
@@ -102,7 +103,8 @@ impl Allocator {
         Some(self.take_inode(group))
     }
 
-    /// An inode for a file in a directory of this group: there, or by growing strides further on.
+    /// Allocates an inode for a file in a directory of this group: in the group, or in groups at
+    /// growing distances.
     pub fn file_inode(&mut self, parent: u32) -> Option<Inode> {
         let count = self.geometry.groups;
         let has_room = |group: u32| {
@@ -120,7 +122,7 @@ impl Allocator {
         Some(self.take_inode(group))
     }
 
-    /// The inode may be given to another file.
+    /// Frees an inode.
     pub fn return_inode(&mut self, inode: Inode) {
         let index = (inode - 1) % self.geometry.inodes_per_group;
         let group = &mut self.groups[self.geometry.group_of(inode) as usize];
@@ -130,13 +132,13 @@ impl Allocator {
         self.free_inodes += 1;
     }
 
-    /// How many of a group's inodes have ever been used: the table beyond them is empty.
+    /// Number of inodes of a group that have ever been used: the table after them is empty.
     pub fn used_inodes(&self, group: u32) -> u32 {
         self.groups[group as usize].next_inode
     }
 
-    /// Takes so many blocks, from `goal` on or near it, and adds the runs to `runs`. Returns true
-    /// if there were enough.
+    /// Allocates `blocks` blocks at `goal` or near it, and adds the runs to `runs`. Returns true if
+    /// there were enough.
     pub fn allocate(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
         if blocks > self.free_blocks {
             return false;
@@ -149,8 +151,8 @@ impl Allocator {
         self.allocate_next(goal, left, runs) == 0
     }
 
-    /// Takes so many blocks in unused groups, from `goal`'s on: in one piece, but
-    /// for what the file system keeps there itself. Returns true if there are such groups.
+    /// Allocates `blocks` blocks in unused groups from the group of `goal` on: contiguous except
+    /// for the reserved blocks of the groups. Returns true if there are such groups.
     pub fn allocate_unused(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
         let (home, count) = ((goal / GROUP_BLOCKS) as u32, self.geometry.groups);
         let room = |group: u32| {
@@ -173,7 +175,7 @@ impl Allocator {
         false
     }
 
-    /// Blocks are free again.
+    /// Frees blocks.
     pub fn free(&mut self, first: u64, blocks: u64) {
         let (mut block, end) = (first, first + blocks);
         while block < end {
@@ -190,7 +192,7 @@ impl Allocator {
         }
     }
 
-    /// The lengths of all runs of free blocks in the groups that have been touched.
+    /// The lengths of all runs of free blocks in the groups that have a bitmap.
     #[cfg(test)]
     pub fn free_runs(&self) -> Vec<u64> {
         let mut lengths = Vec::new();
@@ -204,14 +206,14 @@ impl Allocator {
         lengths
     }
 
-    /// With extents: all of it in one run, behind the goal, anywhere in its group, or in the next
-    /// ones. Files larger than a group take whole runs of it as they come. Answers what is left.
+    /// Allocates with extents: in one run after the goal, anywhere in its group, or in the next
+    /// groups. Files larger than a group take whole runs in their order. Returns the number of
+    /// blocks that remain.
     fn allocate_extents(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> u64 {
         let mut left = blocks;
         let mut goal = goal;
         while left > 0 {
-            // A run has to have this length to be taken: no more than what a group has behind its
-            // tables.
+            // Least length of a run: at most the length of a group after its tables.
             let wanted = left.min(GROUP_BLOCKS / 4);
             let Some((first, length)) = self.find_run(goal, wanted) else { return left };
             let taken = length.min(left);
@@ -223,8 +225,8 @@ impl Allocator {
         0
     }
 
-    /// A run of at least so many blocks at the goal, behind it, in its group, or in the groups
-    /// after it.
+    /// Finds a run of at least `blocks` blocks at the goal, after the goal, in its group, or in the
+    /// next groups.
     fn find_run(&mut self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
         let home = (goal / GROUP_BLOCKS) as u32;
         let behind = (home, goal % GROUP_BLOCKS);
@@ -247,8 +249,8 @@ impl Allocator {
         None
     }
 
-    /// The next free blocks from the goal on, whatever their runs are, once around the disk.
-    /// Answers what is left.
+    /// Allocates the next free blocks from the goal on in runs of any length, once around the disk.
+    /// Returns the number of blocks that remain.
     fn allocate_next(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> u64 {
         let mut left = blocks;
         let home = (goal / GROUP_BLOCKS) as u32;
@@ -280,7 +282,7 @@ impl Allocator {
         self.free_blocks -= blocks;
     }
 
-    /// The bitmap of a group. The first access creates it, with the traces of other files.
+    /// The bitmap of a group. The first access creates it, with the blocks of other files.
     fn map(&mut self, group: u32) -> &mut [u64; WORDS] {
         if self.groups[group as usize].map.is_none() {
             self.touch(group);
@@ -290,7 +292,7 @@ impl Allocator {
 
     fn touch(&mut self, group: u32) {
         let mut map = Box::new([0; WORDS]);
-        // Tables that lie together may be longer than the group in which they begin.
+        // The tables of a flex group may be longer than the group in which they start.
         let first = group - group % self.geometry.config.flex_groups;
         for (start, blocks) in (first..=group).flat_map(|member| self.geometry.own_blocks(member)) {
             let (from, end) = (start.max(self.geometry.start(group)), start + blocks);
@@ -319,7 +321,7 @@ impl Allocator {
         (0..count).map(|step| (from + step) % count).find(|group| self.groups[*group as usize].free_inodes > 0)
     }
 
-    /// The lowest free inode of a group that has one.
+    /// Takes the lowest free inode of a group with free inodes.
     fn take_inode(&mut self, group: u32) -> Inode {
         let state = &mut self.groups[group as usize];
         let index = state.returned.pop().unwrap_or_else(|| {

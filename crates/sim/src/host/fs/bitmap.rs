@@ -5,7 +5,7 @@ use super::geometry::GROUP_BLOCKS;
 /// Words of a bitmap.
 pub(super) const WORDS: usize = GROUP_BLOCKS as usize / 64;
 
-/// The first run of free blocks at or behind `from`: its start and length.
+/// The first run of free blocks at or after `from`: its start and length.
 pub(super) fn next_run(map: &[u64; WORDS], from: u64) -> Option<(u64, u64)> {
     let start = next_bit(map, from, 0)?;
     let end = next_bit(map, start, u64::MAX).unwrap_or(GROUP_BLOCKS);

@@ -1,4 +1,4 @@
-//! The host's file system, as it was created.
+//! The parameters with which the host's file system is created.
 
 use crate::error::SimError;
 
@@ -10,10 +10,10 @@ use crate::error::SimError;
 pub struct FileSystemConfig {
     /// Bytes of an inode: 128 or 256.
     pub inode_bytes: u32,
-    /// One inode is made for so many bytes of the disk, 4096 to 4194304 (`mke2fs -i`).
+    /// Bytes of the disk per inode, 4096 to 4194304 (`mke2fs -i`).
     pub bytes_per_inode: u32,
-    /// The bitmaps and inode tables of so many groups lie together at the head of the first of
-    /// them, 1 to 64 (`flex_bg`); 1 is each at the head of its own.
+    /// Number of groups whose bitmaps and inode tables are together at the head of the first of
+    /// them, 1 to 64 (`flex_bg`). With 1, each group has its own at its head.
     pub flex_groups: u32,
     /// Files are mapped by extents, and blocks are allocated many at a time (ext4); if not, by
     /// indirect blocks, and one by one (ext3).
@@ -21,8 +21,8 @@ pub struct FileSystemConfig {
     /// Directories of more than one block have an index by hash; if not, the lookup of a name reads
     /// all blocks before it.
     pub directory_index: bool,
-    /// Blocks of the inode table read together when one is wanted, a power of two up to 1024
-    /// (`inode_readahead_blks`); 0 and 1 are none.
+    /// Blocks of the inode table that are read together, a power of two up to 1024
+    /// (`inode_readahead_blks`). With 0 or 1, each block is read alone.
     pub inode_read_ahead_blocks: u32,
 }
 
@@ -51,7 +51,7 @@ impl FileSystemConfig {
         }
     }
 
-    /// Checks the ranges that the fields' descriptions name.
+    /// Checks that each field is in its documented range.
     ///
     /// # Errors
     /// [`SimError::Host`] for the first setting that is out of range.
@@ -80,7 +80,7 @@ impl FileSystemConfig {
     }
 }
 
-/// ext4: what archives were measured on, and what most hosts have had since.
+/// ext4, the file system of the published measurements of archives and of most hosts since.
 impl Default for FileSystemConfig {
     fn default() -> Self {
         FileSystemConfig::ext4()

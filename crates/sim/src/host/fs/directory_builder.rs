@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_names_that_is_full_is_split_under_an_index() {
+    fn a_full_block_of_names_is_split_under_an_index() {
         assert_eq!(folder(true, 204).blocks(), 1);
         // The index, and two halves.
         assert_eq!(folder(true, 205).blocks(), 3);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_in_the_order_of_hashes_with_an_index_and_of_creation_without() {
+    fn names_are_read_in_hash_order_with_an_index_and_in_creation_order_without() {
         let numbers = |indexed| {
             let directory = folder(indexed, 500).finish(11, None, Vec::new());
             directory.entries.iter().map(|entry| entry.name).collect::<Vec<u64>>()
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_leaves_its_block_behind() {
+    fn removed_names_leave_their_block() {
         let mut folder = folder(true, 300);
         for number in 0..300 {
             folder.remove((mix(u64::from(number)) >> 33) as u32, Node::File(number));

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_and_every_inode_belongs_to_one() {
+    fn every_block_and_every_inode_has_one_owner() {
         for config in [FileSystemConfig::ext3(), FileSystemConfig::ext4()] {
             for rounds in [0, 3] {
                 let (tree, files) = grown(config, rounds);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn files_lie_near_their_directory_and_top_directories_far_apart() {
+    fn files_are_near_their_directory_and_top_directories_far_apart() {
         let mut fs = FileSystem::new(FileSystemConfig::ext3(), 64 << 21, None, 1, Pcg64::new(3, 2)).unwrap();
         let one = fs.grow(&growth(0)).unwrap().0;
         let other = fs.grow(&growth(0)).unwrap().0;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_reads_directory_index_leaf_and_inode_on_the_way() {
+    fn an_open_reads_directory_inode_index_leaf_and_file_inode() {
         let sizes = SizeLaw { median_bytes: 300, mean_bytes: 300 };
         let one = TreeParameters { files: 300, directories: 1, sizes, rounds: 0, single: true };
         let mut fs = FileSystem::new(FileSystemConfig::ext3(), 64 << 21, None, 1, Pcg64::new(3, 2)).unwrap();

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_of_a_fresh_file_system_is_in_few_pieces() {
+    fn a_large_file_on_a_fresh_file_system_has_few_extents() {
         let mut fs = file_system(FileSystemConfig::ext4(), None);
         let files = fs.make_files(&[wanted("a", 1024), wanted("/dev/sda", 0)], 64 << 21).unwrap();
         assert_eq!((sectors(&files[0]), files[0].bytes), (1024 << 11, 1 << 30));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn ext3_tells_of_blocks_beyond_the_twelfth_in_blocks_before_them() {
+    fn ext3_lists_blocks_after_the_twelfth_in_mapping_blocks_before_them() {
         let mut fs = file_system(FileSystemConfig::ext3(), None);
         let inode = fs.allocator.file_inode(2).unwrap();
         let small = fs.make_file(inode, 12 * 4096).unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_is_free_again() {
+    fn deleted_files_free_their_blocks_and_inodes() {
         let mut fs = file_system(FileSystemConfig::ext3(), None);
         let inode = fs.allocator.file_inode(2).unwrap();
         let made = fs.make_file(inode, 5 << 20).unwrap();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_one_piece_is_so_on_a_used_file_system_too() {
+    fn a_contiguous_file_is_contiguous_on_an_aged_file_system_too() {
         let ageing = Ageing { rounds: 3, full_percent: 80 };
         let mut fs = file_system(FileSystemConfig::ext4(), Some(ageing));
         fs.make_files(&[wanted("a", 64)], 64 << 21).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn use_fragments_the_free_space_and_the_files() {
+    fn ageing_fragments_free_space_and_files() {
         let ageing = Ageing { rounds: 3, full_percent: 80 };
         let pieces = |ageing| {
             let mut fs = file_system(FileSystemConfig::ext4(), ageing);

@@ -1,4 +1,4 @@
-//! The sizes of files.
+//! Random sizes of files.
 
 use rand_pcg::Pcg64;
 
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_the_median_and_the_mean_that_were_told() {
+    fn sizes_have_the_given_median_and_mean() {
         let law = SizeLaw { median_bytes: 5000, mean_bytes: 14_500 };
         let mut rng = Pcg64::new(1, 1);
         let mut sizes: Vec<u64> = (0..100_000).map(|_| law.draw(&mut rng)).collect();

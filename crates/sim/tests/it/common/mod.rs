@@ -22,7 +22,7 @@ pub fn request(jobs: &str, elevators: &[Kind]) -> CompareRequest {
     }
 }
 
-/// Runs it without a word.
+/// Runs a comparison without progress reports.
 pub fn run(request: &CompareRequest) -> Result<Comparison, SimError> {
     compare(request, &|_| {}, &AtomicBool::new(false))
 }
@@ -32,7 +32,7 @@ pub fn noop(jobs: &str) -> Run {
     with_host(jobs, HostConfig::default())
 }
 
-/// The same, on another machine.
+/// The run of these jobs under noop, on this host.
 pub fn with_host(jobs: &str, host: HostConfig) -> Run {
     let request = CompareRequest { host, ..request(jobs, &[Kind::Noop]) };
     run(&request).expect("a run").runs.remove(0)

@@ -40,9 +40,9 @@ pub fn load(args: &ReplayArgs) -> Result<Loaded> {
             names.insert(event.pid, String::from_utf8_lossy(batch.payload(event)).into_owned());
         }
         tracker.take(&batch);
-        tracker.over().for_each(|record| plans.take(&record));
+        tracker.take_finished().for_each(|record| plans.take(&record));
     }
-    tracker.rest().iter().for_each(|record| plans.take(record));
+    tracker.into_outstanding().iter().for_each(|record| plans.take(record));
     let mut notes: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
     let (device, plan) = plans.choose(&name, &mut notes)?;
     let loaded = Loaded { name, plan, device, names, notes };

@@ -113,12 +113,12 @@ fn read(source: &mut dyn Source, mut details: Details) -> Result<TraceContents> 
         }
         overview.add_events(&batch);
         tracker.take(&batch);
-        for record in tracker.over() {
+        for record in tracker.take_finished() {
             keep(&record, &mut overview, &mut devices, &mut details)?;
         }
         keep_spans(&mut overview, &mut details)?;
     }
-    for record in tracker.rest() {
+    for record in tracker.into_outstanding() {
         keep(&record, &mut overview, &mut devices, &mut details)?;
     }
     overview.finish();

@@ -3,11 +3,10 @@
 mod render;
 
 use anyhow::Result;
-use hoistway_advise::whatif::WhatifReport;
+use hoistway_advise::whatif::{LoadedTrace, WhatifError, WhatifReport};
 use hoistway_advise::{Confidence, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use hoistway_report::compare_page;
 use hoistway_sim::Comparison;
-use hoistway_sim::whatif::{Loaded, WhatifError};
 
 use crate::atomic_file::ReportFile;
 use crate::cli::trace::WhatifArgs;
@@ -60,9 +59,9 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
 }
 
 /// Reads the trace; the second value is its name.
-fn load(args: &WhatifArgs) -> Result<(Loaded, String)> {
+fn load(args: &WhatifArgs) -> Result<(LoadedTrace, String)> {
     let mut opened = input::open(&args.input)?;
-    match Loaded::of(&mut opened, args.device.as_deref()) {
+    match LoadedTrace::read(&mut opened, args.device.as_deref()) {
         Ok(loaded) => Ok((loaded, opened.name)),
         Err(error @ WhatifError::NoDevice { .. }) => Err(UsageError(error.to_string()).into()),
         Err(error) => Err(error.into()),

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use hoistway_advise::TraceCase;
+use hoistway_advise::whatif::{Confidence, Level, MISS_MAX, ProcessFidelity};
 use hoistway_report::{ComparePage, Fact};
 use hoistway_sim::Comparison;
-use hoistway_sim::whatif::{Confidence, Level, MISS_MAX, ProcessFidelity};
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use crate::commands::compare;
@@ -15,7 +15,7 @@ use crate::output::{self, Out};
 pub fn heading(case: &TraceCase, out: &mut Out) -> Result<()> {
     let recording = case.model.recording();
     let seconds = recording.until_ns.saturating_sub(recording.from_ns) as f64 / 1e9;
-    let requests: usize = recording.processes.iter().map(|process| process.asked.len()).sum();
+    let requests: usize = recording.processes.iter().map(|process| process.requests.len()).sum();
     let drive = case.machine.profile.name();
     out.line(format_args!(
         "{}: {requests} requests in {} s under {}, on {drive}",
@@ -48,7 +48,7 @@ pub fn processes(case: &TraceCase, out: &mut Out) -> Result<()> {
         table.add_row([
             format!("  {} ({})", process.name, process.pid),
             rule(finding),
-            process.asked.len().to_string(),
+            process.requests.len().to_string(),
             think(1),
             think(2),
             format!("{:.0} %", finding.explained * 100.0),

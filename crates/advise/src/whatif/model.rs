@@ -1,0 +1,317 @@
+//! The model of a recorded workload.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use hoistway_core::{ClockConfig, Flags, Kind, Op, OrderedMode};
+use hoistway_drive::{Drive, Profile};
+use hoistway_sim::{
+    CompareRequest, Comparison, CpuCosts, HostConfig, Kernel, Plugging, Progress, RecordedWorkload, RequestScript, Run,
+    ScriptedRequest, Setting, SimError, compare_recorded, group_switch, run_each_recorded,
+};
+use hoistway_trace::Rwbs;
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::recording::{RecordedProcess, Recording, WhatifError};
+
+/// Share of a process's requests that have to follow one of its last few requests for the process
+/// to count as sequential: its repetitions then continue after the recorded range.
+const SEQUENTIAL_SHARE: f64 = 0.5;
+/// Number of earlier requests that count as the last few.
+const RECENT: usize = 8;
+/// The largest request, in sectors: 1 MiB.
+const MAX_SECTORS: u32 = 2048;
+/// Least length of a repeated pass, in ns.
+const PASS_NS_MIN: u64 = 1_000_000;
+
+/// The simulated machine for a prediction.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Profile of the drive.
+    pub profile: Profile,
+    /// Most requests in the drive at once; the drive's own depth is the other limit.
+    pub depth_max: Option<u32>,
+    /// The kernel whose block layer all elevators run in. With `None`, each elevator runs in the
+    /// block layer of its own kernel, with a clock of 1000 ticks a second, as in hoistway's own
+    /// server.
+    pub kernel: Option<Kernel>,
+    /// True if control groups are switched on in all elevators that have them, as in hoistway's
+    /// server.
+    pub groups: bool,
+    /// Tunables that differ from their defaults.
+    pub settings: Vec<Setting>,
+    /// Seed of random numbers, for drive models that use some.
+    pub seed: u64,
+}
+
+/// A workload built from a recording.
+#[derive(Clone, Debug)]
+pub struct Model {
+    recording: Recording,
+    workload: RecordedWorkload,
+    findings: Vec<PatternAnalysis>,
+    notes: Vec<String>,
+}
+
+impl Model {
+    /// Finds the dependencies of the requests and builds the workload.
+    ///
+    /// # Errors
+    /// [`WhatifError::Nothing`].
+    pub fn new(recording: Recording) -> Result<Model, WhatifError> {
+        let mut recording = recording;
+        let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
+        for process in &mut recording.processes {
+            process.requests.retain(|request| {
+                let why = match op_of(request.op) {
+                    None => "without a direction (flushes without data among them)",
+                    Some(_) if request.bytes == 0 => "without data",
+                    Some(_) => return true,
+                };
+                *left_out.entry(why).or_default() += 1;
+                false
+            });
+        }
+        recording.processes.retain(|process| !process.requests.is_empty());
+        recording.processes.sort_by_key(|process| process.pid);
+        let has_completed = |process: &RecordedProcess| process.requests.iter().any(SubmittedRequest::is_completed);
+        if !recording.processes.iter().any(has_completed) {
+            return Err(WhatifError::Nothing);
+        }
+        let findings: Vec<PatternAnalysis> =
+            recording.processes.iter().map(|process| find(&process.requests)).collect();
+        let scripts = recording.processes.iter().zip(&findings);
+        let scripts = scripts.map(|(process, finding)| Arc::new(script(process, finding, &recording))).collect();
+        let workload = RecordedWorkload { scripts, length_ns: recording.length_ns() };
+        let notes = left_out.into_iter().map(|(why, count)| format!("{count} requests {why} are left out")).collect();
+        Ok(Model { recording, workload, findings, notes })
+    }
+
+    /// The recording.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The processes, with the dependency rule found for each.
+    pub fn findings(&self) -> impl Iterator<Item = (&RecordedProcess, &PatternAnalysis)> {
+        self.recording.processes.iter().zip(&self.findings)
+    }
+
+    /// For each process, true if it was active at the end of the recording: its requests are then
+    /// repeated for as long as the prediction takes.
+    pub fn endless(&self) -> impl Iterator<Item = bool> + '_ {
+        self.workload.scripts.iter().map(|script| script.is_endless)
+    }
+
+    /// Notes on left-out parts of the recording, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Runs the workload under each of these elevators for the length of the recording. With
+    /// `record`, head positions and slices are recorded.
+    ///
+    /// # Errors
+    /// [`WhatifError`], except [`WhatifError::Nothing`].
+    pub fn predict(
+        &self,
+        elevators: &[Kind],
+        machine: &Machine,
+        record: bool,
+        progress: &(dyn Fn(Progress) + Sync),
+        cancel: &AtomicBool,
+    ) -> Result<Comparison, WhatifError> {
+        let request = self.request(elevators, machine, record)?;
+        Ok(compare_recorded(&request, &self.workload, progress, cancel)?)
+    }
+
+    /// Runs the workload under each of these elevators without a reference, for series of many
+    /// runs.
+    ///
+    /// # Errors
+    /// [`WhatifError`], except [`WhatifError::Nothing`].
+    pub fn run_each(
+        &self,
+        elevators: &[Kind],
+        machine: &Machine,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Run>, WhatifError> {
+        let request = self.request(elevators, machine, false)?;
+        Ok(run_each_recorded(&request, &self.workload, cancel)?)
+    }
+
+    /// A variation of the workload: the recorded think times of each process are rotated by a
+    /// random number of positions. Processes with batches or with arrival times of their own keep
+    /// theirs, because their think times are not independent.
+    ///
+    /// Some elevators classify a process by its first requests and keep the classification for
+    /// long, so a few think times can decide the result of a run.
+    pub fn with_rotated_think_times(&self, seed: u64) -> Model {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let scripts = self.workload.scripts.iter().map(|script| Arc::new(rotated(script, &mut rng))).collect();
+        Model { workload: RecordedWorkload { scripts, ..self.workload }, ..self.clone() }
+    }
+
+    fn request(&self, elevators: &[Kind], machine: &Machine, record: bool) -> Result<CompareRequest, WhatifError> {
+        self.check_size(&machine.profile)?;
+        Ok(CompareRequest {
+            jobs: self.workload.jobs(),
+            profile: machine.profile.clone(),
+            host: host(machine, self.workload.scripts.len()),
+            elevators: elevators.to_vec(),
+            settings: settings(machine, elevators)?,
+            seed: machine.seed,
+            record,
+        })
+    }
+
+    fn check_size(&self, profile: &Profile) -> Result<(), WhatifError> {
+        let end = self.workload.end_sector();
+        let capacity_sectors = Drive::new(profile).capacity_sectors();
+        if end > capacity_sectors {
+            return Err(WhatifError::Beyond { sector: end - 1, drive: profile.name().into(), capacity_sectors });
+        }
+        Ok(())
+    }
+}
+
+fn rotated(script: &RequestScript, rng: &mut Pcg64) -> RequestScript {
+    let mut script = script.clone();
+    let is_alike = script.requests.windows(2).all(|pair| pair[0].wait.outstanding_max == pair[1].wait.outstanding_max);
+    let mut think_times_ns: Vec<u64> = script.requests.iter().filter_map(|request| think_ns(request.wait)).collect();
+    if !is_alike || think_times_ns.is_empty() {
+        return script;
+    }
+    let count = think_times_ns.len();
+    think_times_ns.rotate_left(rng.random_range(0..count));
+    let waiting = script.requests.iter_mut().filter(|request| think_ns(request.wait).is_some());
+    for (request, think_ns) in waiting.zip(think_times_ns) {
+        request.wait.then = ReleaseDelay::Think(think_ns);
+    }
+    script
+}
+
+fn think_ns(wait: Release) -> Option<u64> {
+    match wait.then {
+        ReleaseDelay::Think(ns) => Some(ns),
+        ReleaseDelay::At(_) => None,
+    }
+}
+
+/// The script of a process.
+fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Recording) -> RequestScript {
+    let requests = &process.requests;
+    let first_ns = requests.first().map_or(recording.from_ns, |first| first.queued_ns);
+    let last_ns = requests.last().map_or(first_ns, |last| last.queued_ns);
+    let scripted = |(request, wait): (&SubmittedRequest, &Release)| ScriptedRequest {
+        op: op_of(request.op).unwrap_or(Op::Read),
+        flags: flags_of(request.op),
+        sector: request.sector,
+        sectors: request.bytes.div_ceil(512),
+        wait: *wait,
+    };
+    let intervals_ns = requests.windows(2).map(|pair| pair[1].queued_ns.saturating_sub(pair[0].queued_ns));
+    let longest_ns = intervals_ns.max().unwrap_or(0);
+    let completed = requests.iter().filter(|request| request.is_completed());
+    let last_activity_ns = completed.map(|request| request.completed_ns).max().unwrap_or(last_ns).max(last_ns);
+    let some_in_flight = requests.iter().any(|request| !request.is_completed());
+    let none_completed = !requests.iter().any(SubmittedRequest::is_completed);
+    let is_endless =
+        requests.len() > 1 && (some_in_flight || recording.until_ns.saturating_sub(last_activity_ns) <= longest_ns);
+    // Requests in flight at the end of the recording come after it.
+    let is_kept = |request: &SubmittedRequest| request.is_completed() || none_completed;
+    let kept = || requests.iter().zip(&finding.waits).filter(|(request, _)| is_kept(request));
+    let first_sector = kept().map(|(request, _)| request.sector).min().unwrap_or(0);
+    let end_sector = kept().map(|(request, _)| end_of(request)).max().unwrap_or(0);
+    let mean_ns = (last_ns - first_ns) / (requests.len() as u64 - 1).max(1);
+    let waits = matches!(finding.pattern, Pattern::Closed { .. } | Pattern::Batches { .. });
+    RequestScript {
+        name: process.name.clone(),
+        pid: process.pid,
+        depth: finding.depth,
+        start_ns: first_ns.saturating_sub(recording.from_ns),
+        requests: kept().map(scripted).collect(),
+        is_endless,
+        stride_sectors: if is_sequential(requests) { end_sector - first_sector } else { 0 },
+        end_sector,
+        usual_think_ns: waits.then_some(finding.think_ns[1]),
+        pass_ns: (last_ns - first_ns).saturating_add(mean_ns).max(PASS_NS_MIN),
+    }
+}
+
+/// Returns true if most requests start where one of the last few ended.
+fn is_sequential(requests: &[SubmittedRequest]) -> bool {
+    let follows = |(index, next): &(usize, &SubmittedRequest)| {
+        requests[index.saturating_sub(RECENT)..*index].iter().any(|before| end_of(before) == next.sector)
+    };
+    let following = requests.iter().enumerate().filter(follows).count();
+    following as f64 > SEQUENTIAL_SHARE * requests.len() as f64
+}
+
+/// The sector after a request.
+fn end_of(request: &SubmittedRequest) -> u64 {
+    request.sector.saturating_add(u64::from(request.bytes).div_ceil(512))
+}
+
+/// A host whose kernel takes no CPU time: the recorded think times include that of the recorded
+/// machine.
+fn host(machine: &Machine, processes: usize) -> HostConfig {
+    let mut host = machine.kernel.map_or_else(HostConfig::default, HostConfig::kernel);
+    host.cpus = u32::try_from(processes).unwrap_or(u32::MAX).clamp(1, 4096);
+    host.plugging = Plugging::None;
+    host.costs = CpuCosts { system_call_ns: 0, copy_page_ns: 0, bio_ns: 0, fault_ns: 0, completion_ns: 0 };
+    host.spindle_tolerance_ppm = 0;
+    host.depth_max = machine.depth_max;
+    if machine.kernel.is_none() {
+        host.queue.clock = ClockConfig { hz: 1000, uptime_ns: 10_000_000_000 };
+        host.queue.nr_requests = None;
+        host.queue.max_sectors = MAX_SECTORS;
+        host.queue.ordered = OrderedMode::None;
+    }
+    host
+}
+
+/// The settings for these elevators, with the switches of control groups.
+fn settings(machine: &Machine, elevators: &[Kind]) -> Result<Vec<Setting>, SimError> {
+    let mut settings = Vec::new();
+    if machine.groups {
+        for kind in elevators {
+            let switch = group_switch(*kind).map(|tunable| tunable.name);
+            if let Some(name) = switch {
+                settings.push(Setting::parse(&format!("{}.{name}=1", kind.info().name))?);
+            }
+        }
+    }
+    settings.extend(machine.settings.iter().filter(|setting| elevators.contains(&setting.elevator)).cloned());
+    Ok(settings)
+}
+
+/// The operation of a request with data.
+fn op_of(op: Rwbs) -> Option<Op> {
+    if op.has(Rwbs::DISCARD) {
+        Some(Op::Discard)
+    } else if op.has(Rwbs::WRITE) {
+        Some(Op::Write)
+    } else if op.has(Rwbs::READ) {
+        Some(Op::Read)
+    } else {
+        None
+    }
+}
+
+fn flags_of(op: Rwbs) -> Flags {
+    let mut flags = Flags::NONE;
+    for (bit, flag) in [(Rwbs::META, Flags::META), (Rwbs::FUA, Flags::FUA)] {
+        if op.has(bit) {
+            flags = flags.and(flag);
+        }
+    }
+    // Reads are synchronous without the flag.
+    if op.has(Rwbs::SYNC) && !op.has(Rwbs::READ) {
+        flags = flags.and(Flags::SYNC);
+    }
+    flags
+}

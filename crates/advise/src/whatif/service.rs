@@ -1,0 +1,76 @@
+//! Service times from a trace, for fitting a drive's profile.
+
+use hoistway_drive::recording::Record;
+use hoistway_drive::{Access, Op};
+use hoistway_trace::Rwbs;
+use hoistway_trace::request::RequestRecord;
+
+/// The served requests with their service times, one at a time and in the order of service.
+///
+/// A drive with an arm serves queued requests one after the other: the service of a request starts
+/// at the end of the previous one, if the request had been issued by then. Work that the drive does
+/// for the next request in the meantime is missing from these times.
+pub fn service_times(requests: &[RequestRecord]) -> Vec<Record> {
+    let mut served: Vec<(u64, u64, Access)> = requests.iter().filter_map(served).collect();
+    served.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
+    let first_ns = served.iter().map(|(issued_ns, ..)| *issued_ns).min().unwrap_or(0);
+    let mut free_ns = 0;
+    let mut records = Vec::with_capacity(served.len());
+    for (issued_ns, completed_ns, access) in served {
+        let start_ns = issued_ns.max(free_ns);
+        free_ns = completed_ns;
+        if completed_ns > start_ns {
+            records.push(Record { issue_ns: start_ns - first_ns, access, service_ns: completed_ns - start_ns });
+        }
+    }
+    records
+}
+
+/// Issue and completion time of a read or write that succeeded at the first attempt.
+fn served(record: &RequestRecord) -> Option<(u64, u64, Access)> {
+    let op = match record.op {
+        op if op.has(Rwbs::DISCARD) || op.has(Rwbs::FLUSH) => return None,
+        op if op.has(Rwbs::READ) => Op::Read,
+        op if op.has(Rwbs::WRITE) => Op::Write,
+        _ => return None,
+    };
+    if record.requeues > 0 || record.error != 0 || record.bytes == 0 {
+        return None;
+    }
+    let access = Access { op, sector: record.sector, sectors: record.bytes.div_ceil(512) };
+    Some((record.issued_ns?, record.completed_ns?, access))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_trace::DeviceId;
+
+    fn request(sector: u64, issued_ns: u64, completed_ns: u64) -> RequestRecord {
+        RequestRecord {
+            device: DeviceId(0),
+            op: Rwbs::READ,
+            sector,
+            bytes: 4096,
+            pid: 1,
+            queued_ns: None,
+            got_ns: None,
+            inserted_ns: None,
+            issued_ns: Some(issued_ns),
+            completed_ns: Some(completed_ns),
+            merged: Vec::new(),
+            requeues: 0,
+            error: 0,
+        }
+    }
+
+    #[test]
+    fn requests_that_are_queued_together_are_served_one_after_the_other() {
+        let requests = [request(8, 100, 300), request(16, 110, 200), request(24, 400, 450)];
+        let times: Vec<_> = service_times(&requests)
+            .iter()
+            .map(|record| (record.access.sector, record.issue_ns, record.service_ns))
+            .collect();
+        assert_eq!(times, [(16, 10, 90), (8, 100, 100), (24, 300, 50)]);
+    }
+}

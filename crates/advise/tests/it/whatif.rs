@@ -1,0 +1,133 @@
+//! Predictions from recordings, with figures calculated by hand.
+
+use std::sync::atomic::AtomicBool;
+
+use hoistway_advise::whatif::{Level, Machine, Model, RecordedProcess, Recording, WhatifError};
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+use hoistway_trace::Rwbs;
+use hoistway_trace::dependencies::{Pattern, SubmittedRequest};
+
+const MS: u64 = 1_000_000;
+const LENGTH_NS: u64 = 10_000 * MS;
+
+/// A drive that serves one request at a time, in a millisecond each.
+fn machine() -> Machine {
+    let text = "name = \"millisecond\"\nwhat = \"a device of constant time\"\nsource = \"a test\"\n[null]\nservice_ns = 1000000\n\
+                depth = 1\ncapacity_sectors = 4194304\n";
+    Machine {
+        profile: Profile::from_toml(text, "millisecond.toml").expect("a good profile"),
+        depth_max: None,
+        kernel: None,
+        groups: false,
+        settings: Vec::new(),
+        seed: 1,
+    }
+}
+
+/// A process that reads 4 KiB with a latency of `latency_ns` and pauses for `think_ns` after each
+/// read.
+fn process(pid: u32, latency_ns: u64, think_ns: u64) -> RecordedProcess {
+    let request = |number: u64| {
+        let queued_ns = number * (latency_ns + think_ns);
+        let completed_ns = queued_ns + latency_ns;
+        let completed_ns = if completed_ns <= LENGTH_NS { completed_ns } else { u64::MAX };
+        SubmittedRequest {
+            queued_ns,
+            completed_ns,
+            sector: 1000 * u64::from(pid) + 8 * number,
+            bytes: 4096,
+            op: Rwbs::READ,
+        }
+    };
+    let count = LENGTH_NS / (latency_ns + think_ns);
+    RecordedProcess { name: format!("p{pid}"), pid, requests: (0..count).map(request).collect() }
+}
+
+fn model(processes: Vec<RecordedProcess>) -> Model {
+    Model::new(Recording { processes, from_ns: 0, until_ns: LENGTH_NS }).expect("a recording with requests")
+}
+
+#[test]
+fn a_process_with_think_times_of_3_ms_is_predicted_as_recorded() {
+    let model = model(vec![process(7, MS, 3 * MS)]);
+    let fidelity = model.fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).expect("a run");
+    // A request each 4 ms: 2,500 in 10 s.
+    let process = &fidelity.processes[0];
+    assert!((process.predicted.bytes_per_s / (250.0 * 4096.0) - 1.0).abs() < 0.001, "{process:?}");
+    assert!(fidelity.miss() < 0.01 && fidelity.holds(), "{fidelity:?}");
+    assert_eq!(process.predicted.latency_ns.p50, MS);
+}
+
+#[test]
+fn a_process_that_waited_for_others_makes_more_requests_alone_and_continues_after_the_recording() {
+    // Latencies of 4 ms and pauses of 1 ms: alone on the drive, the process makes a request each 2
+    // ms, 5,000 instead of 2,000.
+    let model = model(vec![process(7, 4 * MS, MS)]);
+    assert_eq!(model.findings().next().map(|(_, found)| found.pattern), Some(Pattern::Closed { depth: 1 }));
+    let predicted = model
+        .predict(&[Kind::Noop, Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false))
+        .expect("a run");
+    for run in &predicted.runs {
+        let reads = run.processes[0].read.ios;
+        assert!((4_990..=5_000).contains(&reads), "{}: {reads}", run.elevator);
+    }
+}
+
+#[test]
+fn rotated_think_times_change_the_result_little_and_depend_on_the_seed() {
+    // Pauses of 1 ms after the first 1,000 requests and of 9 ms after the others: 2 s and 8 s.
+    let mut recorded = process(7, MS, MS);
+    for (number, request) in recorded.requests.iter_mut().enumerate() {
+        let number = number as u64;
+        request.queued_ns = if number <= 1_000 { 2 * number } else { 2_000 + 10 * (number - 1_000) } * MS;
+        request.completed_ns = request.queued_ns + MS;
+    }
+    recorded.requests.retain(|request| request.completed_ns <= LENGTH_NS);
+    let model = model(vec![recorded]);
+    let reads = |model: &Model| {
+        let runs = model.run_each(&[Kind::Noop], &machine(), &AtomicBool::new(false)).expect("a run");
+        runs[0].processes[0].read.ios
+    };
+    let as_recorded = reads(&model);
+    let others: Vec<_> = (1..6).map(|seed| reads(&model.with_rotated_think_times(seed))).collect();
+    for count in &others {
+        assert!(count.abs_diff(as_recorded) <= as_recorded / 100, "{count} instead of {as_recorded}");
+    }
+    // The rotation ends with another pause, which the end of the run cuts off.
+    assert!(others.windows(2).any(|pair| pair[0] != pair[1]) || others[0] != as_recorded, "{others:?}");
+    assert_eq!(
+        reads(&model.with_rotated_think_times(3)),
+        reads(&model.with_rotated_think_times(3)),
+        "a run is determined by its seed"
+    );
+}
+
+#[test]
+fn a_model_that_misses_the_recording_is_refused() {
+    let model = model(vec![process(7, 4 * MS, MS)]);
+    let fidelity = model.fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).expect("a run");
+    // 5,000 requests instead of 2,000 are 150 % too many.
+    assert!(!fidelity.holds() && (fidelity.miss() - 1.5).abs() < 0.01, "{}", fidelity.miss());
+    assert_eq!(fidelity.confidence(&model, None).level, Level::Low);
+}
+
+#[test]
+fn a_reader_and_a_writer_are_predicted_together() {
+    let mut writer = process(9, MS, 7 * MS);
+    writer.requests.iter_mut().for_each(|request| request.op = Rwbs::WRITE);
+    let model = model(vec![process(7, MS, 3 * MS), writer]);
+    let predicted =
+        model.predict(&[Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false)).expect("a run");
+    let [reader, writer] = predicted.runs[0].processes.as_slice() else { panic!("two processes") };
+    assert!(reader.write.ios == 0 && writer.read.ios == 0 && writer.write.ios > 1_000, "{}", writer.write.ios);
+}
+
+#[test]
+fn impossible_predictions_are_errors_with_reasons() {
+    assert!(matches!(Model::new(Recording::default()), Err(WhatifError::Nothing)));
+    let mut far = process(7, MS, MS);
+    far.requests[5].sector = 1 << 40;
+    let error = model(vec![far]).fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).unwrap_err().to_string();
+    assert!(error.contains("reaches sector 1099511627783") && error.contains("`millisecond` has 4194304"), "{error}");
+}

@@ -1,0 +1,100 @@
+//! Published results on I/O schedulers, measured again in the simulator.
+//!
+//! Each [`Row`] is one result of a publication: its figures with tolerances, the order of values,
+//! or a rule, and marks of the mechanism that causes it. [`select`] finds rows, [`reproduce`]
+//! simulates them and compares, [`Reproduction`] is the document of `hoistway reproduce --json`.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use hoistway_reproduce::{Reproduction, Verdict, reproduce, select};
+//!
+//! let rows = select(&["S1-02".to_owned()])?;
+//! let results = reproduce(&rows, &|_progress| {}, &AtomicBool::new(false))?;
+//! let result = &results[0];
+//! println!("{} published, {} measured", result.published_text(), result.measured_text());
+//! assert_eq!(result.verdict, Verdict::Reproduced);
+//! let json = serde_json::to_string(&Reproduction::new(&results)).unwrap();
+//! assert!(json.starts_with(r#"{"schema":1,"summary":"#));
+//! # Ok::<(), hoistway_reproduce::ReproduceError>(())
+//! ```
+//!
+//! # Flow of data
+//!
+//! Figures, tolerances and marks of mechanisms are data: `published/*.toml` with the job files in
+//! `published/jobs` (`expectation.rs`). Measurements are code: one module per publication (`s1` to
+//! `s5`), which gets its simulations from the runner (`runner.rs`). `verdict.rs` alone compares
+//! both.
+//!
+//! # Where to change ...
+//!
+//! | what | where |
+//! |---|---|
+//! | a figure, tolerance or mark of a row | the row in `published/*.toml` |
+//! | a new row | its TOML file, its job file in `published/jobs` and in the list of `expectation.rs`, and a branch in the `measure` function of its publication, which returns a figure for each name in the row |
+//! | the comparison with a tolerance | `expectation.rs` (bounds), `verdict.rs` |
+//! | the texts of the table | `text.rs` |
+//! | the JSON | `report.rs` |
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod expectation;
+mod figures;
+mod report;
+mod runner;
+mod s1;
+mod s2;
+mod s3;
+mod s4;
+mod s5;
+mod text;
+mod verdict;
+
+use std::sync::atomic::AtomicBool;
+
+pub use error::ReproduceError;
+pub use expectation::{Order, Publication, Reason, Row, RowKind, Value, publications, select};
+pub use report::{Count, Reproduction, Summary};
+pub use runner::RowProgress;
+pub use text::{plain, rounded};
+pub use verdict::{Checked, Line, Plot, RowResult, Verdict};
+
+use runner::Runner;
+use verdict::Measured;
+
+/// Measures these rows one after the other, and returns their results in the same order. The runs
+/// of a row are parallel.
+///
+/// `progress` is called from several threads, at the start of a row and after each run. When
+/// `cancel` becomes true, the function returns soon.
+///
+/// # Errors
+/// [`ReproduceError`] if a run failed or was cancelled, or if a row is invalid. A result that
+/// differs from the published one is no error.
+pub fn reproduce(
+    rows: &[&'static Row],
+    progress: &(dyn Fn(RowProgress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<RowResult>, ReproduceError> {
+    let mut runner = Runner::new(progress, cancel);
+    let result = |(index, row): (usize, &&'static Row)| {
+        runner.begin(index);
+        RowResult::new(row, measure(row, &mut runner)?)
+    };
+    rows.iter().enumerate().map(result).collect()
+}
+
+/// Measures a row. A row without figures has an empty measurement.
+fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, ReproduceError> {
+    if row.values.is_empty() && row.reasons.is_empty() {
+        return Ok(Measured::default());
+    }
+    match row.id.split_once('-') {
+        Some(("S1", _)) => s1::measure(row, runner),
+        Some(("S2", _)) => s2::measure(row, runner),
+        Some(("S3", _)) => s3::measure(row, runner),
+        Some(("S4", _)) => s4::measure(row, runner),
+        Some(("S5", _)) => s5::measure(row, runner),
+        _ => Err(ReproduceError::no_measure(&row.id)),
+    }
+}

@@ -1,0 +1,207 @@
+//! Runs the simulations of published results, each distinct simulation once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use hoistway_drive::Profile;
+use rayon::prelude::*;
+
+use crate::error::ReproduceError;
+use crate::expectation::{self, Row};
+use hoistway_sim::{CompareRequest, Comparison, HostConfig, Kernel, Run, Setting, compare, elevator_of_name};
+
+/// The progress of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowProgress {
+    /// Index of the row, from 0.
+    pub row: usize,
+    /// Number of finished runs.
+    pub done: usize,
+    /// Number of runs that the row has asked for so far.
+    pub of: usize,
+}
+
+/// Runs experiments and caches their results.
+pub struct Runner<'a> {
+    cancel: &'a AtomicBool,
+    progress: &'a (dyn Fn(RowProgress) + Sync),
+    row: usize,
+    known: HashMap<String, Arc<Comparison>>,
+}
+
+/// One simulation: a job file, a drive, a machine, an elevator, a seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experiment {
+    /// Id of the row, for error messages.
+    pub id: String,
+    /// The job file's text.
+    pub job: String,
+    /// The drive's profile.
+    pub drive: String,
+    /// The kernel of the host.
+    pub kernel: String,
+    /// The elevator.
+    pub elevator: String,
+    /// Tunables of the elevator, as in `slice_idle=0`.
+    pub settings: Vec<String>,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Size of the request pool, if it differs from the kernel's default.
+    pub nr_requests: Option<u32>,
+    /// True if slices and head positions are recorded.
+    pub record: bool,
+}
+
+impl Experiment {
+    /// The first job of a row under an elevator, on its drive and kernel, with seed 1.
+    ///
+    /// # Errors
+    /// [`ReproduceError`] if the row names no job or no drive.
+    pub fn of(row: &Row, elevator: &str) -> Result<Experiment, ReproduceError> {
+        let lacks = |what| ReproduceError::NoInput { id: row.id.clone(), what, name: String::new() };
+        let job = expectation::job_text(row.jobs.first().ok_or_else(|| lacks("job"))?)?;
+        Ok(Experiment {
+            id: row.id.clone(),
+            job: job.to_owned(),
+            drive: row.drive.clone().ok_or_else(|| lacks("drive"))?,
+            kernel: row.kernel.clone().ok_or_else(|| lacks("kernel"))?,
+            elevator: elevator.to_owned(),
+            settings: Vec::new(),
+            seed: 1,
+            nr_requests: None,
+            record: false,
+        })
+    }
+
+    /// The experiment with another job of the row, by its index from 0.
+    ///
+    /// # Errors
+    /// [`ReproduceError::NoInput`] if the row has fewer jobs.
+    pub fn with_job(self, row: &Row, index: usize) -> Result<Experiment, ReproduceError> {
+        let name = row.jobs.get(index);
+        let lacks = || ReproduceError::NoInput { id: row.id.clone(), what: "job", name: index.to_string() };
+        Ok(Experiment { job: expectation::job_text(name.ok_or_else(lacks)?)?.to_owned(), ..self })
+    }
+
+    /// The experiment with a text of the job file replaced by another.
+    #[must_use]
+    pub fn with_text(self, old: &str, new: &str) -> Experiment {
+        Experiment { job: self.job.replace(old, new), ..self }
+    }
+
+    /// The experiment with a tunable of its elevator, as in `slice_idle=0`.
+    #[must_use]
+    pub fn with(mut self, setting: &str) -> Experiment {
+        self.settings.push(setting.to_owned());
+        self
+    }
+
+    /// The experiment with slices and head positions recorded.
+    #[must_use]
+    pub fn recorded(self) -> Experiment {
+        Experiment { record: true, ..self }
+    }
+
+    /// The experiment with each seed from 1 to `count`, at least one.
+    pub fn seeds(self, count: u64) -> Vec<Experiment> {
+        (1..=count.max(1)).map(|seed| Experiment { seed, ..self.clone() }).collect()
+    }
+
+    fn request(&self) -> Result<CompareRequest, ReproduceError> {
+        let unknown = |what, name: &str| ReproduceError::NoInput { id: self.id.clone(), what, name: name.to_owned() };
+        let jobs = hoistway_fio::parse(&self.job, &self.id, &|_| None, &|path, _| {
+            Err(std::io::Error::new(std::io::ErrorKind::NotFound, path.to_owned()))
+        });
+        let kind = elevator_of_name(&self.elevator)?;
+        let setting = |text: &String| Setting::parse(&format!("{}.{text}", self.elevator));
+        Ok(CompareRequest {
+            jobs: jobs.map_err(|error| ReproduceError::Job { id: self.id.clone(), problem: error.to_string() })?,
+            profile: Profile::builtin(&self.drive).ok_or_else(|| unknown("drive", &self.drive))?,
+            host: self.host().ok_or_else(|| unknown("kernel", &self.kernel))?,
+            elevators: vec![kind],
+            settings: self.settings.iter().map(setting).collect::<Result<_, _>>()?,
+            seed: self.seed,
+            record: self.record,
+        })
+    }
+
+    /// The host of the kernel, with the size of the request pool. All elevators run in the block
+    /// layer of that kernel.
+    fn host(&self) -> Option<HostConfig> {
+        let mut host = HostConfig::kernel(Kernel::from_name(&self.kernel)?);
+        if self.nr_requests.is_some() {
+            host.queue.nr_requests = self.nr_requests;
+        }
+        Some(host)
+    }
+
+    /// Identifies the simulation: all fields except the row.
+    fn key(&self) -> String {
+        format!("{:?}", Experiment { id: String::new(), ..self.clone() })
+    }
+}
+
+impl<'a> Runner<'a> {
+    /// Creates a runner with an empty cache. `progress` is called from several threads. When
+    /// `cancel` becomes true, runs end soon.
+    pub fn new(progress: &'a (dyn Fn(RowProgress) + Sync), cancel: &'a AtomicBool) -> Runner<'a> {
+        Runner { cancel, progress, row: 0, known: HashMap::new() }
+    }
+
+    /// Reports progress for this row from now on; `row` counts from 0.
+    pub fn begin(&mut self, row: usize) {
+        self.row = row;
+        (self.progress)(RowProgress { row, done: 0, of: 1 });
+    }
+
+    /// The results of these experiments, in their order. Those that are not in the cache run in
+    /// parallel.
+    ///
+    /// # Errors
+    /// The [`ReproduceError`] of the first experiment that failed.
+    pub fn compared(&mut self, experiments: &[Experiment]) -> Result<Vec<Arc<Comparison>>, ReproduceError> {
+        let mut wanted: Vec<&Experiment> = Vec::new();
+        for experiment in experiments {
+            let key = experiment.key();
+            if !self.known.contains_key(&key) && !wanted.iter().any(|other| other.key() == key) {
+                wanted.push(experiment);
+            }
+        }
+        let (done, of) = (AtomicUsize::new(0), wanted.len());
+        let run = |experiment: &&Experiment| {
+            let comparison = compare(&experiment.request()?, &|_| {}, self.cancel)?;
+            (self.progress)(RowProgress { row: self.row, done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
+            Ok((experiment.key(), Arc::new(comparison)))
+        };
+        let finished: Result<Vec<_>, ReproduceError> = wanted.par_iter().map(run).collect();
+        self.known.extend(finished?);
+        let found = |experiment: &Experiment| {
+            let known = self.known.get(&experiment.key()).cloned();
+            known.ok_or_else(|| ReproduceError::NoMeasure { id: experiment.id.clone() })
+        };
+        experiments.iter().map(found).collect()
+    }
+
+    /// Averages of figures over the seeds from 1 to `seeds` of one experiment. `figures` gets a run
+    /// and the rate of the single stream in bytes a second.
+    ///
+    /// # Errors
+    /// The errors of [`Runner::compared`].
+    pub fn means<const N: usize>(
+        &mut self,
+        experiment: Experiment,
+        seeds: u64,
+        figures: impl Fn(&Run, f64) -> [f64; N],
+    ) -> Result<[f64; N], ReproduceError> {
+        let comparisons = self.compared(&experiment.seeds(seeds))?;
+        let mut sums = [0.0; N];
+        for comparison in &comparisons {
+            for run in &comparison.runs {
+                let figures = figures(run, comparison.single_stream_bytes_per_s);
+                sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
+            }
+        }
+        Ok(sums.map(|sum| sum / comparisons.len() as f64))
+    }
+}

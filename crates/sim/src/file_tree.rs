@@ -1,0 +1,126 @@
+//! Trees of small files on a simulated file system, and the reads of a program that archives them.
+//!
+//! ```
+//! use hoistway_fio::Walk;
+//! use hoistway_sim::FileSystemConfig;
+//! use hoistway_sim::file_tree::{FileTree, FileTreeParameters, WalkRead};
+//!
+//! let parameters = FileTreeParameters {
+//!     file_system: FileSystemConfig::ext4(),
+//!     capacity_sectors: 16 << 21,
+//!     files: 500,
+//!     directories: 20,
+//!     median_bytes: 5000,
+//!     mean_bytes: 14_500,
+//!     ageing_rounds: 0,
+//!     seed: 1,
+//! };
+//! let tree = FileTree::create(&parameters).ok_or("the drive is too small")?;
+//! let reads = tree.walk(Walk::Block, 128 << 10);
+//! let files = reads.filter(|read| matches!(read, WalkRead::Data { offset: 0, .. })).count();
+//! assert_eq!(files, 500);
+//! # Ok::<(), &str>(())
+//! ```
+
+use std::sync::Arc;
+
+use hoistway_fio::Walk;
+use rand_pcg::Pcg64;
+
+use crate::host::files::File;
+use crate::host::fs::config::FileSystemConfig;
+use crate::host::fs::tree::{Node, Tree};
+use crate::host::fs::{Ageing, FileSystem, SizeLaw, TreeParameters};
+use crate::host::page::PAGE_BYTES;
+use crate::workload::walk::{Step, Walker};
+
+/// Percent of an aged file system that other files fill.
+const AGED_FULL_PERCENT: u8 = 80;
+/// Index that stands for the disk in a walk; no file of a tree has it.
+const DISK: u32 = u32::MAX;
+
+/// The parameters of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileTreeParameters {
+    /// The file system.
+    pub file_system: FileSystemConfig,
+    /// Capacity of the drive, in sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Number of files.
+    pub files: u32,
+    /// Number of directories with the root of the tree, at least 1.
+    pub directories: u32,
+    /// Median of the lognormal distribution of sizes, in bytes.
+    pub median_bytes: u64,
+    /// Mean of the sizes, in bytes.
+    pub mean_bytes: u64,
+    /// Number of times that a third of all files is deleted and written anew, on a file system that
+    /// is 80 % full. With 0, an empty file system takes the tree in the order of its names.
+    pub ageing_rounds: u32,
+    /// Seed of all random numbers.
+    pub seed: u64,
+}
+
+/// A tree of files with its place on the drive.
+#[derive(Clone, Debug)]
+pub struct FileTree {
+    tree: Arc<Tree>,
+    files: Vec<File>,
+}
+
+/// A read of a walk, in the order in which the walk waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkRead {
+    /// Inodes, directories or mapping blocks.
+    Metadata {
+        /// The first block of 4 KiB on the drive.
+        block: u64,
+    },
+    /// Bytes of a file.
+    Data {
+        /// Index of the file.
+        file: u32,
+        /// Offset in the file, in bytes.
+        offset: u64,
+        /// Length of the read, in bytes.
+        bytes: u64,
+        /// First sector of the file on the drive; 0 for a file without blocks.
+        first_sector: u64,
+    },
+}
+
+impl FileTree {
+    /// Creates a file system and the tree on it. Returns `None` if the drive has no room for them.
+    pub fn create(parameters: &FileTreeParameters) -> Option<FileTree> {
+        let FileTreeParameters { files, directories, ageing_rounds: rounds, seed, .. } = *parameters;
+        let ageing = (rounds > 0).then_some(Ageing { rounds, full_percent: AGED_FULL_PERCENT });
+        let rng = Pcg64::new(seed.into(), 1);
+        let mut fs = FileSystem::new(parameters.file_system, parameters.capacity_sectors, ageing, seed, rng)?;
+        let sizes = SizeLaw { median_bytes: parameters.median_bytes, mean_bytes: parameters.mean_bytes };
+        let (tree, files) = fs.grow(&TreeParameters { files, directories, sizes, rounds, single: false })?;
+        Some(FileTree { tree: Arc::new(tree), files })
+    }
+
+    /// The block of each inode of the tree, in the order of inode numbers.
+    pub fn inode_blocks(&self) -> Vec<u64> {
+        let files = (0..self.tree.files.len() as u32).map(Node::File);
+        let directories = (0..self.tree.directories.len() as u32).map(Node::Directory);
+        let mut inodes: Vec<_> = files.chain(directories).map(|node| self.tree.inode(node)).collect();
+        inodes.sort_unstable();
+        inodes.iter().map(|inode| self.tree.stat(*inode).first).collect()
+    }
+
+    /// The reads of one pass over the tree, with reads of at most `read_bytes` bytes. The
+    /// read-ahead of the host is as long as a read.
+    pub fn walk(&self, order: Walk, read_bytes: u64) -> impl Iterator<Item = WalkRead> + '_ {
+        let mut walker = Walker::new(self.tree.clone(), order, read_bytes, read_bytes / PAGE_BYTES, DISK, 1);
+        walker.begin_pass();
+        std::iter::from_fn(move || walker.next(&self.files)).map(|step| match step {
+            Step::Metadata(read) => WalkRead::Metadata { block: read.first },
+            Step::Read { file, offset, bytes, .. } => {
+                let first_run = self.files.get(file as usize).and_then(|file| file.runs().next());
+                WalkRead::Data { file, offset, bytes, first_sector: first_run.map_or(0, |(sector, _)| sector) }
+            }
+        })
+    }
+}
