@@ -69,7 +69,7 @@ pub fn report(error: &Error) -> Exit {
         "error: "
     };
     tell(&format!("{head}{}", chain(error)));
-    let of_arguments = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_of_arguments);
+    let of_arguments = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::concerns_arguments_only);
     if error.is::<UsageError>() || of_arguments {
         tell("\nFor more information, try '--help'.");
         return Exit::Usage;

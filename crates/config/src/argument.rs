@@ -1,21 +1,21 @@
-//! What the command line says, as a draft: `--export NAME=PATH|mem:SIZE|null:SIZE[,key=value...]`
-//! and what overrides a file.
+//! Command-line arguments as parts of a draft: `--export
+//! NAME=PATH|mem:SIZE|null:SIZE[,key=value...]` and the options that override a configuration file.
 
 use std::path::{Path, PathBuf};
 
 use hoistway_core::Kind;
 
-use crate::draft::{Draft, Entry, Place, Problem, Said, Value};
+use crate::draft::{Draft, Entry, LocatedValue, Location, Problem, Value};
+use crate::environment::Environment;
 use crate::keys::{KEYS, Section};
 use crate::names::{did_you_mean, list};
-use crate::surroundings::Surroundings;
 use crate::value;
 
-/// Sections whose keys an `--export` may give.
-const OF_AN_EXPORT: [Section; 3] = [Section::Export, Section::Device, Section::Tenant];
-/// Keys of theirs that it may not: names and rules follow from the export, lists and tables have no
-/// place in it.
-const NOT_OF_AN_EXPORT: [&str; 12] = [
+/// Sections whose keys an `--export` may set.
+const EXPORT_SECTIONS: [Section; 3] = [Section::Export, Section::Device, Section::Tenant];
+/// Keys of these sections that an `--export` may not set: names and rules follow from the export,
+/// and lists and tables have no syntax there.
+const EXCLUDED_KEYS: [&str; 12] = [
     "name",
     "backend",
     "tunables",
@@ -31,8 +31,8 @@ const NOT_OF_AN_EXPORT: [&str; 12] = [
 ];
 
 impl Draft {
-    /// Takes in an `--export`. One of the same name in the file gives way to it; one that lies on
-    /// the same file shares its device. Mistakes are told by [`Draft::check`].
+    /// Adds an `--export`. It replaces an export of the same name in the file, and shares the
+    /// device of an export of the same backend file. [`Draft::check`] reports errors.
     ///
     /// ```text
     /// db=/srv/db.img,weight=300,reserve=20M        the file's bytes, under the name db
@@ -41,125 +41,135 @@ impl Draft {
     /// ```
     ///
     /// A comma in a path or a value is written twice.
-    pub fn export(&mut self, argument: &str, surroundings: &dyn Surroundings) {
-        let place = Place::Argument(format!("--export {argument}").into());
+    pub fn export(&mut self, argument: &str, environment: &dyn Environment) {
+        let location = Location::Argument(format!("--export {argument}").into());
         let mut parts = split_at_commas(argument).into_iter();
         let first = parts.next().unwrap_or_default();
         let (name, backend) = first.split_once('=').map_or(("", first.as_str()), |(name, backend)| (name, backend));
-        let text = |text: &str| Said { value: Value::Text(text.to_owned()), place: place.clone() };
-        let mut given = Given {
-            export: Entry::new(Section::Export, place.clone()),
-            device: Entry::new(Section::Device, place.clone()),
-            tenant: Entry::new(Section::Tenant, place.clone()),
+        let text = |text: &str| LocatedValue { value: Value::Text(text.to_owned()), location: location.clone() };
+        let mut given = ExportArgument {
+            export: Entry::new(Section::Export, location.clone()),
+            device: Entry::new(Section::Device, location.clone()),
+            tenant: Entry::new(Section::Tenant, location.clone()),
         };
         for part in parts {
             let (key, value) = part.split_once('=').map_or((part.as_str(), None), |(key, value)| (key, Some(value)));
             let value = value.map_or(Value::Switch(true), |value| Value::Text(value.to_owned()));
-            if let Err(text) = given.set(&key.trim().replace('-', "_"), key, Said { value, place: place.clone() }) {
-                self.problems.push(Problem { place: place.clone(), text });
+            if let Err(text) =
+                given.set(&key.trim().replace('-', "_"), key, LocatedValue { value, location: location.clone() })
+            {
+                self.problems.push(Problem { location: location.clone(), text });
             }
         }
         if backend.is_empty() {
             let text = "there is no backend: write NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE".to_owned();
-            return self.problems.push(Problem { place, text });
+            return self.problems.push(Problem { location, text });
         }
-        let device = self.device_of(name, backend, given.device, surroundings);
-        given.export.say("name", text(name));
-        given.export.say("device", text(&device));
+        let device = self.device_of(name, backend, given.device, environment);
+        given.export.set_known("name", text(name));
+        given.export.set_known("device", text(&device));
         match self.exports.iter().position(|export| is_text(export, "name", name)) {
-            Some(old) if matches!(self.exports[old].place, Place::File { .. }) => self.exports[old] = given.export,
+            Some(old) if matches!(self.exports[old].location, Location::File { .. }) => {
+                self.exports[old] = given.export
+            }
             _ => self.exports.push(given.export),
         }
         if !given.tenant.is_empty() {
-            given.tenant.say("name", text(if name.is_empty() { "default-export" } else { name }));
-            given.tenant.say("export", text(name));
+            given.tenant.set_known("name", text(if name.is_empty() { "default-export" } else { name }));
+            given.tenant.set_known("export", text(name));
             self.tenants.push(given.tenant);
         }
     }
 
-    /// The name of the device that such a backend is, made if there is none yet.
-    fn device_of(&mut self, name: &str, backend: &str, given: Entry, surroundings: &dyn Surroundings) -> String {
-        let place = given.place.clone();
-        let path = value::backend_path(backend).map(|path| surroundings.identity(Path::new(path)));
+    /// Returns the name of the device with this backend; adds the device if the draft has none.
+    fn device_of(&mut self, name: &str, backend: &str, given: Entry, environment: &dyn Environment) -> String {
+        let location = given.location.clone();
+        let path = value::backend_path(backend).map(|path| environment.identity(Path::new(path)));
         let known = self.devices.iter_mut().find_map(|device| {
-            let there = path_of(device, surroundings)?;
-            let named = device.get("name").and_then(|said| said.text().map(str::to_owned))?;
+            let there = path_of(device, environment)?;
+            let named = device.get("name").and_then(|located| located.text().map(str::to_owned))?;
             (path.as_ref() == Some(&there)).then_some((device, named))
         });
         let Some((device, named)) = known else {
             let wanted =
                 value::backend_path(backend).and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
-            // Memory and nothing have no name of their own: the export's, or what they are.
+            // Memory and null backends have no file name: the export's name or the kind serves
+            // instead.
             let kind = if backend.starts_with("mem") { "mem" } else { "null" };
             let nameless = if name.is_empty() { kind } else { name };
             let named = self.free_name(&wanted.unwrap_or_else(|| nameless.to_owned()));
             let mut device = given;
-            let text = |text: &str| Said { value: Value::Text(text.to_owned()), place: place.clone() };
-            device.say("name", text(&named));
-            device.say("backend", text(backend));
+            let text = |text: &str| LocatedValue { value: Value::Text(text.to_owned()), location: location.clone() };
+            device.set_known("name", text(&named));
+            device.set_known("backend", text(backend));
             self.devices.push(device);
             return named;
         };
-        for (key, said) in given.keys() {
-            let contradicted =
-                device.get(key).filter(|old| old.value != said.value && matches!(old.place, Place::Argument(_)));
+        for (key, located) in given.keys() {
+            let contradicted = device
+                .get(key)
+                .filter(|old| old.value != located.value && matches!(old.location, Location::Argument(_)));
             if let Some(old) = contradicted {
                 let text = format!(
-                    "`{key}` is {} and {} in `{}`, which lies on the same device: give it once",
-                    said.value, old.value, old.place
+                    "`{key}` is {} and {} in `{}`, another export of the same device: set it once",
+                    located.value, old.value, old.location
                 );
-                self.problems.push(Problem { place: place.clone(), text });
+                self.problems.push(Problem { location: location.clone(), text });
             } else {
-                device.say(key, said.clone());
+                device.set_known(key, located.clone());
             }
         }
         named
     }
 
-    /// A device's name that nobody has, like this one.
+    /// Returns a device name similar to `wanted` that no device of the draft has.
     fn free_name(&self, wanted: &str) -> String {
-        let fit: String = wanted.chars().filter(|c| value::is_of_names(*c)).take(48).collect();
+        let fit: String = wanted.chars().filter(|c| value::is_name_char(*c)).take(48).collect();
         let fit = if fit.trim_matches('.').is_empty() { "device".to_owned() } else { fit };
         let taken = |name: &str| self.devices.iter().any(|device| is_text(device, "name", name));
         let numbered = (2u64..).map(|number| format!("{fit}-{number}"));
         std::iter::once(fit.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(fit)
     }
 
-    /// Says a key on the command line, in place of the file: `option` is the option, for messages.
+    /// Sets a key from the command line; the value replaces that of the file. `option` is the
+    /// command-line option, for messages.
     ///
     /// # Panics
-    /// Never: a key that there is not becomes a problem that [`Draft::check`] tells.
+    /// Never: an unknown key becomes a problem that [`Draft::check`] reports.
     pub fn set(&mut self, section: Section, key: &str, option: &str, value: &str) {
-        let place = Place::Argument(format!("{option} {value}").into());
-        let said = Said { value: Value::Text(value.to_owned()), place: place.clone() };
-        self.set_said(section, key, &place, said);
+        let location = Location::Argument(format!("{option} {value}").into());
+        let located = LocatedValue { value: Value::Text(value.to_owned()), location: location.clone() };
+        self.set_in_entries(section, key, &location, located);
     }
 
-    /// Says on the command line that something is so.
+    /// Sets a boolean key to true from the command line.
     pub fn switch_on(&mut self, section: Section, key: &str, option: &str) {
-        let place = Place::Argument(option.into());
-        let said = Said { value: Value::Switch(true), place: place.clone() };
-        self.set_said(section, key, &place, said);
+        let location = Location::Argument(option.into());
+        let located = LocatedValue { value: Value::Switch(true), location: location.clone() };
+        self.set_in_entries(section, key, &location, located);
     }
 
-    /// Says on the command line where to listen, in place of all that the file says of it.
+    /// Sets the listening sockets and addresses from the command line; they replace all those of
+    /// the file.
     pub fn listen(&mut self, sockets: &[PathBuf], addresses: &[String]) {
         if sockets.is_empty() && addresses.is_empty() {
             return;
         }
         let list = |option: &str, values: Vec<String>| {
-            let said = |value: String| {
-                let place = Place::Argument(format!("{option} {value}").into());
-                Said { value: Value::Text(value), place }
+            let located = |value: String| {
+                let location = Location::Argument(format!("{option} {value}").into());
+                LocatedValue { value: Value::Text(value), location }
             };
-            let place = Place::Argument(option.into());
-            (!values.is_empty()).then(|| Said { value: Value::List(values.into_iter().map(said).collect()), place })
+            let location = Location::Argument(option.into());
+            (!values.is_empty())
+                .then(|| LocatedValue { value: Value::List(values.into_iter().map(located).collect()), location })
         };
         let sockets = sockets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        for (key, said) in [("socket", list("--socket", sockets)), ("address", list("--listen", addresses.to_vec()))] {
+        for (key, located) in [("socket", list("--socket", sockets)), ("address", list("--listen", addresses.to_vec()))]
+        {
             self.listen.remove(key);
-            if let Some(said) = said {
-                self.listen.say(key, said);
+            if let Some(located) = located {
+                self.listen.set_known(key, located);
             }
         }
     }
@@ -167,66 +177,66 @@ impl Draft {
     /// Sets a tunable of every device that has this elevator.
     pub fn set_tunable(&mut self, elevator: Kind, tunable: &str, value: i64) {
         let name = elevator.info().name;
-        let place = Place::Argument(format!("--set {name}.{tunable}={value}").into());
-        let said = Said { value: Value::Integer(Some(value.into())), place: place.clone() };
+        let location = Location::Argument(format!("--set {name}.{tunable}={value}").into());
+        let located = LocatedValue { value: Value::Integer(Some(value.into())), location: location.clone() };
         let has_it = |device: &&mut Entry| {
-            let named = device.get("elevator").and_then(Said::text).and_then(Kind::from_name);
+            let named = device.get("elevator").and_then(LocatedValue::text).and_then(Kind::from_name);
             named == Some(elevator)
         };
         let mut found = false;
         for device in self.devices.iter_mut().filter(has_it) {
             found = true;
-            let mut pairs = match device.get("tunables").map(|said| said.value.clone()) {
+            let mut pairs = match device.get("tunables").map(|located| located.value.clone()) {
                 Some(Value::Table(pairs)) => pairs,
                 _ => Vec::new(),
             };
             pairs.retain(|(name, ..)| name != tunable);
-            pairs.push((tunable.to_owned(), place.clone(), said.clone()));
-            device.say("tunables", Said { value: Value::Table(pairs), place: place.clone() });
+            pairs.push((tunable.to_owned(), location.clone(), located.clone()));
+            device.set_known("tunables", LocatedValue { value: Value::Table(pairs), location: location.clone() });
         }
         if !found {
-            let text = format!("no device is told to have the elevator {name}: say --elevator {name}");
-            self.problems.push(Problem { place, text });
+            let text = format!("no device has the elevator {name}: add --elevator {name}");
+            self.problems.push(Problem { location, text });
         }
     }
 
-    /// Says a key of every device on the command line, but of those whose own `--export` says it.
-    fn set_said(&mut self, section: Section, key: &str, place: &Place, said: Said) {
+    /// Sets a key in every entry of a section, except entries whose own `--export` sets the key.
+    fn set_in_entries(&mut self, section: Section, key: &str, location: &Location, located: LocatedValue) {
         let mut problems = Vec::new();
         if section.is_list() {
             for entry in self.many(section) {
                 let old = entry.get(key);
-                if old.is_some_and(|old| matches!(old.place, Place::Argument(_))) {
+                if old.is_some_and(|old| matches!(old.location, Location::Argument(_))) {
                     continue;
                 }
-                if key == "elevator" && old.is_some_and(|old| old.value != said.value) {
-                    // They are the other elevator's.
+                if key == "elevator" && old.is_some_and(|old| old.value != located.value) {
+                    // The tunables belong to the other elevator.
                     entry.remove("tunables");
                 }
-                if let Err(problem) = entry.set(key, place, said.clone()) {
+                if let Err(problem) = entry.set(key, location, located.clone()) {
                     problems.push(problem);
                 }
             }
-        } else if let Err(problem) = self.single(section).set(key, place, said) {
+        } else if let Err(problem) = self.single(section).set(key, location, located) {
             problems.push(problem);
         }
         self.problems.extend(problems);
     }
 }
 
-/// What an `--export` gives.
-struct Given {
+/// The keys of an `--export`, sorted into the entries that they belong to.
+struct ExportArgument {
     export: Entry,
     device: Entry,
     tenant: Entry,
 }
 
-impl Given {
-    /// Takes a key to where it belongs; `written` is the key as it was written.
-    fn set(&mut self, key: &str, written: &str, said: Said) -> Result<(), String> {
+impl ExportArgument {
+    /// Sets a key in the entry that it belongs to; `written` is the key as written, for messages.
+    fn set(&mut self, key: &str, written: &str, located: LocatedValue) -> Result<(), String> {
         let allowed = KEYS
             .iter()
-            .filter(|known| OF_AN_EXPORT.contains(&known.section) && !NOT_OF_AN_EXPORT.contains(&known.name));
+            .filter(|known| EXPORT_SECTIONS.contains(&known.section) && !EXCLUDED_KEYS.contains(&known.name));
         let Some(known) = allowed.clone().find(|known| known.name == key) else {
             let names: Vec<String> = allowed.map(|known| known.name.replace('_', "-")).collect();
             let near = did_you_mean(&key.replace('_', "-"), names.iter().map(String::as_str));
@@ -241,32 +251,32 @@ impl Given {
         if entry.get(key).is_some() {
             return Err(format!("`{written}` is given twice"));
         }
-        entry.say(known.name, said);
+        entry.set_known(known.name, located);
         Ok(())
     }
 }
 
 impl Entry {
-    /// Says a key that there is.
-    fn say(&mut self, key: &str, said: Said) {
-        let place = said.place.clone();
-        let known = self.set(key, &place, said);
+    /// Sets a key that the section is certain to have.
+    fn set_known(&mut self, key: &str, located: LocatedValue) {
+        let location = located.location.clone();
+        let known = self.set(key, &location, located);
         debug_assert!(known.is_ok(), "{key} is a key of {:?}", self.section);
     }
 }
 
 fn is_text(entry: &Entry, key: &str, wanted: &str) -> bool {
-    entry.get(key).and_then(Said::text) == Some(wanted)
+    entry.get(key).and_then(LocatedValue::text) == Some(wanted)
 }
 
-/// Which file a device is.
-fn path_of(device: &Entry, surroundings: &dyn Surroundings) -> Option<PathBuf> {
-    let said = device.get("backend")?;
-    let path = value::backend_path(said.text()?)?;
-    Some(surroundings.identity(&said.place.resolve(path)))
+/// Returns the path of a device's backend file.
+fn path_of(device: &Entry, environment: &dyn Environment) -> Option<PathBuf> {
+    let located = device.get("backend")?;
+    let path = value::backend_path(located.text()?)?;
+    Some(environment.identity(&located.location.resolve(path)))
 }
 
-/// The parts between commas; two commas are one that belongs to the text.
+/// Splits a text at commas; two consecutive commas stand for one literal comma.
 fn split_at_commas(text: &str) -> Vec<String> {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let mut chars = text.chars().peekable();

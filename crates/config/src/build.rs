@@ -1,67 +1,68 @@
-//! From a draft to a configuration: each value by itself. What has to fit together is looked at in
-//! `check`.
+//! Parses the values of a draft one by one into a configuration. `check` compares values with each
+//! other.
 
 mod device;
-pub(crate) mod export;
+mod export;
 pub(crate) mod tenant;
+pub(crate) mod terms;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::building::Building;
+use crate::builder::ConfigBuilder;
 use crate::check;
 use crate::draft::{Draft, Entry};
+use crate::environment::Environment;
 use crate::error::ConfigError;
-use crate::model::{CONTROL_NAME, Checked, Config, Listen, TlsConfig};
-use crate::surroundings::Surroundings;
+use crate::model::{CONTROL_NAME, CheckedConfig, Config, Listen, TlsConfig};
 use crate::value;
 
 impl Draft {
-    /// Understands and checks all that was said. Nothing is opened or made.
+    /// Parses and checks the draft. No device or socket is opened or created.
     ///
     /// # Errors
-    /// Everything that is wrong, each with its place, its value and what would be right.
-    pub fn check(&self, surroundings: &dyn Surroundings) -> Result<Checked, ConfigError> {
-        let mut building = Building::new(surroundings, Config::default());
-        building.problems.clone_from(&self.problems);
+    /// All problems, each with its location, the value, and what is allowed.
+    pub fn check(&self, environment: &dyn Environment) -> Result<CheckedConfig, ConfigError> {
+        let mut builder = ConfigBuilder::new(environment, Config::default());
+        builder.problems.clone_from(&self.problems);
         for entry in &self.devices {
-            building.device(entry, self);
+            builder.device(entry, self);
         }
         for entry in &self.exports {
-            building.export(entry, self);
+            builder.export(entry, self);
         }
         for entry in &self.groups {
-            building.group(entry);
+            builder.group(entry);
         }
         for entry in &self.tenants {
-            building.tenant(entry);
+            builder.tenant(entry);
         }
-        building.listen(&self.listen);
-        building.tls(&self.tls);
-        building.control(&self.control);
-        building.config.metrics = building.fields(&self.metrics).read("address", value::address);
-        building.config.record = building.path(&self.top, "record");
-        check::together(self, &mut building);
-        let Building { config, problems, warnings, .. } = building;
-        if problems.is_empty() { Ok(Checked { config, warnings }) } else { Err(ConfigError::Wrong { problems }) }
+        builder.listen(&self.listen);
+        builder.tls(&self.tls);
+        builder.control(&self.control);
+        builder.config.metrics = builder.fields(&self.metrics).read("address", value::address);
+        builder.config.record = builder.path(&self.top, "record");
+        check::check_consistency(self, &mut builder);
+        let ConfigBuilder { config, problems, warnings, .. } = builder;
+        if problems.is_empty() { Ok(CheckedConfig { config, warnings }) } else { Err(ConfigError::Wrong { problems }) }
     }
 }
 
-impl Building<'_> {
+impl ConfigBuilder<'_> {
     fn listen(&mut self, entry: &Entry) {
         let mut fields = self.fields(entry);
         let mode = fields.read("mode", value::mode);
         let sockets = fields.read_each("socket", value::path);
         let addresses = fields.read_each("address", value::nbd_address);
         self.config.insecure = self.fields(entry).read("insecure", value::switch).unwrap_or(false);
-        for (path, place) in sockets {
-            let path = place.resolve(&path);
+        for (path, location) in sockets {
+            let path = location.resolve(&path);
             self.config.listen.push(Listen::Unix { path, mode: mode.unwrap_or(0o600) });
-            self.listen_places.push(place);
+            self.listen_locations.push(location);
         }
-        for (address, place) in addresses {
+        for (address, location) in addresses {
             self.config.listen.push(Listen::Tcp(address));
-            self.listen_places.push(place);
+            self.listen_locations.push(location);
         }
     }
 
@@ -79,28 +80,28 @@ impl Building<'_> {
             }
         }
         if let (Some(certificate), Some(key)) = (certificate, key) {
-            // Who asks for certificates means that nobody gets in without one, unless the opposite
-            // is written.
+            // A server that asks for client certificates requires TLS unless the file says
+            // otherwise.
             let required = required.unwrap_or(client_authority.is_some());
             self.config.tls = Some(TlsConfig { certificate, key, client_authority, required });
         }
     }
 
-    /// The control socket: where it is told to be, or beside the first Unix socket.
+    /// Sets the control socket: the configured path, or a path beside the first Unix socket.
     fn control(&mut self, entry: &Entry) {
-        let off = entry.get("socket").and_then(|said| said.text()) == Some("none");
-        let told = if off { None } else { self.path(entry, "socket") };
+        let off = entry.get("socket").and_then(|located| located.text()) == Some("none");
+        let problem_lines = if off { None } else { self.path(entry, "socket") };
         let beside = self.config.listen.iter().find_map(|listen| match listen {
             Listen::Unix { path, .. } => Some(path.with_file_name(control_name(path))),
             Listen::Tcp(_) => None,
         });
-        let usual = || self.surroundings.socket_folder().join(CONTROL_NAME);
-        self.config.control = (!off).then(|| told.or(beside).unwrap_or_else(usual));
+        let default = || self.environment.socket_directory().join(CONTROL_NAME);
+        self.config.control = (!off).then(|| problem_lines.or(beside).unwrap_or_else(default));
     }
 }
 
-/// What the control socket beside a Unix socket is called: `a.sock` has `a-control.sock`, so that
-/// two servers in one folder have two.
+/// Returns the file name of the control socket beside a Unix socket: `a-control.sock` for `a.sock`,
+/// so that two servers in one directory do not collide.
 fn control_name(socket: &Path) -> OsString {
     let mut name = socket.file_stem().unwrap_or_default().to_owned();
     name.push("-control");

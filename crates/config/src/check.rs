@@ -1,63 +1,64 @@
-//! What has to fit together: names, references, sizes, promises, ways in.
+//! Checks across entries: names, references, sizes, reservations, listening addresses.
 
-mod promises;
+mod reservations;
 
 use std::collections::BTreeMap;
 
-use crate::building::Building;
-use crate::draft::{Draft, Entry, Place, Problem, Said};
+use crate::builder::ConfigBuilder;
+use crate::draft::{Draft, Entry, LocatedValue, Location, Problem};
 use crate::listen_policy::{self, ListenPolicy};
 use crate::model::{BackendConfig, Listen, Rule};
 use crate::names::{did_you_mean, list};
 
-/// Looks at everything that more than one entry says.
-pub(crate) fn together(draft: &Draft, building: &mut Building<'_>) {
-    let mut check = Check::new(draft, building);
-    check.something_is_served();
+/// Runs all checks that involve more than one value.
+pub(crate) fn check_consistency(draft: &Draft, builder: &mut ConfigBuilder<'_>) {
+    let mut check = Check::new(draft, builder);
+    check.something_is_exported();
     check.names_are_unique();
     check.references();
     check.parents_do_not_loop();
     check.devices_are_different();
     check.exports_fit();
-    check.ways_in();
+    check.listeners_are_allowed();
     check.rules_can_match();
-    check.weights_count();
-    check.promises();
-    check.layers_count();
+    check.weights_have_effect();
+    check.reservations_fit();
+    check.reservation_tunables_have_effect();
 }
 
 pub(crate) struct Check<'a, 'b> {
     draft: &'a Draft,
-    building: &'a mut Building<'b>,
+    builder: &'a mut ConfigBuilder<'b>,
 }
 
 impl<'a, 'b> Check<'a, 'b> {
-    pub fn new(draft: &'a Draft, building: &'a mut Building<'b>) -> Check<'a, 'b> {
-        Check { draft, building }
+    pub fn new(draft: &'a Draft, builder: &'a mut ConfigBuilder<'b>) -> Check<'a, 'b> {
+        Check { draft, builder }
     }
 }
 
 impl Check<'_, '_> {
-    fn problem(&mut self, place: Place, text: String) {
-        self.building.problems.push(Problem { place, text });
+    fn problem(&mut self, location: Location, text: String) {
+        self.builder.problems.push(Problem { location, text });
     }
 
-    fn warning(&mut self, place: Place, text: String) {
-        self.building.warnings.push(Problem { place, text });
+    fn warning(&mut self, location: Location, text: String) {
+        self.builder.warnings.push(Problem { location, text });
     }
 
-    fn something_is_served(&mut self) {
+    fn something_is_exported(&mut self) {
         if self.draft.exports.is_empty() && self.draft.problems.is_empty() {
             let text = "nothing is exported: write an [[export]], or --export NAME=PATH".to_owned();
-            self.problem(self.draft.top.place.clone(), text);
+            self.problem(self.draft.top.location.clone(), text);
         }
         let unused =
-            self.draft.devices.iter().zip(&self.building.config.devices).filter(|(_, device)| {
-                self.building.config.exports.iter().all(|export| export.device != device.queue.name)
+            self.draft.devices.iter().zip(&self.builder.config.devices).filter(|(_, device)| {
+                self.builder.config.exports.iter().all(|export| export.device != device.queue.name)
             });
-        let unused: Vec<_> = unused.map(|(entry, device)| (entry.place.clone(), device.queue.name.clone())).collect();
-        for (place, name) in unused.into_iter().filter(|_| !self.draft.exports.is_empty()) {
-            self.warning(place, format!("no export lies on the device `{name}`"));
+        let unused: Vec<_> =
+            unused.map(|(entry, device)| (entry.location.clone(), device.queue.name.clone())).collect();
+        for (location, name) in unused.into_iter().filter(|_| !self.draft.exports.is_empty()) {
+            self.warning(location, format!("no export lies on the device `{name}`"));
         }
     }
 
@@ -79,8 +80,8 @@ impl Check<'_, '_> {
                     _ if nameless => {}
                     Some(other) => {
                         twice.push((
-                            place_of(entry, "name"),
-                            format!("there is already {kind} `{name}`: {}", place_of(other, "name")),
+                            location_of(entry, "name"),
+                            format!("there is already {kind} `{name}`: {}", location_of(other, "name")),
                         ));
                     }
                     None => {
@@ -88,14 +89,14 @@ impl Check<'_, '_> {
                     }
                 }
             }
-            for (place, text) in twice {
-                self.problem(place, text);
+            for (location, text) in twice {
+                self.problem(location, text);
             }
         }
     }
 
     fn names_of(&self, kind: &str) -> Vec<String> {
-        let config = &self.building.config;
+        let config = &self.builder.config;
         match kind {
             "device" => config.devices.iter().map(|device| device.queue.name.clone()).collect(),
             "export" => config.exports.iter().map(|export| export.name.clone()).collect(),
@@ -104,7 +105,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// That what is referred to is there.
+    /// Checks that every reference names an existing entry.
     pub fn references(&mut self) {
         let draft = self.draft;
         let references: [(&[Entry], &str, &str); 4] = [
@@ -116,11 +117,14 @@ impl Check<'_, '_> {
         for (entries, key, kind) in references {
             let names = self.names_of(kind);
             for entry in entries {
-                for (typed, place) in texts(entry.get(key)) {
+                for (typed, location) in texts(entry.get(key)) {
                     if !names.iter().any(|name| name == typed) {
                         let known = names.iter().map(String::as_str).filter(|name| !name.is_empty());
                         let near = did_you_mean(typed, known.clone());
-                        self.problem(place, format!("there is no {kind} `{typed}`{near}; there are {}", list(known)));
+                        self.problem(
+                            location,
+                            format!("there is no {kind} `{typed}`{near}; there are {}", list(known)),
+                        );
                     }
                 }
             }
@@ -128,7 +132,7 @@ impl Check<'_, '_> {
     }
 
     pub fn parents_do_not_loop(&mut self) {
-        let groups = &self.building.config.groups;
+        let groups = &self.builder.config.groups;
         let parent_of: BTreeMap<&str, &str> =
             groups.iter().filter_map(|group| Some((group.name.as_str(), group.parent.as_deref()?))).collect();
         let mut loops = Vec::new();
@@ -139,148 +143,150 @@ impl Check<'_, '_> {
                 way.push(at);
                 if at == group.name {
                     loops.push((
-                        place_of(entry, "parent"),
-                        format!("groups cannot be part of each other in a circle: {}", way.join(" < ")),
+                        location_of(entry, "parent"),
+                        format!("groups must not form a circle: {}", way.join(" < ")),
                     ));
                     break;
                 }
             }
         }
-        // One circle is told once, where it is entered first.
-        if let Some((place, text)) = loops.into_iter().next() {
-            self.problem(place, text);
+        // Only the first circle is reported.
+        if let Some((location, text)) = loops.into_iter().next() {
+            self.problem(location, text);
         }
     }
 
-    /// That no two devices are the same file: their requests would not meet in one queue.
+    /// Checks that no two devices are the same file: their requests would bypass each other's
+    /// queue.
     fn devices_are_different(&mut self) {
         let mut first: BTreeMap<_, &str> = BTreeMap::new();
         let mut twice = Vec::new();
-        for (entry, device) in self.draft.devices.iter().zip(&self.building.config.devices) {
+        for (entry, device) in self.draft.devices.iter().zip(&self.builder.config.devices) {
             let BackendConfig::File { path, .. } = &device.backend else { continue };
-            let identity = self.building.surroundings.identity(path);
+            let identity = self.builder.environment.identity(path);
             if let Some(other) = first.get(&identity) {
                 let text = format!("the device `{other}` is the same file: make two exports of one device");
-                twice.push((place_of(entry, "backend"), text));
+                twice.push((location_of(entry, "backend"), text));
             } else {
                 first.insert(identity, &device.queue.name);
             }
         }
-        for (place, text) in twice {
-            self.problem(place, text);
+        for (location, text) in twice {
+            self.problem(location, text);
         }
     }
 
     fn exports_fit(&mut self) {
         let mut wrong = Vec::new();
-        let building = &*self.building;
-        for (entry, export) in self.draft.exports.iter().zip(&building.config.exports) {
-            let device = building.config.devices.iter().position(|device| device.queue.name == export.device);
-            let Some(bytes) = device.and_then(|device| building.device_bytes.get(device).copied().flatten()) else {
+        let builder = &*self.builder;
+        for (entry, export) in self.draft.exports.iter().zip(&builder.config.exports) {
+            let device = builder.config.devices.iter().position(|device| device.queue.name == export.device);
+            let Some(bytes) = device.and_then(|device| builder.device_bytes.get(device).copied().flatten()) else {
                 continue;
             };
             let end = export.offset.checked_add(export.size.unwrap_or(0));
             if export.offset >= bytes && export.offset > 0 {
                 let text =
                     format!("the device `{}` ends at byte {bytes}, before `offset` {}", export.device, export.offset);
-                wrong.push((place_of(entry, "offset"), text));
+                wrong.push((location_of(entry, "offset"), text));
             } else if end.is_none_or(|end| end > bytes) {
                 let end = end.map_or("beyond 2^64".to_owned(), |end| end.to_string());
                 let text = format!("the device `{}` ends at byte {bytes}, the export at {end}", export.device);
-                wrong.push((place_of(entry, "size"), text));
+                wrong.push((location_of(entry, "size"), text));
             }
         }
-        for (place, text) in wrong {
-            self.problem(place, text);
+        for (location, text) in wrong {
+            self.problem(location, text);
         }
     }
 
-    /// That nobody but this machine is served in plain text unless that was written.
-    fn ways_in(&mut self) {
-        let config = &self.building.config;
+    /// Checks that plain text is offered beyond this machine only if the configuration allows it.
+    fn listeners_are_allowed(&mut self) {
+        let config = &self.builder.config;
         let required = config.tls.as_ref().is_some_and(|tls| tls.required);
-        let listens: Vec<(Listen, Place)> =
-            config.listen.iter().cloned().zip(self.building.listen_places.iter().cloned()).collect();
-        for (index, (listen, place)) in listens.iter().enumerate() {
-            if listens.iter().take(index).any(|(other, _)| same_way(other, listen)) {
-                self.problem(place.clone(), "the same is listened to twice".into());
+        let listens: Vec<(Listen, Location)> =
+            config.listen.iter().cloned().zip(self.builder.listen_locations.iter().cloned()).collect();
+        for (index, (listen, location)) in listens.iter().enumerate() {
+            if listens.iter().take(index).any(|(other, _)| same_listener(other, listen)) {
+                self.problem(location.clone(), "this address is listed twice".into());
             }
             if let Listen::Tcp(address) = listen {
-                match listen_policy::judge(*address, required, self.building.config.insecure) {
+                match listen_policy::judge(*address, required, self.builder.config.insecure) {
                     ListenPolicy::Accept => {}
-                    ListenPolicy::Warn(text) => self.warning(place.clone(), text),
-                    ListenPolicy::Refuse(text) => self.problem(place.clone(), text),
+                    ListenPolicy::Warn(text) => self.warning(location.clone(), text),
+                    ListenPolicy::Refuse(text) => self.problem(location.clone(), text),
                 }
             }
         }
-        if let Some(address) = self.building.config.metrics {
-            let place = place_of(&self.draft.metrics, "address");
-            match listen_policy::judge_metrics(address, self.building.config.insecure) {
+        if let Some(address) = self.builder.config.metrics {
+            let location = location_of(&self.draft.metrics, "address");
+            match listen_policy::judge_metrics(address, self.builder.config.insecure) {
                 ListenPolicy::Accept => {}
-                ListenPolicy::Warn(text) => self.warning(place, text),
-                ListenPolicy::Refuse(text) => self.problem(place, text),
+                ListenPolicy::Warn(text) => self.warning(location, text),
+                ListenPolicy::Refuse(text) => self.problem(location, text),
             }
         }
-        let control = self.building.config.control.clone();
+        let control = self.builder.config.control.clone();
         let is_control =
             |listen: &Listen| matches!(listen, Listen::Unix { path, .. } if Some(path) == control.as_ref());
         if listens.iter().any(|(listen, _)| is_control(listen)) {
             self.problem(
-                place_of(&self.draft.control, "socket"),
-                "clients and the control socket have the same path".into(),
+                location_of(&self.draft.control, "socket"),
+                "the control socket has the path of a client socket".into(),
             );
         }
     }
 
-    /// Warns of tenants that nobody can be.
+    /// Warns of tenants that no client can match.
     fn rules_can_match(&mut self) {
-        let config = &self.building.config;
+        let config = &self.builder.config;
         let authority = config.tls.as_ref().is_some_and(|tls| tls.client_authority.is_some());
-        let mut everybody: Option<String> = None;
+        let mut unconditional: Option<String> = None;
         let mut warnings = Vec::new();
         for (entry, tenant) in self.draft.tenants.iter().zip(&config.tenants) {
-            if let Some(first) = &everybody {
-                let text = format!("nobody is the tenant `{}`: `{first}` comes before it and has no rule", tenant.name);
-                warnings.push((entry.place.clone(), text));
+            if let Some(first) = &unconditional {
+                let text =
+                    format!("no client can be the tenant `{}`: `{first}` precedes it and has no rule", tenant.name);
+                warnings.push((entry.location.clone(), text));
             }
-            if tenant.rules.is_empty() && everybody.is_none() {
-                everybody = Some(tenant.name.clone());
+            if tenant.rules.is_empty() && unconditional.is_none() {
+                unconditional = Some(tenant.name.clone());
             }
             if !authority && tenant.rules.iter().any(|rule| matches!(rule, Rule::Certificate(_))) {
-                let text = "no client shows a certificate: [tls] has no `client_authority`".to_owned();
-                warnings.push((place_of(entry, "certificate"), text));
+                let text = "no client presents a certificate: [tls] has no `client_authority`".to_owned();
+                warnings.push((location_of(entry, "certificate"), text));
             }
         }
-        for (place, text) in warnings {
-            self.warning(place, text);
+        for (location, text) in warnings {
+            self.warning(location, text);
         }
     }
 
-    /// Warns of weights that nothing heeds.
-    pub fn weights_count(&mut self) {
+    /// Warns of weights that have no effect under the device's elevator.
+    pub fn weights_have_effect(&mut self) {
         let weighed = self.draft.tenants.iter().chain(&self.draft.groups).find(|entry| entry.get("weight").is_some());
         let Some(weighed) = weighed else { return };
         let mut warnings = Vec::new();
-        for (entry, device) in self.draft.devices.iter().zip(&self.building.config.devices) {
+        for (entry, device) in self.draft.devices.iter().zip(&self.builder.config.devices) {
             if let Some(kind) = device.queue.elevator.filter(|kind| !kind.info().groups) {
-                let knowing = hoistway_core::Kind::ALL.iter().map(|kind| kind.info()).filter(|info| info.groups);
+                let supporting = hoistway_core::Kind::ALL.iter().map(|kind| kind.info()).filter(|info| info.groups);
                 let text = format!(
-                    "{} knows no groups, so that no weight counts on the device `{}` ({}); {} know them",
+                    "{} does not support groups: on the device `{}`, `weight` ({}) has no effect; these elevators support groups: {}",
                     kind.info().name,
                     device.queue.name,
-                    place_of(weighed, "weight"),
-                    list(knowing.map(|info| info.name))
+                    location_of(weighed, "weight"),
+                    list(supporting.map(|info| info.name))
                 );
-                warnings.push((place_of(entry, "elevator"), text));
+                warnings.push((location_of(entry, "elevator"), text));
             }
         }
-        for (place, text) in warnings {
-            self.warning(place, text);
+        for (location, text) in warnings {
+            self.warning(location, text);
         }
     }
 }
 
-fn same_way(one: &Listen, other: &Listen) -> bool {
+fn same_listener(one: &Listen, other: &Listen) -> bool {
     match (one, other) {
         (Listen::Unix { path: one, .. }, Listen::Unix { path: other, .. }) => one == other,
         (Listen::Tcp(one), Listen::Tcp(other)) => one == other,
@@ -288,17 +294,17 @@ fn same_way(one: &Listen, other: &Listen) -> bool {
     }
 }
 
-/// Where a key stands, or else its entry.
-pub(crate) fn place_of(entry: &Entry, key: &str) -> Place {
-    entry.get(key).map_or(&entry.place, |said| &said.place).clone()
+/// Returns the location of a key's value, or that of its entry if the key is absent.
+pub(crate) fn location_of(entry: &Entry, key: &str) -> Location {
+    entry.get(key).map_or(&entry.location, |located| &located.location).clone()
 }
 
-/// The texts of a key's value, one or a list.
-fn texts(said: Option<&Said>) -> Vec<(&str, Place)> {
-    let Some(said) = said else { return Vec::new() };
-    let each = match &said.value {
+/// Returns the texts of a key's value, which is one text or a list.
+fn texts(located: Option<&LocatedValue>) -> Vec<(&str, Location)> {
+    let Some(located) = located else { return Vec::new() };
+    let each = match &located.value {
         crate::draft::Value::List(each) => each.as_slice(),
-        _ => std::slice::from_ref(said),
+        _ => std::slice::from_ref(located),
     };
-    each.iter().filter_map(|said| Some((said.text()?, said.place.clone()))).collect()
+    each.iter().filter_map(|located| Some((located.text()?, located.location.clone()))).collect()
 }

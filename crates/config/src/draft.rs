@@ -1,5 +1,5 @@
-//! What was said, by a file or on the command line, before it is understood: keys with values and
-//! the places where they stand.
+//! Configuration values as written in a file or on the command line: keys with values and their
+//! locations, not yet parsed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,66 +8,67 @@ use std::sync::Arc;
 use crate::keys::{Key, Section};
 use crate::names::{did_you_mean, list};
 
-/// A place where something was said.
+/// The location of a configuration value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// In a file.
     File {
-        /// Its name, as given.
+        /// The file's name as given on the command line.
         file: Arc<str>,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// The column in characters, from 1.
+        /// The column in characters, counted from 1.
         column: usize,
     },
-    /// On the command line, as it was written there.
+    /// On the command line; the argument as written.
     Argument(Arc<str>),
 }
 
-impl Place {
-    /// A path that was written here: in a file it is relative to the file's folder.
+impl Location {
+    /// Resolves a path written at this location. A path in a file is relative to the file's
+    /// directory.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         match self {
-            Place::File { file, .. } => Path::new(&**file).parent().unwrap_or(Path::new("")).join(path),
-            Place::Argument(_) => PathBuf::from(path),
+            Location::File { file, .. } => Path::new(&**file).parent().unwrap_or(Path::new("")).join(path),
+            Location::Argument(_) => PathBuf::from(path),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
-            Place::Argument(argument) => f.write_str(argument),
+            Location::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
+            Location::Argument(argument) => f.write_str(argument),
         }
     }
 }
 
-/// Something that is wrong, or worth a warning.
+/// An error or a warning about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
-    pub place: Place,
-    /// What, with the value, and what would be right.
+    /// The location of the value.
+    pub location: Location,
+    /// What is wrong, with the value, and what is allowed.
     pub text: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.text)
+        write!(f, "{}: {}", self.location, self.text)
     }
 }
 
-/// A value.
+/// A value as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(String),
-    /// A whole number; `None` if it is wider than 64 bits and a sign.
+    /// A whole number; `None` if it does not fit 64 bits and a sign.
     Integer(Option<i128>),
     Switch(bool),
-    List(Vec<Said>),
-    Table(Vec<(String, Place, Said)>),
-    /// What no key takes, as it was written: a number with a point, a date.
+    List(Vec<LocatedValue>),
+    Table(Vec<(String, Location, LocatedValue)>),
+    /// A value of a type that no key takes, as written: a fraction, a date.
     Other(String),
 }
 
@@ -85,54 +86,54 @@ impl fmt::Display for Value {
     }
 }
 
-/// A value and its place.
+/// A value and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct LocatedValue {
     pub value: Value,
-    pub place: Place,
+    pub location: Location,
 }
 
-/// A table: a device, an export, what is listened to.
+/// The keys of one table: a device, an export, the listening addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub section: Section,
-    /// Where it begins.
-    pub place: Place,
-    values: Vec<(&'static Key, Said)>,
+    /// The beginning of the table.
+    pub location: Location,
+    values: Vec<(&'static Key, LocatedValue)>,
 }
 
 impl Entry {
-    pub fn new(section: Section, place: Place) -> Entry {
-        Entry { section, place, values: Vec::new() }
+    pub fn new(section: Section, location: Location) -> Entry {
+        Entry { section, location, values: Vec::new() }
     }
 
-    pub fn get(&self, name: &str) -> Option<&Said> {
+    pub fn get(&self, name: &str) -> Option<&LocatedValue> {
         debug_assert!(self.section.keys().any(|key| key.name == name), "{name} is a key of {:?}", self.section);
-        self.values.iter().find(|(key, _)| key.name == name).map(|(_, said)| said)
+        self.values.iter().find(|(key, _)| key.name == name).map(|(_, located)| located)
     }
 
-    pub fn keys(&self) -> impl Iterator<Item = (&'static str, &Said)> {
-        self.values.iter().map(|(key, said)| (key.name, said))
+    pub fn keys(&self) -> impl Iterator<Item = (&'static str, &LocatedValue)> {
+        self.values.iter().map(|(key, located)| (key.name, located))
     }
 
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Says a key, in place of what was said of it before; the problem with a key that there is
-    /// not.
-    pub fn set(&mut self, name: &str, place: &Place, said: Said) -> Result<(), Problem> {
+    /// Sets a key, and replaces an earlier value of it. Returns a problem if the section has no
+    /// such key.
+    pub fn set(&mut self, name: &str, location: &Location, located: LocatedValue) -> Result<(), Problem> {
         let keys = self.section.keys();
         let Some(key) = keys.clone().find(|key| key.name == name) else {
             let names = keys.map(|key| key.name);
             let near = did_you_mean(name, names.clone());
             let text =
                 format!("there is no key `{name}` in {}{near}; there are {}", self.section.heading(), list(names));
-            return Err(Problem { place: place.clone(), text });
+            return Err(Problem { location: location.clone(), text });
         };
         match self.values.iter_mut().find(|(known, _)| known.name == key.name) {
-            Some((_, old)) => *old = said,
-            None => self.values.push((key, said)),
+            Some((_, old)) => *old = located,
+            None => self.values.push((key, located)),
         }
         Ok(())
     }
@@ -142,7 +143,7 @@ impl Entry {
     }
 }
 
-/// A configuration that has been read but not been understood yet: [`Draft::check`] does that.
+/// A configuration that has been read but not parsed; [`Draft::check`] parses it.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(crate) devices: Vec<Entry>,
@@ -153,7 +154,7 @@ pub struct Draft {
     pub(crate) tls: Entry,
     pub(crate) control: Entry,
     pub(crate) metrics: Entry,
-    /// Of a mount.
+    /// The `[mount]` table of a mount's configuration.
     pub(crate) mount: Entry,
     pub(crate) top: Entry,
     pub(crate) problems: Vec<Problem>,
@@ -161,8 +162,8 @@ pub struct Draft {
 
 impl Default for Draft {
     fn default() -> Draft {
-        let place = Place::Argument("the command line".into());
-        let empty = |section| Entry::new(section, place.clone());
+        let location = Location::Argument("the command line".into());
+        let empty = |section| Entry::new(section, location.clone());
         Draft {
             devices: Vec::new(),
             exports: Vec::new(),
@@ -180,23 +181,23 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// Leaves out what is promised: for whoever wants to find out what can be.
+    /// Removes all reservations, so that a device can be measured before its figures are known.
     pub fn without_reservations(&mut self) {
         for tenant in &mut self.tenants {
             tenant.remove("reserve");
         }
     }
 
-    /// The device that an export of the file lies on if it names none: the file's only one.
+    /// Returns the device of exports that name none: the only device of the file.
     pub(crate) fn only_device(&self) -> Option<&str> {
-        let mut of_file = self.devices.iter().filter(|device| matches!(device.place, Place::File { .. }));
+        let mut of_file = self.devices.iter().filter(|device| matches!(device.location, Location::File { .. }));
         match (of_file.next(), of_file.next()) {
-            (Some(only), None) => only.get("name").and_then(Said::text),
+            (Some(only), None) => only.get("name").and_then(LocatedValue::text),
             _ => None,
         }
     }
 
-    /// The only entry of a section of which there is one.
+    /// Returns the entry of a section that occurs once.
     pub(crate) fn single(&mut self, section: Section) -> &mut Entry {
         match section {
             Section::Listen => &mut self.listen,
@@ -208,7 +209,7 @@ impl Draft {
         }
     }
 
-    /// The entries of a section of which there are many.
+    /// Returns the entries of a section that occurs many times.
     pub(crate) fn many(&mut self, section: Section) -> &mut Vec<Entry> {
         match section {
             Section::Device | Section::MountDevice => &mut self.devices,

@@ -2,34 +2,34 @@
 
 use std::path::PathBuf;
 
-use crate::draft::{Place, Problem};
+use crate::draft::{Location, Problem};
 
-/// Why there is no configuration.
+/// An error of reading or checking a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{}: cannot read the configuration: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// What it says is wrong.
+    /// The configuration has problems.
     #[error("{}", lines(problems))]
     Wrong {
-        /// Everything, in the order in which it was found.
+        /// All problems, in the order in which they were found.
         problems: Vec<Problem>,
     },
 }
 
 impl ConfigError {
-    /// Whether the command line alone is at fault, and no file.
-    pub fn is_of_arguments(&self) -> bool {
+    /// Returns true if every problem is on the command line and none in a file.
+    pub fn concerns_arguments_only(&self) -> bool {
         match self {
             ConfigError::Read { .. } => false,
             ConfigError::Wrong { problems } => {
-                problems.iter().all(|problem| matches!(problem.place, Place::Argument(_)))
+                problems.iter().all(|problem| matches!(problem.location, Location::Argument(_)))
             }
         }
     }

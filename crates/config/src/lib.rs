@@ -1,29 +1,31 @@
 //! Configuration of the server and of the mount: read from TOML and from the command line, and
 //! checked.
 //!
-//! A [`Draft`] holds the values as written, each with its place in a file or on the command line.
-//! [`Draft::check`] turns it into a [`Config`], or reports all problems together.
+//! A [`Draft`] holds the values as written, each with its location in a file or on the command
+//! line. [`Draft::check`] turns it into a [`Config`], or reports all problems together.
 //! [`Config::changes`] compares two configurations for a reload.
 //!
 //! ```text
 //! TOML file ── source ──┐
-//!                       ├─▶ Draft ── build ─▶ Building ── check ─▶ Config, or all Problems
+//!                    ├─▶ Draft ── build ─▶ ConfigBuilder ── check ─▶ Config, or all Problems
 //! arguments ── argument ┘
 //! ```
 //!
 //! Where to change what:
 //! - a key: its row in `keys.rs` (or `keys/mount.rs`), from which names, suggestions and the
-//!   reference in the documentation follow; the line that reads it in `build/`; what must fit
-//!   together in `check.rs`
+//!   reference in the documentation follow; the line that reads it in `build/`; checks that involve
+//!   other keys in `check.rs`
+//! - terms that tenants of a server and of a mount share: `build/terms.rs`
 //! - what a reload can change: `reload.rs`
 //! - how a client is assigned to a tenant: `rules.rs`
-//! - which addresses may be listened on without TLS: `listen_policy.rs`
+//! - the addresses that need TLS: `listen_policy.rs`
 
 mod argument;
 mod build;
-mod building;
+mod builder;
 mod check;
 mod draft;
+mod environment;
 mod error;
 mod keys;
 pub mod listen_policy;
@@ -33,20 +35,19 @@ mod names;
 mod reload;
 pub mod rules;
 mod source;
-mod surroundings;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use draft::{Draft, Place, Problem};
+pub use draft::{Draft, Location, Problem};
+pub use environment::{Environment, FILE_BYTES_MAX, HostEnvironment, read_text};
 pub use error::ConfigError;
 pub use keys::{KEYS, Key, Section, markdown};
 pub use listen_policy::ListenPolicy;
 pub use model::{
-    BackendConfig, CONTROL_NAME, Checked, Config, DeviceConfig, ExportConfig, GroupConfig, Listen, Rule, SOCKET_NAME,
-    TenantConfig, TlsConfig,
+    BackendConfig, CONTROL_NAME, CheckedConfig, Config, DeviceConfig, ExportConfig, GroupConfig, Listen, Rule,
+    SOCKET_NAME, TenantConfig, TlsConfig,
 };
-pub use reload::{Change, Live};
+pub use reload::{Change, LiveChange};
 pub use rules::{Client, ClientProcess};
-pub use surroundings::{FILE_BYTES_MAX, Machine, Surroundings, text_of};
 pub use value::NBD_PORT;

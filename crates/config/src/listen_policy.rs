@@ -1,8 +1,8 @@
-//! Which addresses the server may listen on.
+//! The policy on the addresses that the server may listen on.
 
 use std::net::SocketAddr;
 
-/// Whether the server may listen on an address.
+/// A decision on one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenPolicy {
     /// The address is accepted.

@@ -7,53 +7,53 @@ use hoistway_drive::Profile;
 use hoistway_qos::{DiskQueueConfig, Limits, Terms};
 
 use crate::draft::Problem;
-use crate::surroundings::Surroundings;
+use crate::environment::Environment;
 
-/// What the Unix socket is called where no path was told.
+/// The file name of the default Unix socket.
 pub const SOCKET_NAME: &str = "hoistway.sock";
-/// What the control socket is called where no path was told.
+/// The file name of the default control socket.
 pub const CONTROL_NAME: &str = "hoistway-control.sock";
-/// A checked configuration: names are unique, what is referred to is there.
+/// A checked configuration: names are unique, and every reference names an existing entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// Where clients connect; empty unless told: [`Config::listen_or_usual`].
+    /// Sockets and addresses for clients; empty if not configured, see
+    /// [`Config::listen_or_default`].
     pub listen: Vec<Listen>,
-    /// TCP beyond loopback is served without TLS all the same, and metrics are told there.
+    /// Allows TCP beyond loopback without TLS, and metrics there.
     pub insecure: bool,
-    /// Devices.
+    /// The devices.
     pub devices: Vec<DeviceConfig>,
-    /// Exports.
+    /// The exports.
     pub exports: Vec<ExportConfig>,
-    /// Groups that tenants can be part of.
+    /// The groups that tenants can be members of.
     pub groups: Vec<GroupConfig>,
-    /// Tenants, in the order in which their rules are tried.
+    /// The tenants, in the order in which their rules are tried.
     pub tenants: Vec<TenantConfig>,
-    /// Certificates, if TLS is offered.
+    /// The certificates, if TLS is offered.
     pub tls: Option<TlsConfig>,
-    /// Where the control socket is.
+    /// The path of the control socket.
     pub control: Option<PathBuf>,
-    /// Where metrics are told over HTTP.
+    /// The address of the metrics endpoint.
     pub metrics: Option<SocketAddr>,
-    /// Where a recording goes.
+    /// The file of the recording.
     pub record: Option<PathBuf>,
 }
 
-/// Where clients connect.
+/// A socket or an address for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// A Unix socket, made with this mode (0600 unless told).
+    /// A Unix socket.
     Unix {
-        /// Its path.
+        /// The path of the socket.
         path: PathBuf,
-        /// Its mode.
+        /// The file mode of the socket; 0600 by default.
         mode: u32,
     },
-    /// TCP.
+    /// A TCP address.
     Tcp(SocketAddr),
 }
 
-/// A device: a backend, with the model of a drive above it or not, and the queue that its exports
-/// share.
+/// A device: a backend, an optional drive model above it, and the queue that its exports share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
     /// The name and the queue: elevator, depth, merging, figures.
@@ -64,123 +64,124 @@ pub struct DeviceConfig {
     pub drive: Option<Profile>,
 }
 
-/// Where the bytes of a device lie.
+/// The storage that holds the bytes of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendConfig {
     /// A file or a block device.
     File {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// Past the page cache: yes, no, or where it can be (`None`).
+        /// Direct I/O: required, off, or where the file allows it (`None`).
         direct: Option<bool>,
-        /// Opened for reading only.
+        /// The file is opened for reading only.
         read_only: bool,
     },
-    /// Memory, all zeroes at first.
+    /// Memory, all zeroes at the start.
     Memory {
-        /// Its size in bytes.
+        /// The size in bytes.
         bytes: u64,
     },
-    /// Nothing: reads are zeroes, writes are lost.
+    /// No storage: reads return zeroes, writes are discarded.
     Null {
-        /// Its size in bytes.
+        /// The size in bytes.
         bytes: u64,
     },
 }
 
-/// An export: a part of a device under a name.
+/// An export: a range of a device under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportConfig {
-    /// The name that clients ask for; empty is the default export.
+    /// The name that clients request; the empty name is the default export.
     pub name: String,
-    /// A line for people.
+    /// A description for users, which clients can query.
     pub description: String,
-    /// The device's name.
+    /// The name of the device.
     pub device: String,
-    /// Its first byte on the device.
+    /// The first byte of the export on the device.
     pub offset: u64,
-    /// Its size in bytes; none: to the end of the device.
+    /// The size in bytes; `None`: to the end of the device.
     pub size: Option<u64>,
     /// Writes are refused.
     pub read_only: bool,
-    /// The tenants that may see it; none: all.
+    /// The tenants whose clients may use the export; empty: all.
     pub tenants: Vec<String>,
 }
 
 /// A group of tenants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
-    /// Its name.
+    /// The name of the group.
     pub name: String,
-    /// Its share among its siblings, 1 to 1000.
+    /// The share among siblings, 1 to 1000.
     pub weight: u16,
-    /// What all in it together may not exceed.
+    /// The limits on all members together.
     pub limits: Limits,
-    /// The group that it is part of; none is the root.
+    /// The parent group; `None` is the root.
     pub parent: Option<String>,
 }
 
-/// A tenant and the rules by which its clients are known.
+/// A tenant and the rules that assign clients to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantConfig {
-    /// Its name.
+    /// The name of the tenant.
     pub name: String,
-    /// All of these must hold; none at all: everybody.
+    /// The rules, all of which must match; a tenant without rules matches every client.
     pub rules: Vec<Rule>,
-    /// Its terms.
+    /// The terms: priority, weight, reservation, limits.
     pub terms: Terms,
 }
 
-/// What is asked of a client.
+/// A property that a client must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// It chose this export; `*` stands for any characters.
+    /// The requested export matches this pattern, in which `*` stands for any characters.
     Export(String),
-    /// It is this user's process on this machine.
+    /// The client is a process of this user on a Unix socket.
     Uid(u32),
-    /// It is this process.
+    /// The client is this process on a Unix socket.
     Pid(u32),
-    /// Its process is in this control group, or in one below.
+    /// The client's process is in this control group or in one below.
     Cgroup(String),
-    /// Its process's command is called so; `*` stands for any characters.
+    /// The command of the client's process matches this pattern.
     Comm(String),
-    /// The name in its certificate (subject's common name, or a DNS name or e-mail address of the
-    /// alternative names); `*` stands for any characters.
+    /// A name in the client's certificate matches this pattern: the subject's common name, or a DNS
+    /// name or e-mail address among the alternative names.
     Certificate(String),
-    /// It comes from this network.
+    /// The client's address belongs to this network.
     Address {
-        /// The network's address.
+        /// The address of the network.
         network: std::net::IpAddr,
-        /// How many bits of it count.
+        /// The length of the network prefix in bits.
         bits: u8,
     },
 }
 
-/// Certificates.
+/// The TLS certificates and their policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The server's certificates, PEM, its own first.
+    /// The path of the server's certificate chain, PEM, the server's own certificate first.
     pub certificate: PathBuf,
-    /// Its key, PEM.
+    /// The path of the server's private key, PEM.
     pub key: PathBuf,
-    /// The authority that clients' certificates must come from; none: clients need none.
+    /// The path of the authorities that must have issued clients' certificates; `None`: clients
+    /// need no certificate.
     pub client_authority: Option<PathBuf>,
-    /// Nothing is served in plain text. Otherwise TLS is offered.
+    /// TLS is required. If false, TLS is offered beside plain text.
     pub required: bool,
 }
 
-/// A configuration that fits together.
+/// A consistent configuration and its warnings.
 #[derive(Clone, Debug)]
-pub struct Checked {
-    /// It.
+pub struct CheckedConfig {
+    /// The checked configuration.
     pub config: Config,
-    /// What is worth a warning.
+    /// Values that are allowed but are likely mistakes.
     pub warnings: Vec<Problem>,
 }
 
 impl BackendConfig {
-    /// What of it has to be so from the start and is not as in `old`, for people; none: what is
-    /// open for `old` serves for this as well. A file that was opened for writing can be read.
+    /// Returns the property that differs from `old` and needs a restart; `None` if a backend opened
+    /// for `old` serves for this one too. A file opened for writing also serves for reading.
     pub fn differs_from(&self, old: &BackendConfig) -> Option<&'static str> {
         let BackendConfig::File { path, direct, read_only } = self else {
             return (self != old).then_some("backend");
@@ -189,14 +190,14 @@ impl BackendConfig {
             BackendConfig::File { path: old, .. } if path != old => Some("backend"),
             BackendConfig::File { direct: old, .. } if direct != old => Some("`direct`"),
             BackendConfig::File { read_only: true, .. } if !read_only => {
-                Some("its file is open for reading only, as all its exports were, and one is to be written to")
+                Some("its file is open for reading only, and one of its exports is now writable")
             }
             BackendConfig::File { .. } => None,
             BackendConfig::Memory { .. } | BackendConfig::Null { .. } => Some("backend"),
         }
     }
 
-    /// Notes that a file is open as it is for `old`.
+    /// Keeps the mode in which the file is open for `old`.
     pub fn keep_mode(&mut self, old: &BackendConfig) {
         if let (BackendConfig::File { read_only, .. }, BackendConfig::File { read_only: old, .. }) = (self, old) {
             *read_only = *old;
@@ -205,10 +206,11 @@ impl BackendConfig {
 }
 
 impl Config {
-    /// Where clients connect: where it was told, else a Unix socket in the folder for sockets.
-    pub fn listen_or_usual(&self, surroundings: &dyn Surroundings) -> Vec<Listen> {
+    /// Returns the configured sockets and addresses, or the default Unix socket in the directory
+    /// for sockets.
+    pub fn listen_or_default(&self, environment: &dyn Environment) -> Vec<Listen> {
         if self.listen.is_empty() {
-            vec![Listen::Unix { path: surroundings.socket_folder().join(SOCKET_NAME), mode: 0o600 }]
+            vec![Listen::Unix { path: environment.socket_directory().join(SOCKET_NAME), mode: 0o600 }]
         } else {
             self.listen.clone()
         }

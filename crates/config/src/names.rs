@@ -1,7 +1,7 @@
-//! What is nearest to a name that is none.
+//! Suggestions for misspelt names.
 
-/// " (did you mean `x`?)", or nothing when no name is near: one that takes fewer edits to reach
-/// than half of its letters.
+/// Returns " (did you mean `x`?)" for the nearest name, or an empty text. A name is near if it
+/// takes edits of at most half of its letters.
 pub(crate) fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> String {
     let typed = typed.to_lowercase();
     names
@@ -11,7 +11,7 @@ pub(crate) fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>
         .map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
 }
 
-/// Names with commas between them, each in backticks; "none" without any.
+/// Joins names with commas, each in backticks; "none" for an empty list.
 pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }

@@ -1,8 +1,8 @@
-//! Which tenant a client is, and what it may see.
+//! Assignment of clients to tenants, and the exports that a client may use.
 //!
-//! Rules are tried in the order in which tenants stand in the configuration; the first tenant all
-//! of whose rules hold is it. Since a rule can ask for the export, a client may be one tenant on
-//! one export and another on the next.
+//! Rules are tried in the order of the tenants in the configuration. A client belongs to the first
+//! tenant all of whose rules match. Since a rule can test the export, a client may belong to
+//! different tenants on different exports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,40 +35,38 @@ pub struct ClientProcess<'a> {
 }
 
 impl Config {
-    /// The place in [`Config::tenants`] of the tenant that a client is on an export. Without a rule
-    /// that holds it is none of them: it is the default tenant's, a member of the root at its
-    /// process's own priority.
+    /// Returns the index in [`Config::tenants`] of the client's tenant on an export. `None` is the
+    /// default tenant: a member of the root with the priority of the client's process.
     pub fn tenant_of(&self, client: &Client<'_>, export: &str) -> Option<usize> {
         self.tenants.iter().position(|tenant| tenant.rules.iter().all(|rule| holds(rule, client, export)))
     }
 
-    /// The export of this name for this client: its place in [`Config::exports`], and the client's
-    /// tenant on it. `None` if there is none or the client may not see it, which must look the same
-    /// to it.
+    /// Finds the export of this name for this client. Returns its index in [`Config::exports`] and
+    /// the client's tenant on it. `None` covers both an unknown export and one that the client may
+    /// not use: clients cannot tell the two apart.
     pub fn export_for(&self, client: &Client<'_>, name: &str) -> Option<(usize, Option<usize>)> {
         let index = self.exports.iter().position(|export| export.name == name)?;
         let tenant = self.tenant_of(client, name);
         self.may_see(&self.exports[index], tenant).then_some((index, tenant))
     }
 
-    /// The exports that a client may see, as places in [`Config::exports`].
+    /// Iterates over the exports that a client may use, as indices in [`Config::exports`].
     pub fn exports_for<'a>(&'a self, client: &'a Client<'a>) -> impl Iterator<Item = usize> + 'a {
         let seen = |export: &ExportConfig| self.may_see(export, self.tenant_of(client, &export.name));
         (0..self.exports.len()).filter(move |index| self.exports.get(*index).is_some_and(seen))
     }
 
-    /// Whether a client of a tenant can come to a device at all, whoever it is otherwise: whether
-    /// an export lies there that it may see and that its `export` rules fit. On other devices its
+    /// Returns true if a client of the tenant can reach the device at all: if the device has an
+    /// export that the tenant may use and that its `export` rules match. On other devices its
     /// reservation does not count.
     pub fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
         let fits = |rule: &Rule, export: &ExportConfig| match rule {
             Rule::Export(pattern) => matches(pattern, &export.name),
             _ => true,
         };
-        self.exports
-            .iter()
-            .filter(|export| export.device == device)
-            .any(|export| is_for(export, Some(&tenant.name)) && tenant.rules.iter().all(|rule| fits(rule, export)))
+        self.exports.iter().filter(|export| export.device == device).any(|export| {
+            admits_tenant(export, Some(&tenant.name)) && tenant.rules.iter().all(|rule| fits(rule, export))
+        })
     }
 
     /// Returns the terms of a tenant on a device. A device that no client of the tenant can reach
@@ -79,16 +77,16 @@ impl Config {
     }
 
     fn may_see(&self, export: &ExportConfig, tenant: Option<usize>) -> bool {
-        is_for(export, tenant.and_then(|tenant| self.tenants.get(tenant)).map(|tenant| tenant.name.as_str()))
+        admits_tenant(export, tenant.and_then(|tenant| self.tenants.get(tenant)).map(|tenant| tenant.name.as_str()))
     }
 }
 
-/// Whether clients of a tenant may see an export: it names no tenants, or this one.
-fn is_for(export: &ExportConfig, tenant: Option<&str>) -> bool {
+/// Returns true if clients of a tenant may use an export: it lists no tenants, or this one.
+fn admits_tenant(export: &ExportConfig, tenant: Option<&str>) -> bool {
     export.tenants.is_empty() || tenant.is_some_and(|tenant| export.tenants.iter().any(|known| known == tenant))
 }
 
-/// Whether a client is as a rule asks.
+/// Returns true if a client on an export matches a rule.
 fn holds(rule: &Rule, client: &Client<'_>, export: &str) -> bool {
     let process = client.process;
     match rule {
@@ -98,18 +96,20 @@ fn holds(rule: &Rule, client: &Client<'_>, export: &str) -> bool {
         Rule::Comm(pattern) => process.is_some_and(|process| matches(pattern, process.comm)),
         Rule::Cgroup(path) => process.is_some_and(|process| is_within(process.cgroup, path)),
         Rule::Certificate(pattern) => client.certificate.iter().any(|name| matches(pattern, name)),
-        Rule::Address { network, bits } => client.address.is_some_and(|address| is_in(address, *network, *bits)),
+        Rule::Address { network, bits } => {
+            client.address.is_some_and(|address| is_in_network(address, *network, *bits))
+        }
     }
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for any characters, none among them.
-/// There is no other sign, and no way to ask for a `*` itself.
+/// Returns true if a text matches a pattern, in which `*` stands for any number of characters.
+/// There is no other wildcard and no escape for `*`.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at_pattern, mut at_text) = (0, 0);
-    // Where to go back to: behind the last star, and the end of what it stands for, which then
-    // grows by one. A shorter choice of an earlier star never helps, so that the work is at most
-    // the product of the lengths.
+    // The point to return to: the position after the last star, and the end of the text that the
+    // star stands for, which then grows by one. A shorter match of an earlier star never helps, so
+    // the work is bounded by the product of the lengths.
     let mut last_star: Option<(usize, usize)> = None;
     while at_text < text.len() {
         if pattern.get(at_pattern) == Some(&b'*') {
@@ -129,20 +129,20 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     pattern.get(at_pattern..).is_some_and(|rest| rest.iter().all(|sign| *sign == b'*'))
 }
 
-/// Whether a control group is this one or one below: `/a/b` lies in `/a`, `/ab` does not.
+/// Returns true if a control group is `path` or below it: `/a/b` is below `/a`, `/ab` is not.
 pub fn is_within(cgroup: &str, path: &str) -> bool {
     let path = path.trim_end_matches('/');
     cgroup.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether an address belongs to a network. An IPv4 client of an IPv6 socket is what it is behind
-/// its IPv6 form.
-fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+/// Returns true if an address belongs to a network. An IPv4-mapped IPv6 address counts as the IPv4
+/// address.
+fn is_in_network(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let address = address.to_canonical();
     address.is_ipv4() == network.is_ipv4() && first_bits(address, bits) == network
 }
 
-/// The address whose first `bits` bits are this one's and whose others are 0.
+/// Returns the address with all bits after the first `bits` bits cleared.
 pub(crate) fn first_bits(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -172,8 +172,8 @@ mod tests {
         Client { address: Some(address), process: None, certificate: &[] }
     }
 
-    /// A configuration with these tenants, in order, and exports `open`, `a` (for tenant `t`) and
-    /// `b` (for `t` and `u`).
+    /// A configuration with these tenants, in order, and the exports `open`, `a` (for tenant `t`)
+    /// and `b` (for `t` and `u`).
     fn config(tenants: Vec<(&str, Vec<Rule>)>) -> Config {
         let export = |name: &str, tenants: &[&str]| ExportConfig {
             name: name.into(),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_holds_for_whom_it_asks_and_for_nobody_else() {
+    fn each_rule_matches_its_clients_only() {
         let fio = unix(1000, 7, "fio", "/user.slice/a.scope");
         let far = tcp("10.1.2.3");
         let text = |text: &str| text.to_owned();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_client_of_an_ipv6_socket_is_of_its_ipv4_network() {
+    fn an_ipv4_mapped_client_belongs_to_its_ipv4_network() {
         assert!(held(network("10.0.0.0", 8), &tcp("::ffff:10.1.2.3"), &[], ""));
         assert!(!held(network("::", 0), &tcp("::ffff:10.1.2.3"), &[], ""));
         assert!(held(network("fd00::", 8), &tcp("fd12::1"), &[], ""));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_tenant_all_of_whose_rules_hold_is_it() {
+    fn the_first_tenant_all_of_whose_rules_match_is_chosen() {
         let both = vec![Rule::Uid(1), Rule::Comm("fio".into())];
         let config = config(vec![("both", both), ("one", vec![Rule::Uid(1)]), ("rest", vec![])]);
         let of = |client: &Client<'_>| config.tenant_of(client, "open");
@@ -262,11 +262,11 @@ mod tests {
     }
 
     #[test]
-    fn an_export_is_not_there_for_those_who_may_not_see_it() {
+    fn an_export_is_hidden_from_other_tenants() {
         let config = config(vec![("t", vec![Rule::Uid(1)]), ("u", vec![Rule::Export("b".into())])]);
         let (first, other) = (unix(1, 7, "fio", "/"), unix(2, 7, "fio", "/"));
         assert_eq!(config.exports_for(&first).collect::<Vec<_>>(), [0, 1, 2]);
-        // On `b` the other one is the tenant `u`, on `a` it is nobody's.
+        // On `b` the other client is the tenant `u`; on `a` it has no tenant.
         assert_eq!(config.exports_for(&other).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(config.export_for(&first, "a"), Some((1, Some(0))));
         assert_eq!(config.export_for(&other, "a"), None);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_can_come_to_devices_of_exports_that_it_may_see_and_asks_for() {
+    fn a_tenant_reaches_the_devices_of_its_exports() {
         let mut config = config(vec![("t", vec![]), ("u", vec![Rule::Export("a".into())]), ("v", vec![])]);
         for (export, device) in config.exports.iter_mut().zip(["d", "e", "f"]) {
             device.clone_into(&mut export.device);
@@ -285,11 +285,11 @@ mod tests {
             ["d", "e", "f"].into_iter().filter(|device| config.can_reach(&config.tenants[tenant], device)).collect()
         };
         assert_eq!(reached(0), ["d", "e", "f"]);
-        // It asks for `a` alone, which is not for it; the third is named nowhere.
+        // The tenant asks for `a` alone, which is not for it; no export lists the third tenant.
         assert_eq!((reached(1), reached(2)), (vec![], vec!["d"]));
     }
 
-    /// What a pattern means, tried in all ways.
+    /// Matches a pattern by trying all possibilities: the reference for `matches`.
     fn matches_slowly(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -304,7 +304,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
 
         #[test]
-        fn a_pattern_means_the_same_however_it_is_tried(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+        fn a_pattern_matches_like_the_reference(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
             prop_assert_eq!(matches(&pattern, &text), matches_slowly(pattern.as_bytes(), text.as_bytes()));
         }
 
@@ -314,7 +314,7 @@ mod tests {
             prop_assume!(address.to_canonical() == address);
             let bits = if four { bits / 4 } else { bits };
             let network = first_bits(address, bits);
-            prop_assert!(is_in(address, network, bits));
+            prop_assert!(is_in_network(address, network, bits));
             prop_assert_eq!(first_bits(network, bits), network);
             let differs = match address {
                 IpAddr::V4(address) if bits > 0 => Some(Ipv4Addr::from_bits(address.to_bits() ^ (1 << (32 - bits))).into()),
@@ -322,7 +322,7 @@ mod tests {
                 _ => None,
             };
             if let Some(differs) = differs {
-                prop_assert!(!is_in(differs, network, bits), "{differs} differs in the last bit that counts");
+                prop_assert!(!is_in_network(differs, network, bits), "{differs} differs in the last bit that counts");
             }
         }
     }

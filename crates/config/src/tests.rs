@@ -1,21 +1,21 @@
-//! Configurations, good and bad.
+//! Tests of parsing, checking and comparing configurations.
 
 mod arguments;
 mod bad;
 mod changes;
 mod good;
-mod promises;
 mod reading;
+mod reservations;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Checked, Config, Draft, Problem, Surroundings};
+use crate::{CheckedConfig, Config, Draft, Environment, Problem};
 
-/// A machine with three files and a block device.
-pub(crate) struct Paper;
+/// A host with three files and a block device.
+pub(crate) struct TestEnvironment;
 
-impl Surroundings for Paper {
+impl Environment for TestEnvironment {
     fn read(&self, path: &Path) -> io::Result<String> {
         match path.to_str() {
             Some("/etc/slow.toml") => Ok("name = \"slow\"\nwhat = \"test\"\nsource = \"test\"\n[null]\nservice_ns = 1000000\ndepth = 8\ncapacity_sectors = 2097152\n".into()),
@@ -37,16 +37,16 @@ impl Surroundings for Paper {
         PathBuf::from(path.to_string_lossy().replace("/./", "/"))
     }
 
-    fn socket_folder(&self) -> PathBuf {
+    fn socket_directory(&self) -> PathBuf {
         "/run/user/7".into()
     }
 }
 
-pub(crate) fn checked(text: &str) -> Result<Checked, Vec<String>> {
-    told(Draft::from_toml(text, "/etc/hoistway.toml").check(&Paper))
+pub(crate) fn checked(text: &str) -> Result<CheckedConfig, Vec<String>> {
+    problem_lines(Draft::from_toml(text, "/etc/hoistway.toml").check(&TestEnvironment))
 }
 
-pub(crate) fn told(result: Result<Checked, crate::ConfigError>) -> Result<Checked, Vec<String>> {
+pub(crate) fn problem_lines(result: Result<CheckedConfig, crate::ConfigError>) -> Result<CheckedConfig, Vec<String>> {
     result.map_err(|error| error.to_string().lines().map(str::to_owned).collect())
 }
 

@@ -1,24 +1,24 @@
-//! Values as they are understood. What is not is answered by what would be right.
+//! Parses values. The error of a parser says what is allowed.
 
 use std::net::{IpAddr, SocketAddr};
 
 use hoistway_core::Kind;
 use hoistway_units::{UnitError, parse_bytes, parse_duration_ns, parse_rate, print_size};
 
-use crate::draft::{Entry, Place, Problem, Said, Value};
+use crate::draft::{Entry, LocatedValue, Location, Problem, Value};
 use crate::names::{did_you_mean, list};
 
-/// The port of NBD.
+/// The TCP port of NBD.
 pub const NBD_PORT: u16 = 10_809;
 /// The longest name of a device, tenant or group, in characters.
 const NAME_MAX: usize = 64;
-/// The longest text that goes over the wire, in bytes.
+/// The longest text that is sent to clients, in bytes.
 pub(crate) const TEXT_MAX: usize = 4096;
 
-/// Either a value, or what would be right.
-pub(crate) type Understood<T> = Result<T, String>;
+/// A parsed value, or a text that says what is allowed.
+pub(crate) type ParseResult<T> = Result<T, String>;
 
-impl Said {
+impl LocatedValue {
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -27,76 +27,76 @@ impl Said {
     }
 }
 
-/// An entry that is being understood.
+/// An entry whose keys are being parsed.
 pub(crate) struct Fields<'a> {
     pub entry: &'a Entry,
     pub problems: &'a mut Vec<Problem>,
 }
 
 impl Fields<'_> {
-    /// What a key says, if it is said and can be understood.
-    pub fn read<T>(&mut self, key: &str, form: impl FnOnce(&Value) -> Understood<T>) -> Option<T> {
-        let said = self.entry.get(key)?;
-        match form(&said.value) {
+    /// Parses the value of a key. Returns `None` if the key is absent or its value invalid.
+    pub fn read<T>(&mut self, key: &str, form: impl FnOnce(&Value) -> ParseResult<T>) -> Option<T> {
+        let located = self.entry.get(key)?;
+        match form(&located.value) {
             Ok(value) => Some(value),
             Err(right) => {
-                self.problem(&said.place, format!("`{key}` is {}: {right}", said.value));
+                self.problem(&located.location, format!("`{key}` is {}: {right}", located.value));
                 None
             }
         }
     }
 
-    /// The same for a key whose value is one text or a list of them.
-    pub fn read_each<T>(&mut self, key: &str, form: impl Fn(&Value) -> Understood<T>) -> Vec<(T, Place)> {
-        let Some(said) = self.entry.get(key) else { return Vec::new() };
-        let each = match &said.value {
+    /// Parses the value of a key that takes one text or a list of texts.
+    pub fn read_each<T>(&mut self, key: &str, form: impl Fn(&Value) -> ParseResult<T>) -> Vec<(T, Location)> {
+        let Some(located) = self.entry.get(key) else { return Vec::new() };
+        let each = match &located.value {
             Value::List(each) => each.as_slice(),
-            _ => std::slice::from_ref(said),
+            _ => std::slice::from_ref(located),
         };
         let mut read = Vec::new();
-        for said in each {
-            match form(&said.value) {
-                Ok(value) => read.push((value, said.place.clone())),
-                Err(right) => self.problem(&said.place, format!("`{key}` is {}: {right}", said.value)),
+        for located in each {
+            match form(&located.value) {
+                Ok(value) => read.push((value, located.location.clone())),
+                Err(right) => self.problem(&located.location, format!("`{key}` is {}: {right}", located.value)),
             }
         }
         read
     }
 
-    /// Where a key's value stands, or else the entry.
-    pub fn place(&self, key: &str) -> Place {
-        self.entry.get(key).map_or(&self.entry.place, |said| &said.place).clone()
+    /// Returns the location of a key's value, or that of the entry if the key is absent.
+    pub fn location(&self, key: &str) -> Location {
+        self.entry.get(key).map_or(&self.entry.location, |located| &located.location).clone()
     }
 
-    pub fn problem(&mut self, place: &Place, text: String) {
-        self.problems.push(Problem { place: place.clone(), text });
+    pub fn problem(&mut self, location: &Location, text: String) {
+        self.problems.push(Problem { location: location.clone(), text });
     }
 
-    /// That a key is missing.
+    /// Reports a missing key.
     pub fn missing(&mut self, key: &str, right: &str) {
         let text = format!("{} has no `{key}`: {right}", self.entry.section.heading());
-        self.problem(&self.entry.place.clone(), text);
+        self.problem(&self.entry.location.clone(), text);
     }
 }
 
-/// Text.
-pub(crate) fn text(value: &Value) -> Understood<String> {
+/// Parses a text.
+pub(crate) fn text(value: &Value) -> ParseResult<String> {
     match value {
         Value::Text(text) => Ok(text.clone()),
         _ => Err("it takes text, in quotes".into()),
     }
 }
 
-/// A path: text that is not empty and has no NUL.
-pub(crate) fn path(value: &Value) -> Understood<String> {
+/// Parses a path: a text that is not empty and has no NUL.
+pub(crate) fn path(value: &Value) -> ParseResult<String> {
     match value {
         Value::Text(text) if !text.is_empty() && !text.contains('\0') => Ok(text.clone()),
         _ => Err("it takes a path".into()),
     }
 }
 
-/// Yes or no.
-pub(crate) fn switch(value: &Value) -> Understood<bool> {
+/// Parses a boolean.
+pub(crate) fn switch(value: &Value) -> ParseResult<bool> {
     match value {
         Value::Switch(switch) => Ok(*switch),
         Value::Text(text) if matches!(text.as_str(), "true" | "yes" | "on") => Ok(true),
@@ -105,8 +105,8 @@ pub(crate) fn switch(value: &Value) -> Understood<bool> {
     }
 }
 
-/// A whole number within a range; on the command line it is text.
-pub(crate) fn whole(value: &Value, min: u64, max: u64) -> Understood<u64> {
+/// Parses a whole number within a range; on the command line it is a text.
+pub(crate) fn whole(value: &Value, min: u64, max: u64) -> ParseResult<u64> {
     let number = match value {
         Value::Integer(number) => number.and_then(|number| u64::try_from(number).ok()),
         Value::Text(text) => text.parse().ok(),
@@ -116,33 +116,33 @@ pub(crate) fn whole(value: &Value, min: u64, max: u64) -> Understood<u64> {
     number.filter(|number| (min..=max).contains(number)).ok_or(right)
 }
 
-/// Bytes: a number, or text with a unit.
-pub(crate) fn bytes(value: &Value) -> Understood<u64> {
-    sized(value, parse_bytes, "it takes a size such as 256M or 4k")
+/// Parses a size in bytes: a number, or a text with a unit.
+pub(crate) fn bytes(value: &Value) -> ParseResult<u64> {
+    parse_with_unit(value, parse_bytes, "it takes a size such as 256M or 4k")
 }
 
-/// Bytes, in whole sectors.
-pub(crate) fn sectors(value: &Value) -> Understood<u64> {
+/// Parses a size in bytes of whole sectors.
+pub(crate) fn sectors(value: &Value) -> ParseResult<u64> {
     let bytes = bytes(value)?;
     if bytes.is_multiple_of(512) { Ok(bytes) } else { Err("it takes whole sectors, multiples of 512 bytes".into()) }
 }
 
-/// Bytes a second.
-pub(crate) fn rate(value: &Value) -> Understood<u64> {
-    match sized(value, parse_rate, "it takes a rate in bytes a second such as 150M")? {
+/// Parses a rate in bytes a second.
+pub(crate) fn rate(value: &Value) -> ParseResult<u64> {
+    match parse_with_unit(value, parse_rate, "it takes a rate in bytes a second such as 150M")? {
         0 => Err("it takes a rate above 0".into()),
         rate => Ok(rate),
     }
 }
 
-/// Bytes within a range.
-pub(crate) fn bytes_within(value: &Value, min: u64, max: u64) -> Understood<u64> {
+/// Parses a size in bytes within a range.
+pub(crate) fn bytes_within(value: &Value, min: u64, max: u64) -> ParseResult<u64> {
     let bytes = bytes(value)?;
     let right = || format!("it takes {} to {}", print_size(min), print_size(max));
     (min..=max).contains(&bytes).then_some(bytes).ok_or_else(right)
 }
 
-fn sized(value: &Value, parse: fn(&str) -> Result<u64, UnitError>, right: &str) -> Understood<u64> {
+fn parse_with_unit(value: &Value, parse: fn(&str) -> Result<u64, UnitError>, right: &str) -> ParseResult<u64> {
     match value {
         Value::Integer(number) => number.and_then(|number| u64::try_from(number).ok()).ok_or_else(|| right.into()),
         Value::Text(text) => parse(text).map_err(|error| why(&error, right)),
@@ -150,8 +150,8 @@ fn sized(value: &Value, parse: fn(&str) -> Result<u64, UnitError>, right: &str) 
     }
 }
 
-/// A time of at most a second, in ns.
-pub(crate) fn time_ns(value: &Value) -> Understood<u64> {
+/// Parses a time of at most a second, in ns.
+pub(crate) fn time_ns(value: &Value) -> ParseResult<u64> {
     const RIGHT: &str = "it takes a time of at most 1s, with its unit, such as 12ms or 60us";
     match value {
         Value::Text(text) => {
@@ -162,18 +162,18 @@ pub(crate) fn time_ns(value: &Value) -> Understood<u64> {
     }
 }
 
-/// Why a text is no size or time, if that says more than what would be right.
+/// Returns why a text is no size or time, if that is more specific than `right`.
 fn why(error: &UnitError, right: &str) -> String {
     match (error, error.help()) {
-        (UnitError::Unit { unit, .. }, Some(help)) if !unit.is_empty() => format!("`{unit}` is no unit here; {help}"),
+        (UnitError::Unit { unit, .. }, Some(help)) if !unit.is_empty() => format!("`{unit}` is not a unit; {help}"),
         (UnitError::Fraction(_), Some(help)) => format!("it takes whole numbers; {help}"),
         (UnitError::TooLarge(_), _) => "that does not fit 64 bits".into(),
         _ => right.into(),
     }
 }
 
-/// The name of a device, tenant or group.
-pub(crate) fn name(value: &Value) -> Understood<String> {
+/// Parses the name of a device, tenant or group.
+pub(crate) fn name(value: &Value) -> ParseResult<String> {
     let right = || format!("a name has letters, digits, `-`, `_` and `.`, and 1 to {NAME_MAX} of them");
     match value {
         Value::Text(text) if is_name(text) => Ok(text.clone()),
@@ -181,18 +181,18 @@ pub(crate) fn name(value: &Value) -> Understood<String> {
     }
 }
 
-/// Whether a text can name a device, tenant or group.
+/// Returns true if a text is valid as the name of a device, tenant or group.
 pub(crate) fn is_name(text: &str) -> bool {
-    (1..=NAME_MAX).contains(&text.chars().count()) && text.chars().all(is_of_names) && text != "." && text != ".."
+    (1..=NAME_MAX).contains(&text.chars().count()) && text.chars().all(is_name_char) && text != "." && text != ".."
 }
 
-/// Whether names may have this character.
-pub(crate) fn is_of_names(c: char) -> bool {
+/// Returns true if names may contain this character.
+pub(crate) fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// The name of an export: it goes over the wire, and `*` has a meaning in rules.
-pub(crate) fn export_name(value: &Value) -> Understood<String> {
+/// Parses the name of an export. Names are sent to clients, and `*` is a wildcard in rules.
+pub(crate) fn export_name(value: &Value) -> ParseResult<String> {
     match value {
         Value::Text(text) if text.len() > TEXT_MAX => Err(format!("a name has at most {TEXT_MAX} bytes")),
         Value::Text(text) if text.contains('*') || text.chars().any(char::is_control) => {
@@ -203,14 +203,14 @@ pub(crate) fn export_name(value: &Value) -> Understood<String> {
     }
 }
 
-/// A line for people.
-pub(crate) fn description(value: &Value) -> Understood<String> {
+/// Parses a description for users.
+pub(crate) fn description(value: &Value) -> ParseResult<String> {
     let text = text(value)?;
     if text.len() <= TEXT_MAX { Ok(text) } else { Err(format!("it takes at most {TEXT_MAX} bytes")) }
 }
 
-/// A mode of a file.
-pub(crate) fn mode(value: &Value) -> Understood<u32> {
+/// Parses a file mode.
+pub(crate) fn mode(value: &Value) -> ParseResult<u32> {
     const RIGHT: &str = "it takes octal digits in quotes, such as \"0660\"";
     match value {
         Value::Text(text) => {
@@ -221,8 +221,8 @@ pub(crate) fn mode(value: &Value) -> Understood<u32> {
     }
 }
 
-/// An address with a port, or with NBD's.
-pub(crate) fn nbd_address(value: &Value) -> Understood<SocketAddr> {
+/// Parses an address with a port; the default port is that of NBD.
+pub(crate) fn nbd_address(value: &Value) -> ParseResult<SocketAddr> {
     match value {
         Value::Text(text) => text.parse().ok().or_else(|| {
             let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
@@ -233,16 +233,15 @@ pub(crate) fn nbd_address(value: &Value) -> Understood<SocketAddr> {
     .ok_or_else(|| "it takes an IP address, with a port if it is not 10809, such as 127.0.0.1:10809 or [::1]".into())
 }
 
-/// An address with a port.
-pub(crate) fn address(value: &Value) -> Understood<SocketAddr> {
+/// Parses an address with a port.
+pub(crate) fn address(value: &Value) -> ParseResult<SocketAddr> {
     value_text(value)
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| "it takes an IP address and a port, such as 127.0.0.1:9464".into())
 }
 
-/// A network: an address and how many of its bits count. IPv4 addresses in IPv6's clothes become
-/// what they are.
-pub(crate) fn network(value: &Value) -> Understood<(IpAddr, u8)> {
+/// Parses a network: an address and a prefix length. IPv4-mapped IPv6 addresses become IPv4.
+pub(crate) fn network(value: &Value) -> ParseResult<(IpAddr, u8)> {
     const RIGHT: &str = "it takes an IP address or a network, such as 192.168.0.7, 10.0.0.0/8 or fd00::/8";
     let text = value_text(value).ok_or(RIGHT)?;
     let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
@@ -264,8 +263,8 @@ pub(crate) fn network(value: &Value) -> Understood<(IpAddr, u8)> {
     }
 }
 
-/// An elevator.
-pub(crate) fn elevator(value: &Value) -> Understood<Kind> {
+/// Parses the name of an elevator.
+pub(crate) fn elevator(value: &Value) -> ParseResult<Kind> {
     let typed = value_text(value).ok_or("it takes an elevator's name, in quotes")?;
     Kind::from_name(typed).ok_or_else(|| {
         let names = Kind::ALL.iter().map(|kind| kind.info().name);
@@ -273,7 +272,7 @@ pub(crate) fn elevator(value: &Value) -> Understood<Kind> {
     })
 }
 
-/// The path of a backend that is a file.
+/// Returns the path of a file backend; `None` for other backends.
 pub(crate) fn backend_path(text: &str) -> Option<&str> {
     match text.split_once(':') {
         Some(("file", path)) => Some(path),

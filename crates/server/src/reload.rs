@@ -13,7 +13,7 @@ use crate::start::{StartError, tell};
 use crate::state::{Idle, ServerState};
 use hoistway_blockdev::Device;
 use hoistway_config::Change;
-use hoistway_config::{BackendConfig, Config, DeviceConfig, Live};
+use hoistway_config::{BackendConfig, Config, DeviceConfig, LiveChange};
 use hoistway_qos::TermsError;
 use hoistway_reactor::Engine;
 
@@ -111,7 +111,7 @@ impl<E: Engine> Server<E> {
             }
         }
         for change in live {
-            let Change::Live(Live::DeviceAdded { device }) = change else { continue };
+            let Change::Live(LiveChange::DeviceAdded { device }) = change else { continue };
             let Some(at) = new.devices.iter().position(|config| config.queue.name == *device) else { continue };
             if let Some((idle, was_idle)) = self.lain_there(&new.devices[at], new)? {
                 let (place, config) = (idle.place, &mut new.devices[at]);
@@ -211,31 +211,31 @@ impl<E: Engine> Server<E> {
         self.state.config.exports.iter().map(|export| self.state.serve(export)).collect()
     }
 
-    fn apply(&mut self, change: &Live, warnings: &mut Vec<String>) {
+    fn apply(&mut self, change: &LiveChange, warnings: &mut Vec<String>) {
         match change {
-            Live::Elevator { device }
-            | Live::Tunables { device }
-            | Live::Depth { device }
-            | Live::Requests { device }
-            | Live::Figures { device } => self.reconfigure(device, warnings),
-            Live::ExportRemoved { export } | Live::ExportMoved { export } => {
+            LiveChange::Elevator { device }
+            | LiveChange::Tunables { device }
+            | LiveChange::Depth { device }
+            | LiveChange::Requests { device }
+            | LiveChange::Figures { device } => self.reconfigure(device, warnings),
+            LiveChange::ExportRemoved { export } | LiveChange::ExportMoved { export } => {
                 self.cut_off(|client| client.export() == Some(export));
             }
-            Live::TenantRemoved { tenant } => {
+            LiveChange::TenantRemoved { tenant } => {
                 self.cut_off(|client| client.tenant() == Some(tenant));
                 self.gone.push(Gone::Tenant(tenant.clone()));
             }
             // Devices are there by now; all others are taken over with the terms and exports as a
             // whole.
-            Live::DeviceAdded { .. }
-            | Live::DeviceRemoved { .. }
-            | Live::ExportAdded { .. }
-            | Live::ExportTerms { .. }
-            | Live::Groups
-            | Live::TenantAdded { .. }
-            | Live::Terms { .. }
-            | Live::Rules
-            | Live::Tls => {}
+            LiveChange::DeviceAdded { .. }
+            | LiveChange::DeviceRemoved { .. }
+            | LiveChange::ExportAdded { .. }
+            | LiveChange::ExportTerms { .. }
+            | LiveChange::Groups
+            | LiveChange::TenantAdded { .. }
+            | LiveChange::Terms { .. }
+            | LiveChange::Rules
+            | LiveChange::Tls => {}
         }
     }
 

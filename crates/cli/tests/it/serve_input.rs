@@ -29,7 +29,7 @@ fn a_command_line_that_is_wrong_is_told_as_it_was_written() {
     of(&["--export", "a=mem:1M", "--drive", "sata-7200-2005"], &["did you mean `sata-7200-2006`?"]);
     of(
         &["--export", "a=mem:1M", "--set", "bfq.slice_idle=0"],
-        &["--set bfq.slice_idle=0: no device is told to have the elevator bfq"],
+        &["--set bfq.slice_idle=0: no device has the elevator bfq"],
     );
     of(&["--export", "a=mem:1M", "--listen", "0.0.0.0"], &["--listen 0.0.0.0: ", "require TLS", "--insecure"]);
     of(

@@ -1,37 +1,38 @@
-//! Devices.
+//! Parses `[[device]]` sections.
 
 use std::path::Path;
 
 use hoistway_core::{Kind, Reservation};
 use hoistway_drive::{Profile, describe};
 
-use crate::building::Building;
-use crate::draft::{Draft, Entry, Said, Value};
+use crate::builder::ConfigBuilder;
+use crate::draft::{Draft, Entry, LocatedValue, Value};
+use crate::environment::Environment;
 use crate::model::{BackendConfig, DeviceConfig};
 use crate::names::{did_you_mean, list};
-use crate::surroundings::Surroundings;
-use crate::value::{self, Understood, backend_path};
+use crate::value::{self, ParseResult, backend_path};
 use hoistway_qos::{DiskQueueConfig, is_layer_tunable};
 
-/// What is wrong if a backend is none.
+/// The message for an invalid backend.
 const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
-/// The largest request of a device unless told: 1 MiB.
+/// The default largest request of a device, in bytes: 1 MiB.
 const REQUEST_MAX: u32 = 1 << 20;
-/// No device without an arm takes so long for positioning: 1 ms.
+/// The shortest positioning time of a drive with an arm, in ns: 1 ms. A device below it counts as
+/// one without an arm.
 const ARM_NS_MIN: u64 = 1_000_000;
-/// No device is larger: offsets are signed 64 bits in the system's calls.
+/// The largest size of a device, in bytes: offsets are signed 64-bit integers in system calls.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
-impl Building<'_> {
+impl ConfigBuilder<'_> {
     pub(super) fn device(&mut self, entry: &Entry, draft: &Draft) {
-        let surroundings = self.surroundings;
+        let environment = self.environment;
         let mut fields = self.fields(entry);
         let name = fields.read("name", value::name);
         if entry.get("name").is_none() {
-            fields.missing("name", "exports say by it where they lie");
+            fields.missing("name", "exports refer to the device by its name");
         }
-        let place = fields.place("drive");
-        let drive = fields.read("drive", |value| drive(value, |path| place.resolve(path), surroundings));
+        let location = fields.location("drive");
+        let drive = fields.read("drive", |value| drive(value, |path| location.resolve(path), environment));
         let elevator = fields.read("elevator", value::elevator);
         let depth = fields.read("depth", |value| value::whole(value, 1, 4096));
         let direct = fields.read("direct", value::switch);
@@ -75,17 +76,17 @@ impl Building<'_> {
         });
     }
 
-    /// Where the bytes lie, and how many there are if that is known.
+    /// Parses the backend, and returns its size in bytes if it is known.
     fn backend(
         &mut self,
         entry: &Entry,
         drive: Option<&Profile>,
         direct: Option<bool>,
     ) -> (BackendConfig, Option<u64>) {
-        let surroundings = self.surroundings;
+        let environment = self.environment;
         let drive_bytes = drive.map(|drive| drive.capacity_sectors().saturating_mul(512));
         let mut fields = self.fields(entry);
-        let place = fields.place("backend");
+        let location = fields.location("backend");
         if entry.get("backend").is_none() {
             fields.missing("backend", BACKENDS);
         }
@@ -96,14 +97,14 @@ impl Building<'_> {
                 {
                     return Err(BACKENDS.into());
                 }
-                let path = place.resolve(path);
-                let bytes = surroundings.bytes(&path).map_err(|error| error.to_string())?;
+                let path = location.resolve(path);
+                let bytes = environment.bytes(&path).map_err(|error| error.to_string())?;
                 return Ok((BackendConfig::File { path, direct, read_only: false }, bytes));
             }
             let (kind, size) = text.split_once(':').unwrap_or((&text, ""));
             let bytes = match (size, drive_bytes) {
                 ("", Some(bytes)) => bytes,
-                ("", None) => return Err(format!("say the size, as in \"{kind}:1G\"")),
+                ("", None) => return Err(format!("write the size, as in \"{kind}:1G\"")),
                 (size, _) => value::sectors(&Value::Text(size.to_owned()))?,
             };
             if bytes == 0 || bytes > BYTES_MAX {
@@ -114,63 +115,62 @@ impl Building<'_> {
         });
         let Some((backend, bytes)) = read else { return (BackendConfig::Null { bytes: 512 }, None) };
         if direct == Some(true) && !matches!(backend, BackendConfig::File { .. }) {
-            let place = fields.place("direct");
-            fields.problem(&place, "`direct` is true: only files have a page cache to go past".into());
+            let location = fields.location("direct");
+            fields.problem(&location, "`direct` is true: only files have a page cache to bypass".into());
         }
         if let Some(drive_bytes) = drive_bytes.filter(|drive_bytes| bytes > *drive_bytes) {
             let text =
                 format!("the backend has {bytes} bytes and the drive only {drive_bytes}: make the backend no larger");
-            fields.problem(&place, text);
+            fields.problem(&location, text);
         }
         (backend, Some(bytes))
     }
 
-    /// Tunables, by the kernel's names.
+    /// Parses the tunables of an elevator, by the kernel's names.
     pub fn tunables(&mut self, entry: &Entry, elevator: Option<Kind>) -> Vec<(String, i64)> {
-        let Some(said) = entry.get("tunables") else { return Vec::new() };
+        let Some(located) = entry.get("tunables") else { return Vec::new() };
         let mut fields = self.fields(entry);
-        let Value::Table(pairs) = &said.value else {
+        let Value::Table(pairs) = &located.value else {
             fields.problem(
-                &said.place,
-                format!("`tunables` is {}: it takes a table, as {{ slice_idle = 0 }}", said.value),
+                &located.location,
+                format!("`tunables` is {}: it takes a table, as {{ slice_idle = 0 }}", located.value),
             );
             return Vec::new();
         };
         let is_whose = |name: &str| elevator.is_some() || is_layer_tunable(name);
         if let (None, Some(_)) = (entry.get("elevator"), pairs.iter().find(|(name, ..)| !is_whose(name))) {
-            let text = "`tunables` are given without an `elevator`: say whose they are".to_owned();
-            fields.problem(&said.place, text);
+            let text = "`tunables` are given without an `elevator`: name the elevator that they belong to".to_owned();
+            fields.problem(&located.location, text);
         }
         let mut read = Vec::new();
-        for (name, place, said) in pairs.iter().filter(|(name, ..)| is_whose(name)) {
-            match tunable(elevator, name, said) {
+        for (name, location, located) in pairs.iter().filter(|(name, ..)| is_whose(name)) {
+            match tunable(elevator, name, located) {
                 Ok(value) => read.push((name.clone(), value)),
-                Err((of_value, text)) => fields.problem(if of_value { &said.place } else { place }, text),
+                Err((of_value, text)) => fields.problem(if of_value { &located.location } else { location }, text),
             }
         }
         read
     }
 
-    /// Whether nothing is ever written to a device: all exports that lie on it are for reading
-    /// only.
+    /// Returns true if every export of a device is read-only, so that nothing ever writes to it.
     fn all_read_only(&self, draft: &Draft, name: Option<&str>) -> bool {
         let lies_here = |export: &&Entry| match export.get("device") {
-            Some(said) => said.text() == name,
+            Some(located) => located.text() == name,
             None => name.is_some() && draft.only_device() == name,
         };
         let read_only =
-            |export: &Entry| export.get("read_only").is_some_and(|said| value::switch(&said.value) == Ok(true));
+            |export: &Entry| export.get("read_only").is_some_and(|located| value::switch(&located.value) == Ok(true));
         let mut here = draft.exports.iter().filter(lies_here).peekable();
         here.peek().is_some() && here.all(read_only)
     }
 }
 
-/// A drive: a built-in name, or the path of a profile.
+/// Parses a drive: a built-in name, or the path of a profile.
 fn drive(
     value: &Value,
     resolve: impl Fn(&str) -> std::path::PathBuf,
-    surroundings: &dyn Surroundings,
-) -> Understood<Profile> {
+    environment: &dyn Environment,
+) -> ParseResult<Profile> {
     let typed = value::text(value)?;
     if let Some(profile) = Profile::builtin(&typed) {
         return Ok(profile);
@@ -181,13 +181,13 @@ fn drive(
         return Err(format!("there is no such drive{near}; there are {}, and any FILE.toml", list(Profile::names())));
     }
     let path = resolve(&typed);
-    let text = surroundings.read(&path).map_err(|error| format!("the profile cannot be read: {error}"))?;
+    let text = environment.read(&path).map_err(|error| format!("the profile cannot be read: {error}"))?;
     Profile::from_toml(&text, &path.display().to_string()).map_err(|error| error.to_string())
 }
 
-/// The value of a tunable of an elevator or of the layer of reservations; or what is wrong, and
-/// whether that is with the value.
-fn tunable(kind: Option<Kind>, name: &str, said: &Said) -> Result<i64, (bool, String)> {
+/// Parses the value of a tunable of an elevator or of the reservation layer. An error says what is
+/// wrong, and whether the value (rather than the name) is at fault.
+fn tunable(kind: Option<Kind>, name: &str, located: &LocatedValue) -> Result<i64, (bool, String)> {
     let rows = kind.map_or(&[][..], |kind| kind.info().tunables);
     let Some(row) = rows.iter().chain(Reservation::TUNABLES).find(|row| row.name == name) else {
         let names = || rows.iter().map(|row| row.name);
@@ -195,11 +195,11 @@ fn tunable(kind: Option<Kind>, name: &str, said: &Said) -> Result<i64, (bool, St
         let near = did_you_mean(name, names());
         return Err((false, format!("{elevator} has no tunable `{name}`{near}; it has {}", list(names()))));
     };
-    let number = match &said.value {
+    let number = match &located.value {
         Value::Integer(number) => number.and_then(|number| i64::try_from(number).ok()),
         _ => None,
     };
     number.filter(|number| (row.min..=row.max).contains(number)).ok_or_else(|| {
-        (true, format!("`{name}` is {}: it takes {} to {} ({})", said.value, row.min, row.max, row.unit.label()))
+        (true, format!("`{name}` is {}: it takes {} to {} ({})", located.value, row.min, row.max, row.unit.label()))
     })
 }

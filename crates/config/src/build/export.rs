@@ -1,22 +1,22 @@
-//! Exports and groups.
+//! Parses `[[export]]` and `[[group]]` sections.
 
-use super::tenant::limits;
-use crate::building::Building;
-use crate::draft::{Draft, Entry, Value};
+use super::terms::{limits, weight};
+use crate::builder::ConfigBuilder;
+use crate::draft::{Draft, Entry};
 use crate::model::{ExportConfig, GroupConfig};
 use crate::value;
 
-impl Building<'_> {
+impl ConfigBuilder<'_> {
     pub(super) fn export(&mut self, entry: &Entry, draft: &Draft) {
         let only = draft.only_device().map(str::to_owned);
         let mut fields = self.fields(entry);
         if entry.get("name").is_none() {
-            fields.missing("name", "clients ask for it; \"\" is the export of clients that name none");
+            fields.missing("name", "clients request an export by its name; \"\" is the default export");
         }
         let name = fields.read("name", value::export_name).unwrap_or_default();
         let device = fields.read("device", value::text);
         if entry.get("device").is_none() && draft.devices.len() > 1 && only.is_none() {
-            fields.missing("device", "with more than one device it says where the export lies");
+            fields.missing("device", "with more than one device, an export names the device that it is on");
         }
         let export = ExportConfig {
             name,
@@ -36,12 +36,12 @@ impl Building<'_> {
     pub fn group(&mut self, entry: &Entry) {
         let mut fields = self.fields(entry);
         if entry.get("name").is_none() {
-            fields.missing("name", "tenants say by it which group they are part of");
+            fields.missing("name", "tenants refer to the group by its name");
         }
         let name = fields.read("name", value::name);
         if name.as_deref() == Some("root") {
-            let place = fields.place("name");
-            fields.problem(&place, "`name` is \"root\": the group that all are part of is called so".into());
+            let location = fields.location("name");
+            fields.problem(&location, "`name` is \"root\": this name is reserved for the root of all groups".into());
         }
         let group = GroupConfig {
             name: name.unwrap_or_default(),
@@ -51,10 +51,4 @@ impl Building<'_> {
         };
         self.config.groups.push(group);
     }
-}
-
-/// A share among siblings.
-pub(crate) fn weight(value: &Value) -> value::Understood<u16> {
-    let weight = value::whole(value, 1, 1000)?;
-    u16::try_from(weight).map_err(|_| "it takes 1 to 1000".into())
 }

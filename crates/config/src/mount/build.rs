@@ -1,60 +1,55 @@
-//! From a draft to the configuration of a mount: each value by itself.
+//! Parses the values of a draft one by one into the configuration of a mount.
 
+use super::builder::MountBuilder;
 use super::{
     CheckedMount, GroupsChoice, MountConfig, MountDevice, MountRule, MountTenant, MountTerms, Ops, WriteBackChoice,
 };
-use crate::build::export;
-use crate::build::tenant::{cgroup, comm, limits, number, pattern, priority, reserve, tenant_name};
-use crate::building::Building;
+use crate::build::tenant::{cgroup, comm, number, pattern, tenant_name};
+use crate::build::terms::terms;
+use crate::builder::ConfigBuilder;
 use crate::draft::{Draft, Entry, Value};
+use crate::environment::Environment;
 use crate::error::ConfigError;
 use crate::model::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
-use crate::surroundings::Surroundings;
-use crate::value::{self, Understood};
-use hoistway_qos::{DiskQueueConfig, Terms};
+use crate::value::{self, ParseResult};
+use hoistway_qos::DiskQueueConfig;
 
-/// Threads of a session, at most.
+/// The largest number of session threads.
 const THREADS_MAX: u64 = 64;
-/// Writers need room for at least one request.
+/// The smallest dirty limit in bytes: writers need room for at least one request.
 const DIRTY_MIN: u64 = 1 << 20;
 
-/// What is being put together: what a server has as well, and the mount.
-pub(super) struct MountBuilding<'a> {
-    pub common: Building<'a>,
-    pub mount: MountConfig,
-}
-
 impl Draft {
-    /// Understands and checks all that was said of a mount. Nothing is opened or made.
+    /// Parses and checks the draft of a mount's configuration. No device or file is opened.
     ///
     /// # Errors
-    /// Everything that is wrong, each with its place, its value and what would be right.
-    pub fn check_mount(&self, surroundings: &dyn Surroundings) -> Result<CheckedMount, ConfigError> {
-        let mut common = Building::new(surroundings, Config::default());
+    /// All problems, each with its location, the value, and what is allowed.
+    pub fn check_mount(&self, environment: &dyn Environment) -> Result<CheckedMount, ConfigError> {
+        let mut common = ConfigBuilder::new(environment, Config::default());
         common.problems.clone_from(&self.problems);
-        let mut building = MountBuilding { common, mount: MountConfig::default() };
-        building.terms(&self.mount);
+        let mut builder = MountBuilder { common, mount: MountConfig::default() };
+        builder.terms(&self.mount);
         for entry in &self.devices {
-            building.device(entry);
+            builder.device(entry);
         }
         for entry in &self.groups {
-            building.common.group(entry);
+            builder.common.group(entry);
         }
         for entry in &self.tenants {
-            building.tenant(entry);
+            builder.tenant(entry);
         }
-        let off = self.control.get("socket").and_then(|said| said.text()) == Some("none");
-        building.mount.control = if off { None } else { building.common.path(&self.control, "socket") };
-        building.mount.metrics = building.common.fields(&self.metrics).read("address", value::address);
-        super::check::together(self, &mut building);
-        let MountBuilding { common, mount } = building;
-        let Building { config, problems, warnings, .. } = common;
+        let off = self.control.get("socket").and_then(|located| located.text()) == Some("none");
+        builder.mount.control = if off { None } else { builder.common.path(&self.control, "socket") };
+        builder.mount.metrics = builder.common.fields(&self.metrics).read("address", value::address);
+        super::check::check_consistency(self, &mut builder);
+        let MountBuilder { common, mount } = builder;
+        let ConfigBuilder { config, problems, warnings, .. } = common;
         let config = MountConfig { groups: config.groups, ..mount };
         if problems.is_empty() { Ok(CheckedMount { config, warnings }) } else { Err(ConfigError::Wrong { problems }) }
     }
 }
 
-impl MountBuilding<'_> {
+impl MountBuilder<'_> {
     fn terms(&mut self, entry: &Entry) {
         let mut fields = self.common.fields(entry);
         let size = |value: &Value| value::bytes(value);
@@ -93,9 +88,9 @@ impl MountBuilding<'_> {
             position_ns: fields.read("position", value::time_ns),
             rotational: fields.read("rotational", value::switch),
         };
-        // They may be meant for the elevator of the whole mount.
+        // The tunables may belong to the elevator of the whole mount.
         let tunables = self.common.tunables(entry, elevator.or(self.mount.mount.elevator));
-        // What both kinds of configurations have to fit together for is looked at in one place.
+        // Checks that server and mount share look at the common configuration.
         self.common.config.devices.push(DeviceConfig {
             queue: DiskQueueConfig {
                 name: device.name.clone(),
@@ -128,32 +123,25 @@ impl MountBuilding<'_> {
         .into_iter()
         .flatten()
         .collect();
-        // The name that follows from a rule follows as a server's does, from the rules that both
-        // have.
-        let alike: Vec<Rule> = rules.iter().map(alike).collect();
-        let name = tenant_name(&mut fields, &alike);
-        let terms = Terms {
-            priority: priority(&mut fields),
-            weight: fields.read("weight", export::weight).unwrap_or(100),
-            reserve: fields.read("reserve", reserve),
-            limits: limits(&mut fields),
-            parent: fields.read("parent", value::name),
-        };
+        // The default name follows from a rule as it does for a server.
+        let server_rule: Vec<Rule> = rules.iter().map(server_rule).collect();
+        let name = tenant_name(&mut fields, &server_rule);
+        let terms = terms(&mut fields);
         let pass = !fields.read("schedule", value::switch).unwrap_or(true);
-        self.common.config.tenants.push(TenantConfig { name: name.clone(), rules: alike, terms: terms.clone() });
+        self.common.config.tenants.push(TenantConfig { name: name.clone(), rules: server_rule, terms: terms.clone() });
         self.mount.tenants.push(MountTenant { name, rules, terms, pass });
     }
 }
 
-fn depth(value: &Value) -> Understood<u32> {
+fn depth(value: &Value) -> ParseResult<u32> {
     within(value, 1, 4096)
 }
 
-fn within(value: &Value, min: u64, max: u64) -> Understood<u32> {
+fn within(value: &Value, min: u64, max: u64) -> ParseResult<u32> {
     value::whole(value, min, max).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn write_back(value: &Value) -> Understood<WriteBackChoice> {
+fn write_back(value: &Value) -> ParseResult<WriteBackChoice> {
     match value::text(value)?.as_str() {
         "ours" => Ok(WriteBackChoice::Ours),
         "kernel" => Ok(WriteBackChoice::Kernel),
@@ -161,7 +149,7 @@ fn write_back(value: &Value) -> Understood<WriteBackChoice> {
     }
 }
 
-fn groups(value: &Value) -> Understood<GroupsChoice> {
+fn groups(value: &Value) -> ParseResult<GroupsChoice> {
     match value::text(value)?.as_str() {
         "none" => Ok(GroupsChoice::None),
         "cgroup" => Ok(GroupsChoice::Cgroup),
@@ -169,8 +157,8 @@ fn groups(value: &Value) -> Understood<GroupsChoice> {
     }
 }
 
-/// A pattern of paths below the mount.
-fn path(value: &Value) -> Understood<String> {
+/// Parses a pattern of paths below the mount.
+fn path(value: &Value) -> ParseResult<String> {
     match pattern(value)? {
         text if text.starts_with('/') => Err(format!(
             "it takes a path below the mount, without a slash at its beginning: {:?}",
@@ -181,7 +169,7 @@ fn path(value: &Value) -> Understood<String> {
     }
 }
 
-fn ops(value: &Value) -> Understood<Ops> {
+fn ops(value: &Value) -> ParseResult<Ops> {
     let one = |value: &Value| {
         let name = value::text(value)?;
         let known = Ops::NAMES.iter().find(|(known, _)| *known == name);
@@ -190,14 +178,14 @@ fn ops(value: &Value) -> Understood<Ops> {
             .ok_or_else(|| "it takes \"read\", \"write\", \"sync\", \"meta\", or a list of them".into())
     };
     match value {
-        Value::List(each) if each.is_empty() => Err("the list is empty: nothing would be it".into()),
-        Value::List(each) => each.iter().try_fold(Ops::default(), |ops, said| Ok(ops.and(one(&said.value)?))),
+        Value::List(each) if each.is_empty() => Err("the list is empty: the rule would match no request".into()),
+        Value::List(each) => each.iter().try_fold(Ops::default(), |ops, located| Ok(ops.and(one(&located.value)?))),
         one_alone => one(one_alone),
     }
 }
 
-/// The rule of a server whose name a tenant would have.
-fn alike(rule: &MountRule) -> Rule {
+/// Returns the server rule from which the default tenant name follows.
+fn server_rule(rule: &MountRule) -> Rule {
     match rule {
         MountRule::Cgroup(path) => Rule::Cgroup(path.clone()),
         MountRule::Comm(text) | MountRule::Command(text) | MountRule::Path(text) => Rule::Comm(text.clone()),

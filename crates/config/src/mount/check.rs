@@ -1,79 +1,80 @@
-//! What has to fit together in the configuration of a mount.
+//! Checks across entries in the configuration of a mount.
 
 use hoistway_core::{Class, Kind};
 
-use super::build::MountBuilding;
+use super::builder::MountBuilder;
 use super::{MountRule, MountTenant, Ops};
-use crate::check::{Check, place_of};
+use crate::check::{Check, location_of};
 use crate::draft::{Draft, Entry, Problem};
 use crate::rules::{is_within, matches};
 
-/// Looks at everything that more than one entry says.
-pub(super) fn together(draft: &Draft, building: &mut MountBuilding<'_>) {
-    let mut check = Check::new(draft, &mut building.common);
+/// Runs all checks that involve more than one value.
+pub(super) fn check_consistency(draft: &Draft, builder: &mut MountBuilder<'_>) {
+    let mut check = Check::new(draft, &mut builder.common);
     check.names_are_unique();
     check.references();
     check.parents_do_not_loop();
-    check.weights_count();
-    let (problems, warnings) = (bounds(draft, building), rules_can_match(draft, &building.mount.tenants));
-    building.common.problems.extend(problems);
-    building.common.warnings.extend(warnings);
-    building.common.warnings.extend(terms_count(draft, building));
+    check.weights_have_effect();
+    let (problems, warnings) = (contradictions(draft, builder), rules_can_match(draft, &builder.mount.tenants));
+    builder.common.problems.extend(problems);
+    builder.common.warnings.extend(warnings);
+    builder.common.warnings.extend(ineffective_terms(draft, builder));
 }
 
-/// What cannot be so.
-fn bounds(draft: &Draft, building: &MountBuilding<'_>) -> Vec<Problem> {
-    let terms = &building.mount.mount;
+/// Returns the problems of values that contradict each other.
+fn contradictions(draft: &Draft, builder: &MountBuilder<'_>) -> Vec<Problem> {
+    let terms = &builder.mount.mount;
     let mut problems = Vec::new();
     if let (Some(background), Some(limit)) = (terms.dirty_background, terms.dirty_limit)
         && background > limit
     {
         let text = format!(
-            "writers wait at `dirty_limit` ({limit} bytes), which comes before `dirty_background` ({background} bytes)"
+            "`dirty_background` ({background} bytes) is above `dirty_limit` ({limit} bytes), at which writers wait"
         );
-        problems.push(Problem { place: place_of(&draft.mount, "dirty_background"), text });
+        problems.push(Problem { location: location_of(&draft.mount, "dirty_background"), text });
     }
-    for (entry, tenant) in draft.tenants.iter().zip(&building.mount.tenants) {
-        let told = ["class", "level", "weight", "reserve", "limit", "limit_iops"];
-        if let (true, Some(key)) = (tenant.pass, told.iter().find(|key| entry.get(key).is_some())) {
-            let text = format!("`{key}` is given, and `schedule` is false: nothing of the tenant is scheduled");
-            problems.push(Problem { place: place_of(entry, key), text });
+    for (entry, tenant) in draft.tenants.iter().zip(&builder.mount.tenants) {
+        let scheduling_keys = ["class", "level", "weight", "reserve", "limit", "limit_iops"];
+        if let (true, Some(key)) = (tenant.pass, scheduling_keys.iter().find(|key| entry.get(key).is_some())) {
+            let text = format!("`{key}` is given, but `schedule` is false: the tenant's requests are not scheduled");
+            problems.push(Problem { location: location_of(entry, key), text });
         }
         let reads = tenant.rules.iter().any(|rule| matches!(rule, MountRule::Op(ops) if !ops.read));
         if tenant.pass && reads {
             let text =
-                "whether a file is scheduled is known when it is opened: with `schedule` false, `op` has no \"read\""
+                "with `schedule` false, `op` must include \"read\": a file is scheduled or not from its opening on"
                     .to_owned();
-            problems.push(Problem { place: place_of(entry, "op"), text });
+            problems.push(Problem { location: location_of(entry, "op"), text });
         }
     }
     problems
 }
 
-/// Tenants that nothing can be.
+/// Returns warnings of tenants that no request can match.
 fn rules_can_match(draft: &Draft, tenants: &[MountTenant]) -> Vec<Problem> {
     let mut warnings = Vec::new();
     for (at, (entry, tenant)) in draft.tenants.iter().zip(tenants).enumerate() {
-        let earlier = tenants.iter().take(at).find(|earlier| has_all_of(earlier, tenant));
+        let earlier = tenants.iter().take(at).find(|earlier| covers(earlier, tenant));
         if let Some(earlier) = earlier {
-            let why = if earlier.rules.is_empty() { "has no rule" } else { "has all that it asks for" };
-            let text = format!("nothing is the tenant `{}`: `{}` comes before it and {why}", tenant.name, earlier.name);
-            warnings.push(Problem { place: entry.place.clone(), text });
+            let why = if earlier.rules.is_empty() { "has no rule" } else { "matches all of its requests" };
+            let text =
+                format!("no request can be of the tenant `{}`: `{}` precedes it and {why}", tenant.name, earlier.name);
+            warnings.push(Problem { location: entry.location.clone(), text });
         }
     }
     warnings
 }
 
-/// Whether all that a tenant's rules hold for, another's hold for as well.
-fn has_all_of(earlier: &MountTenant, tenant: &MountTenant) -> bool {
+/// Returns true if every request that matches the rules of `tenant` matches those of `earlier`.
+fn covers(earlier: &MountTenant, tenant: &MountTenant) -> bool {
     earlier.rules.iter().all(|wide| tenant.rules.iter().any(|narrow| implies(narrow, wide)))
 }
 
 fn implies(narrow: &MountRule, wide: &MountRule) -> bool {
     match (narrow, wide) {
         (MountRule::Cgroup(narrow), MountRule::Cgroup(wide)) => is_within(narrow, wide),
-        // A star in the narrow one is a character like others here: what the wide one has for it
-        // holds for all that it stands for.
+        // A star in the narrow pattern counts as an ordinary character here: if the wide pattern
+        // matches the star, it matches every text that the star stands for.
         (MountRule::Comm(narrow), MountRule::Comm(wide))
         | (MountRule::Command(narrow), MountRule::Command(wide))
         | (MountRule::Path(narrow), MountRule::Path(wide)) => matches(wide, narrow),
@@ -84,20 +85,20 @@ fn implies(narrow: &MountRule, wide: &MountRule) -> bool {
     }
 }
 
-/// Terms that have no effect.
-fn terms_count(draft: &Draft, building: &MountBuilding<'_>) -> Vec<Problem> {
+/// Returns warnings of terms that have no effect.
+fn ineffective_terms(draft: &Draft, builder: &MountBuilder<'_>) -> Vec<Problem> {
     let mut warnings = Vec::new();
-    let kind = building.mount.mount.elevator;
-    let warn = |entry: &Entry, key: &str, text: String| Problem { place: place_of(entry, key), text };
-    for (entry, tenant) in draft.tenants.iter().zip(&building.mount.tenants) {
+    let kind = builder.mount.mount.elevator;
+    let warn = |entry: &Entry, key: &str, text: String| Problem { location: location_of(entry, key), text };
+    for (entry, tenant) in draft.tenants.iter().zip(&builder.mount.tenants) {
         let class = tenant.terms.priority.class();
-        if let (Some(kind), true) = (kind.filter(|kind| !heeds_classes(*kind)), entry.get("class").is_some()) {
-            let text = format!("{} knows no priorities: no `class` counts under it", kind.info().name);
+        if let (Some(kind), true) = (kind.filter(|kind| !supports_classes(*kind)), entry.get("class").is_some()) {
+            let text = format!("{} does not support priority classes: `class` has no effect", kind.info().name);
             warnings.push(warn(entry, "class", text));
         }
         if class == Class::Idle && tenant.terms.reserve.is_some() {
             let text = format!(
-                "the tenant `{}` is of the class idle and reserves bandwidth: it has that all the same",
+                "the tenant `{}` has the class idle and a reservation: the reservation applies all the same",
                 tenant.name
             );
             warnings.push(warn(entry, "reserve", text));
@@ -107,7 +108,7 @@ fn terms_count(draft: &Draft, building: &MountBuilding<'_>) -> Vec<Problem> {
             && reserve.bytes_per_second > limit
         {
             let text = format!(
-                "{} bytes a second are reserved, and the tenant may have no more than {limit}",
+                "the reservation of {} bytes a second exceeds the tenant's `limit` of {limit}",
                 reserve.bytes_per_second
             );
             warnings.push(warn(entry, "reserve", text));
@@ -115,16 +116,16 @@ fn terms_count(draft: &Draft, building: &MountBuilding<'_>) -> Vec<Problem> {
     }
     let weighed = draft.tenants.iter().chain(&draft.groups).find(|entry| entry.get("weight").is_some());
     if let (Some(kind), Some(entry), true) =
-        (kind.filter(|kind| !kind.info().groups), weighed, building.mount.devices.is_empty())
+        (kind.filter(|kind| !kind.info().groups), weighed, builder.mount.devices.is_empty())
     {
-        let text = format!("{} knows no groups: no weight counts under it", kind.info().name);
+        let text = format!("{} does not support groups: `weight` has no effect", kind.info().name);
         warnings.push(warn(entry, "weight", text));
     }
     warnings
 }
 
-/// Whether an elevator serves classes and levels differently.
-fn heeds_classes(kind: Kind) -> bool {
+/// Returns true if an elevator serves priority classes and levels differently.
+fn supports_classes(kind: Kind) -> bool {
     !matches!(
         kind,
         Kind::Noop | Kind::Linus | Kind::Deadline | Kind::Anticipatory | Kind::Sfq | Kind::CfqV1 | Kind::Kyber

@@ -1,7 +1,8 @@
-//! How the disk below a mount is shared: a file of its own kind, read by the same reader, with the
-//! same devices, tenants, groups and limits.
+//! The configuration of a mount: a TOML file of its own, with the same devices, tenants, groups and
+//! limits as a server's.
 
 mod build;
+mod builder;
 mod check;
 #[cfg(test)]
 mod tests;
@@ -23,137 +24,136 @@ pub use crate::keys::mount::{KEYS, markdown};
 /// A checked configuration of a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountConfig {
-    /// What holds for the mount as a whole.
+    /// Settings of the mount as a whole.
     pub mount: MountTerms,
-    /// Devices of which something was said.
+    /// The devices with settings of their own.
     pub devices: Vec<MountDevice>,
-    /// Groups that tenants can be part of.
+    /// The groups that tenants can be members of.
     pub groups: Vec<GroupConfig>,
-    /// Tenants, in the order in which their rules are tried.
+    /// The tenants, in the order in which their rules are tried.
     pub tenants: Vec<MountTenant>,
-    /// Where the control socket is.
+    /// The path of the control socket.
     pub control: Option<PathBuf>,
-    /// Where metrics are told over HTTP.
+    /// The address of the metrics endpoint.
     pub metrics: Option<SocketAddr>,
 }
 
-/// What holds for the mount as a whole; what is not told is chosen.
+/// Settings of the mount as a whole; `None` selects the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountTerms {
-    /// The elevator of devices of which nothing else was said.
+    /// The elevator of devices without an elevator of their own.
     pub elevator: Option<Kind>,
-    /// The device that everything lies on, whatever the system says; none: the one that each file
-    /// system is on.
+    /// The device below all file systems; `None`: the device that the system reports for each.
     pub device: Option<String>,
-    /// How many requests such devices are given at once.
+    /// The queue depth of devices without a depth of their own.
     pub depth: Option<u32>,
-    /// Who writes back what was written.
+    /// The component that writes dirty data back.
     pub write_back: WriteBackChoice,
-    /// Bytes that wait to be written back before that begins at once, whatever their age.
+    /// Dirty bytes above which write-back starts at once, whatever their age.
     pub dirty_background: Option<u64>,
-    /// Bytes that wait to be written back before writers have to wait.
+    /// Dirty bytes above which writers wait.
     pub dirty_limit: Option<u64>,
-    /// How old data become before they are written back, in ns.
+    /// The age at which dirty data are written back, in ns.
     pub dirty_age_ns: Option<u64>,
-    /// What processes are that no rule holds for.
+    /// The grouping of processes that no rule matches.
     pub groups: GroupsChoice,
-    /// Everybody may use the mount, not only who made it.
+    /// Lets users other than the one who mounts use the mount.
     pub allow_other: Option<bool>,
-    /// Threads of the session.
+    /// The number of session threads.
     pub threads: Option<u32>,
-    /// Tunables that were set on the command line, of the devices that have the elevator.
+    /// Tunables set on the command line, for the devices that have the elevator.
     pub settings: Vec<(Kind, String, i64)>,
 }
 
-/// Who writes back what was written.
+/// The component that writes dirty data back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBackChoice {
-    /// The mount itself: as requests of whoever wrote it.
+    /// The mount, as requests of the process that wrote the data.
     #[default]
     Ours,
-    /// The kernel, when it sees fit: as requests of who opened the file.
+    /// The kernel at a time of its own choice, as requests of the process that opened the file.
     Kernel,
 }
 
-/// What processes are that no rule holds for.
+/// The grouping of processes that no rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupsChoice {
-    /// Each is for itself.
+    /// Each process is on its own.
     #[default]
     None,
-    /// Those of a control group are one, with its `io.weight`.
+    /// The processes of a control group form one group, with the weight of its `io.weight`.
     Cgroup,
 }
 
 /// A device below the mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountDevice {
-    /// The kernel's name of it (`sda`), or the path of its node.
+    /// The kernel's name of the device (`sda`), or the path of its node.
     pub name: String,
-    /// The elevator; none: the mount's.
+    /// The elevator; `None`: that of the mount.
     pub elevator: Option<Kind>,
-    /// Requests that it is given at once; none: the mount's.
+    /// The queue depth in requests; `None`: that of the mount.
     pub depth: Option<u32>,
-    /// Tunables of the elevator, by the kernel's names.
+    /// The elevator's tunables, by the kernel's names.
     pub tunables: Vec<(String, i64)>,
-    /// Whether neighbouring requests are merged.
+    /// Merges adjacent requests.
     pub merge: bool,
-    /// What it sustains, in bytes a second, for the admission of reservations.
+    /// The sustained bandwidth in bytes a second, for the admission of reservations.
     pub bandwidth: Option<u64>,
-    /// What positioning costs a request, in ns, for the same.
+    /// The positioning time of a request in ns, for the admission of reservations.
     pub position_ns: Option<u64>,
-    /// Whether an arm moves in it; none: as the system says.
+    /// True if the device has an arm; `None`: as the system reports.
     pub rotational: Option<bool>,
 }
 
-/// A tenant and the rules by which its requests are known.
+/// A tenant and the rules that assign requests to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountTenant {
-    /// Its name.
+    /// The name of the tenant.
     pub name: String,
-    /// All of these must hold; none at all: everything.
+    /// The rules, all of which must match; a tenant without rules matches every request.
     pub rules: Vec<MountRule>,
-    /// Its terms.
+    /// The terms: priority, weight, reservation, limits.
     pub terms: Terms,
-    /// What it opens needs no scheduling: the kernel reads and writes such files itself, past the
-    /// mount, where it can.
+    /// Files that the tenant opens are not scheduled: the kernel reads and writes them by FUSE
+    /// passthrough where it can.
     pub pass: bool,
 }
 
-/// What is asked of a request and of who makes it. In texts `*` stands for any characters.
+/// A property that a request or its process must have. In texts `*` stands for any characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountRule {
-    /// Its process is in this control group, or in one below.
+    /// The process is in this control group or in one below.
     Cgroup(String),
-    /// Its process's command is called so.
+    /// The command name of the process matches.
     Comm(String),
-    /// Its process's command line, with blanks between the words, is so.
+    /// The command line of the process, its words separated by blanks, matches.
     Command(String),
-    /// It is this user's.
+    /// The request has this user id.
     Uid(u32),
-    /// It is this group's.
+    /// The request has this group id.
     Gid(u32),
-    /// The path below the mount, without a slash at its beginning, is so.
+    /// The path below the mount, without a leading slash, matches.
     Path(String),
-    /// It is one of these.
+    /// The operation is one of these kinds.
     Op(Ops),
 }
 
-/// Kinds of operations.
+/// A set of kinds of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ops {
     /// Reads of data.
     pub read: bool,
-    /// Writes of data, and what is written back.
+    /// Writes of data, write-back included.
     pub write: bool,
-    /// `fsync` and its kin.
+    /// `fsync` and related operations.
     pub sync: bool,
-    /// Names, directories and attributes.
+    /// Operations on names, directories and attributes.
     pub meta: bool,
 }
 
 impl Ops {
-    /// The names of kinds, and how they are set.
+    /// The names of the kinds, each with its set.
     pub const NAMES: [(&'static str, Ops); 4] = [
         ("read", Ops { read: true, write: false, sync: false, meta: false }),
         ("write", Ops { read: false, write: true, sync: false, meta: false }),
@@ -161,7 +161,7 @@ impl Ops {
         ("meta", Ops { read: false, write: false, sync: false, meta: true }),
     ];
 
-    /// Whether one of `other` is among them.
+    /// Returns true if the sets have a kind in common.
     pub fn has(self, other: Ops) -> bool {
         (self.read && other.read)
             || (self.write && other.write)
@@ -169,7 +169,7 @@ impl Ops {
             || (self.meta && other.meta)
     }
 
-    /// Both.
+    /// Returns the union of the sets.
     #[must_use]
     pub fn and(self, other: Ops) -> Ops {
         Ops {
@@ -182,35 +182,35 @@ impl Ops {
 }
 
 impl MountRule {
-    /// Whether it asks for the request, and not for its process alone.
-    pub fn is_of_request(&self) -> bool {
+    /// Returns true if the rule tests the request and not only its process.
+    pub fn tests_request(&self) -> bool {
         matches!(self, MountRule::Path(_) | MountRule::Op(_))
     }
 }
 
-/// A configuration that fits together.
+/// A consistent configuration of a mount and its warnings.
 #[derive(Clone, Debug)]
 pub struct CheckedMount {
-    /// It.
+    /// The checked configuration.
     pub config: MountConfig,
-    /// What is worth a warning.
+    /// Values that are allowed but are likely mistakes.
     pub warnings: Vec<Problem>,
 }
 
 impl Draft {
-    /// Reads a mount's configuration.
+    /// Reads a mount's configuration from a file.
     ///
     /// # Errors
-    /// [`ConfigError::Read`] when it is not there, no text, or too long. What is wrong in it is
-    /// told by [`Draft::check_mount`].
+    /// [`ConfigError::Read`] if the file is missing, too long, or not UTF-8. [`Draft::check_mount`]
+    /// reports errors in its contents.
     pub fn load_mount(path: &std::path::Path) -> Result<Draft, ConfigError> {
-        let text =
-            crate::surroundings::text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let text = crate::environment::read_text(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Ok(Draft::mount_from_toml(&text, &path.display().to_string()))
     }
 
-    /// Reads the text of a mount's configuration. What is wrong with it is told by
-    /// [`Draft::check_mount`], all at once.
+    /// Reads a mount's configuration from a text. [`Draft::check_mount`] reports all errors in it
+    /// together.
     pub fn mount_from_toml(text: &str, file: &str) -> Draft {
         Draft::read_as(&Section::MOUNT, text, file)
     }

@@ -1,15 +1,15 @@
-//! Configurations of mounts, good and bad.
+//! Valid and invalid configurations of mounts.
 
 use hoistway_core::{Class, Kind};
 use proptest::prelude::*;
 
 use super::*;
 use crate::keys::Section;
-use crate::tests::Paper;
+use crate::tests::TestEnvironment;
 use crate::{Draft, Problem};
 
 fn checked(text: &str) -> Result<CheckedMount, Vec<String>> {
-    let checked = Draft::mount_from_toml(text, "m.toml").check_mount(&Paper);
+    let checked = Draft::mount_from_toml(text, "m.toml").check_mount(&TestEnvironment);
     checked.map_err(|error| error.to_string().lines().map(str::to_owned).collect())
 }
 
@@ -25,7 +25,7 @@ fn warnings(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_told_is_what_holds() {
+fn all_keys_are_parsed() {
     let config = good(
         r#"
         [mount]
@@ -97,19 +97,19 @@ fn what_is_told_is_what_holds() {
 }
 
 #[test]
-fn an_empty_file_is_a_configuration() {
+fn an_empty_file_is_valid() {
     let config = good("");
     assert_eq!(config, MountConfig::default());
-    assert!(config.control.is_none(), "nobody has asked for a socket");
+    assert!(config.control.is_none(), "no control socket is configured");
     assert_eq!(good("[mount]\ndevice = \"auto\"\n[control]\nsocket = \"none\"\n"), config);
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
+fn problems_have_a_location_a_value_and_the_allowed_values() {
     let table = [
         (
             "elevator = \"cfq\"",
-            "m.toml:1:1: there is no key `elevator` outside of tables: it belongs into [mount] or [[device]]",
+            "m.toml:1:1: there is no key `elevator` outside of tables: it belongs in [mount] or [[device]]",
         ),
         (
             "[mount]\nelevator = \"cqf\"",
@@ -122,7 +122,7 @@ fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
         ("[mount]\nthreads = 0", "m.toml:2:11: `threads` is 0: it takes 1 to 64"),
         (
             "[mount]\ndirty_background = \"2M\"\ndirty_limit = \"1M\"",
-            "m.toml:2:20: writers wait at `dirty_limit` (1048576 bytes), which comes before `dirty_background`",
+            "m.toml:2:20: `dirty_background` (2097152 bytes) is above `dirty_limit` (1048576 bytes)",
         ),
         (
             "[[device]]\ndepth = 1",
@@ -160,11 +160,11 @@ fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
         ("[[tenant]]\nname = \"a\"\nexport = \"b\"", "m.toml:3:1: there is no key `export` in [[tenant]]"),
         (
             "[[tenant]]\nname = \"a\"\nschedule = false\nlimit = \"1M\"",
-            "m.toml:4:9: `limit` is given, and `schedule` is false: nothing of the tenant is scheduled",
+            "m.toml:4:9: `limit` is given, but `schedule` is false: the tenant's requests are not scheduled",
         ),
         (
             "[[tenant]]\nname = \"a\"\nschedule = false\nop = \"sync\"",
-            "m.toml:4:6: whether a file is scheduled is known when it is opened",
+            "m.toml:4:6: with `schedule` false, `op` must include \"read\"",
         ),
         ("[export]", "m.toml:1:2: there is no key `export`"),
         ("[tenant]\nname = \"a\"", "m.toml:1:1: `tenant` is no list of tables: write [[tenant]]"),
@@ -177,43 +177,46 @@ fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let text = "[mount]\ndepth = 0\nthreads = 100\n[[device]]\nelevator = \"x\"\n[[tenant]]\nweight = 0\n";
     assert_eq!(checked(text).expect_err("all of it is wrong").len(), 6);
 }
 
 #[test]
-fn what_has_no_effect_is_warned_of() {
+fn terms_without_effect_get_a_warning() {
     let table = [
         (
             "[[tenant]]\nname = \"a\"\n[[tenant]]\ncomm = \"b\"",
-            "m.toml:3:1: nothing is the tenant `b`: `a` comes before it and has no rule",
+            "m.toml:3:1: no request can be of the tenant `b`: `a` precedes it and has no rule",
         ),
         (
             "[[tenant]]\nname = \"a\"\ncomm = \"c*\"\n[[tenant]]\nname = \"b\"\ncomm = \"cp\"\nuid = 1",
-            "m.toml:4:1: nothing is the tenant `b`: `a` comes before it and has all that it asks for",
+            "m.toml:4:1: no request can be of the tenant `b`: `a` precedes it and matches all of its requests",
         ),
         (
             "[[tenant]]\nname = \"a\"\ncgroup = \"/x\"\n[[tenant]]\nname = \"b\"\ncgroup = \"/x/y\"",
-            "m.toml:4:1: nothing is the tenant `b`",
+            "m.toml:4:1: no request can be of the tenant `b`",
         ),
         (
             "[[tenant]]\nname = \"a\"\nop = [\"read\", \"meta\"]\n[[tenant]]\nname = \"b\"\nop = \"meta\"",
-            "m.toml:4:1: nothing is the tenant `b`",
+            "m.toml:4:1: no request can be of the tenant `b`",
         ),
         (
             "[mount]\nelevator = \"deadline\"\n[[tenant]]\ncomm = \"a\"\nclass = \"idle\"",
-            "m.toml:5:9: deadline knows no priorities: no `class` counts under it",
+            "m.toml:5:9: deadline does not support priority classes: `class` has no effect",
         ),
         (
             "[[tenant]]\ncomm = \"a\"\nclass = \"idle\"\nreserve = \"1M\"",
-            "m.toml:4:11: the tenant `a` is of the class idle and reserves bandwidth",
+            "m.toml:4:11: the tenant `a` has the class idle and a reservation",
         ),
         (
             "[[tenant]]\ncomm = \"a\"\nlimit = \"1M\"\nreserve = \"2M\"",
-            "m.toml:4:11: 2097152 bytes a second are reserved, and the tenant may have no more than 1048576",
+            "m.toml:4:11: the reservation of 2097152 bytes a second exceeds the tenant's `limit` of 1048576",
         ),
-        ("[mount]\nelevator = \"noop\"\n[[tenant]]\ncomm = \"a\"\nweight = 3", "m.toml:5:10: noop knows no groups"),
+        (
+            "[mount]\nelevator = \"noop\"\n[[tenant]]\ncomm = \"a\"\nweight = 3",
+            "m.toml:5:10: noop does not support groups",
+        ),
     ];
     for (text, expected) in table {
         let warnings = warnings(text);
@@ -222,7 +225,7 @@ fn what_has_no_effect_is_warned_of() {
 }
 
 #[test]
-fn tenants_that_something_is_left_for_are_not_warned_of() {
+fn reachable_tenants_get_no_warning() {
     good(
         "[[tenant]]\nname = \"a\"\ncomm = \"cp\"\nuid = 1\n[[tenant]]\nname = \"b\"\ncomm = \"cp\"\n[[tenant]]\nname = \"c\"",
     );
@@ -241,14 +244,14 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn the_reference_has_all_keys() {
+fn the_reference_lists_all_keys() {
     let page = include_str!("../../../../docs/mount.md");
     let tables = markdown();
     assert!(page.contains(&tables), "the tables of docs/mount.md should be:\n{tables}");
 }
 
 #[test]
-fn the_examples_are_configurations() {
+fn the_examples_are_valid() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mount");
     for name in ["media-server", "build-host", "backup"] {
         let path = folder.join(format!("{name}.toml"));
@@ -259,7 +262,7 @@ fn the_examples_are_configurations() {
 }
 
 #[test]
-fn the_examples_of_the_guide_are_configurations() {
+fn the_examples_of_the_guide_are_valid() {
     let page = include_str!("../../../../docs/mount.md");
     let blocks: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!blocks.is_empty(), "the page has examples");
@@ -270,17 +273,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC{0,200}") {
-        let _ = Draft::mount_from_toml(&text, "x.toml").check_mount(&Paper);
+    fn no_text_panics(text in "\\PC{0,200}") {
+        let _ = Draft::mount_from_toml(&text, "x.toml").check_mount(&TestEnvironment);
     }
 
     #[test]
-    fn no_configuration_makes_it_panic(lines in prop::collection::vec(line(), 0..30)) {
-        let _ = Draft::mount_from_toml(&lines.concat(), "x.toml").check_mount(&Paper);
+    fn no_configuration_panics(lines in prop::collection::vec(line(), 0..30)) {
+        let _ = Draft::mount_from_toml(&lines.concat(), "x.toml").check_mount(&TestEnvironment);
     }
 }
 
-/// A heading, or a key with a value that may fit.
+/// A heading, or a key with a value of any type.
 fn line() -> impl Strategy<Value = String> {
     const VALUES: [&str; 14] = [
         "1",

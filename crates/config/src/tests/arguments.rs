@@ -1,10 +1,10 @@
-//! What the command line says.
+//! Options of the command line.
 
 use std::path::PathBuf;
 
 use hoistway_core::Kind;
 
-use super::{Paper, told};
+use super::{TestEnvironment, problem_lines};
 use crate::{BackendConfig, Config, Draft, Listen, Rule, Section};
 
 fn of(exports: &[&str]) -> Result<Config, Vec<String>> {
@@ -14,9 +14,9 @@ fn of(exports: &[&str]) -> Result<Config, Vec<String>> {
 fn with(file: &str, exports: &[&str]) -> Result<Config, Vec<String>> {
     let mut draft = if file.is_empty() { Draft::default() } else { Draft::from_toml(file, "/etc/hoistway.toml") };
     for export in exports {
-        draft.export(export, &Paper);
+        draft.export(export, &TestEnvironment);
     }
-    told(draft.check(&Paper)).map(|checked| checked.config)
+    problem_lines(draft.check(&TestEnvironment)).map(|checked| checked.config)
 }
 
 fn good(exports: &[&str]) -> Config {
@@ -24,7 +24,7 @@ fn good(exports: &[&str]) -> Config {
 }
 
 #[test]
-fn an_export_needs_a_name_and_a_place() {
+fn an_export_needs_a_name_and_a_backend() {
     let config = good(&["db=/srv/disk.img"]);
     assert_eq!((config.exports[0].name.as_str(), config.exports[0].device.as_str()), ("db", "disk.img"));
     assert_eq!(
@@ -44,7 +44,7 @@ fn an_export_needs_a_name_and_a_place() {
 }
 
 #[test]
-fn the_keys_behind_an_export_go_where_they_belong() {
+fn the_keys_of_an_export_reach_their_sections() {
     let config = good(&[
         "db=/srv/disk.img,elevator=bfq,depth=4,bandwidth=150M,position=60us,offset=1M,size=2M,read-only,description=two,, words,weight=300,class=idle,reserve=20M,limit-iops=500",
     ]);
@@ -79,13 +79,13 @@ fn exports_of_one_path_share_its_device() {
     assert_eq!(
         of(&["a=/srv/disk.img,elevator=bfq", "b=/srv/disk.img,elevator=noop"]).unwrap_err(),
         [
-            "--export b=/srv/disk.img,elevator=noop: `elevator` is \"noop\" and \"bfq\" in `--export a=/srv/disk.img,elevator=bfq`, which lies on the same device: give it once"
+            "--export b=/srv/disk.img,elevator=noop: `elevator` is \"noop\" and \"bfq\" in `--export a=/srv/disk.img,elevator=bfq`, another export of the same device: set it once"
         ]
     );
 }
 
 #[test]
-fn a_bad_export_is_told_as_it_was_written() {
+fn an_invalid_export_is_quoted_as_written() {
     let table: &[(&str, &str)] = &[
         ("a=", "--export a=: there is no backend: write NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE"),
         ("a=/none", "--export a=/none: `backend` is \"/none\": entity not found"),
@@ -102,9 +102,9 @@ fn a_bad_export_is_told_as_it_was_written() {
             "--export a/b=mem:1M,weight=3: `name` is \"a/b\": a name has letters, digits, `-`, `_` and `.`, and 1 to 64 of them",
         ),
     ];
-    for (argument, said) in table {
+    for (argument, located) in table {
         let problems = of(&[argument]).unwrap_err();
-        assert_eq!(problems.first().map(String::as_str), Some(*said), "{problems:?}");
+        assert_eq!(problems.first().map(String::as_str), Some(*located), "{problems:?}");
     }
     let unknown = &of(&["a=mem:1M,read-olny"]).unwrap_err()[0];
     assert!(unknown.starts_with("--export a=mem:1M,read-olny: there is no key `read-olny` in an export (did you mean `read-only`?); there are `drive`, "), "{unknown}");
@@ -119,10 +119,10 @@ const FILE: &str = "[[device]]\nname = \"sda\"\nbackend = \"file:disk.img\"\nele
     [[export]]\nname = \"x\"\nread_only = true\n[listen]\nsocket = \"/srv/a.sock\"\nmode = \"0660\"\n[control]\nsocket = \"/srv/c.sock\"\n";
 
 #[test]
-fn the_command_line_holds_where_both_say_something() {
+fn the_command_line_overrides_the_file() {
     // The device of the file is the same one, though its path is relative there.
     let file = FILE.replace("file:disk.img", "file:../srv/disk.img");
-    assert!(with(&file, &[]).is_err(), "the paper's machine has no .. in paths");
+    assert!(with(&file, &[]).is_err(), "the test environment resolves no .. in paths");
     let config = with(
         &FILE.replace("file:disk.img", "file:/srv/disk.img"),
         &["x=/srv/disk.img,offset=1M", "y=/srv/disk.img,depth=2"],
@@ -136,9 +136,9 @@ fn the_command_line_holds_where_both_say_something() {
 }
 
 #[test]
-fn options_stand_for_tables_of_the_file() {
+fn options_set_keys_of_all_sections() {
     let mut draft = Draft::from_toml(&FILE.replace("file:disk.img", "file:/srv/disk.img"), "/etc/hoistway.toml");
-    draft.export("m=mem:1M,elevator=noop", &Paper);
+    draft.export("m=mem:1M,elevator=noop", &TestEnvironment);
     draft.set(Section::Device, "elevator", "--elevator", "deadline");
     draft.set_tunable(Kind::Deadline, "writes_starved", 4);
     draft.listen(&[PathBuf::from("/srv/b.sock")], &["127.0.0.1".to_owned()]);
@@ -146,7 +146,9 @@ fn options_stand_for_tables_of_the_file() {
     draft.set(Section::Tls, "certificate", "--tls-cert", "c.pem");
     draft.set(Section::Tls, "key", "--tls-key", "k.pem");
     draft.switch_on(Section::Tls, "required", "--tls-required");
-    let config = told(draft.check(&Paper)).unwrap_or_else(|problems| panic!("{}", problems.join("\n"))).config;
+    let config = problem_lines(draft.check(&TestEnvironment))
+        .unwrap_or_else(|problems| panic!("{}", problems.join("\n")))
+        .config;
     let elevators: Vec<_> = config.devices.iter().map(|device| device.queue.elevator).collect();
     assert_eq!(elevators, [Some(Kind::Deadline), Some(Kind::Noop)], "an export's own elevator stays");
     assert_eq!(config.devices[0].queue.tunables, [("writes_starved".to_owned(), 4)], "bfq's went with it");
@@ -157,25 +159,27 @@ fn options_stand_for_tables_of_the_file() {
 }
 
 #[test]
-fn what_has_to_be_measured_first_can_be_left_out() {
+fn reservations_can_be_removed_for_a_calibration() {
     let mut draft = Draft::default();
-    draft.export("m=mem:1M,reserve=1M,weight=7", &Paper);
-    assert!(draft.check(&Paper).is_err(), "nothing is known of the device");
+    draft.export("m=mem:1M,reserve=1M,weight=7", &TestEnvironment);
+    assert!(draft.check(&TestEnvironment).is_err(), "nothing is known of the device");
     draft.without_reservations();
-    let config = told(draft.check(&Paper)).unwrap_or_else(|problems| panic!("{}", problems.join("\n"))).config;
+    let config = problem_lines(draft.check(&TestEnvironment))
+        .unwrap_or_else(|problems| panic!("{}", problems.join("\n")))
+        .config;
     assert_eq!((config.tenants[0].terms.reserve, config.tenants[0].terms.weight), (None, 7));
 }
 
 #[test]
 fn a_tunable_of_an_elevator_that_no_device_has_is_refused() {
     let mut draft = Draft::default();
-    draft.export("m=mem:1M", &Paper);
+    draft.export("m=mem:1M", &TestEnvironment);
     draft.set_tunable(Kind::Bfq, "slice_idle", 0);
     draft.set(Section::Metrics, "address", "--metrics", "here");
     assert_eq!(
-        told(draft.check(&Paper)).unwrap_err(),
+        problem_lines(draft.check(&TestEnvironment)).unwrap_err(),
         [
-            "--set bfq.slice_idle=0: no device is told to have the elevator bfq: say --elevator bfq",
+            "--set bfq.slice_idle=0: no device has the elevator bfq: add --elevator bfq",
             "--metrics here: `address` is \"here\": it takes an IP address and a port, such as 127.0.0.1:9464",
         ]
     );

@@ -1,4 +1,4 @@
-//! Each bad configuration, with exactly what is said of it.
+//! Invalid configurations, each with its exact messages.
 
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
@@ -7,45 +7,45 @@ use super::checked;
 use crate::keys::Section;
 use crate::names::list;
 
-/// Two lines that every configuration needs, so that the tables below begin at line 3.
+/// The two lines that every configuration needs, so that the tables below begin at line 3.
 const BASE: &str = "device = [{ name = \"sda\", backend = \"file:/srv/disk.img\" }]\nexport = [{ name = \"a\" }]\n";
-/// The same without an export.
+/// The same two lines without the export.
 const DEVICE: &str = "device = [{ name = \"sda\", backend = \"file:/srv/disk.img\" }]\n\n";
 
-fn said_of(text: &str) -> Vec<String> {
+fn problems_of(text: &str) -> Vec<String> {
     match checked(text) {
         Ok(_) => panic!("nothing is wrong with\n{text}"),
         Err(problems) => problems.iter().map(|line| line.replace("/etc/hoistway.toml:", "")).collect(),
     }
 }
 
-/// Compares each of a table of configurations behind `base`.
+/// Checks the messages of each configuration of a table, appended to `base`.
 fn compare(base: &str, table: &[(&str, &str)]) {
-    for (text, said) in table {
-        assert_eq!(said_of(&format!("{base}{text}")).join("\n"), *said, "of\n{text}");
+    for (text, located) in table {
+        assert_eq!(problems_of(&format!("{base}{text}")).join("\n"), *located, "of\n{text}");
     }
 }
 
 #[test]
-fn devices_that_cannot_be_are_told_with_what_would_be_right() {
-    let of = |text: &str| said_of(&format!("{text}\n[[export]]\nname = \"a\"\n")).join("\n");
+fn invalid_devices_are_reported() {
+    let of = |text: &str| problems_of(&format!("{text}\n[[export]]\nname = \"a\"\n")).join("\n");
     let backends = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
     let name = "a name has letters, digits, `-`, `_` and `.`, and 1 to 64 of them";
     let table: &[(&str, String)] = &[
         ("[[device]]\nname = \"a\"", format!("1:1: [[device]] has no `backend`: {backends}")),
-        ("[[device]]\nbackend = \"mem:1G\"", "1:1: [[device]] has no `name`: exports say by it where they lie".into()),
+        ("[[device]]\nbackend = \"mem:1G\"", "1:1: [[device]] has no `name`: exports refer to the device by its name".into()),
         ("[[device]]\nname = \"a b\"\nbackend = \"mem:1G\"", format!("2:8: `name` is \"a b\": {name}")),
         ("[[device]]\nname = \"..\"\nbackend = \"mem:1G\"", format!("2:8: `name` is \"..\": {name}")),
         ("[[device]]\nname = 7\nbackend = \"mem:1G\"", format!("2:8: `name` is 7: {name}")),
         ("[[device]]\nname = \"a\"\nbackend = \"men:1G\"", format!("3:11: `backend` is \"men:1G\": {backends}")),
         ("[[device]]\nname = \"a\"\nbackend = \"file:\"", format!("3:11: `backend` is \"file:\": {backends}")),
-        ("[[device]]\nname = \"a\"\nbackend = \"mem\"", "3:11: `backend` is \"mem\": say the size, as in \"mem:1G\"".into()),
+        ("[[device]]\nname = \"a\"\nbackend = \"mem\"", "3:11: `backend` is \"mem\": write the size, as in \"mem:1G\"".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"mem:0\"", "3:11: `backend` is \"mem:0\": a size is above 0 and at most 2^63 - 1 bytes".into()),
-        ("[[device]]\nname = \"a\"\nbackend = \"null:1X\"", "3:11: `backend` is \"null:1X\": `X` is no unit here; the units are k, m, g, t, p, each also as ki or kib, and b".into()),
+        ("[[device]]\nname = \"a\"\nbackend = \"null:1X\"", "3:11: `backend` is \"null:1X\": `X` is not a unit; the units are k, m, g, t, p, each also as ki or kib, and b".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"null:1.5G\"", "3:11: `backend` is \"null:1.5G\": it takes whole numbers; use a smaller unit, as in 1500ms for 1.5s or 1536k for 1.5m".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"mem:1000\"", "3:11: `backend` is \"mem:1000\": it takes whole sectors, multiples of 512 bytes".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"file:/srv/none\"", "3:11: `backend` is \"file:/srv/none\": entity not found".into()),
-        ("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndirect = true", "4:10: `direct` is true: only files have a page cache to go past".into()),
+        ("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndirect = true", "4:10: `direct` is true: only files have a page cache to bypass".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndirect = 1", "4:10: `direct` is 1: it takes true or false".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndepth = 0", "4:9: `depth` is 0: it takes 1 to 4096".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndepth = 99999999999999999999999", "4:9: `depth` is 99999999999999999999999: it takes 1 to 4096".into()),
@@ -60,8 +60,8 @@ fn devices_that_cannot_be_are_told_with_what_would_be_right() {
         ("[[device]]\nname = \"a\"\nbackend = \"mem:2G\"\ndrive = \"/etc/slow.toml\"", "3:11: the backend has 2147483648 bytes and the drive only 1073741824: make the backend no larger".into()),
         ("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndrive = \"/etc/none.toml\"", "4:9: `drive` is \"/etc/none.toml\": the profile cannot be read: entity not found".into()),
     ];
-    for (text, said) in table {
-        assert_eq!(of(text), *said, "of\n{text}");
+    for (text, located) in table {
+        assert_eq!(of(text), *located, "of\n{text}");
     }
     let broken = of("[[device]]\nname = \"a\"\nbackend = \"mem:1G\"\ndrive = \"broken.toml\"");
     assert!(
@@ -71,9 +71,9 @@ fn devices_that_cannot_be_are_told_with_what_would_be_right() {
 }
 
 #[test]
-fn elevators_drives_and_tunables_that_are_none_are_told_with_the_nearest() {
+fn unknown_elevators_drives_and_tunables_get_a_suggestion() {
     let of = |keys: &str| {
-        said_of(&format!("[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\n{keys}\n[[export]]\nname = \"a\"\n"))
+        problems_of(&format!("[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\n{keys}\n[[export]]\nname = \"a\"\n"))
             .join("\n")
     };
     let elevators = list(Kind::ALL.iter().map(|kind| kind.info().name));
@@ -90,7 +90,7 @@ fn elevators_drives_and_tunables_that_are_none_are_told_with_the_nearest() {
     assert_eq!(of("elevator = \"bfq\"\ntunables = { slice_idle = -1 }"), range);
     assert_eq!(
         of("tunables = { slice_idle = 0 }"),
-        "4:12: `tunables` are given without an `elevator`: say whose they are"
+        "4:12: `tunables` are given without an `elevator`: name the elevator that they belong to"
     );
     assert_eq!(
         of("elevator = \"bfq\"\ntunables = \"slice_idle=0\""),
@@ -99,13 +99,13 @@ fn elevators_drives_and_tunables_that_are_none_are_told_with_the_nearest() {
 }
 
 #[test]
-fn exports_that_cannot_be_are_told_with_what_would_be_right() {
+fn invalid_exports_are_reported() {
     compare(
         DEVICE,
         &[
             (
                 "[[export]]\ndevice = \"sda\"",
-                "3:1: [[export]] has no `name`: clients ask for it; \"\" is the export of clients that name none",
+                "3:1: [[export]] has no `name`: clients request an export by its name; \"\" is the default export",
             ),
             (
                 "[[export]]\nname = \"a*\"",
@@ -147,13 +147,13 @@ fn exports_that_cannot_be_are_told_with_what_would_be_right() {
         two,
         &[(
             "[[export]]\nname = \"x\"",
-            "2:1: [[export]] has no `device`: with more than one device it says where the export lies",
+            "2:1: [[export]] has no `device`: with more than one device, an export names the device that it is on",
         )],
     );
 }
 
 #[test]
-fn tenants_whom_nobody_can_be_are_told_with_what_would_be_right() {
+fn invalid_tenants_are_reported() {
     compare(
         BASE,
         &[
@@ -169,10 +169,7 @@ fn tenants_whom_nobody_can_be_are_told_with_what_would_be_right() {
                 "[[tenant]]\nuid = 1\ncomm = \"fio\"",
                 "3:1: [[tenant]] has no `name`: no name follows from its rules; letters, digits, `-`, `_` and `.` make one",
             ),
-            (
-                "[[tenant]]\nname = \"default\"",
-                "4:8: the name `default` is taken: clients without a rule are called so",
-            ),
+            ("[[tenant]]\nname = \"default\"", "4:8: the name `default` is reserved for clients that no rule matches"),
             ("[[tenant]]\nname = \"t\"\nuid = -1", "5:7: `uid` is -1: it takes 0 to 4294967294"),
             ("[[tenant]]\nname = \"t\"\nuid = \"root\"", "5:7: `uid` is \"root\": it takes 0 to 4294967294"),
             ("[[tenant]]\nname = \"t\"\npid = 0", "5:7: `pid` is 0: it takes 1 to 4194304"),
@@ -201,7 +198,7 @@ fn tenants_whom_nobody_can_be_are_told_with_what_would_be_right() {
 }
 
 #[test]
-fn terms_that_cannot_be_are_told_with_what_would_be_right() {
+fn invalid_terms_are_reported() {
     compare(
         BASE,
         &[
@@ -241,62 +238,62 @@ fn terms_that_cannot_be_are_told_with_what_would_be_right() {
             ),
             (
                 "[[tenant]]\nname = \"t\"\nreserve = \"1M\"",
-                "5:11: `reserve` is a promise on the device `sda`, which is not known well enough: give both its `bandwidth` and its `position`; `hoistway serve --calibrate` measures them",
+                "5:11: `reserve` needs the `bandwidth` and the `position` of the device `sda`; `hoistway serve --calibrate` measures them",
             ),
         ],
     );
 }
 
 #[test]
-fn groups_that_cannot_be_are_told_with_what_would_be_right() {
+fn invalid_groups_are_reported() {
     compare(
         BASE,
         &[
-            ("[[group]]\nweight = 7", "3:1: [[group]] has no `name`: tenants say by it which group they are part of"),
-            ("[[group]]\nname = \"root\"", "4:8: `name` is \"root\": the group that all are part of is called so"),
+            ("[[group]]\nweight = 7", "3:1: [[group]] has no `name`: tenants refer to the group by its name"),
+            ("[[group]]\nname = \"root\"", "4:8: `name` is \"root\": this name is reserved for the root of all groups"),
             (
                 "[[group]]\nname = \"vms\"\nparent = \"vm\"",
                 "5:10: there is no group `vm` (did you mean `vms`?); there are `vms`",
             ),
-            ("[[group]]\nname = \"a\"\nparent = \"a\"", "5:10: groups cannot be part of each other in a circle: a < a"),
+            ("[[group]]\nname = \"a\"\nparent = \"a\"", "5:10: groups must not form a circle: a < a"),
             (
                 "[[group]]\nname = \"a\"\nparent = \"b\"\n[[group]]\nname = \"b\"\nparent = \"c\"\n[[group]]\nname = \"c\"\nparent = \"b\"",
-                "8:10: groups cannot be part of each other in a circle: b < c < b",
+                "8:10: groups must not form a circle: b < c < b",
             ),
         ],
     );
 }
 
 #[test]
-fn a_device_promises_no_more_than_it_has() {
-    // 20 MB/s in requests of 125,000 bytes: a fifth of the bandwidth, and 160 positionings a second
-    // of 2.5 ms, 40 %: 60 % of the device. Of the 85 % a second one finds 25 left, for which 8
-    // MB/s, 24 %, are not too many.
+fn a_device_is_not_reserved_beyond_its_capacity() {
+    // 20 MB/s in requests of 125,000 bytes take a fifth of the bandwidth, and 160 positionings of
+    // 2.5 ms a second, 40 %: 60 % of the device. 25 of the 85 % are left, which suffices for the 24
+    // % of 8 MB/s.
     let device = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = 100_000_000\nposition = \"2500us\"\n[[export]]\nname = \"x\"\n";
     let tenant = |name: &str, rate: u64, request: u64| {
         format!("[[tenant]]\nname = \"{name}\"\nreserve = {{ rate = {rate}, request = {request} }}\n")
     };
     let text = format!("{device}{}{}", tenant("one", 20_000_000, 125_000), tenant("two", 20_000_000, 125_000));
     assert_eq!(
-        said_of(&text),
+        problems_of(&text),
         [
-            "13:11: `reserve` of 20000000 bytes/s in requests of 125000 bytes takes 60.0 % of the device `a`, and 25.0 % are left of the 85 % that may be promised"
+            "13:11: `reserve` of 20000000 bytes/s in requests of 125000 bytes takes 60.0 % of the device `a`, and 25.0 % are left of the 85 % that may be reserved"
         ]
     );
     let fits = format!("{device}{}{}", tenant("one", 20_000_000, 125_000), tenant("two", 8_000_000, 125_000));
     assert!(checked(&fits).is_ok());
-    // Small requests cost the device more positioning: 8 MB/s in 4,000 bytes are 2000 a second, 5
-    // s.
-    let small = said_of(&format!("{device}{}", tenant("two", 8_000_000, 4_000)));
+    // Small requests need more positioning: 8 MB/s in 4,000 bytes are 2000 requests a second, which
+    // take 5 s.
+    let small = problems_of(&format!("{device}{}", tenant("two", 8_000_000, 4_000)));
     assert!(small[0].contains("takes 508.0 %"), "{small:?}");
-    // An arm goes back over the disk twice a second: 5/4 * 2 * 10 ms are 2.5 %.
+    // An arm returns over the disk twice a second: 5/4 * 2 * 10 ms are 2.5 %.
     let arm = device.replace("mem:1M", "file:/srv/disk.img").replace("2500us", "10ms");
-    let arm = said_of(&format!("{arm}{}", tenant("t", 20_000_000, 125_000)));
+    let arm = problems_of(&format!("{arm}{}", tenant("t", 20_000_000, 125_000)));
     assert!(arm[0].contains("takes 180.0 % of the device `a`, and 82.5 % are left"), "{arm:?}");
 }
 
 #[test]
-fn ways_in_that_are_open_to_all_or_contradict_are_refused() {
+fn open_or_contradictory_listeners_are_refused() {
     let open = "is reachable from other machines: require TLS ([tls] required = true, --tls-required), listen on 127.0.0.1 or [::1], or set insecure = true (--insecure)";
     compare(
         BASE,
@@ -314,10 +311,10 @@ fn ways_in_that_are_open_to_all_or_contradict_are_refused() {
             ("[listen]\nmode = \"0888\"", "4:8: `mode` is \"0888\": it takes octal digits in quotes, such as \"0660\""),
             ("[listen]\nmode = 660", "4:8: `mode` is 660: it takes octal digits in quotes, such as \"0660\""),
             ("[listen]\nsocket = \"\"", "4:10: `socket` is \"\": it takes a path"),
-            ("[listen]\nsocket = [\"/a\", \"/a\"]", "4:17: the same is listened to twice"),
+            ("[listen]\nsocket = [\"/a\", \"/a\"]", "4:17: this address is listed twice"),
             (
                 "[listen]\nsocket = \"/a\"\n[control]\nsocket = \"/a\"",
-                "6:10: clients and the control socket have the same path",
+                "6:10: the control socket has the path of a client socket",
             ),
             ("[tls]\nkey = \"k\"", "3:1: [tls] has no `certificate`: TLS takes both, each the path of a PEM file"),
             (
@@ -341,35 +338,35 @@ fn ways_in_that_are_open_to_all_or_contradict_are_refused() {
 }
 
 #[test]
-fn what_is_no_configuration_at_all_is_told_too() {
+fn malformed_files_are_reported() {
     let tops = list(Section::ALL.into_iter().map(Section::name).filter(|name| !name.is_empty()).chain(["record"]));
-    assert_eq!(said_of(""), ["1:1: nothing is exported: write an [[export]], or --export NAME=PATH"]);
+    assert_eq!(problems_of(""), ["1:1: nothing is exported: write an [[export]], or --export NAME=PATH"]);
     assert_eq!(
-        said_of(&format!("{BASE}devices = 1")),
+        problems_of(&format!("{BASE}devices = 1")),
         [format!("3:1: there is no key `devices` (did you mean `device`?); there are {tops}")]
     );
     assert_eq!(
-        said_of(&format!("{BASE}weight = 1")),
+        problems_of(&format!("{BASE}weight = 1")),
         [format!(
-            "3:1: there is no key `weight` outside of tables: it belongs into [[tenant]] or [[group]]; there are {tops}"
+            "3:1: there is no key `weight` outside of tables: it belongs in [[tenant]] or [[group]]; there are {tops}"
         )]
     );
-    assert_eq!(said_of(&format!("{BASE}tls = 1")), ["3:7: `tls` is no table: write [tls]"]);
-    assert_eq!(said_of(&format!("{BASE}tenant = [1]")), ["3:11: `tenant` is no table: write [[tenant]]"]);
+    assert_eq!(problems_of(&format!("{BASE}tls = 1")), ["3:7: `tls` is no table: write [tls]"]);
+    assert_eq!(problems_of(&format!("{BASE}tenant = [1]")), ["3:11: `tenant` is no table: write [[tenant]]"]);
     let known = list(Section::Tenant.keys().map(|key| key.name));
     assert_eq!(
-        said_of(&format!("{BASE}[[tenant]]\nname = \"t\"\nwieght = 7")),
+        problems_of(&format!("{BASE}[[tenant]]\nname = \"t\"\nwieght = 7")),
         [format!("5:1: there is no key `wieght` in [[tenant]] (did you mean `weight`?); there are {known}")]
     );
-    let twice = said_of("a = 1\na = 2\n[device");
+    let twice = problems_of("a = 1\na = 2\n[device");
     assert!(twice.len() > 1 && twice.iter().all(|line| line.starts_with("2:") || line.starts_with("3:")), "{twice:?}");
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
+fn problems_of_all_sections_are_reported_together() {
     let text = "[[device]]\nname = \"a\"\nbackend = \"mem:x\"\nelevator = 7\n[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"e\"\ndevice = \"b\"\nsize = 3\n";
     assert_eq!(
-        said_of(text),
+        problems_of(text),
         [
             "4:12: `elevator` is 7: it takes an elevator's name, in quotes",
             "3:11: `backend` is \"mem:x\": it takes a size such as 256M or 4k",
@@ -383,5 +380,5 @@ fn all_that_is_wrong_is_told_at_once() {
 #[test]
 fn two_devices_on_one_file_are_refused() {
     let text = "device = [{ name = \"a\", backend = \"file:/srv/disk.img\" }, { name = \"b\", backend = \"file:/srv/./disk.img\" }]\nexport = [{ name = \"x\", device = \"a\" }, { name = \"y\", device = \"b\" }]\n";
-    assert_eq!(said_of(text), ["1:83: the device `a` is the same file: make two exports of one device"]);
+    assert_eq!(problems_of(text), ["1:83: the device `a` is the same file: make two exports of one device"]);
 }

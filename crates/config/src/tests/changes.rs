@@ -1,10 +1,10 @@
-//! What a reload finds to be different.
+//! Changes that a reload finds.
 
 use super::good;
 
 const BASE: &str = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nelevator = \"bfq\"\n[[export]]\nname = \"x\"\ndevice = \"a\"\n[[group]]\nname = \"g\"\n[[tenant]]\nname = \"t\"\nuid = 1\n[listen]\nsocket = \"/s\"\n";
 
-/// What is different once `from` has become `to`.
+/// Lists the changes from the configuration `from` to `to`.
 fn changes(from: &str, to: &str) -> Vec<String> {
     assert!(BASE.contains(from), "{from}");
     let (old, new) = (good(BASE), good(&BASE.replace(from, to)));
@@ -12,7 +12,7 @@ fn changes(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_change_is_found_and_told_whether_it_needs_a_restart() {
+fn each_change_is_found_with_its_need_of_a_restart() {
     let table: &[(&str, &str, &[&str])] = &[
         ("bfq", "bfq", &[]),
         ("mem:1M", "mem:2M", &["device `a`: backend: this needs a restart"]),
@@ -35,7 +35,7 @@ fn each_change_is_found_and_told_whether_it_needs_a_restart() {
         ("\"bfq\"", "\"bfq\"\nmerge = false", &["device `a`: merge or request_max"]),
         ("\"bfq\"", "\"bfq\"\nbandwidth = \"1M\"", &["device `a`: bandwidth or position"]),
         ("name = \"x\"", "name = \"y\"", &["export `y`: added", "export `x`: removed"]),
-        ("name = \"x\"", "name = \"x\"\nread_only = true", &["export `x`: elsewhere, its clients are cut off"]),
+        ("name = \"x\"", "name = \"x\"\nread_only = true", &["export `x`: moved, its clients are disconnected"]),
         ("name = \"x\"", "name = \"x\"\ndescription = \"d\"", &["export `x`: description or tenants"]),
         ("name = \"g\"", "name = \"g\"\nweight = 7", &["groups"]),
         ("uid = 1", "uid = 2", &["rules"]),
@@ -49,24 +49,24 @@ fn each_change_is_found_and_told_whether_it_needs_a_restart() {
         (
             "name = \"a\"\nbackend = \"mem:1M\"\nelevator = \"bfq\"\n[[export]]\nname = \"x\"\ndevice = \"a\"",
             "name = \"b\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"x\"\ndevice = \"b\"",
-            &["device `b`: added", "export `x`: elsewhere, its clients are cut off", "device `a`: removed"],
+            &["device `b`: added", "export `x`: moved, its clients are disconnected", "device `a`: removed"],
         ),
     ];
-    for (from, to, told) in table {
-        assert_eq!(changes(from, to), *told, "{from} -> {to}");
+    for (from, to, problem_lines) in table {
+        assert_eq!(changes(from, to), *problem_lines, "{from} -> {to}");
     }
 }
 
 #[test]
-fn certificates_are_read_anew_whether_or_not_their_paths_have_changed() {
+fn certificates_are_always_read_again() {
     let with = |tls: &str| good(&BASE.replace("[listen]", &format!("[tls]\ncertificate = \"c\"\n{tls}[listen]")));
-    let said = |old: &str, new: &str| -> Vec<String> {
+    let located = |old: &str, new: &str| -> Vec<String> {
         with(old).changes(&with(new)).iter().map(ToString::to_string).collect()
     };
-    assert_eq!(said("key = \"k\"\n", "key = \"k\"\n"), ["certificates"]);
-    assert_eq!(said("key = \"k\"\n", "key = \"l\"\n"), ["certificates"]);
+    assert_eq!(located("key = \"k\"\n", "key = \"k\"\n"), ["certificates"]);
+    assert_eq!(located("key = \"k\"\n", "key = \"l\"\n"), ["certificates"]);
     assert_eq!(
-        said("key = \"k\"\n", "key = \"k\"\nrequired = true\n"),
+        located("key = \"k\"\n", "key = \"k\"\nrequired = true\n"),
         ["[tls]: `required`: this needs a restart", "certificates"]
     );
 }

@@ -1,4 +1,4 @@
-//! Configurations that are right, and what becomes of them.
+//! Valid configurations and their parsed values.
 
 use hoistway_core::{Class, Kind, Priority};
 
@@ -9,7 +9,7 @@ use hoistway_qos::{Rate, Reserve};
 const DISK: &str = "[[device]]\nname = \"sda\"\nbackend = \"file:/srv/disk.img\"\n";
 
 #[test]
-fn the_least_configuration_has_a_device_and_an_export() {
+fn the_smallest_configuration_has_a_device_and_an_export() {
     let config = good(&format!("{DISK}[[export]]\nname = \"\"\n"));
     let device = &config.devices[0];
     assert_eq!(device.backend, BackendConfig::File { path: "/srv/disk.img".into(), direct: None, read_only: false });
@@ -25,14 +25,14 @@ fn the_least_configuration_has_a_device_and_an_export() {
         (0, true, None, true)
     );
     assert_eq!(
-        config.listen_or_usual(&super::Paper),
+        config.listen_or_default(&super::TestEnvironment),
         [Listen::Unix { path: "/run/user/7/hoistway.sock".into(), mode: 0o600 }]
     );
     assert_eq!(config.control, Some("/run/user/7/hoistway-control.sock".into()));
 }
 
 #[test]
-fn each_key_of_a_device_means_what_it_says() {
+fn each_key_of_a_device_is_parsed() {
     let config = good(
         "[[device]]\nname = \"a\"\nbackend = \"mem:256M\"\nelevator = \"bfq\"\ntunables = { slice_idle = 0 }\ndepth = 4\nmerge = false\nrequest_max = \"128k\"\n\
          bandwidth = \"150M/s\"\nposition = \"12ms\"\n[[export]]\nname = \"x\"\n",
@@ -48,7 +48,7 @@ fn each_key_of_a_device_means_what_it_says() {
 }
 
 #[test]
-fn a_drive_gives_a_backend_its_size_and_the_admission_its_figures() {
+fn a_drive_sets_the_size_and_the_figures() {
     let config =
         good("[[device]]\nname = \"a\"\nbackend = \"null\"\ndrive = \"slow.toml\"\n[[export]]\nname = \"x\"\n");
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_drive_gives_a_backend_its_size_and_the_admission_its_figures() {
 }
 
 #[test]
-fn each_key_of_a_tenant_means_what_it_says() {
+fn each_key_of_a_tenant_is_parsed() {
     let config = good(&format!(
         "{DISK}bandwidth = \"150M\"\nposition = \"60us\"\n[[export]]\nname = \"x\"\n[[group]]\nname = \"vms\"\nweight = 200\n[[group]]\nname = \"small\"\nlimit = \"10M\"\nparent = \"vms\"\n\
          [[tenant]]\nname = \"t\"\nexport = \"x*\"\nuid = 1000\npid = 7\ncomm = \"fio\"\ncgroup = \"/a/b/\"\naddress = \"::ffff:10.0.0.0/104\"\n\
@@ -99,7 +99,7 @@ fn each_key_of_a_tenant_means_what_it_says() {
 }
 
 #[test]
-fn a_tenant_with_one_plain_rule_is_called_after_it() {
+fn a_tenant_with_one_plain_rule_has_a_default_name() {
     let rules = [
         ("export = \"db\"", "db"),
         ("uid = 1000", "uid-1000"),
@@ -126,7 +126,7 @@ fn priorities_have_the_defaults_of_ionice() {
 }
 
 #[test]
-fn ways_in_are_as_told_and_the_control_socket_is_beside_the_first() {
+fn listeners_are_parsed_and_the_control_socket_is_beside_the_first() {
     let config = good(&format!(
         "record = \"log/passed\"\n{DISK}[[export]]\nname = \"x\"\n[listen]\nsocket = [\"/srv/a.sock\", \"b.sock\"]\nmode = \"0660\"\naddress = [\"127.0.0.1\", \"[::1]:7\", \"10.0.0.1\"]\n\
          [tls]\ncertificate = \"cert.pem\"\nkey = \"/k.pem\"\nclient_authority = \"ca.pem\"\nrequired = true\n[metrics]\naddress = \"127.0.0.1:9464\"\n"
@@ -149,7 +149,7 @@ fn ways_in_are_as_told_and_the_control_socket_is_beside_the_first() {
         let tls = format!("[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n{more}");
         good(&format!("{DISK}[[export]]\nname = \"x\"\n{tls}")).tls.expect("TLS").required
     };
-    // Who asks for certificates lets nobody in without one, unless it is written.
+    // A server that asks for certificates requires them unless the file says otherwise.
     let authority = "client_authority = \"ca.pem\"\n";
     assert_eq!([required(""), required(authority)], [false, true]);
     assert!(!required(&format!("{authority}required = false\n")));
@@ -158,7 +158,7 @@ fn ways_in_are_as_told_and_the_control_socket_is_beside_the_first() {
 }
 
 #[test]
-fn a_file_is_opened_for_reading_only_if_all_its_exports_are_so() {
+fn a_file_is_read_only_if_all_its_exports_are() {
     let read_only = |exports: &str| {
         let config = good(&format!("{DISK}{exports}"));
         matches!(config.devices[0].backend, BackendConfig::File { read_only: true, .. })
@@ -170,15 +170,15 @@ fn a_file_is_opened_for_reading_only_if_all_its_exports_are_so() {
 }
 
 #[test]
-fn what_is_allowed_and_odd_gets_a_warning() {
-    let knowing = Kind::ALL.iter().filter(|kind| kind.info().groups).map(|kind| format!("`{}`", kind.info().name));
-    let knowing: Vec<String> = knowing.collect();
+fn likely_mistakes_get_a_warning() {
+    let supporting = Kind::ALL.iter().filter(|kind| kind.info().groups).map(|kind| format!("`{}`", kind.info().name));
+    let supporting: Vec<String> = supporting.collect();
     let weights = "[[tenant]]\nname = \"t\"\nexport = \"x\"\nweight = 300\n";
     assert_eq!(
         warnings(&format!("{DISK}elevator = \"deadline\"\n[[export]]\nname = \"x\"\n{weights}")),
         [format!(
-            "/etc/hoistway.toml:4:12: deadline knows no groups, so that no weight counts on the device `sda` (/etc/hoistway.toml:10:10); {} know them",
-            knowing.join(", ")
+            "/etc/hoistway.toml:4:12: deadline does not support groups: on the device `sda`, `weight` (/etc/hoistway.toml:10:10) has no effect; these elevators support groups: {}",
+            supporting.join(", ")
         )]
     );
     good(&format!("{DISK}elevator = \"bfq\"\n[[export]]\nname = \"x\"\n{weights}"));
@@ -186,11 +186,11 @@ fn what_is_allowed_and_odd_gets_a_warning() {
         warnings(&format!(
             "{DISK}[[export]]\nname = \"x\"\n[[tenant]]\nname = \"all\"\n[[tenant]]\nname = \"t\"\nuid = 1\n"
         )),
-        ["/etc/hoistway.toml:8:1: nobody is the tenant `t`: `all` comes before it and has no rule"]
+        ["/etc/hoistway.toml:8:1: no client can be the tenant `t`: `all` precedes it and has no rule"]
     );
     assert_eq!(
         warnings(&format!("{DISK}[[export]]\nname = \"x\"\n[[tenant]]\ncertificate = \"alice\"\n")),
-        ["/etc/hoistway.toml:7:15: no client shows a certificate: [tls] has no `client_authority`"]
+        ["/etc/hoistway.toml:7:15: no client presents a certificate: [tls] has no `client_authority`"]
     );
     assert_eq!(
         warnings(&format!("{DISK}[[export]]\nname = \"x\"\n[listen]\naddress = \"0.0.0.0\"\ninsecure = true\n")),
@@ -207,10 +207,10 @@ fn what_is_allowed_and_odd_gets_a_warning() {
 }
 
 #[test]
-fn a_reservation_counts_only_where_the_tenant_can_be() {
+fn a_reservation_counts_only_on_reachable_devices() {
     let two = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = \"100M\"\nposition = \"0us\"\n[[device]]\nname = \"b\"\nbackend = \"mem:1M\"\n\
                [[export]]\nname = \"x\"\ndevice = \"a\"\n[[export]]\nname = \"y\"\ndevice = \"b\"\n[[tenant]]\nname = \"t\"\nreserve = \"20M\"\n";
-    assert!(checked(two).is_err(), "nothing is known of b");
+    assert!(checked(two).is_err(), "the figures of b are unknown");
     good(&format!("{two}export = \"x\"\n"));
     good(
         &two.replace("name = \"y\"\n", "name = \"y\"\ntenants = [\"u\"]\n")
@@ -219,7 +219,7 @@ fn a_reservation_counts_only_where_the_tenant_can_be() {
 }
 
 #[test]
-fn tunables_of_reservations_are_taken_with_any_elevator_and_warned_of_where_nobody_reserves() {
+fn reservation_tunables_work_with_any_elevator_and_get_a_warning_without_reservations() {
     let disk = format!("{DISK}bandwidth = \"100M\"\nposition = \"0us\"\n");
     let reserving = "[[export]]\nname = \"x\"\n[[tenant]]\nname = \"t\"\nexport = \"x\"\nreserve = \"20M\"\n";
     let of = |tunables: &str| good(&format!("{disk}{tunables}{reserving}")).devices[0].queue.tunables.clone();
@@ -229,7 +229,7 @@ fn tunables_of_reservations_are_taken_with_any_elevator_and_warned_of_where_nobo
     assert_eq!(
         warnings(&format!("{disk}tunables = {{ dirs = 0 }}\n[[export]]\nname = \"x\"\n")),
         [
-            "/etc/hoistway.toml:6:12: `dirs` is of reservations, and no tenant reserves anything on the device `sda`: it counts once one does"
+            "/etc/hoistway.toml:6:12: `dirs` is a tunable of reservations and has no effect: no tenant has a reservation on the device `sda`"
         ]
     );
 }

@@ -1,12 +1,12 @@
-//! Any text at all, and the pages and examples that people read.
+//! Arbitrary texts, and the examples of the documentation.
 
 use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{Paper, told};
+use super::{TestEnvironment, problem_lines};
 use crate::keys::{KEYS, Section};
-use crate::{Draft, Machine, markdown};
+use crate::{Draft, HostEnvironment, markdown};
 
 /// Values of all types, some of which some key takes.
 const VALUES: [&str; 24] = [
@@ -36,7 +36,7 @@ const VALUES: [&str; 24] = [
     "\"none\"",
 ];
 
-/// A table with keys that there are, and values that may fit.
+/// A table with known keys and values of any type.
 fn table() -> impl Strategy<Value = String> {
     let section = prop::sample::select(Section::ALL.as_slice());
     section.prop_flat_map(|section| {
@@ -54,14 +54,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC{0,200}") {
-        let _ = Draft::from_toml(&text, "x.toml").check(&Paper);
+    fn no_text_panics(text in "\\PC{0,200}") {
+        let _ = Draft::from_toml(&text, "x.toml").check(&TestEnvironment);
     }
 
     #[test]
-    fn no_configuration_makes_it_panic_and_all_that_is_wrong_has_a_place(tables in prop::collection::vec(table(), 0..8)) {
+    fn no_configuration_panics_and_every_problem_has_a_location(tables in prop::collection::vec(table(), 0..8)) {
         let text = tables.concat();
-        if let Err(problems) = told(Draft::from_toml(&text, "x.toml").check(&Paper)) {
+        if let Err(problems) = problem_lines(Draft::from_toml(&text, "x.toml").check(&TestEnvironment)) {
             for problem in problems {
                 prop_assert!(problem.starts_with("x.toml:") && problem.contains(": "), "{}\nof\n{}", problem, text);
             }
@@ -69,26 +69,26 @@ proptest! {
     }
 
     #[test]
-    fn no_export_makes_it_panic(argument in "[a-c=,:/*\\PC]{0,30}", keys in prop::collection::vec(prop::sample::select(KEYS), 0..5)) {
+    fn no_export_panics(argument in "[a-c=,:/*\\PC]{0,30}", keys in prop::collection::vec(prop::sample::select(KEYS), 0..5)) {
         let mut draft = Draft::default();
         let keys: String = keys.iter().map(|key| format!(",{}=1", key.name)).collect();
-        draft.export(&format!("{argument}{keys}"), &Paper);
-        draft.export(&argument, &Paper);
-        let _ = draft.check(&Paper);
+        draft.export(&format!("{argument}{keys}"), &TestEnvironment);
+        draft.export(&argument, &TestEnvironment);
+        let _ = draft.check(&TestEnvironment);
     }
 }
 
 #[test]
-fn a_long_file_of_mistakes_costs_little() {
+fn a_long_invalid_file_is_cheap() {
     let text = (0..50_000).map(|n| format!("k{n} = 1\n")).collect::<String>();
-    let problems = told(Draft::from_toml(&text, "x.toml").check(&Paper)).unwrap_err();
+    let problems = problem_lines(Draft::from_toml(&text, "x.toml").check(&TestEnvironment)).unwrap_err();
     assert!(problems.len() <= 101, "{}", problems.len());
     let deep = format!("record = {}", "[".repeat(100_000));
-    assert!(told(Draft::from_toml(&deep, "x.toml").check(&Paper)).is_err());
+    assert!(problem_lines(Draft::from_toml(&deep, "x.toml").check(&TestEnvironment)).is_err());
 }
 
 #[test]
-fn the_reference_has_all_keys() {
+fn the_reference_lists_all_keys() {
     let page = include_str!("../../../../docs/serve-config.md");
     let tables = markdown();
     assert!(page.contains(&tables), "the tables of docs/serve-config.md should be:\n{tables}");
@@ -96,34 +96,34 @@ fn the_reference_has_all_keys() {
 
 #[test]
 fn every_key_is_read() {
-    // A key that nothing reads would be accepted and ignored: a value of a type that none takes
-    // must be refused, whatever the key.
+    // A key that no code reads would be accepted and ignored. A value of a type that no key takes
+    // must be refused for every key.
     for key in KEYS {
         let wrong = format!("{} = 1979-05-27\n", key.name);
         let text = if key.section == Section::Top { wrong } else { format!("{}\n{wrong}", key.section.heading()) };
-        let problems = told(Draft::from_toml(&text, "x.toml").check(&Paper)).unwrap_err();
+        let problems = problem_lines(Draft::from_toml(&text, "x.toml").check(&TestEnvironment)).unwrap_err();
         let refused = format!("`{}` is 1979-05-27: ", key.name);
         assert!(problems.iter().any(|problem| problem.contains(&refused)), "{key:?}: {problems:?}");
     }
 }
 
 #[test]
-fn the_examples_are_configurations() {
+fn the_examples_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/serve");
     for name in ["vm-host", "backup-beside-database", "slow-disk"] {
         let path = folder.join(format!("{name}.toml"));
-        let checked = told(Draft::load(&path).expect("an example").check(&Examples))
+        let checked = problem_lines(Draft::load(&path).expect("an example").check(&Examples))
             .unwrap_or_else(|problems| panic!("{}", problems.join("\n")));
         assert_eq!(checked.warnings, [], "{name}");
     }
 }
 
-/// The machine that the examples are of: it has every file, of 1 TiB.
+/// The host of the examples: it has every file, each of 1 TiB.
 struct Examples;
 
-impl super::Surroundings for Examples {
+impl super::Environment for Examples {
     fn read(&self, path: &Path) -> std::io::Result<String> {
-        Machine.read(path)
+        HostEnvironment.read(path)
     }
 
     fn bytes(&self, _: &Path) -> std::io::Result<u64> {
@@ -134,18 +134,18 @@ impl super::Surroundings for Examples {
         path.to_owned()
     }
 
-    fn socket_folder(&self) -> std::path::PathBuf {
+    fn socket_directory(&self) -> std::path::PathBuf {
         "/run".into()
     }
 }
 
 #[test]
-fn the_examples_of_the_reference_are_configurations() {
+fn the_examples_of_the_reference_are_valid() {
     let page = include_str!("../../../../docs/serve-config.md");
     let blocks: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!blocks.is_empty(), "the page has examples");
     for block in blocks {
-        let checked = told(Draft::from_toml(block, "page.toml").check(&Examples));
+        let checked = problem_lines(Draft::from_toml(block, "page.toml").check(&Examples));
         assert!(checked.is_ok(), "{block}\n{}", checked.unwrap_err().join("\n"));
     }
 }

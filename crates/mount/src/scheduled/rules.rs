@@ -77,7 +77,7 @@ impl Rules {
     pub fn attribute_thread(&self, facts: &Facts) -> Option<Attribution> {
         for (place, tenant) in (0..).zip(&self.tenants) {
             let (attribute_request, of_process): (Vec<_>, Vec<_>) =
-                tenant.rules.iter().partition(|rule| rule.is_of_request());
+                tenant.rules.iter().partition(|rule| rule.tests_request());
             if !of_process.iter().all(|rule| holds_for(rule, facts)) {
                 continue;
             }

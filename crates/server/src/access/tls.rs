@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use hoistway_config::{TlsConfig, text_of};
+use hoistway_config::{TlsConfig, read_text};
 
 /// Why certificates are of no use.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +122,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
 }
 
 fn read(path: &Path, what: &'static str) -> Result<String, TlsError> {
-    text_of(path).map_err(|source| TlsError::Read { path: path.to_owned(), what, source })
+    read_text(path).map_err(|source| TlsError::Read { path: path.to_owned(), what, source })
 }
 
 fn wrong(path: &Path, what: &'static str, problem: String) -> TlsError {

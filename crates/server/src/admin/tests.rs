@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::{Server, Settings};
-use hoistway_config::{Draft, Machine};
+use hoistway_config::{Draft, HostEnvironment};
 use hoistway_control::{LogControl, Session, Watch};
 use hoistway_reactor::simulated::{Prng, Sim, SimEngine};
 
@@ -55,7 +55,7 @@ impl Asked {
     }
 
     fn of(config: &str) -> Asked {
-        let checked = Draft::from_toml(config, "test.toml").check(&Machine).expect("a good configuration");
+        let checked = Draft::from_toml(config, "test.toml").check(&HostEnvironment).expect("a good configuration");
         let engine = SimEngine::new(Rc::new(RefCell::new(Sim::new(Prng::new(1), false))));
         Asked { server: Server::new(engine, &checked.config, Settings::default()).expect("a server") }
     }
@@ -133,7 +133,7 @@ fn an_elevator_a_tunable_and_a_depth_are_set() {
     assert!(told.starts_with("ok: the emulated drive's queue depth is "), "{told}");
     // What was set is what a later reload finds different from the file.
     let live = &asked.server.state.config;
-    let file = Draft::from_toml(CONFIG, "test.toml").check(&Machine).expect("good").config;
+    let file = Draft::from_toml(CONFIG, "test.toml").check(&HostEnvironment).expect("good").config;
     let changes: Vec<String> = live.changes(&file).iter().map(ToString::to_string).collect();
     assert!(changes.len() >= 3, "{changes:?}");
 }

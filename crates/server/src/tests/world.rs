@@ -8,7 +8,7 @@ use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 
 use crate::{Bounds, Purpose, ReloadError, Server, Settings, Turn};
-use hoistway_config::{Config, Draft, Machine};
+use hoistway_config::{Config, Draft, HostEnvironment};
 use hoistway_reactor::simulated::{Actor, ActorId, LinkId, LinkPlan, Prng, Sim, SimEngine, State};
 use hoistway_reactor::{Address, ListenerId, Peer, Process};
 
@@ -32,7 +32,7 @@ impl Actor for Puppet {
 
 /// A configuration that is right.
 pub fn config(text: &str) -> Config {
-    Draft::from_toml(text, "test.toml").check(&Machine).expect("a good configuration").config
+    Draft::from_toml(text, "test.toml").check(&HostEnvironment).expect("a good configuration").config
 }
 
 /// A client's process, by its user.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hoistway_config::mount::CheckedMount;
-use hoistway_config::{Draft, Machine, Section};
+use hoistway_config::{Draft, HostEnvironment, Section};
 
 use crate::cli::{Elevator, MountArgs};
 use crate::failure::UsageError;
@@ -44,7 +44,7 @@ pub fn config(args: &MountArgs) -> Result<CheckedMount> {
         let option = if args.allow_other { "--allow-other" } else { "--owner-only" };
         set(Section::Mount, "allow_other", option, if args.allow_other { "true" } else { "false" });
     }
-    let mut checked = draft.check_mount(&Machine)?;
+    let mut checked = draft.check_mount(&HostEnvironment)?;
     let known: Vec<_> = checked
         .config
         .devices
@@ -55,7 +55,7 @@ pub fn config(args: &MountArgs) -> Result<CheckedMount> {
     if let Some(set) = args.settings.iter().find(|set| !known.contains(&set.elevator)) {
         let name = set.elevator.info().name;
         let why = format!(
-            "--set {name}.{}={}: no device is told to have the elevator {name}: say --elevator {name}",
+            "--set {name}.{}={}: no device has the elevator {name}: add --elevator {name}",
             set.tunable, set.value
         );
         return Err(UsageError(why).into());

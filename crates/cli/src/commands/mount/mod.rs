@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result};
 use hoistway_config::listen_policy::{ListenPolicy, judge_metrics};
 use hoistway_config::mount::{MountConfig, WriteBackChoice};
-use hoistway_config::{Draft, Machine};
+use hoistway_config::{Draft, HostEnvironment};
 use hoistway_mount::scheduled::{AdminEndpoints, Scheduled};
 use hoistway_mount::{
     Backing, Gate, MountOptions, Options, Session, Unmounted, Unmounter, Unscheduled, Users, WriteBack,
@@ -75,7 +75,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
 
 /// Checks a configuration file.
 fn check(path: &Path, out: &mut Out) -> Result<Exit> {
-    let checked = Draft::load_mount(path)?.check_mount(&Machine)?;
+    let checked = Draft::load_mount(path)?.check_mount(&HostEnvironment)?;
     for warning in &checked.warnings {
         out.line(format_args!("warning: {warning}"))?;
     }

@@ -1,7 +1,7 @@
 //! From the command line of `hoistway serve` to a configuration: the file first, then what the
 //! command line says in its place.
 
-use hoistway_config::{Checked, ConfigError, Draft, Section, Surroundings};
+use hoistway_config::{CheckedConfig, ConfigError, Draft, Environment, Section};
 
 use crate::cli::ServeArgs;
 
@@ -9,13 +9,13 @@ use crate::cli::ServeArgs;
 ///
 /// # Errors
 /// Everything that is wrong with file and command line.
-pub fn config(args: &ServeArgs, surroundings: &dyn Surroundings) -> Result<Checked, ConfigError> {
+pub fn config(args: &ServeArgs, environment: &dyn Environment) -> Result<CheckedConfig, ConfigError> {
     let mut draft = match &args.config {
         Some(path) => Draft::load(path)?,
         None => Draft::default(),
     };
     for export in &args.exports {
-        draft.export(export, surroundings);
+        draft.export(export, environment);
     }
     if let Some(kind) = args.elevator {
         draft.set(Section::Device, "elevator", "--elevator", kind.info().name);
@@ -54,12 +54,12 @@ pub fn config(args: &ServeArgs, surroundings: &dyn Surroundings) -> Result<Check
         // They rest on the figures that are to be measured.
         draft.without_reservations();
     }
-    draft.check(surroundings)
+    draft.check(environment)
 }
 
 /// Which option or table says where clients connect, if one does: beside sockets that systemd hands
 /// over there can be none.
-pub fn listen_given(args: &ServeArgs, checked: &Checked) -> Option<&'static str> {
+pub fn listen_given(args: &ServeArgs, checked: &CheckedConfig) -> Option<&'static str> {
     match (args.sockets.is_empty(), args.addresses.is_empty(), checked.config.listen.is_empty()) {
         (false, ..) => Some("--socket"),
         (_, false, _) => Some("--listen"),

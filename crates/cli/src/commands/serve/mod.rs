@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use hoistway_config::{Checked, Config, Machine};
+use hoistway_config::{CheckedConfig, Config, HostEnvironment};
 use hoistway_reactor::{Engine, EngineKind, Options, Threads, Uring, probe};
 use hoistway_record::recording::Recording;
 use hoistway_server::access::tls_server;
@@ -35,7 +35,7 @@ pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     if let Some(job) = &args.check {
         return check::run(job, args, out);
     }
-    let checked = args::config(args, &Machine)?;
+    let checked = args::config(args, &HostEnvironment)?;
     for warning in &checked.warnings {
         tracing::warn!("{warning}");
     }
@@ -73,7 +73,7 @@ fn serve<E: Engine>(
     mut engine: E,
     args: &ServeArgs,
     log: log::Handle,
-    checked: Checked,
+    checked: CheckedConfig,
     ways_in: WaysIn,
     out: &mut Out,
 ) -> Result<Exit> {
@@ -159,7 +159,7 @@ fn attend<E: Engine>(
 /// Reads the configuration anew. What is wrong with it is told, and nothing changes.
 fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) {
     notify.reloading();
-    let outcome = args::config(args, &Machine).map_err(anyhow::Error::from).and_then(|checked| {
+    let outcome = args::config(args, &HostEnvironment).map_err(anyhow::Error::from).and_then(|checked| {
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
         }

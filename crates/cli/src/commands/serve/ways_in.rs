@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use hoistway_config::ListenPolicy;
-use hoistway_config::{Config, Listen, Machine};
+use hoistway_config::{Config, HostEnvironment, Listen};
 use hoistway_nbd::uri::{ServerAddress, TlsQuery, Uri};
 use hoistway_reactor::Engine;
 use hoistway_server::access::{Bound, bind_tcp, bind_unix, judge_socket};
@@ -43,7 +43,7 @@ impl WaysIn {
     pub fn new(config: &Config, activated: Vec<Activated>) -> WaysIn {
         let handed = |purpose: Purpose| activated.iter().any(|socket| socket.purpose() == purpose);
         WaysIn {
-            listen: if handed(Purpose::Nbd) { Vec::new() } else { config.listen_or_usual(&Machine) },
+            listen: if handed(Purpose::Nbd) { Vec::new() } else { config.listen_or_default(&HostEnvironment) },
             control: config.control.clone().filter(|_| !handed(Purpose::Control)),
             metrics: config.metrics.filter(|_| !handed(Purpose::Metrics)),
             tls_required: config.tls.as_ref().is_some_and(|tls| tls.required),

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_config::{Draft, Machine};
+use hoistway_config::{Draft, HostEnvironment};
 use hoistway_control::LogControl;
 use hoistway_mount::scheduled::Scheduled;
 use hoistway_mount::{Backing, MountOptions, Options, Session, Users};
@@ -129,7 +129,7 @@ pub fn serve() -> bool {
     let (source, place) = what.split_once('|').expect("two words");
     let (source, place) = (Path::new(source), Path::new(place));
     let text = std::fs::read_to_string(place.join("config")).expect("it is there");
-    let config = Draft::mount_from_toml(&text, "config").check_mount(&Machine).expect("it can be used").config;
+    let config = Draft::mount_from_toml(&text, "config").check_mount(&HostEnvironment).expect("it can be used").config;
     let root = std::fs::File::open(source).expect("it is there");
     let metadata = root.metadata().expect("it is open");
     let root = Arc::new(Backing::new(root.into(), metadata.dev(), metadata.ino()));

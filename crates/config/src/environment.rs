@@ -1,41 +1,43 @@
-//! The machine as a configuration meets it: files that it names, the folder for sockets.
+//! The host as seen by the check of a configuration: the files that it names, and the directory for
+//! sockets.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read as a configuration or a drive's profile: 1 MiB.
+/// The largest size in bytes of a configuration or a drive profile: 1 MiB.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What a configuration asks of the machine while it is checked. Nothing is changed by it.
-pub trait Surroundings {
-    /// The text of a file.
+/// The properties of the host that the check of a configuration queries. No method changes
+/// anything.
+pub trait Environment {
+    /// Returns the text of a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn read(&self, path: &Path) -> io::Result<String>;
 
-    /// The size of a file or block device in bytes.
+    /// Returns the size of a file or block device in bytes.
     ///
     /// # Errors
-    /// When it is not there, or neither of the two.
+    /// The file is missing, or is neither a regular file nor a block device.
     fn bytes(&self, path: &Path) -> io::Result<u64>;
 
-    /// The same path for the same file.
+    /// Returns a canonical path: the same for all paths of one file.
     fn identity(&self, path: &Path) -> PathBuf;
 
-    /// Where sockets are made for which no path was told.
-    fn socket_folder(&self) -> PathBuf;
+    /// Returns the directory of sockets without a configured path.
+    fn socket_directory(&self) -> PathBuf;
 }
 
-/// The real one.
+/// The host that the process runs on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine;
+pub struct HostEnvironment;
 
-impl Surroundings for Machine {
+impl Environment for HostEnvironment {
     fn read(&self, path: &Path) -> io::Result<String> {
-        text_of(path)
+        read_text(path)
     }
 
     fn bytes(&self, path: &Path) -> io::Result<u64> {
@@ -53,19 +55,19 @@ impl Surroundings for Machine {
         fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    fn socket_folder(&self) -> PathBuf {
+    fn socket_directory(&self) -> PathBuf {
         let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
         user.unwrap_or_else(|| PathBuf::from("/run"))
     }
 }
 
-/// The text of a regular file of at most [`FILE_BYTES_MAX`].
+/// Reads a regular file of at most [`FILE_BYTES_MAX`] bytes.
 ///
 /// # Errors
-/// What the system says, and a file that is none, too long, or not UTF-8.
-pub fn text_of(path: &Path) -> io::Result<String> {
+/// The error of the system call; also a file that is not regular, too long, or not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
     let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-    // A pipe would be waited for; it is told by its kind, before it is opened.
+    // The kind is checked before the open, which would block on a pipe.
     if !fs::metadata(path)?.is_file() {
         return Err(wrong("it is no regular file"));
     }

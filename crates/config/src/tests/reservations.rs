@@ -1,4 +1,4 @@
-//! The admission of the configuration and the one of the queue say the same.
+//! The admission check of the configuration and that of the queue agree.
 
 use hoistway_core::{
     Capacity, ElevatorStorage, GroupWeights, Kind, NoSink, Owned, QueueConfig, RequestQueue, Reservation, ReserveError,
@@ -8,8 +8,7 @@ use proptest::prelude::*;
 
 use super::checked;
 
-/// A queue with the layer of reservations, told what a device with an arm can do, as devices tell
-/// it.
+/// A queue with the reservation layer, configured with the figures of a device with an arm.
 fn queue(bandwidth: u64, position_us: u64) -> RequestQueue<Owned<NoSink>> {
     let capacity = Capacity { requests: 8, contexts: 8, merged_bios: 8, groups: 8 };
     let elevator = ElevatorStorage::owned_reserving(Kind::Noop, capacity);
@@ -30,10 +29,10 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn what_the_configuration_admits_the_queue_admits_and_nothing_else(
+    fn the_configuration_admits_what_the_queue_admits(
         bandwidth in 1_000_000u64..1_000_000_000,
         position_us in 1_000u64..20_000,
-        // In thousandths of the device's time, and the size of requests.
+        // Shares in thousandths of the device's time, and request sizes.
         wanted in prop::collection::vec((1u64..600, 512u64..(4 << 20)), 1..4),
     ) {
         let mut text = format!(
@@ -42,8 +41,8 @@ proptest! {
         let mut queue = queue(bandwidth, position_us);
         let mut refused = 0;
         for (number, (thousandths, request_bytes)) in wanted.into_iter().enumerate() {
-            // About the rate that takes so much of the device: a request takes its transfer and a
-            // positioning.
+            // The rate that takes about that share of the device: each request takes its transfer
+            // and a positioning.
             let request_ns = request_bytes * 1_000_000_000 / bandwidth + position_us * 1000;
             let rate = (request_bytes * 1_000_000 * thousandths / request_ns).max(1);
             let tenant = format!("[[tenant]]\nname = \"t{number}\"\nreserve = {{ rate = {rate}, request = {request_bytes} }}\n");
