@@ -1,63 +1,39 @@
-//! What a device costs a request, in ns of the processor: `cargo run --release -p hoistway-blockdev
+//! Measures the CPU time of a device per request, in ns: `cargo run --release -p hoistway-blockdev
 //! --example device_cost -- [ELEVATOR]...`.
 //!
-//! One client, and two tenants with one client each, keep 16 reads of 4 KiB under way on a null
-//! backend: all that is measured is the way through limits, queue, elevator, depth and accounts.
+//! One client, and two tenants with one client each, keep 16 reads of 4 KiB in flight on a null
+//! backend. The result is the cost of limits, queue, elevator, depth and accounts.
 
-use hoistway_qos::DiskQueueConfig;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use hoistway_blockdev::{Device, Work};
+use hoistway_blockdev::{BlockRequest, Device, DeviceDriver};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Kind;
-use hoistway_qos::Terms;
-use hoistway_qos::{Hints, RequestOp};
-use hoistway_reactor::Buffer;
-use hoistway_reactor::{ConnId, Engine, Event, FileId, Io, ListenerId, Message};
-
-/// An engine that has nothing to do.
-struct Nothing;
-
-impl Engine for Nothing {
-    fn now_ns(&self) -> u64 {
-        0
-    }
-    fn buffer(&mut self, len: usize) -> Buffer {
-        Buffer::alone(len)
-    }
-    fn listen(&mut self, _: OwnedFd) -> ListenerId {
-        ListenerId(0)
-    }
-    fn unlisten(&mut self, _: ListenerId) {}
-    fn adopt(&mut self, _: OwnedFd) -> ConnId {
-        ConnId { slot: 0, generation: 0 }
-    }
-    fn receive(&mut self, _: ConnId) {}
-    fn receive_into(&mut self, _: ConnId, _: Buffer, _: usize, _: usize) {}
-    fn send(&mut self, _: ConnId, _: Message) {}
-    fn close(&mut self, _: ConnId) {}
-    fn open(&mut self, _: OwnedFd) -> FileId {
-        FileId(0)
-    }
-    fn start(&mut self, _: u64, _: Io) {}
-    fn turn(&mut self, _: Option<u64>, _: &mut Vec<Event>) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use hoistway_qos::{DiskQueueConfig, RequestOp, Terms};
+use hoistway_reactor::Virtual;
 
 const REQUESTS: u64 = 500_000;
 
-fn main() {
+/// The virtual time between the completions of two requests, in ns.
+const REQUEST_NS: u64 = 4_000;
+/// The longest time until a device that completes nothing is run again, in ns.
+const IDLE_NS: u64 = 1_000_000_000;
+
+fn main() -> std::io::Result<()> {
     println!("{:<14} {:>12} {:>12}   ns a request", "elevator", "one client", "two tenants");
-    let asked: Vec<Kind> = std::env::args().skip(1).filter_map(|name| Kind::from_name(&name)).collect();
-    for &kind in if asked.is_empty() { Kind::ALL } else { &asked } {
-        let [one, two] = [1, 2].map(|clients| (0..5).map(|_| cost(kind, clients)).fold(f64::MAX, f64::min));
+    let named: Vec<Kind> = std::env::args().skip(1).filter_map(|name| Kind::from_name(&name)).collect();
+    for &kind in if named.is_empty() { Kind::ALL } else { &named } {
+        let (mut one, mut two) = (f64::MAX, f64::MAX);
+        for _ in 0..5 {
+            (one, two) = (one.min(cost(kind, 1)?), two.min(cost(kind, 2)?));
+        }
         println!("{:<14} {one:>12.0} {two:>12.0}", kind.info().name);
     }
+    Ok(())
 }
 
-fn cost(kind: Kind, clients: u64) -> f64 {
+/// Returns the CPU time of a request under an elevator, in ns; NaN if the device cannot be created.
+fn cost(kind: Kind, clients: u64) -> std::io::Result<f64> {
     let config = DeviceConfig {
         queue: DiskQueueConfig {
             name: "null".to_owned(),
@@ -72,8 +48,8 @@ fn cost(kind: Kind, clients: u64) -> f64 {
         backend: BackendConfig::Null { bytes: 1 << 40 },
         drive: None,
     };
-    let mut engine = Nothing;
-    let Ok(mut device) = Device::new(0, &config, &mut engine, 0) else { return f64::NAN };
+    let mut engine = Virtual::default();
+    let Ok(mut device) = Device::new(0, &config, &mut engine, 0) else { return Ok(f64::NAN) };
     let members: Vec<_> = (0..clients)
         .filter_map(|client| {
             let name = format!("tenant{client}");
@@ -81,38 +57,29 @@ fn cost(kind: Kind, clients: u64) -> f64 {
             device.scheduler_mut().join(Some(&name), None, 0).ok()
         })
         .collect();
-    let mut done = Vec::new();
-    let (mut answered, mut place, mut now_ns) = (0, 0x9e37_79b9u64, 1_000_000_000);
+    let mut driver = DeviceDriver::new(&mut device, &mut engine);
+    let (mut completed, mut state) = (0, 0x9e37_79b9u64);
     let start = Instant::now();
-    let mut ask = |device: &mut Device, ticket: u64, now_ns: u64| {
-        place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let work = Work {
-            ticket,
-            op: RequestOp::Read,
-            offset: place >> 30 << 12 & ((1 << 39) - 1),
-            length: 4096,
-            durable: false,
-            data: None,
-            hints: Hints::default(),
-        };
+    let mut submit = |driver: &mut DeviceDriver<'_, Virtual>, ticket: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let offset = state >> 30 << 12 & ((1 << 39) - 1);
         if let Some(&member) = members.get(ticket as usize % members.len().max(1)) {
-            device.submit(member, work, now_ns);
+            driver.submit(member, BlockRequest::plain(ticket, RequestOp::Read, offset, 4096));
         }
     };
     for ticket in 0..16 * clients {
-        ask(&mut device, ticket, now_ns);
+        submit(&mut driver, ticket);
     }
-    while answered < REQUESTS {
-        device.run(&mut engine, now_ns, &mut done);
-        if done.is_empty() {
-            // The elevator keeps the device waiting: on to where it goes on.
-            now_ns = device.next_wake_ns().unwrap_or(now_ns + 1_000).max(now_ns + 1_000);
-        }
-        now_ns += 4_000 * done.len() as u64;
-        for done in done.drain(..) {
-            answered += 1;
-            ask(&mut device, done.ticket, now_ns);
+    let mut completions = Vec::new();
+    while completed < REQUESTS {
+        driver.run(&mut completions);
+        // Without a completion, the elevator idles until the device's next wake-up.
+        let pause_ns = if completions.is_empty() { IDLE_NS } else { REQUEST_NS * completions.len() as u64 };
+        driver.wait(Some(driver.now_ns() + pause_ns))?;
+        for completion in completions.drain(..) {
+            completed += 1;
+            submit(&mut driver, completion.ticket);
         }
     }
-    start.elapsed().as_nanos() as f64 / answered as f64
+    Ok(start.elapsed().as_nanos() as f64 / completed as f64)
 }

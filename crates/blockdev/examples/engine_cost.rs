@@ -1,12 +1,12 @@
-//! What an engine costs: requests of 28 bytes, replies of 16 and data, as of NBD reads, without the
-//! protocol.
+//! Measures the cost of an engine: requests of 28 bytes, replies of 16 bytes and data, as for NBD
+//! reads, without the protocol.
 //!
 //! `cargo run --release -p hoistway-blockdev --example engine_cost -- [io_uring|threads] [DEPTH]
 //! [BYTES] [SECONDS] [FILE]`
 //!
-//! The client of one connection behaves as libnbd does: a send a request, two receives a reply.
-//! Printed are requests a second and the CPU time of the engine's thread a request; then how late
-//! timers are.
+//! The client of the single connection behaves as libnbd does: one send per request, two receives
+//! per reply. The output is the request rate, the CPU time of the engine's thread per request, and
+//! the lateness of timers.
 
 use hoistway_qos::Begin;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hoistway_blockdev::Answer;
+use hoistway_blockdev::IoOutput;
 use hoistway_blockdev::{Backend, Operation, Started};
 use hoistway_config::BackendConfig;
 use hoistway_qos::RequestOp;
@@ -101,7 +101,8 @@ fn run(mut engine: impl Engine, job: &Job) {
     client.join().expect("the client ends well");
 }
 
-/// Replies are gathered until the message before is gone.
+/// The server side of the connection. Replies are collected until the previous message has been
+/// sent.
 struct Server {
     message: Message,
     sending: bool,
@@ -124,8 +125,8 @@ impl Server {
 
     fn answer(&mut self, started: Started, bytes: usize) {
         let part = match started {
-            Begin::Done(Ok(Answer::Shared(shared))) => Part::Shared(shared),
-            Begin::Done(Ok(Answer::Buffer(buffer))) => Part::Buffer { buffer, len: bytes },
+            Begin::Done(Ok(IoOutput::Shared(shared))) => Part::Shared(shared),
+            Begin::Done(Ok(IoOutput::Buffer(buffer))) => Part::Buffer { buffer, len: bytes },
             Begin::Done(other) => panic!("a read answers {other:?}"),
             Begin::Pending => return,
         };
@@ -188,7 +189,7 @@ fn late_timers(engine: &mut impl Engine) {
     println!("timers are late by: median {} us, 99 % below {} us", late[250] / 1000, late[495] / 1000);
 }
 
-/// The CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn cpu() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)

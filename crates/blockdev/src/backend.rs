@@ -1,8 +1,8 @@
-//! Where the bytes of a device lie: memory, nothing, a file or a block device.
+//! The storage of a device: memory, none, a file or a block device.
 //!
-//! Memory and nothing answer at once ([`Begin::Done`]); files go through the engine
-//! ([`Begin::Pending`]) and answer when it has said [`Event::Done`](crate::engine::Event::Done) and
-//! [`Backend::finish`] was told of it.
+//! Memory and null backends complete an operation within the call ([`Begin::Done`]). Files use the
+//! engine ([`Begin::Pending`]); the host passes each [`Event::Done`](hoistway_reactor::Event::Done)
+//! to [`Backend::finish`].
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use hoistway_config::BackendConfig;
 use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Allocation, Engine, FileId, IoDone};
 
-use crate::answer::Answer;
 use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::error::BackendError;
 use crate::file;
 use crate::memory;
 use crate::operation::{Operation, Started};
+use crate::output::IoOutput;
 
-/// Where the bytes of a device lie.
+/// The storage of a device.
 #[derive(Debug)]
 pub struct Backend {
     kind: Kind,
@@ -33,11 +33,11 @@ enum Kind {
 }
 
 impl Backend {
-    /// Opens what a configuration names.
+    /// Opens the backend of a configuration.
     ///
     /// # Errors
-    /// When it is not there, is no file or block device, is in use for writing (or, if it is to be
-    /// written, for reading), is empty, or cannot do the direct I/O that was demanded.
+    /// The file is missing, is neither a regular file nor a block device, is locked by another
+    /// process, is empty, or does not support the required direct I/O.
     pub fn open<E: Engine>(config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
         match config {
             BackendConfig::Memory { bytes } => Backend::memory(*bytes),
@@ -49,43 +49,43 @@ impl Backend {
         }
     }
 
-    /// Memory, all zeroes, which is taken from the system as it is written to.
+    /// Creates a memory backend, all zeroes; the system allocates its pages on the first write.
     ///
     /// # Errors
-    /// When the address space has no room for it.
+    /// The address space has no room for the mapping.
     pub fn memory(bytes: u64) -> Result<Backend, BackendError> {
         let memory = memory::Memory::new(bytes).map_err(|cause| BackendError::Memory { bytes, cause })?;
         Ok(Backend { kind: Kind::Memory(memory), size: bytes })
     }
 
-    /// Nothing: reads are zeroes, writes are lost.
+    /// Creates a null backend: reads return zeroes, writes are discarded.
     pub fn null(bytes: u64) -> Backend {
         Backend { kind: Kind::Null, size: bytes }
     }
 
-    /// A file that an engine has already, of any offset and length, which can do everything: for
-    /// engines whose files are simulated.
+    /// Creates a backend over a file that is already open in an engine. It accepts every offset and
+    /// length and supports every operation: for engines with simulated files.
     pub fn on_file(file: FileId, size: u64) -> Backend {
         Backend { kind: Kind::File(Box::new(file::File::simulated(file, size))), size }
     }
 
-    /// Whether its bytes lie in a file or on a block device.
+    /// Returns true if the backend is a file or a block device.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(_))
     }
 
-    /// Whether its bytes lie in the file or on the block device that is at this path now, by
-    /// whatever name it was opened.
-    pub fn lies_at(&self, path: &Path) -> bool {
+    /// Returns true if the backend is the file or block device that the path names now, whatever
+    /// its path was at the opening.
+    pub fn is_at(&self, path: &Path) -> bool {
         matches!(&self.kind, Kind::File(file) if file.is_at(path))
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// What it can do.
+    /// Returns the supported operations and guarantees.
     pub fn capabilities(&self) -> Capabilities {
         match &self.kind {
             Kind::File(file) => file.capabilities(),
@@ -103,8 +103,8 @@ impl Backend {
         }
     }
 
-    /// The unit of offsets and lengths, in bytes, from which on nothing has to be read before it
-    /// can be written.
+    /// Returns the preferred alignment of offsets and lengths in bytes; unaligned writes may need a
+    /// read.
     pub fn block_preferred(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.block_preferred(),
@@ -112,7 +112,7 @@ impl Backend {
         }
     }
 
-    /// Whether the medium rotates.
+    /// Returns true if the medium rotates.
     pub fn rotational(&self) -> bool {
         match &self.kind {
             Kind::File(file) => file.rotational(),
@@ -120,7 +120,7 @@ impl Backend {
         }
     }
 
-    /// How many requests it should be given at once, unless the configuration says otherwise.
+    /// Returns the default queue depth.
     pub fn default_depth(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.default_depth(),
@@ -128,7 +128,8 @@ impl Backend {
         }
     }
 
-    /// What it is, for a line of the log: `/dev/sda (block device, 4000 GB, direct, rotational)`.
+    /// Describes the backend for a log line: `/dev/sda (block device, 4000 GB, direct,
+    /// rotational)`.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::File(file) => file.describe(),
@@ -137,8 +138,8 @@ impl Backend {
         }
     }
 
-    /// Begins an operation. A range beyond the end is an error, as [`RequestOp::check_range`] has
-    /// it. A write that is durable, and a flush, is done once the medium has it.
+    /// Begins an operation. A range beyond the end is an error, as in [`RequestOp::check_range`]. A
+    /// durable write or a flush completes when the data are on the medium.
     pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
         if let Err(errno) = self.check(&operation) {
             return Begin::Done(Err(errno));
@@ -151,8 +152,8 @@ impl Backend {
         }
     }
 
-    /// Takes up an operation of [`Backend::begin`] whose I/O has ended. It can be pending again:
-    /// then another `Event::Done` of its tag comes.
+    /// Continues an operation of [`Backend::begin`] after the end of an I/O. The result may be
+    /// pending again: then another `Event::Done` with the same tag follows.
     pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
         match &mut self.kind {
             Kind::File(file) => file.finish(engine, tag, op, done),
@@ -177,12 +178,12 @@ impl Backend {
     }
 }
 
-fn null_answer(op: RequestOp, length: u64) -> Answer {
+fn null_answer(op: RequestOp, length: u64) -> IoOutput {
     match op {
-        RequestOp::Read => Answer::Zeroes,
-        RequestOp::Status => Answer::Extents(vec![Allocation { length, hole: true }]),
+        RequestOp::Read => IoOutput::Zeroes,
+        RequestOp::Status => IoOutput::Extents(vec![Allocation { length, hole: true }]),
         RequestOp::Cache | RequestOp::Write | RequestOp::Zero { .. } | RequestOp::Trim | RequestOp::Flush => {
-            Answer::Nothing
+            IoOutput::Nothing
         }
     }
 }

@@ -1,74 +1,102 @@
-//! What a device sustains and what positioning costs it: the two figures that the admission of
-//! reservations reckons with.
+//! Measures the bandwidth and the positioning time of a device, the two figures from which the
+//! admission of reservations computes.
 //!
 //! The device is read, never written, one request at a time, through the same path as a client's
-//! requests. In each of several zones from the first byte to the last it reads in sequence; the
-//! slowest zone is the bandwidth, for a promise has to be kept wherever the data lie. Then it reads
-//! 4 KiB at places all over; the mean time, less what the bytes take at that bandwidth, is the
-//! position. An upper bound of the mean is told beside it, for a reservation that has to hold is
-//! better reckoned with that.
+//! requests. First, several zones from the first byte to the last are read sequentially. The
+//! bandwidth is that of the slowest zone, because a reservation must hold wherever the data are.
+//! Then 4 KiB are read at random offsets. The positioning time is the mean time less the transfer
+//! time at that bandwidth. The result also has an upper bound of the mean, which is the safer
+//! figure for reservations.
 
 use std::io;
 
-use hoistway_config::DeviceConfig;
+use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Kind;
-use hoistway_qos::{DiskQueueConfig, Hints, IoError, JoinError, MemberId, RequestOp};
-use hoistway_reactor::{Engine, Event};
+use hoistway_qos::{DiskQueueConfig, IoError, JoinError, MemberId, RequestOp};
+use hoistway_reactor::Engine;
+use serde::Serialize;
 
-use crate::device::{Device, DeviceError, Work};
+use crate::device::{BlockRequest, Device, DeviceError};
+use crate::driver::DeviceDriver;
 
-/// Zones that are read in sequence.
+/// The number of zones that are read sequentially.
 const ZONES: u64 = 8;
-/// Requests of a sequential reading, in bytes.
+/// The size of a sequential read in bytes.
 const SEQUENTIAL_BYTES: u64 = 1 << 20;
-/// The most that is read in one zone.
+/// The most bytes that are read in one zone.
 const ZONE_BYTES_MAX: u64 = 64 << 20;
-/// The longest that one zone is read, in ns.
+/// The longest time for one zone, in ns.
 const ZONE_NS_MAX: u64 = 1_000_000_000;
-/// Random readings, at most and in bytes.
+/// The largest number of random reads, and their size in bytes.
 const RANDOM_COUNT: u64 = 512;
 const RANDOM_BYTES: u64 = 4096;
-/// The longest that they go on, in ns.
+/// The longest time for the random reads, in ns.
 const RANDOM_NS_MAX: u64 = 10_000_000_000;
 
-/// What was found.
-#[derive(Clone, Debug, PartialEq)]
+/// The figures of one device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Calibration {
-    /// Where each zone begins and what it sustains, in bytes a second.
-    pub zones: Vec<(u64, u64)>,
-    /// The slowest of them.
+    /// The name of the device.
+    pub name: String,
+    /// True if the reads used the page cache, whose speed the figures then show.
+    pub is_cached: bool,
+    /// The measured zones, in order of offset.
+    pub zones: Vec<Zone>,
+    /// The bandwidth of the slowest zone in bytes a second.
     pub bytes_per_s: u64,
-    /// The mean cost of positioning, in ns.
+    /// The mean positioning time in ns.
     pub position_ns: u64,
-    /// The upper end of the 95 % interval of that mean, in ns.
+    /// The upper end of the 95 % confidence interval of the mean positioning time, in ns.
     pub position_ns_high: u64,
-    /// Random readings that it is from.
+    /// The number of random reads behind the positioning time.
     pub samples: u64,
 }
 
-/// Why a device could not be calibrated.
+impl Calibration {
+    /// Returns the value of the configuration key `bandwidth`: the bandwidth in KiB a second.
+    pub fn bandwidth(&self) -> String {
+        format!("{}k", self.bytes_per_s / 1024)
+    }
+
+    /// Returns the value of the configuration key `position`: the upper bound of the positioning
+    /// time in us, rounded up.
+    pub fn position(&self) -> String {
+        format!("{}us", self.position_ns_high.div_ceil(1000))
+    }
+}
+
+/// The bandwidth of a part of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Zone {
+    /// The first byte of the zone.
+    pub offset: u64,
+    /// The bandwidth in bytes a second.
+    pub bytes_per_s: u64,
+}
+
+/// An error of a calibration.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
-    /// It cannot be opened.
+    /// The device cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// It takes no client.
+    /// The device accepts no client.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// It is too small to tell anything.
+    /// The device is too small for a measurement.
     #[error("device `{name}` has {bytes} bytes: too few to calibrate, 16 MiB are needed")]
     TooSmall {
-        /// Its name.
+        /// The name of the device.
         name: String,
-        /// Its size.
+        /// The size of the device in bytes.
         bytes: u64,
     },
-    /// A reading failed.
+    /// A read failed.
     #[error("device `{name}` cannot be read at byte {offset}: {error:?}")]
     Read {
-        /// Its name.
+        /// The name of the device.
         name: String,
-        /// Where.
+        /// The offset of the read in bytes.
         offset: u64,
         /// The error.
         error: IoError,
@@ -78,7 +106,8 @@ pub enum CalibrateError {
     Engine(#[from] io::Error),
 }
 
-/// Measures a device. Nothing else may use it meanwhile; `progress` is told how far it is, 0 to 1.
+/// Measures a device. The device must have no other user meanwhile. `progress` receives the
+/// completed share, 0 to 1.
 ///
 /// # Errors
 /// See [`CalibrateError`].
@@ -87,7 +116,7 @@ pub fn calibrate<E: Engine>(
     engine: &mut E,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Calibration, CalibrateError> {
-    // First come, first served, one at a time and nothing merged: what is measured is the device.
+    // First come, first served, depth 1, no merging: the figures are those of the device alone.
     let bare = DeviceConfig {
         queue: DiskQueueConfig {
             elevator: Some(Kind::Noop),
@@ -101,22 +130,25 @@ pub fn calibrate<E: Engine>(
     let now_ns = engine.now_ns();
     let mut device = Device::new(0, &bare, engine, now_ns)?;
     let member = device.scheduler_mut().join(None, None, now_ns)?;
-    let mut reader = Reader { name: &config.queue.name, device, member, engine };
-    let size = reader.device.size();
+    let size = device.size();
     if size < 16 << 20 {
         return Err(CalibrateError::TooSmall { name: config.queue.name.clone(), bytes: size });
     }
+    let driver = DeviceDriver::new(&mut device, engine);
+    let mut reader = Reader { name: &config.queue.name, member, driver };
     let mut zones = Vec::new();
     for zone in 0..ZONES {
         zones.push(reader.zone(zone, size)?);
         progress((zone + 1) as f64 / (ZONES + 1) as f64 / 2.0);
     }
-    let bytes_per_s = zones.iter().map(|&(_, rate)| rate).min().unwrap_or(1).max(1);
+    let bytes_per_s = zones.iter().map(|zone| zone.bytes_per_s).min().unwrap_or(1).max(1);
     let times_ns = reader.random(size, &mut |share| progress(0.5 + share / 2.0))?;
     let (mean_ns, high_ns) = mean_and_bound(&times_ns);
     let transfer_ns = RANDOM_BYTES as f64 * 1e9 / bytes_per_s as f64;
     let less = |ns: f64| (ns - transfer_ns).max(0.0) as u64;
     Ok(Calibration {
+        name: config.queue.name.clone(),
+        is_cached: reads_page_cache(config),
         zones,
         bytes_per_s,
         position_ns: less(mean_ns),
@@ -125,48 +157,52 @@ pub fn calibrate<E: Engine>(
     })
 }
 
-/// A client that waits for each of its readings.
-struct Reader<'a, E: Engine> {
+/// Returns true if a calibration of the device would measure the page cache: direct I/O is off.
+pub fn reads_page_cache(config: &DeviceConfig) -> bool {
+    matches!(config.backend, BackendConfig::File { direct: Some(false), .. })
+}
+
+/// A client that waits for each of its reads.
+struct Reader<'a, E> {
     name: &'a str,
-    device: Device,
     member: MemberId,
-    engine: &'a mut E,
+    driver: DeviceDriver<'a, E>,
 }
 
 impl<E: Engine> Reader<'_, E> {
-    /// Reads a zone in sequence: where it began, and bytes a second. The first reading is not
-    /// counted, for the way there is none of the sequence.
-    fn zone(&mut self, zone: u64, size: u64) -> Result<(u64, u64), CalibrateError> {
+    /// Reads a zone sequentially and measures its bandwidth. The first read is not counted because
+    /// it includes the positioning.
+    fn zone(&mut self, zone: u64, size: u64) -> Result<Zone, CalibrateError> {
         let length = (size / ZONES).min(ZONE_BYTES_MAX) / SEQUENTIAL_BYTES * SEQUENTIAL_BYTES;
-        // The last zone ends where the device does.
+        // The last zone ends at the end of the device.
         let start = (size - length) / (ZONES - 1) * zone / SEQUENTIAL_BYTES * SEQUENTIAL_BYTES;
         let mut offset = start;
         self.read(offset, SEQUENTIAL_BYTES)?;
         offset += SEQUENTIAL_BYTES;
-        let began_ns = self.engine.now_ns();
+        let began_ns = self.driver.now_ns();
         let (mut bytes, mut taken_ns) = (0, 0);
         while offset + SEQUENTIAL_BYTES <= start + length && taken_ns < ZONE_NS_MAX {
             self.read(offset, SEQUENTIAL_BYTES)?;
             offset += SEQUENTIAL_BYTES;
             bytes += SEQUENTIAL_BYTES;
-            taken_ns = self.engine.now_ns().saturating_sub(began_ns);
+            taken_ns = self.driver.now_ns().saturating_sub(began_ns);
         }
-        Ok((start, (bytes as f64 * 1e9 / taken_ns.max(1) as f64) as u64))
+        Ok(Zone { offset: start, bytes_per_s: (bytes as f64 * 1e9 / taken_ns.max(1) as f64) as u64 })
     }
 
-    /// Reads all over: the time of each reading, in ns.
+    /// Reads at random offsets; returns the time of each read in ns.
     fn random(&mut self, size: u64, progress: &mut dyn FnMut(f64)) -> Result<Vec<u64>, CalibrateError> {
         let mut times_ns = Vec::new();
         let (mut state, mut sum_ns) = (0x9e37_79b9_7f4a_7c15u64, 0);
         while (times_ns.len() as u64) < RANDOM_COUNT && sum_ns < RANDOM_NS_MAX {
-            // Xorshift: the same places in every calibration.
+            // Xorshift with a fixed seed: every calibration reads the same offsets.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
             let offset = state % (size / RANDOM_BYTES) * RANDOM_BYTES;
-            let began_ns = self.engine.now_ns();
+            let began_ns = self.driver.now_ns();
             self.read(offset, RANDOM_BYTES)?;
-            let taken_ns = self.engine.now_ns().saturating_sub(began_ns);
+            let taken_ns = self.driver.now_ns().saturating_sub(began_ns);
             times_ns.push(taken_ns);
             sum_ns += taken_ns;
             progress((times_ns.len() as f64 / RANDOM_COUNT as f64).max(sum_ns as f64 / RANDOM_NS_MAX as f64).min(1.0));
@@ -174,42 +210,17 @@ impl<E: Engine> Reader<'_, E> {
         Ok(times_ns)
     }
 
-    /// Reads and waits.
+    /// Reads and waits for the completion.
     fn read(&mut self, offset: u64, length: u64) -> Result<(), CalibrateError> {
-        let work = Work {
-            ticket: offset,
-            op: RequestOp::Read,
-            offset,
-            length,
-            durable: false,
-            data: None,
-            hints: Hints::default(),
-        };
-        let now_ns = self.engine.now_ns();
-        self.device.submit(self.member, work, now_ns);
-        let (mut done, mut events) = (Vec::new(), Vec::new());
-        loop {
-            let now_ns = self.engine.now_ns();
-            self.device.run(self.engine, now_ns, &mut done);
-            if let Some(done) = done.pop() {
-                let failed = |error| CalibrateError::Read { name: self.name.to_owned(), offset, error };
-                return done.result.map(|_| ()).map_err(failed);
-            }
-            let until_ns = self.device.next_wake_ns();
-            self.engine.turn(until_ns, &mut events)?;
-            let now_ns = self.engine.now_ns();
-            for event in events.drain(..) {
-                match event {
-                    Event::Done { tag, done } => self.device.io_done(self.engine, tag, done, now_ns),
-                    Event::Signal(_) => return Err(io::Error::from(io::ErrorKind::Interrupted).into()),
-                    _ => {}
-                }
-            }
-        }
+        let request = BlockRequest::plain(offset, RequestOp::Read, offset, length);
+        let completion = self.driver.execute(self.member, request)?;
+        let failed = |error| CalibrateError::Read { name: self.name.to_owned(), offset, error };
+        completion.result.map(|_| ()).map_err(failed)
     }
 }
 
-/// The mean, and the upper end of its 95 % interval (normal: 1.96 standard errors).
+/// Returns the mean and the upper end of its 95 % confidence interval (normal: 1.96 standard
+/// errors).
 fn mean_and_bound(times_ns: &[u64]) -> (f64, f64) {
     let count = times_ns.len().max(1) as f64;
     let mean = times_ns.iter().map(|&ns| ns as f64).sum::<f64>() / count;
@@ -222,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_lies_above_the_mean_by_the_standard_error() {
+    fn the_bound_exceeds_the_mean_by_1_96_standard_errors() {
         // 10 and 20: mean 15, variance 50, standard error 5.
         let (mean, high) = mean_and_bound(&[10, 20]);
         assert_eq!(mean, 15.0);
@@ -230,10 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_found_to_be_what_its_profile_says() {
+    fn the_figures_of_an_emulated_disk_agree_with_its_profile() {
         use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 
-        use hoistway_config::BackendConfig;
         use hoistway_reactor::Virtual;
 
         let profile = Profile::builtin("sata-7200-2006").expect("a built-in drive");
@@ -256,9 +266,12 @@ mod tests {
         let mut progress = 0.0;
         let found = calibrate(&config, &mut engine, &mut |share| progress = share).expect("it can be read");
         assert_eq!(progress, 1.0, "progress reached the end");
-        assert!(found.zones.first().map(|zone| zone.1) > found.zones.last().map(|zone| zone.1), "{:?}", found.zones);
-        // Commands of 1 MiB one after the other lose a little between them to the rate of the
-        // tracks.
+        assert!(
+            found.zones.first().map(|zone| zone.bytes_per_s) > found.zones.last().map(|zone| zone.bytes_per_s),
+            "{:?}",
+            found.zones
+        );
+        // Consecutive commands of 1 MiB lose a little of the track's rate between them.
         let inner = found.bytes_per_s as f64 / (drive.sequential_inner_mb_s * 1e6);
         assert!((0.85..=1.01).contains(&inner), "{inner} of the inner zone's rate");
         let position = found.position_ns as f64 / (drive.random_read_4k_ms * 1e6);

@@ -1,4 +1,4 @@
-//! Clients of a block device.
+//! The priority of a client's process.
 
 use hoistway_qos::ProcessPriority;
 use hoistway_reactor::Process;

@@ -13,21 +13,21 @@ use hoistway_qos::{
 };
 use hoistway_reactor::{Buffer, Engine, IoDone};
 
-use crate::answer::Answer;
 use crate::backend::Backend;
 use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::emulated::EmulatedDrive;
 use crate::error::BackendError;
 use crate::operation::Operation;
+use crate::output::IoOutput;
 
 /// A request to a block device.
-pub type Work = IoRequest<Buffer>;
+pub type BlockRequest = IoRequest<Buffer>;
 
 /// The tag of a flush in the drive model.
 const DRIVE_FLUSH_TAG: u32 = u32::MAX;
 
-/// Why a device could not be created.
+/// An error of creating a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The backend cannot be opened.
@@ -49,7 +49,7 @@ pub struct Device {
     index: u32,
     backend: Backend,
     emulated: Option<EmulatedDrive>,
-    queue: DiskQueue<Buffer, Answer>,
+    queue: DiskQueue<Buffer, IoOutput>,
     notices: Vec<String>,
 }
 
@@ -195,7 +195,7 @@ impl Device {
     }
 
     /// Submits a request. [`Device::run`] returns its completion, unless the client leaves before.
-    pub fn submit(&mut self, member: MemberId, work: Work, now_ns: u64) {
+    pub fn submit(&mut self, member: MemberId, work: BlockRequest, now_ns: u64) {
         let data_bytes = work.data.as_ref().map_or(0, |data| data.len() as u64);
         let lacks_data = work.op == RequestOp::Write && data_bytes < work.length;
         if lacks_data && work.op.check_range(work.offset, work.length, self.size()).is_ok() {
@@ -213,7 +213,7 @@ impl Device {
 
     /// Dispatches requests up to the queue depth, and appends the completions of ended requests to
     /// `done`.
-    pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Completion<Answer>>) {
+    pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Completion<IoOutput>>) {
         self.catch_up(engine, now_ns);
         let (queue, mut medium) = self.split(engine);
         queue.run(&mut medium, now_ns, done);
@@ -228,7 +228,7 @@ impl Device {
         queue.catch_up(&mut medium, now_ns);
     }
 
-    /// Takes the end of an I/O that the device started in the engine.
+    /// Processes the end of an I/O that the device started in the engine.
     pub fn io_done<E: Engine>(&mut self, engine: &mut E, tag: u64, io: IoDone, now_ns: u64) {
         let number = tag as u32;
         let Some(op) = self.queue.op_of(number) else { return };
@@ -246,7 +246,7 @@ impl Device {
     fn split<'a, E: Engine>(
         &'a mut self,
         engine: &'a mut E,
-    ) -> (&'a mut DiskQueue<Buffer, Answer>, MediumAccess<'a, E>) {
+    ) -> (&'a mut DiskQueue<Buffer, IoOutput>, MediumAccess<'a, E>) {
         let Device { index, backend, emulated, queue, .. } = self;
         (queue, MediumAccess { index: *index, backend, emulated: emulated.as_mut(), engine })
     }
@@ -254,9 +254,9 @@ impl Device {
 
 impl<E: Engine> Medium for MediumAccess<'_, E> {
     type Data = Buffer;
-    type Output = Answer;
+    type Output = IoOutput;
 
-    fn begin(&mut self, request: MediumRequest<Buffer>) -> Begin<Answer> {
+    fn begin(&mut self, request: MediumRequest<Buffer>) -> Begin<IoOutput> {
         let MediumRequest { number, op, offset, length, durable, data, .. } = request;
         let tag = u64::from(self.index) << 32 | u64::from(number);
         debug_assert!(op == RequestOp::Flush || number != FLUSH_NUMBER, "only a flush has this number");

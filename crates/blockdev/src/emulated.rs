@@ -68,7 +68,7 @@ impl EmulatedDrive {
     /// Returns the lateness as lines of text: its quantiles, and the number of completions for each
     /// power of two of microseconds.
     pub fn lateness_lines(&self) -> Vec<String> {
-        lines_of(&self.name, &self.lateness)
+        format_lines(&self.name, &self.lateness)
     }
 
     /// Sets the time at which the host woke up. Commands that completed before are late by the
@@ -119,7 +119,7 @@ impl EmulatedDrive {
     }
 }
 
-fn lines_of(name: &str, late: &Histogram<u64>) -> Vec<String> {
+fn format_lines(name: &str, late: &Histogram<u64>) -> Vec<String> {
     if late.is_empty() {
         return Vec::new();
     }
@@ -134,7 +134,7 @@ fn lines_of(name: &str, late: &Histogram<u64>) -> Vec<String> {
         at(0.999),
         us(late.max())
     )];
-    // Each value counts once: those within 1 % of a bound lie on one side of it.
+    // Each value counts once: values within 1 % of a bound are on one side of it.
     let values = late.iter_recorded().map(|at| (late.lowest_equivalent(at.value_iterated_to()), at.count_at_value()));
     let mut recorded = values.peekable();
     let (mut from_us, mut to_us) = (0u64, 1u64);
@@ -155,7 +155,7 @@ mod tests {
     use hoistway_drive::{Access, Op};
 
     #[test]
-    fn a_completion_that_is_noticed_late_counts_as_late_and_does_not_turn_the_drives_clock_back() {
+    fn a_late_completion_counts_and_the_drives_clock_does_not_go_back() {
         let text = "[drive]\nname = \"still\"\nkind = \"null\"\n[null]\nservice_us = 1000\ndepth = 1\ncapacity_sectors = 1024\n";
         let profile = Profile::builtin("null").or_else(|| Profile::from_toml(text, "still.toml").ok());
         let profile = profile.expect("a drive without parts");
@@ -178,7 +178,7 @@ mod tests {
     fn every_completion_is_in_one_line_of_the_histogram() {
         let mut late = *latency_histogram();
         (0..3000).for_each(|at| late.saturating_record(at * 17));
-        let lines = lines_of("disk", &late);
+        let lines = format_lines("disk", &late);
         let counts = lines[1..].iter().filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
         assert_eq!(counts.sum::<u64>(), 3000, "{lines:?}");
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use hoistway_qos::IoError;
 
-/// Why a backend cannot be opened.
+/// An error of opening a backend.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     /// The system refused to open the file.

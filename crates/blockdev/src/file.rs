@@ -1,9 +1,9 @@
-//! A file or a block device: everything goes through the engine.
+//! A file or a block device, read and written through the engine.
 //!
-//! With direct I/O nothing but whole units (512 to 4096 bytes) can be read and written. What is not
-//! aligned is widened: reads to the units around them; writes by reading those units, changing them
-//! and writing them back, while no other write to the same units is under way. The page cache has
-//! no part in it, so the two ways never disagree.
+//! Direct I/O transfers whole units (512 to 4096 bytes) only. Unaligned ranges are widened to whole
+//! units. An unaligned write reads the units, changes them and writes them back, while no other
+//! write to the same units is in flight. Without direct I/O all requests use the page cache, so
+//! that the two ways never mix.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -16,78 +16,79 @@ use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Buffer, Engine, FileId, Io, IoDone, IoOp};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::answer::Answer;
 use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::error::{BackendError, io_error_of_os};
 use crate::file_properties::{self, FileProperties, MediumKind};
 use crate::operation::{Operation, Started};
+use crate::output::IoOutput;
 
-/// Trims, and zeroes of block devices, come in multiples of this many bytes; file systems give back
-/// nothing less.
+/// Trims, and zeroing of block devices, use multiples of this many bytes; file systems free no
+/// smaller blocks.
 const TRIM_BYTES: u64 = 4096;
 
 /// A file or a block device.
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
-    /// What it is whatever it is called: file system and inode. Simulated files have none.
+    /// The file system and the inode, which identify the file independently of its path. Simulated
+    /// files have none.
     identity: Option<(u64, u64)>,
     properties: FileProperties,
     read_only: bool,
     id: FileId,
-    /// The unit of direct I/O, if that is what is done.
+    /// The unit of direct I/O in bytes; `None` without direct I/O.
     unit: Option<u64>,
-    /// With direct I/O: the writes under way, in whole units.
+    /// With direct I/O: the writes in flight, in whole units.
     writes: Vec<Range>,
-    /// With direct I/O: writes that wait for one of those, in the order in which they came.
+    /// With direct I/O: writes that wait for a conflicting one, in order of submission.
     waiting: VecDeque<Operation>,
-    /// What takes more than one step.
-    scripts: Vec<Script>,
-    /// Durable writes under way.
+    /// The operations of more than one step.
+    sequences: Vec<StepSequence>,
+    /// The tags of durable writes in flight.
     durable: Vec<u64>,
-    /// Something could not be made durable. The kernel forgets it then and calls the next flush a
-    /// success; here none is any more.
-    lost: bool,
+    /// A write-back has failed. The kernel reports such an error once and lets the next flush
+    /// succeed; this backend fails all further flushes.
+    has_lost_writes: bool,
 }
 
-/// A write under way.
+/// A write in flight.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     tag: u64,
     from: u64,
     to: u64,
-    /// It reads before it writes: nothing else may write there meanwhile.
-    alone: bool,
+    /// The write reads before it writes, so that no other write to the range may be in flight.
+    exclusive: bool,
 }
 
-/// Steps that follow one another, and the one under way.
+/// An operation of several steps, and its current step.
 #[derive(Debug)]
-struct Script {
+struct StepSequence {
     tag: u64,
     current: Step,
     rest: VecDeque<Step>,
-    /// Of a write: the data.
+    /// The data of a write.
     data: Option<Buffer>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Reads whole units; the answer begins `skip` bytes into them.
+    /// Reads whole units; the requested data begin `skip` bytes into them.
     Read { from: u64, length: u64, skip: usize },
-    /// Reads whole units, in order to change `length` bytes `skip` bytes into them.
+    /// Reads whole units, of which `length` bytes at `skip` are then replaced.
     Load { from: u64, to: u64, skip: usize, length: usize, durable: bool },
     /// Any I/O without data.
     Plain { op: IoOp, from: u64, length: u64 },
     /// Writes zeroes.
     Zeroes { from: u64, length: u64 },
-    /// Writes back what was loaded and changed.
+    /// Writes the units that were loaded and changed.
     Store,
 }
 
 impl File {
-    /// Opens it, locks it (flock(2): shared for reading only, else exclusive), and finds out what
-    /// it can do.
+    /// Opens and locks the file (flock(2): shared for reading only, else exclusive), and detects
+    /// its properties.
     pub fn open<E: Engine>(
         path: &Path,
         direct: Option<bool>,
@@ -98,12 +99,12 @@ impl File {
         let file = OpenOptions::new()
             .read(true)
             .write(!read_only)
-            // A pipe is not waited for: it is refused below.
+            // The open of a pipe does not block; the pipe is refused below.
             .custom_flags(libc::O_NONBLOCK)
             .open(path)
-            .map_err(|cause| refine(path, cause))?;
+            .map_err(|cause| open_error(path, cause))?;
         let block_device = file_properties::check_kind(path, &file)?;
-        // The engine must be free to wait for the medium.
+        // Clears the flag: the engine waits for the medium.
         rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).map_err(|error| failed(error.into()))?;
         lock(path, &file, read_only)?;
         let properties = file_properties::examine(&file, block_device, read_only).map_err(failed)?;
@@ -116,7 +117,7 @@ impl File {
             None => engine.open(OwnedFd::from(file)),
             Some(_) => match reopen_direct(path, &file, read_only) {
                 Ok(own) => {
-                    // The lock goes with the first descriptor: the engine keeps that, too.
+                    // The lock belongs to the open file description, which the engine keeps open.
                     engine.open(OwnedFd::from(file));
                     engine.open(own)
                 }
@@ -133,7 +134,7 @@ impl File {
         Ok(File { identity, ..File::new(path.into(), properties, read_only, id, unit.map(u64::from)) })
     }
 
-    /// A file of an engine whose files are simulated.
+    /// Creates a file of an engine whose files are simulated.
     pub fn simulated(id: FileId, size: u64) -> File {
         let properties = FileProperties {
             size,
@@ -147,7 +148,7 @@ impl File {
     }
 
     fn new(path: PathBuf, properties: FileProperties, read_only: bool, id: FileId, unit: Option<u64>) -> File {
-        let (writes, scripts) = (Vec::with_capacity(64), Vec::with_capacity(8));
+        let (writes, sequences) = (Vec::with_capacity(64), Vec::with_capacity(8));
         File {
             path,
             identity: None,
@@ -157,9 +158,9 @@ impl File {
             unit,
             writes,
             waiting: VecDeque::new(),
-            scripts,
+            sequences,
             durable: Vec::new(),
-            lost: false,
+            has_lost_writes: false,
         }
     }
 
@@ -182,7 +183,7 @@ impl File {
             write_zeroes: !self.read_only,
             fast_zero: self.properties.fast_zero && !self.read_only,
             multi_conn: true,
-            // Past the page cache there is nothing to read it into.
+            // Direct I/O bypasses the page cache, so that there is no cache to read into.
             cache: self.unit.is_none(),
             block_status: true,
         }
@@ -218,17 +219,17 @@ impl File {
         format!("{} ({what}, {} bytes, {medium}, {how})", self.path.display(), self.properties.size)
     }
 
-    /// Begins an operation, whose range is checked.
+    /// Begins an operation; its range has been checked.
     pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
         let Operation { tag, op, offset, length, durable, .. } = operation;
-        if self.lost && (durable || op == RequestOp::Flush) {
+        if self.has_lost_writes && (durable || op == RequestOp::Flush) {
             return Begin::Done(Err(IoError::Io));
         }
         if durable && length > 0 {
             self.durable.push(tag);
         }
         match op {
-            RequestOp::Flush if self.read_only => Begin::Done(Ok(Answer::Nothing)),
+            RequestOp::Flush if self.read_only => Begin::Done(Ok(IoOutput::Nothing)),
             RequestOp::Flush => self.start(engine, tag, IoOp::Flush, 0, 0, None),
             _ if length == 0 => Begin::Done(Ok(nothing(op))),
             RequestOp::Status => self.start(engine, tag, IoOp::Status, offset, length, None),
@@ -238,32 +239,32 @@ impl File {
         }
     }
 
-    /// Takes up what ended.
+    /// Processes the end of an I/O and remembers failed writes.
     pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
-        let started = self.take_up(engine, tag, op, done);
+        let started = self.finish_io(engine, tag, op, done);
         if let Begin::Done(result) = &started {
             let durable = self.durable.iter().position(|durable| *durable == tag);
             if let Some(at) = durable {
                 self.durable.swap_remove(at);
             }
-            let lost = match result {
+            let has_lost_writes = match result {
                 Ok(_) => false,
                 Err(error) => op == RequestOp::Flush || (durable.is_some() && *error == IoError::Io),
             };
-            if lost && !self.lost {
-                self.lost = true;
+            if has_lost_writes && !self.has_lost_writes {
+                self.has_lost_writes = true;
                 tracing::error!(path = %self.path.display(), "writes may be lost: flushes fail until the device is opened anew");
             }
         }
         started
     }
 
-    fn take_up<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
-        let script = match self.scripts.is_empty() {
+    fn finish_io<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
+        let sequence = match self.sequences.is_empty() {
             true => None,
-            false => self.scripts.iter().position(|script| script.tag == tag),
+            false => self.sequences.iter().position(|sequence| sequence.tag == tag),
         };
-        let result = match script {
+        let result = match sequence {
             None => answer(op, done),
             Some(at) => match self.step_ended(engine, at, op, done) {
                 Some(result) => result,
@@ -290,10 +291,10 @@ impl File {
         Begin::Pending
     }
 
-    /// The whole units around a range.
-    fn around(&self, offset: u64, length: u64) -> (u64, u64) {
+    /// Returns the range of whole units around a range of bytes.
+    fn widen(&self, offset: u64, length: u64) -> (u64, u64) {
         let unit = self.unit.unwrap_or(1);
-        // The size is a multiple of the unit, so the end is no farther than the size.
+        // The size is a multiple of the unit, so the end does not exceed the size.
         (offset - offset % unit, (offset + length).next_multiple_of(unit))
     }
 
@@ -302,16 +303,16 @@ impl File {
     }
 
     fn read<E: Engine>(&mut self, engine: &mut E, tag: u64, offset: u64, length: u64) -> Started {
-        let (from, to) = self.around(offset, length);
+        let (from, to) = self.widen(offset, length);
         let buffer = engine.buffer((to - from) as usize);
         if (from, to - from) != (offset, length) {
             let step = Step::Read { from, length: to - from, skip: (offset - from) as usize };
-            self.scripts.push(Script { tag, current: step, rest: VecDeque::new(), data: None });
+            self.sequences.push(StepSequence { tag, current: step, rest: VecDeque::new(), data: None });
         }
         self.start(engine, tag, IoOp::Read, from, to - from, Some(buffer))
     }
 
-    /// Gives back the whole blocks of a range, if there are any.
+    /// Trims the whole blocks of a range, if there are any.
     fn trim<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
         let from = request.offset.next_multiple_of(TRIM_BYTES);
         let end = request.offset + request.length;
@@ -322,18 +323,18 @@ impl File {
             (true, true) => VecDeque::from([plain, flush]),
             (true, false) => VecDeque::from([plain]),
             (false, true) => VecDeque::from([flush]),
-            (false, false) => return Begin::Done(Ok(Answer::Nothing)),
+            (false, false) => return Begin::Done(Ok(IoOutput::Nothing)),
         };
-        // With a flush behind it, it is a script.
+        // A trim with a flush after it has two steps.
         self.run(engine, request.tag, steps, None)
     }
 
-    /// Writes data or zeroes: at once, or after the write that is in the way.
+    /// Writes data or zeroes, at once or after a conflicting write.
     fn write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
         if self.unit.is_some() {
             let range = self.range(&request);
-            let blocked = self.writes.iter().any(|write| write.forbids(&range))
-                || self.waiting.iter().any(|earlier| self.range(earlier).forbids(&range));
+            let blocked = self.writes.iter().any(|write| write.conflicts_with(&range))
+                || self.waiting.iter().any(|earlier| self.range(earlier).conflicts_with(&range));
             if blocked {
                 self.waiting.push_back(request);
                 return Begin::Pending;
@@ -344,17 +345,17 @@ impl File {
     }
 
     fn range(&self, request: &Operation) -> Range {
-        let (from, to) = self.around(request.offset, request.length);
-        let alone = !self.is_aligned(request.offset, request.length);
-        Range { tag: request.tag, from, to, alone }
+        let (from, to) = self.widen(request.offset, request.length);
+        let exclusive = !self.is_aligned(request.offset, request.length);
+        Range { tag: request.tag, from, to, exclusive }
     }
 
     fn start_waiting<E: Engine>(&mut self, engine: &mut E) {
         let mut at = 0;
         while let Some(request) = self.waiting.get(at) {
             let range = self.range(request);
-            let blocked = self.writes.iter().any(|write| write.forbids(&range))
-                || self.waiting.iter().take(at).any(|earlier| self.range(earlier).forbids(&range));
+            let blocked = self.writes.iter().any(|write| write.conflicts_with(&range))
+                || self.waiting.iter().take(at).any(|earlier| self.range(earlier).conflicts_with(&range));
             if blocked {
                 at += 1;
             } else if let Some(request) = self.waiting.remove(at) {
@@ -373,18 +374,19 @@ impl File {
         if self.is_aligned(offset, length) {
             return self.start(engine, tag, IoOp::Write { durable }, offset, length, data);
         }
-        let (from, to) = self.around(offset, length);
+        let (from, to) = self.widen(offset, length);
         let step = Step::Load { from, to, skip: (offset - from) as usize, length: length as usize, durable };
         self.run(engine, tag, VecDeque::from([step]), data)
     }
 
-    /// How a range becomes zeroes: whole blocks of 4 KiB by what the medium has for it; what is
-    /// left at the ends is written, unless a file behind the page cache does that itself.
+    /// Returns the steps that zero a range. Whole blocks of 4 KiB use the medium's own operation.
+    /// The remainders at both ends are written, unless a file behind the page cache can zero them
+    /// itself.
     fn zero_steps(&self, offset: u64, length: u64, durable: bool, punch: bool) -> VecDeque<Step> {
         let plain_bytes = if self.unit.is_some() || self.properties.block_device { TRIM_BYTES } else { 1 };
         let end = offset + length;
         let from = offset.next_multiple_of(plain_bytes).min(end);
-        // The last one of a device may be short.
+        // The last block of a device may be short.
         let to = if end == self.properties.size { end } else { end - end % plain_bytes }.max(from);
         let mut steps = VecDeque::with_capacity(4);
         let edge = |from: u64, to: u64| match self.unit {
@@ -410,15 +412,15 @@ impl File {
         steps
     }
 
-    /// Begins a script. One of a single plain step needs none.
+    /// Begins an operation of several steps; a single plain step needs no state.
     fn run<E: Engine>(&mut self, engine: &mut E, tag: u64, mut steps: VecDeque<Step>, data: Option<Buffer>) -> Started {
-        let Some(current) = steps.pop_front() else { return Begin::Done(Ok(Answer::Nothing)) };
+        let Some(current) = steps.pop_front() else { return Begin::Done(Ok(IoOutput::Nothing)) };
         if steps.is_empty()
             && let Step::Plain { op, from, length } = current
         {
             return self.start(engine, tag, op, from, length, None);
         }
-        self.scripts.push(Script { tag, current, rest: steps, data });
+        self.sequences.push(StepSequence { tag, current, rest: steps, data });
         self.start_step(engine, tag, current)
     }
 
@@ -443,37 +445,37 @@ impl File {
         }
     }
 
-    /// A step of a script ended: its result, unless more follows.
+    /// Processes the end of a step: begins the next step or returns the result.
     fn step_ended<E: Engine>(
         &mut self,
         engine: &mut E,
         at: usize,
         op: RequestOp,
         mut done: IoDone,
-    ) -> Option<Result<Answer, IoError>> {
-        let script = &mut self.scripts[at];
-        let tag = script.tag;
+    ) -> Option<Result<IoOutput, IoError>> {
+        let sequence = &mut self.sequences[at];
+        let tag = sequence.tag;
         if done.result.is_ok() {
-            if let Step::Load { from, to, skip, length, durable } = script.current
+            if let Step::Load { from, to, skip, length, durable } = sequence.current
                 && let Some(mut buffer) = done.buffer.take()
             {
                 let changed = &mut buffer[skip..skip + length];
-                match &script.data {
+                match &sequence.data {
                     Some(data) => changed.copy_from_slice(&data[..length]),
                     None => changed.fill(0),
                 }
-                script.current = Step::Store;
+                sequence.current = Step::Store;
                 self.start(engine, tag, IoOp::Write { durable }, from, to - from, Some(buffer));
                 return None;
             }
-            if let Some(next) = script.rest.pop_front() {
-                script.current = next;
+            if let Some(next) = sequence.rest.pop_front() {
+                sequence.current = next;
                 self.start_step(engine, tag, next);
                 return None;
             }
         }
-        let script = self.scripts.swap_remove(at);
-        if let (Step::Read { skip, length, .. }, Some(buffer)) = (script.current, &mut done.buffer) {
+        let sequence = self.sequences.swap_remove(at);
+        if let (Step::Read { skip, length, .. }, Some(buffer)) = (sequence.current, &mut done.buffer) {
             buffer.copy_within(skip..length as usize, 0);
         }
         Some(answer(op, done))
@@ -481,33 +483,33 @@ impl File {
 }
 
 impl Range {
-    /// Whether two writes cannot be under way at once.
-    fn forbids(&self, other: &Range) -> bool {
-        (self.alone || other.alone) && self.from < other.to && other.from < self.to
+    /// Returns true if the two writes may not be in flight at the same time.
+    fn conflicts_with(&self, other: &Range) -> bool {
+        (self.exclusive || other.exclusive) && self.from < other.to && other.from < self.to
     }
 }
 
-fn nothing(op: RequestOp) -> Answer {
+fn nothing(op: RequestOp) -> IoOutput {
     match op {
-        RequestOp::Read => Answer::Zeroes,
-        RequestOp::Status => Answer::Extents(Vec::new()),
-        _ => Answer::Nothing,
+        RequestOp::Read => IoOutput::Zeroes,
+        RequestOp::Status => IoOutput::Extents(Vec::new()),
+        _ => IoOutput::Nothing,
     }
 }
 
-fn answer(op: RequestOp, done: IoDone) -> Result<Answer, IoError> {
+fn answer(op: RequestOp, done: IoDone) -> Result<IoOutput, IoError> {
     match done.result {
         Err(code) => Err(io_error_of_os(code)),
         Ok(()) => match (op, done.buffer) {
-            (RequestOp::Read, Some(buffer)) => Ok(Answer::Buffer(buffer)),
-            (RequestOp::Status, _) => Ok(Answer::Extents(done.extents)),
-            _ => Ok(Answer::Nothing),
+            (RequestOp::Read, Some(buffer)) => Ok(IoOutput::Buffer(buffer)),
+            (RequestOp::Status, _) => Ok(IoOutput::Extents(done.extents)),
+            _ => Ok(IoOutput::Nothing),
         },
     }
 }
 
-/// A clearer cause, where the system's is not clear.
-fn refine(path: &Path, cause: io::Error) -> BackendError {
+/// Replaces the system's error by a clearer one where the file's kind explains it.
+fn open_error(path: &Path, cause: io::Error) -> BackendError {
     let what = match cause.raw_os_error() {
         Some(libc::EISDIR) => "a directory",
         Some(libc::ENXIO) => "a pipe or a socket",
@@ -516,7 +518,7 @@ fn refine(path: &Path, cause: io::Error) -> BackendError {
     BackendError::Kind { path: path.into(), what }
 }
 
-/// The unit of direct I/O that is to be used, if any.
+/// Returns the unit of direct I/O to use, if any.
 fn direct_unit(path: &Path, direct: Option<bool>, properties: &FileProperties) -> Result<Option<u32>, BackendError> {
     let refused = |cause: String| Err(BackendError::Direct { path: path.into(), cause });
     match (direct, properties.direct_unit) {
@@ -529,11 +531,11 @@ fn direct_unit(path: &Path, direct: Option<bool>, properties: &FileProperties) -
     }
 }
 
-/// The same file once more, for direct I/O.
+/// Opens the same file again for direct I/O.
 fn reopen_direct(path: &Path, file: &std::fs::File, read_only: bool) -> io::Result<OwnedFd> {
     let mut options = OpenOptions::new();
     options.read(true).write(!read_only).custom_flags(libc::O_DIRECT);
-    // Through its descriptor it is the same file, even if the name leads elsewhere by now.
+    // A path through the descriptor reaches the same file even if the original path has changed.
     let own = options.open(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let own = match own {
         Err(error) if error.kind() == io::ErrorKind::NotFound => options.open(path)?,
@@ -542,9 +544,8 @@ fn reopen_direct(path: &Path, file: &std::fs::File, read_only: bool) -> io::Resu
     Ok(OwnedFd::from(own))
 }
 
-/// Takes the advisory lock. Two sorts of others are waited for, up to a second: what looks at block
-/// devices for moments (udev), and a process that is gone, whose I/O the kernel has not ended yet
-/// (io_uring's goes on for moments after a kill).
+/// Takes the advisory lock. The lock is retried for up to a second: udev opens block devices for
+/// moments, and the kernel may still complete the I/O of a killed process (io_uring).
 fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), BackendError> {
     let wanted =
         if read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
@@ -561,7 +562,7 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
                 }
                 std::thread::sleep(LOCK_PAUSE);
             }
-            // A file system without locks (some network ones) is served without.
+            // File systems without locks (some network file systems) are served without a lock.
             Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
                 tracing::warn!(path = %path.display(), "cannot be locked: see to it yourself that nobody else writes to it");
                 return Ok(());
@@ -572,11 +573,11 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
     Ok(())
 }
 
-/// How often the lock is tried, and the pause between two.
+/// The number of attempts to take the lock.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// The process that has taken a lock on a file, from `/proc/locks` (proc(5)).
+/// Returns the process that holds a lock on a file, from `/proc/locks` (proc(5)).
 fn holder(file: &std::fs::File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));

@@ -1,5 +1,5 @@
-//! What there is to know of a file or block device before it is served: its size, what it lies on,
-//! what it can do.
+//! Detects the properties of a file or block device: its size, its medium, the operations that it
+//! supports.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,40 +12,40 @@ use rustix::fs::{AtFlags, FallocateFlags, FsWord, StatxFlags, fallocate, fstatfs
 
 use crate::error::BackendError;
 
-/// What a file lies on, as far as it matters.
+/// The kind of medium below a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumKind {
     /// Memory (tmpfs).
     Memory,
-    /// Something that rotates.
+    /// A rotating disk.
     Rotational,
-    /// Anything else.
+    /// Any other medium.
     Flash,
 }
 
-/// What there is to know.
+/// The properties of a file or block device.
 #[derive(Clone, Copy, Debug)]
 pub struct FileProperties {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// A block device, not a file.
+    /// True for a block device, false for a regular file.
     pub block_device: bool,
-    /// What it lies on.
+    /// The kind of medium.
     pub medium: MediumKind,
-    /// The unit of direct I/O in bytes; none where there is no direct I/O.
+    /// The unit of direct I/O in bytes; `None` without support for direct I/O.
     pub direct_unit: Option<u32>,
-    /// Ranges can be given back.
+    /// Ranges can be deallocated.
     pub trim: bool,
-    /// Ranges can be made zeroes without writing them.
+    /// Ranges can be zeroed without writing data.
     pub fast_zero: bool,
 }
 
-/// The largest unit of direct I/O that is used: buffers are aligned to it.
+/// The largest supported unit of direct I/O in bytes; buffers are aligned to it.
 const DIRECT_UNIT_MAX: u32 = 4096;
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// Says what sort of thing is there, if it is neither a file nor a block device.
+/// Returns true for a block device and false for a regular file; other kinds are an error.
 pub fn check_kind(path: &Path, file: &File) -> Result<bool, BackendError> {
     let kind = file.metadata().map_err(|cause| BackendError::Open { path: path.into(), cause })?.file_type();
     let what = match kind {
@@ -60,7 +60,7 @@ pub fn check_kind(path: &Path, file: &File) -> Result<bool, BackendError> {
     Err(BackendError::Kind { path: path.into(), what })
 }
 
-/// Finds it all out. Nothing is changed: what can be punched is tried beyond the end.
+/// Detects the properties. The file is not changed: hole punching is tried beyond its end.
 pub fn examine(file: &File, block_device: bool, read_only: bool) -> io::Result<FileProperties> {
     let metadata = file.metadata()?;
     let size = if block_device { rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))? } else { metadata.len() };
@@ -89,13 +89,15 @@ pub fn examine(file: &File, block_device: bool, read_only: bool) -> io::Result<F
     Ok(FileProperties { size, block_device, medium, direct_unit, trim, fast_zero })
 }
 
-/// Punches a hole behind the end, where there is nothing: it shows whether the file system can.
+/// Tries to punch a hole beyond the end of the file, which shows whether the file system supports
+/// it.
 fn can_punch(file: &File, size: u64) -> bool {
     let behind = size.next_multiple_of(1 << 20);
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, behind, 4096).is_ok()
 }
 
-/// The unit of direct I/O, from `statx` where the kernel tells (6.1), else from the block size.
+/// Returns the unit of direct I/O: from `statx` where the kernel reports it (6.1), else the logical
+/// block size.
 fn direct_unit(file: &File, block_device: bool, queue: Option<&Path>) -> Option<u32> {
     let told = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
     let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);

@@ -14,28 +14,31 @@
 //!   `file.rs`; memory: `memory.rs`
 //! - what is detected about a file or block device: `file_properties.rs`
 //! - a drive model in real time, and the lateness of its completions: `emulated.rs`
+//! - the loop that runs one device for measurements and tests: `driver.rs`
 //! - the measurement of a device's bandwidth and positioning time: `calibrate.rs`
 
-mod answer;
 mod backend;
 pub mod calibrate;
 mod capabilities;
 mod client;
 pub mod depth;
 mod device;
+mod driver;
 mod emulated;
 mod error;
 mod file;
 mod file_properties;
 mod memory;
 mod operation;
+mod output;
 #[cfg(test)]
 mod tests;
 
-pub use answer::Answer;
 pub use backend::Backend;
 pub use capabilities::Capabilities;
 pub use client::process_priority;
-pub use device::{Device, DeviceError, Work};
+pub use device::{BlockRequest, Device, DeviceError};
+pub use driver::DeviceDriver;
 pub use error::{BackendError, io_error_of_os};
 pub use operation::{Operation, Started};
+pub use output::IoOutput;

@@ -3,11 +3,11 @@
 use hoistway_qos::{Begin, RequestOp};
 use hoistway_reactor::Buffer;
 
-use crate::answer::Answer;
+use crate::output::IoOutput;
 
 /// How an operation began: ended within the call, or pending until the engine's `Event::Done` with
 /// its tag.
-pub type Started = Begin<Answer>;
+pub type Started = Begin<IoOutput>;
 
 /// An operation on a backend.
 #[derive(Debug)]

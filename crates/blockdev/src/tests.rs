@@ -1,4 +1,5 @@
-//! Backends against a model of what they hold, with both engines, and what cannot be opened.
+//! Compares backends with a model of their contents, on both engines, and checks the errors of
+//! opening.
 
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
@@ -11,23 +12,23 @@ use hoistway_config::BackendConfig;
 use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Allocation, Engine, Event, IoDone, Options, Threads, Uring};
 
-use crate::{Answer, Backend, BackendError, Operation, Started};
+use crate::{Backend, BackendError, IoOutput, Operation, Started};
 
-/// A device on an engine.
-struct Bench<E: Engine> {
+/// A backend on an engine.
+struct TestBackend<E: Engine> {
     engine: E,
     backend: Backend,
     ops: HashMap<u64, RequestOp>,
     next_tag: u64,
 }
 
-impl<E: Engine> Bench<E> {
-    fn new(mut engine: E, config: &BackendConfig) -> Result<Bench<E>, BackendError> {
+impl<E: Engine> TestBackend<E> {
+    fn new(mut engine: E, config: &BackendConfig) -> Result<TestBackend<E>, BackendError> {
         let backend = Backend::open(config, &mut engine)?;
-        Ok(Bench { engine, backend, ops: HashMap::new(), next_tag: 1 })
+        Ok(TestBackend { engine, backend, ops: HashMap::new(), next_tag: 1 })
     }
 
-    /// Begins something; what is done at once is answered.
+    /// Begins an operation; a completed one is added to the results.
     fn begin(&mut self, op: RequestOp, offset: u64, length: u64, data: Option<&[u8]>) -> (u64, Started) {
         let tag = self.next_tag;
         self.next_tag += 1;
@@ -44,17 +45,17 @@ impl<E: Engine> Bench<E> {
         (tag, started)
     }
 
-    /// Waits for the next that is done.
-    fn next(&mut self) -> (u64, Result<Answer, IoError>) {
-        self.next_but(|_, _| {})
+    /// Waits for the next completion.
+    fn next(&mut self) -> (u64, Result<IoOutput, IoError>) {
+        self.next_changed(|_, _| {})
     }
 
-    fn next_but(&mut self, change: impl Fn(RequestOp, &mut IoDone)) -> (u64, Result<Answer, IoError>) {
+    fn next_changed(&mut self, change: impl Fn(RequestOp, &mut IoDone)) -> (u64, Result<IoOutput, IoError>) {
         let end_ns = self.engine.now_ns() + 20_000_000_000;
         let mut events = Vec::new();
         loop {
             assert!(self.engine.now_ns() < end_ns, "nothing ends");
-            // One at a time, for there is one answer at a time.
+            // One event at a time, since one completion is returned at a time.
             if events.is_empty() {
                 self.engine.turn(Some(end_ns), &mut events).expect("a turn");
             }
@@ -75,7 +76,7 @@ impl<E: Engine> Bench<E> {
         }
     }
 
-    fn run(&mut self, op: RequestOp, offset: u64, length: u64, data: Option<&[u8]>) -> Result<Answer, IoError> {
+    fn run(&mut self, op: RequestOp, offset: u64, length: u64, data: Option<&[u8]>) -> Result<IoOutput, IoError> {
         match self.begin(op, offset, length, data) {
             (_, Begin::Done(result)) => result,
             (_, Begin::Pending) => self.next().1,
@@ -86,7 +87,7 @@ impl<E: Engine> Bench<E> {
         bytes(self.run(RequestOp::Read, offset, length, None).expect("a read"), length)
     }
 
-    /// Begins several, and ends all of them.
+    /// Begins several operations, and waits for all of them.
     fn run_all(&mut self, works: &[(RequestOp, u64, Vec<u8>)]) {
         for (op, offset, data) in works {
             let with = (*op == RequestOp::Write).then_some(data.as_slice());
@@ -108,12 +109,12 @@ impl<E: Engine> Bench<E> {
     }
 }
 
-fn bytes(answer: Answer, length: u64) -> Vec<u8> {
+fn bytes(answer: IoOutput, length: u64) -> Vec<u8> {
     let length = length as usize;
     match answer {
-        Answer::Buffer(buffer) => buffer[..length].to_vec(),
-        Answer::Zeroes => vec![0; length],
-        Answer::Shared(shared) => {
+        IoOutput::Buffer(buffer) => buffer[..length].to_vec(),
+        IoOutput::Zeroes => vec![0; length],
+        IoOutput::Shared(shared) => {
             assert_eq!(shared.len(), length);
             let mut bytes = vec![1; length];
             assert_eq!(shared.copy_to(&mut bytes), length);
@@ -131,8 +132,8 @@ fn file(path: &Path, direct: Option<bool>) -> BackendConfig {
     BackendConfig::File { path: path.into(), direct, read_only: false }
 }
 
-fn threads(config: &BackendConfig) -> Result<Bench<Threads>, BackendError> {
-    Bench::new(Threads::new(&options()).expect("an engine"), config)
+fn threads(config: &BackendConfig) -> Result<TestBackend<Threads>, BackendError> {
+    TestBackend::new(Threads::new(&options()).expect("an engine"), config)
 }
 
 fn temporary(bytes: u64) -> tempfile::NamedTempFile {
@@ -143,10 +144,10 @@ fn temporary(bytes: u64) -> tempfile::NamedTempFile {
 
 const SIZE: u64 = 1 << 20;
 
-/// Random operations, one after the other, on a device and on a model of it.
-fn agrees_with_its_model<E: Engine>(mut bench: Bench<E>, seed: u64) {
+/// Executes random operations, one after the other, on a backend and on a model of it.
+fn compare_with_model<E: Engine>(mut backend_under_test: TestBackend<E>, seed: u64) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let size = bench.backend.size();
+    let size = backend_under_test.backend.size();
     let mut model = vec![0u8; size as usize];
     for round in 0..600u32 {
         let length = 1 + random.random_range(0..size.min(200_000));
@@ -160,27 +161,27 @@ fn agrees_with_its_model<E: Engine>(mut bench: Bench<E>, seed: u64) {
         let data: Vec<u8> = (0..length).map(|at| (at as u32 ^ round) as u8).collect();
         match random.random_range(0..8) {
             0..=2 => {
-                let done = bench.run(RequestOp::Write, offset, length, Some(&data));
-                assert!(matches!(done, Ok(Answer::Nothing)), "{done:?}");
+                let done = backend_under_test.run(RequestOp::Write, offset, length, Some(&data));
+                assert!(matches!(done, Ok(IoOutput::Nothing)), "{done:?}");
                 model[range].copy_from_slice(&data);
             }
             3 => {
                 let op = RequestOp::Zero { punch: random.random_range(0..2) == 0 };
-                let done = bench.run(op, offset, length, None);
-                assert!(matches!(done, Ok(Answer::Nothing)), "{done:?}");
+                let done = backend_under_test.run(op, offset, length, None);
+                assert!(matches!(done, Ok(IoOutput::Nothing)), "{done:?}");
                 model[range].fill(0);
             }
             4 => {
-                let done = bench.run(RequestOp::Trim, offset, length, None);
-                assert!(matches!(done, Ok(Answer::Nothing)), "{done:?}");
-                // What a trimmed range holds is anybody's guess; outside of it nothing has changed.
-                let now = bench.read(0, size);
+                let done = backend_under_test.run(RequestOp::Trim, offset, length, None);
+                assert!(matches!(done, Ok(IoOutput::Nothing)), "{done:?}");
+                // A trimmed range may read as anything; nothing outside of it has changed.
+                let now = backend_under_test.read(0, size);
                 assert!(now[..range.start] == model[..range.start] && now[range.end..] == model[range.end..]);
                 model = now;
             }
             5 => {
-                let done = bench.run(RequestOp::Status, offset, length, None).expect("a status");
-                let Answer::Extents(extents) = done else { panic!("a status answers {done:?}") };
+                let done = backend_under_test.run(RequestOp::Status, offset, length, None).expect("a status");
+                let IoOutput::Extents(extents) = done else { panic!("a status answers {done:?}") };
                 let mut at = offset as usize;
                 for extent in extents {
                     let end = at + extent.length as usize;
@@ -190,44 +191,47 @@ fn agrees_with_its_model<E: Engine>(mut bench: Bench<E>, seed: u64) {
                 }
                 assert!(at > range.start);
             }
-            _ => assert!(bench.read(offset, length) == model[range], "round {round}, {length} bytes at {offset}"),
+            _ => assert!(
+                backend_under_test.read(offset, length) == model[range],
+                "round {round}, {length} bytes at {offset}"
+            ),
         }
     }
-    assert!(matches!(bench.run(RequestOp::Flush, 0, 0, None), Ok(Answer::Nothing)));
-    assert!(bench.read(0, size) == model);
+    assert!(matches!(backend_under_test.run(RequestOp::Flush, 0, 0, None), Ok(IoOutput::Nothing)));
+    assert!(backend_under_test.read(0, size) == model);
 }
 
 #[test]
-fn memory_holds_what_is_written() {
-    agrees_with_its_model(threads(&BackendConfig::Memory { bytes: SIZE }).expect("memory"), 1);
-    agrees_with_its_model(threads(&BackendConfig::Memory { bytes: SIZE - 12_345 }).expect("memory"), 2);
+fn memory_keeps_data() {
+    compare_with_model(threads(&BackendConfig::Memory { bytes: SIZE }).expect("memory"), 1);
+    compare_with_model(threads(&BackendConfig::Memory { bytes: SIZE - 12_345 }).expect("memory"), 2);
 }
 
 #[test]
-fn files_hold_what_is_written_on_any_engine_through_the_page_cache_or_past_it() {
+fn files_keep_data_on_every_engine_with_and_without_direct_io() {
     for (seed, (direct, size)) in
         [(Some(false), SIZE), (Some(false), SIZE - 12_345), (None, SIZE), (None, SIZE - 512)].into_iter().enumerate()
     {
         let temporary = temporary(size);
         let config = file(temporary.path(), direct);
-        agrees_with_its_model(threads(&config).expect("a file"), seed as u64);
+        compare_with_model(threads(&config).expect("a file"), seed as u64);
         temporary.as_file().set_len(0).expect("emptied");
         temporary.as_file().set_len(size).expect("a length");
         match Uring::new(&options()) {
-            Ok(engine) => agrees_with_its_model(Bench::new(engine, &config).expect("a file"), 10 + seed as u64),
-            Err(error) => eprintln!("skipped: io_uring is not to be had here: {error}"),
+            Ok(engine) => compare_with_model(TestBackend::new(engine, &config).expect("a file"), 10 + seed as u64),
+            Err(error) => eprintln!("skipped: io_uring is not available: {error}"),
         }
         assert_eq!(temporary.as_file().metadata().expect("its length").len(), size, "its length never changes");
     }
 }
 
-/// Pieces of 100 bytes side by side, all under way at once: those that share a unit of direct I/O
-/// must not undo each other.
+/// Adjacent writes of 100 bytes, all in flight at once: writes that share a unit of direct I/O must
+/// not undo each other.
 #[test]
-fn unaligned_writes_at_once_do_not_undo_each_other() {
+fn concurrent_unaligned_writes_do_not_undo_each_other() {
     for seed in 0..20 {
         let temporary = temporary(SIZE);
-        let mut bench = threads(&file(temporary.path(), None)).expect("a file");
+        let mut backend_under_test = threads(&file(temporary.path(), None)).expect("a file");
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut works = Vec::new();
         let mut at = random.random_range(0..512);
@@ -243,21 +247,23 @@ fn unaligned_writes_at_once_do_not_undo_each_other() {
             works.push((op, at as u64, vec![fill; length]));
             at += length;
         }
-        for place in 0..works.len() {
-            works.swap(place, random.random_range(0..60));
+        for slot in 0..works.len() {
+            works.swap(slot, random.random_range(0..60));
         }
-        bench.run_all(&works);
-        assert!(bench.read(0, SIZE) == model, "seed {seed}");
+        backend_under_test.run_all(&works);
+        assert!(backend_under_test.read(0, SIZE) == model, "seed {seed}");
     }
 }
 
 #[test]
-fn null_is_zeroes_and_keeps_nothing() {
-    let mut bench = threads(&BackendConfig::Null { bytes: 1 << 50 }).expect("nothing");
-    assert!(matches!(bench.run(RequestOp::Write, 1 << 49, 5, Some(b"hello")), Ok(Answer::Nothing)));
-    assert_eq!(bench.read(1 << 49, 5), [0; 5]);
-    let status = bench.run(RequestOp::Status, 0, 1 << 50, None).expect("a status");
-    assert!(matches!(&status, Answer::Extents(extents) if extents[..] == [Allocation { length: 1 << 50, hole: true }]));
+fn null_reads_zeroes_and_keeps_no_data() {
+    let mut backend_under_test = threads(&BackendConfig::Null { bytes: 1 << 50 }).expect("nothing");
+    assert!(matches!(backend_under_test.run(RequestOp::Write, 1 << 49, 5, Some(b"hello")), Ok(IoOutput::Nothing)));
+    assert_eq!(backend_under_test.read(1 << 49, 5), [0; 5]);
+    let status = backend_under_test.run(RequestOp::Status, 0, 1 << 50, None).expect("a status");
+    assert!(
+        matches!(&status, IoOutput::Extents(extents) if extents[..] == [Allocation { length: 1 << 50, hole: true }])
+    );
 }
 
 #[test]
@@ -266,73 +272,84 @@ fn a_range_beyond_the_end_is_an_error() {
     for config in
         [BackendConfig::Memory { bytes: 8192 }, BackendConfig::Null { bytes: 8192 }, file(temporary.path(), None)]
     {
-        let mut bench = threads(&config).expect("a backend");
-        assert_eq!(bench.backend.size(), 8192);
-        assert!(matches!(bench.run(RequestOp::Read, 8000, 193, None), Err(IoError::InvalidArgument)));
-        assert!(matches!(bench.run(RequestOp::Read, u64::MAX, 2, None), Err(IoError::InvalidArgument)));
-        assert!(matches!(bench.run(RequestOp::Write, 8192, 1, Some(b"x")), Err(IoError::NoSpace)));
-        assert!(matches!(bench.run(RequestOp::Zero { punch: true }, 1, u64::MAX, None), Err(IoError::NoSpace)));
-        assert!(matches!(bench.run(RequestOp::Write, 0, 5000, Some(b"short")), Err(IoError::InvalidArgument)));
-        assert_eq!(bench.read(8000, 192), [0; 192]);
+        let mut backend_under_test = threads(&config).expect("a backend");
+        assert_eq!(backend_under_test.backend.size(), 8192);
+        assert!(matches!(backend_under_test.run(RequestOp::Read, 8000, 193, None), Err(IoError::InvalidArgument)));
+        assert!(matches!(backend_under_test.run(RequestOp::Read, u64::MAX, 2, None), Err(IoError::InvalidArgument)));
+        assert!(matches!(backend_under_test.run(RequestOp::Write, 8192, 1, Some(b"x")), Err(IoError::NoSpace)));
+        assert!(matches!(
+            backend_under_test.run(RequestOp::Zero { punch: true }, 1, u64::MAX, None),
+            Err(IoError::NoSpace)
+        ));
+        assert!(matches!(
+            backend_under_test.run(RequestOp::Write, 0, 5000, Some(b"short")),
+            Err(IoError::InvalidArgument)
+        ));
+        assert_eq!(backend_under_test.read(8000, 192), [0; 192]);
     }
 }
 
 #[test]
-fn memory_that_is_trimmed_is_a_hole_again() {
-    let mut bench = threads(&BackendConfig::Memory { bytes: 300 << 16 }).expect("memory");
-    let extents = |bench: &mut Bench<Threads>| match bench.run(RequestOp::Status, 0, 300 << 16, None) {
-        Ok(Answer::Extents(extents)) => {
+fn trimmed_memory_is_a_hole() {
+    let mut backend_under_test = threads(&BackendConfig::Memory { bytes: 300 << 16 }).expect("memory");
+    let extents = |backend_under_test: &mut TestBackend<Threads>| match backend_under_test.run(
+        RequestOp::Status,
+        0,
+        300 << 16,
+        None,
+    ) {
+        Ok(IoOutput::Extents(extents)) => {
             extents.iter().map(|extent| (extent.length >> 16, extent.hole)).collect::<Vec<_>>()
         }
         other => panic!("a status answers {other:?}"),
     };
-    assert_eq!(extents(&mut bench), [(300, true)]);
+    assert_eq!(extents(&mut backend_under_test), [(300, true)]);
     for block in [0, 1, 63, 64, 65, 200, 299] {
-        bench.run(RequestOp::Write, (block << 16) + 5, 1, Some(b"x")).expect("written");
+        backend_under_test.run(RequestOp::Write, (block << 16) + 5, 1, Some(b"x")).expect("written");
     }
     let before = [(2, false), (61, true), (3, false), (134, true), (1, false), (98, true), (1, false)];
-    assert_eq!(extents(&mut bench), before);
-    bench.run(RequestOp::Trim, 64 << 16, 200 << 16, None).expect("trimmed");
-    assert_eq!(extents(&mut bench), [(2, false), (61, true), (1, false), (235, true), (1, false)]);
-    assert!(matches!(bench.run(RequestOp::Read, 65 << 16, 4096, None), Ok(Answer::Zeroes)));
+    assert_eq!(extents(&mut backend_under_test), before);
+    backend_under_test.run(RequestOp::Trim, 64 << 16, 200 << 16, None).expect("trimmed");
+    assert_eq!(extents(&mut backend_under_test), [(2, false), (61, true), (1, false), (235, true), (1, false)]);
+    assert!(matches!(backend_under_test.run(RequestOp::Read, 65 << 16, 4096, None), Ok(IoOutput::Zeroes)));
 }
 
 /// The kernel reports a failed write-back once, and forgets it.
 #[test]
-fn after_a_flush_that_failed_none_succeeds() {
+fn after_a_failed_flush_none_succeeds() {
     let temporary = temporary(SIZE);
-    let mut bench = threads(&file(temporary.path(), Some(false))).expect("a file");
-    assert!(matches!(bench.begin(RequestOp::Flush, 0, 0, None).1, Begin::Pending));
-    let failed = bench.next_but(|_, done| done.result = Err(libc::EIO));
+    let mut backend_under_test = threads(&file(temporary.path(), Some(false))).expect("a file");
+    assert!(matches!(backend_under_test.begin(RequestOp::Flush, 0, 0, None).1, Begin::Pending));
+    let failed = backend_under_test.next_changed(|_, done| done.result = Err(libc::EIO));
     assert!(matches!(failed.1, Err(IoError::Io)));
-    assert!(matches!(bench.run(RequestOp::Flush, 0, 0, None), Err(IoError::Io)));
-    let data = bench.engine.buffer(512);
-    let durable = bench.backend.begin(
-        &mut bench.engine,
+    assert!(matches!(backend_under_test.run(RequestOp::Flush, 0, 0, None), Err(IoError::Io)));
+    let data = backend_under_test.engine.buffer(512);
+    let durable = backend_under_test.backend.begin(
+        &mut backend_under_test.engine,
         Operation { durable: true, data: Some(data), ..Operation::plain(900, RequestOp::Write, 0, 512) },
     );
     assert!(matches!(durable, Begin::Done(Err(IoError::Io))));
-    assert_eq!(bench.read(0, 3), [0; 3], "reading goes on");
+    assert_eq!(backend_under_test.read(0, 3), [0; 3], "reading goes on");
 }
 
 #[test]
-fn a_file_that_is_read_only_is_not_written() {
+fn a_read_only_file_is_not_written() {
     let temporary = temporary(4096);
     temporary.as_file().write_all_at(b"contents", 0).expect("written");
     let config = BackendConfig::File { path: temporary.path().into(), direct: None, read_only: true };
-    let mut bench = threads(&config).expect("a file");
-    assert!(bench.backend.capabilities().read_only && !bench.backend.capabilities().trim);
-    assert!(matches!(bench.run(RequestOp::Write, 0, 1, Some(b"x")), Err(IoError::NotPermitted)));
-    assert!(matches!(bench.run(RequestOp::Flush, 0, 0, None), Ok(Answer::Nothing)));
-    assert_eq!(bench.read(0, 8), b"contents");
-    // Two readers do not disturb each other; a writer is kept out.
+    let mut backend_under_test = threads(&config).expect("a file");
+    assert!(backend_under_test.backend.capabilities().read_only && !backend_under_test.backend.capabilities().trim);
+    assert!(matches!(backend_under_test.run(RequestOp::Write, 0, 1, Some(b"x")), Err(IoError::NotPermitted)));
+    assert!(matches!(backend_under_test.run(RequestOp::Flush, 0, 0, None), Ok(IoOutput::Nothing)));
+    assert_eq!(backend_under_test.read(0, 8), b"contents");
+    // Two readers may share the file; a writer is refused.
     let _second = threads(&config).expect("a second reader");
     let writer = threads(&file(temporary.path(), None)).err().expect("no writer beside readers");
     assert!(matches!(writer, BackendError::Locked { .. }));
 }
 
 #[test]
-fn two_do_not_write_to_one_file() {
+fn a_file_has_one_writer() {
     let temporary = temporary(4096);
     let first = threads(&file(temporary.path(), None)).expect("a file");
     let error = threads(&file(temporary.path(), None)).err().expect("it is in use").to_string();
@@ -342,21 +359,21 @@ fn two_do_not_write_to_one_file() {
 }
 
 #[test]
-fn a_lock_whose_process_is_gone_is_waited_for() {
+fn the_lock_of_a_dead_process_is_awaited() {
     let temporary = temporary(4096);
-    // The shell and `flock` are gone at once; `sleep` keeps the file open, and with it the lock,
-    // for 0.3 s more.
-    let script = "exec 3<>\"$1\"; flock -x 3 || exit 9; sleep 0.3 3<&3 >/dev/null 2>&1 &";
-    let shell = std::process::Command::new("sh").args(["-c", script, "sh"]).arg(temporary.path()).status();
+    // The shell and `flock` end at once; `sleep` keeps the file open, and with it the lock, for 0.3
+    // s more.
+    let sequence = "exec 3<>\"$1\"; flock -x 3 || exit 9; sleep 0.3 3<&3 >/dev/null 2>&1 &";
+    let shell = std::process::Command::new("sh").args(["-c", sequence, "sh"]).arg(temporary.path()).status();
     if !shell.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: there is no flock(1) here");
+        eprintln!("skipped: flock(1) is not installed");
         return;
     }
     threads(&file(temporary.path(), None)).expect("the lock goes when the last of a dead process has ended");
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_with_path_and_cause() {
+fn errors_of_opening_have_path_and_cause() {
     let directory = tempfile::tempdir().expect("a directory");
     let error = |path: &Path, direct| threads(&file(path, direct)).err().expect("it cannot be opened").to_string();
     let missing = directory.path().join("missing");
@@ -382,14 +399,19 @@ fn what_cannot_be_opened_is_told_with_path_and_cause() {
 }
 
 #[test]
-fn a_file_in_memory_is_known_as_such() {
+fn a_file_on_tmpfs_is_detected() {
     let Ok(temporary) = tempfile::Builder::new().prefix("hoistway-backend").tempfile_in("/dev/shm") else {
         return eprintln!("skipped: there is no /dev/shm");
     };
     temporary.as_file().set_len(SIZE).expect("a length");
-    let bench = threads(&file(temporary.path(), None)).expect("a file");
-    assert!(!bench.backend.rotational());
-    assert_eq!(bench.backend.default_depth(), crate::depth::TMPFS, "{}", bench.backend.describe());
-    drop(bench);
-    agrees_with_its_model(threads(&file(temporary.path(), None)).expect("a file"), 5);
+    let backend_under_test = threads(&file(temporary.path(), None)).expect("a file");
+    assert!(!backend_under_test.backend.rotational());
+    assert_eq!(
+        backend_under_test.backend.default_depth(),
+        crate::depth::TMPFS,
+        "{}",
+        backend_under_test.backend.describe()
+    );
+    drop(backend_under_test);
+    compare_with_model(threads(&file(temporary.path(), None)).expect("a file"), 5);
 }

@@ -109,6 +109,13 @@ pub struct IoRequest<D> {
     pub hints: Hints,
 }
 
+impl<D> IoRequest<D> {
+    /// Creates a request without data, durability and hints.
+    pub fn plain(ticket: u64, op: RequestOp, offset: u64, length: u64) -> IoRequest<D> {
+        IoRequest { ticket, op, offset, length, durable: false, data: None, hints: Hints::default() }
+    }
+}
+
 /// The end of a request.
 #[derive(Debug)]
 pub struct Completion<O> {

@@ -14,7 +14,7 @@ use crate::exports::{Served, View};
 use crate::outgoing::Outgoing;
 use crate::state::ServerState;
 use crate::tls::{Channel, InputEvent};
-use hoistway_blockdev::{Answer, Device, Work};
+use hoistway_blockdev::{BlockRequest, Device, IoOutput};
 use hoistway_config::Config;
 use hoistway_qos::{Hints, JoinError, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
@@ -431,7 +431,12 @@ impl Connection {
     }
 
     /// Something that a device had is done.
-    pub(crate) fn done<E: Engine>(&mut self, key: usize, result: Result<Answer, IoError>, state: &mut ServerState<E>) {
+    pub(crate) fn done<E: Engine>(
+        &mut self,
+        key: usize,
+        result: Result<IoOutput, IoError>,
+        state: &mut ServerState<E>,
+    ) {
         let Some(request) = self.requests.try_remove(key) else { return };
         let charge = charge_of(&request);
         if matches!(self.ending, Ending::Deaf) {
@@ -711,7 +716,7 @@ impl Connection {
         }
         let (device, member, offset) = (serving.device, serving.member, serving.offset);
         let key = self.requests.insert(request);
-        let work = Work {
+        let work = BlockRequest {
             ticket: ticket(self.id, key),
             op,
             offset: offset + request.offset,

@@ -2,7 +2,7 @@
 
 use crate::connection::Reason;
 use crate::{Purpose, Server};
-use hoistway_blockdev::{Device, Work};
+use hoistway_blockdev::{BlockRequest, Device};
 use hoistway_qos::{Hints, RequestOp};
 use hoistway_reactor::{Address, Engine, Peer};
 
@@ -129,7 +129,7 @@ impl<E: Engine> Server<E> {
                 }
             };
             let ticket = u64::from(SLOT) << 32 | place as u64;
-            let work = Work {
+            let work = BlockRequest {
                 ticket,
                 op: RequestOp::Flush,
                 offset: 0,

@@ -3,7 +3,7 @@
 
 use crate::budget::Charge;
 use crate::tls::Channel;
-use hoistway_blockdev::Answer;
+use hoistway_blockdev::IoOutput;
 use hoistway_reactor::Shared;
 use hoistway_reactor::{Message, Part};
 
@@ -39,17 +39,17 @@ impl Outgoing {
     }
 
     /// Adds what was read after the bytes so far: `len` bytes of it.
-    pub(crate) fn data(&mut self, answer: Answer, len: usize) {
+    pub(crate) fn data(&mut self, answer: IoOutput, len: usize) {
         self.mark();
         match answer {
-            Answer::Buffer(buffer) => self.message.parts.push(Part::Buffer { buffer, len }),
-            Answer::Shared(shared) => self.message.parts.push(Part::Shared(shared)),
-            Answer::Pieces(parts) => {
+            IoOutput::Buffer(buffer) => self.message.parts.push(Part::Buffer { buffer, len }),
+            IoOutput::Shared(shared) => self.message.parts.push(Part::Shared(shared)),
+            IoOutput::Pieces(parts) => {
                 for (len, part) in parts {
                     self.data(part, len as usize);
                 }
             }
-            Answer::Zeroes | Answer::Nothing | Answer::Extents(_) => {
+            IoOutput::Zeroes | IoOutput::Nothing | IoOutput::Extents(_) => {
                 let mut left = len;
                 while left > 0 {
                     let zeroes = Shared::zeroes(left);

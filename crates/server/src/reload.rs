@@ -163,7 +163,7 @@ impl<E: Engine> Server<E> {
             let BackendConfig::File { direct: old_direct, read_only: old_read_only, .. } = &old.backend else {
                 continue;
             };
-            if !device.is_some_and(|device| device.backend().lies_at(path)) {
+            if !device.is_some_and(|device| device.backend().is_at(path)) {
                 continue;
             }
             let differs = [

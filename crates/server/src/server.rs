@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use hoistway_blockdev::Answer;
 use hoistway_blockdev::Device;
+use hoistway_blockdev::IoOutput;
 use hoistway_control::Watch;
 use hoistway_control::metrics::Metrics;
 use hoistway_qos::{Completion, Recorder};
@@ -54,7 +54,7 @@ pub struct Server<E: Engine> {
     pub(crate) events: Vec<Event>,
     /// What came up in a turn beside what was told of it.
     pub(crate) turns: VecDeque<Turn>,
-    pub(crate) dones: Vec<Completion<Answer>>,
+    pub(crate) dones: Vec<Completion<IoOutput>>,
     /// Connections that came since the start.
     pub(crate) came: u64,
     /// There are too many connections, and it was said.

@@ -9,7 +9,7 @@ use crate::budget::{Bounds, Budget, HolderId, Wait};
 use crate::connection::Reason;
 use crate::exports::Served;
 use crate::reply_history::ReplyHistory;
-use hoistway_blockdev::{Device, Work, process_priority};
+use hoistway_blockdev::{BlockRequest, Device, process_priority};
 use hoistway_config::{Config, DeviceConfig};
 use hoistway_qos::MemberId;
 use hoistway_reactor::{ConnId, Engine, Message, Peer};
@@ -184,7 +184,7 @@ impl<E: Engine> ServerState<E> {
     }
 
     /// Gives work to a device; it is done when devices run.
-    pub(crate) fn submit(&mut self, device: usize, member: MemberId, work: Work) {
+    pub(crate) fn submit(&mut self, device: usize, member: MemberId, work: BlockRequest) {
         let now_ns = self.now_ns;
         if let Some(device) = self.devices.get_mut(device) {
             device.submit(member, work, now_ns);

@@ -1,75 +1,75 @@
-//! What a flush covers, and what it does not wait for.
+//! The order of flushes and writes.
 
-use hoistway_blockdev::Work;
+use hoistway_blockdev::BlockRequest;
 use hoistway_core::Kind;
 use hoistway_qos::DiskQueueConfig;
 use hoistway_qos::IoError;
 use hoistway_qos::RequestOp;
 use hoistway_reactor::IoOp;
 
-use crate::world::*;
+use crate::testbed::*;
 
-fn on_file(io_ns: u64) -> World {
-    World::on_file(&config("f"), 64 << 20, io_ns)
+fn on_file(io_ns: u64) -> Testbed {
+    Testbed::on_file(&config("f"), 64 << 20, io_ns)
 }
 
-fn flushes(world: &World) -> Vec<u64> {
-    let log = world.engine.log.iter();
+fn flushes(testbed: &Testbed) -> Vec<u64> {
+    let log = testbed.engine.log.iter();
     log.filter(|(_, op, ..)| *op == IoOp::Flush).map(|(at_ns, ..)| *at_ns).collect()
 }
 
 #[test]
-fn a_flush_waits_for_no_write_that_is_under_way() {
-    let mut world = on_file(5 * MS);
-    let member = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");
-    world.device.submit(member, write(1, 0, &[1; 4096]), 0);
-    world.device.submit(member, simple(2, RequestOp::Flush), 0);
-    assert!(wait_for(&mut world, 2, 5 * MS).is_some(), "it was begun beside the write");
-    assert_eq!(flushes(&world), [0]);
+fn a_flush_does_not_wait_for_writes_in_flight() {
+    let mut testbed = on_file(5 * MS);
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    testbed.device.submit(member, write(1, 0, &[1; 4096]), 0);
+    testbed.device.submit(member, without_data(2, RequestOp::Flush), 0);
+    assert!(wait_for(&mut testbed, 2, 5 * MS).is_some(), "it was begun beside the write");
+    assert_eq!(flushes(&testbed), [0]);
 }
 
 #[test]
-fn a_flush_that_comes_after_the_answer_begins_after_the_write() {
-    let mut world = on_file(5 * MS);
-    let member = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");
-    assert!(ask(&mut world, member, write(1, 0, &[1; 4096]), 10 * MS).is_some());
-    assert!(ask(&mut world, member, simple(2, RequestOp::Flush), 10 * MS).is_some());
-    assert_eq!(flushes(&world), [5 * MS]);
+fn a_flush_after_a_completed_write_covers_it() {
+    let mut testbed = on_file(5 * MS);
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    assert!(execute(&mut testbed, member, write(1, 0, &[1; 4096]), 10 * MS).is_some());
+    assert!(execute(&mut testbed, member, without_data(2, RequestOp::Flush), 10 * MS).is_some());
+    assert_eq!(flushes(&testbed), [5 * MS]);
 }
 
 #[test]
-fn flushes_that_come_meanwhile_share_the_next_one() {
-    let mut world = on_file(5 * MS);
-    let member = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");
-    world.device.submit(member, simple(1, RequestOp::Flush), 0);
+fn flushes_during_a_flush_share_the_next_one() {
+    let mut testbed = on_file(5 * MS);
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    testbed.device.submit(member, without_data(1, RequestOp::Flush), 0);
     let mut done = Vec::new();
-    world.device.run(&mut world.engine, 0, &mut done);
-    world.engine.now_ns = MS;
+    testbed.device.run(&mut testbed.engine, 0, &mut done);
+    testbed.engine.now_ns = MS;
     for ticket in 2..=9 {
-        world.device.submit(member, simple(ticket, RequestOp::Flush), MS);
+        testbed.device.submit(member, without_data(ticket, RequestOp::Flush), MS);
     }
-    assert!(wait_for(&mut world, 9, 20 * MS).is_some());
-    assert_eq!(flushes(&world), [0, 5 * MS], "eight share one, which does not begin before the first is over");
-    assert!(world.device.is_idle());
+    assert!(wait_for(&mut testbed, 9, 20 * MS).is_some());
+    assert_eq!(flushes(&testbed), [0, 5 * MS], "eight share one, which does not begin before the first is over");
+    assert!(testbed.device.is_idle());
 }
 
 #[test]
-fn a_flush_that_has_failed_makes_all_later_ones_fail() {
-    let mut world = on_file(MS);
-    let member = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");
-    world.engine.write_error = Some(libc_eio());
-    let durable = Work { durable: true, ..write(1, 0, &[1; 4096]) };
-    let done = ask(&mut world, member, durable, 10 * MS).expect("an answer");
+fn after_a_failed_flush_all_flushes_fail() {
+    let mut testbed = on_file(MS);
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    testbed.engine.write_error = Some(libc_eio());
+    let durable = BlockRequest { durable: true, ..write(1, 0, &[1; 4096]) };
+    let done = execute(&mut testbed, member, durable, 10 * MS).expect("an answer");
     assert_eq!(done.result.err(), Some(IoError::Io));
-    world.engine.write_error = None;
-    assert!(ask(&mut world, member, write(2, 0, &[1; 4096]), 10 * MS).expect("an answer").result.is_ok());
-    let done = ask(&mut world, member, simple(3, RequestOp::Flush), 10 * MS).expect("an answer");
+    testbed.engine.write_error = None;
+    assert!(execute(&mut testbed, member, write(2, 0, &[1; 4096]), 10 * MS).expect("an answer").result.is_ok());
+    let done = execute(&mut testbed, member, without_data(3, RequestOp::Flush), 10 * MS).expect("an answer");
     assert_eq!(
         done.result.err(),
         Some(IoError::Io),
         "the system would say yes, although what was written before may be lost"
     );
-    assert!(world.device.has_lost_writes());
+    assert!(testbed.device.has_lost_writes());
 }
 
 #[test]
@@ -80,27 +80,27 @@ fn a_flush_of_an_emulated_drive_waits_for_its_cache() {
         drive: Some(profile),
         ..config("slow")
     };
-    let mut world = World::new(&device);
-    let member = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let mut testbed = Testbed::new(&device);
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
     for ticket in 0..8 {
         let work = write(ticket, ticket * 100 * MIB, &[7; 4096]);
-        assert!(ask(&mut world, member, work, SECOND).is_some());
+        assert!(execute(&mut testbed, member, work, SECOND).is_some());
     }
-    let cached_ns = world.now();
-    assert!(ask(&mut world, member, simple(8, RequestOp::Flush), SECOND).is_some());
-    assert!(world.now() - cached_ns > 10 * MS, "the arm goes to each of them: {} ns", world.now() - cached_ns);
+    let cached_ns = testbed.now();
+    assert!(execute(&mut testbed, member, without_data(8, RequestOp::Flush), SECOND).is_some());
+    assert!(testbed.now() - cached_ns > 10 * MS, "the arm goes to each of them: {} ns", testbed.now() - cached_ns);
 }
 
 #[test]
-fn a_flush_is_not_kept_waiting_by_a_drive_that_is_always_full() {
-    let mut world = World::new(&millisecond(Kind::Noop, 2));
-    world.add(None, Client::reads(64, 4096));
-    let member = world.device.scheduler_mut().join(None, None, 0).expect("room for a client");
-    world.run_until(100 * MS);
-    let before_ns = world.now();
-    world.device.submit(member, simple(1, RequestOp::Flush), before_ns);
-    // The client that keeps the drive busy lets go of nothing: its own answers are not read here.
-    assert!(wait_for(&mut world, 1, 3 * MS).is_some(), "a millisecond until there is room, and one for the flush");
+fn a_flush_is_not_starved_by_a_full_drive() {
+    let mut testbed = Testbed::new(&millisecond(Kind::Noop, 2));
+    testbed.add(None, Client::reads(64, 4096));
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    testbed.run_until(100 * MS);
+    let before_ns = testbed.now();
+    testbed.device.submit(member, without_data(1, RequestOp::Flush), before_ns);
+    // The client that keeps the drive busy submits no more: its completions are not processed here.
+    assert!(wait_for(&mut testbed, 1, 3 * MS).is_some(), "a millisecond until there is room, and one for the flush");
 }
 
 fn libc_eio() -> i32 {

@@ -1,13 +1,13 @@
-//! Devices in virtual time: shares, limits, flushes, pieces, clients that leave, elevators that are
-//! switched, drives that fail.
+//! Devices in virtual time: shares, limits, flushes, split requests, clients that leave, elevator
+//! switches, failing drives.
 
-mod agrees;
+mod completions;
 mod emulated;
 mod flushes;
 mod leaving;
 mod limits;
-mod once;
 mod pieces;
 mod reservations;
 mod shares;
-mod world;
+mod simulator_agreement;
+mod testbed;

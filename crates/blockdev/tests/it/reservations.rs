@@ -1,12 +1,12 @@
-//! Reservations while the device works: what is promised, what is set beside them, and what holds
-//! when the elevator is exchanged for them.
+//! Reservations of a device in operation: admission, tunables of the reservation layer, and
+//! switches of the elevator.
 
 use hoistway_config::DeviceConfig;
 use hoistway_core::Kind;
 use hoistway_qos::DiskQueueConfig;
 use hoistway_qos::{Reserve, Terms};
 
-use super::world::{Client, MIB, MS, SECOND, World, constant_drive, millisecond};
+use super::testbed::{Client, MIB, MS, SECOND, Testbed, constant_drive, millisecond};
 
 fn known(kind: Kind) -> DeviceConfig {
     DeviceConfig {
@@ -19,52 +19,53 @@ fn reserving(bytes_per_second: u64) -> Terms {
     Terms { reserve: Some(Reserve { bytes_per_second, request_bytes: 65_536 }), ..Terms::default() }
 }
 
-fn tunable(world: &World, name: &str) -> Option<i64> {
-    world.device.scheduler().tunables().find(|(tunable, _)| tunable.name == name).map(|(_, value)| value)
+fn tunable(testbed: &Testbed, name: &str) -> Option<i64> {
+    testbed.device.scheduler().tunables().find(|(tunable, _)| tunable.name == name).map(|(_, value)| value)
 }
 
-/// A device that is at work, and on which nothing is reserved.
-fn at_work(config: &DeviceConfig) -> World {
-    let mut world = World::new(config);
-    world.add(None, Client::reads(16, 65_536));
-    world.run_until(100 * MS);
-    world
+/// A device with requests in flight and without reservations.
+fn at_work(config: &DeviceConfig) -> Testbed {
+    let mut testbed = Testbed::new(config);
+    testbed.add(None, Client::reads(16, 65_536));
+    testbed.run_until(100 * MS);
+    testbed
 }
 
 #[test]
-fn what_is_set_survives_the_first_reservation() {
-    let mut world = at_work(&known(Kind::Bfq));
-    world.device.scheduler_mut().set_tunable("slice_idle", 3).expect("bfq idles");
-    world.device.scheduler_mut().set_tenant("film", &reserving(MIB), world.engine.now_ns).expect("room for it");
-    assert!(world.device.scheduler().is_switching(), "requests are in the device");
-    world.device.scheduler_mut().set_tunable("back_seek_max", 77).expect("bfq has it");
-    world.run_until(200 * MS);
-    let values = ["slice_idle", "back_seek_max", "low_latency"].map(|name| tunable(&world, name));
+fn settings_survive_the_first_reservation() {
+    let mut testbed = at_work(&known(Kind::Bfq));
+    testbed.device.scheduler_mut().set_tunable("slice_idle", 3).expect("bfq idles");
+    testbed.device.scheduler_mut().set_tenant("film", &reserving(MIB), testbed.engine.now_ns).expect("room for it");
+    assert!(testbed.device.scheduler().is_switching(), "requests are in the device");
+    testbed.device.scheduler_mut().set_tunable("back_seek_max", 77).expect("bfq has it");
+    testbed.run_until(200 * MS);
+    let values = ["slice_idle", "back_seek_max", "low_latency"].map(|name| tunable(&testbed, name));
     assert_eq!(values, [Some(3), Some(77), Some(0)], "and what the configuration says");
-    assert!(world.device.scheduler().reserved().is_some_and(|reserved| reserved.groups == 1));
-    // And the other way: the layer goes with the next elevator, when nobody reserves any more.
-    world.device.scheduler_mut().set_tunable("excess", 1).expect("the layer has it");
-    world.device.scheduler_mut().set_tenant("film", &Terms::default(), world.engine.now_ns).expect("good terms");
-    world.device.scheduler_mut().switch(Kind::Deadline, world.engine.now_ns).expect("nothing is being switched");
-    world.run_until(300 * MS);
-    assert_eq!((world.device.scheduler().elevator(), tunable(&world, "excess")), (Kind::Deadline, None));
-    world.device.scheduler_mut().set_tunable("fifo_batch", 5).expect("deadline has it");
-    world.device.scheduler_mut().set_tenant("film", &reserving(MIB), world.engine.now_ns).expect("room for it");
-    world.run_until(400 * MS);
-    let values = ["fifo_batch", "excess", "slice_idle"].map(|name| tunable(&world, name));
+    assert!(testbed.device.scheduler().reserved().is_some_and(|reserved| reserved.groups == 1));
+    // In the other direction, the layer is removed by the next switch after the last reservation
+    // has ended.
+    testbed.device.scheduler_mut().set_tunable("excess", 1).expect("the layer has it");
+    testbed.device.scheduler_mut().set_tenant("film", &Terms::default(), testbed.engine.now_ns).expect("good terms");
+    testbed.device.scheduler_mut().switch(Kind::Deadline, testbed.engine.now_ns).expect("nothing is being switched");
+    testbed.run_until(300 * MS);
+    assert_eq!((testbed.device.scheduler().elevator(), tunable(&testbed, "excess")), (Kind::Deadline, None));
+    testbed.device.scheduler_mut().set_tunable("fifo_batch", 5).expect("deadline has it");
+    testbed.device.scheduler_mut().set_tenant("film", &reserving(MIB), testbed.engine.now_ns).expect("room for it");
+    testbed.run_until(400 * MS);
+    let values = ["fifo_batch", "excess", "slice_idle"].map(|name| tunable(&testbed, name));
     assert_eq!(values, [Some(5), Some(1), None]);
-    world.device.scheduler_mut().switch(Kind::Bfq, world.engine.now_ns).expect("nothing is being switched");
-    world.run_until(500 * MS);
-    let values = ["slice_idle", "low_latency", "excess"].map(|name| tunable(&world, name));
+    testbed.device.scheduler_mut().switch(Kind::Bfq, testbed.engine.now_ns).expect("nothing is being switched");
+    testbed.run_until(500 * MS);
+    let values = ["slice_idle", "low_latency", "excess"].map(|name| tunable(&testbed, name));
     assert_eq!(values, [Some(8), Some(0), Some(1)], "the configuration's for its elevator, and the layer's");
 }
 
 #[test]
-fn a_reservation_beyond_the_device_is_refused_under_load_too_and_the_old_one_stays() {
-    let mut world = at_work(&known(Kind::Bfq));
-    let refusal = |world: &mut World, name: &str, rate| {
-        let now_ns = world.now();
-        world
+fn an_excessive_reservation_is_refused_and_the_old_one_stays() {
+    let mut testbed = at_work(&known(Kind::Bfq));
+    let refusal = |testbed: &mut Testbed, name: &str, rate| {
+        let now_ns = testbed.now();
+        testbed
             .device
             .scheduler_mut()
             .set_tenant(name, &reserving(rate), now_ns)
@@ -73,36 +74,40 @@ fn a_reservation_beyond_the_device_is_refused_under_load_too_and_the_old_one_sta
     };
     // 85 % of 67,108 KB/s, and what is left of it beside 40 MB/s.
     assert_eq!(
-        refusal(&mut world, "film", 60_000_000),
+        refusal(&mut testbed, "film", 60_000_000),
         "60000000 bytes a second cannot be reserved: no capacity: 57041800 bytes a second are left"
     );
     assert_eq!(
         (
-            world.device.scheduler().is_switching(),
-            world.device.scheduler().terms("film").and_then(|terms| terms.reserve)
+            testbed.device.scheduler().is_switching(),
+            testbed.device.scheduler().terms("film").and_then(|terms| terms.reserve)
         ),
         (false, None)
     );
-    world.device.scheduler_mut().set_tenant("film", &reserving(40_000_000), world.engine.now_ns).expect("room for it");
-    assert!(world.device.scheduler().is_switching(), "requests are in the device");
+    testbed
+        .device
+        .scheduler_mut()
+        .set_tenant("film", &reserving(40_000_000), testbed.engine.now_ns)
+        .expect("room for it");
+    assert!(testbed.device.scheduler().is_switching(), "requests are in the device");
     assert_eq!(
-        refusal(&mut world, "more", 20_000_000),
+        refusal(&mut testbed, "more", 20_000_000),
         "20000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left"
     );
     assert_eq!(
-        refusal(&mut world, "film", 58_000_000),
+        refusal(&mut testbed, "film", 58_000_000),
         "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left"
     );
-    world.run_until(200 * MS);
-    let told = refusal(&mut world, "film", 58_000_000);
+    testbed.run_until(200 * MS);
+    let told = refusal(&mut testbed, "film", 58_000_000);
     assert_eq!(
         told, "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left",
         "as the layer itself says"
     );
-    assert_eq!(world.device.scheduler().terms("film"), Some(&reserving(40_000_000)));
-    assert_eq!(world.device.scheduler().unreserved("film"), None);
+    assert_eq!(testbed.device.scheduler().terms("film"), Some(&reserving(40_000_000)));
+    assert_eq!(testbed.device.scheduler().unreserved("film"), None);
     assert!(
-        world
+        testbed
             .device
             .scheduler()
             .reserved()
@@ -111,83 +116,89 @@ fn a_reservation_beyond_the_device_is_refused_under_load_too_and_the_old_one_sta
 }
 
 #[test]
-fn a_reservation_that_is_made_while_an_elevator_is_switched_follows() {
-    let mut world = at_work(&known(Kind::Bfq));
-    world.device.scheduler_mut().switch(Kind::Noop, world.engine.now_ns).expect("nothing is being switched");
+fn a_reservation_during_a_switch_is_kept() {
+    let mut testbed = at_work(&known(Kind::Bfq));
+    testbed.device.scheduler_mut().switch(Kind::Noop, testbed.engine.now_ns).expect("nothing is being switched");
     let warnings =
-        world.device.scheduler_mut().set_tenant("film", &reserving(MIB), world.engine.now_ns).expect("room for it");
+        testbed.device.scheduler_mut().set_tenant("film", &reserving(MIB), testbed.engine.now_ns).expect("room for it");
     assert!(warnings.iter().any(|warning| warning.ends_with("the reservation follows")), "{warnings:?}");
-    world.run_until(200 * MS);
-    assert_eq!((world.device.scheduler().elevator(), world.device.scheduler().is_switching()), (Kind::Noop, false));
-    assert!(world.device.scheduler().reserved().is_some_and(|reserved| reserved.groups == 1));
+    testbed.run_until(200 * MS);
+    assert_eq!((testbed.device.scheduler().elevator(), testbed.device.scheduler().is_switching()), (Kind::Noop, false));
+    assert!(testbed.device.scheduler().reserved().is_some_and(|reserved| reserved.groups == 1));
 }
 
 #[test]
-fn the_layers_tunables_are_taken_at_the_start_and_later_and_have_the_last_word() {
-    let said = |names: &[(&str, i64)]| DeviceConfig {
+fn tunables_of_the_reservation_layer_can_be_set_at_any_time() {
+    let configured = |names: &[(&str, i64)]| DeviceConfig {
         queue: DiskQueueConfig {
             tunables: names.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             ..known(Kind::Fiops).queue
         },
         ..known(Kind::Fiops)
     };
-    let config = said(&[("dirs", 0), ("device_bandwidth", 1000), ("size_cost", 1)]);
-    let mut world = World::new(&config);
-    assert_eq!(tunable(&world, "dirs"), None, "nothing is reserved");
-    world.device.scheduler_mut().set_tenant("film", &reserving(65_536), 0).expect("room for it");
-    let values = |world: &World| ["dirs", "device_bandwidth", "device_position"].map(|name| tunable(world, name));
-    assert_eq!(values(&world), [Some(0), Some(1000), Some(0)]);
-    world.device.reconfigure(&said(&[("dirs", 1)]), 0).expect("a good configuration");
-    assert_eq!(values(&world), [Some(1), Some(67_108), Some(0)], "the device's own again");
-    world.device.scheduler_mut().switch(Kind::Noop, 0).expect("nothing is being switched");
-    assert_eq!(values(&world), [Some(1), Some(67_108), Some(0)]);
-    let unknown =
-        DeviceConfig { queue: DiskQueueConfig { bandwidth: None, position_ns: None, ..said(&[]).queue }, ..said(&[]) };
-    world.device.reconfigure(&unknown, 0).expect("a good configuration");
-    assert_eq!(values(&world), [Some(2), Some(60_000), Some(12_000)], "what is not told any more has its default");
+    let config = configured(&[("dirs", 0), ("device_bandwidth", 1000), ("size_cost", 1)]);
+    let mut testbed = Testbed::new(&config);
+    assert_eq!(tunable(&testbed, "dirs"), None, "nothing is reserved");
+    testbed.device.scheduler_mut().set_tenant("film", &reserving(65_536), 0).expect("room for it");
+    let values = |testbed: &Testbed| ["dirs", "device_bandwidth", "device_position"].map(|name| tunable(testbed, name));
+    assert_eq!(values(&testbed), [Some(0), Some(1000), Some(0)]);
+    testbed.device.reconfigure(&configured(&[("dirs", 1)]), 0).expect("a good configuration");
+    assert_eq!(values(&testbed), [Some(1), Some(67_108), Some(0)], "the device's own again");
+    testbed.device.scheduler_mut().switch(Kind::Noop, 0).expect("nothing is being switched");
+    assert_eq!(values(&testbed), [Some(1), Some(67_108), Some(0)]);
+    let unknown = DeviceConfig {
+        queue: DiskQueueConfig { bandwidth: None, position_ns: None, ..configured(&[]).queue },
+        ..configured(&[])
+    };
+    testbed.device.reconfigure(&unknown, 0).expect("a good configuration");
+    assert_eq!(values(&testbed), [Some(2), Some(60_000), Some(12_000)], "what is not told any more has its default");
 }
 
 #[test]
-fn requests_that_are_later_than_promised_are_counted_for_their_tenant() {
-    // 64 KiB each: the drive of 1 ms does 64,000 KB/s, and is said to do that, or four times as
-    // much.
-    for (said, misses) in [(60 * MIB, false), (240 * MIB, true)] {
+fn late_requests_are_counted_for_their_tenant() {
+    // 64 KiB each: the drive of 1 ms sustains 64,000 KB/s; its configured bandwidth is that, or
+    // four times as much.
+    for (configured, misses) in [(60 * MIB, false), (240 * MIB, true)] {
         let config = DeviceConfig {
-            queue: DiskQueueConfig { bandwidth: Some(said), ..known(Kind::Noop).queue },
+            queue: DiskQueueConfig { bandwidth: Some(configured), ..known(Kind::Noop).queue },
             ..known(Kind::Noop)
         };
-        let mut world = World::new(&DeviceConfig { drive: Some(constant_drive(MS, 1)), ..config });
-        world.device.scheduler_mut().set_tenant("film", &reserving(said * 4 / 5), 0).expect("room for it");
-        world.device.scheduler_mut().set_tenant("other", &Terms::default(), 0).expect("good terms");
-        world.add(Some("film"), Client::reads(2048, 65_536));
-        world.add(Some("other"), Client::reads(16, 65_536));
-        world.run_until(5 * SECOND);
-        let missed: Vec<(&str, bool)> =
-            world.device.scheduler().accounts().map(|(name, account)| (name, account.reservation_missed > 0)).collect();
+        let mut testbed = Testbed::new(&DeviceConfig { drive: Some(constant_drive(MS, 1)), ..config });
+        testbed.device.scheduler_mut().set_tenant("film", &reserving(configured * 4 / 5), 0).expect("room for it");
+        testbed.device.scheduler_mut().set_tenant("other", &Terms::default(), 0).expect("good terms");
+        testbed.add(Some("film"), Client::reads(2048, 65_536));
+        testbed.add(Some("other"), Client::reads(16, 65_536));
+        testbed.run_until(5 * SECOND);
+        let missed: Vec<(&str, bool)> = testbed
+            .device
+            .scheduler()
+            .accounts()
+            .map(|(name, account)| (name, account.reservation_missed > 0))
+            .collect();
         assert_eq!(missed, [("default", false), ("film", misses), ("other", false)]);
     }
 }
 
 #[test]
-fn promises_that_the_device_cannot_keep_any_more_are_told_and_marked() {
-    let mut world = World::new(&known(Kind::Fiops));
+fn reservations_beyond_the_device_are_reported_and_marked() {
+    let mut testbed = Testbed::new(&known(Kind::Fiops));
     for name in ["film", "music"] {
-        world.device.scheduler_mut().set_tenant(name, &reserving(20_000_000), 0).expect("room for it");
+        testbed.device.scheduler_mut().set_tenant(name, &reserving(20_000_000), 0).expect("room for it");
     }
-    assert_eq!(world.device.scheduler_mut().set_tunable("device_bandwidth", 50_000), Ok(Vec::new()), "80 % of that");
-    let told = world.device.scheduler_mut().set_tunable("device_bandwidth", 25_000).expect("in range");
+    assert_eq!(testbed.device.scheduler_mut().set_tunable("device_bandwidth", 50_000), Ok(Vec::new()), "80 % of that");
+    let told = testbed.device.scheduler_mut().set_tunable("device_bandwidth", 25_000).expect("in range");
     assert_eq!(
         told,
         [
             "device d: reservations take 160 % of the device's time by its present figures, and 85 % can be reserved: the reservations of 2 tenants are not guaranteed"
         ]
     );
-    assert_eq!(world.device.scheduler_mut().set_tunable("device_bandwidth", 24_000), Ok(Vec::new()), "it was told");
-    let kept = |world: &World| ["film", "music"].map(|name| world.device.scheduler().unreserved(name).is_none());
-    assert_eq!(kept(&world), [false, false]);
-    world.device.scheduler_mut().set_tenant("music", &Terms::default(), 0).expect("good terms");
+    assert_eq!(testbed.device.scheduler_mut().set_tunable("device_bandwidth", 24_000), Ok(Vec::new()), "it was told");
+    let kept = |testbed: &Testbed| ["film", "music"].map(|name| testbed.device.scheduler().unreserved(name).is_none());
+    assert_eq!(kept(&testbed), [false, false]);
+    testbed.device.scheduler_mut().set_tenant("music", &Terms::default(), 0).expect("good terms");
     assert_eq!(
-        (world.device.scheduler_mut().recheck_reservations(), kept(&world)),
+        (testbed.device.scheduler_mut().recheck_reservations(), kept(&testbed)),
         (Vec::new(), [true, true]),
         "20 of 24 MB/s"
     );

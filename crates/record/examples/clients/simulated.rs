@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 
-use hoistway_blockdev::{Device, Work};
+use hoistway_blockdev::{BlockRequest, Device};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_drive::Profile;
 use hoistway_qos::{Hints, MemberId, Recorder, RequestOp};
@@ -158,8 +158,15 @@ impl<'a> World<'a> {
         *made += 1;
         let data = ask.writes.then(|| Buffer::alone(ask.bytes as usize));
         let op = if ask.writes { RequestOp::Write } else { RequestOp::Read };
-        let work =
-            Work { ticket, op, offset: ask.offset, length: ask.bytes, durable: false, data, hints: Hints::default() };
+        let work = BlockRequest {
+            ticket,
+            op,
+            offset: ask.offset,
+            length: ask.bytes,
+            durable: false,
+            data,
+            hints: Hints::default(),
+        };
         self.sent_ns.insert(ticket, at_ns);
         self.device.submit(*member, work, self.now_ns);
     }

@@ -9,7 +9,7 @@ use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 
 use super::plan::{Kind, Planned};
 use super::{ReplayError, Target};
-use hoistway_blockdev::{Answer, Device, Work, process_priority};
+use hoistway_blockdev::{BlockRequest, Device, IoOutput, process_priority};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_qos::{Completion, DEPTH_MAX, Hints, JoinError, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
@@ -28,7 +28,7 @@ pub struct DeviceTarget {
     /// By process of the plan.
     members: Vec<MemberId>,
     pattern: Vec<u8>,
-    done: Vec<Completion<Answer>>,
+    done: Vec<Completion<IoOutput>>,
 }
 
 impl DeviceTarget {
@@ -144,7 +144,7 @@ impl<E: Engine> Target<E> for DeviceTarget {
             Kind::Flush => RequestOp::Flush,
         };
         let data = (op == RequestOp::Write).then(|| self.data(engine, index, request.bytes as usize));
-        let work = Work {
+        let work = BlockRequest {
             ticket: index.into(),
             op,
             offset: request.offset,

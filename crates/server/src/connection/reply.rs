@@ -4,12 +4,12 @@ use hoistway_nbd::server::{Extent, Replies, Request};
 use hoistway_nbd::wire::{Command, Errno};
 
 use super::{Connection, Phase};
-use hoistway_blockdev::Answer;
+use hoistway_blockdev::IoOutput;
 use hoistway_reactor::Allocation;
 
 impl Connection {
     /// Puts the reply to a request into the outgoing message.
-    pub(super) fn reply(&mut self, request: &Request, result: Result<Answer, Errno>) {
+    pub(super) fn reply(&mut self, request: &Request, result: Result<IoOutput, Errno>) {
         let Phase::Serving(serving) = &self.phase else { return };
         let session = &serving.session;
         if request.command == Command::Read && result.is_ok() {
@@ -18,7 +18,7 @@ impl Connection {
         match (request.command, result) {
             (_, Err(errno)) => session.error(request, errno, text_of(errno), self.outgoing.head()),
             (Command::Read, Ok(answer)) => self.data(request, answer),
-            (Command::BlockStatus, Ok(Answer::Extents(found))) => {
+            (Command::BlockStatus, Ok(IoOutput::Extents(found))) => {
                 let end = session.export.size - request.offset;
                 let extents = extents_of(&found, request.length, end);
                 session.block_status(request, &extents, self.outgoing.head());
@@ -32,21 +32,21 @@ impl Connection {
     }
 
     /// The reply to a READ that went well.
-    fn data(&mut self, request: &Request, answer: Answer) {
+    fn data(&mut self, request: &Request, answer: IoOutput) {
         let Phase::Serving(serving) = &self.phase else { return };
         let session = &serving.session;
         let has_chunks = session.replies != Replies::Simple;
         match answer {
             // A hole is one chunk as well: DF allows it.
-            Answer::Zeroes if has_chunks => {
+            IoOutput::Zeroes if has_chunks => {
                 session.hole_chunk(request, request.offset, request.length as u32, true, self.outgoing.head());
             }
-            Answer::Pieces(parts) if has_chunks && !request.flags.dont_fragment && has_hole(&parts) => {
+            IoOutput::Pieces(parts) if has_chunks && !request.flags.dont_fragment && has_hole(&parts) => {
                 let mut offset = request.offset;
                 let end = request.offset + request.length;
                 for (length, part) in parts {
                     let last = offset + length >= end;
-                    if matches!(part, Answer::Zeroes) {
+                    if matches!(part, IoOutput::Zeroes) {
                         session.hole_chunk(request, offset, length as u32, last, self.outgoing.head());
                     } else {
                         session.data_chunk(request, offset, length as u32, last, self.outgoing.head());
@@ -64,8 +64,8 @@ impl Connection {
 }
 
 /// Whether a part of what was read is a hole.
-fn has_hole(parts: &[(u64, Answer)]) -> bool {
-    parts.iter().any(|(_, part)| matches!(part, Answer::Zeroes))
+fn has_hole(parts: &[(u64, IoOutput)]) -> bool {
+    parts.iter().any(|(_, part)| matches!(part, IoOutput::Zeroes))
 }
 
 /// What was found, for the client: neighbours of one kind are one extent, nothing lies beyond the

@@ -30,8 +30,6 @@ pub struct Options {
 const LANGUAGE_EXCEPTIONS: &[&str] = &[
     "crates/capi/",
     "crates/cli/",
-    "crates/blockdev/",
-    "crates/config/",
     "crates/control/",
     "crates/core/",
     "crates/drive/",

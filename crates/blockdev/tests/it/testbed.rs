@@ -1,16 +1,17 @@
-//! An engine without an outside, virtual time, and clients that keep requests under way.
+//! A device on a fake engine in virtual time, with clients that keep requests in flight.
 
 use hoistway_qos::DiskQueueConfig;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
 use hoistway_blockdev::Backend;
-use hoistway_blockdev::{Answer, Device, Work};
+use hoistway_blockdev::{BlockRequest, Device, DeviceDriver, IoOutput};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
-use hoistway_qos::{Completion, Hints, MemberId, RequestOp};
+use hoistway_qos::{Completion, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
 use hoistway_reactor::{ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message};
 
@@ -18,28 +19,28 @@ pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000 * MS;
 pub const MIB: u64 = 1 << 20;
 
-/// Files whose I/O takes `io_ns` each, side by side.
+/// An engine with one file, in which each I/O takes `io_ns`; all I/O runs in parallel.
 #[derive(Default)]
 pub struct FakeEngine {
     pub now_ns: u64,
     pub io_ns: u64,
-    /// What was started: when, and what.
+    /// The I/O that was started: time, operation, offset, length.
     pub log: Vec<(u64, IoOp, u64, u64)>,
-    /// I/O under way: when it ends, in which order it was started, its tag, its end.
+    /// The I/O in flight: end time, order of start, tag.
     under_way: BinaryHeap<Reverse<(u64, u64, u64)>>,
     ends: std::collections::HashMap<u64, IoDone>,
     started: u64,
     pub file: Vec<u8>,
-    /// Writes fail with this error.
+    /// Writes fail with this error number.
     pub write_error: Option<i32>,
 }
 
 impl FakeEngine {
-    pub fn next_ns(&self) -> Option<u64> {
+    fn next_ns(&self) -> Option<u64> {
         self.under_way.peek().map(|Reverse((at_ns, ..))| *at_ns)
     }
 
-    pub fn take(&mut self) -> Option<(u64, IoDone)> {
+    fn take(&mut self) -> Option<(u64, IoDone)> {
         let Reverse((at_ns, order, tag)) = *self.under_way.peek()?;
         if at_ns > self.now_ns {
             return None;
@@ -87,23 +88,30 @@ impl Engine for FakeEngine {
     fn open(&mut self, _: OwnedFd) -> FileId {
         FileId(0)
     }
-    fn turn(&mut self, _: Option<u64>, _: &mut Vec<Event>) -> std::io::Result<()> {
+    /// Sets the time to the end of the next I/O or to `until_ns`, whichever is first, and returns
+    /// the I/O that has ended.
+    fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> std::io::Result<()> {
+        let wake_ns = [self.next_ns(), until_ns].into_iter().flatten().min();
+        self.now_ns = self.now_ns.max(wake_ns.unwrap_or(0));
+        while let Some((tag, done)) = self.take() {
+            events.push(Event::Done { tag, done });
+        }
         Ok(())
     }
 }
 
-/// A client that keeps `depth` requests under way.
+/// A client that keeps `depth` requests in flight.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub member: Option<MemberId>,
     pub depth: u32,
     pub bytes: u64,
     pub op: RequestOp,
-    /// Where its requests lie: sequential within this range, or spread over it.
+    /// The range of its requests in bytes: sequential within it, or spread over it.
     pub from: u64,
     pub span: u64,
     pub sequential: bool,
-    /// It waits so long after an answer before it asks again, in ns.
+    /// The pause between a completion and the next request, in ns.
     pub think_ns: u64,
     pub served: u64,
     pub served_bytes: u64,
@@ -138,32 +146,32 @@ impl Client {
         self
     }
 
-    fn next(&mut self, ticket: u64, engine: &mut FakeEngine) -> Work {
-        let places = (self.span / self.bytes).max(1);
-        let place = match self.sequential {
-            true => self.sent % places,
+    fn next(&mut self, ticket: u64, engine: &mut FakeEngine) -> BlockRequest {
+        let slots = (self.span / self.bytes).max(1);
+        let slot = match self.sequential {
+            true => self.sent % slots,
             false => {
                 self.state ^= self.state << 13;
                 self.state ^= self.state >> 7;
                 self.state ^= self.state << 17;
-                self.state % places
+                self.state % slots
             }
         };
         self.sent += 1;
         let data = (self.op == RequestOp::Write).then(|| engine.buffer(self.bytes as usize));
-        let offset = self.from + place * self.bytes;
-        Work { ticket, op: self.op, offset, length: self.bytes, durable: false, data, hints: Hints::default() }
+        let offset = self.from + slot * self.bytes;
+        BlockRequest { data, ..BlockRequest::plain(ticket, self.op, offset, self.bytes) }
     }
 }
 
 /// A device, its engine and its clients.
-pub struct World {
+pub struct Testbed {
     pub device: Device,
     pub engine: FakeEngine,
     pub clients: Vec<Client>,
-    /// What clients will do: when, who.
+    /// The next submissions: time, client.
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When each client's requests were sent, by ticket.
+    /// The submission time of each open request, by ticket.
     sent: std::collections::HashMap<u64, u64>,
     tickets: u64,
     pub log_done: Vec<(u64, u64)>,
@@ -186,7 +194,7 @@ pub fn config(name: &str) -> DeviceConfig {
     }
 }
 
-/// A device that takes `service_ns` for everything, `depth` at a time.
+/// A device that takes `service_ns` for every request, `depth` at a time.
 pub fn constant_drive(service_ns: u64, depth: u32) -> Profile {
     let text = format!(
         "name = \"constant\"\nwhat = \"a device of constant time\"\nsource = \"a test\"\n[null]\nservice_ns = {service_ns}\ndepth = {depth}\n\
@@ -205,22 +213,22 @@ pub fn millisecond(kind: Kind, depth: u32) -> DeviceConfig {
     }
 }
 
-impl World {
-    pub fn new(config: &DeviceConfig) -> World {
+impl Testbed {
+    pub fn new(config: &DeviceConfig) -> Testbed {
         let mut engine = FakeEngine::default();
         let device = Device::new(0, config, &mut engine, 0).expect("a good device");
-        World::of(device, engine)
+        Testbed::of(device, engine)
     }
 
-    /// Over a file in the engine, whose I/O takes `io_ns`.
-    pub fn on_file(config: &DeviceConfig, bytes: u64, io_ns: u64) -> World {
+    /// A device over a file in the engine, whose I/O takes `io_ns`.
+    pub fn on_file(config: &DeviceConfig, bytes: u64, io_ns: u64) -> Testbed {
         let engine = FakeEngine { io_ns, file: vec![0; bytes as usize], ..FakeEngine::default() };
         let backend = Backend::on_file(FileId(0), bytes);
-        World::of(Device::with_backend(0, config, backend, 0).expect("a good device"), engine)
+        Testbed::of(Device::with_backend(0, config, backend, 0).expect("a good device"), engine)
     }
 
-    fn of(device: Device, engine: FakeEngine) -> World {
-        World {
+    fn of(device: Device, engine: FakeEngine) -> Testbed {
+        Testbed {
             device,
             engine,
             clients: Vec::new(),
@@ -235,7 +243,7 @@ impl World {
         self.engine.now_ns
     }
 
-    /// A client joins and begins to work.
+    /// Adds a client, which begins to submit.
     pub fn add(&mut self, tenant: Option<&str>, mut client: Client) -> usize {
         let now_ns = self.now();
         client.member = Some(self.device.scheduler_mut().join(tenant, None, now_ns).expect("room for a client"));
@@ -248,35 +256,56 @@ impl World {
         number
     }
 
-    /// Lets the time pass until then.
+    /// Runs the device and its clients until this time.
     pub fn run_until(&mut self, until_ns: u64) {
         let mut done = Vec::new();
         let mut steps = 0u64;
         loop {
-            self.send_what_is_due();
-            while let Some((tag, io)) = self.engine.take() {
-                let now_ns = self.now();
-                self.device.io_done(&mut self.engine, tag, io, now_ns);
-            }
+            self.submit_due();
             let now_ns = self.now();
-            self.device.run(&mut self.engine, now_ns, &mut done);
+            self.driver().run(&mut done);
             for done in done.drain(..) {
-                self.answered(done);
+                self.complete(done);
             }
             let wake_ns = self.wakes.peek().map(|Reverse((at_ns, _))| *at_ns);
             let next = [self.device.next_wake_ns(), self.engine.next_ns(), wake_ns].into_iter().flatten().min();
             let next_ns = next.unwrap_or(until_ns).max(now_ns);
             steps = if next_ns == now_ns { steps + 1 } else { 0 };
-            assert!(steps < 1_000_000, "the device wants to run for ever at {now_ns} ns");
+            assert!(steps < 1_000_000, "the device makes no progress at {now_ns} ns");
             if next_ns > until_ns || next.is_none() {
                 self.engine.now_ns = until_ns.max(now_ns);
                 return;
             }
-            self.engine.now_ns = next_ns;
+            self.driver().wait(wake_ns).expect("the fake engine does not fail");
         }
     }
 
-    fn send_what_is_due(&mut self) {
+    /// Runs the device without its clients, until nothing is due before `until_ns` or
+    /// `on_completion` breaks. The time stays at the last event.
+    pub fn run_device(
+        &mut self,
+        until_ns: u64,
+        mut on_completion: impl FnMut(Completion<IoOutput>) -> ControlFlow<()>,
+    ) {
+        let mut done = Vec::new();
+        loop {
+            self.driver().run(&mut done);
+            if done.drain(..).any(|completion| on_completion(completion).is_break()) {
+                return;
+            }
+            let next_ns = [self.device.next_wake_ns(), self.engine.next_ns()].into_iter().flatten().min();
+            if next_ns.is_none_or(|next_ns| next_ns > until_ns) {
+                return;
+            }
+            self.driver().wait(None).expect("the fake engine does not fail");
+        }
+    }
+
+    fn driver(&mut self) -> DeviceDriver<'_, FakeEngine> {
+        DeviceDriver::new(&mut self.device, &mut self.engine)
+    }
+
+    fn submit_due(&mut self) {
         while let Some(Reverse((at_ns, number))) = self.wakes.peek().copied() {
             if at_ns > self.now() {
                 return;
@@ -292,7 +321,7 @@ impl World {
         }
     }
 
-    fn answered(&mut self, done: Completion<Answer>) {
+    fn complete(&mut self, done: Completion<IoOutput>) {
         let now_ns = self.now();
         self.log_done.push((now_ns, done.ticket));
         let sent_ns = self.sent.remove(&done.ticket).expect("an answer to what was asked, once");
@@ -309,8 +338,8 @@ impl World {
         }
     }
 
-    /// Forgets what was counted so far.
-    pub fn count_from_here(&mut self) {
+    /// Resets the counts.
+    pub fn reset_counts(&mut self) {
         for client in &mut self.clients {
             (client.served, client.served_bytes) = (0, 0);
             client.latencies_ns.clear();
@@ -318,71 +347,62 @@ impl World {
     }
 }
 
-/// Asks once, and lets the device work until it is answered or `patience_ns` is over.
-pub fn ask(world: &mut World, member: MemberId, work: Work, patience_ns: u64) -> Option<Completion<Answer>> {
+/// Executes a request; returns `None` if it takes longer than `patience_ns`.
+pub fn execute(
+    testbed: &mut Testbed,
+    member: MemberId,
+    work: BlockRequest,
+    patience_ns: u64,
+) -> Option<Completion<IoOutput>> {
     let ticket = work.ticket;
-    let now_ns = world.now();
-    world.device.submit(member, work, now_ns);
-    wait_for(world, ticket, patience_ns)
+    let now_ns = testbed.now();
+    testbed.device.submit(member, work, now_ns);
+    wait_for(testbed, ticket, patience_ns)
 }
 
-/// Lets the device work until a request is answered.
-pub fn wait_for(world: &mut World, ticket: u64, patience_ns: u64) -> Option<Completion<Answer>> {
-    let until_ns = world.now() + patience_ns;
-    let mut done = Vec::new();
-    loop {
-        while let Some((tag, io)) = world.engine.take() {
-            let now_ns = world.now();
-            world.device.io_done(&mut world.engine, tag, io, now_ns);
+/// Runs the device until a request has completed.
+pub fn wait_for(testbed: &mut Testbed, ticket: u64, patience_ns: u64) -> Option<Completion<IoOutput>> {
+    let until_ns = testbed.now() + patience_ns;
+    let mut found = None;
+    testbed.run_device(until_ns, |completion| {
+        if completion.ticket != ticket {
+            return ControlFlow::Continue(());
         }
-        let now_ns = world.now();
-        world.device.run(&mut world.engine, now_ns, &mut done);
-        if let Some(at) = done.iter().position(|done| done.ticket == ticket) {
-            return Some(done.swap_remove(at));
-        }
-        let next = [world.device.next_wake_ns(), world.engine.next_ns()].into_iter().flatten().min();
-        let next_ns = next.filter(|next_ns| *next_ns <= until_ns)?;
-        world.engine.now_ns = next_ns.max(now_ns);
-    }
+        found = Some(completion);
+        ControlFlow::Break(())
+    });
+    found
 }
 
-/// The bytes of an answer to a read.
-pub fn bytes_of(answer: &Answer, length: usize) -> Vec<u8> {
+/// Returns the data of a read.
+pub fn bytes_of(answer: &IoOutput, length: usize) -> Vec<u8> {
     match answer {
-        Answer::Buffer(buffer) => buffer[..length].to_vec(),
-        Answer::Shared(shared) => shared_bytes(shared),
-        Answer::Zeroes => vec![0; length],
-        Answer::Pieces(parts) => parts.iter().flat_map(|(length, part)| bytes_of(part, *length as usize)).collect(),
-        Answer::Nothing | Answer::Extents(_) => panic!("no data"),
+        IoOutput::Buffer(buffer) => buffer[..length].to_vec(),
+        IoOutput::Shared(shared) => shared_bytes(shared),
+        IoOutput::Zeroes => vec![0; length],
+        IoOutput::Pieces(parts) => parts.iter().flat_map(|(length, part)| bytes_of(part, *length as usize)).collect(),
+        IoOutput::Nothing | IoOutput::Extents(_) => panic!("no data"),
     }
 }
 
 fn shared_bytes(shared: &hoistway_reactor::Shared) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(shared.len());
-    // SAFETY: the mapping lives as long as `shared`, and nobody writes to it while this test's only
-    // thread copies it.
+    // SAFETY: the mapping lives as long as `shared`, and this test's only thread does not write to
+    // it meanwhile.
     bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(shared.as_ptr(), shared.len()) });
     bytes
 }
 
-pub fn read(ticket: u64, offset: u64, length: u64) -> Work {
-    Work { ticket, op: RequestOp::Read, offset, length, durable: false, data: None, hints: Hints::default() }
+pub fn read(ticket: u64, offset: u64, length: u64) -> BlockRequest {
+    BlockRequest::plain(ticket, RequestOp::Read, offset, length)
 }
 
-pub fn write(ticket: u64, offset: u64, bytes: &[u8]) -> Work {
+pub fn write(ticket: u64, offset: u64, bytes: &[u8]) -> BlockRequest {
     let mut data = Buffer::alone(bytes.len());
     data[..bytes.len()].copy_from_slice(bytes);
-    Work {
-        ticket,
-        op: RequestOp::Write,
-        offset,
-        length: bytes.len() as u64,
-        durable: false,
-        data: Some(data),
-        hints: Hints::default(),
-    }
+    BlockRequest { data: Some(data), ..BlockRequest::plain(ticket, RequestOp::Write, offset, bytes.len() as u64) }
 }
 
-pub fn simple(ticket: u64, op: RequestOp) -> Work {
-    Work { ticket, op, offset: 0, length: 0, durable: false, data: None, hints: Hints::default() }
+pub fn without_data(ticket: u64, op: RequestOp) -> BlockRequest {
+    BlockRequest::plain(ticket, op, 0, 0)
 }

@@ -5,7 +5,7 @@ use hoistway_reactor::{Allocation, Buffer, Shared};
 
 /// The output of a request.
 #[derive(Debug)]
-pub enum Answer {
+pub enum IoOutput {
     /// No output: the operation was executed.
     Nothing,
     /// Data, in the first bytes of a buffer, as many as were requested.
@@ -18,15 +18,15 @@ pub enum Answer {
     Extents(Vec<Allocation>),
     /// The data of a split read: the length of each piece in bytes and its data, in order of
     /// offset. No piece is `Pieces` or `Extents`.
-    Pieces(Vec<(u64, Answer)>),
+    Pieces(Vec<(u64, IoOutput)>),
 }
 
-impl Output for Answer {
+impl Output for IoOutput {
     fn none() -> Self {
-        Answer::Nothing
+        IoOutput::Nothing
     }
 
-    fn from_pieces(pieces: Vec<(u64, Answer)>) -> Self {
-        Answer::Pieces(pieces)
+    fn from_pieces(pieces: Vec<(u64, IoOutput)>) -> Self {
+        IoOutput::Pieces(pieces)
     }
 }

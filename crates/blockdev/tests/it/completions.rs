@@ -1,21 +1,22 @@
-//! Whatever is asked, in whatever order: everything is answered once.
+//! Every request completes exactly once, whatever the sequence of operations.
 
 use hoistway_qos::DiskQueueConfig;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
-use hoistway_blockdev::Work;
+use hoistway_blockdev::BlockRequest;
 use hoistway_config::DeviceConfig;
 use hoistway_core::Kind;
-use hoistway_qos::{Hints, MemberId, RequestOp};
 use hoistway_qos::{Limits, Rate, Reserve, Terms};
+use hoistway_qos::{MemberId, RequestOp};
 use proptest::prelude::*;
 
-use crate::world::*;
+use crate::testbed::*;
 
-/// Something that happens to a device.
+/// An event of a trial.
 #[derive(Clone, Debug)]
 enum Step {
-    Ask { client: usize, op: RequestOp, offset: u64, length: u64, durable: bool },
+    Submit { client: usize, op: RequestOp, offset: u64, length: u64, durable: bool },
     Pass { us: u64 },
     Leave { client: usize },
     Switch { kind: usize },
@@ -35,12 +36,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(RequestOp::Flush),
     ];
     let length = prop_oneof![1u64..20_000, Just(4096), Just(65_536), 900_000u64..3_000_000];
-    let ask = (0usize..6, op, 0u64..9 << 20, length, any::<bool>())
-        .prop_map(|(client, op, offset, length, durable)| Step::Ask { client, op, offset, length, durable });
+    let execute = (0usize..6, op, 0u64..9 << 20, length, any::<bool>())
+        .prop_map(|(client, op, offset, length, durable)| Step::Submit { client, op, offset, length, durable });
     let terms = (0usize..3, 1u16..1000, prop::option::of(100_000u64..50_000_000), prop::option::of(1u64..20_000_000))
         .prop_map(|(tenant, weight, limit, reserve)| Step::Terms { tenant, weight, limit, reserve });
     let step = prop_oneof![
-        20 => ask,
+        20 => execute,
         8 => (0u64..30_000).prop_map(|us| Step::Pass { us }),
         1 => (0usize..6).prop_map(|client| Step::Leave { client }),
         1 => (0usize..Kind::ALL.len()).prop_map(|kind| Step::Switch { kind }),
@@ -51,8 +52,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// A device over a file of 8 MiB, with or without a drive before it.
-fn make(kind: usize, emulated: bool) -> World {
+/// A device over a file of 8 MiB, with or without an emulated drive.
+fn make(kind: usize, emulated: bool) -> Testbed {
     let config = DeviceConfig {
         queue: DiskQueueConfig {
             elevator: Some(Kind::ALL[kind % Kind::ALL.len()]),
@@ -63,41 +64,41 @@ fn make(kind: usize, emulated: bool) -> World {
         drive: emulated.then(|| constant_drive(300_000, 4)),
         ..config("d")
     };
-    World::on_file(&config, 8 << 20, 700_000)
+    Testbed::on_file(&config, 8 << 20, 700_000)
 }
 
 const TENANTS: [Option<&str>; 4] = [None, Some("a"), Some("b"), Some("c")];
 
 struct Trial {
-    world: World,
+    testbed: Testbed,
     members: Vec<MemberId>,
-    /// Tickets that are to be answered, by client.
+    /// Tickets without a completion so far, by client.
     open: Vec<BTreeSet<u64>>,
     tickets: u64,
 }
 
 impl Trial {
     fn new(kind: usize, emulated: bool) -> Trial {
-        let mut world = make(kind, emulated);
+        let mut testbed = make(kind, emulated);
         for tenant in TENANTS.iter().flatten() {
-            world.device.scheduler_mut().set_tenant(tenant, &Terms::default(), 0).expect("good terms");
+            testbed.device.scheduler_mut().set_tenant(tenant, &Terms::default(), 0).expect("good terms");
         }
         let members =
-            (0..6).map(|at| world.device.scheduler_mut().join(TENANTS[at % 4], None, 0).expect("room for a client"));
+            (0..6).map(|at| testbed.device.scheduler_mut().join(TENANTS[at % 4], None, 0).expect("room for a client"));
         let members = members.collect();
-        Trial { world, members, open: vec![BTreeSet::new(); 6], tickets: 0 }
+        Trial { testbed, members, open: vec![BTreeSet::new(); 6], tickets: 0 }
     }
 
     fn step(&mut self, step: Step) {
-        let now_ns = self.world.now();
-        let device = &mut self.world.device;
+        let now_ns = self.testbed.now();
+        let device = &mut self.testbed.device;
         match step {
-            Step::Ask { client, op, offset, length, durable } => {
+            Step::Submit { client, op, offset, length, durable } => {
                 self.tickets += 1;
                 let ticket = self.tickets << 8 | client as u64;
                 let data = (op == RequestOp::Write).then(|| hoistway_reactor::Buffer::alone(length as usize));
                 self.open[client].insert(ticket);
-                let work = Work { ticket, op, offset, length, durable, data, hints: Hints::default() };
+                let work = BlockRequest { durable, data, ..BlockRequest::plain(ticket, op, offset, length) };
                 device.submit(self.members[client], work, now_ns);
             }
             Step::Pass { us } => self.pass(us * 1000),
@@ -107,7 +108,7 @@ impl Trial {
                 self.members[client] =
                     device.scheduler_mut().join(TENANTS[client % 4], None, now_ns).expect("room for a client");
             }
-            // While one is under way another one is refused.
+            // A second switch during a switch is refused.
             Step::Switch { kind } => drop(device.scheduler_mut().switch(Kind::ALL[kind], now_ns)),
             Step::Depth { depth } => device.scheduler_mut().set_depth(depth),
             Step::Terms { tenant, weight, limit, reserve } => {
@@ -115,56 +116,41 @@ impl Trial {
                 let reserve = reserve.map(|bytes_per_second| Reserve { bytes_per_second, request_bytes: 65_536 });
                 let limits = Limits { bytes, operations: None };
                 let terms = Terms { weight, limits, reserve, ..Terms::default() };
-                // More than the device has may be asked for: that is refused.
+                // A reservation beyond the device's capacity is refused.
                 drop(device.scheduler_mut().set_tenant(["a", "b", "c"][tenant], &terms, now_ns));
             }
-            Step::Fail { fails } => self.world.engine.write_error = fails.then_some(5),
+            Step::Fail { fails } => self.testbed.engine.write_error = fails.then_some(5),
         }
     }
 
-    /// Lets time pass; everything that is answered was open.
+    /// Lets time pass; every completion must belong to an open ticket.
     fn pass(&mut self, ns: u64) {
-        let until_ns = self.world.now() + ns;
-        let mut done = Vec::new();
-        loop {
-            while let Some((tag, io)) = self.world.engine.take() {
-                let now_ns = self.world.now();
-                self.world.device.io_done(&mut self.world.engine, tag, io, now_ns);
-            }
-            let now_ns = self.world.now();
-            self.world.device.run(&mut self.world.engine, now_ns, &mut done);
-            for done in done.drain(..) {
-                let client = (done.ticket & 0xff) as usize;
-                assert!(
-                    self.open[client].remove(&done.ticket),
-                    "{} was answered twice or after its client left",
-                    done.ticket
-                );
-            }
-            let next = [self.world.device.next_wake_ns(), self.world.engine.next_ns()].into_iter().flatten().min();
-            match next {
-                Some(next_ns) if next_ns <= until_ns => self.world.engine.now_ns = next_ns.max(now_ns),
-                _ => break,
-            }
-        }
-        self.world.engine.now_ns = until_ns;
+        let until_ns = self.testbed.now() + ns;
+        let open = &mut self.open;
+        self.testbed.run_device(until_ns, |completion| {
+            let client = (completion.ticket & 0xff) as usize;
+            let is_open = open[client].remove(&completion.ticket);
+            assert!(is_open, "{} completed twice or after its client left", completion.ticket);
+            ControlFlow::Continue(())
+        });
+        self.testbed.engine.now_ns = until_ns;
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_request_is_answered_exactly_once(kind in 0usize..32, emulated: bool, steps in steps()) {
+    fn every_request_completes_exactly_once(kind in 0usize..32, emulated: bool, steps in steps()) {
         let mut trial = Trial::new(kind, emulated);
         for step in steps {
             trial.step(step);
         }
-        // 100 kB/s is the least cap: 120 requests of 3 MB are over within an hour.
+        // The lowest limit is 100 kB/s: 120 requests of 3 MB end within an hour.
         trial.pass(3_600 * SECOND);
         prop_assert!(trial.open.iter().all(BTreeSet::is_empty), "never answered: {:?}", trial.open);
-        prop_assert!(trial.world.device.is_idle());
-        prop_assert_eq!(trial.world.device.scheduler().waiting(), (0, 0));
-        prop_assert_eq!(trial.world.device.scheduler().in_flight(), 0);
-        prop_assert!(trial.world.device.scheduler().accounts().all(|(_, account)| account.in_flight == 0));
+        prop_assert!(trial.testbed.device.is_idle());
+        prop_assert_eq!(trial.testbed.device.scheduler().waiting(), (0, 0));
+        prop_assert_eq!(trial.testbed.device.scheduler().in_flight(), 0);
+        prop_assert!(trial.testbed.device.scheduler().accounts().all(|(_, account)| account.in_flight == 0));
     }
 }

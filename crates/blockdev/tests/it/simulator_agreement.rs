@@ -1,5 +1,5 @@
-//! The emulated drive and the simulator, on the same requests: two hosts of one queue and one
-//! model, which must tell the same.
+//! Compares the emulated drive with the simulator on the same requests: both host the same queue
+//! and the same drive model, and their results must agree.
 
 use hoistway_qos::DiskQueueConfig;
 use std::sync::atomic::AtomicBool;
@@ -10,21 +10,23 @@ use hoistway_drive::Profile;
 use hoistway_qos::CLOCK;
 use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Plugging, compare};
 
-use crate::world::*;
+use crate::testbed::*;
 
 const READERS: u64 = 8;
 const APART_BYTES: u64 = 20 << 30;
 const SPAN_BYTES: u64 = 128 << 20;
-/// From an answer to the next request.
+/// The time from a completion to the next request.
 const TURNAROUND_NS: u64 = 50_000;
-/// What is not counted at the beginning. bfq takes new readers for interactive ones, and raises
-/// their weights for 3 to 25 s, the longer the slower it believes the drive to be: eight of them
-/// then take turns request by request. After how long they cease to hangs on very little.
+/// The seconds at the beginning that are not counted. bfq takes new readers for interactive ones,
+/// and raises their weights for 3 to 25 s, longer for a drive that it estimates as slower. Eight
+/// such readers take turns request by request. The end of that phase depends on very small
+/// differences.
 fn ramp_seconds(kind: Kind) -> u64 {
     if kind == Kind::Bfq { 26 } else { 2 }
 }
 
-/// What is counted. bfq's budgets take nearly half a second each: several rounds of eight.
+/// The seconds that are counted. A budget of bfq takes nearly half a second: several rounds of
+/// eight.
 fn seconds(kind: Kind) -> u64 {
     if kind == Kind::Bfq { 40 } else { 10 }
 }
@@ -33,25 +35,25 @@ fn disk() -> Profile {
     Profile::builtin("sata-7200-2006").expect("a built-in profile")
 }
 
-/// What each reader gets from the device, in bytes a second.
+/// Returns the bytes a second that each reader gets from the device.
 fn served(kind: Kind) -> Vec<f64> {
     let config = DeviceConfig {
         queue: DiskQueueConfig { elevator: Some(kind), ..config("disk").queue },
         drive: Some(disk()),
         backend: hoistway_config::BackendConfig::Null { bytes: READERS * APART_BYTES },
     };
-    let mut world = World::new(&config);
+    let mut testbed = Testbed::new(&config);
     for reader in 0..READERS {
         let client = Client { sequential: true, think_ns: TURNAROUND_NS, ..Client::reads(1, 4096) };
-        world.add(None, client.at(reader * APART_BYTES, SPAN_BYTES));
+        testbed.add(None, client.at(reader * APART_BYTES, SPAN_BYTES));
     }
-    world.run_until(ramp_seconds(kind) * SECOND);
-    world.count_from_here();
-    world.run_until((ramp_seconds(kind) + seconds(kind)) * SECOND);
-    world.clients.iter().map(|client| client.served_bytes as f64 / seconds(kind) as f64).collect()
+    testbed.run_until(ramp_seconds(kind) * SECOND);
+    testbed.reset_counts();
+    testbed.run_until((ramp_seconds(kind) + seconds(kind)) * SECOND);
+    testbed.clients.iter().map(|client| client.served_bytes as f64 / seconds(kind) as f64).collect()
 }
 
-/// What the simulator says.
+/// Returns the bytes a second that the simulator predicts for each reader.
 fn predicted(kind: Kind) -> Vec<f64> {
     let mut text = String::new();
     for reader in 0..READERS {
