@@ -10,19 +10,37 @@
 //!   does not have.
 //! - `varies`: the output is not compared, because it depends on the machine.
 //!
+//! A comment `<!-- file: NAME -->` on the line above another fenced block names a file: the block is
+//! appended to that file before the next session runs.
+//!
 //! A command has to succeed, unless its expected output begins with `error:`. Blocks of a document
 //! share the directory, in which `examples`, `testdata` and `crates` lead to those of the
 //! repository. Each block has a shell of its own.
 
 mod session;
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use session::{Block, blocks, differs};
 
-/// The documents whose blocks run.
-const DOCUMENTS: &[&str] = &["README.md"];
+/// The documents whose blocks run, beside all pages in these directories.
+const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md"];
+const DIRECTORIES: &[&str] = &["docs", "docs/elevators"];
+
+/// All documents whose blocks run, as paths from the root of the repository.
+fn documents() -> Vec<String> {
+    let mut documents: Vec<String> = DOCUMENTS.iter().map(|name| (*name).to_owned()).collect();
+    for directory in DIRECTORIES {
+        let entries = std::fs::read_dir(repository().join(directory)).expect("a directory of documents");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        documents.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{directory}/{name}")));
+    }
+    documents.sort();
+    documents
+}
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
@@ -50,6 +68,9 @@ fn failures(name: &str, text: &str) -> Vec<String> {
     }
     let mut failures = Vec::new();
     for block in blocks(text) {
+        for (file, contents) in &block.files {
+            append(&directory.path().join(file), contents);
+        }
         if let Some(obstacle) = obstacle(&block) {
             eprintln!("SKIPPED: {name}:{}: {obstacle}", block.line);
             continue;
@@ -64,6 +85,11 @@ fn failures(name: &str, text: &str) -> Vec<String> {
         }
     }
     failures
+}
+
+fn append(path: &Path, contents: &str) {
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("the file of a block");
+    file.write_all(contents.as_bytes()).expect("the file of a block is written");
 }
 
 /// Runs a block in a shell. Returns the exit status and the output of each command.
@@ -83,12 +109,20 @@ fn run(block: &Block, directory: &Path) -> Vec<(i32, String)> {
 
 #[test]
 fn the_console_blocks_of_the_documents_run_as_they_are_written() {
+    // `HOISTWAY_DOCUMENT` selects the documents whose path contains it.
+    let selected = std::env::var("HOISTWAY_DOCUMENT").unwrap_or_default();
     let mut all = Vec::new();
-    for name in DOCUMENTS {
+    for name in documents().iter().filter(|name| name.contains(&selected)) {
         let text = std::fs::read_to_string(repository().join(name)).expect("a document");
         all.extend(failures(name, &text));
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn a_session_can_use_the_files_of_the_blocks_above_it() {
+    let document = "<!-- file: a.toml -->\n```toml\none = 1\n```\nText.\n<!-- file: a.toml -->\n```toml\ntwo = 2\n```\n```console\n$ cat a.toml\none = 1\ntwo = 2\n```\n";
+    assert_eq!(failures("a.md", document), [""; 0]);
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct Block {
     /// Programs that it needs.
     pub needs: Vec<String>,
     pub steps: Vec<Step>,
+    /// The contents of a file that a block above the session shows: appended before it runs.
+    pub files: Vec<(String, String)>,
 }
 
 /// A command of a block.
@@ -50,33 +52,53 @@ impl Block {
     }
 }
 
+/// The kind of the fenced block that a line is in.
+enum Fence {
+    Session,
+    /// The contents of the last file.
+    File,
+    Other,
+}
+
 /// Reads the console blocks of a document.
 pub fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut fence = None;
+    let mut file = None;
+    let mut files: Vec<(String, String)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let line_number = index + 1;
         if let Some(info) = line.strip_prefix("```") {
-            fence = match fence {
-                Some(_) => None,
-                None => Some(begin(info, line_number, &mut blocks)),
+            fence = match (fence, file.take()) {
+                (Some(_), _) => None,
+                (None, Some(name)) => {
+                    files.push((name, String::new()));
+                    Some(Fence::File)
+                }
+                (None, None) => Some(begin(info, index + 1, &mut files, &mut blocks)),
             };
-        } else if fence == Some(true)
-            && let Some(block) = blocks.last_mut()
-        {
-            take(line, line_number, block);
+            continue;
+        }
+        match &fence {
+            None => file = line.strip_prefix("<!-- file: ").and_then(|rest| rest.strip_suffix(" -->")).map(str::to_owned),
+            Some(Fence::Other) => {}
+            Some(Fence::File) => {
+                let (_, contents) = files.last_mut().expect("the file of the block");
+                contents.push_str(line);
+                contents.push('\n');
+            }
+            Some(Fence::Session) => take(line, index + 1, blocks.last_mut().expect("the block of the fence")),
         }
     }
     blocks
 }
 
-/// Begins a fenced block; returns true if it is a session.
-fn begin(info: &str, line: usize, blocks: &mut Vec<Block>) -> bool {
+/// Begins a fenced block without a file. Moves `files` to it if it is a session.
+fn begin(info: &str, line: usize, files: &mut Vec<(String, String)>, blocks: &mut Vec<Block>) -> Fence {
     let mut words = info.split([' ', ',']).filter(|word| !word.is_empty());
     if words.next() != Some("console") {
-        return false;
+        return Fence::Other;
     }
-    let mut block = Block { line, ..Block::default() };
+    let mut block = Block { line, files: std::mem::take(files), ..Block::default() };
     let mut in_needs = false;
     for word in words {
         match word {
@@ -92,7 +114,7 @@ fn begin(info: &str, line: usize, blocks: &mut Vec<Block>) -> bool {
         }
     }
     blocks.push(block);
-    true
+    Fence::Session
 }
 
 /// Takes a line of a session.
