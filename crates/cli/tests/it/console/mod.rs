@@ -2,7 +2,7 @@
 //!
 //! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are
 //! commands, `> ` continues one, and the other lines are the expected output of the command above.
-//! A line `...` stands for any lines. Words after the language say what a block needs:
+//! A line `...` stands for any lines, ` ...` at the end of a line for the rest of it. Words after the language say what a block needs:
 //!
 //! - `needs=fio,cpio`: programs. The block is skipped, aloud, if one is missing.
 //! - `root`: the block is skipped, aloud, without root.
