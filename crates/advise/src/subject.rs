@@ -1,9 +1,9 @@
 //! The device of advice, whose queue orders requests.
 
 use hoistway_machine::{BlockDevice, Queue, Root, queues_below, why_no_choice};
+use hoistway_units::figures::bytes;
 
 use crate::device_facts::{self, CurrentSettings, Warning};
-use crate::text::bytes_text;
 
 /// A device whose scheduler can be set.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Subject {
 /// A device in one line: name, model or kind, size, rotation, transport.
 pub fn device_line(device: &BlockDevice) -> String {
     let model = device.identity.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
-    let mut parts = vec![model.map_or_else(|| device.kind.to_string(), str::to_owned), bytes_text(device.bytes)];
+    let mut parts = vec![model.map_or_else(|| device.kind.to_string(), str::to_owned), bytes(device.bytes)];
     match device.queue.as_ref().and_then(|queue| queue.rotational) {
         Some(true) => parts.push("rotating".into()),
         Some(false) => parts.push("not rotating".into()),

@@ -22,7 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::failure::{Interrupted, tell};
+use crate::failure::{Interrupted, print_message};
 
 /// Longest part of the target's name in the name of the temporary file, in bytes. The rest of the
 /// 255 bytes is for dots, random letters and the suffix.
@@ -245,7 +245,7 @@ fn remove_on_signal(state: &Arc<Mutex<State>>) -> io::Result<()> {
             let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
             if !matches!(*state, State::Released) {
                 *state = State::Absent;
-                tell("hoistway tar: interrupted: nothing is left of the archive");
+                print_message("hoistway tar: interrupted: nothing is left of the archive");
             }
             // The exit code that a shell reports for a program that a signal ended.
             std::process::exit(128 + signal);

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use hoistway_bench::sim::Pattern;
 use hoistway_core::Kind;
 use hoistway_sim::{Kernel, Setting};
 
@@ -312,7 +313,7 @@ pub struct BenchSimArgs {
     /// The pattern of the requests [default: randread; randwrite for ssd-nvme-tlc if no drive is
     /// named]
     #[arg(long = "rw", value_name = "PATTERN")]
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<PatternChoice>,
     /// The elevator
     #[arg(long, value_name = "NAME", default_value = "noop", value_parser = names::kind)]
     pub elevator: Kind,
@@ -337,9 +338,8 @@ pub struct BenchSimArgs {
 }
 
 /// The pattern of a load's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pattern {
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum PatternChoice {
     /// Random reads
     Randread,
     /// Random writes
@@ -348,13 +348,12 @@ pub enum Pattern {
     Randrw,
 }
 
-impl Pattern {
-    /// As fio calls it.
-    pub fn as_fio(self) -> &'static str {
-        match self {
-            Pattern::Randread => "randread",
-            Pattern::Randwrite => "randwrite",
-            Pattern::Randrw => "randrw",
+impl From<PatternChoice> for Pattern {
+    fn from(choice: PatternChoice) -> Pattern {
+        match choice {
+            PatternChoice::Randread => Pattern::Randread,
+            PatternChoice::Randwrite => Pattern::Randwrite,
+            PatternChoice::Randrw => Pattern::Randrw,
         }
     }
 }

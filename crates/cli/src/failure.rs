@@ -59,7 +59,7 @@ pub fn report(error: &Error) -> Exit {
         return Exit::Success;
     }
     if error.is::<Interrupted>() {
-        tell(&error.to_string());
+        print_message(&error.to_string());
         return Exit::Interrupted;
     }
     // Diagnostics of a job file have their own prefixes, one per faulty line.
@@ -68,17 +68,17 @@ pub fn report(error: &Error) -> Exit {
     } else {
         "error: "
     };
-    tell(&format!("{head}{}", chain(error)));
+    print_message(&format!("{head}{}", chain(error)));
     let of_arguments = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::concerns_arguments_only);
     if error.is::<UsageError>() || of_arguments {
-        tell("\nFor more information, try '--help'.");
+        print_message("\nFor more information, try '--help'.");
         return Exit::Usage;
     }
     Exit::Failed
 }
 
 /// Prints a line on standard error. A write error has no further output channel and is ignored.
-pub fn tell(line: &str) {
+pub fn print_message(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

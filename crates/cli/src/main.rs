@@ -7,13 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod atomic_file;
-mod bench;
 mod cli;
 mod commands;
 mod control;
 mod drive_choice;
 mod failure;
-mod figures;
 mod interrupt;
 mod names;
 mod output;

@@ -15,10 +15,35 @@
 //! - what a host has to implement: `target.rs` (reading), `admin.rs` (changing)
 //! - what a tenant is entitled to: `share.rs`
 //! - a metric: `metrics/mod.rs`, its figures in `metrics/sample.rs`; HTTP: `metrics/http.rs`
+//! - requests and errors of the client: `client/mod.rs`; the figures of `hoistway top`: `top/view.rs`
+//!
+//! A program that administers a server connects with [`client::ControlClient`]; [`top::Sampler`]
+//! computes rates, latencies and shares of an interval:
+//!
+//! ```no_run
+//! use std::{thread::sleep, time::Duration};
+//! use hoistway_control::client::{ControlClient, default_paths};
+//! use hoistway_control::top::{Sampler, SortBy};
+//!
+//! let paths = default_paths("hoistway-control.sock");
+//! let mut client = ControlClient::connect_first(&paths)?;
+//! client.request("set devices/sda/queue/scheduler bfq")?;
+//!
+//! let mut sampler = Sampler::new(paths)?;
+//! sleep(Duration::from_secs(1));
+//! if let Some(view) = sampler.view()? {
+//!     for device in &view.devices {
+//!         for tenant in device.sorted_tenants(SortBy::Bytes, false) {
+//!             println!("{} {}: {:.1} MB/s", device.name, tenant.name, tenant.bytes_per_second / 1e6);
+//!         }
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod accounts;
 pub mod admin;
-mod client;
+pub mod client;
 mod facts;
 mod histogram;
 mod leaf;
@@ -31,6 +56,7 @@ mod share;
 mod target;
 mod terms;
 mod text;
+pub mod top;
 mod tree;
 
 #[cfg(test)]

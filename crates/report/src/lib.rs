@@ -34,6 +34,7 @@
 //! | the number of points that a page draws | `reduce.rs` |
 //! | colours | `palette.rs` |
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
+//! | where single requests are stored | `trace/detail.rs` |
 //! | the behaviour of the trace page | `templates/trace/`: `model.js` and `sums.js` are independent of the browser, `draw.js` draws, `film.js` plays, `tables.js` has the table and the card of a request, `page.js` handles input |
 //! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
 //! | a picture for documents | `bars.rs`, `figures.rs`, `intervals.rs`, `footprint.rs`, `distribution.rs` |
@@ -64,13 +65,14 @@ pub use data::{
 pub use distribution::{DistributionPoint, distribution_svg};
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use footprint::{Footprint, FootprintPanel, footprint_svg};
+pub use format::count;
 pub use intervals::{Interval, Intervals, Scatter, intervals_svg, scatter_svg};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
 pub use sheet::{Sheet, SheetSection, SheetTable, sheet_page};
 pub use trace::{
-    Chunk, MergedRow, RequestRow, SingleRequests, SpanRow, TRACE_LAYERS, TraceCounts, TraceLane, TracePage, TraceQueue,
-    chunk_script, trace_page,
+    Chunk, DetailLocation, DetailStore, MergedRow, RequestRow, SingleRequests, SpanRow, StoredDetails, TRACE_LAYERS,
+    TraceCounts, TraceLane, TracePage, TraceQueue, WrittenDetails, chunk_script, trace_page,
 };
 
 /// Reasons for which a page cannot be made.
@@ -92,6 +94,14 @@ pub enum ReportError {
         count: usize,
         /// The largest number of processes.
         max: usize,
+    },
+    /// A file of single requests cannot be written.
+    #[error("{} cannot be written", path.display())]
+    Write {
+        /// The file or folder.
+        path: std::path::PathBuf,
+        /// The cause.
+        source: std::io::Error,
     },
     /// Throughput over time has windows of length 0.
     #[error("window_ns is 0: bandwidth windows must be longer, 500000000 is usual")]

@@ -80,6 +80,7 @@
 //! | what a comparison reports | `compare/answer.rs`, `compare/document.rs`; the sentence: `compare/verdict.rs` |
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
 //! | the replay of recorded requests | `workload/recorded.rs`, `world/recorded.rs` |
+//! | the time of a reordered trace on a drive | `reorder_time.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -93,6 +94,7 @@ mod host;
 mod measure;
 mod record;
 mod registry;
+mod reorder_time;
 mod settings;
 mod workload;
 mod world;
@@ -109,5 +111,6 @@ pub use host::page::PAGE_BYTES;
 pub use measure::{BandwidthSample, DriveTime, Latencies, Latency, Window, Windows, bytes_per_s, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use registry::{ElevatorDescription, ElevatorList, GroupSupport, TunableDescription};
+pub use reorder_time::ReorderTime;
 pub use settings::{Setting, elevator_of_name, group_switch};
 pub use workload::recorded::{RecordedWorkload, RequestScript, ScriptedRequest};

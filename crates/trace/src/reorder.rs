@@ -42,6 +42,17 @@ impl ReorderObserver for () {
     fn after(&mut self, _: &Event) {}
 }
 
+/// Passes the requests to an optional observer.
+impl<O: ReorderObserver> ReorderObserver for Option<O> {
+    fn before(&mut self, request: &Event) {
+        self.iter_mut().for_each(|observer| observer.before(request));
+    }
+
+    fn after(&mut self, request: &Event) {
+        self.iter_mut().for_each(|observer| observer.after(request));
+    }
+}
+
 /// A source that returns the reordered requests of another source.
 #[derive(Debug)]
 pub struct ReorderedSource<S, W = ()> {

@@ -60,14 +60,14 @@ fn an_error_of_the_servers_is_told_as_it_is() {
 }
 
 #[test]
-fn whoever_is_not_there_or_is_somebody_else_is_told_so() {
+fn an_absent_or_foreign_server_is_reported() {
     let folder = Folder::new();
     let get = |control: &str| run(&["ctl", "get", "server/version", "--control", control]);
     get(&folder.name("absent")).refused(1, &["there is no control socket", "absent", "`hoistway serve` starts one"]);
     run(&["top", "--once", "--control", &folder.name("absent")]).refused(1, &["there is no control socket"]);
     drop(UnixListener::bind(folder.path("left")).expect("a socket"));
-    get(&folder.name("left")).refused(1, &["nobody listens at", "the server has ended"]);
-    get(&folder.file("plain", "")).refused(1, &["nobody listens at"]);
+    get(&folder.name("left")).refused(1, &["no server listens at", "the server has ended"]);
+    get(&folder.file("plain", "")).refused(1, &["no server listens at"]);
     let hangs_up = listen(&folder, |_| String::new());
     get(&hangs_up).refused(1, &["has closed the connection"]);
     // The greeting of an NBD server, without an end of a line, and then nothing.
@@ -86,7 +86,7 @@ fn whoever_is_not_there_or_is_somebody_else_is_told_so() {
 fn a_wrong_command_line_needs_no_server() {
     run(&["ctl", "get"]).refused(2, &["<PATH>"]);
     run(&["ctl", "set", "a b", "1", "--control", "/nowhere"]).refused(1, &["there is no control socket /nowhere"]);
-    run(&["ctl", "help", "tennants"]).refused(2, &["nothing is known of \"tennants\"; did you mean \"tenants\"?"]);
+    run(&["ctl", "help", "tennants"]).refused(2, &["there is no path \"tennants\"; did you mean \"tenants\"?"]);
     run(&["ctl", "help", "x", "--markdown"]).refused(2, &["cannot be used with"]);
     run(&["top", "--interval", "0"]).refused(2, &["it takes 0.1 to 3600 seconds"]);
     let help = run(&["ctl", "help", "devices/NAME/queue"]);

@@ -22,5 +22,5 @@ mod serve_input;
 mod tar;
 mod trace_formats;
 mod trace_record;
-mod trace_tell;
+mod trace_describe;
 mod trace_view;

@@ -14,7 +14,9 @@ mod figures;
 mod nbd;
 mod on_device;
 mod plan;
+mod report;
 mod safety;
+mod trace;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,7 +30,9 @@ pub use hoistway_reactor::Virtual;
 pub use nbd::NbdTarget;
 pub use on_device::DeviceTarget;
 pub use plan::{Fit, Kind, LeftOut, Level, Plan, PlanBuilder, Planned, Unfit};
+pub use report::{KINDS, Percentiles, ProcessTotals, ReplayFigures, ReplayReport, RequestTotals};
 pub use safety::{InUse, check_unused};
+pub use trace::{ReplayTrace, ReplayTraceError, Selection};
 
 use dependent::Dependents;
 

@@ -63,7 +63,7 @@ pub struct Plan {
 }
 
 /// What of a trace is not in its plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LeftOut {
     /// Writes, discards and flushes, where only reads are done.
     pub changing: u64,

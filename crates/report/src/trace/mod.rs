@@ -2,6 +2,7 @@
 
 mod chunk;
 mod data;
+mod detail;
 mod pack;
 
 use minijinja::value::Value;
@@ -17,6 +18,7 @@ pub use chunk::chunk_script;
 pub use data::{
     Chunk, MergedRow, RequestRow, SingleRequests, SpanRow, TRACE_LAYERS, TraceCounts, TraceLane, TracePage, TraceQueue,
 };
+pub use detail::{DetailLocation, DetailStore, StoredDetails, WrittenDetails};
 
 const TEMPLATE: &str = include_str!("../../templates/trace/page.html");
 const TRACE_STYLE: &str = include_str!("../../templates/trace/page.css");

@@ -8,6 +8,7 @@
 
 mod heatmap;
 mod notes;
+mod read;
 mod series;
 mod spans;
 
@@ -21,6 +22,7 @@ use crate::process_names::ProcessNames;
 use crate::request::RequestRecord;
 
 pub use notes::{EndReason, Queue};
+pub use read::{OverviewObserver, TraceFacts, TraceOverview, read};
 pub use series::Counts;
 pub use spans::{NoteSpan, SpanKind};
 

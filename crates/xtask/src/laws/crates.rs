@@ -31,10 +31,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "units"]),
     ("simulation", &["config", "control", "core", "drive", "nbd", "qos", "reactor", "server"]),
     ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
+    ("bench", &["config", "core", "drive", "fio", "mount", "sim", "trace"]),
     (
         "cli",
         &[
             "advise",
+            "bench",
             "blockdev",
             "config",
             "control",
@@ -67,7 +69,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[];
 const LINES_MAX: usize = 15_000;
 /// Crates above [`LINES_MAX`], with the lines that they may have. The list only shrinks, but for
 /// the core.
-const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("cli", 21_000)];
+const LARGE: &[(&str, usize)] = &[("core", usize::MAX)];
 
 /// Lists the arrows and sizes that break the law.
 pub fn violations(packages: &[Package]) -> Vec<String> {

@@ -8,7 +8,7 @@ use hoistway_machine::{Assignment, BlockDevice};
 
 use super::request::usage;
 use crate::cli::AdviseArgs;
-use crate::failure::{Exit, tell as tell_on_stderr};
+use crate::failure::{Exit, print_message};
 use crate::output::Out;
 
 /// Refuses `--apply` early where it could not ask.
@@ -51,19 +51,19 @@ pub fn run(args: &AdviseArgs, case: &Case, plan: &ChangePlan, verdict: Verdict, 
         return Ok(Exit::Success);
     }
     if verdict != Verdict::Change || plan.assignments.is_empty() {
-        tell_on_stderr("nothing to apply: the advice is to leave it");
+        print_message("nothing to apply: the advice is to leave it");
         return Ok(Exit::Success);
     }
     let devices = plan.devices().join(", ");
     if !args.yes && !confirm(&format!("Set this on {devices} now?"))? {
-        tell_on_stderr("nothing was written");
+        print_message("nothing was written");
         return Ok(Exit::Success);
     }
     let Some(subject) = &case.subject else { bail!("no device was named") };
     for device in subject.devices() {
         let back = apply(plan, subject, device)?;
         let back = Assignment::list(&back);
-        tell_on_stderr(&format!("{}: set. Back: hoistway devices set {} {back}", device.name, device.name));
+        print_message(&format!("{}: set. Back: hoistway devices set {} {back}", device.name, device.name));
     }
     Ok(Exit::Success)
 }
@@ -79,7 +79,7 @@ fn confirm(question: &str) -> Result<bool> {
         match answer.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(true),
             "n" | "no" => return Ok(false),
-            _ => tell_on_stderr("answer yes or no"),
+            _ => print_message("answer yes or no"),
         }
     }
 }
@@ -89,7 +89,7 @@ fn apply(plan: &ChangePlan, subject: &Subject, device: &BlockDevice) -> Result<V
     let applied = plan.apply(subject, device)?;
     for change in applied.changes.iter().filter(|change| !change.is_as_requested()) {
         let (name, requested, value) = (&change.name, change.asked.as_deref(), change.after.as_deref());
-        tell_on_stderr(&format!(
+        print_message(&format!(
             "note: {}: {name} is {} and should be {}: the kernel changed the value",
             device.name,
             value.unwrap_or("gone"),

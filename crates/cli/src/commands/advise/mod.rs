@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::atomic_file::ReportFile;
 use crate::cli::AdviseArgs;
-use crate::failure::{Exit, Interrupted, tell as tell_on_stderr};
+use crate::failure::{Exit, Interrupted, print_message};
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::Bar;
@@ -36,7 +36,7 @@ pub fn run(args: &AdviseArgs, out: &mut Out) -> Result<Exit> {
     let case = match request::case(args, subject, &cancel)? {
         CaseOrRefusal::Case(case) => *case,
         CaseOrRefusal::Refused(refusal) => {
-            tell_on_stderr(&refusal);
+            print_message(&refusal);
             return Ok(Exit::Failed);
         }
     };

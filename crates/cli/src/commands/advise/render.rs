@@ -7,7 +7,7 @@ use hoistway_advise::{
 };
 
 use super::apply;
-use crate::failure::tell as tell_on_stderr;
+use crate::failure::print_message;
 use crate::output::{Out, best, table, width, wrap};
 
 /// Prints device, workload, objective, drive and host.
@@ -103,7 +103,7 @@ pub fn advice(case: &Case, answer: &Answer, plan: &ChangePlan, out: &mut Out) ->
         out.heading("To be known")?;
         warnings.iter().try_for_each(|warning| out.paragraph(2, &format!("- {warning}")))?;
     }
-    case.notes.iter().for_each(|note| tell_on_stderr(&format!("note: {note}")));
+    case.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
     Ok(())
 }
 

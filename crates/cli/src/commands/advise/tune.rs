@@ -13,7 +13,7 @@ use super::tune_texts::{behind_the_front, reasons, restarts, verdict};
 use super::{apply, page, print_json, render, simulation_error};
 use crate::atomic_file::ReportFile;
 use crate::cli::AdviseArgs;
-use crate::failure::{Exit, tell as tell_on_stderr};
+use crate::failure::{Exit, print_message};
 use crate::names::did_you_mean;
 use crate::output::{Out, table, wrap};
 use crate::progress::Bar;
@@ -134,7 +134,7 @@ fn print(args: &AdviseArgs, case: &Case, tuned: &TuneResult, plan: &ChangePlan, 
         out.line("")?;
         out.line(format_args!("The page is in {}.", path.display()))?;
     }
-    case.notes.iter().for_each(|note| tell_on_stderr(&format!("note: {note}")));
+    case.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
     Ok(())
 }
 

@@ -7,8 +7,8 @@ use anyhow::Result;
 use comfy_table::Table;
 use hoistway_sim::{Comparison, Run};
 
-use crate::figures::percent;
 use crate::output::{self, Out, width};
+use hoistway_units::figures::percent;
 
 /// Prints the share of each group, if the jobs have groups.
 pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {

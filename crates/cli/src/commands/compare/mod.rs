@@ -18,7 +18,7 @@ use hoistway_sim::{CompareRequest, Comparison, HostConfig};
 use crate::atomic_file::ReportFile;
 use crate::cli::CompareArgs;
 use crate::drive_choice;
-use crate::failure::{Exit, UsageError, tell};
+use crate::failure::{Exit, UsageError, print_message};
 use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
@@ -144,6 +144,6 @@ fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     out.line("")?;
     out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;
     // Notes go to standard error, so that scripts can parse the table.
-    comparison.notes.iter().for_each(|note| tell(&format!("note: {note}")));
+    comparison.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
     Ok(())
 }

@@ -4,8 +4,8 @@ use anyhow::Result;
 use comfy_table::{Cell, Table};
 use hoistway_sim::{Comparison, Run};
 
-use crate::figures::{figure, percent};
 use crate::output::{self, Out, best, width};
+use hoistway_units::figures::{figure, percent};
 
 /// The mark after the best value of a column, and the blank that keeps other digits aligned.
 const MARK: &str = "*";

@@ -6,7 +6,7 @@ use anyhow::Result;
 use hoistway_sim::decisions::{FileReport, replay_files};
 
 use crate::cli::ConformArgs;
-use crate::failure::{Exit, tell};
+use crate::failure::{Exit, print_message};
 use crate::output::Out;
 use crate::progress::Bar;
 
@@ -19,7 +19,7 @@ pub fn run(args: &ConformArgs, out: &mut Out) -> Result<Exit> {
             Ok(report) if prints_lines => print_file(report, args.verbose, out),
             Ok(_) => Ok(()),
             Err(error) => {
-                tell(&format!("error: {error}"));
+                print_message(&format!("error: {error}"));
                 Ok(())
             }
         })

@@ -8,8 +8,8 @@ use hoistway_machine::{
 };
 
 use super::summary::{description, schedulers, uses};
-use crate::figures::bytes;
 use crate::output::{self, Out};
+use hoistway_units::figures::bytes;
 
 /// Prints identity, use, queue, tunables, settings and remarks.
 pub fn print(root: &Root, all: &[BlockDevice], device: &BlockDevice, out: &mut Out) -> Result<()> {

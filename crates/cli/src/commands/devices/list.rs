@@ -5,8 +5,8 @@ use comfy_table::Table;
 use hoistway_machine::{BlockDevice, Kind, Queue, Root, directly_below};
 
 use super::summary::{description, schedulers, uses};
-use crate::figures::bytes;
 use crate::output::{self, Out};
+use hoistway_units::figures::bytes;
 
 /// A row of the table.
 struct Row<'a> {

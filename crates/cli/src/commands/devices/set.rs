@@ -7,7 +7,7 @@ use hoistway_machine::{
 };
 
 use crate::cli::{ResetArgs, SetArgs};
-use crate::failure::{Exit, UsageError, tell};
+use crate::failure::{Exit, UsageError, print_message};
 use crate::names::did_you_mean;
 use crate::output::Out;
 
@@ -49,7 +49,10 @@ fn set(root: &Root, args: &SetArgs, device: &BlockDevice, assignments: &[Assignm
     });
     let report = plan.carry_out(root, args.dry_run, target.as_ref())?;
     for (path, error) in &report.not_removed {
-        tell(&format!("warning: {}: the former rule for this device cannot be removed: {error}", path.display()));
+        print_message(&format!(
+            "warning: {}: the former rule for this device cannot be removed: {error}",
+            path.display()
+        ));
     }
     note_bypassed_path(root, device)?;
     if args.json {
@@ -64,7 +67,7 @@ fn set(root: &Root, args: &SetArgs, device: &BlockDevice, assignments: &[Assignm
 fn note_bypassed_path(root: &Root, device: &BlockDevice) -> Result<()> {
     let all = if device.holders.is_empty() { Vec::new() } else { devices(root)? };
     if let Some(holder) = scheduling_holder(&all, device) {
-        tell(&format!(
+        print_message(&format!(
             "note: {} is a path of {}, whose scheduler counts: requests bypass the scheduler of the path",
             device.name, holder.name
         ));
@@ -170,7 +173,7 @@ fn print_rule(report: &SettingsReport, rule: &RuleReport, out: &mut Out) -> Resu
 fn warn_of_conflicts(report: &SettingsReport, rule: &RuleReport) {
     if !rule.also.is_empty() {
         let also = rule.also.join(", ");
-        tell(&format!(
+        print_message(&format!(
             "warning: {also} has the same identifier {}, and the rule will set it too: another path to the same disk, or a bridge that reports its own",
             rule.value
         ));
@@ -182,7 +185,7 @@ fn warn_of_conflicts(report: &SettingsReport, rule: &RuleReport) {
         } else {
             "and comes before, so this rule wins"
         };
-        tell(&format!(
+        print_message(&format!(
             "warning: {}:{} {verb} the scheduler of {} to {} too, {order}",
             other.path.display(),
             other.line,

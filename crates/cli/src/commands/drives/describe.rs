@@ -3,8 +3,8 @@
 use anyhow::Result;
 use hoistway_drive::{BufferDescription, Description, FlashDescription, SECTOR_BYTES, ZoneDescription};
 
-use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
+use hoistway_units::figures::{bytes, figure};
 
 /// Writes a table with one row for each drive.
 pub fn write_list(drives: &[Description], out: &mut Out) -> Result<()> {

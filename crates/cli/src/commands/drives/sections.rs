@@ -8,8 +8,8 @@ use hoistway_drive::probe::{
 use hoistway_report::{LineOf, Lines};
 use textplots::{Chart, Plot, Shape};
 
-use crate::figures::{bytes, figure};
 use crate::output::Out;
+use hoistway_units::figures::{bytes, figure};
 
 /// Width and height of a chart in the terminal, in dots: 2 dots a column, 4 dots a line.
 const CHART_DOTS: (u32, u32) = (140, 48);

@@ -72,7 +72,7 @@ fn wanted(args: &IoniceArgs) -> Result<Option<Priority>> {
         },
     };
     if args.level.is_some() && !class.has_levels() {
-        failure::tell(&format!("warning: the class {} has no levels; {level} is ignored", class.name()));
+        failure::print_message(&format!("warning: the class {} has no levels; {level} is ignored", class.name()));
     }
     Ok(Some(Priority::new(class, level)))
 }
@@ -129,7 +129,7 @@ fn run_command(args: &IoniceArgs, priority: Priority, command: &[OsString], out:
     out.flush()?;
     let Some((name, arguments)) = command.split_first() else { return Ok(Exit::Success) };
     let error = Command::new(name).args(arguments).exec();
-    failure::tell(&format!("error: `{}` cannot be run: {error}", name.display()));
+    failure::print_message(&format!("error: `{}` cannot be run: {error}", name.display()));
     Ok(Exit::Code(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }))
 }
 

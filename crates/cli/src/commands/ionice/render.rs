@@ -6,8 +6,8 @@ use hoistway_machine::{
     Process,
 };
 
-use crate::figures::bytes;
 use crate::output::Out;
+use hoistway_units::figures::bytes;
 
 /// Prints all explanations.
 pub fn print(report: &PriorityReport, out: &mut Out) -> Result<()> {

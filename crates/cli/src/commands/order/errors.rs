@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hoistway_order::{EntryId, FileKind, Operation, PathError, WalkError};
 
-use crate::failure::{Exit, tell};
+use crate::failure::{Exit, print_message};
 
 /// Largest number of errors that are reported one by one.
 const REPORTED_MAX: usize = 1000;
@@ -29,7 +29,7 @@ impl ErrorLog {
     /// Adds an error of one path. Notes are printed at once.
     pub fn add(&mut self, error: PathError) {
         if error.is_note() && !self.requires_placement {
-            return tell(&format!("note: {error}"));
+            return print_message(&format!("note: {error}"));
         }
         let is_unreadable = match error.error {
             WalkError::Failed { operation: Operation::Open, .. } => true,
@@ -63,16 +63,16 @@ impl ErrorLog {
     /// Prints all errors and returns the exit code.
     pub fn finish(self) -> Exit {
         if self.not_written > 0 {
-            tell(&format!(
+            print_message(&format!(
                 "note: {} not on the disk yet and sorted by inode number before the others; --sync writes such files first",
                 counted(self.not_written, "file is", "files are"),
             ));
         }
         for text in &self.messages {
-            tell(&format!("error: {text}"));
+            print_message(&format!("error: {text}"));
         }
         if self.count > self.messages.len() {
-            tell(&format!("error: and {} more", self.count - self.messages.len()));
+            print_message(&format!("error: and {} more", self.count - self.messages.len()));
         }
         if self.count == 0 { Exit::Success } else { Exit::Failed }
     }

@@ -5,7 +5,7 @@ use hoistway_order::explain::{CostReport, FileSystemCost, OrderCost};
 use hoistway_report::{Fact, Footprint, FootprintPanel, Sheet, SheetSection, sheet_page};
 
 use super::render::{METHOD, found, seconds, verdict};
-use crate::figures::bytes;
+use hoistway_units::figures::bytes;
 
 /// Renders one HTML file with a diagram per file system.
 pub fn page(report: &CostReport) -> Result<String> {

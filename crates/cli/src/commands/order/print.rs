@@ -6,7 +6,7 @@ use hoistway_order::{EntryId, FileRecord, Tree, escaped};
 use super::Request;
 use super::errors::ErrorLog;
 use crate::cli::OrderArgs;
-use crate::failure::tell;
+use crate::failure::print_message;
 use crate::output::Out;
 
 /// Prints the names of a list.
@@ -41,7 +41,7 @@ impl<'a> Printer<'a> {
             }
             if self.end == b'\n' && !self.warned && self.path.contains(&b'\n') {
                 self.warned = true;
-                tell(&format!(
+                print_message(&format!(
                     "warning: {}: the path contains a newline; a program that reads the list sees two paths: use -0",
                     escaped(&self.path)
                 ));

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use hoistway_order::explain::{CostReport, FileSystemCost, OrderCost};
 
-use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
+use hoistway_units::figures::{bytes, figure};
 
 /// The method of the simulation, for every report.
 pub const METHOD: &str = "The simulation times the reads of file data only, one after the other, with a read-ahead of at most 128 KiB, on an otherwise idle drive; \

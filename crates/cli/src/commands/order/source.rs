@@ -10,7 +10,7 @@ use hoistway_order::{PathError, Tree, TreeFull, escaped};
 
 use super::errors::{ErrorLog, counted};
 use crate::cli::OrderArgs;
-use crate::failure::tell;
+use crate::failure::print_message;
 
 /// A source of names.
 pub enum NameSource<'a> {
@@ -62,7 +62,7 @@ impl<'a> NameSource<'a> {
         let NameSource::List(list) = self else { return };
         if list.duplicates > 0 {
             let paths = counted(list.duplicates as usize, "path occurs", "paths occur");
-            tell(&format!("note: {paths} more than once in {} and is printed once", list.name));
+            print_message(&format!("note: {paths} more than once in {} and is printed once", list.name));
         }
     }
 }

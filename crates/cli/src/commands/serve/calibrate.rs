@@ -6,7 +6,7 @@ use hoistway_blockdev::calibrate::{calibrate, reads_page_cache};
 use hoistway_config::Config;
 use hoistway_reactor::Engine;
 
-use crate::failure::{Exit, tell};
+use crate::failure::{Exit, print_message};
 use crate::output::Out;
 use crate::progress::Bar;
 
@@ -17,7 +17,7 @@ const STEPS: f64 = 1000.0;
 pub fn run<E: Engine>(config: &Config, engine: &mut E, out: &mut Out) -> Result<Exit> {
     for device in &config.devices {
         if reads_page_cache(device) {
-            tell(&format!(
+            print_message(&format!(
                 "note: direct I/O is off for `{}`: the figures are those of the page cache",
                 device.queue.name
             ));

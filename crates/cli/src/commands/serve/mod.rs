@@ -21,7 +21,7 @@ use hoistway_server::systemd::{self, Notify};
 use hoistway_server::{Bounds, Server, Settings, Turn};
 
 use crate::cli::{EngineChoice, ServeArgs};
-use crate::failure::{Exit, tell};
+use crate::failure::{Exit, print_message};
 use crate::output::Out;
 use child::Companion;
 use ways_in::WaysIn;
@@ -103,7 +103,7 @@ fn serve<E: Engine>(
     out.flush()?;
     let attended = attend(&mut server, args, &notify, companion.as_mut(), recording.as_mut());
     // Standard output is for who waits for `ready:`, or the command's.
-    server.lateness_lines().iter().for_each(|line| tell(line));
+    server.lateness_lines().iter().for_each(|line| print_message(line));
     drop(server);
     if let Some(recording) = recording {
         record::finish(recording)?;

@@ -8,7 +8,7 @@ use hoistway_order::archive::{ArchiveEvent, ArchiveWarning, Severity, error_text
 use hoistway_order::{Operation, PathError, WalkError, escaped};
 
 use crate::cli::{TarArgs, is_standard};
-use crate::failure::{Exit, tell};
+use crate::failure::{Exit, print_message};
 use crate::output::Out;
 
 /// Prints messages and keeps the highest severity.
@@ -33,7 +33,7 @@ impl<'a> Reporter<'a> {
         if self.args.absolute_names || prefix.is_empty() || !self.removed_prefixes.insert(prefix.to_vec()) {
             return;
         }
-        tell(&format!("hoistway tar: Removing leading `{}' from member names", escaped(prefix)));
+        print_message(&format!("hoistway tar: Removing leading `{}' from member names", escaped(prefix)));
     }
 
     /// Reports an error of the walk.
@@ -69,7 +69,7 @@ impl<'a> Reporter<'a> {
                     let _ = self.out.flush();
                 }
             }
-            ArchiveEvent::Member(name) => tell(&escaped(name)),
+            ArchiveEvent::Member(name) => print_message(&escaped(name)),
             ArchiveEvent::Warning(path, warning) => {
                 self.warn(warning.severity(), &format!("{}: {warning}", escaped(path)));
             }
@@ -80,7 +80,7 @@ impl<'a> Reporter<'a> {
     pub fn replaced(&self, files: u64) {
         if files > 0 {
             let are = if files == 1 { "file is" } else { "files are" };
-            tell(&format!(
+            print_message(&format!(
                 "hoistway tar: {files} {are} not archived: later arguments have files with the same member names"
             ));
         }
@@ -92,7 +92,7 @@ impl<'a> Reporter<'a> {
             Severity::Note => Exit::Success,
             Severity::Differs => Exit::Failed,
             Severity::Error => {
-                tell("hoistway tar: Exiting with failure status due to previous errors");
+                print_message("hoistway tar: Exiting with failure status due to previous errors");
                 Exit::Code(2)
             }
         }
@@ -105,6 +105,6 @@ impl<'a> Reporter<'a> {
 
     fn warn(&mut self, severity: Severity, text: &str) {
         self.worst = self.worst.max(severity);
-        tell(&format!("hoistway tar: {text}"));
+        print_message(&format!("hoistway tar: {text}"));
     }
 }

@@ -16,7 +16,7 @@ use hoistway_order::{FileKind, FollowLinks, SortKey, Tree, locate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::{FormatChoice, SortBy, Source, TarArgs};
-use crate::failure::{Exit, UsageError, tell as say};
+use crate::failure::{Exit, UsageError, print_message};
 use crate::output::Out;
 use crate::progress::Bar;
 use messages::Reporter;
@@ -39,7 +39,7 @@ pub fn run(args: &TarArgs, out: &mut Out) -> Result<Exit> {
             if write.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
                 return Ok(CLOSED_PIPE);
             }
-            say(&format!("hoistway tar: {}", error_chain(&error)));
+            print_message(&format!("hoistway tar: {}", error_chain(&error)));
             Ok(FATAL)
         }
     }

@@ -15,7 +15,7 @@ use liblzma::write::XzEncoder;
 
 use crate::atomic_file::{TemporaryFile, copy_access, resolve_links, sync};
 use crate::cli::{TarArgs, is_standard};
-use crate::failure::{UsageError, tell};
+use crate::failure::{UsageError, print_message};
 
 /// Requested pipe capacity in bytes. A large pipe needs fewer context switches.
 const PIPE_BYTES: usize = 1 << 20;
@@ -231,7 +231,7 @@ fn open_at(path: &Path) -> io::Result<(File, Destination)> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let file = File::options().write(true).truncate(true).open(&target)?;
             let path = path.display();
-            tell(&format!(
+            print_message(&format!(
                 "hoistway tar: {path}: no temporary file can be created beside it: the old archive is overwritten"
             ));
             Ok((file, Destination::Direct))

@@ -1,50 +1,50 @@
-//! What the screen shows, and how keys change it.
+//! The state of the screen, and the keys that change it.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use hoistway_control::top::{DeviceView, ServerView, SortBy, TenantView};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::columns::{COLUMNS, FIRST_SORT};
-use super::view::{DeviceView, Row, View};
 
-/// So many intervals of the past are drawn.
+/// Maximum number of intervals that the sparkline shows.
 const HISTORY_MAX: usize = 512;
 
 /// The state of the screen.
 #[derive(Debug, Default)]
 pub struct App {
-    /// What is shown.
-    pub view: Option<View>,
-    /// Why there is nothing newer.
-    pub trouble: Option<String>,
-    /// The screen is held.
+    /// The view on the screen.
+    pub view: Option<ServerView>,
+    /// The error of the last sample, if it failed.
+    pub error: Option<String>,
+    /// True if the screen keeps its view while newer views arrive.
     pub paused: bool,
-    /// The help is shown.
+    /// True if the help is shown.
     pub help: bool,
-    /// The column that rows are sorted by, by its place.
+    /// Index of the column by which rows are sorted.
     pub sort: usize,
-    /// The other way round.
+    /// True if the order is reversed.
     pub reversed: bool,
-    /// The first row that is shown.
+    /// Index of the first row on the screen.
     pub scroll: usize,
-    /// The name of the device that is shown.
+    /// Name of the device on the screen.
     pub device: Option<String>,
-    /// Bytes a second of each device, the newest last.
+    /// Bytes a second of each device in past intervals, the newest last.
     pub history: BTreeMap<String, VecDeque<u64>>,
-    /// Colours are wanted.
+    /// True if colours are enabled.
     pub colours: bool,
-    /// It is over.
+    /// True if the user has quit.
     pub done: bool,
 }
 
 impl App {
-    /// A screen that shows this device first.
+    /// Creates a screen that shows this device first.
     pub fn new(device: Option<String>, colours: bool) -> App {
         App { sort: FIRST_SORT, device, colours, ..App::default() }
     }
 
-    /// Takes what was seen last.
-    pub fn show(&mut self, view: View) {
+    /// Takes the view of the last interval.
+    pub fn show(&mut self, view: ServerView) {
         for device in &view.devices {
             let history = self.history.entry(device.name.clone()).or_default();
             history.push_back(device.bytes_per_second as u64);
@@ -52,54 +52,49 @@ impl App {
                 history.pop_front();
             }
         }
-        self.trouble = None;
+        self.error = None;
         if !self.paused {
             self.view = Some(view);
         }
     }
 
-    /// The device that is shown, and its place.
+    /// The device on the screen, with its index.
     pub fn device(&self) -> Option<(usize, &DeviceView)> {
         let devices = &self.view.as_ref()?.devices;
-        let chosen = devices.iter().position(|device| Some(&device.name) == self.device.as_ref()).unwrap_or(0);
-        devices.get(chosen).map(|device| (chosen, device))
+        let index = devices.iter().position(|device| Some(&device.name) == self.device.as_ref()).unwrap_or(0);
+        devices.get(index).map(|device| (index, device))
     }
 
-    /// Its tenants, sorted; equal ones by name.
-    pub fn rows(&self) -> Vec<&Row> {
-        let mut rows: Vec<&Row> = self.device().map(|(_, device)| device.tenants.iter().collect()).unwrap_or_default();
-        let order = COLUMNS.get(self.sort).map_or(COLUMNS[0].order, |column| column.order);
-        rows.sort_by(|one, other| {
-            let ordered = if self.reversed { order(other, one) } else { order(one, other) };
-            ordered.then_with(|| one.name.cmp(&other.name))
-        });
-        rows
+    /// The tenants of the device on the screen, sorted; equal ones by name.
+    pub fn rows(&self) -> Vec<&TenantView> {
+        let by = COLUMNS.get(self.sort).map_or(SortBy::Name, |column| column.sort);
+        self.device().map(|(_, device)| device.sorted_tenants(by, self.reversed)).unwrap_or_default()
     }
 
-    /// Takes a key; `width` is the terminal's.
-    pub fn key(&mut self, key: KeyEvent, width: u16) {
+    /// Handles a key; `width` is that of the terminal, in columns.
+    pub fn handle_key(&mut self, key: KeyEvent, width: u16) {
         if key.kind == KeyEventKind::Release {
             return;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c' | 'd') if control => self.done = true,
-            // Any key ends the help.
+            // Any key closes the help.
             _ if self.help => self.help = false,
             KeyCode::Char('q') | KeyCode::Esc => self.done = true,
             KeyCode::Char('h' | '?') | KeyCode::F(1) => self.help = true,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('r') => self.reversed = !self.reversed,
-            KeyCode::Right | KeyCode::Char('s') => self.sort = neighbour(self.sort, width, true),
-            KeyCode::Left => self.sort = neighbour(self.sort, width, false),
+            KeyCode::Right | KeyCode::Char('s') => self.sort = next_column(self.sort, width, true),
+            KeyCode::Left => self.sort = next_column(self.sort, width, false),
             KeyCode::Down => self.scroll_to(self.scroll.saturating_add(1)),
             KeyCode::PageDown => self.scroll_to(self.scroll.saturating_add(10)),
             KeyCode::Up => self.scroll_to(self.scroll.saturating_sub(1)),
             KeyCode::PageUp => self.scroll_to(self.scroll.saturating_sub(10)),
             KeyCode::Home => self.scroll = 0,
             KeyCode::End => self.scroll_to(usize::MAX),
-            KeyCode::Tab | KeyCode::Char('d') => self.turn_to(1),
-            KeyCode::BackTab => self.turn_to(-1),
+            KeyCode::Tab | KeyCode::Char('d') => self.select_device(1),
+            KeyCode::BackTab => self.select_device(-1),
             _ => {}
         }
     }
@@ -109,21 +104,21 @@ impl App {
         self.scroll = row.min(last);
     }
 
-    fn turn_to(&mut self, by: isize) {
+    fn select_device(&mut self, by: isize) {
         let Some(devices) = self.view.as_ref().map(|view| &view.devices).filter(|devices| !devices.is_empty()) else {
             return;
         };
-        let (present, count) = (self.device().map_or(0, |(at, _)| at), devices.len());
-        let next = present.saturating_add(count).saturating_add_signed(by) % count;
+        let (index, count) = (self.device().map_or(0, |(index, _)| index), devices.len());
+        let next = index.saturating_add(count).saturating_add_signed(by) % count;
         self.device = devices.get(next).map(|device| device.name.clone());
         self.scroll = 0;
     }
 }
 
-/// The next column to sort by that a terminal of this width shows; round at the ends.
-fn neighbour(sort: usize, width: u16, forwards: bool) -> usize {
-    let shown: Vec<usize> = (0..COLUMNS.len()).filter(|at| COLUMNS[*at].from_width <= width).collect();
-    let next = if forwards {
+/// Index of the next column that a terminal of this width shows; wraps around at the ends.
+fn next_column(sort: usize, width: u16, forward: bool) -> usize {
+    let shown: Vec<usize> = (0..COLUMNS.len()).filter(|at| COLUMNS[*at].terminal_width_min <= width).collect();
+    let next = if forward {
         shown.iter().copied().find(|at| *at > sort).or(shown.first().copied())
     } else {
         shown.iter().copied().rfind(|at| *at < sort).or(shown.last().copied())

@@ -1,21 +1,20 @@
-//! `hoistway top`: a running server on a terminal.
+//! `hoistway top`: shows the tenants of a running server on a terminal.
 
 mod app;
 mod columns;
-mod sample;
 mod screen;
 #[cfg(test)]
 mod tests;
-mod view;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
+use hoistway_control::top::{DeviceView, SampleError, Sampler, ServerSample, ServerView};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use rustix::event::{PollFd, PollFlags};
@@ -23,58 +22,62 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::cli::TopArgs;
-use crate::control::Control;
+use crate::control;
 use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
 use app::App;
 use columns::COLUMNS;
-use sample::Sample;
-use view::{DeviceView, View};
 
-/// How long the screen waits for a key before it looks for news.
+/// Interval of the check for new views while no key is pressed.
 const KEY_WAIT: Duration = Duration::from_millis(100);
 
-/// What the looking thread has to tell: a view, or why there is none.
-type News = Result<View, String>;
+/// What the sampling thread sends: a view, or the error of the sample.
+type Update = Result<ServerView, String>;
 
 /// Shows the screen, or prints one sample.
 pub fn run(args: &TopArgs, out: &mut Out) -> Result<Exit> {
     let interval = Duration::from_secs_f64(args.interval);
-    let mut control = Control::connect(args.control.as_deref())?;
-    let first = Sample::take(&mut control)?;
-    if let Some(device) = &args.device {
-        check_device(device, &first)?;
+    let mut sampler = Sampler::new(control::paths(args.control.as_ref()))
+        .map_err(|error| sample_error(error, args.control.as_ref()))?;
+    if let (Some(device), Some(sample)) = (&args.device, sampler.sample()) {
+        check_device(device, sample)?;
     }
     if args.json || args.once || !std::io::stdout().is_terminal() {
         std::thread::sleep(interval);
-        let mut view = View::between(&first, &Sample::take(&mut control)?);
-        if let Some(name) = &args.device {
-            view.devices.retain(|device| device.name == *name);
-        }
-        if args.json {
-            out.json(&view)?
-        } else {
-            print(&view, out)?
-        }
+        print_once(args, &mut sampler, out)?;
         return Ok(Exit::Success);
     }
-    let (told, news) = sync_channel(1);
-    let path = args.control.clone();
+    let (sender, updates) = sync_channel(1);
     std::thread::Builder::new()
-        .name("look".into())
-        .spawn(move || look(control, first, path, interval, &told))
+        .name("sample".into())
+        .spawn(move || send_updates(sampler, interval, &sender))
         .context("a thread cannot be started")?;
     let stopped = stop_on_signals()?;
-    // The terminal is put back in order whatever ends the loop; after a panic ratatui's hook does
-    // it.
+    // The terminal is restored however the loop ends; after a panic ratatui's hook restores it.
     let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
-    let ended = show(&mut terminal, App::new(args.device.clone(), output::colours_are_wanted()), &news, &stopped);
+    let app = App::new(args.device.clone(), output::colours_are_wanted());
+    let ended = show(&mut terminal, app, &updates, &stopped);
     ratatui::restore();
     ended.map(|()| Exit::Success)
 }
 
-/// Draws and takes keys until it is over.
-fn show(terminal: &mut DefaultTerminal, mut app: App, news: &Receiver<News>, stopped: &AtomicBool) -> Result<()> {
+fn sample_error(error: SampleError, option: Option<&PathBuf>) -> Error {
+    match error {
+        SampleError::Client(error) => control::with_help(error, option),
+        error => error.into(),
+    }
+}
+
+fn print_once(args: &TopArgs, sampler: &mut Sampler, out: &mut Out) -> Result<()> {
+    let mut view = sampler.view()?.context("the server closed the connection")?;
+    if let Some(name) = &args.device {
+        view.devices.retain(|device| device.name == *name);
+    }
+    if args.json { out.json(&view) } else { print(&view, out) }
+}
+
+/// Draws the screen and handles keys until the user quits.
+fn show(terminal: &mut DefaultTerminal, mut app: App, updates: &Receiver<Update>, stopped: &AtomicBool) -> Result<()> {
     while !app.done && !stopped.load(Ordering::Relaxed) {
         terminal.draw(|frame| screen::draw(&app, frame))?;
         if has_hung_up()? {
@@ -82,20 +85,20 @@ fn show(terminal: &mut DefaultTerminal, mut app: App, news: &Receiver<News>, sto
         }
         while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
-                app.key(key, terminal.size()?.width);
+                app.handle_key(key, terminal.size()?.width);
             }
         }
-        match news.try_recv() {
+        match updates.try_recv() {
             Ok(Ok(view)) => app.show(view),
-            Ok(Err(trouble)) => app.trouble = Some(trouble),
+            Ok(Err(error)) => app.error = Some(error),
             Err(_) => {}
         }
     }
     Ok(())
 }
 
-/// Waits for a key, [`KEY_WAIT`] at most; answers whether the terminal has gone. Reading from one
-/// that has would go on for ever.
+/// Waits for a key for at most [`KEY_WAIT`]. Returns true if the terminal was closed: reading from
+/// a closed terminal would never return.
 fn has_hung_up() -> Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -105,55 +108,40 @@ fn has_hung_up() -> Result<bool> {
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
     let wait = Timespec { tv_sec: 0, tv_nsec: KEY_WAIT.subsec_nanos().into() };
     match rustix::event::poll(&mut polled, Some(&wait)) {
-        // A signal: whether it ends this is for the caller to see.
+        // The caller checks the flag of the signals.
         Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error).context("the terminal cannot be waited for"),
+        Err(error) => return Err(error).context("the terminal cannot be polled"),
     }
     Ok(polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
 }
 
-/// Looks at the server once an interval until nobody wants to know. A server that has ended is
-/// looked for again.
-fn look(control: Control, first: Sample, path: Option<PathBuf>, interval: Duration, told: &SyncSender<News>) {
-    let mut state = Some((control, first));
+/// Samples the server once an interval until the receiver is dropped. A server that has ended is
+/// reconnected when it is back.
+fn send_updates(mut sampler: Sampler, interval: Duration, updates: &SyncSender<Update>) {
     loop {
         std::thread::sleep(interval);
-        let news = match state.take() {
-            Some((mut control, before)) => match Sample::take(&mut control) {
-                Ok(now) => {
-                    let view = View::between(&before, &now);
-                    state = Some((control, now));
-                    Ok(view)
-                }
-                Err(error) => Err(error.to_string()),
-            },
-            None => {
-                state = connect(path.as_deref());
-                continue;
-            }
+        let update = match sampler.view() {
+            Ok(Some(view)) => Ok(view),
+            Ok(None) => continue,
+            Err(error) => Err(error.to_string()),
         };
-        if told.send(news).is_err() {
+        if updates.send(update).is_err() {
             return;
         }
     }
 }
 
-fn connect(path: Option<&Path>) -> Option<(Control, Sample)> {
-    let mut control = Control::connect(path).ok()?;
-    let first = Sample::take(&mut control).ok()?;
-    Some((control, first))
-}
-
-/// A flag that signals raise that would leave the terminal as it is.
+/// Returns a flag that is set by the signals that would otherwise end the process without restoring
+/// the terminal.
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&stopped)).context("signals cannot be taken")?;
+        signal_hook::flag::register(signal, Arc::clone(&stopped)).context("signals cannot be handled")?;
     }
     Ok(stopped)
 }
 
-fn check_device(name: &str, sample: &Sample) -> Result<()> {
+fn check_device(name: &str, sample: &ServerSample) -> Result<()> {
     if sample.devices.iter().any(|device| device.name == name) {
         return Ok(());
     }
@@ -161,10 +149,10 @@ fn check_device(name: &str, sample: &Sample) -> Result<()> {
     Err(UsageError(format!("the server has no device {name:?}; it has {}", names.join(", "))).into())
 }
 
-/// One sample as a table a device.
-fn print(view: &View, out: &mut Out) -> Result<()> {
-    for (at, device) in view.devices.iter().enumerate() {
-        if at > 0 {
+/// Prints one view, a table for each device.
+fn print(view: &ServerView, out: &mut Out) -> Result<()> {
+    for (index, device) in view.devices.iter().enumerate() {
+        if index > 0 {
             out.line("")?;
         }
         print_device(view, device, out)?;
@@ -172,7 +160,7 @@ fn print(view: &View, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn print_device(view: &View, device: &DeviceView, out: &mut Out) -> Result<()> {
+fn print_device(view: &ServerView, device: &DeviceView, out: &mut Out) -> Result<()> {
     let slice = device.slice.as_ref().map_or_else(String::new, |slice| format!(", slice: {slice}"));
     out.heading(format_args!(
         "{} [{}] depth {} {}: busy {} % of {:.1} s, {} MB/s, {} requests/s, {} in the device, {} waiting{slice}",
@@ -180,7 +168,7 @@ fn print_device(view: &View, device: &DeviceView, out: &mut Out) -> Result<()> {
         device.elevator,
         device.depth,
         device.backend,
-        crate::figures::percent(device.utilisation),
+        hoistway_units::figures::percent(device.utilisation),
         view.interval_s,
         columns::megabytes(device.bytes_per_second),
         columns::count(device.requests_per_second),

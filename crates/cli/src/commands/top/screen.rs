@@ -1,5 +1,6 @@
-//! The screen, drawn.
+//! Draws the screen.
 
+use hoistway_control::top::{DeviceView, ServerView, TenantView};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,22 +9,21 @@ use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Row as TableRow
 
 use super::app::App;
 use super::columns::{COLUMNS, Column, count, megabytes, time};
-use super::view::{DeviceView, Row, View};
-use crate::figures::percent;
+use hoistway_units::figures::percent;
 
-/// The keys, for the last line and for the help.
+/// Keys and their effects, for the help.
 const KEYS: [(&str, &str); 8] = [
-    ("q", "leave"),
+    ("q", "quit"),
     ("left right", "sort by another column"),
-    ("r", "turn the order round"),
+    ("r", "reverse the order"),
     ("up down", "scroll"),
-    ("Tab d", "the next device"),
-    ("space p", "hold the screen"),
+    ("Tab d", "show the next device"),
+    ("space p", "hold the screen, or release it"),
     ("h ?", "this help"),
-    ("", "any key goes back"),
+    ("", "any key closes the help"),
 ];
 
-/// Draws everything.
+/// Draws the whole screen.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {
     let whole = frame.area();
     let rows = [Constraint::Length(1), Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)];
@@ -34,7 +34,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
             draw_device(app, device, frame, header);
             draw_table(app, frame, body);
         }
-        None => draw_nothing(app, frame, body),
+        None => draw_message(app, frame, body),
     }
     draw_footer(app, frame, footer);
     if app.help {
@@ -49,12 +49,12 @@ fn draw_title(app: &App, frame: &mut Frame<'_>, area: Rect) {
             "  {}  {}  up {}  {} connections",
             view.version,
             view.engine,
-            hours(view.uptime_s),
+            uptime(view.uptime_s),
             view.connections
         )));
     }
     frame.render_widget(Line::from(spans), area);
-    let state = match (&app.trouble, app.paused) {
+    let state = match (&app.error, app.paused) {
         (Some(_), _) => Some(("NO ANSWER", Color::Red)),
         (None, true) => Some(("HELD", Color::Blue)),
         _ => None,
@@ -67,20 +67,20 @@ fn draw_title(app: &App, frame: &mut Frame<'_>, area: Rect) {
 
 fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect) {
     let rows = [Constraint::Length(1), Constraint::Length(1), Constraint::Length(1), Constraint::Length(2)];
-    let [what, how, much, past] = Layout::vertical(rows).areas(area);
+    let [title, load, rates_area, history] = Layout::vertical(rows).areas(area);
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let drive = device.drive.as_ref().map_or_else(String::new, |drive| format!("  as {drive}"));
     let devices = app.view.as_ref().map_or(1, |view| view.devices.len());
-    let place = app.device().map_or(0, |(at, _)| at + 1);
-    let which = if devices > 1 { format!(" ({place} of {devices})") } else { String::new() };
+    let number = app.device().map_or(0, |(index, _)| index + 1);
+    let position = if devices > 1 { format!(" ({number} of {devices})") } else { String::new() };
     let line = vec![
         Span::styled(device.name.clone(), bold),
-        Span::raw(which),
+        Span::raw(position),
         Span::raw("  ["),
         Span::styled(device.elevator.clone(), coloured(app, Color::Blue).add_modifier(Modifier::BOLD)),
         Span::raw(format!("]  depth {}  {}{drive}", device.depth, device.backend)),
     ];
-    frame.render_widget(Line::from(line), what);
+    frame.render_widget(Line::from(line), title);
     let slice = device.slice.as_ref().map_or_else(String::new, |slice| format!("   slice: {slice}"));
     let late = device.lateness_p99_ns.map_or_else(String::new, |ns| format!("   late p99 {}", time(Some(ns))));
     let busy = format!(
@@ -89,7 +89,7 @@ fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect
         device.in_flight,
         device.waiting
     );
-    frame.render_widget(Line::raw(busy), how);
+    frame.render_widget(Line::raw(busy), load);
     let written = (device.bytes_per_second - device.read_bytes_per_second).max(0.0);
     let rates = format!(
         "{} MB/s ({} read, {} written)   {} requests/s",
@@ -98,12 +98,12 @@ fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect
         megabytes(written),
         count(device.requests_per_second)
     );
-    frame.render_widget(Line::styled(rates, bold), much);
-    draw_past(app, device, frame, past);
+    frame.render_widget(Line::styled(rates, bold), rates_area);
+    draw_history(app, device, frame, history);
 }
 
-/// Bytes a second of the last intervals, the newest at the right.
-fn draw_past(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect) {
+/// Draws the bytes a second of the last intervals, the newest at the right.
+fn draw_history(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect) {
     let history = app.history.get(&device.name);
     let newest_first: Vec<u64> =
         history.iter().flat_map(|history| history.iter().rev()).copied().take(usize::from(area.width)).collect();
@@ -119,7 +119,7 @@ fn draw_past(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect) 
 fn draw_table(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let rows = app.rows();
     let columns: Vec<(usize, &Column)> =
-        COLUMNS.iter().enumerate().filter(|(_, column)| column.from_width <= area.width).collect();
+        COLUMNS.iter().enumerate().filter(|(_, column)| column.terminal_width_min <= area.width).collect();
     let head = columns.iter().map(|(at, column)| {
         let style = Style::new().add_modifier(Modifier::BOLD);
         let lower = if *at == app.sort { style.add_modifier(Modifier::REVERSED) } else { style };
@@ -137,11 +137,11 @@ fn draw_table(app: &App, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(table, area);
 }
 
-fn table_row<'a>(app: &App, row: &Row, columns: &[(usize, &Column)]) -> TableRow<'a> {
+fn table_row<'a>(app: &App, row: &TenantView, columns: &[(usize, &Column)]) -> TableRow<'a> {
     let cells = columns.iter().map(|(at, column)| {
         let mut text = (column.text)(row);
         if *at == 0 {
-            // The arrow says who is served alone.
+            // The arrow marks the tenant that has the slice.
             text = format!("{}{text}", if row.has_slice { "\u{25b8}" } else { " " });
         }
         let short = column.head[0] == "SHARE" && row.is_short();
@@ -152,9 +152,9 @@ fn table_row<'a>(app: &App, row: &Row, columns: &[(usize, &Column)]) -> TableRow
     TableRow::new(cells).style(if idle { Style::new().add_modifier(Modifier::DIM) } else { Style::new() })
 }
 
-fn draw_nothing(app: &App, frame: &mut Frame<'_>, area: Rect) {
-    let text = match &app.trouble {
-        Some(trouble) => trouble.clone(),
+fn draw_message(app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let text = match &app.error {
+        Some(error) => error.clone(),
         None if app.view.is_some() => "The server has no devices.".to_owned(),
         None => "The first interval is not over yet.".to_owned(),
     };
@@ -162,13 +162,15 @@ fn draw_nothing(app: &App, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn draw_footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
-    let text = match (&app.trouble, &app.view) {
-        (Some(trouble), Some(_)) => trouble.clone(),
+    let text = match (&app.error, &app.view) {
+        (Some(error), Some(_)) => error.clone(),
         _ => {
-            let every =
-                app.view.as_ref().map_or_else(String::new, |view: &View| format!("  every {:.1} s", view.interval_s));
+            let every = app
+                .view
+                .as_ref()
+                .map_or_else(String::new, |view: &ServerView| format!("  every {:.1} s", view.interval_s));
             format!(
-                "q leave  \u{2190}\u{2192} sort  r reverse  \u{2191}\u{2193} scroll  Tab device  p hold  h help{every}"
+                "q quit  \u{2190}\u{2192} sort  r reverse  \u{2191}\u{2193} scroll  Tab device  p hold  h help{every}"
             )
         }
     };
@@ -179,14 +181,14 @@ fn draw_footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
 fn draw_help(frame: &mut Frame<'_>, whole: Rect) {
     let meanings = [
         "",
-        "QUEUE   how long requests waited (limits included)",
-        "DEVICE  how long they were in the device",
-        "SHARE   part of the bytes of the last ten seconds",
-        "DUE     what weights and reservations entitle to",
-        "!       less than 9/10 of it, while requests wait",
-        "\u{25b8}       the elevator serves this one alone",
+        "QUEUE   waiting time of requests (limits included)",
+        "DEVICE  service time of requests in the device",
+        "SHARE   share of the bytes of the last ten seconds",
+        "DUE     share that weights and reservations grant",
+        "!       SHARE below 9/10 of DUE while requests wait",
+        "\u{25b8}       has the slice: is served alone at present",
     ];
-    let keys = KEYS.iter().map(|(key, does)| Line::raw(format!(" {key:12} {does}")));
+    let keys = KEYS.iter().map(|(key, effect)| Line::raw(format!(" {key:12} {effect}")));
     let lines: Vec<Line<'_>> = keys.chain(meanings.iter().map(|meaning| Line::raw(format!(" {meaning}")))).collect();
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(whole.height);
     let width = 56.min(whole.width);
@@ -195,7 +197,7 @@ fn draw_help(frame: &mut Frame<'_>, whole: Rect) {
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" hoistway top ")), area);
 }
 
-/// The names stand left, figures right.
+/// Names are left-aligned, figures right-aligned.
 fn alignment(column: usize) -> Alignment {
     if column == 0 || COLUMNS.get(column).is_some_and(|column| column.head[1] == "class") {
         Alignment::Left
@@ -204,13 +206,14 @@ fn alignment(column: usize) -> Alignment {
     }
 }
 
-/// A colour of the terminal's own sixteen, which its user chose for its background; or none.
+/// One of the terminal's sixteen colours, which its user chose for its background; no colour if
+/// they are disabled.
 fn coloured(app: &App, colour: Color) -> Style {
     if app.colours { Style::new().fg(colour) } else { Style::new() }
 }
 
-/// `4:05`, `1:02:03`, `12d 1:02:03`.
-fn hours(seconds: f64) -> String {
+/// Formats a duration: `4:05`, `1:02:03`, `12d 1:02:03`.
+fn uptime(seconds: f64) -> String {
     let seconds = seconds as u64;
     let (days, hours, minutes, seconds) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     match (days, hours) {

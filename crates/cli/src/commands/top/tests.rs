@@ -1,5 +1,6 @@
-//! The screen, drawn into memory, and keys.
+//! The screen drawn into memory, and keys.
 
+use hoistway_control::top::{DeviceView, ServerView, TenantView};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -7,10 +8,9 @@ use ratatui::style::Color;
 
 use super::app::App;
 use super::screen::draw;
-use super::view::{DeviceView, Row, View};
 
-fn row(name: &str, megabytes: f64, share: f64, due: f64) -> Row {
-    Row {
+fn row(name: &str, megabytes: f64, share: f64, due: f64) -> TenantView {
+    TenantView {
         name: name.into(),
         weight: 100,
         class: "best-effort".into(),
@@ -33,8 +33,8 @@ fn row(name: &str, megabytes: f64, share: f64, due: f64) -> Row {
     }
 }
 
-fn view() -> View {
-    let device = |name: &str, tenants: Vec<Row>| DeviceView {
+fn view() -> ServerView {
+    let device = |name: &str, tenants: Vec<TenantView>| DeviceView {
         name: name.into(),
         elevator: "bfq".into(),
         depth: 2,
@@ -50,7 +50,7 @@ fn view() -> View {
         lateness_p99_ns: Some(90_000),
         tenants,
     };
-    View {
+    ServerView {
         schema: 1,
         interval_s: 1.0,
         version: "0.1.0".into(),
@@ -74,10 +74,10 @@ fn app() -> App {
 }
 
 fn press(app: &mut App, code: KeyCode) {
-    app.key(KeyEvent::new(code, KeyModifiers::NONE), 80);
+    app.handle_key(KeyEvent::new(code, KeyModifiers::NONE), 80);
 }
 
-/// What the screen shows, line by line.
+/// The lines of the screen.
 fn drawn(app: &App, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(app, frame)).unwrap();
@@ -102,7 +102,7 @@ fn everything_fits_on_a_terminal_of_80_columns() {
     );
     assert_eq!(words(&lines[9])[0], "backup");
     assert_eq!(words(&lines[10])[7], "!10.0", "less than is due, while requests wait");
-    assert!(lines[23].starts_with("q leave") && lines[23].contains("every 1.0 s"), "{}", lines[23]);
+    assert!(lines[23].starts_with("q quit") && lines[23].contains("every 1.0 s"), "{}", lines[23]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_wide_terminal_shows_every_column_and_a_tiny_one_does_not_break() {
 }
 
 #[test]
-fn colours_are_the_terminals_own_and_none_without_them() {
+fn colours_are_those_of_the_terminal_and_can_be_disabled() {
     let colours = |app: &App| {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
         terminal.draw(|frame| draw(app, frame)).unwrap();
@@ -136,26 +136,26 @@ fn colours_are_the_terminals_own_and_none_without_them() {
 }
 
 #[test]
-fn arrows_choose_the_column_to_sort_by_and_r_turns_it_round() {
+fn arrow_keys_choose_the_sort_column_and_r_reverses_the_order() {
     let mut app = app();
     let names = |app: &App| app.rows().iter().map(|row| row.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&app), ["database", "backup", "web"]);
     press(&mut app, KeyCode::Char('r'));
     assert_eq!(names(&app), ["web", "backup", "database"]);
     press(&mut app, KeyCode::Char('r'));
-    // To the left of MB/s lies the name on a narrow terminal; beyond it, the last column.
+    // On a narrow terminal the name is left of MB/s; the last column follows by wrap-around.
     press(&mut app, KeyCode::Left);
     assert_eq!(names(&app), ["backup", "database", "web"]);
     press(&mut app, KeyCode::Left);
     assert_eq!(super::COLUMNS[app.sort].head[1], "WAIT");
     press(&mut app, KeyCode::Right);
     assert_eq!(app.sort, 0);
-    app.key(KeyEvent::new(KeyCode::Right, KeyModifiers::NONE), 200);
+    app.handle_key(KeyEvent::new(KeyCode::Right, KeyModifiers::NONE), 200);
     assert_eq!(super::COLUMNS[app.sort].head[1], "weight");
 }
 
 #[test]
-fn keys_turn_to_devices_hold_the_screen_help_and_leave() {
+fn keys_select_devices_hold_the_screen_open_the_help_and_quit() {
     let mut app = app();
     press(&mut app, KeyCode::Tab);
     assert_eq!(app.device().unwrap().1.name, "sdb");
@@ -164,7 +164,7 @@ fn keys_turn_to_devices_hold_the_screen_help_and_leave() {
     press(&mut app, KeyCode::BackTab);
     assert_eq!(app.device().unwrap().1.name, "sdb");
     press(&mut app, KeyCode::Char('p'));
-    let newer = View { connections: 99, ..view() };
+    let newer = ServerView { connections: 99, ..view() };
     app.show(newer.clone());
     assert_eq!(app.view.as_ref().unwrap().connections, 12);
     assert!(drawn(&app, 80, 24)[0].ends_with("HELD"));
@@ -178,7 +178,7 @@ fn keys_turn_to_devices_hold_the_screen_help_and_leave() {
     press(&mut app, KeyCode::Char('q'));
     assert!(app.done);
     let mut app = App::new(None, true);
-    app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL), 80);
+    app.handle_key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL), 80);
     assert!(app.done);
 }
 
@@ -196,14 +196,14 @@ fn scrolling_ends_at_the_last_tenant() {
 }
 
 #[test]
-fn a_server_that_has_gone_is_told_and_what_was_seen_stays() {
+fn the_error_of_an_ended_server_is_shown_beside_the_last_view() {
     let mut app = app();
-    app.trouble = Some("nobody listens at /x: the server has ended".into());
+    app.error = Some("no server listens at /x: the server has ended".into());
     let lines = drawn(&app, 80, 24);
     assert!(lines[0].ends_with("NO ANSWER") && lines[8].contains("database"), "{lines:#?}");
-    assert!(lines[23].starts_with("nobody listens"), "{}", lines[23]);
+    assert!(lines[23].starts_with("no server listens"), "{}", lines[23]);
     app.show(view());
-    assert_eq!(app.trouble, None);
+    assert_eq!(app.error, None);
     let waiting = drawn(&App::new(None, false), 80, 24);
     assert!(waiting[6].starts_with("The first interval"), "{waiting:#?}");
 }

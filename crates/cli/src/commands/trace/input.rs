@@ -8,7 +8,7 @@ use hoistway_trace::files::{self, ResolveError};
 use hoistway_trace::{Batch, Input, Notice, OpenOptions, ReadError, Source, Stream};
 
 use crate::cli::trace::TraceInput;
-use crate::failure::{UsageError, tell};
+use crate::failure::{UsageError, print_message};
 
 /// An open trace.
 pub struct Opened {
@@ -53,7 +53,7 @@ impl Source for Opened {
 
 /// Prints the notices about a trace on standard error; to be called after the trace was read.
 pub fn print_notices(source: &mut dyn Source) {
-    source.notices().iter().for_each(|notice| tell(&format!("note: {notice}")));
+    source.notices().iter().for_each(|notice| print_message(&format!("note: {notice}")));
 }
 
 fn unresolved(error: ResolveError) -> Error {
@@ -68,6 +68,6 @@ fn note_siblings(named: &[PathBuf]) {
     if let [file] = named
         && let Some((count @ 2.., all)) = files::siblings(file)
     {
-        tell(&format!("note: {}: one of {count} CPUs; `{}` reads them all", file.display(), all.display()));
+        print_message(&format!("note: {}: one of {count} CPUs; `{}` reads them all", file.display(), all.display()));
     }
 }

@@ -10,7 +10,7 @@ use hoistway_trace::convert::{Destination, OutputError as TraceError, OutputForm
 
 use super::input;
 use crate::cli::trace::TraceOutput;
-use crate::failure::{Exit, OutputError, UsageError, tell};
+use crate::failure::{Exit, OutputError, UsageError, print_message};
 
 /// Size of the output buffer in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -37,7 +37,7 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
         result => {
             if summary.messages_omitted > 0 {
                 let count = summary.messages_omitted;
-                tell(&format!(
+                print_message(&format!(
                     "note: {name}: {count} messages of control groups are omitted, as in blkparse; --all-messages includes them"
                 ));
             }

@@ -14,7 +14,7 @@ use hoistway_record::capture::{By, Capture, Options, Output, Sink, Stopped, Trac
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::trace::{ByChoice, RecordArgs};
-use crate::failure::{Exit, UsageError, tell};
+use crate::failure::{Exit, UsageError, print_message};
 use crate::output::Out;
 
 /// Interval of reading the buffers of the kernel.
@@ -52,7 +52,11 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
     if let Output::One(path) | Output::PerCpu(path) = &output
         && device.holds(path)
     {
-        tell(&format!("note: {} is on {}: the recording includes its own writes", path.display(), device.name));
+        print_message(&format!(
+            "note: {} is on {}: the recording includes its own writes",
+            path.display(),
+            device.name
+        ));
     }
     let by = args.by.map(|by| match by {
         ByChoice::Tracefs => By::Tracefs,
@@ -61,9 +65,9 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
     let options = Options { by, buffer_bytes: args.buffer, calls: args.vfs };
     let done_before = device.requests_done();
     let capture = Capture::start(&device, &options)?;
-    capture.told().iter().for_each(|line| tell(&format!("note: {line}")));
+    capture.told().iter().for_each(|line| print_message(&format!("note: {line}")));
     if capture.by() == By::Ioctl {
-        tell("note: recording through blktrace's ioctls");
+        print_message("note: recording through blktrace's ioctls");
     }
     let mut recording = Recording {
         capture,
@@ -83,7 +87,7 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
     let done = device.requests_done().zip(done_before).map(|(now, before)| now.saturating_sub(before));
     print_end(&device, &written, seconds);
     if stopped.unmarked > 0 {
-        tell(&format!(
+        print_message(&format!(
             "note: {} calls have no mark because their processes or files ended before the lookup",
             stopped.unmarked
         ));
@@ -199,12 +203,12 @@ fn output_of(args: &RecordArgs, output: &Path) -> Result<Output> {
 /// one.
 fn restore_left_settings() {
     for left in left_behind() {
-        tell(&format!(
+        print_message(&format!(
             "note: the recording of process {} was killed; restoring the settings that it left changed:",
             left.pid()
         ));
-        left.lines().iter().for_each(|line| tell(&format!("  {line}")));
-        left.put_back().iter().for_each(|failed| tell(&format!("  cannot be restored: {failed}")));
+        left.lines().iter().for_each(|line| print_message(&format!("  {line}")));
+        left.put_back().iter().for_each(|failed| print_message(&format!("  cannot be restored: {failed}")));
     }
 }
 
@@ -216,7 +220,7 @@ fn undo(out: &mut Out) -> Result<Exit> {
         left.lines().iter().try_for_each(|line| out.line(format_args!("  {line}")))?;
         let errors = left.put_back();
         failed += errors.len();
-        errors.iter().for_each(|error| tell(&format!("error: cannot be restored: {error}")));
+        errors.iter().for_each(|error| print_message(&format!("error: cannot be restored: {error}")));
         if errors.is_empty() {
             out.line("  all restored")?;
         }
@@ -234,14 +238,14 @@ fn print_end(device: &Traced, written: &Written, seconds: f64) {
         [first, .., last] => format!("{} to {}", first.display(), last.display()),
         [] => "no file".to_owned(),
     };
-    tell(&format!(
+    print_message(&format!(
         "recorded {} events of {} in {seconds:.1} s: {files} ({:.1} MB)",
         written.records,
         device.name,
         written.bytes as f64 / 1e6
     ));
     if written.garbage_bytes > 0 {
-        tell(&format!("note: skipped {} bytes of the kernel that are no records", written.garbage_bytes));
+        print_message(&format!("note: skipped {} bytes of the kernel that are no records", written.garbage_bytes));
     }
 }
 

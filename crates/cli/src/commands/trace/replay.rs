@@ -1,7 +1,6 @@
 //! `hoistway trace replay`: replays the requests of a trace and compares the result with the
 //! recording.
 
-mod load;
 mod print;
 
 use std::sync::atomic::Ordering;
@@ -11,19 +10,21 @@ use hoistway_core::Kind as Elevator;
 use hoistway_nbd::uri::Uri;
 use hoistway_reactor::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
 use hoistway_record::replay::{
-    DeviceTarget, Fit, NbdTarget, Options, Outcome, Progress, Target, Timing, Virtual, check_unused, replay,
+    DeviceTarget, Fit, Level, NbdTarget, Options, Outcome, Progress, ReplayReport, ReplayTrace, Selection, Target,
+    Timing, Virtual, check_unused, replay,
 };
 
-use crate::cli::trace::{ReplayArgs, TimingChoice};
-use crate::failure::{Exit, UsageError, tell};
+use crate::cli::trace::{LayerChoice, ReplayArgs, TimingChoice};
+use crate::commands::trace::input;
+use crate::failure::{Exit, UsageError, print_message};
 use crate::output::Out;
 use crate::progress::Bar;
 use crate::{drive_choice, interrupt};
-use load::Loaded;
 
-/// Result of a replay, and its target.
+/// Result of a replay, with its target and its timing.
 struct Replayed {
     target: String,
+    options: Options,
     outcome: Outcome,
 }
 
@@ -33,37 +34,48 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
         let message = "--elevator and --set are for drive:NAME; a device's own scheduler is set in /sys/block, a server's by `hoistway ctl`";
         return Err(UsageError(message.to_owned()).into());
     }
-    let mut loaded = load::load(args)?;
-    let changing = loaded.plan.changing();
+    let mut trace = read(args)?;
+    let changing = trace.plan.changing();
     if drive.is_none() && changing > 0 && !args.write {
         bail!(
             "{} has {changing} writes, discards and flushes: --write includes them, and the data on {} are lost; --reads-only omits them",
-            loaded.name,
+            trace.name,
             args.on
         );
     }
     let replayed = match drive {
-        Some(name) => on_drive(args, name, &mut loaded),
-        None => on_engine(args, &mut loaded),
+        Some(name) => on_drive(args, name, &mut trace),
+        None => on_engine(args, &mut trace),
     }?;
-    loaded.notes.iter().for_each(|note| tell(&format!("note: {note}")));
+    trace.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
     if args.json {
-        print::json(args, &loaded, &replayed, out)?;
+        out.json(&ReplayReport::new(&trace, &replayed.target, &replayed.options, &replayed.outcome))?;
     } else {
-        print::text(args, &loaded, &replayed, out)?;
+        print::text(&trace, &replayed, out)?;
     }
     let outcome = &replayed.outcome;
     if outcome.failed > 0 {
         out.flush()?;
         let first = outcome.first_error.as_deref().unwrap_or("unknown");
-        tell(&format!("error: {} requests failed; the first: {first}", outcome.failed));
+        print_message(&format!("error: {} requests failed; the first: {first}", outcome.failed));
         return Ok(Exit::Failed);
     }
     Ok(if outcome.interrupted { Exit::Interrupted } else { Exit::Success })
 }
 
+fn read(args: &ReplayArgs) -> Result<ReplayTrace> {
+    let mut source = input::open(&args.input)?;
+    let name = source.name.clone();
+    let level = match args.layer {
+        LayerChoice::Queue => Level::Queue,
+        LayerChoice::Issue => Level::Issue,
+    };
+    let selection = Selection { level, reads_only: args.reads_only, device: args.device };
+    Ok(ReplayTrace::read(&mut source, &name, selection)?)
+}
+
 /// Replays on a drive model in virtual time.
-fn on_drive(args: &ReplayArgs, name: &str, loaded: &mut Loaded) -> Result<Replayed> {
+fn on_drive(args: &ReplayArgs, name: &str, trace: &mut ReplayTrace) -> Result<Replayed> {
     let profile = drive_choice::load(name)?;
     let elevator = args.elevator.unwrap_or(Elevator::Noop);
     if let Some(other) = args.settings.iter().find(|setting| setting.elevator != elevator) {
@@ -73,65 +85,65 @@ fn on_drive(args: &ReplayArgs, name: &str, loaded: &mut Loaded) -> Result<Replay
     let tunables = args.settings.iter().map(|setting| (setting.tunable.to_string(), setting.value)).collect();
     let mut engine = Virtual::default();
     let mut target = DeviceTarget::drive(&profile, elevator, None, tunables, &mut engine)?;
-    fit(args, loaded, target.size())?;
-    target.join(&vec![Process::default(); loaded.plan.processes().len()], 0)?;
+    fit(args, trace, target.size())?;
+    target.join(&vec![Process::default(); trace.plan.processes().len()], 0)?;
     let cancel = interrupt::watch()?;
-    let outcome = go(args, loaded, &mut target, &mut engine, &mut || cancel.load(Ordering::Relaxed))?;
+    let (options, outcome) = execute(args, trace, &mut target, &mut engine, &mut || cancel.load(Ordering::Relaxed))?;
     let target = format!("the drive model {} under {}", profile.name(), elevator.info().name);
-    Ok(Replayed { target, outcome })
+    Ok(Replayed { target, options, outcome })
 }
 
 /// Replays on a file, a device or a server.
-fn on_engine(args: &ReplayArgs, loaded: &mut Loaded) -> Result<Replayed> {
+fn on_engine(args: &ReplayArgs, trace: &mut ReplayTrace) -> Result<Replayed> {
     let options = EngineOptions::default();
     let kind = match probe() {
         Ok(()) => EngineKind::Uring,
         Err(unavailable) => {
-            loaded.notes.push(format!("{unavailable}; using threads, up to {} requests at once", options.threads));
+            trace.notes.push(format!("{unavailable}; using threads, up to {} requests at once", options.threads));
             EngineKind::Threads
         }
     };
     match kind {
-        EngineKind::Uring => on_target(args, loaded, Uring::new(&options).context("io_uring cannot be used")?),
+        EngineKind::Uring => on_target(args, trace, Uring::new(&options).context("io_uring cannot be used")?),
         EngineKind::Threads => {
-            on_target(args, loaded, Threads::new(&options).context("the engine of threads cannot be used")?)
+            on_target(args, trace, Threads::new(&options).context("the engine of threads cannot be used")?)
         }
     }
 }
 
-fn on_target<E: Engine>(args: &ReplayArgs, loaded: &mut Loaded, mut engine: E) -> Result<Replayed> {
+fn on_target<E: Engine>(args: &ReplayArgs, trace: &mut ReplayTrace, mut engine: E) -> Result<Replayed> {
     if args.on.starts_with("nbd") && args.on.contains("://") {
         let uri: Uri = args.on.parse().map_err(|error| UsageError(format!("--on {error}")))?;
-        let mut target = NbdTarget::connect(&uri, loaded.plan.processes().len(), &mut engine)?;
-        prepare_nbd(args, loaded, &target)?;
-        let outcome = go(args, loaded, &mut target, &mut engine, &mut || false)?;
+        let mut target = NbdTarget::connect(&uri, trace.plan.processes().len(), &mut engine)?;
+        prepare_nbd(args, trace, &target)?;
+        let (options, outcome) = execute(args, trace, &mut target, &mut engine, &mut || false)?;
         let connections = target.connections();
         target.leave(&mut engine);
         let target = format!("{uri} by {}, connections: {connections}", engine.name());
-        return Ok(Replayed { target, outcome });
+        return Ok(Replayed { target, options, outcome });
     }
     let path = std::path::Path::new(&args.on);
-    let writes = loaded.plan.changing() > 0;
+    let writes = trace.plan.changing() > 0;
     if writes {
         check_unused(path)?;
     }
     let mut target = DeviceTarget::file(path, writes, &mut engine)?;
-    loaded.leave_out(!target.can_discard(), false);
-    fit(args, loaded, target.size())?;
+    trace.plan.leave_out(!target.can_discard(), false);
+    fit(args, trace, target.size())?;
     let now_ns = engine.now_ns();
     target.join(&[Process::default()], now_ns)?;
-    let outcome = go(args, loaded, &mut target, &mut engine, &mut || false)?;
-    Ok(Replayed { target: format!("{}, by {}", target.describe(), engine.name()), outcome })
+    let (options, outcome) = execute(args, trace, &mut target, &mut engine, &mut || false)?;
+    Ok(Replayed { target: format!("{}, by {}", target.describe(), engine.name()), options, outcome })
 }
 
 /// Adapts the plan to the features of a server.
-fn prepare_nbd(args: &ReplayArgs, loaded: &mut Loaded, target: &NbdTarget) -> Result<()> {
-    if target.is_read_only() && loaded.plan.changing() > 0 {
+fn prepare_nbd(args: &ReplayArgs, trace: &mut ReplayTrace, target: &NbdTarget) -> Result<()> {
+    if target.is_read_only() && trace.plan.changing() > 0 {
         bail!("{}: the export is read-only; --reads-only omits writes, discards and flushes", args.on);
     }
-    loaded.leave_out(!target.can_discard(), !target.can_flush());
-    fit(args, loaded, target.size())?;
-    let (grain, min) = (loaded.plan.grain_bytes(), u64::from(target.block_min()));
+    trace.plan.leave_out(!target.can_discard(), !target.can_flush());
+    fit(args, trace, target.size())?;
+    let (grain, min) = (trace.plan.grain_bytes(), u64::from(target.block_min()));
     if grain < min {
         bail!(
             "{}: the server requires multiples of {min} bytes, but the trace has requests of multiples of {grain}",
@@ -141,23 +153,18 @@ fn prepare_nbd(args: &ReplayArgs, loaded: &mut Loaded, target: &NbdTarget) -> Re
     Ok(())
 }
 
-fn fit(args: &ReplayArgs, loaded: &mut Loaded, size: u64) -> Result<()> {
-    let fit = Fit { shift_bytes: args.shift, wrap: args.wrap };
-    loaded.plan.fit(fit, size).with_context(|| args.on.clone())?;
-    if loaded.plan.requests().is_empty() {
-        bail!("{}: there is nothing to replay: {}", loaded.name, loaded.left_out_words());
-    }
-    Ok(())
+fn fit(args: &ReplayArgs, trace: &mut ReplayTrace, size: u64) -> Result<()> {
+    Ok(trace.fit(Fit { shift_bytes: args.shift, wrap: args.wrap }, &args.on, size)?)
 }
 
-fn go<E: Engine, T: Target<E>>(
+fn execute<E: Engine, T: Target<E>>(
     args: &ReplayArgs,
-    loaded: &Loaded,
+    trace: &ReplayTrace,
     target: &mut T,
     engine: &mut E,
     cancelled: &mut dyn FnMut() -> bool,
-) -> Result<Outcome> {
-    let depth = args.depth.map_or(loaded.plan.recorded().depth_max, |depth| depth as usize);
+) -> Result<(Options, Outcome)> {
+    let depth = args.depth.map_or(trace.plan.recorded().depth_max, |depth| depth as usize);
     if args.depth.is_some() && args.timing != TimingChoice::Asap {
         return Err(
             UsageError("--depth requires --timing asap: other timings keep the recorded depth".to_owned()).into()
@@ -168,7 +175,8 @@ fn go<E: Engine, T: Target<E>>(
         TimingChoice::Asap => Timing::Asap { depth: depth.max(1) },
         TimingChoice::Dependent => Timing::Dependent,
     };
-    let bar = Bar::new(loaded.plan.requests().len() as u64, "replaying");
+    let options = Options { timing, scale: args.scale };
+    let bar = Bar::new(trace.plan.requests().len() as u64, "replaying");
     let mut shown = 0;
     let mut watch = |progress: Progress| {
         if progress.done >= shown + 64 {
@@ -177,7 +185,7 @@ fn go<E: Engine, T: Target<E>>(
         }
         !cancelled()
     };
-    let outcome = replay(&loaded.plan, &Options { timing, scale: args.scale }, target, engine, &mut watch);
+    let outcome = replay(&trace.plan, &options, target, engine, &mut watch);
     bar.clear();
-    Ok(outcome?)
+    Ok((options, outcome?))
 }

@@ -3,7 +3,7 @@
 use hoistway_drive::accuracy::{AccuracyReport, CLOUD_DEPTH, DriveClass, FLASH_WRITES};
 
 use super::{checks, code, table};
-use crate::figures::{bytes, figure};
+use hoistway_units::figures::{bytes, figure};
 
 /// One row for each drive with its key figures.
 pub fn all_drives(report: &AccuracyReport) -> String {

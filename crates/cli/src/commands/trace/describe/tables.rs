@@ -5,8 +5,8 @@ use hoistway_trace::describe::{
     Depths, Description, Figures, Mix, Phases, ProcessFigures, RequestFigures, Rule, RuleKind, SeekFigures,
 };
 
-use crate::figures::{figure, percent};
 use crate::output;
+use hoistway_units::figures::{figure, percent};
 
 /// Cell without a value.
 const NONE: &str = "-";

@@ -4,8 +4,8 @@ use anyhow::Result;
 use hoistway_trace::describe::{Description, ProcessFigures, REQUESTS_OF_RULE_MAX, RequestFigures};
 
 use super::tables::{self, ms, waits_for};
-use crate::figures::{bytes, figure, percent};
 use crate::output::{Out, width};
+use hoistway_units::figures::{bytes, figure, percent};
 
 /// Maximum number of kinds of elevator messages that are shown, the most frequent ones.
 const NOTES_SHOWN: usize = 12;

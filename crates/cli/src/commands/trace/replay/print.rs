@@ -1,37 +1,33 @@
-//! Prints the result of a replay beside the recording.
+//! Prints the result of a replay beside the recording, as tables.
 
 use anyhow::Result;
-use hoistway_record::replay::{Figures, Kind};
-use serde_json::{Value, json};
+use hoistway_record::replay::{Figures, KINDS, Kind, LeftOut, ReplayTrace, Timing};
 
 use super::Replayed;
-use super::load::Loaded;
-use crate::cli::trace::{ReplayArgs, TimingChoice};
-use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
+use hoistway_units::figures::{bytes, figure};
 
-const KINDS: [(Kind, &str); 4] =
-    [(Kind::Read, "reads"), (Kind::Write, "writes"), (Kind::Discard, "discards"), (Kind::Flush, "flushes")];
 /// Maximum number of printed processes, in descending order of bytes.
 const PROCESSES: usize = 10;
 
-pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut Out) -> Result<()> {
-    let (recorded, outcome) = (loaded.plan.recorded(), &replayed.outcome);
-    let when = match args.timing {
-        TimingChoice::Recorded => "at the recorded times".to_owned(),
-        TimingChoice::Asap => format!("as fast as possible, up to {} at once", outcome.replayed.depth_max),
-        TimingChoice::Dependent => "each after the completions that it waited for".to_owned(),
+/// Prints totals, kinds and processes.
+pub fn text(trace: &ReplayTrace, replayed: &Replayed, out: &mut Out) -> Result<()> {
+    let (recorded, options, outcome) = (trace.plan.recorded(), replayed.options, &replayed.outcome);
+    let timing = match options.timing {
+        Timing::Recorded => "at the recorded times".to_owned(),
+        Timing::Asap { .. } => format!("as fast as possible, up to {} at once", outcome.replayed.depth_max),
+        Timing::Dependent => "each after the completions that it waited for".to_owned(),
     };
-    let scaled = if args.scale == 1.0 { String::new() } else { format!(", times {}", args.scale) };
-    out.line(format_args!("{} on {}", loaded.name, replayed.target))?;
+    let scaled = if options.scale == 1.0 { String::new() } else { format!(", times {}", options.scale) };
+    out.line(format_args!("{} on {}", trace.name, replayed.target))?;
     out.line(format_args!(
-        "{} requests of {} processes on device {}, {when}{scaled}",
-        loaded.plan.requests().len(),
-        loaded.plan.processes().len(),
-        loaded.device
+        "{} requests of {} processes on device {}, {timing}{scaled}",
+        trace.plan.requests().len(),
+        trace.plan.processes().len(),
+        trace.device
     ))?;
-    let left_out = loaded.left_out_words();
-    if left_out.starts_with("left out") {
+    let left_out = trace.plan.left_out();
+    if left_out != LeftOut::default() {
         out.line(left_out)?;
     }
     if outcome.interrupted {
@@ -40,7 +36,7 @@ pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut O
     out.line("")?;
     kinds(recorded, &outcome.replayed, out)?;
     out.line("")?;
-    processes(loaded, &outcome.replayed, out)?;
+    processes(trace, &outcome.replayed, out)?;
     out.line("")?;
     out.line(format_args!(
         "duration {} s, recorded {} s; maximum of outstanding requests {}, recorded {}",
@@ -49,7 +45,7 @@ pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut O
         outcome.replayed.depth_max,
         recorded.depth_max
     ))?;
-    if args.timing == TimingChoice::Asap {
+    if matches!(options.timing, Timing::Asap { .. }) {
         return Ok(());
     }
     let ms = |quantile: f64| figure(outcome.lag.value_at_quantile(quantile) as f64 / 1e6);
@@ -62,58 +58,6 @@ pub fn text(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut O
         figure(outcome.lag.max() as f64 / 1e6)
     ))?;
     Ok(())
-}
-
-pub fn json(args: &ReplayArgs, loaded: &Loaded, replayed: &Replayed, out: &mut Out) -> Result<()> {
-    let outcome = &replayed.outcome;
-    let left_out = loaded.plan.left_out();
-    let timing = match args.timing {
-        TimingChoice::Recorded => "recorded",
-        TimingChoice::Asap => "asap",
-        TimingChoice::Dependent => "dependent",
-    };
-    let quantiles = |histogram: &hdrhistogram::Histogram<u64>| percentiles(histogram);
-    let side = |figures: &Figures| {
-        let kinds = KINDS.map(|(kind, name)| {
-            let of = figures.of(kind);
-            (name.to_owned(), json!({"requests": of.requests, "bytes": of.bytes, "latency_ns": quantiles(&of.latency)}))
-        });
-        let processes: Vec<Value> = (loaded.plan.processes().iter().zip(&figures.processes))
-            .map(|((_, pid), of)| {
-                let name = loaded.names.get(pid);
-                json!({"pid": pid, "name": name, "requests": of.requests, "bytes": of.bytes, "latency_ns": quantiles(&of.latency)})
-            })
-            .collect();
-        json!({
-            "elapsed_ns": figures.elapsed_ns,
-            "bytes_per_s": figures.bytes_per_s(),
-            "depth_max": figures.depth_max,
-            "kinds": kinds.into_iter().collect::<serde_json::Map<String, Value>>(),
-            "processes": processes,
-        })
-    };
-    out.json(&json!({
-        "schema": 1,
-        "trace": loaded.name,
-        "target": replayed.target,
-        "device": loaded.device.to_string(),
-        "timing": timing,
-        "scale": args.scale,
-        "requests": loaded.plan.requests().len(),
-        "left_out": {
-            "changing": left_out.changing,
-            "discards": left_out.discards,
-            "flushes": left_out.flushes,
-            "others": left_out.others,
-            "endings": left_out.endings,
-        },
-        "failed": outcome.failed,
-        "first_error": outcome.first_error,
-        "interrupted": outcome.interrupted,
-        "lag_ns": quantiles(&outcome.lag),
-        "replayed": side(&outcome.replayed),
-        "recorded": side(loaded.plan.recorded()),
-    }))
 }
 
 fn kinds(recorded: &Figures, replayed: &Figures, out: &mut Out) -> Result<()> {
@@ -145,17 +89,17 @@ fn kinds(recorded: &Figures, replayed: &Figures, out: &mut Out) -> Result<()> {
     Ok(out.table(&mut table)?)
 }
 
-fn processes(loaded: &Loaded, replayed: &Figures, out: &mut Out) -> Result<()> {
-    let recorded = loaded.plan.recorded();
+fn processes(trace: &ReplayTrace, replayed: &Figures, out: &mut Out) -> Result<()> {
+    let recorded = trace.plan.recorded();
     let header = ["process", "requests", "data", "MB/s", "recorded", "p50 ms", "recorded", "p99 ms", "recorded"];
     let mut table = output::table(&header, 1);
     let mut indices: Vec<usize> = (0..replayed.processes.len()).collect();
     indices.sort_by_key(|index| std::cmp::Reverse(recorded.processes.get(*index).map_or(0, |process| process.bytes)));
     for index in indices.iter().take(PROCESSES) {
         let (Some(is), Some(was)) = (replayed.processes.get(*index), recorded.processes.get(*index)) else { continue };
-        let pid = loaded.plan.processes().get(*index).map_or(0, |(_, pid)| *pid);
+        let pid = trace.plan.processes().get(*index).map_or(0, |(_, pid)| *pid);
         table.add_row([
-            loaded.name_of(pid),
+            trace.process_title(pid),
             is.requests.to_string(),
             bytes(is.bytes),
             figure(is.bytes as f64 * 1e3 / replayed.elapsed_ns.max(1) as f64),
@@ -171,21 +115,6 @@ fn processes(loaded: &Loaded, replayed: &Figures, out: &mut Out) -> Result<()> {
         out.line(format_args!("and {} more processes (--json has all)", indices.len() - PROCESSES))?;
     }
     Ok(())
-}
-
-fn percentiles(histogram: &hdrhistogram::Histogram<u64>) -> Value {
-    if histogram.is_empty() {
-        return Value::Null;
-    }
-    let at = |quantile: f64| histogram.value_at_quantile(quantile);
-    json!({
-        "mean": histogram.mean(),
-        "p50": at(0.5),
-        "p90": at(0.9),
-        "p99": at(0.99),
-        "p99.9": at(0.999),
-        "max": histogram.max(),
-    })
 }
 
 fn ms(histogram: &hdrhistogram::Histogram<u64>, quantile: f64) -> String {

@@ -1,27 +1,24 @@
 //! `hoistway trace view`: draws a trace as a page.
 
-mod detail;
 mod http;
 mod tables;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
-use hoistway_report::{Fact, TracePage, trace_page};
-use hoistway_trace::overview::{Overview, Tables};
-use hoistway_trace::request::{RequestRecord, RequestTracker};
-use hoistway_trace::{Batch, Notice, Source};
+use anyhow::{Context, Error, Result};
+use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, count, trace_page};
+use hoistway_trace::overview::{self, NoteSpan, OverviewObserver, TraceFacts, TraceOverview};
+use hoistway_trace::request::RequestRecord;
 
 use crate::cli::trace::ViewArgs;
 use crate::commands::trace::input;
-use crate::failure::{self, Exit, Interrupted, UsageError};
+use crate::failure::{Exit, Interrupted, UsageError, print_message};
 use crate::interrupt;
 use crate::output::Out;
-use detail::{DetailLocation, Details};
-use tables::Devices;
 
 /// Marker near the beginning of every page of hoistway.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"hoistway\">";
@@ -43,44 +40,48 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
     if args.serve.is_none() && args.output.is_none() {
         refuse_to_overwrite(&output)?;
     }
-    let location = match (args.serve, args.detail) {
-        (Some(_), _) => DetailLocation::Temporary,
+    let served = args.serve.map(|_| tempfile::tempdir()).transpose().context("a temporary folder cannot be made")?;
+    let location = match (&served, args.detail) {
+        (Some(folder), _) => DetailLocation::Served(folder.path().to_owned()),
         (None, true) => DetailLocation::Beside(output.with_extension("detail")),
         (None, false) => DetailLocation::PageAlone,
     };
-    let mut read = read(&mut opened, Details::new(location))?;
+    let mut rows = RowCollector { store: DetailStore::new(location), interrupted: interrupt::watch()? };
+    let overview = overview::read(&mut opened, &mut rows)?.ok_or(Interrupted)?;
+    let facts = overview.facts();
     let title = args.title.clone().unwrap_or_else(|| opened.name.clone());
-    let page = described(&read, title);
-    let single = read.details.finish()?;
-    let html = trace_page(&page, &single.requests)?;
-    for notice in &read.notices {
-        failure::tell(&format!("note: {notice}"));
+    let page = described(&overview, &facts, title);
+    let details = rows.store.finish()?;
+    let html = trace_page(&page, &details.requests)?;
+    for notice in &overview.notices {
+        print_message(&format!("note: {notice}"));
     }
     if let Some(address) = args.serve {
-        return http::serve(address, html, single.folder, out);
+        return http::serve(address, html, served, out);
     }
     fs::write(&output, &html).with_context(|| format!("{} cannot be written", output.display()))?;
-    print_summary(&output, html.len(), &read.tables, &single, out)?;
+    print_summary(&output, html.len(), &facts, &details, out)?;
     Ok(Exit::Success)
 }
 
 fn print_summary(
     output: &Path,
     bytes: usize,
-    tables: &Tables,
-    single: &detail::StoredDetails,
+    facts: &TraceFacts,
+    details: &StoredDetails,
     out: &mut Out,
 ) -> Result<()> {
     let size = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-    let what = format!("{} events, {} requests", tables.events, tables.requests);
-    out.line(format_args!("wrote {} ({}): {what}", output.display(), size(bytes as u64)))?;
-    match &single.written {
-        Some((folder, files, bytes)) => out.line(format_args!(
-            "wrote {} ({}, {files} files): single requests, which the page loads when it is zoomed in",
-            folder.display(),
-            size(*bytes)
+    let totals = format!("{} events, {} requests", facts.events, facts.requests);
+    out.line(format_args!("wrote {} ({}): {totals}", output.display(), size(bytes as u64)))?;
+    match &details.written {
+        Some(written) => out.line(format_args!(
+            "wrote {} ({}, {} files): single requests, which the page loads when it is zoomed in",
+            written.folder.display(),
+            size(written.bytes),
+            written.files
         ))?,
-        None if single.left_out => out.line(
+        None if details.left_out => out.line(
             "the page lacks single requests because there are too many: --detail writes them beside the page, --serve serves them",
         )?,
         None => {}
@@ -88,112 +89,62 @@ fn print_summary(
     Ok(())
 }
 
-/// Result of reading a trace.
-struct TraceContents {
-    tables: Tables,
-    devices: Devices,
-    details: Details,
-    notices: Vec<Notice>,
+/// Converts requests and spans to rows of the page and stores them.
+struct RowCollector {
+    store: DetailStore,
+    interrupted: Arc<AtomicBool>,
 }
 
-/// Reads the trace in one pass.
-fn read(source: &mut dyn Source, mut details: Details) -> Result<TraceContents> {
-    let interrupted = interrupt::watch()?;
-    let (mut overview, mut tracker, mut devices) = (Overview::new(), RequestTracker::new(), Devices::default());
-    let mut batch = Batch::new();
-    let mut notices = Vec::new();
-    loop {
-        source.next(&mut batch)?;
-        notices.extend(source.notices());
-        if batch.is_empty() {
-            break;
-        }
-        if interrupted.load(Ordering::Relaxed) {
-            return Err(Interrupted.into());
-        }
-        overview.add_events(&batch);
-        tracker.take(&batch);
-        for record in tracker.take_finished() {
-            keep(&record, &mut overview, &mut devices, &mut details)?;
-        }
-        keep_spans(&mut overview, &mut details)?;
-    }
-    for record in tracker.into_outstanding() {
-        keep(&record, &mut overview, &mut devices, &mut details)?;
-    }
-    overview.finish();
-    keep_spans(&mut overview, &mut details)?;
-    Ok(TraceContents { tables: overview.into_tables(), devices, details, notices })
-}
+impl OverviewObserver for RowCollector {
+    type Error = Error;
 
-fn keep(record: &RequestRecord, overview: &mut Overview, devices: &mut Devices, details: &mut Details) -> Result<()> {
-    overview.add_request(record);
-    let device = devices.index(record.device);
-    if details.accepts_more() {
-        details.request(tables::request(record, overview.start_ns(), device))?;
-    }
-    Ok(())
-}
-
-fn keep_spans(overview: &mut Overview, details: &mut Details) -> Result<()> {
-    let start_ns = overview.start_ns();
-    let spans: Vec<_> = overview.spans().collect();
-    for span in spans {
-        if details.accepts_more() {
-            let queue = overview.queue_index(span.device, span.queue);
-            details.span(tables::span(&span, start_ns, queue))?;
+    fn request(&mut self, record: &RequestRecord, start_ns: u64, device: u32) -> Result<()> {
+        if self.store.accepts_more() {
+            self.store.request(tables::request(record, start_ns, device))?;
         }
+        Ok(())
     }
-    Ok(())
+
+    fn span(&mut self, span: &NoteSpan, start_ns: u64, queue: u32) -> Result<()> {
+        if self.store.accepts_more() {
+            self.store.span(tables::span(span, start_ns, queue))?;
+        }
+        Ok(())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
 }
 
 /// Builds the page: tables, facts and notes.
-fn described(read: &TraceContents, title: String) -> TracePage {
-    let tables = &read.tables;
-    let mut page = tables::page(tables, &read.devices);
-    let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
-    let processes = tables.process_count();
-    page.title = title;
-    page.facts = vec![
-        fact("events", grouped(tables.events)),
-        fact("requests", grouped(tables.requests)),
-        fact("length", format!("{:.3} s", tables.end_ns as f64 / 1e9)),
-        fact(if page.devices.len() == 1 { "device" } else { "devices" }, page.devices.join("  ")),
-        fact("made by", concat!("hoistway ", env!("CARGO_PKG_VERSION")).to_owned()),
-    ];
-    if let Some(elevator) = &tables.elevator {
-        page.facts.insert(4, fact("elevator", elevator.clone()));
+fn described(overview: &TraceOverview, facts: &TraceFacts, title: String) -> TracePage {
+    let mut page = TracePage { title, ..tables::page(overview) };
+    let mut add = |label: &str, value: String| page.facts.push(Fact { label: label.to_owned(), value });
+    add("events", count(facts.events));
+    add("requests", count(facts.requests));
+    add("length", format!("{:.3} s", facts.duration_ns as f64 / 1e9));
+    if facts.processes > 0 {
+        add("processes", count(facts.processes as u64));
     }
-    if processes > 0 {
-        page.facts.insert(3, fact("processes", grouped(processes as u64)));
+    add(if facts.devices.len() == 1 { "device" } else { "devices" }, facts.devices.join("  "));
+    if let Some(elevator) = &facts.elevator {
+        add("elevator", elevator.clone());
     }
-    let completed = tables.completed();
-    if completed == 0 && tables.requests > 0 {
+    add("made by", concat!("hoistway ", env!("CARGO_PKG_VERSION")).to_owned());
+    if facts.unfinished == facts.requests && facts.requests > 0 {
         page.notes.push("The trace has submissions but no completions: there are no latencies, and throughput is that of the submissions.".to_owned());
-    } else if tables.unfinished > 0 {
-        page.notes.push(format!("{} requests did not complete before the trace ended.", grouped(tables.unfinished)));
+    } else if facts.unfinished > 0 {
+        page.notes.push(format!("{} requests did not complete before the trace ended.", count(facts.unfinished)));
     }
-    if tables.combined_processes > 0 {
+    if facts.combined_processes > 0 {
         page.notes.push(format!(
             "The lane of the others combines {} processes with little activity.",
-            grouped(tables.combined_processes as u64)
+            count(facts.combined_processes as u64)
         ));
     }
-    page.notes.extend(read.notices.iter().map(Notice::to_string));
+    page.notes.extend(overview.notices.iter().map(ToString::to_string));
     page
-}
-
-/// Formats a number with separators of thousands.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Returns the default output: `sda.html` for `dir/sda.blktrace.0`.

@@ -2,36 +2,18 @@
 
 use hoistway_report::{MergedRow, RequestRow, SpanRow, TraceCounts, TraceLane, TracePage, TraceQueue};
 use hoistway_trace::DeviceId;
-use hoistway_trace::overview::{Counts, NoteSpan, ProcessTable, Queue, QueueTable, Tables};
+use hoistway_trace::overview::{Counts, NoteSpan, ProcessTable, Queue, QueueTable, TraceOverview};
 use hoistway_trace::request::{Merged, RequestRecord};
 
-/// Devices in order of their first request.
-#[derive(Debug, Default)]
-pub struct Devices(Vec<DeviceId>);
-
-impl Devices {
-    /// Returns the index of a device; adds it if it is new.
-    pub fn index(&mut self, device: DeviceId) -> u32 {
-        let at = self.known(device).unwrap_or_else(|| {
-            self.0.push(device);
-            self.0.len() - 1
-        });
-        at as u32
-    }
-
-    fn known(&self, device: DeviceId) -> Option<usize> {
-        self.0.iter().position(|known| *known == device)
-    }
-}
-
-/// Converts the tables of a page; the title is missing.
-pub fn page(tables: &Tables, devices: &Devices) -> TracePage {
+/// Converts the tables of a page; title, facts and notes are missing.
+pub fn page(overview: &TraceOverview) -> TracePage {
+    let tables = &overview.tables;
     TracePage {
         end_ns: tables.end_ns,
         bucket_ns: tables.bucket_ns,
-        devices: devices.0.iter().map(DeviceId::to_string).collect(),
-        lanes: tables.processes.iter().map(|of| lane(of, devices)).collect(),
-        queues: tables.queues.iter().map(|of| queue(of, devices)).collect(),
+        devices: overview.devices.iter().map(DeviceId::to_string).collect(),
+        lanes: tables.processes.iter().map(|of| lane(of, overview)).collect(),
+        queues: tables.queues.iter().map(|of| queue(of, overview)).collect(),
         sectors: tables.sectors,
         first_sector: tables.first_sector,
         row_sectors: tables.row_sectors,
@@ -43,7 +25,7 @@ pub fn page(tables: &Tables, devices: &Devices) -> TracePage {
     }
 }
 
-fn lane(table: &ProcessTable, devices: &Devices) -> TraceLane {
+fn lane(table: &ProcessTable, overview: &TraceOverview) -> TraceLane {
     let counts = |counts: &Counts| TraceCounts {
         reads: counts.reads,
         writes: counts.writes,
@@ -55,7 +37,7 @@ fn lane(table: &ProcessTable, devices: &Devices) -> TraceLane {
         drive_ns: counts.drive_ns,
     };
     TraceLane {
-        device: devices.known(table.device).unwrap_or(0) as u32,
+        device: overview.device_index(table.device),
         pid: table.pid,
         name: if table.pid.is_none() { "others".to_owned() } else { table.name.clone() },
         requests: table.requests,
@@ -67,7 +49,7 @@ fn lane(table: &ProcessTable, devices: &Devices) -> TraceLane {
     }
 }
 
-fn queue(table: &QueueTable, devices: &Devices) -> TraceQueue {
+fn queue(table: &QueueTable, overview: &TraceOverview) -> TraceQueue {
     let name = &table.name;
     let (pid, name) = match table.queue {
         Some(Queue::Of(pid)) if name.is_empty() => (Some(pid), format!("pid {pid}")),
@@ -78,7 +60,7 @@ fn queue(table: &QueueTable, devices: &Devices) -> TraceQueue {
         None => (None, "others".to_owned()),
     };
     TraceQueue {
-        device: devices.known(table.device).unwrap_or(0) as u32,
+        device: overview.device_index(table.device),
         pid,
         name,
         slices: table.slices.clone(),
@@ -115,9 +97,9 @@ pub fn request(record: &RequestRecord, start_ns: u64, device: u32) -> RequestRow
 }
 
 /// Converts a span of the queue with an index.
-pub fn span(span: &NoteSpan, start_ns: u64, queue: usize) -> SpanRow {
+pub fn span(span: &NoteSpan, start_ns: u64, queue: u32) -> SpanRow {
     SpanRow {
-        queue: queue as u32,
+        queue,
         kind: span.kind as u8,
         start_ns: span.start_ns.saturating_sub(start_ns),
         end_ns: span.end_ns.saturating_sub(start_ns),

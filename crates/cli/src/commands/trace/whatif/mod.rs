@@ -14,7 +14,7 @@ use crate::commands::advise::trace_error;
 use crate::commands::compare;
 use crate::commands::trace::input;
 use crate::drive_choice;
-use crate::failure::{Exit, UsageError, tell as tell_on_stderr};
+use crate::failure::{Exit, UsageError, print_message};
 use crate::interrupt;
 use crate::output::Out;
 
@@ -92,7 +92,7 @@ fn print(
         out.line("")?;
         out.line(format_args!("The page is in {}.", path.display()))?;
     }
-    case.notes.iter().for_each(|note| tell_on_stderr(&format!("note: {note}")));
+    case.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn refuse(case: &TraceCase, args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
         render::fidelity(case, out)?;
     }
     out.flush()?;
-    case.notes.iter().for_each(|note| tell_on_stderr(&format!("note: {note}")));
-    tell_on_stderr(&render::refusal(case));
+    case.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
+    print_message(&render::refusal(case));
     Ok(Exit::Failed)
 }

@@ -8,8 +8,8 @@ use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use crate::commands::compare;
-use crate::figures::figure;
 use crate::output::{self, Out};
+use hoistway_units::figures::figure;
 
 /// Prints trace, drive and elevator.
 pub fn heading(case: &TraceCase, out: &mut Out) -> Result<()> {

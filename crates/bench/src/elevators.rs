@@ -5,12 +5,15 @@
 //! each in a constant 200 us of virtual time. Merging, plugging and idling are off; the request
 //! pool is as large as needed.
 
+use std::collections::VecDeque;
+
 use hoistway_core::{
     Bio, Capacity, Class, ContextId, ElevatorStorage, Kick, Kind, Next, NoSink, Op, Owned, Priority, QueueConfig,
     RequestId, RequestQueue, Storage,
 };
-use rustix::time::{ClockId, clock_gettime};
-use std::collections::VecDeque;
+use serde::Serialize;
+
+use crate::clock::process_cpu_ns;
 
 /// Outstanding requests per process.
 const OUTSTANDING: u32 = 4;
@@ -21,16 +24,68 @@ const SERVICE_NS: u64 = 200_000;
 /// Size of the disk that the reads are spread over, in sectors: 160 GB.
 const DISK_SECTORS: u64 = 312_500_000;
 
-/// CPU time in ns per request of one elevator with `processes` processes: the median of `runs` runs
-/// of `requests` requests each, every run after a warm-up of a tenth.
-pub fn measure(kind: Kind, processes: u32, requests: u64, runs: usize) -> f64 {
+/// The parameters of the measurement.
+#[derive(Clone, Debug)]
+pub struct ElevatorBench {
+    /// Elevators to measure.
+    pub kinds: Vec<Kind>,
+    /// Numbers of competing processes.
+    pub processes: Vec<u32>,
+    /// Requests per run.
+    pub requests: u64,
+    /// Runs per cell; at least one is made.
+    pub runs: u16,
+}
+
+/// Costs of elevators; the document of `hoistway bench elevators --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElevatorCosts {
+    /// Version of the document's form: 1.
+    pub schema: u32,
+    /// Requests per run.
+    pub requests: u64,
+    /// Runs per cell; the cell is their median.
+    pub runs: u16,
+    /// One entry per elevator and number of processes, by elevator.
+    pub elevators: Vec<ElevatorCost>,
+}
+
+/// The cost of one elevator with a number of processes.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElevatorCost {
+    /// Name of the elevator.
+    pub name: &'static str,
+    /// Number of competing processes.
+    pub processes: u32,
+    /// CPU time per request, in ns.
+    pub ns_per_request: f64,
+}
+
+/// Measures every elevator with every number of processes; `progress` receives the number of
+/// finished cells.
+pub fn measure(bench: &ElevatorBench, progress: &dyn Fn(usize)) -> ElevatorCosts {
+    let mut elevators = Vec::new();
+    for kind in &bench.kinds {
+        for &processes in &bench.processes {
+            let ns_per_request = cost(*kind, processes, bench.requests, bench.runs);
+            elevators.push(ElevatorCost { name: kind.info().name, processes, ns_per_request });
+            progress(elevators.len());
+        }
+    }
+    ElevatorCosts { schema: 1, requests: bench.requests, runs: bench.runs, elevators }
+}
+
+/// CPU time per request of one elevator with `processes` processes, in ns: the median of `runs`
+/// runs of `requests` requests each, every run after a warm-up of a tenth.
+fn cost(kind: Kind, processes: u32, requests: u64, runs: u16) -> f64 {
     let mut costs: Vec<f64> =
-        (0..runs.max(1)).map(|run| Loop::new(kind, processes, run as u64).cost(requests)).collect();
+        (0..runs.max(1)).map(|run| ClosedLoop::new(kind, processes, u64::from(run)).cost(requests)).collect();
     costs.sort_by(f64::total_cmp);
     costs[costs.len() / 2]
 }
 
-struct Loop {
+/// Processes that keep their requests outstanding on a device of constant service time.
+struct ClosedLoop {
     queue: RequestQueue<Owned<NoSink>>,
     contexts: Vec<ContextId>,
     /// Requests in the device with the times of their completion, in order.
@@ -39,8 +94,8 @@ struct Loop {
     random: u64,
 }
 
-impl Loop {
-    fn new(kind: Kind, processes: u32, seed: u64) -> Loop {
+impl ClosedLoop {
+    fn new(kind: Kind, processes: u32, seed: u64) -> ClosedLoop {
         let capacity = Capacity { requests: processes * OUTSTANDING, contexts: processes, merged_bios: 0, groups: 1 };
         let layer = kind.info().layer;
         let config =
@@ -56,7 +111,8 @@ impl Loop {
         let contexts =
             (0..processes).map(|pid| queue.create_context(pid + 1, priority, 0).expect("there is room")).collect();
         let device = VecDeque::with_capacity(DEPTH as usize);
-        let mut new = Loop { queue, contexts, device, now_ns: 0, random: seed.wrapping_add(0x9E37_79B9_7F4A_7C15) };
+        let mut new =
+            ClosedLoop { queue, contexts, device, now_ns: 0, random: seed.wrapping_add(0x9E37_79B9_7F4A_7C15) };
         for _ in 0..OUTSTANDING {
             for process in 0..processes {
                 new.submit(process);
@@ -68,9 +124,9 @@ impl Loop {
 
     fn cost(mut self, requests: u64) -> f64 {
         self.run(requests / 10);
-        let before = cpu_ns();
+        let before = process_cpu_ns();
         self.run(requests);
-        (cpu_ns() - before) as f64 / requests as f64
+        (process_cpu_ns() - before) as f64 / requests as f64
     }
 
     fn run(&mut self, requests: u64) {
@@ -120,10 +176,4 @@ impl Loop {
             self.device.push_back((id, self.now_ns + SERVICE_NS));
         }
     }
-}
-
-/// CPU time of the whole process so far, in ns.
-pub fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

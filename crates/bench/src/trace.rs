@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
 use hoistway_trace::blktrace::{CpuFiles, Version};
 use hoistway_trace::describe::Describer;
 use hoistway_trace::{Action, Batch, DeviceId, Event, EventWriter, Input, OpenOptions, Rwbs, blkparse};
@@ -15,13 +14,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::Serialize;
 
-use super::elevators::cpu_ns;
+use crate::BenchError;
+use crate::clock::cpu_ns_with_children;
 
 /// Seed of the synthetic captures.
 const SEED: u64 = 3;
 /// Base name of the capture's files.
 const NAME: &str = "synthetic";
-/// Processes of a capture.
+/// Names of the processes in a capture.
 const NAMES: [&str; 8] = ["fio", "postgres", "rsync", "kworker/u8:1", "jbd2/sda1-8", "cargo", "tar", "mysqld"];
 /// The events of each request, with their time after the submission in ns; each step takes up to
 /// twice as long.
@@ -43,7 +43,7 @@ const BTT_ALL: [&str; 21] = [
 
 /// The speed of an operation on a trace.
 #[derive(Clone, Debug, Serialize)]
-pub struct Measured {
+pub struct TraceCost {
     /// Name of the operation.
     pub what: String,
     /// CPU time of the fastest run, in seconds; other load of the machine does not count.
@@ -54,9 +54,20 @@ pub struct Measured {
     pub events_per_s: f64,
 }
 
+/// Costs of operations on a capture; the document of `hoistway bench trace --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct TraceCosts {
+    /// Version of the document's form: 1.
+    pub schema: u32,
+    /// Number of events in the capture.
+    pub events: u64,
+    /// One entry per operation.
+    pub rows: Vec<TraceCost>,
+}
+
 /// Writes a capture of so many requests, five events each, as the files of two CPUs into a folder.
 /// Returns the number of events.
-pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
+fn generate(folder: &Path, requests: u64) -> io::Result<u64> {
     let mut random = Pcg64::seed_from_u64(SEED);
     let mut files = CpuFiles::new(&folder.join(NAME), Version::V7, true);
     let mut batch = Batch::new();
@@ -67,11 +78,11 @@ pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
         batch.push_with(event, name.as_bytes());
     }
     let (mut made, mut begun, mut submitted_ns) = (0, 0, 1_000_000_000);
-    let mut extents: Vec<Request> = Vec::new();
+    let mut extents: Vec<SyntheticRequest> = Vec::new();
     while made < requests * STEPS.len() as u64 {
         if begun < requests && pending.peek().is_none_or(|Reverse((time_ns, ..))| *time_ns >= submitted_ns) {
             pending.push(Reverse((submitted_ns, begun, 0)));
-            extents.push(Request::any(&mut random));
+            extents.push(SyntheticRequest::random(&mut random));
             submitted_ns += random.random_range(1..2 * INTERVAL_NS);
             begun += 1;
         }
@@ -79,7 +90,7 @@ pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
         let Some(((action, _), request)) = STEPS.get(step).zip(extents.get(number as usize)) else { break };
         // Completions are recorded on the other CPU.
         let cpu = if *action == Action::Complete { 1 - request.pid % 2 } else { request.pid % 2 };
-        let Request { pid, op, sector, bytes } = *request;
+        let SyntheticRequest { pid, op, sector, bytes } = *request;
         batch.push(Event { pid, op, sector, bytes, cpu, device, ..Event::new(time_ns, *action) });
         made += 1;
         if let (Some((_, before_ns)), Some((_, after_ns))) = (STEPS.get(step), STEPS.get(step + 1)) {
@@ -96,18 +107,19 @@ pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
     Ok(made)
 }
 
+/// A request of the capture.
 #[derive(Clone, Copy)]
-struct Request {
+struct SyntheticRequest {
     pid: u32,
     op: Rwbs,
     sector: u64,
     bytes: u32,
 }
 
-impl Request {
-    fn any(random: &mut Pcg64) -> Request {
+impl SyntheticRequest {
+    fn random(random: &mut Pcg64) -> SyntheticRequest {
         let op = if random.random_range(0..3) == 0 { Rwbs::WRITE } else { Rwbs::READ };
-        Request {
+        SyntheticRequest {
             pid: 1000 + random.random_range(0..NAMES.len() as u32),
             op: if random.random_range(0..2) == 0 { op.with(Rwbs::SYNC) } else { op },
             sector: random.random_range(0..1 << 28) * 8,
@@ -116,21 +128,28 @@ impl Request {
     }
 }
 
-/// Measures operations on the capture in a folder, each `runs` times.
-pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
+/// Writes a synthetic capture of `requests` requests to a temporary folder and measures operations
+/// on it, each `runs` times: those of hoistway, and of blkparse and btt if they are installed.
+///
+/// # Errors
+/// The errors of files, of the reader, and of the external tools.
+pub fn measure(requests: u64, runs: u16) -> Result<TraceCosts, BenchError> {
+    let folder = tempfile::tempdir().map_err(BenchError::io("a temporary folder for the capture"))?;
+    let folder = folder.path();
+    let events = generate(folder, requests).map_err(BenchError::io("the synthetic capture"))?;
     let mut rows = Vec::new();
-    let mut row = |what: &str, run: &mut dyn FnMut() -> Result<bool>| -> Result<bool> {
+    let mut row = |what: &str, run: &mut dyn FnMut() -> Result<bool, BenchError>| -> Result<bool, BenchError> {
         let (mut cpu_seconds, mut wall_seconds) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..runs.max(1) {
-            let (begin, begin_cpu_ns) = (Instant::now(), all_cpu_ns());
+            let (begin, begin_cpu_ns) = (Instant::now(), cpu_ns_with_children());
             if !run()? {
                 return Ok(false);
             }
             wall_seconds = wall_seconds.min(begin.elapsed().as_secs_f64());
-            cpu_seconds = cpu_seconds.min((all_cpu_ns() - begin_cpu_ns) as f64 / 1e9);
+            cpu_seconds = cpu_seconds.min((cpu_ns_with_children() - begin_cpu_ns) as f64 / 1e9);
         }
         let events_per_s = events as f64 / cpu_seconds.max(0.001);
-        rows.push(Measured { what: what.to_owned(), cpu_seconds, wall_seconds, events_per_s });
+        rows.push(TraceCost { what: what.to_owned(), cpu_seconds, wall_seconds, events_per_s });
         Ok(true)
     };
     row("hoistway: read", &mut || read(folder, &mut NullSink).map(|()| true))?;
@@ -141,26 +160,15 @@ pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
         let mut described = DescribingSink(Some(Describer::new()));
         read(folder, &mut described).map(|()| true)
     })?;
-    row("blkparse: text", &mut || ran(folder, "blkparse", &["-i", NAME]))?;
+    row("blkparse: text", &mut || run_tool(folder, "blkparse", &["-i", NAME]))?;
     let dumped = row("blkparse -O -d: one binary file", &mut || {
-        ran(folder, "blkparse", &["-q", "-i", NAME, "-O", "-d", "dump"])
+        run_tool(folder, "blkparse", &["-q", "-i", NAME, "-O", "-d", "dump"])
     })?;
     if dumped {
-        row("btt", &mut || ran(folder, "btt", &["-i", "dump"]))?;
-        row("btt: all outputs", &mut || ran(folder, "btt", &BTT_ALL))?;
+        row("btt", &mut || run_tool(folder, "btt", &["-i", "dump"]))?;
+        row("btt: all outputs", &mut || run_tool(folder, "btt", &BTT_ALL))?;
     }
-    Ok(rows)
-}
-
-/// CPU time of this process and of its finished children, in ns. Linux reports that of children in
-/// steps of 10 ms.
-fn all_cpu_ns() -> u64 {
-    const TICK_NS: u64 = 10_000_000;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The process name may contain anything but the last parenthesis; the 14th and 15th field after
-    // it are the children's times.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace().skip(13).take(2);
-    cpu_ns() + fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * TICK_NS
+    Ok(TraceCosts { schema: 1, events, rows })
 }
 
 /// A sink that drops events.
@@ -177,7 +185,7 @@ impl EventWriter for NullSink {
     }
 }
 
-/// Describes events.
+/// A sink that describes the trace.
 struct DescribingSink(Option<Describer>);
 
 impl EventWriter for DescribingSink {
@@ -194,28 +202,30 @@ impl EventWriter for DescribingSink {
     }
 }
 
-fn read(folder: &Path, sink: &mut dyn EventWriter) -> Result<()> {
+fn read(folder: &Path, sink: &mut dyn EventWriter) -> Result<(), BenchError> {
     let files = (0..2).map(|cpu| Input::Path(folder.join(format!("{NAME}.blktrace.{cpu}")))).collect();
     let mut source = hoistway_trace::open(files, &OpenOptions::default())?;
     let mut batch = Batch::new();
     loop {
         source.next(&mut batch)?;
         if batch.is_empty() {
-            return Ok(sink.finish()?);
+            return sink.finish().map_err(BenchError::io("the output of a trace"));
         }
-        sink.write(&batch)?;
+        sink.write(&batch).map_err(BenchError::io("the output of a trace"))?;
     }
 }
 
 /// Runs an external tool. Returns false if it is not installed.
-fn ran(folder: &Path, tool: &str, arguments: &[&str]) -> Result<bool> {
+fn run_tool(folder: &Path, tool: &str, arguments: &[&str]) -> Result<bool, BenchError> {
     let run =
         Command::new(tool).args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match run {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         status => {
-            let status = status.with_context(|| tool.to_owned())?;
-            anyhow::ensure!(status.success(), "{tool} {}: {status}", arguments.join(" "));
+            let status = status.map_err(BenchError::io(tool))?;
+            if !status.success() {
+                return Err(BenchError::Child { what: format!("{tool} {}", arguments.join(" ")), status });
+            }
             Ok(true)
         }
     }
@@ -226,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_synthetic_capture_is_the_same_each_time_and_is_read_in_full() {
+    fn a_synthetic_capture_is_reproducible_and_is_read_completely() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert_eq!(generate(one.path(), 500).unwrap(), 2500);
         generate(other.path(), 500).unwrap();

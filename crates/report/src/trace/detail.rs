@@ -1,11 +1,11 @@
-//! Stores single requests: in the page if they are few, in files if they are many.
+//! Storage of single requests: in the page if they are few, in files if they are many.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use anyhow::{Context, Result};
-use hoistway_report::{Chunk, RequestRow, SingleRequests, SpanRow, chunk_script};
-use tempfile::TempDir;
+use super::chunk::chunk_script;
+use super::data::{Chunk, RequestRow, SingleRequests, SpanRow};
+use crate::ReportError;
 
 /// Maximum number of requests in a page: at 15 bytes each, about 2 MB.
 const IN_PAGE_MAX: u64 = 150_000;
@@ -21,15 +21,15 @@ const SPANS_A_CHUNK: usize = 16_384;
 pub enum DetailLocation {
     /// No destination: the page then has only sums.
     PageAlone,
-    /// A folder beside the page.
+    /// A folder beside the page; the page loads its files by the folder's name.
     Beside(PathBuf),
-    /// A temporary folder, removed at the end of the command.
-    Temporary,
+    /// A folder whose files a server delivers below `detail/`.
+    Served(PathBuf),
 }
 
 /// Collects requests and spans in chunks.
 #[derive(Debug)]
-pub struct Details {
+pub struct DetailStore {
     location: DetailLocation,
     requests: Vec<RequestRow>,
     spans: Vec<SpanRow>,
@@ -45,7 +45,8 @@ pub struct Details {
 #[derive(Debug)]
 struct ChunkFiles {
     folder: PathBuf,
-    temporary: Option<TempDir>,
+    /// Address of the folder, relative to the page.
+    prefix: String,
     chunks: Vec<(u64, u64, u32)>,
     bytes: u64,
 }
@@ -55,18 +56,27 @@ struct ChunkFiles {
 pub struct StoredDetails {
     /// The location for the page.
     pub requests: SingleRequests,
-    /// The temporary folder.
-    pub folder: Option<TempDir>,
-    /// The folder beside the page, the number of its files, and their size in bytes.
-    pub written: Option<(PathBuf, usize, u64)>,
+    /// The files that were written.
+    pub written: Option<WrittenDetails>,
     /// True if the requests exceed the page and no files were requested.
     pub left_out: bool,
 }
 
-impl Details {
+/// Files with single requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenDetails {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Number of files.
+    pub files: usize,
+    /// Size of all files in bytes.
+    pub bytes: u64,
+}
+
+impl DetailStore {
     /// Creates an empty store.
-    pub fn new(location: DetailLocation) -> Details {
-        Details {
+    pub fn new(location: DetailLocation) -> DetailStore {
+        DetailStore {
             location,
             requests: Vec::new(),
             spans: Vec::new(),
@@ -84,20 +94,20 @@ impl Details {
     }
 
     /// Adds a request.
-    pub fn request(&mut self, row: RequestRow) -> Result<()> {
+    pub fn request(&mut self, row: RequestRow) -> Result<(), ReportError> {
         self.requests.push(row);
         self.seen += 1;
         if self.requests.len() >= REQUESTS_A_CHUNK { self.pack() } else { Ok(()) }
     }
 
     /// Adds a span of an elevator.
-    pub fn span(&mut self, row: SpanRow) -> Result<()> {
+    pub fn span(&mut self, row: SpanRow) -> Result<(), ReportError> {
         self.spans.push(row);
         self.spans_seen += 1;
         if self.spans.len() >= SPANS_A_CHUNK { self.pack() } else { Ok(()) }
     }
 
-    fn pack(&mut self) -> Result<()> {
+    fn pack(&mut self) -> Result<(), ReportError> {
         if self.requests.is_empty() && self.spans.is_empty() {
             return Ok(());
         }
@@ -117,65 +127,63 @@ impl Details {
                 self.left_out = true;
                 return Ok(());
             }
-            DetailLocation::Beside(folder) => ChunkFiles::beside(folder)?,
-            DetailLocation::Temporary => ChunkFiles::temporary()?,
+            DetailLocation::Beside(folder) => {
+                let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                ChunkFiles::new(folder, percent_encoded(&name))?
+            }
+            DetailLocation::Served(folder) => ChunkFiles::new(folder, "detail".to_owned())?,
         };
         let files = self.files.insert(files);
         kept.iter().try_for_each(|chunk| files.write(chunk))
     }
 
     /// Ends the collection and returns the location of the requests.
-    pub fn finish(&mut self) -> Result<StoredDetails> {
+    pub fn finish(&mut self) -> Result<StoredDetails, ReportError> {
         if !self.left_out {
             self.pack()?;
         }
-        let nowhere =
-            StoredDetails { requests: SingleRequests::Nowhere, folder: None, written: None, left_out: self.left_out };
+        let nowhere = StoredDetails { requests: SingleRequests::Nowhere, written: None, left_out: self.left_out };
         if self.left_out {
             return Ok(nowhere);
         }
         let Some(files) = self.files.take() else {
             return Ok(StoredDetails { requests: SingleRequests::InPage(std::mem::take(&mut self.kept)), ..nowhere });
         };
-        let name = files.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let prefix = if files.temporary.is_some() { "detail".to_owned() } else { address_of(&name) };
-        let count = files.chunks.len();
-        let requests = SingleRequests::Beside { prefix, chunks: files.chunks };
-        let written = files.temporary.is_none().then_some((files.folder, count, files.bytes));
-        Ok(StoredDetails { requests, folder: files.temporary, written, left_out: false })
+        let written = WrittenDetails { folder: files.folder, files: files.chunks.len(), bytes: files.bytes };
+        let requests = SingleRequests::Beside { prefix: files.prefix, chunks: files.chunks };
+        Ok(StoredDetails { requests, written: Some(written), left_out: false })
     }
 }
 
 impl ChunkFiles {
     /// Creates or reuses a folder; files of an earlier page are removed.
-    fn beside(folder: &Path) -> Result<ChunkFiles> {
-        fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fn new(folder: &Path, prefix: String) -> Result<ChunkFiles, ReportError> {
+        fs::create_dir_all(folder).map_err(|source| write_error(folder, source))?;
         for number in 0.. {
             if fs::remove_file(folder.join(format!("{number}.js"))).is_err() {
                 break;
             }
         }
-        Ok(ChunkFiles { folder: folder.to_owned(), temporary: None, chunks: Vec::new(), bytes: 0 })
+        Ok(ChunkFiles { folder: folder.to_owned(), prefix, chunks: Vec::new(), bytes: 0 })
     }
 
-    fn temporary() -> Result<ChunkFiles> {
-        let folder = tempfile::tempdir().context("a temporary folder cannot be made")?;
-        Ok(ChunkFiles { folder: folder.path().to_owned(), temporary: Some(folder), chunks: Vec::new(), bytes: 0 })
-    }
-
-    fn write(&mut self, chunk: &Chunk) -> Result<()> {
+    fn write(&mut self, chunk: &Chunk) -> Result<(), ReportError> {
         let number = self.chunks.len();
         let path = self.folder.join(format!("{number}.js"));
         let script = chunk_script(number, chunk);
-        fs::write(&path, &script).with_context(|| format!("{} cannot be written", path.display()))?;
+        fs::write(&path, &script).map_err(|source| write_error(&path, source))?;
         self.chunks.push((chunk.from_ns, chunk.to_ns, chunk.requests));
         self.bytes += script.len() as u64;
         Ok(())
     }
 }
 
+fn write_error(path: &Path, source: io::Error) -> ReportError {
+    ReportError::Write { path: path.to_owned(), source }
+}
+
 /// Percent-encodes a file name for a URL (RFC 3986).
-fn address_of(name: &str) -> String {
+fn percent_encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -194,7 +202,7 @@ mod tests {
     }
 
     fn filled(location: DetailLocation, requests: u64) -> StoredDetails {
-        let mut details = Details::new(location);
+        let mut details = DetailStore::new(location);
         for number in 0..requests {
             if details.accepts_more() {
                 details.request(row(number)).unwrap();

@@ -1,34 +1,34 @@
-//! The other side of the control protocol: replies, read.
+//! Reading the replies of the control protocol.
 
 use std::io::{self, BufRead, Read};
 
-/// The longest line of a reply that is put up with, in bytes.
+/// Maximum length of a line of a reply, in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// A reply.
+/// A reply to a request that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// What was told.
+    /// The lines of the answer, without the protocol's prefix.
     pub lines: Vec<String>,
-    /// A warning, of something that was done.
+    /// A warning about a change that was made.
     pub warning: Option<String>,
 }
 
-/// Why there is no reply.
+/// Reasons why a request has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplyError {
-    /// The server answered with an error.
+    /// The server replied with an error.
     #[error("{text}")]
     Server {
-        /// Which: `request`, `path`, `access`, `value`, `busy`, `refused`.
+        /// The kind of error: `request`, `path`, `access`, `value`, `busy` or `refused`.
         kind: String,
-        /// The sentence.
+        /// The message.
         text: String,
     },
-    /// What came is no reply: it is not a control socket, perhaps.
+    /// The bytes are not a reply, perhaps because the socket is not a control socket.
     #[error("{0:?} is no answer of a control socket")]
     NoReply(String),
-    /// The connection broke.
+    /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -36,7 +36,7 @@ pub enum ReplyError {
 /// Reads one reply.
 ///
 /// # Errors
-/// An error of the server's, something that is no reply, or a connection that ended too early.
+/// An error reply of the server, bytes that are not a reply, or a connection that ended too early.
 pub fn read_reply(input: &mut impl BufRead) -> Result<Reply, ReplyError> {
     let mut lines = Vec::new();
     loop {
@@ -49,8 +49,8 @@ pub fn read_reply(input: &mut impl BufRead) -> Result<Reply, ReplyError> {
                 ReplyError::NoReply(line)
             });
         };
-        if let Some(told) = line.strip_prefix("= ") {
-            lines.push(told.to_owned());
+        if let Some(answer) = line.strip_prefix("= ") {
+            lines.push(answer.to_owned());
         } else if line == "ok" {
             return Ok(Reply { lines, warning: None });
         } else if let Some(warning) = line.strip_prefix("ok: ") {

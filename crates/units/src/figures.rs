@@ -1,6 +1,7 @@
-//! Formatting of figures.
+//! Figures with three significant digits, for tables and sentences.
 
-/// Three significant digits, and more only before the point: 0.0421, 4.21, 42.1, 421, 4213.
+/// Formats a figure with three significant digits, more only before the point: 0.0421, 4.21, 42.1,
+/// 421, 4213; a dash for a value that is not finite.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -16,7 +17,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Bytes with the suitable power of 1000: "160 GB", "1.06 GB", "4.00 TB".
+/// Formats bytes with a power of 1000: "160 GB", "1.06 GB", "4.00 TB".
 pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match value {
@@ -27,7 +28,7 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A share, 0 to 1, as percent without its sign: "94.9", "0.4", "100".
+/// Formats a share, 0 to 1, as per cent without its sign: "94.9", "0.4", "100".
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {
@@ -47,12 +48,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_choose_their_prefix() {
+    fn bytes_have_the_suitable_prefix() {
         assert_eq!([42_000, 160_000_000_000, 4_000_000_000_000].map(bytes), ["42.0 kB", "160 GB", "4.00 TB"]);
     }
 
     #[test]
-    fn shares_are_told_to_a_tenth_of_a_percent() {
+    fn shares_have_a_tenth_of_a_percent() {
         assert_eq!([0.0, 0.9493, 0.9996, 1.042].map(percent), ["0.0", "94.9", "100", "104"]);
     }
 }

@@ -1,0 +1,84 @@
+//! Measures hoistway itself: CPU time of elevators, of the simulator, of scheduling in a mount, and
+//! of reading traces.
+//!
+//! Each measurement is a function that returns a serialisable document; `hoistway bench` prints it
+//! as a table or as JSON.
+//!
+//! ```
+//! use hoistway_bench::elevators::{ElevatorBench, measure};
+//! use hoistway_core::Kind;
+//!
+//! let bench = ElevatorBench { kinds: vec![Kind::Noop], processes: vec![1, 8], requests: 1_000, runs: 1 };
+//! let costs = measure(&bench, &|_| ());
+//! assert_eq!(costs.elevators.len(), 2);
+//! println!("{} ns a request", costs.elevators[0].ns_per_request);
+//! ```
+//!
+//! Where to change what:
+//! - the closed loop that drives an elevator: `elevators.rs`
+//! - the simulated load, peak memory, speed-up by cores: `sim.rs`
+//! - the operations of a mount: `mount.rs`
+//! - the synthetic capture, the operations on it, and blkparse and btt beside them: `trace.rs`
+#![forbid(unsafe_code)]
+
+mod clock;
+pub mod elevators;
+pub mod mount;
+pub mod sim;
+pub mod trace;
+
+use std::io;
+use std::process::ExitStatus;
+
+/// Reasons why a measurement failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// A file or a thread.
+    #[error("{what}: {source}")]
+    Io {
+        /// The action that failed.
+        what: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A child process failed.
+    #[error("{what}: {status}")]
+    Child {
+        /// The child process and its arguments.
+        what: String,
+        /// Its exit status.
+        status: ExitStatus,
+    },
+    /// The output of a child process is not a measurement.
+    #[error("a measurement that cannot be read: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The profile of a drive.
+    #[error(transparent)]
+    Profile(#[from] hoistway_drive::ProfileError),
+    /// The simulator.
+    #[error(transparent)]
+    Simulation(#[from] hoistway_sim::SimError),
+    /// The job file of a load.
+    #[error(transparent)]
+    Job(#[from] hoistway_fio::Diagnostics),
+    /// The name of an elevator.
+    #[error("there is no elevator `{0}`")]
+    UnknownElevator(String),
+    /// The scheduler of a mount.
+    #[error(transparent)]
+    Mount(#[from] hoistway_mount::scheduled::SetUpError),
+    /// A trace.
+    #[error(transparent)]
+    Trace(#[from] hoistway_trace::ReadError),
+    /// An operation of the mount had to wait although no other thread uses the disk.
+    #[error("the only thread had to wait")]
+    Waited,
+}
+
+impl BenchError {
+    /// Returns a function that adds the failed action to an I/O error.
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> BenchError {
+        let what = what.into();
+        move |source| BenchError::Io { what, source }
+    }
+}
