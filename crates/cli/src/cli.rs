@@ -29,7 +29,7 @@ pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
 pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
-pub use watch::{CtlArgs, CtlCommand, TopArgs, WatchingArgs};
+pub use watch::{CtlArgs, CtlCommand, MonitoringArgs, TopArgs};
 
 /// The text after the help of the whole program.
 const EXAMPLES: &str = "\

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resembles_nothing_gets_no_guess() {
+    fn a_name_unlike_all_others_gets_no_suggestion() {
         assert_eq!(did_you_mean("zzzzzzzz", ["noop", "deadline"].into_iter()), "");
     }
 

@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_range_tells_a_limit_only_if_there_is_one() {
+    fn a_range_has_a_limit_only_below_the_kernel_s_maximum() {
         let row = |max| Tunable { name: "", unit: Unit::Requests, default: 1, min: 1, max, meaning: "", trade_off: "" };
         assert_eq!([i64::from(u32::MAX), 9].map(|max| range(&row(max))), ["1 or more", "1 to 9"]);
         assert_eq!(with_unit(1, Unit::Requests), "1 request");
     }
 
     #[test]
-    fn only_what_is_counted_or_measured_has_a_unit() {
+    fn switches_and_factors_have_no_unit() {
         assert_eq!([(8, Unit::Milliseconds), (2, Unit::Factor)].map(|(v, u)| with_unit(v, u)), ["8 ms", "2"]);
     }
 }

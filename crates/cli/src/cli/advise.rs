@@ -29,8 +29,7 @@ throughput, iops, fairness, time, sync (p99 of syncs) or misses (seconds in whic
 one job or (worst) for the process with the worst value. A bound is a value (20ms, 50 MB/s, 0.9), or a share: 90% of what the best \
 choice reaches, 90% of now.
 
-Exit codes: 0 there is an answer, 1 there is none (also if the model misses the trace by more than 20 %), 2 the command line is \
-wrong.")]
+Exit codes: 0 success, 1 no advice is possible (also if the model misses the trace by more than 20 %), 2 invalid command line.")]
 pub struct AdviseArgs {
     /// The device: sda, /dev/sda, or a file or directory on it [default: an overview of all]
     #[arg(value_name = "DEVICE")]
@@ -52,7 +51,7 @@ pub struct AdviseArgs {
     /// files and traces 'throughput max, p99(worst) min']
     #[arg(long, value_name = "TEXT", help_heading = "Workload")]
     pub objective: Option<String>,
-    /// The model of the drive: a name that `hoistway drives` lists, a profile of your own, `fit`
+    /// The model of the drive: a name that `hoistway drives` lists, a profile file, `fit`
     /// for one fitted to the trace, or `auto` for the one nearest to the device [default: auto; for
     /// a trace the drive that it names, or fit]
     #[arg(long, value_name = "NAME|FILE.toml|fit|auto", help_heading = "Model")]
@@ -76,7 +75,7 @@ pub struct AdviseArgs {
     /// The duration of the search in seconds [default: 60, unless --evaluations is given]
     #[arg(long, value_name = "N", requires = "tune", value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = "Tuning")]
     pub seconds: Option<u64>,
-    /// The largest number of trials: the same number gives the same answer on every machine
+    /// Maximum number of trials; the same number gives the same advice on every machine
     #[arg(long, value_name = "N", requires = "tune", value_parser = clap::value_parser!(u32).range(1..=10_000_000), help_heading = "Tuning")]
     pub evaluations: Option<u32>,
     /// Search only these, separated by commas: all tunables of a scheduler (bfq) or one of them

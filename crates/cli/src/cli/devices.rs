@@ -24,25 +24,25 @@ Examples:
 docs/devices.md is the guide, with all fields of the JSON."
 )]
 pub struct DevicesArgs {
-    /// What to do instead of printing
+    /// The action; without one, devices are printed
     #[command(subcommand)]
     pub command: Option<DevicesCommand>,
     /// The device to print in full: sda, /dev/sda, a name of the device mapper, a number (8:0), or
     /// a file or directory on it
     #[arg(value_name = "DEVICE|PATH")]
     pub device: Option<String>,
-    /// Also devices without a medium: loop devices without a file, empty drives
+    /// Include devices without a medium: loop devices without a file, empty drives
     #[arg(long, conflicts_with = "device")]
     pub all: bool,
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
-    /// Read this tree in place of /: a copy of another machine's sys, proc, run and etc
+    /// Read a copy of another machine's sys, proc, run and etc instead of /
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true, global = true)]
     pub root: PathBuf,
 }
 
-/// What `hoistway devices` does besides printing.
+/// The actions of `hoistway devices`.
 #[derive(Debug, Subcommand)]
 pub enum DevicesCommand {
     /// Set the scheduler, its tunables and the queue of a device
@@ -69,12 +69,12 @@ reported. If the kernel refuses a value, all are restored.
 --persist writes a udev rule into /etc/udev/rules.d. The rule finds the device by its world-wide name or serial number, whatever its kernel name is next time, \
 and contains exactly the settings of this command. It replaces an older rule of this program for the device.
 
-Exit codes: 0 everything was set, rounded values are reported; 1 nothing was set, and everything is as before; 2 the command line is wrong.")]
+Exit codes: 0 all values were set (rounded values are reported), 1 no value was set, 2 invalid command line.")]
 pub struct SetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
     pub device: String,
-    /// What to set
+    /// The settings, as NAME=VALUE
     #[arg(value_name = "NAME=VALUE", required = true)]
     pub words: Vec<String>,
     /// Check and print the changes without writing anything
@@ -95,7 +95,7 @@ pub struct ForgetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
     pub device: String,
-    /// Print what would be removed, and remove nothing
+    /// Print the rules without removing them
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -106,7 +106,7 @@ pub struct ResetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
     pub device: String,
-    /// Print what would be done, and do nothing
+    /// Print the changes without making them
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON instead
@@ -165,7 +165,7 @@ pub struct IoniceArgs {
     /// Print JSON instead
     #[arg(long, requires = "explain")]
     pub json: bool,
-    /// Read this tree in place of /, for --explain
+    /// Read this tree instead of /, for --explain
     #[arg(long, value_name = "DIR", requires = "explain", default_value = "/", hide = true)]
     pub root: PathBuf,
     /// The command to run and its arguments; after -p, -P, -u or --explain: more ids
@@ -177,7 +177,7 @@ pub struct IoniceArgs {
 /// first word of a command does.
 #[derive(Debug, Parser)]
 #[command(name = "hoistway ionice --explain", disable_help_flag = true)]
-struct Behind {
+struct TrailingOptions {
     #[arg(short, long)]
     class: Option<String>,
     #[arg(short = 'n', long = "classdata", allow_hyphen_values = true)]
@@ -201,21 +201,21 @@ impl IoniceArgs {
             return Ok(self);
         }
         let name = OsString::from("hoistway ionice --explain");
-        let behind = Behind::try_parse_from(std::iter::once(name).chain(self.rest.iter().cloned()))?;
+        let trailing = TrailingOptions::try_parse_from(std::iter::once(name).chain(self.rest.iter().cloned()))?;
         Ok(IoniceArgs {
-            class: behind.class.or(self.class),
-            level: behind.level.or(self.level),
-            device: behind.device.or(self.device),
-            json: behind.json || self.json,
-            root: behind.root.unwrap_or(self.root),
-            rest: behind.numbers,
+            class: trailing.class.or(self.class),
+            level: trailing.level.or(self.level),
+            device: trailing.device.or(self.device),
+            json: trailing.json || self.json,
+            root: trailing.root.unwrap_or(self.root),
+            rest: trailing.numbers,
             ..self
         })
     }
 }
 
-/// Prints clap's error, or the help text that was asked for, and returns the exit code: 2 for a
-/// wrong command line, but 1 for `ionice`, as scripts expect of it.
+/// Prints clap's error or the help text, and returns the exit code: 2 for an invalid command line,
+/// but 1 for `ionice`, as scripts expect.
 pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     // Standard error is closed: there is no other place for the message.
     let _ = error.print();

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
-use crate::cli::WatchingArgs;
+use crate::cli::MonitoringArgs;
 use crate::{names, setting};
 
 /// Arguments of `hoistway mount`.
@@ -19,7 +19,7 @@ Examples:
     hoistway mount /srv/media /srv/media --elevator cfq --depth 1
   Set the I/O priority of a process, before or while it runs:
     ionice -c3 cp -a /media/films /backup &  ionice -c1 -p $(pidof mpv)
-  Set priorities by rules (docs/mount.md, examples/mount), and watch the mount:
+  Set priorities by rules (docs/mount.md, examples/mount), and monitor the mount:
     hoistway mount /srv/media /media --config media-server.toml --control /run/media.sock
     hoistway top --control /run/media.sock
   Check a configuration file:
@@ -41,7 +41,7 @@ pub struct MountArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
     /// The elevator of every device, or `none` for no scheduling [default: bfq for rotational
-    /// devices, else fiops]
+    /// devices, otherwise fiops]
     #[arg(long, value_name = "NAME|none", value_parser = elevator)]
     pub elevator: Option<Elevator>,
     /// Set a tunable of the devices with this elevator, such as bfq.slice_idle=0; may be repeated
@@ -50,7 +50,7 @@ pub struct MountArgs {
     /// The device of all files, by name or path [default: auto: the device of each file system]
     #[arg(long, value_name = "auto|NAME")]
     pub device: Option<String>,
-    /// Number of requests in flight per device [default: 2 for rotational devices, else 32]
+    /// Number of requests in flight per device [default: 2 for rotational devices, otherwise 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
     /// Write back by the mount (`ours`), as requests of the writing process, or by the kernel
@@ -74,12 +74,12 @@ pub struct MountArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: Option<u32>,
     /// Path of the control socket for `hoistway ctl` and `hoistway top`, or `none` [default: none]
-    #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
+    #[arg(long, value_name = "PATH|none", help_heading = "Monitoring")]
     pub control: Option<PathBuf>,
     #[command(flatten)]
-    pub watching: WatchingArgs,
+    pub monitoring: MonitoringArgs,
     /// Report all errors of a configuration file and exit
-    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["source", "config", "record"], help_heading = "Instead of mounting")]
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["source", "config", "record"], help_heading = "Other modes")]
     pub check_config: Option<PathBuf>,
 }
 

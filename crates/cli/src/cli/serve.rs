@@ -1,4 +1,4 @@
-//! `hoistway serve`.
+//! Options of `hoistway serve`.
 
 use std::path::PathBuf;
 
@@ -6,108 +6,107 @@ use clap::{Args, ValueEnum};
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
-use crate::cli::WatchingArgs;
+use crate::cli::MonitoringArgs;
 use crate::{names, setting};
 
 /// `hoistway serve`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
-  One file, for whoever asks for no name:
+  One file as the default export:
     hoistway serve --export =disk.img
-  Two tenants on one disk, 3:1:
+  Two tenants on one disk, weighted 3:1:
     hoistway serve --export db=/dev/sdb,size=100G,weight=300 \\
                    --export backup=/dev/sdb,offset=100G,weight=100
-  5 MiB/s are kept for one, the other has 50 at most:
+  5 MiB/s reserved for one tenant, a limit of 50 MiB/s for the other:
     hoistway serve --export db=disk.img,reserve=5M,bandwidth=150M,position=12ms \\
                    --export other=disk.img,limit=50M
-  A slow disk for as long as a program runs:
+  An emulated disk while a command runs:
     hoistway serve --export =mem:4G --drive sata-7200-2006 --run 'nbdinfo \"$NBD_URI\"'
-  All of it from a file (docs/serve-config.md), and what the devices sustain, for reservations:
+  A configuration file (docs/serve-config.md), and the measurement that reservations need:
     hoistway serve --config /etc/hoistway.toml
     hoistway serve --config /etc/hoistway.toml --calibrate
 
-An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; the name may be empty. Behind it, with commas between them, stand keys of the \
+An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; an empty name is the default export. Keys follow, separated by commas: of the \
 device (elevator, drive, depth, direct, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
-tenant that its clients are (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
-Exports of one path share one device, and its elevator divides it among them. Sizes and rates: 4k, 256M, 1T; k is 1024.
+tenant of its clients (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
+Exports of one path share a device, whose elevator divides it among their clients. Sizes and rates: 4k, 256M, 1T; k is 1024.
 
-What the command line says holds, whatever the file says. SIGHUP reads the file anew; SIGTERM answers what was asked for, flushes and leaves.")]
+Options override the configuration file. SIGHUP reloads the file. SIGTERM completes all requests, flushes the devices and exits.")]
 pub struct ServeArgs {
-    /// Serve this: NAME=PATH|mem:SIZE|null:SIZE[,key=value...]; may be given several times
+    /// An export: NAME=PATH|mem:SIZE|null:SIZE[,key=value...]; may be given several times
     #[arg(long = "export", value_name = "NAME=WHERE[,KEY=VALUE...]")]
     pub exports: Vec<String>,
-    /// Read the configuration in this file
+    /// The configuration file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of every device whose export names none [default: bfq where the device rotates,
-    /// else fiops]
+    /// The elevator of devices whose exports name none [default: bfq for rotating devices, otherwise
+    /// fiops]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub elevator: Option<Kind>,
     /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given
     /// several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
-    /// The drive that every device behaves like: a name that `hoistway drives` lists, or a profile
-    /// of your own
+    /// The drive that all devices emulate: a name from `hoistway drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
-    /// Listen to this Unix socket [default: $XDG_RUNTIME_DIR/hoistway.sock, else
+    /// Listen on this Unix socket [default: $XDG_RUNTIME_DIR/hoistway.sock, otherwise
     /// /run/hoistway.sock]; may be given several times
-    #[arg(long = "socket", value_name = "PATH", help_heading = "Ways in")]
+    #[arg(long = "socket", value_name = "PATH", help_heading = "Listening")]
     pub sockets: Vec<PathBuf>,
-    /// Listen to this TCP address; the port is 10809 unless given; may be given several times
-    #[arg(long = "listen", value_name = "ADDRESS[:PORT]", help_heading = "Ways in")]
+    /// Listen on this TCP address; the default port is 10809; may be given several times
+    #[arg(long = "listen", value_name = "ADDRESS[:PORT]", help_heading = "Listening")]
     pub addresses: Vec<String>,
-    /// Listen to addresses beyond loopback without requiring TLS
-    #[arg(long, help_heading = "Ways in")]
+    /// Listen on addresses other than loopback without requiring TLS
+    #[arg(long, help_heading = "Listening")]
     pub insecure: bool,
-    /// The server's certificates, PEM, its own first
-    #[arg(long, value_name = "FILE.pem", help_heading = "Ways in")]
+    /// The certificate chain of the server in PEM, its own certificate first
+    #[arg(long, value_name = "FILE.pem", help_heading = "Listening")]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate, PEM
-    #[arg(long, value_name = "FILE.pem", help_heading = "Ways in")]
+    /// The private key of the certificate in PEM
+    #[arg(long, value_name = "FILE.pem", help_heading = "Listening")]
     pub tls_key: Option<PathBuf>,
-    /// Let only clients in whose certificate comes from an authority in this file
-    #[arg(long, value_name = "FILE.pem", help_heading = "Ways in")]
+    /// Accept only clients with a certificate of an authority in this file
+    #[arg(long, value_name = "FILE.pem", help_heading = "Listening")]
     pub tls_ca: Option<PathBuf>,
-    /// Serve nothing in plain text
-    #[arg(long, help_heading = "Ways in")]
+    /// Refuse connections without TLS
+    #[arg(long, help_heading = "Listening")]
     pub tls_required: bool,
-    /// The control socket, or `none` [default: beside the Unix socket: a.sock has a-control.sock]
-    #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
+    /// The control socket, or `none` [default: beside the Unix socket, a-control.sock for a.sock]
+    #[arg(long, value_name = "PATH|none", help_heading = "Monitoring")]
     pub control: Option<PathBuf>,
     #[command(flatten)]
-    pub watching: WatchingArgs,
-    /// Write the process's number into this file once all is listened to
-    #[arg(long, value_name = "FILE", help_heading = "Watching")]
+    pub monitoring: MonitoringArgs,
+    /// Write the process id to this file when all sockets are open
+    #[arg(long, value_name = "FILE", help_heading = "Monitoring")]
     pub pid_file: Option<PathBuf>,
-    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set, and leave with its exit code
-    /// when it ends
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["calibrate", "check"], help_heading = "Instead of serving until stopped")]
+    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set; exit with its exit code when
+    /// it ends
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["calibrate", "check"], help_heading = "Other modes")]
     pub run: Option<String>,
-    /// Measure what each device sustains and what positioning costs, print it as keys of a
-    /// configuration, and leave
-    #[arg(long, conflicts_with = "check", help_heading = "Instead of serving until stopped")]
+    /// Measure the sustained throughput and the positioning time of each device, print them as keys
+    /// of a configuration, and exit
+    #[arg(long, conflicts_with = "check", help_heading = "Other modes")]
     pub calibrate: bool,
-    /// Run a fio job against the emulated drive and in the simulator, and say whether they agree
-    #[arg(long, value_name = "JOB.fio", conflicts_with_all = ["exports", "config", "sockets", "addresses", "control", "metrics", "record", "pid_file"], help_heading = "Instead of serving until stopped")]
+    /// Run a fio job on the emulated drive and in the simulator, compare the results, and exit
+    #[arg(long, value_name = "JOB.fio", conflicts_with_all = ["exports", "config", "sockets", "addresses", "control", "metrics", "record", "pid_file"], help_heading = "Other modes")]
     pub check: Option<PathBuf>,
-    /// How long the job runs under each elevator, in seconds [default: 20, or the job's own]
-    #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Instead of serving until stopped")]
+    /// Run time of the job under each elevator, in seconds [default: 20, or the job's own]
+    #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Other modes")]
     pub check_seconds: Option<u32>,
-    /// The elevators that are checked, with commas between them [default: noop,deadline,cfq-v3,bfq]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = names::kind, help_heading = "Instead of serving until stopped")]
+    /// The elevators to check, separated by commas [default: noop,deadline,cfq-v3,bfq]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = names::kind, help_heading = "Other modes")]
     pub check_elevators: Vec<Kind>,
-    /// What does the I/O: io_uring, threads, or io_uring where the system lets us
+    /// The I/O engine; auto is io_uring if available, otherwise threads
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub engine: EngineChoice,
-    /// How long to watch for the next request before sleeping, as in 50us; 0 to sleep at once
+    /// Time of polling for the next request before sleeping, as in 50us; 0 disables polling
     #[arg(long, value_name = "TIME", default_value = "32us", value_parser = watch)]
     pub watch: u64,
 }
 
-/// The most that anybody may have it watch: beyond, a sleep costs nothing beside the wait.
+/// Greatest time of polling: beyond it, the cost of a sleep is negligible.
 const WATCH_NS_MAX: u64 = 1_000_000;
 
 fn watch(text: &str) -> Result<u64, String> {
@@ -115,13 +114,13 @@ fn watch(text: &str) -> Result<u64, String> {
         return Ok(0);
     }
     let ns = hoistway_units::parse_duration_ns(text).map_err(|error| error.to_string())?;
-    if ns > WATCH_NS_MAX { Err("at most 1ms; 0 to sleep at once".to_owned()) } else { Ok(ns) }
+    if ns > WATCH_NS_MAX { Err("at most 1ms; 0 disables polling".to_owned()) } else { Ok(ns) }
 }
 
-/// What does the I/O.
+/// The I/O engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EngineChoice {
-    /// io_uring where it can be had, else threads
+    /// io_uring if available, otherwise threads
     #[default]
     Auto,
     /// io_uring

@@ -1,4 +1,5 @@
-//! `hoistway ctl` and `hoistway top`, and how `serve` and `mount` are watched.
+//! Options of `hoistway ctl` and `hoistway top`, and the options of `serve` and `mount` for
+//! monitoring.
 
 use std::path::PathBuf;
 
@@ -10,24 +11,24 @@ use clap::{ArgAction, Args, Subcommand};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  hoistway ctl ls                                            what there is: devices, exports, tenants ...
+  hoistway ctl ls                                            list the root: devices, exports, tenants ...
   hoistway ctl get devices/sda/queue/scheduler               linus noop deadline ... [bfq] kyber
-  hoistway ctl set devices/sda/queue/scheduler cfq           another elevator, under load
-  hoistway ctl set devices/sda/queue/iosched/slice_idle 0    a tunable, by the kernel's name and in its unit
+  hoistway ctl set devices/sda/queue/scheduler cfq           change the elevator, also under load
+  hoistway ctl set devices/sda/queue/iosched/slice_idle 0    set a tunable, with the kernel's name and unit
   hoistway ctl set tenants/backup/weight 10
-  hoistway ctl set tenants/backup/limit 50M                  bytes a second; max is none
-  hoistway ctl get -r tenants/backup                         all that there is to know of one tenant
-  hoistway ctl help tenants                                  what the paths mean
+  hoistway ctl set tenants/backup/limit 50M                  bytes per second; max removes the limit
+  hoistway ctl get -r tenants/backup                         print all values of a tenant
+  hoistway ctl help tenants                                  explain the paths below tenants
 
-The tree is the kernel's, with its names, texts and units, where the kernel has such: devices/NAME/queue is laid out as /sys/block/NAME/queue is. What \
-is set here holds until the server ends or reads its configuration anew.
+Names, values and units are those of the kernel where it has the same attribute: devices/NAME/queue corresponds to /sys/block/NAME/queue. A value \
+that was set stays until the server ends or reloads its configuration.
 
-The protocol is lines of text, so `socat - UNIX-CONNECT:SOCKET` will do in place of this command: docs/serve-control.md describes it.
+The protocol consists of lines of text, so that `socat - UNIX-CONNECT:SOCKET` can replace this command; docs/serve-control.md describes it.
 
-Exit codes: 0 it was done, 1 it was not (standard error says why), 2 the command line is wrong."
+Exit codes: 0 success, 1 failure, 2 invalid command line."
 )]
 pub struct CtlArgs {
-    /// What to do
+    /// The action
     #[command(subcommand)]
     pub command: CtlCommand,
     /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in
@@ -36,21 +37,21 @@ pub struct CtlArgs {
     pub control: Option<PathBuf>,
 }
 
-/// What `hoistway ctl` does.
+/// The actions of `hoistway ctl`.
 #[derive(Debug, Subcommand)]
 pub enum CtlCommand {
-    /// List what lies in a directory of the tree
+    /// List a directory of the tree
     Ls {
-        /// All paths below it
+        /// List all paths below the directory
         #[arg(short, long)]
         recursive: bool,
-        /// The directory; without it, the root
+        /// The directory; the default is the root
         #[arg(value_name = "PATH", default_value = "")]
         path: String,
     },
-    /// Print what paths tell
+    /// Print the values of paths
     Get {
-        /// What all paths below tell, as PATH: VALUE
+        /// Print the values of all paths below, as PATH: VALUE
         #[arg(short, long)]
         recursive: bool,
         /// The paths, as in devices/sda/queue/scheduler
@@ -66,12 +67,12 @@ pub enum CtlCommand {
         #[arg(value_name = "VALUE", allow_hyphen_values = true)]
         value: String,
     },
-    /// Say what the paths mean; no server is needed
+    /// Explain paths; needs no server
     Help {
-        /// Those that begin like this, as in tenants or devices/NAME/queue
+        /// The beginning of the paths, as in tenants or devices/NAME/queue
         #[arg(value_name = "PATH", default_value = "")]
         path: String,
-        /// As the table of docs/serve-control.md
+        /// Print the Markdown table of docs/serve-control.md
         #[arg(long, conflicts_with = "path")]
         markdown: bool,
     },
@@ -81,32 +82,32 @@ pub enum CtlCommand {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  hoistway top                                               the screen; h there tells the keys
+  hoistway top                                               the screen; h lists the keys
   hoistway top --control /run/user/1000/hoistway-control.sock
   hoistway top --once                                        one sample as a table, for a log
   hoistway top --json | jq '.devices[].tenants[] | {name, bytes_per_second, share, entitlement}'
 
-A row is a tenant: bytes and requests a second; half and 99 of 100 of its requests waited (QUEUE) and were in the device (DEVICE) no longer than so; SHARE \
-is its part of the bytes that the device moved in the last ten seconds, DUE the part that reservation, class, weight and limit entitle it to among those who used \
-the device; IN and WAIT are its requests in the device and above it, those included that its limits hold back. An exclamation mark stands before a share that \
-is less than nine tenths of what is due, while requests wait. The arrow stands before the tenant that the elevator serves alone at this moment.
+Each row is a tenant. MB/s and IOPS are its throughput. QUEUE is the waiting time of its requests and DEVICE their service time, as median and 99th \
+percentile. SHARE is its part of the bytes that the device transferred in the last ten seconds; DUE is the part that reservation, class, weight and limit grant \
+among the tenants that used the device. IN counts its requests in the device, WAIT those in the queue, including requests that its limits hold. An exclamation \
+mark precedes a SHARE below nine tenths of DUE while requests wait. An arrow precedes the tenant that has the elevator's slice.
 
-Keys: q leaves, left and right choose the column to sort by, r turns the order round, up and down scroll, Tab or d shows the next device, space or p holds \
-the screen, h helps.
+Keys: q quits, left and right choose the sort column, r reverses the order, up and down scroll, Tab or d shows the next device, space or p holds \
+the screen, h shows help.
 
-Latencies are those of the interval, known to an eighth. Without a terminal, it does what --once does.")]
+Latencies are those of the interval, with an accuracy of an eighth. Without a terminal, the command acts as with --once.")]
 pub struct TopArgs {
     /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in
     /// /run, then /run/hoistway/control.sock]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// How often to look, in seconds
+    /// Interval between samples, in seconds
     #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
     pub interval: f64,
     /// The device to show first
     #[arg(short, long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Print one sample over one interval, and leave
+    /// Print one sample over one interval, and exit
     #[arg(long)]
     pub once: bool,
     /// Print that sample as JSON
@@ -117,23 +118,23 @@ pub struct TopArgs {
 fn interval(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("it takes 0.1 to 3600 seconds".to_owned()),
+        _ => Err("expected 0.1 to 3600 seconds".to_owned()),
     }
 }
 
-/// What `hoistway serve` and `hoistway mount` let others see of them.
+/// Options of `hoistway serve` and `hoistway mount` for metrics, recordings and the log.
 #[derive(Args, Clone, Debug, Default)]
-pub struct WatchingArgs {
+pub struct MonitoringArgs {
     /// Serve metrics over HTTP at this address, for Prometheus
-    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Watching")]
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Monitoring")]
     pub metrics: Option<String>,
-    /// Record what passes through the queues in this file, in blktrace's format
-    #[arg(long, value_name = "FILE", help_heading = "Watching")]
+    /// Record the requests of all queues in this file, in blktrace's format
+    #[arg(long, value_name = "FILE", help_heading = "Monitoring")]
     pub record: Option<PathBuf>,
-    /// Tell more; twice: everything
-    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Watching")]
+    /// Log more; twice: log everything
+    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Monitoring")]
     pub verbose: u8,
-    /// Tell errors only
-    #[arg(short, long, help_heading = "Watching")]
+    /// Log errors only
+    #[arg(short, long, help_heading = "Monitoring")]
     pub quiet: bool,
 }

@@ -21,7 +21,7 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
         let mut page = Vec::new();
         let name = command.get_name().to_owned();
         clap_mangen::Man::new(command).render(&mut page)?;
-        out.bytes(set(&String::from_utf8(page)?, usage(&name)).as_bytes())?;
+        out.bytes(adapted(&String::from_utf8(page)?, usage(&name)).as_bytes())?;
         return Ok(Exit::Success);
     };
     fs::create_dir_all(folder).with_context(|| format!("{}: the folder cannot be made", folder.display()))?;
@@ -31,7 +31,7 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
         let draft = draft?;
         let to = folder.join(draft.file_name());
         let name = to.file_stem().unwrap_or_default().to_string_lossy();
-        fs::write(&to, set(&fs::read_to_string(draft.path())?, usage(&name)))
+        fs::write(&to, adapted(&fs::read_to_string(draft.path())?, usage(&name)))
             .with_context(|| format!("{}: the page cannot be written", to.display()))?;
     }
     out.line(format_args!("wrote the manual pages into {}", folder.display()))?;
@@ -42,15 +42,15 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
 fn find_usages(command: &mut Command, found: &mut BTreeMap<String, String>) {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let usage = command.render_usage().to_string();
-    let called = usage.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect::<Vec<_>>();
-    found.insert(name, called.join("\n"));
+    let lines = usage.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect::<Vec<_>>();
+    found.insert(name, lines.join("\n"));
     command.get_subcommands_mut().for_each(|command| find_usages(command, found));
 }
 
-/// A page whose examples keep their lines: what is indented is not filled. What stands behind the
-/// options is called notes, as other pages have it, and how the command is called is told as its
-/// help tells it: the options with their values follow below.
-fn set(page: &str, usage: &str) -> String {
+/// Adapts a page of `clap_mangen`: indented lines, such as examples, are not filled; the section
+/// behind the options is named NOTES, as in other pages; the synopsis is the usage line of the
+/// help.
+fn adapted(page: &str, usage: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut is_kept = false;
     let mut is_synopsis = false;
@@ -58,8 +58,8 @@ fn set(page: &str, usage: &str) -> String {
         if line.starts_with(".SH ") {
             is_synopsis = line == ".SH SYNOPSIS" && !usage.is_empty();
             if is_synopsis {
-                let called = usage.replace('\\', "\\e").replace('-', "\\-").replace('\n', "\n.br\n");
-                text.push_str(&format!("{line}\n{called}\n"));
+                let lines = usage.replace('\\', "\\e").replace('-', "\\-").replace('\n', "\n.br\n");
+                text.push_str(&format!("{line}\n{lines}\n"));
             }
         }
         if is_synopsis {
@@ -88,14 +88,14 @@ mod tests {
         let page = ".SH EXTRA\nExamples:\n  one    this\n  two    that\n\nAll else is filled.\n  end";
         let expected =
             ".SH NOTES\nExamples:\n.nf\n  one    this\n  two    that\n.fi\n\nAll else is filled.\n.nf\n  end\n.fi\n";
-        assert_eq!(set(page, ""), expected);
+        assert_eq!(adapted(page, ""), expected);
     }
 
     #[test]
-    fn a_command_is_called_as_its_help_says() {
+    fn the_synopsis_is_the_usage_line_of_the_help() {
         let page = ".SH SYNOPSIS\n\\fBhoistway tar\\fR [\\fB\\-f\\fR] [\\fIPATH\\fR]\n.SH DESCRIPTION\nIt archives.\n";
         let expected = ".SH SYNOPSIS\nhoistway tar [OPTIONS] [PATH]... \\-\\-run\n.SH DESCRIPTION\nIt archives.\n";
-        assert_eq!(set(page, "hoistway tar [OPTIONS] [PATH]... --run"), expected);
+        assert_eq!(adapted(page, "hoistway tar [OPTIONS] [PATH]... --run"), expected);
         let mut usages = BTreeMap::new();
         let mut command = Cli::command();
         command.build();

@@ -15,22 +15,22 @@ fn job_is_refused(job: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_job_file_that_is_not_there_is_named() {
+fn a_missing_job_file_is_named() {
     run(&["compare", "not-there.fio"]).refused(1, &["not-there.fio", "No such file"]);
 }
 
 #[test]
-fn an_unknown_option_is_told_with_its_line_and_the_nearest() {
+fn an_unknown_option_is_reported_with_its_line_and_the_nearest() {
     job_is_refused("[a]\nsize=1m\nnumjob=8\n", &["job.fio:3:", "unknown option `numjob`", "did you mean `numjobs`?"]);
 }
 
 #[test]
-fn a_bad_unit_is_told_with_its_value_and_the_units() {
+fn an_invalid_unit_is_reported_with_its_value_and_the_units() {
     job_is_refused("[a]\nsize=4q\n", &["job.fio:2:", "`4q`", "the units are k, m, g"]);
 }
 
 #[test]
-fn a_size_larger_than_the_drive_is_told_with_both() {
+fn a_size_larger_than_the_drive_is_reported_with_both_sizes() {
     job_is_refused("[a]\nsize=1000g\n", &["1073741824000 bytes", "the drive has 200049647616"]);
 }
 
@@ -45,7 +45,7 @@ fn an_empty_job_file_has_no_job() {
 }
 
 #[test]
-fn a_host_file_s_mistake_is_told_with_its_place_and_what_would_be_right() {
+fn an_error_in_a_host_file_has_its_place_and_a_remedy() {
     let folder = Folder::new();
     let job = folder.file("job.fio", TINY_JOB);
     let refused = |text: &str, parts: &[&str]| {
@@ -59,13 +59,13 @@ fn a_host_file_s_mistake_is_told_with_its_place_and_what_would_be_right() {
 }
 
 #[test]
-fn a_kernel_that_is_not_known_is_told_with_those_that_are() {
+fn an_unknown_kernel_is_refused_with_the_known_kernels() {
     run(&["compare", "--kernel", "2.6.19"]).refused(2, &["no host of kernel `2.6.19`", "2.6.18, 2.6.24, 3.2, 6.1"]);
     run(&["compare", "--kernel", "3.2", "--host", "mine.toml"]).refused(2, &["cannot be used with"]);
 }
 
 #[test]
-fn overlapping_zones_of_a_drive_file_are_told_with_their_line() {
+fn overlapping_zones_of_a_drive_file_are_reported_with_their_line() {
     let folder = Folder::new();
     let profile = include_str!("../../../drive/profiles/sata-7200-2006.toml");
     let overlapping = profile.replacen("last_cylinder = 6874\n", "last_cylinder = 7000\n", 1);
@@ -80,19 +80,19 @@ fn overlapping_zones_of_a_drive_file_are_told_with_their_line() {
 }
 
 #[test]
-fn an_unknown_drive_is_answered_with_those_that_there_are() {
+fn an_unknown_drive_is_refused_with_the_known_drives() {
     run(&["drives", "sata-7200-2007"])
         .refused(2, &["`sata-7200-2007`", "did you mean `sata-7200-2006`?", "scsi-15k-73"]);
 }
 
 #[test]
-fn an_unknown_probe_is_answered_with_those_that_there_are() {
+fn an_unknown_probe_is_refused_with_the_known_probes() {
     run(&["drives", "--probe", "null", "--only", "seeks"])
         .refused(2, &["`seeks`", "did you mean `seek`?", "rotation, seek, zones, depth"]);
 }
 
 #[test]
-fn a_drive_that_is_too_small_for_a_probe_is_told_with_what_it_needs() {
+fn a_drive_too_small_for_a_probe_is_refused_with_the_size() {
     let folder = Folder::new();
     let profile = include_str!("../../../drive/profiles/null.toml").replace("2147483648", "1000");
     let drive = folder.file("small.toml", profile);
@@ -101,7 +101,7 @@ fn a_drive_that_is_too_small_for_a_probe_is_told_with_what_it_needs() {
 }
 
 #[test]
-fn an_unknown_elevator_is_answered_with_those_that_there_are() {
+fn an_unknown_elevator_is_refused_with_the_known_elevators() {
     for args in [&["elevators", "cfq-v33"][..], &["compare", "--elevators", "noop,cfq-v33"]] {
         run(args).refused(2, &["`cfq-v33`", "did you mean `cfq-v3`?", "noop, deadline"]);
     }
@@ -114,18 +114,18 @@ fn an_elevator_that_is_named_twice_is_refused() {
 }
 
 #[test]
-fn a_misspelt_tunable_is_answered_with_the_nearest_and_all() {
+fn a_misspelt_tunable_is_refused_with_the_nearest_and_all() {
     let ran = run(&["compare", "--set", "cfq-v3.slice_idel=8ms"]);
     ran.refused(2, &["did you mean `slice_idle`?", "slice_async_rq"]);
 }
 
 #[test]
-fn a_tunable_out_of_range_is_answered_with_the_range() {
+fn a_tunable_out_of_range_is_refused_with_the_range() {
     run(&["compare", "--set", "cfq-v3.v3_preempt_fixed=2"]).refused(2, &["2 is out of range", "0 to 1"]);
 }
 
 #[test]
-fn a_tunable_in_a_wrong_unit_is_answered_with_the_right_one() {
+fn a_tunable_in_a_wrong_unit_is_refused_with_the_right_unit() {
     run(&["compare", "--set", "cfq-v3.slice_idle=8KiB"]).refused(2, &["kib", "slice_idle", "ms"]);
 }
 

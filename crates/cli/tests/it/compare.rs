@@ -23,7 +23,7 @@ fn compare(job: &str, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn the_table_has_a_line_an_elevator_in_the_order_asked_for() {
+fn the_table_has_the_elevators_in_the_given_order() {
     let ran = compare(TINY_JOB, &["--elevators", "cfq-v3,noop"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let names: Vec<&str> = ran.out.lines().skip_while(|line| !line.starts_with("---")).skip(1).take(2).collect();
@@ -49,7 +49,7 @@ fn the_table_fits_100_columns_and_has_no_escapes_in_a_pipe() {
 }
 
 #[test]
-fn the_marks_are_at_the_best_of_their_columns() {
+fn the_best_values_of_columns_are_marked() {
     let args = ["--elevators", "noop,anticipatory"];
     let document = compare(RANDOM_JOB, &[&args[..], &["--json"]].concat()).json();
     let rate = |index: usize| document["elevators"][index]["bytes_per_s"].as_f64().expect("a rate");
@@ -62,7 +62,7 @@ fn the_marks_are_at_the_best_of_their_columns() {
 }
 
 #[test]
-fn one_elevator_alone_is_not_the_best_of_anything() {
+fn a_single_elevator_has_no_marks() {
     let table = compare(TINY_JOB, &["--elevators", "noop"]).out;
     let row = table.lines().find(|line| line.starts_with("noop ")).expect("a row");
     assert!(!row.contains('*'), "{row}");
@@ -78,7 +78,7 @@ fn one_elevator_alone_is_not_the_best_of_anything() {
 /// one of the other process and takes 20: 19.7 ms on average. A few us of kernel time do not show.
 /// The device has no arm, so that all of its time is its own.
 #[test]
-fn the_table_of_a_job_that_can_be_worked_out_by_hand() {
+fn the_table_agrees_with_a_calculation_by_hand() {
     let folder = Folder::new();
     let device = "name = \"slow\"\nwhat = \"\"\nsource = \"\"\n[null]\nservice_ns = 10000000\ndepth = 1\n\
                   capacity_sectors = 2000000\n";
@@ -117,7 +117,7 @@ fn json_has_the_documented_keys() {
 }
 
 #[test]
-fn json_reads_as_fio_s_own_and_its_bytes_are_those_of_the_job() {
+fn json_has_the_fields_of_fio_and_the_bytes_of_the_job() {
     let ran = compare(TINY_JOB, &["--json", "--elevators", "noop,deadline"]);
     let report = Report::from_json(&ran.out).expect("fio's keys");
     let names: Vec<&str> = report.jobs.iter().map(|job| job.jobname.as_str()).collect();
@@ -127,7 +127,7 @@ fn json_reads_as_fio_s_own_and_its_bytes_are_those_of_the_job() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_json_and_another_does_not() {
+fn the_seed_determines_the_json() {
     let with_seed = |seed: &str| compare(RANDOM_JOB, &["--json", "--elevators", "noop,cfq-v3", "--seed", seed]).out;
     let figures = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["elevators"].clone();
     let (first, again, other) = (with_seed("1"), with_seed("1"), with_seed("2"));
@@ -136,7 +136,7 @@ fn the_same_seed_gives_the_same_json_and_another_does_not() {
 }
 
 #[test]
-fn a_tunable_that_is_set_changes_the_outcome_and_is_told() {
+fn a_tunable_changes_the_result_and_is_printed() {
     let job = "[global]\nrw=read\nbs=4k\nsize=4m\n\n[readers]\nnumjobs=4\n";
     let ran =
         |value: &str| compare(job, &["--elevators", "cfq-v3", "--set", &format!("cfq-v3.slice_idle={value}")]).out;
@@ -147,7 +147,7 @@ fn a_tunable_that_is_set_changes_the_outcome_and_is_told() {
 }
 
 #[test]
-fn a_drive_file_of_one_s_own_is_run() {
+fn a_profile_file_is_used() {
     let folder = Folder::new();
     let drive = folder.file("mine.toml", include_str!("../../../drive/profiles/slide-15000.toml"));
     let own = compare(TINY_JOB, &["--json", "--drive", &drive]).json();
@@ -155,7 +155,7 @@ fn a_drive_file_of_one_s_own_is_run() {
 }
 
 #[test]
-fn the_page_appears_whole_and_alone() {
+fn the_page_is_complete_and_the_only_file() {
     let folder = Folder::new();
     let job = folder.file("job.fio", TINY_JOB);
     let page = folder.name("page.html");
@@ -170,7 +170,7 @@ fn the_page_appears_whole_and_alone() {
 }
 
 #[test]
-fn a_page_and_json_together_leave_standard_output_to_the_json() {
+fn with_a_page_standard_output_has_only_the_json() {
     let folder = Folder::new();
     let job = folder.file("job.fio", TINY_JOB);
     run(&["compare", &job, "--json", "--report", &folder.name("page.html")]).json();
@@ -178,7 +178,7 @@ fn a_page_and_json_together_leave_standard_output_to_the_json() {
 }
 
 #[test]
-fn an_ignored_option_is_told_on_standard_error_only() {
+fn an_ignored_option_is_reported_on_standard_error_only() {
     let ran = compare("[a]\nsize=64k\nwrite_lat_log=x\nrefill_buffers\n", &["--json"]);
     ran.json();
     let told = compare("[a]\nsize=64k\nrefill_buffers\n", &[]);
@@ -191,7 +191,7 @@ const GROUPED_JOB: &str = "[global]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\nrun
     [alice]\ncgroup=users/alice\ncgroup_weight=200/300\n[bob]\ncgroup=users/bob\noffset=32m\n";
 
 #[test]
-fn what_control_groups_get_has_a_table_and_keys_of_its_own() {
+fn control_groups_have_a_table_and_keys() {
     let ran = compare(GROUPED_JOB, &["--elevators", "noop,deadline"]);
     let rows: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
     let at = rows.iter().position(|row| row[..] == ["group", "weight", "noop", "deadline"]).expect("a table of groups");
@@ -210,7 +210,7 @@ fn what_control_groups_get_has_a_table_and_keys_of_its_own() {
 }
 
 #[test]
-fn in_a_pipe_the_table_of_groups_is_one() {
+fn in_a_pipe_the_table_of_groups_is_not_split() {
     let ran = compare(GROUPED_JOB, &[]);
     let rows = ran.out.lines().filter(|line| line.trim_start().starts_with("users/alice "));
     let figures: Vec<usize> = rows.map(|row| row.split_whitespace().count()).collect();
@@ -218,7 +218,7 @@ fn in_a_pipe_the_table_of_groups_is_one() {
 }
 
 #[test]
-fn a_job_without_groups_has_no_table_of_them() {
+fn a_job_without_groups_has_no_table_of_groups() {
     assert!(!compare(TINY_JOB, &["--elevators", "noop"]).out.contains("weight"));
 }
 

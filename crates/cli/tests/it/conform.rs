@@ -47,7 +47,7 @@ fn one_nanosecond_of_difference_exits_with_3() {
 }
 
 #[test]
-fn markdown_has_the_counts_the_differences_and_who_has_no_recordings() {
+fn markdown_has_counts_differences_and_elevators_without_recordings() {
     let folder = Folder::new();
     let ran = run(&["conform", "--markdown", &corrupted(&folder)]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(3), ""));
@@ -65,7 +65,7 @@ fn markdown_has_the_counts_the_differences_and_who_has_no_recordings() {
 }
 
 #[test]
-fn verbose_tells_the_first_difference_and_the_events_before_it() {
+fn verbose_prints_the_first_difference_and_the_events_before_it() {
     let folder = Folder::new();
     let ran = run(&["conform", "-v", &corrupted(&folder)]);
     let lines: Vec<&str> = ran.out.lines().collect();
@@ -87,7 +87,7 @@ fn json_has_a_file_s_counts_and_differences() {
 }
 
 #[test]
-fn files_are_told_in_the_order_of_the_command_line() {
+fn files_are_printed_in_the_order_of_the_command_line() {
     let folder = Folder::new();
     let small = folder.file("small.jsonl", format!("{}\n", scenario()));
     let large = decisions(FILE).to_str().expect("UTF-8").to_owned();
@@ -98,7 +98,7 @@ fn files_are_told_in_the_order_of_the_command_line() {
 }
 
 #[test]
-fn a_file_cut_in_half_is_an_error_with_its_line_and_the_others_are_still_told() {
+fn a_truncated_file_is_an_error_and_the_others_are_printed() {
     let folder = Folder::new();
     let whole = fs::read(decisions(FILE)).expect("the test data is there");
     let packed = folder.file("cut.jsonl.gz", &whole[..whole.len() / 2]);
@@ -113,7 +113,7 @@ fn a_file_cut_in_half_is_an_error_with_its_line_and_the_others_are_still_told() 
 }
 
 #[test]
-fn a_file_that_is_not_there_is_an_error() {
+fn a_missing_file_is_an_error() {
     run(&["conform", "not-there.jsonl"]).refused(1, &["not-there.jsonl", "No such file"]);
 }
 

@@ -25,7 +25,7 @@ fn listen(folder: &Folder, answer: impl Fn(&str) -> String + Send + 'static) -> 
 }
 
 #[test]
-fn what_paths_tell_is_printed_line_by_line() {
+fn values_of_paths_are_printed_line_by_line() {
     let folder = Folder::new();
     let control = listen(&folder, |line| match line {
         "ls devices" => "= sda/\n= sdb/\nok\n".into(),
@@ -52,7 +52,7 @@ fn what_paths_tell_is_printed_line_by_line() {
 }
 
 #[test]
-fn an_error_of_the_servers_is_told_as_it_is() {
+fn an_error_of_the_server_is_printed_unchanged() {
     let folder = Folder::new();
     let control = listen(&folder, |_| "error value: \"2000\" is out of range: weight takes 1 to 1000\n".into());
     let ran = run(&["ctl", "set", "tenants/db/weight", "2000", "--control", &control]);
@@ -88,14 +88,14 @@ fn a_wrong_command_line_needs_no_server() {
     run(&["ctl", "set", "a b", "1", "--control", "/nowhere"]).refused(1, &["there is no control socket /nowhere"]);
     run(&["ctl", "help", "tennants"]).refused(2, &["there is no path \"tennants\"; did you mean \"tenants\"?"]);
     run(&["ctl", "help", "x", "--markdown"]).refused(2, &["cannot be used with"]);
-    run(&["top", "--interval", "0"]).refused(2, &["it takes 0.1 to 3600 seconds"]);
+    run(&["top", "--interval", "0"]).refused(2, &["expected 0.1 to 3600 seconds"]);
     let help = run(&["ctl", "help", "devices/NAME/queue"]);
     assert!(help.code == Some(0) && help.out.contains("devices/NAME/queue/iosched/TUNABLE"), "{}", help.err);
     assert!(!help.out.contains("tenants/"), "{}", help.out);
 }
 
 #[test]
-fn a_line_cannot_be_smuggled_in() {
+fn a_value_with_a_line_break_is_refused() {
     let folder = Folder::new();
     let control = listen(&folder, |_| "= asked\nok\n".into());
     run(&["ctl", "get", "a\nset b 1", "--control", &control]).refused(1, &["cannot be sent"]);

@@ -18,7 +18,7 @@ fn device<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn all_devices_are_listed_as_a_tree_of_what_lies_on_what() {
+fn devices_are_listed_as_a_tree() {
     let fake = server();
     let ran = on(&fake, &[]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -53,7 +53,7 @@ fn all_devices_are_listed_as_a_tree_of_what_lies_on_what() {
 }
 
 #[test]
-fn empty_devices_are_listed_when_all_are_wanted() {
+fn empty_devices_are_listed_with_all() {
     let fake = server();
     let ran = on(&fake, &["--all"]);
     for name in ["loop1", "sr0", "sdx"] {
@@ -63,12 +63,12 @@ fn empty_devices_are_listed_when_all_are_wanted() {
 }
 
 #[test]
-fn a_machine_without_devices_says_so() {
+fn a_machine_without_devices_is_reported() {
     assert!(on(&Fake::empty(), &[]).out.starts_with("There are no block devices.\n"));
 }
 
 #[test]
-fn everything_of_a_device_is_told_with_what_its_tunables_trade() {
+fn a_device_is_described_with_the_trade_offs_of_its_tunables() {
     let fake = server();
     let ran = on(&fake, &["sda"]);
     for part in [
@@ -93,7 +93,7 @@ fn everything_of_a_device_is_told_with_what_its_tunables_trade() {
 }
 
 #[test]
-fn a_volume_tells_where_its_requests_end() {
+fn a_volume_names_the_queues_below_it() {
     let ran = on(&server(), &["vg-data"]);
     for part in [
         "dm-1: lvm",
@@ -110,7 +110,7 @@ fn a_volume_tells_where_its_requests_end() {
 }
 
 #[test]
-fn json_has_what_the_kernel_tells_and_what_is_known_of_it() {
+fn json_has_kernel_attributes_and_documentation() {
     let fake = server();
     let document = on(&fake, &["--json"]).json();
     assert_eq!((&document["schema"], document["devices"].as_array().unwrap().len()), (&json!(1), 17));
@@ -157,7 +157,7 @@ fn collect(value: &Value, fields: &mut Vec<String>) {
 }
 
 #[test]
-fn bad_input_names_the_thing_and_what_would_be_right() {
+fn invalid_input_is_named_with_a_remedy() {
     let fake = server();
     for (args, code, parts) in [
         (&["sdaa"][..], 1, &["no block device `sdaa` (did you mean `sda`?)", "nvme0n1"][..]),
@@ -186,7 +186,7 @@ fn bad_input_names_the_thing_and_what_would_be_right() {
 }
 
 #[test]
-fn setting_tells_what_became_of_it_and_the_way_back() {
+fn set_prints_the_changes_and_the_way_back() {
     let fake = server();
     let ran = on(&fake, &["set", "sda", "read_expire=200ms", "read_ahead_kb=1024", "nomerges=0"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -205,7 +205,7 @@ fn setting_tells_what_became_of_it_and_the_way_back() {
 }
 
 #[test]
-fn tunables_are_reset_to_what_a_scheduler_is_shipped_with() {
+fn reset_restores_the_defaults_of_a_scheduler() {
     let fake = server();
     fake.file("/sys/block/sda/queue/iosched/read_expire", "123\n");
     fake.file("/sys/block/sda/queue/iosched/async_depth", "7\n");
@@ -219,7 +219,7 @@ fn tunables_are_reset_to_what_a_scheduler_is_shipped_with() {
 }
 
 #[test]
-fn what_is_set_on_a_path_of_several_is_said_to_count_for_nothing() {
+fn setting_a_path_of_a_multipath_device_prints_a_note() {
     let fake = crate::fake::array();
     let ran = on(&fake, &["set", "sda", "scheduler=none", "--dry-run"]);
     assert!(ran.err.contains("sda is a path of dm-0, whose scheduler counts"), "{}", ran.err);
@@ -229,14 +229,14 @@ fn what_is_set_on_a_path_of_several_is_said_to_count_for_nothing() {
 }
 
 #[test]
-fn telling_and_doing_do_not_stand_together() {
+fn printing_and_setting_options_conflict() {
     let fake = server();
     on(&fake, &["sda", "set", "sda", "nomerges=1"]).refused(2, &["cannot stand together"]);
     on(&fake, &["sda", "--all"]).refused(2, &["--all"]);
 }
 
 #[test]
-fn a_dry_run_tells_and_writes_nothing() {
+fn a_dry_run_prints_changes_without_writing() {
     let fake = server();
     let ran = on(&fake, &["set", "sda", "scheduler=bfq", "slice_idle=0", "--dry-run", "--persist"]);
     for part in [
@@ -252,7 +252,7 @@ fn a_dry_run_tells_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_persisted_is_replaced_and_forgotten() {
+fn persistent_rules_are_replaced_and_removed() {
     let fake = server();
     let rules = || -> Vec<_> {
         fs::read_dir(fake.path("/etc/udev/rules.d")).map_or_else(|_| Vec::new(), |all| all.flatten().collect())
@@ -282,7 +282,7 @@ fn what_is_persisted_is_replaced_and_forgotten() {
 }
 
 #[test]
-fn devices_that_go_by_one_id_are_told_of() {
+fn devices_with_the_same_identifier_cause_a_warning() {
     let fake = server();
     for disk in ["sdb", "sdc"] {
         fake.file(&format!("/sys/block/{disk}/device/wwid"), "t10.BRIDGE 0123456789ABC\n");
@@ -297,7 +297,7 @@ fn devices_that_go_by_one_id_are_told_of() {
 }
 
 #[test]
-fn who_may_not_write_is_told_so_and_nothing_changes() {
+fn missing_permissions_are_reported_and_nothing_changes() {
     if Command::new("setpriv").arg("--version").output().is_err() || !is_root() {
         return skipped("setpriv, or root to begin with, is not there");
     }
@@ -326,7 +326,7 @@ fn who_may_not_write_is_told_so_and_nothing_changes() {
 }
 
 #[test]
-fn a_loop_device_is_set_and_brought_back() {
+fn a_loop_device_is_set_and_restored() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("image");
     fs::File::create(&image).and_then(|file| file.set_len(16 << 20)).expect("an image");

@@ -25,7 +25,7 @@ fn trace(requests: u64) -> String {
 }
 
 #[test]
-fn a_fitted_profile_is_explained_and_compared_with() {
+fn a_fitted_profile_is_described_with_its_error() {
     let folder = Folder::new();
     let mine = folder.name("mine.toml");
     let fitted = run(&["drives", "--fit", &folder.file("trace.csv", trace(1000)), "-o", &mine]);
@@ -42,7 +42,7 @@ fn a_fitted_profile_is_explained_and_compared_with() {
 }
 
 #[test]
-fn a_gzipped_recording_is_fitted_and_told_as_json() {
+fn a_gzipped_recording_is_fitted_and_printed_as_json() {
     let document = run(&["drives", "--fit", RECORDING, "--json"]).json();
     assert_eq!(document["held_out"]["requests"], 5000);
     let found = document["found"].as_array().expect("a list");
@@ -73,7 +73,7 @@ fn a_base_keeps_its_geometry() {
 }
 
 #[test]
-fn traces_that_make_no_profile_are_told_with_line_and_reason() {
+fn unsuitable_traces_are_refused_with_line_and_reason() {
     let folder = Folder::new();
     let refused = |text: &str, parts: &[&str]| run(&["drives", "--fit", &folder.file("t.csv", text)]).refused(1, parts);
     refused(&trace(100), &["t.csv", "has 100 requests", "at least 400 are needed"]);

@@ -25,7 +25,7 @@ fn every_elevator_has_a_page_and_every_page_an_elevator() {
 }
 
 #[test]
-fn a_page_s_tunables_are_what_the_command_prints() {
+fn the_tunables_of_a_page_are_those_of_the_command() {
     for kind in Kind::ALL {
         let name = kind.info().name;
         let page = std::fs::read_to_string(folder().join(format!("{name}.md"))).expect("a page");

@@ -47,7 +47,7 @@ fn skipped(why: &str) {
 }
 
 #[test]
-fn priorities_are_set_and_told_as_the_known_ionice_does() {
+fn priorities_are_set_and_printed_as_by_util_linux() {
     if theirs(&["-V"]).is_none() {
         return skipped("util-linux's ionice is not there");
     }
@@ -84,7 +84,7 @@ fn priorities_are_set_and_told_as_the_known_ionice_does() {
 }
 
 #[test]
-fn several_processes_groups_and_users_are_told_as_the_known_ionice_does() {
+fn processes_groups_and_users_are_printed_as_by_util_linux() {
     if theirs(&["-V"]).is_none() {
         return skipped("util-linux's ionice is not there");
     }
@@ -99,7 +99,7 @@ fn several_processes_groups_and_users_are_told_as_the_known_ionice_does() {
 }
 
 #[test]
-fn the_priority_of_a_user_s_processes_is_set_and_told() {
+fn the_priority_of_a_user_is_set_and_printed() {
     if theirs(&["-V"]).is_none() || !rustix::process::geteuid().is_root() {
         return skipped("util-linux's ionice, or root to start another user's process, is not there");
     }
@@ -114,7 +114,7 @@ fn the_priority_of_a_user_s_processes_is_set_and_told() {
 }
 
 #[test]
-fn a_command_runs_with_the_priority_and_its_exit_code_is_the_answer() {
+fn a_command_runs_with_the_priority_and_returns_its_exit_code() {
     let ran_with = |options: &[&str]| ionice(&[options, &[BINARY, "ionice"]].concat());
     assert_eq!(ran_with(&["-c", "idle"]).out, "idle\n");
     assert_eq!(ran_with(&["-c2", "-n1"]).out, "best-effort: prio 1\n");
@@ -127,7 +127,7 @@ fn a_command_runs_with_the_priority_and_its_exit_code_is_the_answer() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_known_ionice() {
+fn exit_codes_are_those_of_util_linux() {
     if theirs(&["-V"]).is_none() {
         return skipped("util-linux's ionice is not there");
     }
@@ -155,7 +155,7 @@ fn exit_codes_are_those_of_the_known_ionice() {
 }
 
 #[test]
-fn bad_input_names_the_thing_and_what_would_be_right() {
+fn invalid_input_is_named_with_a_remedy() {
     for (args, parts) in [
         (&["-c", "idel", "true"][..], &["no class `idel` (did you mean `idle`?)", "realtime"][..]),
         (&["-c", "4", "true"], &["no class `4`", "0 to 3"]),
@@ -178,7 +178,7 @@ fn bad_input_names_the_thing_and_what_would_be_right() {
 }
 
 #[test]
-fn who_may_not_is_told_what_needs_root() {
+fn missing_permissions_are_reported() {
     if !rustix::process::geteuid().is_root() || Command::new("setpriv").arg("--version").output().is_err() {
         return skipped("setpriv, or root to begin with, is not there");
     }
@@ -208,7 +208,7 @@ fn explained(fake: &Fake, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
+fn the_effect_of_a_priority_is_explained_for_each_device() {
     let fake = server();
     let ran = explained(&fake, &["-p", "901"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -227,7 +227,7 @@ fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
 }
 
 #[test]
-fn options_may_stand_behind_the_processes_that_are_explained() {
+fn options_may_follow_process_ids() {
     let fake = server();
     let root = fake.root().to_str().expect("UTF-8");
     let before = ionice(&["-c1", "--explain", "--device", "sdb", "--json", "--root", root, "901", "812"]);
@@ -249,7 +249,7 @@ fn several_paths_are_explained_at_the_queue_above_them() {
 }
 
 #[test]
-fn where_a_priority_has_no_effect_it_is_said_with_what_would_heed_it() {
+fn a_priority_without_effect_is_explained_with_alternatives() {
     let fake = server();
     let of = |device: &str| explained(&fake, &["-c1", "-n0", "--device", device]);
     let ran = of("nvme0n1");
@@ -278,7 +278,7 @@ fn bfq_gives_a_level_its_weight_and_a_mirror_each_disk_s() {
 }
 
 #[test]
-fn what_a_control_group_makes_of_a_priority_counts() {
+fn a_control_group_overrides_a_priority() {
     let fake = server();
     fake.read_only_file("/proc/901/cgroup", "0::/backup\n");
     fake.file("/sys/fs/cgroup/backup/io.prio.class", "idle\n");
@@ -295,7 +295,7 @@ fn what_a_control_group_makes_of_a_priority_counts() {
 }
 
 #[test]
-fn every_elevator_says_what_it_makes_of_it() {
+fn every_elevator_explains_its_use_of_priorities() {
     let document = explained(&server(), &["-c", "idle", "--device", "sda", "--json"]).json();
     let elevators = document["explained"][0]["elevators"].as_array().unwrap().clone();
     assert_eq!(elevators.len(), hoistway_core::Kind::ALL.len());

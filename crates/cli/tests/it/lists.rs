@@ -8,7 +8,7 @@ use hoistway_core::Kind;
 use serde_json::json;
 
 #[test]
-fn elevators_are_listed_a_line_each() {
+fn every_elevator_has_a_line() {
     let ran = run(&["elevators"]);
     assert_eq!(ran.code, Some(0));
     for kind in Kind::ALL {
@@ -30,12 +30,12 @@ fn an_elevator_is_explained_with_the_defaults_and_ranges_of_its_tunables() {
 }
 
 #[test]
-fn an_alias_explains_the_elevator_that_it_means() {
+fn an_alias_explains_its_elevator() {
     assert_eq!(run(&["elevators", "as"]).out, run(&["elevators", "anticipatory"]).out);
 }
 
 #[test]
-fn an_elevator_says_whether_it_has_groups_and_takes_reservations() {
+fn an_explanation_mentions_groups_and_reservations() {
     for kind in Kind::ALL {
         let info = kind.info();
         let out = run(&["elevators", info.name]).out;
@@ -59,7 +59,7 @@ fn elevators_as_json_have_the_registry_s_rows() {
 }
 
 #[test]
-fn drives_are_listed_a_line_each() {
+fn every_drive_has_a_line() {
     let ran = run(&["drives"]);
     let row = ran.out.lines().find(|line| line.starts_with("sata-7200-2006 ")).expect("the default drive");
     let cells: Vec<&str> = row.split_whitespace().collect();
@@ -68,7 +68,7 @@ fn drives_are_listed_a_line_each() {
 }
 
 #[test]
-fn a_drive_file_of_one_s_own_is_explained_as_the_built_in_one_is() {
+fn a_profile_file_is_explained_like_a_built_in_drive() {
     let folder = Folder::new();
     let file = folder.file("mine.toml", include_str!("../../../drive/profiles/sata-7200-2006.toml"));
     let ran = run(&["drives", &file]);
@@ -120,7 +120,7 @@ fn output_in_a_pipe_has_no_escapes() {
 }
 
 #[test]
-fn a_reader_that_stops_early_ends_it_quietly() {
+fn a_closed_pipe_causes_no_error() {
     // The list of drives as JSON is longer than a pipe holds, so that it meets the closed end.
     let mut child =
         hoistway(&["drives", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -140,7 +140,7 @@ fn a_full_disk_under_standard_output_is_an_error() {
 }
 
 #[test]
-fn completions_know_the_subcommands_of_each_shell() {
+fn completions_contain_the_subcommands_for_each_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = run(&["completions", shell]);
         assert!(ran.code == Some(0) && ran.out.contains("conform"), "{shell}");
@@ -196,7 +196,7 @@ fn the_simulator_s_benchmark_counts_requests_and_memory() {
 }
 
 #[test]
-fn the_simulator_s_scaling_has_a_row_for_each_size_and_a_sweep_says_how_many_cores_it_had() {
+fn the_scaling_has_a_row_for_each_size_and_a_sweep_has_the_cores() {
     let args = ["bench", "sim", "--drive", "null", "--requests", "5000", "--json"];
     let rows = run(&[args.as_slice(), &["--scaling"]].concat()).json();
     let sizes: Vec<u64> =

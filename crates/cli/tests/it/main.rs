@@ -20,7 +20,7 @@ mod reproduce;
 mod serve;
 mod serve_input;
 mod tar;
+mod trace_describe;
 mod trace_formats;
 mod trace_record;
-mod trace_describe;
 mod trace_view;

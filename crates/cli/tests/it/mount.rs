@@ -99,7 +99,7 @@ fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_nothing_is_mounted() {
+fn invalid_arguments_are_reported_and_nothing_is_mounted() {
     let (folder, source, at) = folders();
     let bad = folder.path().join("bad.toml");
     fs::write(&bad, "[mount]\nelevator = \"cqf\"\n[[tenant]]\nop = \"x\"\n").expect("it is ours");
@@ -126,7 +126,7 @@ fn what_is_wrong_is_told_and_nothing_is_mounted() {
 }
 
 #[test]
-fn a_configuration_that_can_be_used_is_said_to_be_so() {
+fn a_valid_configuration_is_confirmed() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mount");
     for name in ["media-server.toml", "build-host.toml", "backup.toml"] {
         let path = examples.join(name);
@@ -137,7 +137,7 @@ fn a_configuration_that_can_be_used_is_said_to_be_so() {
 }
 
 #[test]
-fn files_are_the_same_through_every_kind_of_mount_and_it_ends_when_told() {
+fn files_are_equal_through_every_kind_of_mount_and_signals_unmount() {
     if !can_mount(&[]) {
         return;
     }
@@ -165,7 +165,7 @@ fn files_are_the_same_through_every_kind_of_mount_and_it_ends_when_told() {
 }
 
 #[test]
-fn a_mount_is_seen_steered_and_recorded() {
+fn a_mount_is_monitored_administered_and_recorded() {
     if !can_mount(&[]) {
         return;
     }
@@ -196,7 +196,7 @@ fn a_mount_is_seen_steered_and_recorded() {
 }
 
 #[test]
-fn a_service_manager_is_told_when_a_mount_is_ready_and_when_it_leaves() {
+fn a_service_manager_is_notified_of_start_and_end() {
     if !can_mount(&[]) {
         return;
     }
@@ -224,7 +224,7 @@ fn a_service_manager_is_told_when_a_mount_is_ready_and_when_it_leaves() {
 }
 
 #[test]
-fn a_mount_that_is_in_use_ends_in_time_and_leaves_nothing_behind() {
+fn a_busy_mount_ends_in_time_and_leaves_no_files() {
     if !can_mount(&[]) {
         return;
     }
@@ -333,7 +333,7 @@ impl Drop for SlowDisk {
 }
 
 #[test]
-fn of_two_readers_the_one_of_the_real_time_class_has_most_of_a_slow_disk() {
+fn a_realtime_reader_gets_most_of_a_slow_disk() {
     if !can_mount(&["nbdfuse", "losetup", "mkfs.ext4", "ionice"]) {
         return;
     }

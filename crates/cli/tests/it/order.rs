@@ -81,7 +81,7 @@ fn inode_order_is_that_of_inodes_and_name_order_that_of_paths() {
 }
 
 #[test]
-fn kinds_are_picked() {
+fn file_types_are_selected() {
     let folder = tree();
     assert_eq!(lines(&order_in(&folder.path("."), &["-t", "l"])), ["./link"]);
     assert_eq!(lines(&order_in(&folder.path("."), &["-t", "l,f"])).len(), 5);
@@ -89,7 +89,7 @@ fn kinds_are_picked() {
 }
 
 #[test]
-fn names_come_out_byte_for_byte_and_a_newline_is_warned_of_once() {
+fn names_are_printed_unchanged_with_one_warning_of_newlines() {
     let folder = Folder::new();
     let names: [&[u8]; 3] = [b"\xff\xfe", b"two\nlines", b"also\ntwo"];
     names.iter().for_each(|name| fs::write(folder.path(".").join(OsStr::from_bytes(name)), "x").unwrap());

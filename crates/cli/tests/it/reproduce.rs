@@ -42,7 +42,7 @@ fn the_page_has_a_section_and_a_picture_for_every_row() {
 }
 
 #[test]
-fn the_page_tells_what_quick_rows_come_to_now() {
+fn the_page_has_the_present_results_of_quick_rows() {
     let folder = Folder::new();
     let name = folder.name("pages");
     let ran = run(&[&["reproduce"], &QUICK[..], &["--page", &name]].concat());
@@ -55,7 +55,7 @@ fn the_page_tells_what_quick_rows_come_to_now() {
 }
 
 #[test]
-fn json_has_what_was_published_what_came_out_and_the_verdict() {
+fn json_has_published_and_simulated_figures_and_the_verdict() {
     let document = run(&["reproduce", "s1-02", "S2-08", "--json"]).json();
     let rows = document["rows"].as_array().expect("rows");
     let ids: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
@@ -77,7 +77,7 @@ fn the_table_ends_with_its_summary() {
 }
 
 #[test]
-fn an_unknown_id_is_answered_with_those_that_there_are() {
+fn an_unknown_id_is_refused_with_the_known_ids() {
     run(&["reproduce", "S1-99"]).refused(2, &["`S1-99`", "S1-06", "S2-15", "all"]);
 }
 

@@ -14,7 +14,7 @@ fn refused(folder: &Folder, args: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_command_line_that_is_wrong_is_told_as_it_was_written() {
+fn errors_of_the_command_line_quote_the_argument() {
     let folder = Folder::new();
     let disk = folder.file("disk.img", "x".repeat(1 << 20));
     let of = |args: &[&str], parts: &[&str]| refused(&folder, args, 2, parts);
@@ -49,7 +49,7 @@ fn a_command_line_that_is_wrong_is_told_as_it_was_written() {
 }
 
 #[test]
-fn a_file_that_is_wrong_is_told_all_at_once_with_lines_and_columns() {
+fn all_errors_of_a_file_are_reported_with_line_and_column() {
     let folder = Folder::new();
     let text = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\ndepht = 3\n[[export]]\nname = \"x\"\nsize = \"2M\"\n[[export]]\nname = \"x\"\n";
     let file = folder.file("serve.toml", text);

@@ -337,7 +337,7 @@ fn with_few_open_files_all_are_archived() {
 }
 
 #[test]
-fn a_directory_that_hinders_is_its_owner_s_alone_until_all_is_in_it() {
+fn a_restrictive_directory_is_private_until_it_is_complete() {
     let folder = small_tree();
     fs::set_permissions(folder.path("t/b"), Permissions::from_mode(0o2775)).unwrap();
     succeeded(&tar_in(&folder, &["-cf", "x.tar", "t"]));

@@ -17,7 +17,7 @@ fn example(name: &str) -> String {
 }
 
 #[test]
-fn describe_tells_of_all_and_of_each_process() {
+fn describe_prints_totals_and_processes() {
     let ran = run(&["trace", "describe", &capture("vda-bfq")]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.starts_with("vda-bfq: 1085 requests, 9.38 MB in 2.01 s, of 6 processes on 254,0\n"), "{}", ran.out);
@@ -29,7 +29,7 @@ fn describe_tells_of_all_and_of_each_process() {
 }
 
 #[test]
-fn describe_tells_one_process_alone() {
+fn describe_prints_a_single_process() {
     let whole = run(&["trace", "describe", &capture("vda-bfq"), "--json"]).json();
     assert_eq!((&whole["schema"], &whole["trace"]), (&1.into(), &"vda-bfq".into()));
     assert_eq!(whole["processes"].as_array().unwrap().len(), 6);
@@ -45,7 +45,7 @@ fn describe_tells_one_process_alone() {
 }
 
 #[test]
-fn describe_of_submissions_alone_says_so() {
+fn describe_notes_missing_completions() {
     let ran = run(&["trace", "describe", &example("tar")]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.contains("This trace has no completions"), "{}", ran.out);
@@ -92,7 +92,7 @@ fn a_window_of_one_request_changes_no_order() {
 }
 
 #[test]
-fn a_drive_that_is_too_small_is_told() {
+fn a_drive_that_is_too_small_is_reported() {
     let folder = Folder::new();
     let to = folder.path("sweep.bin").display().to_string();
     // It begins at sector 2,348,060,440, 1.2 TB; the drive has 200 GB.

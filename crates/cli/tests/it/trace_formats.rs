@@ -57,14 +57,14 @@ fn standard_input_is_read_compressed_or_not() {
 }
 
 #[test]
-fn what_was_assumed_is_told() {
+fn assumptions_are_reported() {
     let ran = run(&["trace", "convert", &sample("mqsim/tpcc-small-1000.trace.xz"), "-q"]);
     assert_eq!(ran.code, Some(0));
     assert!(ran.err.contains("assuming times in ns (MQSim's own)"), "{}", ran.err);
 }
 
 #[test]
-fn a_part_in_time_is_what_lies_in_it() {
+fn a_cut_by_time_has_the_events_of_the_interval() {
     let all = printed(&["trace", "convert", &capture(), "-q"]);
     let early = printed(&["trace", "cut", &capture(), "--to", "0.5", "-q"]);
     let late = printed(&["trace", "cut", &capture(), "--from", "500ms", "-q"]);
@@ -103,7 +103,7 @@ fn a_merge_has_the_events_of_all_in_the_order_of_time() {
 }
 
 #[test]
-fn bad_arguments_are_refused_with_what_would_be_right() {
+fn invalid_arguments_are_refused_with_a_remedy() {
     let capture = capture();
     let folder = Folder::new();
     for (code, args, parts) in [
@@ -124,7 +124,7 @@ fn bad_arguments_are_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn bad_traces_are_refused_with_the_place_and_what_would_be_right() {
+fn invalid_traces_are_refused_with_place_and_remedy() {
     let folder = Folder::new();
     let packed = |bytes: &[u8]| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -182,7 +182,7 @@ fn records() -> Vec<u8> {
 }
 
 #[test]
-fn damaged_captures_are_read_as_far_as_they_go_and_what_is_wrong_is_told() {
+fn damaged_captures_are_read_with_notices() {
     let folder = Folder::new();
     let whole = records();
     let mut other = whole.clone();
@@ -221,7 +221,7 @@ fn damaged_captures_are_read_as_far_as_they_go_and_what_is_wrong_is_told() {
 }
 
 #[test]
-fn what_unpacks_to_ten_gigabytes_of_nothing_ends_soon_in_little_memory() {
+fn a_decompression_bomb_ends_soon_in_little_memory() {
     let folder = Folder::new();
     let packed = |bytes: &[u8]| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

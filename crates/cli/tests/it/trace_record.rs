@@ -155,7 +155,7 @@ fn near(found: u64, expected: u64) -> bool {
 }
 
 #[test]
-fn what_is_recorded_of_four_jobs_agrees_with_fio() {
+fn recordings_of_four_jobs_agree_with_fio() {
     let Some(device) = Loop::new() else { return };
     let (trace, results) = (device.folder.name("trace"), device.folder.name("fio.json"));
     let mut args: Vec<String> = ["-o", &trace, "--", "fio", "--direct=1", "--size=16m", "--runtime=2", "--time_based"]
@@ -211,7 +211,7 @@ fn what_is_recorded_of_four_jobs_agrees_with_fio() {
 }
 
 #[test]
-fn files_a_cpu_are_what_blkparse_reads() {
+fn blkparse_reads_the_files_of_each_cpu() {
     let Some(device) = Loop::new() else { return };
     let name = device.folder.name("cpus");
     let ran = device.record(&[
@@ -238,7 +238,7 @@ fn files_a_cpu_are_what_blkparse_reads() {
 }
 
 #[test]
-fn marks_tell_which_call_a_request_came_from() {
+fn marks_name_the_system_call_of_a_request() {
     let Some(device) = Loop::new() else { return };
     let trace = device.folder.name("trace");
     let command = format!(
@@ -278,7 +278,7 @@ fn marks_tell_which_call_a_request_came_from() {
 }
 
 #[test]
-fn signals_end_a_recording_in_order_and_what_a_killed_one_leaves_is_undone() {
+fn signals_end_a_recording_and_settings_of_a_killed_one_are_restored() {
     let Some(device) = Loop::new() else { return };
     let start = || {
         let mut command = hoistway(&["trace", "record", &device.path, "-o", &device.folder.name("trace")]);
@@ -314,7 +314,7 @@ fn signals_end_a_recording_in_order_and_what_a_killed_one_leaves_is_undone() {
 }
 
 #[test]
-fn nothing_and_holes_are_failures() {
+fn empty_and_incomplete_recordings_fail() {
     let Some(device) = Loop::new() else { return };
     let trace = device.folder.name("trace");
     let idle = device.record(&["-o", &trace, "-d", "300ms"]);
@@ -391,7 +391,7 @@ fn a_mounted_device_is_not_written_to() {
 }
 
 #[test]
-fn what_is_no_device_is_refused() {
+fn an_argument_that_is_not_a_device_is_refused() {
     let folder = Folder::new();
     let file = folder.file("file", "x");
     run(&["trace", "record", &file, "-o", "x"]).refused(1, &[&file, "this is no block device"]);

@@ -52,7 +52,7 @@ fn a_trace_under_bfq_has_its_queues_and_its_elevator() {
 }
 
 #[test]
-fn another_machine_is_never_answered() {
+fn other_machines_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output = view(folder.path(), &data("blkreplay/windows-shared-server.load.gz"), &["--serve=0.0.0.0:0"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -64,7 +64,7 @@ fn another_machine_is_never_answered() {
 }
 
 #[test]
-fn what_is_no_trace_is_told_and_no_page_is_written() {
+fn an_invalid_trace_is_reported_and_no_page_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "buy milk\n").unwrap();

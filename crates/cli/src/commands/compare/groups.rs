@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_do_not_fit_go_into_the_next_part() {
+    fn columns_that_do_not_fit_form_a_second_table() {
         assert_eq!(parts(5, |part| part.len() <= 2), [0..2, 2..4, 4..5]);
         assert_eq!(parts(3, |_| true).len(), 1);
         // A column that is too wide is a part of its own.

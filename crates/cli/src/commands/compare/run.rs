@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_run_counts_alike_whatever_its_size() {
+    fn all_runs_have_the_same_weight_in_the_progress() {
         let shares_done = RunShares::new(2);
         let at = |elevator, bytes, bytes_total| Progress { elevator, now_ns: 0, bytes, bytes_total };
         assert_eq!(shares_done.note(at(None, 5, 10)), 250);

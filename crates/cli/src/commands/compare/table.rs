@@ -153,18 +153,18 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_the_same_is_marked_the_same() {
+    fn equal_texts_have_equal_marks() {
         assert_eq!(marks(Best::Most, &[("1.0", 1.01), ("1.0", 1.02), ("0.5", 0.5)]), [true, true, false]);
     }
 
     #[test]
-    fn where_all_are_alike_none_is_best() {
+    fn equal_values_have_no_best() {
         assert_eq!(marks(Best::Most, &[("1.0", 1.0), ("1.0", 1.0)]), [false, false]);
         assert_eq!(marks(Best::Most, &[("1.0", 1.0)]), [false]);
     }
 
     #[test]
-    fn milliseconds_go_down_to_a_microsecond() {
+    fn milliseconds_have_a_resolution_of_a_microsecond() {
         assert_eq!([2_500.0, 521_000.0, 9_996_000.0, 746e6].map(ms), ["0.003", "0.521", "10.0", "746"]);
     }
 }

@@ -90,7 +90,7 @@ fn differences(files: &[FileReport]) -> String {
     if lines.is_empty() {
         return "No scenario differs.".to_owned();
     }
-    format!("These differ, first where it is told:\n\n{}", lines.join("\n"))
+    format!("These scenarios differ; the first difference of each:\n\n{}", lines.join("\n"))
 }
 
 /// Names the elevators that none of the files holds decisions for.

@@ -37,7 +37,7 @@ pub fn config(args: &MountArgs) -> Result<CheckedMount> {
     if let Some(control) = &args.control {
         set(Section::MountControl, "socket", "--control", &control.to_string_lossy());
     }
-    if let Some(address) = &args.watching.metrics {
+    if let Some(address) = &args.monitoring.metrics {
         set(Section::Metrics, "address", "--metrics", address);
     }
     if args.allow_other || args.owner_only {

@@ -41,7 +41,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     let (Some(source), Some(mount_point)) = (&args.source, &args.mount_point) else {
         return Err(UsageError("SOURCE and MOUNTPOINT are required".to_owned()).into());
     };
-    let log = log::start(args.watching.quiet, args.watching.verbose);
+    let log = log::start(args.monitoring.quiet, args.monitoring.verbose);
     let checked = args::config(args)?;
     for warning in &checked.warnings {
         tracing::warn!("{warning}");
@@ -54,7 +54,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     let gate = Arc::new(Scheduled::new(path.clone(), &root(&path)?, &config)?);
     // The sockets are bound before the mount, so that a failure leaves no mount behind.
     let sockets = AdminSockets::open(&config)?;
-    let recording = args.watching.record.as_deref().map(|path| begin_recording(path, &gate)).transpose()?;
+    let recording = args.monitoring.record.as_deref().map(|path| begin_recording(path, &gate)).transpose()?;
     let bypass_gate = gate.clone();
     let options = Options {
         bypass: Some(Box::new(move |caller, backing| bypass_gate.bypasses(caller, backing))),
@@ -101,7 +101,7 @@ fn unscheduled(
     if !config.tenants.is_empty() {
         tracing::warn!("--elevator none: nothing is scheduled, rules have no effect");
     }
-    if config.control.is_some() || config.metrics.is_some() || args.watching.record.is_some() {
+    if config.control.is_some() || config.metrics.is_some() || args.monitoring.record.is_some() {
         let why =
             "--elevator none: there is no queue to watch, control or record; omit --control, --metrics and --record";
         return Err(UsageError(why.to_owned()).into());

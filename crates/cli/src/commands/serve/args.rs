@@ -1,14 +1,14 @@
-//! From the command line of `hoistway serve` to a configuration: the file first, then what the
-//! command line says in its place.
+//! Combines the configuration file of `hoistway serve` with the options of its command line, which
+//! override the file.
 
 use hoistway_config::{CheckedConfig, ConfigError, Draft, Environment, Section};
 
 use crate::cli::ServeArgs;
 
-/// What is to be served, checked; with the same arguments again, for a reload.
+/// Builds and checks the configuration; called again with the same arguments for a reload.
 ///
 /// # Errors
-/// Everything that is wrong with file and command line.
+/// All errors of file and command line.
 pub fn config(args: &ServeArgs, environment: &dyn Environment) -> Result<CheckedConfig, ConfigError> {
     let mut draft = match &args.config {
         Some(path) => Draft::load(path)?,
@@ -27,19 +27,19 @@ pub fn config(args: &ServeArgs, environment: &dyn Environment) -> Result<Checked
         draft.set_tunable(setting.elevator, setting.tunable, setting.value);
     }
     draft.listen(&args.sockets, &args.addresses);
-    let told = [
+    let paths = [
         (Section::Tls, "certificate", "--tls-cert", &args.tls_cert),
         (Section::Tls, "key", "--tls-key", &args.tls_key),
         (Section::Tls, "client_authority", "--tls-ca", &args.tls_ca),
         (Section::Control, "socket", "--control", &args.control),
-        (Section::Top, "record", "--record", &args.watching.record),
+        (Section::Top, "record", "--record", &args.monitoring.record),
     ];
-    for (section, key, option, path) in told {
+    for (section, key, option, path) in paths {
         if let Some(path) = path {
             draft.set(section, key, option, &path.to_string_lossy());
         }
     }
-    if let Some(address) = &args.watching.metrics {
+    if let Some(address) = &args.monitoring.metrics {
         draft.set(Section::Metrics, "address", "--metrics", address);
     }
     for (given, section, key, option) in [
@@ -51,14 +51,14 @@ pub fn config(args: &ServeArgs, environment: &dyn Environment) -> Result<Checked
         }
     }
     if args.calibrate {
-        // They rest on the figures that are to be measured.
+        // Reservations rest on the figures that calibration measures.
         draft.without_reservations();
     }
     draft.check(environment)
 }
 
-/// Which option or table says where clients connect, if one does: beside sockets that systemd hands
-/// over there can be none.
+/// Returns the option or table that names addresses for clients; it conflicts with sockets of
+/// systemd.
 pub fn listen_given(args: &ServeArgs, checked: &CheckedConfig) -> Option<&'static str> {
     match (args.sockets.is_empty(), args.addresses.is_empty(), checked.config.listen.is_empty()) {
         (false, ..) => Some("--socket"),

@@ -1,4 +1,4 @@
-//! `hoistway serve`: one disk, many clients.
+//! `hoistway serve`: serves devices to NBD clients.
 
 pub mod args;
 mod calibrate;
@@ -6,7 +6,7 @@ mod check;
 mod child;
 pub(super) mod log;
 pub(super) mod record;
-mod ways_in;
+mod sockets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ use crate::cli::{EngineChoice, ServeArgs};
 use crate::failure::{Exit, print_message};
 use crate::output::Out;
 use child::Companion;
-use ways_in::WaysIn;
+use sockets::SocketPlan;
 
-/// Descriptors that are not connections: files, sockets that listen, the ring.
-const DESCRIPTORS_KEPT: u64 = 64;
+/// Descriptors that are not connections: files, listening sockets, the io_uring.
+const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// Serves until told to stop.
+/// Serves until a signal or the end of the command of `--run`.
 pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
-    let log = log::start(args.watching.quiet, args.watching.verbose);
+    let log = log::start(args.monitoring.quiet, args.monitoring.verbose);
     if let Some(job) = &args.check {
         return check::run(job, args, out);
     }
@@ -40,27 +40,27 @@ pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
         tracing::warn!("{warning}");
     }
     let activated = systemd::listen_fds(args::listen_given(args, &checked))?;
-    let ways_in = WaysIn::new(&checked.config, activated);
+    let plan = SocketPlan::new(&checked.config, activated);
     let options = Options { watch_ns: args.watch, ..Options::default() };
-    match choose(args.engine) {
+    match choose_engine(args.engine) {
         EngineKind::Uring => {
             let engine = Uring::new(&options).context("io_uring cannot be used")?;
-            serve(engine, args, log, checked, ways_in, out)
+            serve(engine, args, log, checked, plan, out)
         }
         EngineKind::Threads => {
             let engine = Threads::new(&options).context("the engine of threads cannot be used")?;
-            serve(engine, args, log, checked, ways_in, out)
+            serve(engine, args, log, checked, plan, out)
         }
     }
 }
 
-/// What does the I/O, and why.
-fn choose(choice: EngineChoice) -> EngineKind {
+/// Chooses the I/O engine and logs the reason.
+fn choose_engine(choice: EngineChoice) -> EngineKind {
     let (kind, because) = match choice {
-        EngineChoice::Uring => (EngineKind::Uring, "asked for".to_owned()),
-        EngineChoice::Threads => (EngineKind::Threads, "asked for".to_owned()),
+        EngineChoice::Uring => (EngineKind::Uring, "set by --engine".to_owned()),
+        EngineChoice::Threads => (EngineKind::Threads, "set by --engine".to_owned()),
         EngineChoice::Auto => match probe() {
-            Ok(()) => (EngineKind::Uring, "it works here".to_owned()),
+            Ok(()) => (EngineKind::Uring, "available".to_owned()),
             Err(unavailable) => (EngineKind::Threads, unavailable.to_string()),
         },
     };
@@ -68,13 +68,14 @@ fn choose(choice: EngineChoice) -> EngineKind {
     kind
 }
 
-/// Everything is opened and checked before anybody can connect; what fails leaves nothing behind.
+/// Opens and checks everything before clients can connect, and serves. A failure leaves no files
+/// behind.
 fn serve<E: Engine>(
     mut engine: E,
     args: &ServeArgs,
-    log: log::Handle,
+    log: log::LogHandle,
     checked: CheckedConfig,
-    ways_in: WaysIn,
+    plan: SocketPlan,
     out: &mut Out,
 ) -> Result<Exit> {
     let config = checked.config;
@@ -84,39 +85,40 @@ fn serve<E: Engine>(
     let settings = Settings { bounds: bounds(), tls: certificates(&config)? };
     let mut server = Server::new(engine, &config, settings)?;
     server.set_log(Box::new(log));
-    let opened = ways_in.open()?;
-    let reach = opened.reach(&config);
+    let opened = plan.open()?;
+    let addresses = opened.addresses(&config);
     let mut recording = config.record.as_deref().map(|path| record::start(path, &server)).transpose()?;
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     let sockets = opened.hand_over(&mut server);
-    let mut companion = args.run.as_deref().map(|command| Companion::start(command, &reach)).transpose()?;
-    // What was recorded before is overwritten only now that nothing else can fail.
+    let mut companion = args.run.as_deref().map(|command| Companion::start(command, &addresses)).transpose()?;
+    // A former recording is overwritten only now, when nothing else can fail.
     if let Some(recording) = &mut recording {
         record::begin(recording, &mut server);
     }
     let notify = Notify::of_process();
     notify.ready(&format!("serving {} exports", config.exports.len()));
-    // Beside a command, standard output is the command's.
+    // With --run, standard output belongs to the command.
     for uri in sockets.uris(&config).iter().filter(|_| companion.is_none()) {
         out.line(format_args!("ready: {uri}"))?;
     }
     out.flush()?;
-    let attended = attend(&mut server, args, &notify, companion.as_mut(), recording.as_mut());
-    // Standard output is for who waits for `ready:`, or the command's.
+    let result = run_server(&mut server, args, &notify, companion.as_mut(), recording.as_mut());
+    // Standard output has the lines `ready:` only, or belongs to the command.
     server.lateness_lines().iter().for_each(|line| print_message(line));
     drop(server);
     if let Some(recording) = recording {
         record::finish(recording)?;
     }
-    // An engine that broke down leaves a recording all the same.
-    let clean = attended?;
+    // The recording is complete even if the engine failed.
+    let clean = result?;
     drop(sockets);
     let ended = companion.map_or(Ok(Exit::Success), Companion::end)?;
     Ok(if clean { ended } else { Exit::Failed })
 }
 
-/// Lets the server run, and does what is not its own. Answers whether it has left in order.
-fn attend<E: Engine>(
+/// Runs the server, and handles alarms, reloads and the end of the command. Returns true if all
+/// connections ended regularly.
+fn run_server<E: Engine>(
     server: &mut Server<E>,
     args: &ServeArgs,
     notify: &Notify,
@@ -126,29 +128,29 @@ fn attend<E: Engine>(
     if let Some(every_ns) = notify.alive_every_ns() {
         server.set_alarm(every_ns);
     }
-    let mut is_leaving = false;
+    let mut is_draining = false;
     loop {
-        match server.run().context("the engine is broken")? {
+        match server.run().context("the I/O engine failed")? {
             Turn::Running => {}
             Turn::Alarm => notify.alive(),
             Turn::Reload => {
                 reload(server, args, notify);
                 if let Some(recording) = recording.as_deref_mut() {
-                    record::take_up(recording, server);
+                    record::add_new_devices(recording, server);
                 }
             }
             Turn::Child => {
                 if let Some(companion) = companion.as_deref_mut()
                     && companion.has_ended()?
-                    && !is_leaving
+                    && !is_draining
                 {
-                    is_leaving = true;
+                    is_draining = true;
                     notify.stopping();
                     server.drain();
                 }
             }
             Turn::Draining => {
-                is_leaving = true;
+                is_draining = true;
                 notify.stopping();
             }
             Turn::Ended { clean } => return Ok(clean),
@@ -156,7 +158,7 @@ fn attend<E: Engine>(
     }
 }
 
-/// Reads the configuration anew. What is wrong with it is told, and nothing changes.
+/// Reloads the configuration. Errors are logged, and the present configuration stays.
 fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) {
     notify.reloading();
     let outcome = args::config(args, &HostEnvironment).map_err(anyhow::Error::from).and_then(|checked| {
@@ -176,7 +178,7 @@ fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) 
     }
 }
 
-/// The certificates, if the configuration names some.
+/// Loads the certificates that the configuration names.
 fn certificates(config: &Config) -> Result<Option<Arc<hoistway_server::access::ServerConfig>>> {
     let Some(tls) = &config.tls else { return Ok(None) };
     let files = tls_server(tls)?;
@@ -186,32 +188,32 @@ fn certificates(config: &Config) -> Result<Option<Arc<hoistway_server::access::S
     Ok(Some(files.server))
 }
 
-/// As many connections as there are descriptors for, up to the usual bound. The engine has raised
-/// the soft limit to the hard one by now.
+/// Limits the number of connections to the available descriptors. The engine has already raised the
+/// soft limit to the hard limit.
 fn bounds() -> Bounds {
-    let usual = Bounds::default();
+    let default = Bounds::default();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = usize::try_from(limit.saturating_sub(DESCRIPTORS_KEPT).max(1)).unwrap_or(usize::MAX);
-    if most < usual.connections_max {
+    let most = usize::try_from(limit.saturating_sub(DESCRIPTORS_RESERVED).max(1)).unwrap_or(usize::MAX);
+    if most < default.connections_max {
         tracing::warn!(connections = most, "the limit of open files (ulimit -n, LimitNOFILE=) allows no more clients");
     }
-    Bounds { connections_max: usual.connections_max.min(most), ..usual }
+    Bounds { connections_max: default.connections_max.min(most), ..default }
 }
 
-/// A file with the process's number, for as long as it serves.
+/// A file with the process id, which is removed with the value.
 struct PidFile(PathBuf);
 
 impl PidFile {
     fn write(path: &Path) -> Result<PidFile> {
         fs::write(path, format!("{}\n", std::process::id()))
-            .with_context(|| format!("{}: the process's number cannot be written there", path.display()))?;
+            .with_context(|| format!("{}: the process id cannot be written", path.display()))?;
         Ok(PidFile(path.to_owned()))
     }
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Somebody may have removed it; that is as well.
+        // The file may have been removed already.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! `--record FILE`: what passes through the queues.
+//! `--record FILE`: records the requests of all queues.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,24 +8,24 @@ use hoistway_reactor::Engine;
 use hoistway_record::recording::Recording;
 use hoistway_server::Server;
 
-/// Makes ready to record all devices: nothing is overwritten yet.
+/// Prepares a recording of all devices; no file is overwritten yet.
 pub fn start<E: Engine>(path: &Path, server: &Server<E>) -> Result<Recording> {
-    // A clock before 1970 is a machine without one: the recording begins at 0 then.
+    // A machine without a clock may report a time before 1970; the recording then begins at 0.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since_1970_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
     Ok(Recording::start(path, &server.device_names(), server.now_ns(), since_1970_ns)?)
 }
 
-/// Begins to.
+/// Begins the recording.
 pub fn begin<E: Engine>(recording: &mut Recording, server: &mut Server<E>) {
     recording.begin();
-    let mut place = 0..;
-    server.record(|_| Some(Box::new(recording.tap(place.next()?))));
+    let mut index = 0..;
+    server.record(|_| Some(Box::new(recording.tap(index.next()?))));
     tracing::info!("recording");
 }
 
-/// Records devices, too, that a reload has brought.
-pub fn take_up<E: Engine>(recording: &mut Recording, server: &mut Server<E>) {
+/// Adds the devices of a reload to the recording.
+pub fn add_new_devices<E: Engine>(recording: &mut Recording, server: &mut Server<E>) {
     server.record(|device| match recording.add(device) {
         Ok(tap) => {
             let file = recording.newest().unwrap_or(Path::new("")).display();
@@ -39,7 +39,7 @@ pub fn take_up<E: Engine>(recording: &mut Recording, server: &mut Server<E>) {
     });
 }
 
-/// Waits until all is written, and says what became of it. The server has to be gone by then.
+/// Waits until all events are written, and logs the result. The server must have been dropped.
 pub fn finish(recording: Recording) -> Result<()> {
     let summary = recording.finish()?;
     for file in &summary.files {

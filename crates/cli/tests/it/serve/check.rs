@@ -33,7 +33,7 @@ fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
 }
 
 #[test]
-fn what_cannot_count_in_a_check_is_refused() {
+fn options_without_effect_on_a_check_are_refused() {
     let folder = Folder::new();
     let job = folder.file("readers.fio", READERS);
     let args = ["serve", "--check", &job, "--check-elevators", "deadline", "--set", "bfq.slice_idle=0"];
@@ -45,5 +45,5 @@ fn what_cannot_count_in_a_check_is_refused() {
 fn a_job_that_has_no_counterpart_on_a_server_is_refused() {
     let folder = Folder::new();
     let job = folder.file("groups.fio", "[a]\nrw=read\nsize=1m\ncgroup=x\n");
-    run(&["serve", "--check", &job]).refused(2, &["groups.fio:1: job `a`: `cgroup` cannot be checked on a server"]);
+    run(&["serve", "--check", &job]).refused(2, &["groups.fio:1: job `a`: `cgroup` has no counterpart on a server"]);
 }

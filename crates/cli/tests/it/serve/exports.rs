@@ -32,7 +32,7 @@ fn two_exports_of_one_file_share_its_device() {
 }
 
 #[test]
-fn nothing_lies_beyond_the_end_of_an_export() {
+fn requests_beyond_the_end_of_an_export_fail() {
     let server = Server::start(&["--export", "=mem:1M", "--export", "part=mem:1M,size=64k"]);
     let mut client = Client::of(&server.socket(), "");
     let flags = CommandFlags::default();
@@ -62,7 +62,7 @@ fn a_read_only_export_is_read_and_not_written() {
 }
 
 #[test]
-fn a_tenant_sees_its_own_exports_and_no_others() {
+fn a_tenant_sees_only_its_own_exports() {
     let folder = Folder::new();
     let uid = rustix::process::getuid().as_raw();
     folder.file(
@@ -92,7 +92,7 @@ fn a_tenant_sees_its_own_exports_and_no_others() {
 }
 
 #[test]
-fn every_command_is_carried_out_in_every_form_of_replies() {
+fn every_command_works_with_every_form_of_replies() {
     let server = Server::start(&["--export", "=mem:4M"]);
     for replies in [Replies::Simple, Replies::Structured, Replies::Extended] {
         let contexts = if replies == Replies::Simple { Vec::new() } else { wants("").contexts };

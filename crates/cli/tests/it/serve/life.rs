@@ -8,7 +8,7 @@ use super::server::Server;
 use crate::common::{Folder, Ran, hoistway, run};
 
 #[test]
-fn sigterm_answers_what_was_asked_for_and_refuses_what_comes_after() {
+fn sigterm_completes_earlier_requests_and_refuses_later_ones() {
     // Each request takes 50 ms or more on this drive, so that some are under way when the signal
     // comes.
     let server = Server::start(&["--export", "=mem:64M", "--drive", "sata-7200-2006", "--elevator", "noop"]);
@@ -33,7 +33,7 @@ fn sigterm_answers_what_was_asked_for_and_refuses_what_comes_after() {
 }
 
 #[test]
-fn a_server_that_drains_is_empty_in_a_moment_when_nobody_asks_for_anything() {
+fn an_idle_server_drains_at_once() {
     let server = Server::start(&["--export", "=mem:1M"]);
     let mut idle = Client::of(&server.socket(), "");
     idle.write(0, &[1; 512]).expect("it can be written");
@@ -43,7 +43,7 @@ fn a_server_that_drains_is_empty_in_a_moment_when_nobody_asks_for_anything() {
 }
 
 #[test]
-fn sighup_takes_up_a_new_configuration_and_leaves_clients_alone() {
+fn sighup_reloads_the_configuration_and_keeps_clients() {
     let folder = Folder::new();
     let config = |more: &str| {
         format!(
@@ -79,7 +79,7 @@ fn sighup_takes_up_a_new_configuration_and_leaves_clients_alone() {
 }
 
 #[test]
-fn a_command_is_run_beside_the_server_and_its_exit_code_is_the_servers() {
+fn the_exit_code_of_run_is_that_of_the_command() {
     let folder = Folder::new();
     let socket = folder.name("s");
     let command =
@@ -92,7 +92,7 @@ fn a_command_is_run_beside_the_server_and_its_exit_code_is_the_servers() {
 }
 
 #[test]
-fn a_command_is_told_nothing_of_the_service_manager() {
+fn a_command_does_not_inherit_the_variables_of_systemd() {
     let folder = Folder::new();
     let socket = folder.name("s");
     let command = "! env | grep -E '^(LISTEN_|WATCHDOG_|NOTIFY_)'";
@@ -106,7 +106,7 @@ fn a_command_is_told_nothing_of_the_service_manager() {
 }
 
 #[test]
-fn a_server_that_cannot_start_says_why_and_leaves_nothing_behind() {
+fn a_failed_start_is_reported_and_leaves_no_files() {
     let folder = Folder::new();
     let socket = folder.name("s");
     folder.file("disk", vec![0; 4096]);
@@ -131,7 +131,7 @@ fn a_server_that_cannot_start_says_why_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_socket_that_a_server_listens_to_is_left_to_it() {
+fn the_socket_of_a_running_server_is_not_replaced() {
     let server = Server::start(&["--export", "=mem:1M"]);
     let socket = server.socket();
     let second = run(&["serve", "-q", "--export", "=mem:1M", "--socket", socket.to_str().expect("UTF-8")]);

@@ -67,7 +67,7 @@ fn changed(path: &Path) -> Vec<usize> {
 }
 
 #[test]
-fn requests_are_done_on_a_file_where_and_when_they_were_recorded() {
+fn requests_on_a_file_have_the_recorded_places_and_times() {
     let folder = disk();
     let trace = trace(&folder, &[(READ, 0, 8192), (WRITE, 16, 4096), (READ, 800, 4096), (WRITE, 80, 8192)]);
     let json = replay(&[&trace, "--on", &folder.name("disk"), "--write", "--json"]).json();
@@ -85,7 +85,7 @@ fn requests_are_done_on_a_file_where_and_when_they_were_recorded() {
 }
 
 #[test]
-fn requests_are_done_on_a_server() {
+fn requests_are_replayed_on_a_server() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk"]);
     let trace = trace(&server.folder, &[(READ, 0, 8192), (WRITE, 16, 4096), (Rwbs::WRITE.with(Rwbs::FLUSH), 0, 0)]);
     for timing in ["recorded", "asap", "dependent"] {
@@ -124,7 +124,7 @@ fn each_process_has_a_connection_of_its_own() {
 }
 
 #[test]
-fn a_drive_model_answers_the_same_in_every_run() {
+fn a_drive_model_is_deterministic() {
     let folder = Folder::new();
     let requests: Vec<_> = (0..50).map(|at| (READ, at * 1_000_003 % 100_000_000 / 8 * 8, 4096)).collect();
     let trace = trace(&folder, &requests);
@@ -138,7 +138,7 @@ fn a_drive_model_answers_the_same_in_every_run() {
 }
 
 #[test]
-fn the_text_tells_both_sides() {
+fn the_text_has_replayed_and_recorded_figures() {
     let folder = Folder::new();
     let trace = trace(&folder, &[(READ, 0, 4096), (WRITE.with(Rwbs::DISCARD), 8, 4096)]);
     let ran = replay(&[&trace, "--on", "drive:null", "--timing", "dependent"]);
@@ -151,7 +151,7 @@ fn the_text_tells_both_sides() {
 }
 
 #[test]
-fn what_would_be_written_over_without_being_asked_is_refused() {
+fn writes_require_an_option() {
     let folder = disk();
     let trace = trace(&folder, &[(READ, 0, 4096), (WRITE, 8, 4096)]);
     let disk = folder.name("disk");
@@ -161,7 +161,7 @@ fn what_would_be_written_over_without_being_asked_is_refused() {
 }
 
 #[test]
-fn targets_that_will_not_do_are_refused_by_name() {
+fn unsuitable_targets_are_refused_by_name() {
     let folder = disk();
     let far = [(READ, 0, 4096), (READ, 4096, 4096)];
     let trace = trace(&folder, &far);

@@ -75,7 +75,7 @@ fn client(server: &Server, wants: HandshakeOptions, tls: Arc<ClientConfig>) -> C
 }
 
 #[test]
-fn what_goes_through_tls_arrives_as_it_was_sent() {
+fn tls_preserves_data() {
     let folder = Folder::new();
     let authority = Authority::new(&folder);
     let server = Server::start_in(
@@ -94,7 +94,7 @@ fn what_goes_through_tls_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn nothing_is_served_in_plain_text_where_tls_is_required() {
+fn required_tls_refuses_plain_text() {
     let folder = Folder::new();
     let authority = Authority::new(&folder);
     let server = Server::start_in(
@@ -108,7 +108,7 @@ fn nothing_is_served_in_plain_text_where_tls_is_required() {
 }
 
 #[test]
-fn a_clients_certificate_says_which_tenant_it_is() {
+fn a_client_certificate_determines_the_tenant() {
     let folder = Folder::new();
     let authority = Authority::new(&folder);
     folder.file(

@@ -29,7 +29,7 @@ fn disk() -> Folder {
 }
 
 #[test]
-fn nbdinfo_finds_all_that_is_offered() {
+fn nbdinfo_finds_all_exports_and_features() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk", "--export", "other=null:1T"]);
     let Some(out) = tool("nbdinfo", &["--json", &server.uris[0]]) else { return };
     let info: serde_json::Value = serde_json::from_str(&out).expect("JSON");

@@ -72,7 +72,7 @@ fn elevators_are_switched_under_a_client_that_reads_back_what_it_wrote() {
 }
 
 #[test]
-fn the_control_socket_is_its_owners_alone_and_goes_with_the_server() {
+fn the_control_socket_is_private_and_removed_at_the_end() {
     let server = start();
     let path = server.folder.path("control");
     let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
@@ -92,7 +92,7 @@ fn the_control_socket_is_its_owners_alone_and_goes_with_the_server() {
 }
 
 #[test]
-fn a_client_is_seen_counted_and_sent_away() {
+fn a_client_is_listed_counted_and_disconnected() {
     let server = start();
     let mut client = Client::of(&server.socket(), "backup");
     client.write(0, &[7; 65536]).expect("it can be written");
@@ -123,7 +123,7 @@ fn a_client_is_seen_counted_and_sent_away() {
 }
 
 #[test]
-fn a_reload_takes_back_what_was_set() {
+fn a_reload_discards_values_set_at_run_time() {
     let server = start();
     assert_eq!(ctl(&server, &["set", "tenants/backup/weight", "7"]).code, Some(0));
     assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
@@ -136,7 +136,7 @@ fn a_reload_takes_back_what_was_set() {
 }
 
 #[test]
-fn top_tells_of_a_real_server() {
+fn top_prints_figures_of_a_running_server() {
     let server = start();
     let mut client = Client::of(&server.socket(), "db");
     client.write(0, &[7; 65536]).expect("it can be written");
@@ -149,7 +149,7 @@ fn top_tells_of_a_real_server() {
 }
 
 #[test]
-fn metrics_are_told_over_http() {
+fn metrics_are_served_over_http() {
     // A port that was free a moment ago.
     let port =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
@@ -181,7 +181,7 @@ fn metrics_are_told_over_http() {
 }
 
 #[test]
-fn a_device_that_a_reload_brings_is_recorded_too() {
+fn devices_added_by_a_reload_are_recorded() {
     let kept = tempfile::tempdir().expect("a folder");
     let trace = kept.path().join("trace").display().to_string();
     let folder = Folder::new();
@@ -207,7 +207,7 @@ fn a_device_that_a_reload_brings_is_recorded_too() {
 }
 
 #[test]
-fn a_recording_is_not_touched_by_a_start_that_fails() {
+fn a_failed_start_keeps_the_former_recording() {
     let folder = Folder::new();
     let [kept, new] = ["kept", "new"].map(|name| folder.name(&format!("{name}.blktrace.0")));
     std::fs::write(&kept, "kept").expect("it can be written");

@@ -1,16 +1,15 @@
-//! `hoistway serve --check JOB.fio`: the same requests on the emulated drive and in the simulator.
+//! `hoistway serve --check JOB.fio`: compares the emulated drive with the simulator.
 //!
-//! The job file is written anew, one extent of the drive a process: once for the simulator, with
-//! direct I/O on the whole drive, and once for fio's nbd engine, with an export a process and a
-//! connection each. Under each elevator fio runs against a server of its own, and the simulator
-//! runs the same; throughput and shares must agree.
+//! The job file is rewritten with an extent of the drive for each process, in two forms: one for
+//! the simulator, with direct I/O on the whole drive, and one for fio's nbd engine, with an export
+//! and a connection for each process. Under each elevator fio runs against its own server, and the
+//! simulator runs the same jobs. Throughput and shares must agree.
 //!
-//! What the simulator cannot know is how long a client takes from a reply to its next request - the
-//! way over the socket, waking up - so that is measured (fio's time an operation less the
-//! server's), in a run of its own under the same elevator, and given to the simulator as the cost
-//! of a completion: no run is compared with what was learnt from itself. Each elevator has a run of
-//! its own for it, because a client that has slept for long wakes more slowly than one that is
-//! served many requests in a row.
+//! The simulator does not model the turnaround of a client: the time from a reply to its next
+//! request, for the socket and for waking up. The check measures the turnaround (fio's time per
+//! operation less the server's) in a separate run and passes it to the simulator as the cost of a
+//! completion, so that no run is compared with figures of its own. Each elevator has a separate
+//! run, because a client that has slept for long wakes more slowly than a busy client.
 
 mod real;
 mod rewrite;
@@ -33,42 +32,41 @@ use crate::setting;
 use real::Measured;
 use rewrite::{Rewritten, Times};
 
-/// How far throughput and shares may differ, in percent.
+/// Greatest difference of throughput and shares, in percent.
 const TOLERANCE_PERCENT: f64 = 5.0;
-/// How long a job without a `runtime` of its own runs under each elevator, in seconds.
+/// Default run time of a job without `runtime` under each elevator, in seconds.
 const SECONDS: u32 = 20;
-/// The elevators that are checked unless others are named: one of each way of working.
+/// The default elevators: one of each kind.
 const ELEVATORS: [&str; 4] = ["noop", "deadline", "cfq-v3", "bfq"];
 
-/// What is checked.
+/// The parameters of a check.
 #[derive(Debug)]
 struct Check {
     jobs: JobFile,
     profile: Profile,
-    /// What `--drive` said.
+    /// Value of `--drive`.
     drive: String,
-    elevators: Vec<Under>,
+    elevators: Vec<ElevatorSetup>,
     seconds: u32,
 }
 
-/// An elevator and what was set of it.
+/// An elevator with its tunables.
 #[derive(Clone, Debug)]
-pub struct Under {
+pub struct ElevatorSetup {
     /// The elevator.
     pub elevator: Kind,
-    /// Its tunables, as `--set` has them.
+    /// Tunables of the option `--set`.
     pub settings: Vec<Setting>,
 }
 
-impl Under {
-    /// What is left out of the measurement at the beginning, in seconds: fio keeps a `startdelay`
-    /// to a tenth of a second or so, and who is alone on the drive meanwhile gets as much as all
-    /// together do later. bfq besides takes new readers for interactive ones and raises their
-    /// weights, for 3 to 25 s: how long hangs on the peak rate that it guesses, and so on very
-    /// little.
+impl ElevatorSetup {
+    /// Time at the beginning that the measurement omits, in seconds. fio keeps a `startdelay` to
+    /// about 0.1 s; a process that is alone on the drive meanwhile gets the whole throughput. bfq
+    /// raises the weights of new readers for 3 to 25 s, depending on the peak rate that it
+    /// estimates.
     fn ramp_seconds(&self) -> u32 {
-        let is_plain = self.settings.iter().any(|setting| setting.tunable == "low_latency" && setting.value == 0);
-        if self.elevator == Kind::Bfq && !is_plain { 26 } else { 2 }
+        let is_disabled = self.settings.iter().any(|setting| setting.tunable == "low_latency" && setting.value == 0);
+        if self.elevator == Kind::Bfq && !is_disabled { 26 } else { 2 }
     }
 }
 
@@ -86,7 +84,7 @@ impl Check {
         }
         let settings_of = |elevator| args.settings.iter().filter(move |setting| setting.elevator == elevator).cloned();
         let elevators =
-            elevators.into_iter().map(|elevator| Under { elevator, settings: settings_of(elevator).collect() });
+            elevators.into_iter().map(|elevator| ElevatorSetup { elevator, settings: settings_of(elevator).collect() });
         let elevators = elevators.collect();
         Ok(Check {
             jobs: hoistway_fio::load(job)?,
@@ -98,42 +96,42 @@ impl Check {
     }
 }
 
-/// One elevator: what was predicted and what came out.
+/// Predicted and measured figures under one elevator.
 #[derive(Debug)]
-struct Outcome {
+struct CheckRow {
     elevator: &'static str,
-    /// From a reply to the next request of a client.
+    /// Time from a reply to the next request of a client.
     turnaround_ns: f64,
     predicted_bytes_per_s: f64,
     measured_bytes_per_s: f64,
-    /// The process whose share is farthest from the prediction, and by how many percent of it.
+    /// The process whose share differs most from the prediction, and the difference in percent.
     share_off: Option<(String, f64)>,
 }
 
-/// Checks under each elevator and prints a table. [`Exit::Different`] when anything is out of the
+/// Checks each elevator and prints a table. Returns [`Exit::Different`] if a figure exceeds the
 /// tolerance.
 pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     let check = &Check::new(job, args)?;
     let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
-    let rewritten_for = |under: &Under| {
-        let times = Times { ramp_seconds: under.ramp_seconds(), seconds: check.seconds };
+    let rewritten_for = |setup: &ElevatorSetup| {
+        let times = Times { ramp_seconds: setup.ramp_seconds(), seconds: check.seconds };
         rewrite::rewrite(&check.jobs, capacity_bytes, times)
     };
-    let mut outcomes = Vec::new();
-    for under in &check.elevators {
+    let mut rows = Vec::new();
+    for setup in &check.elevators {
         let times = Times { ramp_seconds: 0, seconds: check.seconds.min(SECONDS) };
         let short = rewrite::rewrite(&check.jobs, capacity_bytes, times)?;
-        let turnaround_ns = real::turnaround_ns(&short, &check.drive, under)?;
-        let rewritten = rewritten_for(under)?;
-        let measured = real::measure(&rewritten, &check.drive, under)?;
-        let predicted = predict(check, &rewritten, under, turnaround_ns)?;
-        outcomes.push(Outcome { turnaround_ns, ..compare_one(under, &predicted, &measured)? });
+        let turnaround_ns = real::turnaround_ns(&short, &check.drive, setup)?;
+        let rewritten = rewritten_for(setup)?;
+        let measured = real::measure(&rewritten, &check.drive, setup)?;
+        let predicted = predict(check, &rewritten, setup, turnaround_ns)?;
+        rows.push(CheckRow { turnaround_ns, ..compare_one(setup, &predicted, &measured)? });
     }
-    print(check, &outcomes, out)
+    print(check, &rows, out)
 }
 
-fn compare_one(under: &Under, predicted: &Run, measured: &[Measured]) -> Result<Outcome> {
-    let elevator = under.elevator;
+fn compare_one(setup: &ElevatorSetup, predicted: &Run, measured: &[Measured]) -> Result<CheckRow> {
+    let elevator = setup.elevator;
     let sum = |figures: &mut dyn Iterator<Item = f64>| figures.sum::<f64>();
     let predicted_bytes_per_s = sum(&mut predicted.processes.iter().map(|process| process.bytes_per_s));
     let measured_bytes_per_s = sum(&mut measured.iter().map(|one| one.bytes_per_s));
@@ -143,19 +141,19 @@ fn compare_one(under: &Under, predicted: &Run, measured: &[Measured]) -> Result<
     let mut share_off: Option<(String, f64)> = None;
     for (process, one) in predicted.processes.iter().zip(measured) {
         let share = |bytes_per_s: f64, all: f64| bytes_per_s / all;
-        let wanted = share(process.bytes_per_s, predicted_bytes_per_s);
-        let off = (share(one.bytes_per_s, measured_bytes_per_s) / wanted - 1.0) * 100.0;
+        let expected = share(process.bytes_per_s, predicted_bytes_per_s);
+        let off = (share(one.bytes_per_s, measured_bytes_per_s) / expected - 1.0) * 100.0;
         if share_off.as_ref().is_none_or(|(_, most)| off.abs() > most.abs()) {
             share_off = Some((one.name.clone(), off));
         }
     }
     let elevator = elevator.info().name;
-    Ok(Outcome { elevator, turnaround_ns: 0.0, predicted_bytes_per_s, measured_bytes_per_s, share_off })
+    Ok(CheckRow { elevator, turnaround_ns: 0.0, predicted_bytes_per_s, measured_bytes_per_s, share_off })
 }
 
-/// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so
-/// long between a reply and its next request.
-fn predict(check: &Check, rewritten: &Rewritten, under: &Under, turnaround_ns: f64) -> Result<Run> {
+/// Simulates the jobs without page cache and plugs, with a processor for each client and with the
+/// measured turnaround.
+fn predict(check: &Check, rewritten: &Rewritten, setup: &ElevatorSetup, turnaround_ns: f64) -> Result<Run> {
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
     let costs = CpuCosts {
@@ -178,8 +176,8 @@ fn predict(check: &Check, rewritten: &Rewritten, under: &Under, turnaround_ns: f
         jobs,
         profile: check.profile.clone(),
         host,
-        elevators: vec![under.elevator],
-        settings: groups_on(under.elevator).into_iter().chain(under.settings.iter().cloned()).collect(),
+        elevators: vec![setup.elevator],
+        settings: group_settings(setup.elevator).into_iter().chain(setup.settings.iter().cloned()).collect(),
         seed: 1,
         record: false,
     };
@@ -187,38 +185,38 @@ fn predict(check: &Check, rewritten: &Rewritten, under: &Under, turnaround_ns: f
     comparison.runs.into_iter().next().context("the simulator ran nothing")
 }
 
-/// Elevators that have groups as an option divide by them on a server.
-fn groups_on(elevator: Kind) -> Vec<Setting> {
+/// Settings that enable the groups of an elevator, as a server does.
+fn group_settings(elevator: Kind) -> Vec<Setting> {
     let switch = group_switch(elevator).map(|tunable| format!("{}.{}=1", elevator.info().name, tunable.name));
     switch.and_then(|text| setting::parse(&text).ok()).into_iter().collect()
 }
 
-fn print(check: &Check, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
+fn print(check: &Check, rows: &[CheckRow], out: &mut Out) -> Result<Exit> {
     let header = ["elevator", "turnaround us", "share farthest off", "predicted MB/s", "served MB/s", "off by", ""];
     let mut table = output::table(&header, 1);
     let mut all_hold = true;
-    for outcome in outcomes {
-        let off = (outcome.measured_bytes_per_s / outcome.predicted_bytes_per_s - 1.0) * 100.0;
-        let share = outcome.share_off.as_ref();
+    for row in rows {
+        let off = (row.measured_bytes_per_s / row.predicted_bytes_per_s - 1.0) * 100.0;
+        let share = row.share_off.as_ref();
         let holds = off.abs() <= TOLERANCE_PERCENT && share.is_none_or(|(_, off)| off.abs() <= TOLERANCE_PERCENT);
         all_hold &= holds;
         table.add_row([
-            outcome.elevator.to_owned(),
-            format!("{:.0}", outcome.turnaround_ns / 1e3),
+            row.elevator.to_owned(),
+            format!("{:.0}", row.turnaround_ns / 1e3),
             share.map_or_else(String::new, |(name, off)| format!("{name}: {off:+.1} %")),
-            format!("{:.2}", outcome.predicted_bytes_per_s / 1e6),
-            format!("{:.2}", outcome.measured_bytes_per_s / 1e6),
+            format!("{:.2}", row.predicted_bytes_per_s / 1e6),
+            format!("{:.2}", row.measured_bytes_per_s / 1e6),
             format!("{off:+.1} %"),
             if holds { "agrees" } else { "differs" }.to_owned(),
         ]);
     }
     out.line(format_args!("{} in real time, and simulated: {} s under each elevator", check.drive, check.seconds))?;
     out.line(format_args!(
-        "turnaround: from a reply to a client's next request, measured in a run of its own under each elevator"
+        "turnaround: from a reply to a client's next request, measured in a separate run under each elevator"
     ))?;
     out.line("")?;
     out.table(&mut table)?;
     out.line("")?;
-    out.line(format_args!("Throughput and every process's share have to agree within {TOLERANCE_PERCENT} %."))?;
+    out.line(format_args!("Throughput and the share of every process must agree within {TOLERANCE_PERCENT} %."))?;
     Ok(if all_hold { Exit::Success } else { Exit::Different })
 }

@@ -7,62 +7,68 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use hoistway_control::client::ControlClient;
 use serde_json::Value;
 
-use super::Under;
+use super::ElevatorSetup;
 use super::rewrite::{Process, Rewritten};
 
-/// How long the server may take to open its socket.
-const START_MAX: Duration = Duration::from_secs(20);
+/// Timeout of the start of the server.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What came out for one process.
+/// Measured throughput of one process.
 #[derive(Debug)]
 pub struct Measured {
     pub name: String,
     pub bytes_per_s: f64,
 }
 
-/// Serves the drive under an elevator with its tunables, runs fio on it, and tells what each
-/// process got, in the order of the processes.
-pub fn measure(rewritten: &Rewritten, drive: &str, under: &Under) -> Result<Vec<Measured>> {
-    let runs = run(rewritten, drive, under, Process::section)?;
+/// Serves the drive under an elevator with its tunables, runs fio on it, and returns the throughput
+/// of each process in order.
+pub fn measure(rewritten: &Rewritten, drive: &str, setup: &ElevatorSetup) -> Result<Vec<Measured>> {
+    let runs = run(rewritten, drive, setup, Process::section)?;
     rewritten
         .processes
         .iter()
         .zip(runs)
-        .map(|(process, Ran { fio, .. })| match both(&fio, "bw_bytes") {
+        .map(|(process, ProcessRun { fio, .. })| match both(&fio, "bw_bytes") {
             bytes_per_s if bytes_per_s > 0.0 => Ok(Measured { name: process.name.clone(), bytes_per_s }),
             _ => bail!("fio did nothing for {}", process.name),
         })
         .collect()
 }
 
-/// How long a client takes from a reply until the next request that it lets it make, in ns: the
-/// mean over the processes, in a run of its own under this elevator. fio and the server measure the
-/// same requests in it: none is left out at the beginning.
-pub fn turnaround_ns(rewritten: &Rewritten, drive: &str, under: &Under) -> Result<f64> {
-    let runs = run(rewritten, drive, under, Process::section_without_ramp)?;
+/// Measures the turnaround of clients in a separate run under this elevator: the mean time over the
+/// processes from a reply to the next request, in ns. fio and the server measure the same requests,
+/// because none is omitted at the beginning.
+pub fn turnaround_ns(rewritten: &Rewritten, drive: &str, setup: &ElevatorSetup) -> Result<f64> {
+    let runs = run(rewritten, drive, setup, Process::section_without_ramp)?;
     let mut sum_ns = 0.0;
-    for (process, ran) in rewritten.processes.iter().zip(&runs) {
-        sum_ns += one_turnaround_ns(process, ran)?;
+    for (process, run) in rewritten.processes.iter().zip(&runs) {
+        sum_ns += process_turnaround_ns(process, run)?;
     }
     Ok(sum_ns / rewritten.processes.len().max(1) as f64)
 }
 
-/// What fio and the server tell of a process.
-struct Ran {
+/// Results of fio and of the server for a process.
+struct ProcessRun {
     fio: Value,
     server: Value,
 }
 
-fn run(rewritten: &Rewritten, drive: &str, under: &Under, section: fn(&Process, &str) -> String) -> Result<Vec<Ran>> {
+fn run(
+    rewritten: &Rewritten,
+    drive: &str,
+    setup: &ElevatorSetup,
+    section: fn(&Process, &str) -> String,
+) -> Result<Vec<ProcessRun>> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let socket = folder.path().join("nbd.sock");
     let control = folder.path().join("control.sock");
     let configuration = folder.path().join("check.toml");
-    fs::write(&configuration, configuration_text(rewritten, drive, under)?)?;
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
-    let mut server = Server::start(&program, &configuration, &socket, &control)?;
+    fs::write(&configuration, configuration_text(rewritten, drive, setup)?)?;
+    let program = std::env::current_exe().context("cannot find the program of hoistway")?;
+    let server = Server::start(&program, &configuration, &socket, &control)?;
     let job = folder.path().join("check.fio");
     let mut text = String::new();
     for process in &rewritten.processes {
@@ -73,22 +79,22 @@ fn run(rewritten: &Rewritten, drive: &str, under: &Under, section: fn(&Process, 
     let mut runs = Vec::new();
     for (index, process) in rewritten.processes.iter().enumerate() {
         let fio = document.pointer(&format!("/jobs/{index}")).context("fio's JSON has too few jobs")?.clone();
-        runs.push(Ran { fio, server: server.stat(&program, &control, &process.id)? });
+        runs.push(ProcessRun { fio, server: tenant_stat(&control, &process.id)? });
     }
     server.stop();
     Ok(runs)
 }
 
-fn one_turnaround_ns(process: &Process, ran: &Ran) -> Result<f64> {
-    let fio = &ran.fio;
+fn process_turnaround_ns(process: &Process, run: &ProcessRun) -> Result<f64> {
+    let fio = &run.fio;
     let operations = both(fio, "total_ios");
     if operations <= 0.0 {
         bail!("fio did nothing for {}", process.name);
     }
-    let mean = ran.server.pointer("/latency_ns/mean").and_then(Value::as_f64);
-    let in_server_ns = mean.context("the server tells no mean latency")?;
-    // With one request at a time all that is not the server's is the client's; with several, only
-    // the way there and back can be told.
+    let mean = run.server.pointer("/latency_ns/mean").and_then(Value::as_f64);
+    let in_server_ns = mean.context("the server reports no mean latency")?;
+    // With one request at a time, all time outside the server is the client's. With several, only
+    // the time of the way there and back is known.
     let whole_ns = if process.depth == 1 {
         number(fio, "/read/runtime").max(number(fio, "/write/runtime")) * 1e6 / operations
     } else {
@@ -104,26 +110,26 @@ fn number(document: &Value, pointer: &str) -> f64 {
     document.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-/// Of reads and writes together.
+/// Sum of a figure over reads and writes.
 fn both(fio: &Value, key: &str) -> f64 {
     number(fio, &format!("/read/{key}")) + number(fio, &format!("/write/{key}"))
 }
 
-fn configuration_text(rewritten: &Rewritten, drive: &str, under: &Under) -> Result<String> {
-    // A profile of one's own is named from where the command was given.
+fn configuration_text(rewritten: &Rewritten, drive: &str, setup: &ElevatorSetup) -> Result<String> {
+    // The path of a profile is relative to the working directory of this command.
     let drive = if Path::new(drive).is_file() {
         let path = fs::canonicalize(drive)?.into_os_string().into_string();
-        path.map_err(|path| anyhow!("{}: the path of a profile has to be UTF-8", path.display()))?
+        path.map_err(|path| anyhow!("{}: the path of a profile must be UTF-8", path.display()))?
     } else {
         drive.to_owned()
     };
     let end_bytes =
         rewritten.processes.iter().map(|process| process.offset_bytes + process.size_bytes).max().unwrap_or(0);
-    let tunables: Vec<String> = under.settings.iter().map(|set| format!("{} = {}", set.tunable, set.value)).collect();
+    let tunables: Vec<String> = setup.settings.iter().map(|set| format!("{} = {}", set.tunable, set.value)).collect();
     let mut text = format!(
         "[[device]]\nname = \"disk\"\nbackend = \"null:{end_bytes}\"\ndrive = {}\nelevator = \"{}\"\ntunables = {{ {} }}\n",
         toml::Value::String(drive),
-        under.elevator.info().name,
+        setup.elevator.info().name,
         tunables.join(", ")
     );
     for process in &rewritten.processes {
@@ -155,10 +161,17 @@ fn run_fio(job: &Path) -> Result<Value> {
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let json = text.find('{').and_then(|start| text.get(start..)).context("fio printed no JSON")?;
-    serde_json::from_str(json).context("what fio printed")
+    serde_json::from_str(json).context("the JSON of fio is malformed")
 }
 
-/// The server, killed when it is dropped.
+/// Reads the statistics of a tenant from the control socket.
+fn tenant_stat(control: &Path, tenant: &str) -> Result<Value> {
+    let path = format!("tenants/{tenant}/stat.json");
+    let reply = ControlClient::connect(control)?.request(&format!("get {path}"))?;
+    serde_json::from_str(&reply.lines.join("\n")).with_context(|| format!("{path}: the server's JSON is malformed"))
+}
+
+/// The server process, killed when it is dropped.
 struct Server {
     child: Child,
     log: PathBuf,
@@ -178,23 +191,14 @@ impl Server {
             .arg(control);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let mut server = Server { child: command.spawn().context("cannot start the server")?, log };
-        let began = Instant::now();
+        let started = Instant::now();
         while !socket.exists() {
-            if server.child.try_wait()?.is_some() || began.elapsed() > START_MAX {
+            if server.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
                 bail!("the server did not start: {}", fs::read_to_string(&server.log)?.trim());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(server)
-    }
-
-    fn stat(&mut self, program: &Path, control: &Path, tenant: &str) -> Result<Value> {
-        let path = format!("tenants/{tenant}/stat.json");
-        let output = Command::new(program).args(["ctl", "get", &path, "--control"]).arg(control).output()?;
-        if !output.status.success() {
-            bail!("hoistway ctl get {path}: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        serde_json::from_slice(&output.stdout).with_context(|| format!("what hoistway ctl get {path} prints"))
     }
 
     fn stop(mut self) {
@@ -217,18 +221,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_whose_path_needs_quoting_and_tunables_stand_in_the_configuration() {
+    fn the_configuration_has_quoted_paths_and_tunables() {
         let folder = tempfile::tempdir().expect("a folder");
         let drive = folder.path().join("Größe \"1\".toml").display().to_string();
-        fs::write(&drive, "").expect("it can be written");
+        fs::write(&drive, "").expect("the file can be written");
         let setting = crate::setting::parse("bfq.slice_idle=3").expect("a setting");
-        let under = Under { elevator: Kind::Bfq, settings: vec![setting] };
+        let setup = ElevatorSetup { elevator: Kind::Bfq, settings: vec![setting] };
         let rewritten = Rewritten { simulated: String::new(), processes: Vec::new() };
-        let text = configuration_text(&rewritten, &drive, &under).expect("a configuration");
+        let text = configuration_text(&rewritten, &drive, &setup).expect("a configuration");
         let read: toml::Table = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
         let device = &read["device"][0];
-        let told = fs::canonicalize(&drive).expect("a path").display().to_string();
-        assert_eq!(device["drive"].as_str(), Some(told.as_str()));
+        let canonical = fs::canonicalize(&drive).expect("a path").display().to_string();
+        assert_eq!(device["drive"].as_str(), Some(canonical.as_str()));
         assert_eq!(device["tunables"]["slice_idle"].as_integer(), Some(3));
     }
 }

@@ -1,4 +1,4 @@
-//! A job file as it is run twice: on extents of one drive.
+//! Rewrites a job file for two runs on extents of one drive: with the simulator and with fio.
 
 use std::fmt::Write;
 
@@ -6,23 +6,24 @@ use hoistway_fio::{Job, JobFile};
 
 use crate::failure::UsageError;
 
-/// By how much one process begins after another, in ms, so that their first requests come in the
-/// same order in both runs: who comes first is decided there for good, under an elevator that
-/// serves in order of arrival.
-const APART_MS: u64 = 20;
-/// How long a job runs unless it says so itself.
+/// Interval between the starts of two processes, in ms. The first requests then arrive in the same
+/// order in both runs; an elevator that serves in order of arrival keeps that order for ever.
+const START_INTERVAL_MS: u64 = 20;
+
+/// Run times of a job without `runtime` or `ramp_time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// What is left out of the measurement at the beginning.
+    /// Time at the beginning that is not measured, in seconds.
     pub ramp_seconds: u32,
-    /// What is measured after it.
+    /// Measured time after the ramp, in seconds.
     pub seconds: u32,
 }
 
-/// Where an extent begins is a multiple of this, in bytes.
+/// Alignment of extents, in bytes.
 const ALIGNMENT_BYTES: u64 = 1 << 20;
 
-/// Options that say where a process reads and how, which is what differs; and what only reports.
+/// Options for the location and the engine of requests, which the rewriting replaces, and options
+/// for reports.
 const REPLACED: &[&str] = &[
     "buffered",
     "direct",
@@ -54,7 +55,7 @@ const REPLACED: &[&str] = &[
     "new_group",
 ];
 
-/// Options that this check has no counterpart for on a server.
+/// Options without a counterpart on a server.
 const REFUSED: &[&str] = &[
     "cgroup",
     "cgroup_weight",
@@ -69,59 +70,61 @@ const REFUSED: &[&str] = &[
 /// The two forms of one job file.
 #[derive(Debug)]
 pub struct Rewritten {
-    /// For the simulator: each process in a control group of its own, as each is a tenant of its
-    /// own on the server.
+    /// Job file for the simulator. Each process has its own control group, because it is a tenant
+    /// of its own on the server.
     pub simulated: String,
-    /// What fio gets, less the URIs, which [`Process::section`] takes.
+    /// Processes; [`Process::section`] makes their sections of fio's job file.
     pub processes: Vec<Process>,
 }
 
 /// A clone of a job, on an extent of its own.
 #[derive(Debug)]
 pub struct Process {
-    /// The job's name, and the clone's number where there are several: for people.
+    /// Name for messages: that of the job, with the number of the clone if there are several.
     pub name: String,
-    /// What it is called in everything that is made for the runs, where not every name will do.
+    /// Name in generated files, which not every job name fits.
     pub id: String,
-    /// Its extent.
+    /// Start of the extent, in bytes.
     pub offset_bytes: u64,
+    /// Length of the extent, in bytes.
     pub size_bytes: u64,
-    /// Class and level, if the job has any.
+    /// I/O class and level, if the job has them.
     pub priority: Option<(u8, u8)>,
-    /// Requests that it has at once.
+    /// Maximum of outstanding requests.
     pub depth: u32,
     options: String,
 }
 
 impl Process {
-    /// Its section of the job file that fio runs.
+    /// The section of fio's job file.
     pub fn section(&self, uri: &str) -> String {
         format!("[{}]\nioengine=nbd\nuri={uri}\nsize={}\n{}", self.id, self.size_bytes, self.options)
     }
 
-    /// The same with everything measured from the first request on, as the server does.
+    /// The section without a ramp: fio measures from the first request on, as the server does.
     pub fn section_without_ramp(&self, uri: &str) -> String {
         self.section(uri).lines().filter(|line| !line.starts_with("ramp_time=")).flat_map(|line| [line, "\n"]).collect()
     }
 }
 
-/// Writes a job file anew: each clone of each job on an extent of the drive, as far apart as they
-/// can be.
+/// Rewrites a job file: each clone of each job has an extent of the drive, at the greatest possible
+/// distance from the others.
 ///
 /// # Errors
-/// What a job does that cannot be done on one extent of a served drive.
+/// An option that a process cannot have on one extent of a served drive.
 pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewritten, UsageError> {
     let clones: u64 = jobs.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
     let stride = capacity_bytes / clones.max(1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
     let mut rewritten = Rewritten { simulated: String::new(), processes: Vec::new() };
     for job in &jobs.jobs {
-        refuse(job, jobs)?;
+        check_options(job, jobs)?;
         for clone in 0..job.numjobs {
             let offset_bytes = rewritten.processes.len() as u64 * stride;
             let mut process = process(job, jobs, clone, (offset_bytes, stride), times)?;
             process.id = format!("process-{}", rewritten.processes.len() + 1);
             if *job.startdelay_ns.end() == 0 {
-                let _ = writeln!(process.options, "startdelay={}ms", rewritten.processes.len() as u64 * APART_MS);
+                let _ =
+                    writeln!(process.options, "startdelay={}ms", rewritten.processes.len() as u64 * START_INTERVAL_MS);
             }
             let _ = write!(
                 rewritten.simulated,
@@ -138,17 +141,17 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewr
 }
 
 fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Times) -> Result<Process, UsageError> {
-    let (offset_bytes, room_bytes) = extent;
-    let wanted = if job.size_given { job.size.of(room_bytes) } else { room_bytes };
-    if wanted > room_bytes {
-        return Err(at(
+    let (offset_bytes, extent_bytes) = extent;
+    let size_bytes = if job.size_given { job.size.of(extent_bytes) } else { extent_bytes };
+    if size_bytes > extent_bytes {
+        return Err(job_error(
             job,
-            &format!("{wanted} bytes a process do not fit: with so many, each has {room_bytes} of the drive"),
+            &format!("{size_bytes} bytes per process do not fit: each process has {extent_bytes} bytes of the drive"),
         ));
     }
     let mut options = String::new();
-    // A global option of a later section is not one of an earlier job; what counted for this one is
-    // in its own list or in the first.
+    // A global option of a later section does not apply to an earlier job. The options of a job are
+    // in its own list or in the first one.
     let own = job.options.iter();
     let inherited = jobs.global_options.iter().filter(|(name, _)| !job.options.iter().any(|(own, _)| own == name));
     for (name, value) in inherited.chain(own) {
@@ -167,29 +170,21 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
     }
     let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
     let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
-    Ok(Process {
-        name,
-        id: String::new(),
-        offset_bytes,
-        size_bytes: wanted,
-        priority,
-        depth: job.iodepth.max(1),
-        options,
-    })
+    Ok(Process { name, id: String::new(), offset_bytes, size_bytes, priority, depth: job.iodepth.max(1), options })
 }
 
-fn refuse(job: &Job, jobs: &JobFile) -> Result<(), UsageError> {
+fn check_options(job: &Job, jobs: &JobFile) -> Result<(), UsageError> {
     let given = |name: &str| job.options.iter().chain(&jobs.global_options).any(|(option, _)| option == name);
     if let Some(option) = REFUSED.iter().find(|option| given(option)) {
-        return Err(at(job, &format!("`{option}` cannot be checked on a server: leave it out")));
+        return Err(job_error(job, &format!("`{option}` has no counterpart on a server: remove it")));
     }
     if job.nrfiles > 1 || job.filename.len() > 1 {
-        return Err(at(job, "a process with several files cannot be checked: each has one extent"));
+        return Err(job_error(job, "a process with several files cannot be checked: each has one extent"));
     }
     Ok(())
 }
 
-fn at(job: &Job, text: &str) -> UsageError {
+fn job_error(job: &Job, text: &str) -> UsageError {
     UsageError(format!("{}:{}: job `{}`: {text}", job.file, job.line, job.name))
 }
 
@@ -203,12 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn every_clone_has_an_extent_and_keeps_what_it_does() {
+    fn every_clone_has_an_extent_and_keeps_its_options() {
         let jobs = parse("[global]\nbs=4k\nbuffered=1\nsize=128m\nioengine=sync\n[files]\nrw=read\nnumjobs=2\n");
-        let rewritten = rewrite(&jobs, 10 << 30, Times { ramp_seconds: 2, seconds: 7 }).expect("it can be rewritten");
-        let places: Vec<_> =
+        let rewritten =
+            rewrite(&jobs, 10 << 30, Times { ramp_seconds: 2, seconds: 7 }).expect("the jobs can be rewritten");
+        let extents: Vec<_> =
             rewritten.processes.iter().map(|one| (one.name.as_str(), one.offset_bytes, one.size_bytes)).collect();
-        assert_eq!(places, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
+        assert_eq!(extents, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
         assert_eq!(
             rewritten.processes[1].section("nbd+unix:///process-2?socket=s"),
             "[process-2]\nioengine=nbd\nuri=nbd+unix:///process-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\nramp_time=2s\nstartdelay=20ms\n"
@@ -224,16 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn a_job_may_be_called_what_no_tenant_can_be() {
+    fn job_names_need_not_be_tenant_names() {
         let jobs = parse("[größte Dateien]\nrw=read\nsize=1m\n");
-        let rewritten = rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("it can be rewritten");
+        let rewritten =
+            rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("the jobs can be rewritten");
         let process = &rewritten.processes[0];
         assert_eq!((process.name.as_str(), process.id.as_str()), ("größte Dateien", "process-1"));
         assert!(rewritten.simulated.is_ascii() && process.section("u").is_ascii());
     }
 
     #[test]
-    fn what_a_server_has_no_counterpart_for_is_refused_by_name() {
+    fn options_without_a_counterpart_are_refused() {
         let jobs = parse("[a]\nrw=read\nsize=1m\ncgroup=x\n");
         let error = rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect_err("control groups");
         assert!(error.0.contains("job.fio:1: job `a`: `cgroup`"), "{}", error.0);

@@ -1,4 +1,4 @@
-//! Where clients connect: sockets of our own, or those that systemd hands over.
+//! Listening sockets: own ones, and those of systemd's socket activation.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,13 +14,13 @@ use hoistway_server::systemd::Activated;
 use hoistway_server::{Purpose, Server};
 use rustix::net::getsockname;
 
-use super::child::Reach;
+use super::child::ServerAddresses;
 
-/// The control socket is for whoever runs the server.
+/// Permissions of the control socket: its owner only.
 const CONTROL_MODE: u32 = 0o600;
 
-/// Where clients will connect.
-pub struct WaysIn {
+/// The sockets to open.
+pub struct SocketPlan {
     activated: Vec<Activated>,
     tls_required: bool,
     insecure: bool,
@@ -29,41 +29,41 @@ pub struct WaysIn {
     metrics: Option<SocketAddr>,
 }
 
-/// Where clients can connect.
-pub struct Opened {
+/// Open sockets.
+pub struct OpenSockets {
     sockets: Vec<(OwnedFd, Purpose)>,
-    /// Keeps the files of Unix sockets; they go when it goes.
+    /// Files of Unix sockets, which are removed with the value.
     _files: Vec<Bound>,
-    /// Where exports are reached.
-    places: Vec<ServerAddress>,
+    /// Addresses of the exports.
+    addresses: Vec<ServerAddress>,
 }
 
-impl WaysIn {
-    /// What a configuration says, or, for each end by itself, what systemd hands over.
-    pub fn new(config: &Config, activated: Vec<Activated>) -> WaysIn {
-        let handed = |purpose: Purpose| activated.iter().any(|socket| socket.purpose() == purpose);
-        WaysIn {
-            listen: if handed(Purpose::Nbd) { Vec::new() } else { config.listen_or_default(&HostEnvironment) },
-            control: config.control.clone().filter(|_| !handed(Purpose::Control)),
-            metrics: config.metrics.filter(|_| !handed(Purpose::Metrics)),
+impl SocketPlan {
+    /// Plans the sockets of a configuration. Sockets of systemd replace those of the same purpose.
+    pub fn new(config: &Config, activated: Vec<Activated>) -> SocketPlan {
+        let is_activated = |purpose: Purpose| activated.iter().any(|socket| socket.purpose() == purpose);
+        SocketPlan {
+            listen: if is_activated(Purpose::Nbd) { Vec::new() } else { config.listen_or_default(&HostEnvironment) },
+            control: config.control.clone().filter(|_| !is_activated(Purpose::Control)),
+            metrics: config.metrics.filter(|_| !is_activated(Purpose::Metrics)),
             tls_required: config.tls.as_ref().is_some_and(|tls| tls.required),
             insecure: config.insecure,
             activated,
         }
     }
 
-    /// Opens all of them, or none.
-    pub fn open(self) -> Result<Opened> {
-        let mut opened = Opened { sockets: Vec::new(), _files: Vec::new(), places: Vec::new() };
+    /// Opens all sockets, or none.
+    pub fn open(self) -> Result<OpenSockets> {
+        let mut opened = OpenSockets { sockets: Vec::new(), _files: Vec::new(), addresses: Vec::new() };
         for activated in self.activated {
             let purpose = activated.purpose();
             let Activated { socket, name } = activated;
             match judge_socket(socket.as_fd(), purpose, self.tls_required, self.insecure) {
                 ListenPolicy::Accept => {}
                 ListenPolicy::Warn(text) => tracing::warn!("the socket `{name}` of systemd: {text}"),
-                ListenPolicy::Refuse(text) => bail!("the socket `{name}` that systemd hands over: {text}"),
+                ListenPolicy::Refuse(text) => bail!("the socket `{name}` of systemd: {text}"),
             }
-            tracing::info!(name, "handed over by systemd");
+            tracing::info!(name, "socket received from systemd");
             match purpose {
                 Purpose::Nbd => opened.add(socket),
                 Purpose::Control | Purpose::Metrics => opened.sockets.push((socket, purpose)),
@@ -97,59 +97,60 @@ impl WaysIn {
     }
 }
 
-impl Opened {
-    /// A socket for clients. Where it is, it says itself: a port that was not told has been chosen
-    /// by now.
+impl OpenSockets {
+    /// Adds a socket for clients. Its address is queried, because the system may have chosen the
+    /// port.
     fn add(&mut self, socket: OwnedFd) {
-        if let Some(place) = getsockname(&socket).ok().and_then(place_of) {
-            self.places.push(place);
+        if let Some(address) = getsockname(&socket).ok().and_then(server_address) {
+            self.addresses.push(address);
         }
         self.sockets.push((socket, Purpose::Nbd));
     }
 
-    /// How a program that runs beside the server finds it.
-    pub fn reach(&self, config: &Config) -> Reach {
-        let mut reach = Reach { uri: self.uris(config).into_iter().next().unwrap_or_default(), ..Reach::default() };
-        for place in &self.places {
-            match place {
-                ServerAddress::Unix { path } if reach.socket.is_empty() => reach.socket.clone_from(path),
-                ServerAddress::Tcp { port, .. } if reach.port.is_empty() => reach.port = port.to_string(),
+    /// Addresses for the command that runs beside the server.
+    pub fn addresses(&self, config: &Config) -> ServerAddresses {
+        let uri = self.uris(config).into_iter().next().unwrap_or_default();
+        let mut addresses = ServerAddresses { uri, ..ServerAddresses::default() };
+        for address in &self.addresses {
+            match address {
+                ServerAddress::Unix { path } if addresses.socket.is_empty() => addresses.socket.clone_from(path),
+                ServerAddress::Tcp { port, .. } if addresses.port.is_empty() => addresses.port = port.to_string(),
                 _ => {}
             }
         }
         if let Some(export) = config.exports.first() {
-            reach.export.clone_from(&export.name);
+            addresses.export.clone_from(&export.name);
         }
-        reach.tls = match &config.tls {
+        addresses.tls = match &config.tls {
             None => "off",
             Some(tls) if tls.required => "require",
             Some(_) => "on",
         };
-        reach
+        addresses
     }
 
-    /// Gives the sockets to the server.
-    pub fn hand_over<E: Engine>(mut self, server: &mut Server<E>) -> Opened {
+    /// Lets the server listen to the sockets.
+    pub fn hand_over<E: Engine>(mut self, server: &mut Server<E>) -> OpenSockets {
         for (socket, purpose) in self.sockets.drain(..) {
             server.listen(socket, purpose);
         }
         self
     }
 
-    /// The URI of each export at each place.
+    /// The URI of each export at each address.
     pub fn uris(&self, config: &Config) -> Vec<String> {
         let tls = config.tls.as_ref().is_some_and(|tls| tls.required);
-        let uri = |place: &ServerAddress, export: &str| {
-            let (place, export) = (place.clone(), export.to_owned());
-            Uri { tls, server: place, user: None, export, tls_query: TlsQuery::default() }.to_string()
+        let uri = |address: &ServerAddress, export: &str| {
+            let (server, export) = (address.clone(), export.to_owned());
+            Uri { tls, server, user: None, export, tls_query: TlsQuery::default() }.to_string()
         };
-        self.places.iter().flat_map(|place| config.exports.iter().map(|export| uri(place, &export.name))).collect()
+        let uris = |address| config.exports.iter().map(move |export| uri(address, &export.name));
+        self.addresses.iter().flat_map(uris).collect()
     }
 }
 
-/// A socket's own address as clients are told it; of one that listens to every address, this
-/// machine's own.
-fn place_of(address: rustix::net::SocketAddrAny) -> Option<ServerAddress> {
+/// Address by which clients reach a socket; `localhost` for a socket that listens to all addresses.
+fn server_address(address: rustix::net::SocketAddrAny) -> Option<ServerAddress> {
     if let Ok(unix) = rustix::net::SocketAddrUnix::try_from(address.clone()) {
         let path = unix.path()?.to_str().ok()?.to_owned();
         return Some(ServerAddress::Unix { path });
@@ -170,32 +171,32 @@ mod tests {
     use super::*;
 
     fn activated(name: &str, address: &str) -> Activated {
-        Activated { socket: TcpListener::bind(address).expect("a port").into(), name: name.to_owned() }
+        Activated { socket: TcpListener::bind(address).expect("a free port").into(), name: name.to_owned() }
     }
 
     #[test]
-    fn each_end_has_its_own_socket_unless_it_was_handed_one() {
+    fn sockets_of_systemd_replace_own_sockets_of_the_same_purpose() {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = UnixListener::bind(folder.path().join("c")).expect("a socket");
         let activated = vec![Activated { socket: socket.into(), name: "control".to_owned() }];
         let listen = vec![Listen::Unix { path: folder.path().join("s"), mode: 0o600 }];
         let config = Config { listen: listen.clone(), control: Some(folder.path().join("own")), ..Config::default() };
-        let ways_in = WaysIn::new(&config, activated);
-        assert_eq!((ways_in.listen.clone(), ways_in.control.clone()), (listen, None));
-        let opened = ways_in.open().expect("they can be opened");
+        let plan = SocketPlan::new(&config, activated);
+        assert_eq!((plan.listen.clone(), plan.control.clone()), (listen, None));
+        let opened = plan.open().expect("the sockets can be opened");
         let purposes: Vec<Purpose> = opened.sockets.iter().map(|(_, purpose)| *purpose).collect();
         assert_eq!(purposes, [Purpose::Control, Purpose::Nbd]);
     }
 
     #[test]
-    fn a_socket_that_was_handed_over_is_judged_like_an_address() {
+    fn the_listen_policy_covers_sockets_of_systemd() {
         let open = |name: &str, address: &str, insecure: bool| {
             let config = Config { insecure, ..Config::default() };
-            let mut ways_in = WaysIn::new(&config, vec![activated(name, address)]);
-            ways_in.listen.clear();
-            ways_in.open().err().map(|error| error.to_string()).unwrap_or_default()
+            let mut plan = SocketPlan::new(&config, vec![activated(name, address)]);
+            plan.listen.clear();
+            plan.open().err().map(|error| error.to_string()).unwrap_or_default()
         };
-        for (name, address, insecure, said) in [
+        for (name, address, insecure, expected) in [
             ("nbd", "127.0.0.1:0", false, ""),
             ("nbd", "0.0.0.0:0", false, "require TLS"),
             ("nbd", "0.0.0.0:0", true, ""),
@@ -203,8 +204,9 @@ mod tests {
             ("metrics", "0.0.0.0:0", false, "in plain text"),
             ("control", "127.0.0.1:0", true, "make it a Unix socket"),
         ] {
-            let told = open(name, address, insecure);
-            assert!(told.contains(said) && told.is_empty() == said.is_empty(), "{name} at {address}: {told}");
+            let error = open(name, address, insecure);
+            let holds = error.contains(expected) && error.is_empty() == expected.is_empty();
+            assert!(holds, "{name} at {address}: {error}");
         }
     }
 }
