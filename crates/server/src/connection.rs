@@ -1,189 +1,157 @@
-//! A connection: bytes in, requests to devices, replies out.
+//! A client's connection: received bytes to requests for devices, completions to replies.
 
 use std::sync::Arc;
 
-use hoistway_nbd::server::{Handshake, Parsed, Progress, Request, Session, Tls, Violation};
-use hoistway_nbd::wire::{Command, Errno};
-use slab::Slab;
-
-use crate::protocol::errno_of;
-use hoistway_qos::IoError;
-
-use crate::budget::{Bounds, Charge, HolderId, Wait};
-use crate::exports::{Served, View};
-use crate::outgoing::Outgoing;
-use crate::state::ServerState;
-use crate::tls::{Channel, InputEvent};
 use hoistway_blockdev::{BlockRequest, Device, IoOutput};
 use hoistway_config::Config;
-use hoistway_qos::{Hints, JoinError, MemberId, RequestOp};
-use hoistway_reactor::Buffer;
-use hoistway_reactor::{ConnId, Engine, Peer};
+use hoistway_nbd::server::{Handshake, Parsed, Progress, Request, Session, Tls};
+use hoistway_nbd::wire::{Command, Errno};
+use hoistway_qos::{Hints, IoError, MemberId, RequestOp};
+use hoistway_reactor::{Buffer, ConnId, Engine, Message, Peer};
+use slab::Slab;
 
-/// A payload of which so much is missing is received into its own memory; less is copied from where
-/// the next requests come along with it.
+use crate::budget::{Bounds, Charge, HolderId, Wait};
+use crate::close_reason::CloseReason;
+use crate::exports::{AllowedExports, ServedExport};
+use crate::outgoing::Outgoing;
+use crate::protocol::errno_of;
+use crate::state::ServerState;
+use crate::ticket::request_ticket;
+use crate::tls::{Channel, ChannelState};
+
+/// The missing bytes of a write payload from which on the engine receives into the payload's own
+/// buffer. A shorter rest arrives with the next headers and is copied.
 const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
-/// A client in the handshake that does not take so many bytes of answers is not listened to.
+/// The unsent handshake bytes above which nothing more is read from a client.
 const HAGGLING_BYTES_MAX: usize = 64 << 10;
-/// How long a client in the handshake has to ask for something when the server leaves, in ns: a
-/// second, to be told that it leaves.
-const HAGGLING_NS_LEFT: u64 = 1_000_000_000;
-/// How long an idle client is listened to when the server leaves, in ns: 10 ms, for requests that
-/// lie in its socket already.
-const IDLE_NS_LEFT: u64 = 10_000_000;
-/// What is kept of memory for input when there is none.
+/// The time in ns in which a client in the handshake may send another option after a shutdown
+/// began, so that it receives the error ERR_SHUTDOWN.
+const HAGGLING_GRACE_NS: u64 = 1_000_000_000;
+/// The time in ns in which an idle client is read after a shutdown began, for requests that its
+/// socket already holds.
+const IDLE_GRACE_NS: u64 = 10_000_000;
+/// The capacity that the input buffer keeps while it is empty.
 const INPUT_BYTES_KEPT: usize = 4 << 10;
-/// What is kept of the table of requests when there are none.
+/// The capacity that the request table keeps while it is empty.
 const REQUESTS_KEPT: usize = 64;
 
-/// A client.
+/// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) id: ConnId,
-    /// A number for people, never used twice.
+    /// The number of the client in the control tree and the log, which is never used twice.
     pub(crate) number: u64,
     pub(crate) peer: Peer,
-    /// When it came.
+    /// When the connection was accepted, in ns.
     pub(crate) since_ns: u64,
     phase: Phase,
     channel: Option<Box<Channel>>,
-    /// Plain bytes that have not been used yet: the beginning of a header, or requests that have to
-    /// wait.
+    /// Decrypted bytes that are not consumed: a partial header, or requests that wait.
     input: Vec<u8>,
-    /// A write whose data are on their way in.
+    /// The write whose payload is being received.
     payload: Option<Payload>,
-    /// Bytes that are to be thrown away: the data of a refused write.
+    /// The remaining payload bytes of a refused write, which are discarded.
     discard: u64,
-    /// Requests that a device has.
+    /// The requests that the device has not completed.
     requests: Slab<Request>,
-    /// What all requests take up whose replies have not left.
+    /// The charge of all requests whose replies have not been sent.
     used: Charge,
-    /// Its tenant's account of memory.
+    /// The memory account of the client's tenant.
     holder: Option<HolderId>,
     outgoing: Outgoing,
-    /// A receive is under way.
+    /// True while the engine receives for this connection.
     receiving: bool,
-    /// The next request has to wait.
+    /// The memory for which the next request waits.
     pub(crate) blocked: Option<Wait>,
-    /// It stands in a line for memory, the server's or its tenant's.
-    pub(crate) queued: bool,
-    /// It stands among those that have something to say.
-    pub(crate) dirty: bool,
-    /// When it is closed if it has not come further by then.
+    /// True while the connection is in a queue for memory, of the server or of its tenant.
+    pub(crate) is_queued: bool,
+    /// True while the connection is in the list of senders.
+    pub(crate) send_scheduled: bool,
+    /// When the connection is closed unless it makes progress, in ns.
     pub(crate) deadline_ns: Option<u64>,
-    /// It goes because the server leaves.
-    farewell: Farewell,
-    ending: Ending,
+    grace: Grace,
+    closing: Closing,
     pub(crate) counts: Counts,
 }
 
-/// What a client has done.
+/// The counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Requests that were answered.
+    /// The number of requests that were answered.
     pub(crate) requests: u64,
-    /// Bytes that it read.
+    /// The number of bytes read.
     pub(crate) read_bytes: u64,
-    /// Bytes that it wrote.
+    /// The number of bytes written.
     pub(crate) written_bytes: u64,
 }
 
 #[derive(Debug)]
 enum Phase {
     Haggling(Box<Handshake>),
-    Serving(Box<Serving>),
+    Transmission(Box<Transmission>),
 }
 
-/// What was agreed on.
+/// The result of the handshake.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub(crate) struct Transmission {
     session: Session,
-    pub(crate) device: usize,
-    pub(crate) member: MemberId,
-    /// The tenant's name; none stands for itself.
-    pub(crate) tenant: Option<Box<str>>,
+    /// The index of the export's device.
+    device: usize,
+    member: MemberId,
+    /// The name of the client's tenant; `None` if no rule names one.
+    tenant: Option<Box<str>>,
+    /// The offset of the export on the device, in bytes.
     offset: u64,
 }
 
-impl Serving {
-    /// The tenant under whose name it is counted.
+impl Transmission {
+    /// Returns the name of the tenant to which the client's requests are accounted.
     pub(crate) fn tenant_name(&self) -> &str {
         self.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT)
     }
 }
 
+/// A write whose payload is being received.
 #[derive(Debug)]
 struct Payload {
     request: Request,
-    /// None while the engine fills it.
+    /// The memory for the payload; `None` while the engine receives into it.
     buffer: Option<Buffer>,
+    /// The number of bytes received.
     filled: usize,
-    /// When it was begun with.
+    /// When the header was read, in ns.
     since_ns: u64,
 }
 
-/// How far a connection is with what the server's leaving makes of it.
+/// The grace time of an idle connection during a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Farewell {
-    /// The server stays, or the client has something under way.
-    No,
-    /// It is listened to for a moment; what it asks for is refused.
-    Listening,
-    /// The moment has passed.
+enum Grace {
+    /// The server is in service, or the client has requests in progress.
+    None,
+    /// The server reads for a short time and refuses all requests.
+    Running,
+    /// The grace time has passed.
     Over,
 }
 
-/// How far a connection is on its way out.
+/// How far the end of a connection has progressed.
 #[derive(Debug)]
-enum Ending {
-    /// It is not.
-    No,
-    /// The client has said goodbye, or the server leaves: what is under way is finished and
-    /// answered, then the connection is closed.
-    Leaving,
-    /// As before, but nobody hears the answers any more.
-    Deaf,
-    /// It is closed when what is queued has been sent.
-    Closing,
-    /// It is to be closed now.
-    Over(Reason),
-}
-
-/// Why a connection is closed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Reason {
-    #[error("the client has left")]
-    Left,
-    #[error("the client has gone without a word")]
-    Gone,
-    #[error("the connection broke")]
-    Broken,
-    #[error("{0}")]
-    Violation(#[from] Violation),
-    #[error("{0} bytes came in plain text after STARTTLS: somebody meddles with the connection")]
-    Injected(usize),
-    #[error("TLS failed: {0}")]
-    Tls(rustls::Error),
-    #[error("STARTTLS was asked for, and there is no certificate")]
-    NoCertificate,
-    #[error("the client did not choose an export in time")]
-    Slow,
-    #[error("the client did not take its last replies in time")]
-    Unheard,
-    #[error("the client stalled while others waited for memory")]
-    Stalled,
-    #[error("it cannot be taken in: {0}")]
-    Join(JoinError),
-    #[error("the server is leaving")]
-    Shutdown,
-    #[error("its export is not served any more")]
-    Withdrawn,
-    #[error("it was told to go")]
-    Told,
+enum Closing {
+    /// The connection is open.
+    Open,
+    /// The client sent a disconnect request, or the server shuts down: requests in progress are
+    /// completed and answered, then the connection is closed.
+    Finishing,
+    /// As `Finishing`, but the client no longer receives: replies are dropped.
+    FinishingSilently,
+    /// The connection is closed when all output is sent.
+    Flushing,
+    /// The connection is to be closed now.
+    Closed(CloseReason),
 }
 
 impl Connection {
-    /// Somebody has come.
+    /// Creates the connection of an accepted client.
     pub(crate) fn new<E: Engine>(id: ConnId, number: u64, peer: Peer, state: &mut ServerState<E>) -> Connection {
         let mut outgoing = Outgoing::default();
         let tls = match &state.tls {
@@ -209,229 +177,233 @@ impl Connection {
             outgoing,
             receiving: false,
             blocked: None,
-            queued: false,
-            dirty: false,
+            is_queued: false,
+            send_scheduled: false,
             deadline_ns: None,
-            farewell: Farewell::No,
-            ending: Ending::No,
+            grace: Grace::None,
+            closing: Closing::Open,
             counts: Counts::default(),
         }
     }
 
-    /// Sends the greeting. The client has until the handshake's time has passed to choose an
-    /// export.
-    pub(crate) fn greet<E: Engine>(&mut self, state: &mut ServerState<E>) {
-        state.dirty(self.id, &mut self.dirty);
-        state.set_deadline(self.id, &mut self.deadline_ns);
+    /// Sends the greeting and starts the handshake timeout.
+    pub(crate) fn start<E: Engine>(&mut self, state: &mut ServerState<E>) {
+        state.schedule_send(self.id, &mut self.send_scheduled);
+        state.set_handshake_deadline(self.id, &mut self.deadline_ns);
     }
 
-    /// It is gone: everything that it had goes back.
-    pub(crate) fn farewell<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    /// Returns the memory, the membership and the deadline of a removed connection, and logs why
+    /// the connection ended.
+    pub(crate) fn release_resources<E: Engine>(&mut self, state: &mut ServerState<E>) {
         state.clear_deadline(self.id, &mut self.deadline_ns);
-        state.budget.give_back(self.holder, std::mem::take(&mut self.used));
+        state.budget.release(self.holder, std::mem::take(&mut self.used));
         if let Some(holder) = self.holder.take()
             && state.budget.leave(holder)
         {
-            state.waiting_within.remove(&holder);
+            state.tenant_memory_waiters.remove(&holder);
         }
-        if let Phase::Serving(serving) = &self.phase {
-            state.leave(serving.device, serving.member);
-            state.clients.go(&serving.session.export.name, serving.tenant_name());
+        if let Phase::Transmission(transmission) = &self.phase {
+            state.leave(transmission.device, transmission.member);
+            state.client_counts.remove(&transmission.session.export.name, transmission.tenant_name());
         }
-        if let Some(reason) = self.over() {
+        if let Some(reason) = self.close_reason() {
             self.log_end(reason);
         }
     }
 
-    /// What was agreed on; none in the handshake.
-    pub(crate) fn serving(&self) -> Option<&Serving> {
+    /// Returns the result of the handshake; `None` before its end.
+    pub(crate) fn transmission(&self) -> Option<&Transmission> {
         match &self.phase {
             Phase::Haggling(_) => None,
-            Phase::Serving(serving) => Some(serving),
+            Phase::Transmission(transmission) => Some(transmission),
         }
     }
 
-    /// The tenant that it is.
+    /// Returns the name of the client's tenant, if a rule names one.
     pub(crate) fn tenant(&self) -> Option<&str> {
-        self.serving().and_then(|serving| serving.tenant.as_deref())
+        self.transmission().and_then(|transmission| transmission.tenant.as_deref())
     }
 
-    /// Finishes what is under way, then closes: nothing new begins. A request of which a part is
-    /// missing has not begun.
-    pub(crate) fn leave(&mut self) {
-        if matches!(self.ending, Ending::No) {
-            self.ending = Ending::Leaving;
+    /// Starts no more requests; closes the connection when the requests in progress are answered. A
+    /// write whose payload is incomplete is not in progress.
+    pub(crate) fn finish(&mut self) {
+        if matches!(self.closing, Closing::Open) {
+            self.closing = Closing::Finishing;
             self.payload = None;
         }
     }
 
-    /// Whether it would still be let in where it is; in the handshake that is asked later.
-    pub(crate) fn may_stay(&mut self, config: &Config, exports: &[Served]) -> bool {
+    /// Returns true if a configuration still admits the client to its export. Clients in the
+    /// handshake are checked at its end.
+    pub(crate) fn is_admitted(&mut self, config: &Config, exports: &[ServedExport]) -> bool {
         let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
-        let Phase::Serving(serving) = &self.phase else { return true };
-        View::new(config, exports, &self.peer, names).admit(&serving.session.export.name).is_some()
+        let Phase::Transmission(transmission) = &self.phase else { return true };
+        let allowed = AllowedExports::new(config, exports, &self.peer, names);
+        allowed.admit(&transmission.session.export.name).is_some()
     }
 
-    /// The export that it chose.
+    /// Returns the name of the client's export; `None` in the handshake.
     pub(crate) fn export(&self) -> Option<&str> {
-        self.serving().map(|serving| serving.session.export.name.as_str())
+        self.transmission().map(|transmission| transmission.session.export.name.as_str())
     }
 
-    /// The first name in its certificate.
+    /// Returns the first name in the client's certificate.
     pub(crate) fn certificate(&self) -> Option<&str> {
         self.channel.as_ref()?.known_names().first().map(String::as_str)
     }
 
-    /// Requests that a device has.
+    /// Returns the number of requests that the device has not completed.
     pub(crate) fn in_flight(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether the client is what memory waits for: with the payload of a write that it does not go
-    /// on sending, or with replies that it does not take.
+    /// Returns true if the client holds memory without progress: it does not send the payload of a
+    /// write, or does not receive its replies.
     pub(crate) fn is_stalled(&self, bounds: &Bounds, now_ns: u64) -> bool {
         let payload = self.payload.as_ref().map(|payload| (payload.since_ns, payload.request.length));
-        let under_way = [payload, self.outgoing.sending()].into_iter().flatten();
-        under_way.into_iter().any(|(since_ns, bytes)| bounds.is_stalled(since_ns, bytes, now_ns))
+        let transfers = [payload, self.outgoing.sending()].into_iter().flatten();
+        transfers.into_iter().any(|(since_ns, bytes)| bounds.is_stalled(since_ns, bytes, now_ns))
     }
 
-    /// Why it is to be closed now, if it is.
-    pub(crate) fn over(&self) -> Option<&Reason> {
-        match &self.ending {
-            Ending::Over(reason) => Some(reason),
+    /// Returns why the connection is to be closed now; `None` if it stays.
+    pub(crate) fn close_reason(&self) -> Option<&CloseReason> {
+        match &self.closing {
+            Closing::Closed(reason) => Some(reason),
             _ => None,
         }
     }
 
-    /// Its time has passed.
+    /// Handles the end of the connection's deadline.
     pub(crate) fn expire(&mut self) {
         self.deadline_ns = None;
-        match (&self.ending, self.farewell, &self.phase) {
-            (Ending::Closing, ..) => self.end(Reason::Unheard),
-            (_, Farewell::No, _) => self.end(Reason::Slow),
-            (_, _, Phase::Haggling(_)) => self.end(Reason::Shutdown),
-            (_, _, Phase::Serving(_)) => self.farewell = Farewell::Over,
+        match (&self.closing, self.grace, &self.phase) {
+            (Closing::Flushing, ..) => self.close(CloseReason::ReplyTimeout),
+            (_, Grace::None, _) => self.close(CloseReason::HandshakeTimeout),
+            (_, _, Phase::Haggling(_)) => self.close(CloseReason::Shutdown),
+            (_, _, Phase::Transmission(_)) => self.grace = Grace::Over,
         }
     }
 
-    /// Closes it as soon as possible.
-    pub(crate) fn end(&mut self, reason: Reason) {
-        self.ending = Ending::Over(reason);
+    /// Marks the connection to be closed as soon as possible.
+    pub(crate) fn close(&mut self, reason: CloseReason) {
+        self.closing = Closing::Closed(reason);
     }
 
-    /// Bytes came.
-    pub(crate) fn received<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) {
+    /// Handles received bytes; an empty slice is the end of the stream.
+    pub(crate) fn receive_bytes<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) {
         self.receiving = false;
         if bytes.is_empty() {
-            return self.hung_up();
+            return self.end_of_stream();
         }
         if let Some(channel) = &mut self.channel {
-            let heard = channel.receive(bytes, &mut self.input);
+            let received = channel.receive(bytes, &mut self.input);
             if channel.has_records() {
-                state.dirty(self.id, &mut self.dirty);
+                state.schedule_send(self.id, &mut self.send_scheduled);
             }
-            self.digest_input(state);
-            match heard {
-                Ok(InputEvent::Open) => {}
-                Ok(InputEvent::Closed) => self.hung_up(),
-                // The alert that says so goes out first.
-                Err(error) => self.close_after_sending(Reason::Tls(error), state),
+            self.consume_input(state);
+            match received {
+                Ok(ChannelState::Open) => {}
+                Ok(ChannelState::Closed) => self.end_of_stream(),
+                // The TLS alert is sent first.
+                Err(error) => self.close_after_sending(CloseReason::Tls(error), state),
             }
         } else if self.input.is_empty() {
-            let used = self.digest(bytes, state);
-            if used < bytes.len() && !self.is_over() {
+            let used = self.consume(bytes, state);
+            if used < bytes.len() && !self.is_closed() {
                 self.input.extend_from_slice(&bytes[used..]);
             }
         } else {
             self.input.extend_from_slice(bytes);
-            self.digest_input(state);
+            self.consume_input(state);
         }
     }
 
-    /// The memory of a payload was filled.
-    pub(crate) fn filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, state: &mut ServerState<E>) {
+    /// Handles the end of a receive into the payload's own buffer.
+    pub(crate) fn payload_filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, state: &mut ServerState<E>) {
         self.receiving = false;
         let Some(payload) = &mut self.payload else { return };
         if (filled as u64) < payload.request.length {
-            return self.hung_up();
+            return self.end_of_stream();
         }
         payload.buffer = Some(buffer);
         payload.filled = filled;
-        self.payload_complete(state);
+        self.submit_write(state);
     }
 
-    /// Goes on with requests that had to wait.
-    pub(crate) fn unblock<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    /// Retries the requests that waited for memory.
+    pub(crate) fn resume<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if self.blocked.take().is_some() {
-            self.digest_input(state);
+            self.consume_input(state);
         }
     }
 
-    /// Stands in line for the memory that it waits for, if it does.
-    pub(crate) fn line_up<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    /// Enters the queue for the memory for which the next request waits, if any.
+    pub(crate) fn enqueue_if_blocked<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if let Some(wait) = self.blocked {
-            state.queue(self.id, wait, self.holder, &mut self.queued);
+            state.enqueue_waiter(self.id, wait, self.holder, &mut self.is_queued);
         }
     }
 
-    /// The message has been sent.
-    pub(crate) fn sent<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    /// Handles the end of a send.
+    pub(crate) fn message_sent<E: Engine>(&mut self, state: &mut ServerState<E>) {
         let charge = self.outgoing.sent();
-        self.give_back(charge, state);
-        // What was to be said meanwhile has waited for this one to be out of the way.
-        if self.outgoing.waiting() > 0 || self.channel.as_ref().is_some_and(|channel| channel.has_records()) {
-            state.dirty(self.id, &mut self.dirty);
+        self.release(charge, state);
+        // Output that was added during the send.
+        if self.outgoing.pending() > 0 || self.channel.as_ref().is_some_and(|channel| channel.has_records()) {
+            state.schedule_send(self.id, &mut self.send_scheduled);
         }
         if self.blocked == Some(Wait::Own) {
-            self.unblock(state);
+            self.resume(state);
         }
     }
 
-    /// The connection is of no use any more.
-    pub(crate) fn broke(&mut self) {
-        // Nothing is received any more.
+    /// Handles a failed send or receive.
+    pub(crate) fn transport_failed(&mut self) {
+        // No more receives.
         self.receiving = true;
-        self.ending = match self.ending {
-            // A client that has said goodbye may leave before it is answered; what it asked for is
-            // done all the same.
-            Ending::Leaving | Ending::Deaf if !self.requests.is_empty() => Ending::Deaf,
-            Ending::Leaving | Ending::Deaf | Ending::Closing => Ending::Over(Reason::Left),
-            _ => Ending::Over(Reason::Broken),
+        self.closing = match self.closing {
+            // A client may close its socket after a disconnect request; its requests are completed
+            // all the same.
+            Closing::Finishing | Closing::FinishingSilently if !self.requests.is_empty() => Closing::FinishingSilently,
+            Closing::Finishing | Closing::FinishingSilently | Closing::Flushing => {
+                Closing::Closed(CloseReason::Disconnected)
+            }
+            _ => Closing::Closed(CloseReason::Broken),
         };
     }
 
-    /// The server leaves: what is under way is finished, nothing new begins. Whoever has sent
-    /// something that is here already is answered first, and whoever is in the handshake has a
-    /// moment to ask and be told.
+    /// Shuts the connection down: completes requests in progress, and refuses all others. Requests
+    /// that have already arrived are answered, and a client in the handshake gets a grace time to
+    /// receive the error.
     fn drain<E: Engine>(&mut self, state: &mut ServerState<E>) {
-        if !matches!(self.ending, Ending::No) {
+        if !matches!(self.closing, Closing::Open) {
             return;
         }
         if let Phase::Haggling(handshake) = &mut self.phase {
-            if self.farewell == Farewell::No {
-                self.farewell = Farewell::Listening;
+            if self.grace == Grace::None {
+                self.grace = Grace::Running;
                 handshake.shut_down();
-                state.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_NS_LEFT);
+                state.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_GRACE_NS);
             }
             return;
         }
         if matches!(self.blocked, Some(Wait::Tenant | Wait::Others)) {
-            // What is refused takes no memory to wait for.
-            self.unblock(state);
+            // A refused request needs no memory.
+            self.resume(state);
         }
         let is_idle = self.requests.is_empty() && self.payload.is_none() && self.discard == 0 && self.blocked.is_none();
-        match self.farewell {
-            Farewell::No if is_idle => {
-                self.farewell = Farewell::Listening;
-                state.set_deadline_in(self.id, &mut self.deadline_ns, IDLE_NS_LEFT);
+        match self.grace {
+            Grace::None if is_idle => {
+                self.grace = Grace::Running;
+                state.set_deadline_in(self.id, &mut self.deadline_ns, IDLE_GRACE_NS);
             }
-            Farewell::Over if is_idle => self.leave(),
+            Grace::Over if is_idle => self.finish(),
             _ => {}
         }
     }
 
-    /// Something that a device had is done.
-    pub(crate) fn done<E: Engine>(
+    /// Handles the completion of a request.
+    pub(crate) fn complete<E: Engine>(
         &mut self,
         key: usize,
         result: Result<IoOutput, IoError>,
@@ -439,46 +411,48 @@ impl Connection {
     ) {
         let Some(request) = self.requests.try_remove(key) else { return };
         let charge = charge_of(&request);
-        if matches!(self.ending, Ending::Deaf) {
-            self.give_back(charge, state);
+        if matches!(self.closing, Closing::FinishingSilently) {
+            self.release(charge, state);
         } else {
             self.outgoing.supply(&mut state.spare);
             self.reply(&request, result.map_err(errno_of));
-            self.answered(charge, state);
+            self.reply_added(charge, state);
         }
     }
 
-    /// What is to be sent now, if there is something and nothing is on its way.
-    pub(crate) fn next_message<E: Engine>(&mut self, state: &mut ServerState<E>) -> Option<hoistway_reactor::Message> {
-        if matches!(self.ending, Ending::Deaf) {
+    /// Returns the message to be sent now; `None` without output or during a send.
+    pub(crate) fn next_message<E: Engine>(&mut self, state: &mut ServerState<E>) -> Option<Message> {
+        if matches!(self.closing, Closing::FinishingSilently) {
             return None;
         }
         self.outgoing.next(self.channel.as_deref_mut(), &mut state.spare, state.now_ns)
     }
 
-    /// After anything has happened: receives if it may, and sees whether the connection is over.
-    pub(crate) fn settle<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    /// Advances the connection after an event: receives more bytes, or advances its end.
+    pub(crate) fn advance<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if self.requests.is_empty() && self.requests.capacity() > REQUESTS_KEPT {
             self.requests = Slab::new();
         }
         if state.draining {
             self.drain(state);
         }
-        match self.ending {
-            Ending::Leaving if self.requests.is_empty() && self.payload.is_none() => {
-                self.close_after_sending(Reason::Left, state);
+        match self.closing {
+            Closing::Finishing if self.requests.is_empty() && self.payload.is_none() => {
+                self.close_after_sending(CloseReason::Disconnected, state);
             }
-            Ending::Deaf if self.requests.is_empty() => self.end(Reason::Left),
+            Closing::FinishingSilently if self.requests.is_empty() => self.close(CloseReason::Disconnected),
             _ => {}
         }
-        match self.ending {
-            Ending::Closing if self.outgoing.is_done() && !self.dirty => self.end(Reason::Left),
-            Ending::No => self.receive(state),
+        match self.closing {
+            Closing::Flushing if self.outgoing.is_empty() && !self.send_scheduled => {
+                self.close(CloseReason::Disconnected);
+            }
+            Closing::Open => self.receive(state),
             _ => {}
         }
     }
 
-    /// Asks the engine for more bytes, unless it has been asked or they would have nowhere to go.
+    /// Starts a receive, unless one is in progress or the next request waits for memory.
     fn receive<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if self.receiving || self.blocked.is_some() {
             return;
@@ -489,120 +463,123 @@ impl Connection {
             && payload.request.length as usize - payload.filled >= RECEIVE_INTO_BYTES_MIN
             && let Some(buffer) = payload.buffer.take()
         {
-            let to = payload.request.length as usize;
-            return state.engine.receive_into(self.id, buffer, payload.filled, to);
+            let end = payload.request.length as usize;
+            return state.engine.receive_into(self.id, buffer, payload.filled, end);
         }
         state.engine.receive(self.id);
     }
 
-    /// Ordinary ends are of interest to whoever looks for something; what a client did wrong is to
-    /// be seen.
-    fn log_end(&self, reason: &Reason) {
+    /// Logs the end of the connection: ordinary ends at level debug, ends that the server or an
+    /// administrator decided at info, faults of the client as warnings.
+    fn log_end(&self, reason: &CloseReason) {
         let (client, from) = (self.number, &self.peer.address);
         match reason {
-            Reason::Left | Reason::Gone | Reason::Broken | Reason::Shutdown => {
+            CloseReason::Disconnected | CloseReason::EndOfStream | CloseReason::Broken | CloseReason::Shutdown => {
                 tracing::debug!(client, %from, requests = self.counts.requests, "disconnected: {reason}");
             }
-            Reason::Slow | Reason::Unheard | Reason::Withdrawn | Reason::Told => {
-                tracing::info!(client, %from, "closed: {reason}")
-            }
+            CloseReason::HandshakeTimeout
+            | CloseReason::ReplyTimeout
+            | CloseReason::ExportWithdrawn
+            | CloseReason::ByOperator => tracing::info!(client, %from, "closed: {reason}"),
             _ => tracing::warn!(client, %from, "closed: {reason}"),
         }
     }
 
-    fn is_over(&self) -> bool {
-        matches!(self.ending, Ending::Over(_))
+    fn is_closed(&self) -> bool {
+        matches!(self.closing, Closing::Closed(_))
     }
 
-    /// The client sends no more.
-    fn hung_up(&mut self) {
-        if matches!(self.ending, Ending::No) {
-            self.end(Reason::Gone);
+    /// Handles the end of the client's stream.
+    fn end_of_stream(&mut self) {
+        if matches!(self.closing, Closing::Open) {
+            self.close(CloseReason::EndOfStream);
         }
     }
 
-    /// Sends what there is to be sent, then closes. A client that does not take it in time is
-    /// closed all the same.
-    fn close_after_sending<E: Engine>(&mut self, reason: Reason, state: &mut ServerState<E>) {
-        if self.is_over() {
+    /// Closes the connection when all output is sent, or when the client does not receive the
+    /// output before the deadline.
+    fn close_after_sending<E: Engine>(&mut self, reason: CloseReason, state: &mut ServerState<E>) {
+        if self.is_closed() {
             return;
         }
         if let Some(channel) = &mut self.channel {
             channel.close();
-            state.dirty(self.id, &mut self.dirty);
+            state.schedule_send(self.id, &mut self.send_scheduled);
         }
         tracing::debug!(client = self.number, %reason, "closing");
-        self.ending = Ending::Closing;
-        if self.deadline_ns.is_none() || self.farewell != Farewell::No {
-            state.set_deadline(self.id, &mut self.deadline_ns);
+        self.closing = Closing::Flushing;
+        if self.deadline_ns.is_none() || self.grace != Grace::None {
+            state.set_handshake_deadline(self.id, &mut self.deadline_ns);
         }
     }
 
-    fn digest_input<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    fn consume_input<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if self.input.is_empty() {
             return;
         }
         let mut input = std::mem::take(&mut self.input);
-        let used = self.digest(&input, state);
-        debug_assert!(self.input.is_empty(), "input came while input was used");
+        let used = self.consume(&input, state);
+        debug_assert!(self.input.is_empty(), "bytes were added to the input while it was consumed");
         input.drain(..used);
         if !input.is_empty() || input.capacity() <= INPUT_BYTES_KEPT {
             self.input = input;
         }
     }
 
-    /// Uses bytes; answers how many. What is left is the beginning of something, or has to wait.
-    fn digest<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) -> usize {
-        let (mut at, had) = (0, self.outgoing.waiting());
-        while at < bytes.len() && self.blocked.is_none() && matches!(self.ending, Ending::No) {
+    /// Consumes bytes and returns their number. The rest is a partial header, or has to wait.
+    fn consume<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) -> usize {
+        let (mut at, pending_before) = (0, self.outgoing.pending());
+        while at < bytes.len() && self.blocked.is_none() && matches!(self.closing, Closing::Open) {
             let used = match &self.phase {
                 Phase::Haggling(_) => self.haggle(&bytes[at..], state),
-                Phase::Serving(_) => self.take_in(&bytes[at..], state),
+                Phase::Transmission(_) => self.transmit(&bytes[at..], state),
             };
             if used == 0 {
                 break;
             }
             at += used;
         }
-        let is_told = self.farewell == Farewell::Listening && matches!(self.phase, Phase::Haggling(_));
-        if is_told && self.blocked.is_none() && self.outgoing.waiting() > had {
-            self.leave();
+        // A client in the handshake has received the error of the shutdown.
+        let is_in_grace = self.grace == Grace::Running && matches!(self.phase, Phase::Haggling(_));
+        if is_in_grace && self.blocked.is_none() && self.outgoing.pending() > pending_before {
+            self.finish();
         }
         at
     }
 
-    /// Uses bytes of the handshake.
+    /// Consumes bytes of the handshake and returns their number.
     fn haggle<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) -> usize {
-        if self.outgoing.waiting() > HAGGLING_BYTES_MAX {
+        if self.outgoing.pending() > HAGGLING_BYTES_MAX {
             self.blocked = Some(Wait::Own);
             return 0;
         }
         let Phase::Haggling(handshake) = &mut self.phase else { return 0 };
         let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
-        let view = View::new(&state.config, &state.exports, &self.peer, names);
-        let had = self.outgoing.waiting();
-        let (used, progress) = handshake.receive(bytes, &view, self.outgoing.head());
-        if self.outgoing.waiting() > had {
-            state.dirty(self.id, &mut self.dirty);
+        let allowed = AllowedExports::new(&state.config, &state.exports, &self.peer, names);
+        let pending_before = self.outgoing.pending();
+        let (used, progress) = handshake.receive(bytes, &allowed, self.outgoing.head());
+        if self.outgoing.pending() > pending_before {
+            state.schedule_send(self.id, &mut self.send_scheduled);
         }
         match progress {
             Progress::More => {}
             Progress::StartTls => self.start_tls(bytes.len() - used, state),
             Progress::Ready(session) => self.join(*session, state),
-            Progress::Aborted => self.close_after_sending(Reason::Left, state),
-            Progress::Violated(violation) => self.close_after_sending(Reason::Violation(violation), state),
+            Progress::Aborted => self.close_after_sending(CloseReason::Disconnected, state),
+            Progress::Violated(violation) => self.close_after_sending(CloseReason::Violation(violation), state),
         }
         used
     }
 
-    fn start_tls<E: Engine>(&mut self, left: usize, state: &mut ServerState<E>) {
-        if left > 0 {
-            return self.end(Reason::Injected(left));
+    /// Starts TLS. `plain` bytes followed the STARTTLS option, which is only valid for zero bytes.
+    fn start_tls<E: Engine>(&mut self, plain: usize, state: &mut ServerState<E>) {
+        if plain > 0 {
+            return self.close(CloseReason::Injected(plain));
         }
-        let Some(config) = &state.tls else { return self.end(Reason::NoCertificate) };
+        let Some(config) = &state.tls else { return self.close(CloseReason::NoCertificate) };
         match Channel::new(Arc::clone(config)) {
             Ok(channel) => self.channel = Some(Box::new(channel)),
-            Err(error) => return self.end(Reason::Tls(error)),
+            Err(error) => return self.close(CloseReason::Tls(error)),
         }
         self.outgoing.encrypt_from_here();
         if let Phase::Haggling(handshake) = &mut self.phase {
@@ -610,12 +587,13 @@ impl Connection {
         }
     }
 
-    /// The export is chosen: the connection becomes a member of the tenant's group on the export's
-    /// device.
+    /// Ends the handshake: the connection becomes a member of its tenant on the export's device.
     fn join<E: Engine>(&mut self, session: Session, state: &mut ServerState<E>) {
         let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
-        let view = View::new(&state.config, &state.exports, &self.peer, names);
-        let Some((served, tenant)) = view.admit(&session.export.name) else { return self.end(Reason::Withdrawn) };
+        let allowed = AllowedExports::new(&state.config, &state.exports, &self.peer, names);
+        let Some((served, tenant)) = allowed.admit(&session.export.name) else {
+            return self.close(CloseReason::ExportWithdrawn);
+        };
         let (device, offset) = (served.device, served.offset);
         let tenant: Option<Box<str>> = tenant.map(Into::into);
         match state.join(device, tenant.as_deref(), &self.peer) {
@@ -623,17 +601,17 @@ impl Connection {
                 let (client, export) = (self.number, session.export.name.as_str());
                 tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
                 self.holder = tenant.as_deref().map(|tenant| state.budget.join(tenant));
-                let serving = Box::new(Serving { session, device, member, tenant, offset });
-                state.clients.come(&serving.session.export.name, serving.tenant_name());
-                self.phase = Phase::Serving(serving);
+                let transmission = Box::new(Transmission { session, device, member, tenant, offset });
+                state.client_counts.add(&transmission.session.export.name, transmission.tenant_name());
+                self.phase = Phase::Transmission(transmission);
                 state.clear_deadline(self.id, &mut self.deadline_ns);
             }
-            Err(reason) => self.end(reason),
+            Err(reason) => self.close(reason),
         }
     }
 
-    /// Uses bytes of the transmission: a payload, or a header.
-    fn take_in<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) -> usize {
+    /// Consumes bytes of the transmission phase, a payload or a header, and returns their number.
+    fn transmit<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) -> usize {
         if self.discard > 0 {
             let used = self.discard.min(bytes.len() as u64);
             self.discard -= used;
@@ -644,42 +622,42 @@ impl Connection {
             buffer[*filled..*filled + used].copy_from_slice(&bytes[..used]);
             *filled += used;
             if *filled == request.length as usize {
-                self.payload_complete(state);
+                self.submit_write(state);
             }
             return used;
         }
-        let Phase::Serving(serving) = &self.phase else { return 0 };
-        match serving.session.parse(bytes) {
+        let Phase::Transmission(transmission) = &self.phase else { return 0 };
+        match transmission.session.parse(bytes) {
             Parsed::Need(_) => 0,
             Parsed::Violated(violation) => {
-                self.end(Reason::Violation(violation));
+                self.close(CloseReason::Violation(violation));
                 0
             }
             Parsed::Request(mut request, header) => {
                 if state.draining && request.refused.is_none() && request.command != Command::Disconnect {
-                    request.refused = Some((Errno::Shutdown, "the server is leaving"));
+                    request.refused = Some((Errno::Shutdown, "the server is shutting down"));
                 }
                 let charge = charge_of(&request);
-                let others = state.others_wait(self.id, self.holder);
-                if let Err(wait) = state.budget.admit(self.used, self.holder, charge.bytes, others) {
+                let ahead = state.queue_ahead(self.id, self.holder);
+                if let Err(wait) = state.budget.admit(self.used, self.holder, charge.bytes, ahead) {
                     self.blocked = Some(wait);
-                    self.line_up(state);
+                    self.enqueue_if_blocked(state);
                     return 0;
                 }
                 self.used.add(charge);
-                state.budget.take(self.holder, charge);
+                state.budget.charge(self.holder, charge);
                 self.begin(request, state);
                 header
             }
         }
     }
 
-    /// Begins a request.
+    /// Starts an admitted request.
     fn begin<E: Engine>(&mut self, request: Request, state: &mut ServerState<E>) {
         if request.command == Command::Disconnect {
             let charge = charge_of(&request);
-            self.give_back(charge, state);
-            self.ending = Ending::Leaving;
+            self.release(charge, state);
+            self.closing = Closing::Finishing;
         } else if let Some((errno, text)) = request.refused {
             self.discard = u64::from(request.payload_bytes);
             self.refuse(&request, errno, text, state);
@@ -691,16 +669,17 @@ impl Connection {
         }
     }
 
-    fn payload_complete<E: Engine>(&mut self, state: &mut ServerState<E>) {
+    /// Submits the write whose payload is complete.
+    fn submit_write<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if let Some(Payload { request, buffer, .. }) = self.payload.take() {
             self.counts.written_bytes += request.length;
             self.submit(request, buffer, state);
         }
     }
 
-    /// Gives a request to the device.
+    /// Submits a request to the device.
     fn submit<E: Engine>(&mut self, request: Request, data: Option<Buffer>, state: &mut ServerState<E>) {
-        let Phase::Serving(serving) = &self.phase else { return };
+        let Phase::Transmission(transmission) = &self.phase else { return };
         let op = match request.command {
             Command::Read => RequestOp::Read,
             Command::Write => RequestOp::Write,
@@ -711,13 +690,13 @@ impl Connection {
             Command::WriteZeroes => RequestOp::Zero { punch: !request.flags.no_hole },
             Command::Disconnect | Command::Other(_) => return,
         };
-        if request.flags.fast_zero && !state.zero_is_fast(serving.device, !request.flags.no_hole) {
+        if request.flags.fast_zero && !state.zero_is_fast(transmission.device, !request.flags.no_hole) {
             return self.refuse(&request, Errno::NotSup, "zeroes would have to be written", state);
         }
-        let (device, member, offset) = (serving.device, serving.member, serving.offset);
+        let (device, member, offset) = (transmission.device, transmission.member, transmission.offset);
         let key = self.requests.insert(request);
         let work = BlockRequest {
-            ticket: ticket(self.id, key),
+            ticket: request_ticket(self.id, key),
             op,
             offset: offset + request.offset,
             length: request.length,
@@ -728,46 +707,36 @@ impl Connection {
         state.submit(device, member, work);
     }
 
-    /// An answer is in the outgoing message.
-    fn answered<E: Engine>(&mut self, charge: Charge, state: &mut ServerState<E>) {
+    /// Accounts for a reply that was added to the outgoing message.
+    fn reply_added<E: Engine>(&mut self, charge: Charge, state: &mut ServerState<E>) {
         self.counts.requests += 1;
-        state.answered.count(self.id, state.now_ns);
-        self.outgoing.answered(charge);
-        state.dirty(self.id, &mut self.dirty);
+        state.reply_history.count(self.id, state.now_ns);
+        self.outgoing.reply_added(charge);
+        state.schedule_send(self.id, &mut self.send_scheduled);
     }
 
-    fn give_back<E: Engine>(&mut self, charge: Charge, state: &mut ServerState<E>) {
+    /// Returns the memory of requests to the budget.
+    fn release<E: Engine>(&mut self, charge: Charge, state: &mut ServerState<E>) {
         self.used.sub(charge);
-        state.budget.give_back(self.holder, charge);
+        state.budget.release(self.holder, charge);
     }
 
-    /// Answers with an error.
+    /// Replies with an error.
     fn refuse<E: Engine>(&mut self, request: &Request, errno: Errno, text: &str, state: &mut ServerState<E>) {
-        if let Phase::Serving(serving) = &self.phase {
-            serving.session.error(request, errno, text, self.outgoing.head());
+        if let Phase::Transmission(transmission) = &self.phase {
+            transmission.session.error(request, errno, text, self.outgoing.head());
         }
-        self.answered(charge_of(request), state);
+        self.reply_added(charge_of(request), state);
     }
 }
 
 mod reply;
 
-/// What a request takes up until its reply has left: the data that it brings or asks for.
+/// Returns the memory that a request holds until its reply is sent: the data that it writes or
+/// reads.
 fn charge_of(request: &Request) -> Charge {
     match request.command {
         Command::Read | Command::Write if request.refused.is_none() => Charge::of(request.length),
         _ => Charge::of(0),
     }
-}
-
-/// The device's name for a request: the connection's place, 16 bits of its generation, and the
-/// place among its requests.
-fn ticket(id: ConnId, key: usize) -> u64 {
-    u64::from(id.slot) << 32 | u64::from(id.generation & 0xffff) << 16 | (key as u64 & 0xffff)
-}
-
-/// What a ticket says: the connection's place, 16 bits of its generation, the place among its
-/// requests.
-pub(crate) fn of_ticket(ticket: u64) -> (u32, u32, usize) {
-    ((ticket >> 32) as u32, (ticket >> 16 & 0xffff) as u32, (ticket & 0xffff) as usize)
 }

@@ -1,136 +1,105 @@
-//! How the server leaves: nothing new, what is under way to its end, everything durable.
+//! Shutdown: no new requests, completion of the requests in progress, a final flush of all devices.
 
-use crate::connection::Reason;
-use crate::{Purpose, Server};
 use hoistway_blockdev::{BlockRequest, Device};
 use hoistway_qos::{Hints, RequestOp};
 use hoistway_reactor::{Address, Engine, Peer};
 
-/// The place in tickets that no connection has: that of the server's own flushes.
-pub(crate) const SLOT: u32 = u32::MAX;
-
-/// How far the server is on its way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drain {
-    /// It is not.
-    No,
-    /// Until the last connection is closed, or this time has come.
-    Connections { until_ns: u64 },
-    /// Until the devices are flushed, `left` of them still to come, or this time has come.
-    Flushes { left: usize, until_ns: u64, clean: bool },
-    /// It has left.
-    Ended { clean: bool },
-}
-
-impl Drain {
-    /// When it is not waited any longer.
-    pub(crate) fn until_ns(self) -> Option<u64> {
-        match self {
-            Drain::Connections { until_ns } | Drain::Flushes { until_ns, .. } => Some(until_ns),
-            // The next turn tells it, at once.
-            Drain::Ended { .. } => Some(0),
-            Drain::No => None,
-        }
-    }
-
-    /// Whether it has left, and how.
-    pub(crate) fn ended(self) -> Option<bool> {
-        match self {
-            Drain::Ended { clean } => Some(clean),
-            _ => None,
-        }
-    }
-}
+use crate::close_reason::CloseReason;
+use crate::drain_state::DrainState;
+use crate::purpose::Purpose;
+use crate::server::Server;
+use crate::ticket::flush_ticket;
 
 impl<E: Engine> Server<E> {
-    /// Leaves: no more connections are accepted, what is under way is finished and answered, new
-    /// requests are answered with ESHUTDOWN, devices are flushed. A second call ends at once.
+    /// Starts a shutdown: accepts no more clients, completes and answers requests in progress,
+    /// refuses new requests with ESHUTDOWN, flushes the devices. A second call ends the server at
+    /// once.
     pub fn drain(&mut self) {
-        if self.drain != Drain::No {
-            tracing::warn!(connections = self.table.len(), "leaving at once: what is under way is lost");
-            self.drain = Drain::Ended { clean: false };
+        if self.drain != DrainState::Serving {
+            let connections = self.connections.len();
+            tracing::warn!(connections, "shutting down at once: requests in progress are lost");
+            self.drain = DrainState::Ended { clean: false };
             return;
         }
-        tracing::info!(connections = self.table.len(), "draining");
+        tracing::info!(connections = self.connections.len(), "draining");
         self.state.draining = true;
         for (listener, purpose) in std::mem::take(&mut self.listeners) {
-            // What steers and what watches stays until the end.
+            // The control tree and the metrics stay available until the end.
             match purpose {
                 Purpose::Nbd => self.state.engine.unlisten(listener),
                 Purpose::Control | Purpose::Metrics => self.listeners.push((listener, purpose)),
             }
         }
-        self.drain = Drain::Connections { until_ns: self.later(self.state.budget.bounds().drain_ns_max) };
-        for id in self.table.ids() {
-            self.settle(id);
+        self.drain = DrainState::Connections { until_ns: self.later(self.state.budget.bounds().drain_ns_max) };
+        for id in self.connections.ids() {
+            self.advance_connection(id);
         }
-        // With nobody connected nothing would happen that the next step could wait for.
-        self.go_on_draining();
+        // Without connections no event would start the next step.
+        self.continue_drain();
     }
 
-    /// Goes a step further, if it is time.
-    pub(crate) fn go_on_draining(&mut self) {
+    /// Advances the shutdown by one step if its condition or deadline is reached.
+    pub(crate) fn continue_drain(&mut self) {
         match self.drain {
-            Drain::Connections { until_ns } => {
+            DrainState::Connections { until_ns } => {
                 if self.state.now_ns >= until_ns {
                     self.drop_connections();
                 }
-                if self.table.len() == 0 {
+                if self.connections.len() == 0 {
                     self.flush_devices(self.state.now_ns < until_ns);
                 }
             }
-            Drain::Flushes { left, until_ns, clean } => {
+            DrainState::Flushes { left, until_ns, clean } => {
                 if left == 0 {
-                    self.drain = Drain::Ended { clean };
+                    self.drain = DrainState::Ended { clean };
                 } else if self.state.now_ns >= until_ns {
-                    tracing::error!(devices = left, "not flushed in time: what they did last may not be durable");
-                    self.drain = Drain::Ended { clean: false };
+                    tracing::error!(devices = left, "not flushed in time: the last writes may not be durable");
+                    self.drain = DrainState::Ended { clean: false };
                 }
             }
-            Drain::No | Drain::Ended { .. } => {}
+            DrainState::Serving | DrainState::Ended { .. } => {}
         }
     }
 
-    /// The server's own flush of a device has ended.
-    pub(crate) fn flushed(&mut self, device: usize, is_durable: bool) {
+    /// Handles the completion of the final flush of a device.
+    pub(crate) fn complete_flush(&mut self, device: usize, is_durable: bool) {
         if !is_durable && let Some(device) = self.state.devices.get(device) {
-            tracing::error!(device = device.name(), "the last flush failed: what was written last may not be durable");
+            tracing::error!(device = device.name(), "the final flush failed: the last writes may not be durable");
         }
-        if let Drain::Flushes { left, clean, .. } = &mut self.drain {
+        if let DrainState::Flushes { left, clean, .. } = &mut self.drain {
             *left = left.saturating_sub(1);
             *clean &= is_durable;
         }
     }
 
     fn drop_connections(&mut self) {
-        let left = self.table.len();
-        if left > 0 {
-            tracing::warn!(connections = left, "not finished in time: closed");
+        let connections = self.connections.len();
+        if connections > 0 {
+            tracing::warn!(connections, "not finished in time: closed");
         }
-        for id in self.table.ids() {
-            if let Some(client) = self.table.get_mut(id) {
-                client.end(Reason::Shutdown);
+        for id in self.connections.ids() {
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.close(CloseReason::Shutdown);
             }
-            self.settle(id);
+            self.advance_connection(id);
         }
     }
 
     fn flush_devices(&mut self, mut clean: bool) {
         let until_ns = self.later(self.state.budget.bounds().drain_ns_max);
         let mut left = 0;
-        for place in 0..self.state.devices.len() {
-            let member = match self.state.join(place, None, &Peer { address: Address::Unix, process: None }) {
+        for index in 0..self.state.devices.len() {
+            let member = match self.state.join(index, None, &Peer { address: Address::Unix, process: None }) {
                 Ok(member) => member,
                 Err(reason) => {
-                    let device = self.state.devices.get(place).map(Device::name);
-                    tracing::error!(device, "no last flush: {reason}; what was written last may not be durable");
+                    let device = self.state.devices.get(index).map(Device::name);
+                    tracing::error!(device, "no final flush: {reason}; the last writes may not be durable");
                     clean = false;
                     continue;
                 }
             };
-            let ticket = u64::from(SLOT) << 32 | place as u64;
             let work = BlockRequest {
-                ticket,
+                ticket: flush_ticket(index),
                 op: RequestOp::Flush,
                 offset: 0,
                 length: 0,
@@ -138,9 +107,9 @@ impl<E: Engine> Server<E> {
                 data: None,
                 hints: Hints::default(),
             };
-            self.state.submit(place, member, work);
+            self.state.submit(index, member, work);
             left += 1;
         }
-        self.drain = Drain::Flushes { left, until_ns, clean };
+        self.drain = DrainState::Flushes { left, until_ns, clean };
     }
 }

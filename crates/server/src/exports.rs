@@ -1,43 +1,37 @@
-//! What is exported, and what of it a client may see.
+//! The exports of the server, and the part of them that one client may use.
 
+use hoistway_config::{Client, ClientProcess, Config};
 use hoistway_nbd::server::Catalogue;
-
-use hoistway_config::Config;
-use hoistway_config::{Client, ClientProcess};
 use hoistway_reactor::{Address, Peer};
 
-/// An export as it is served.
+/// An export with its device.
 #[derive(Clone, Debug)]
-pub(crate) struct Served {
-    /// What the protocol tells of it.
+pub(crate) struct ServedExport {
+    /// The export as the NBD handshake describes it.
     pub(crate) export: hoistway_nbd::Export,
-    /// The place of its device.
+    /// The index of the device.
     pub(crate) device: usize,
-    /// Its first byte on the device.
+    /// The offset of the export's first byte on the device, in bytes.
     pub(crate) offset: u64,
 }
 
-/// What one client may see.
-pub(crate) struct View<'a> {
-    pub(crate) config: &'a Config,
-    /// The exports, in the order of the configuration.
-    pub(crate) exports: &'a [Served],
-    pub(crate) client: Client<'a>,
+/// The exports that the rules of the configuration allow to one client.
+pub(crate) struct AllowedExports<'a> {
+    config: &'a Config,
+    /// All exports, in the order of the configuration.
+    exports: &'a [ServedExport],
+    client: Client<'a>,
 }
 
-impl View<'_> {
-    /// The export and the name of the tenant that a client of it is, none if it stands for itself:
-    /// nothing where it may not see it.
-    pub(crate) fn admit(&self, name: &str) -> Option<(&Served, Option<&str>)> {
-        let (export, tenant) = self.config.export_for(&self.client, name)?;
-        let tenant = tenant.and_then(|tenant| self.config.tenants.get(tenant)).map(|tenant| tenant.name.as_str());
-        self.exports.get(export).map(|served| (served, tenant))
-    }
-}
-
-impl<'a> View<'a> {
-    /// As seen by a client at the other end of a connection.
-    pub(crate) fn new(config: &'a Config, exports: &'a [Served], peer: &'a Peer, names: &'a [String]) -> View<'a> {
+impl<'a> AllowedExports<'a> {
+    /// Applies the rules to the client at the other end of a connection, which may have a
+    /// certificate with the given names.
+    pub(crate) fn new(
+        config: &'a Config,
+        exports: &'a [ServedExport],
+        peer: &'a Peer,
+        certificate_names: &'a [String],
+    ) -> AllowedExports<'a> {
         let address = match peer.address {
             Address::Unix => None,
             Address::Tcp(address) => Some(address.ip()),
@@ -48,14 +42,22 @@ impl<'a> View<'a> {
             comm: &process.comm,
             cgroup: &process.cgroup,
         });
-        View { config, exports, client: Client { address, process, certificate: names } }
+        AllowedExports { config, exports, client: Client { address, process, certificate: certificate_names } }
+    }
+
+    /// Returns an export and the client's tenant on it; the tenant is `None` if no rule names one.
+    /// Returns `None` if the client may not use the export.
+    pub(crate) fn admit(&self, name: &str) -> Option<(&ServedExport, Option<&str>)> {
+        let (export, tenant) = self.config.export_for(&self.client, name)?;
+        let tenant = tenant.and_then(|tenant| self.config.tenants.get(tenant)).map(|tenant| tenant.name.as_str());
+        self.exports.get(export).map(|served| (served, tenant))
     }
 }
 
-impl Catalogue for View<'_> {
+impl Catalogue for AllowedExports<'_> {
     fn list(&self) -> Vec<(String, String)> {
-        let seen = self.config.exports_for(&self.client).filter_map(|export| self.exports.get(export));
-        seen.map(|served| (served.export.name.clone(), served.export.description.clone())).collect()
+        let allowed = self.config.exports_for(&self.client).filter_map(|export| self.exports.get(export));
+        allowed.map(|served| (served.export.name.clone(), served.export.description.clone())).collect()
     }
 
     fn find(&self, name: &str) -> Option<hoistway_nbd::Export> {

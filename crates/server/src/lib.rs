@@ -1,30 +1,33 @@
 //! The NBD server: connections on one side, devices on the other, driven by one engine.
 //!
 //! ```text
-//! sockets ─▶ Engine ─events─▶ Server ─bytes─▶ Connection (TLS, NBD state machine) ─requests─▶ Device (blockdev)
-//!            Engine ◀─sends── Server ◀─replies─ Connection ◀──────completions────────────────┘
+//! sockets ─▶ Engine ─events─▶ Server ─bytes─▶ Connection ─requests─▶ Device (blockdev)
+//!            Engine ◀─sends── Server ◀─replies─ (TLS, NBD) ◀─completions─┘
 //! ```
 //!
 //! One turn processes all events that happened since the last turn before any device runs, so that
 //! an elevator sees every waiting request. Then devices run, and each connection sends its replies
 //! in one message. Nothing here blocks, reads a clock or opens a file.
 //!
+//! Dependencies run one way: `state` (shared by all connections), then `connection`, then `server`
+//! (data and accessors), then the operations `turn`, `start`, `reload`, `drain` and `admin`.
+//!
 //! Where to change what:
-//! - one turn: `server.rs`; the state that all connections share: `state.rs`
+//! - one turn: `turn.rs`; the state that all connections share: `state.rs`
 //! - bytes to requests and completions to replies: `connection.rs`, `connection/reply.rs`;
 //!   messages: `outgoing.rs`; TLS: `tls.rs`
-//! - how much may be in progress: `budget.rs`
+//! - the bounds on requests in progress: `budget.rs`; reasons to disconnect: `close_reason.rs`
 //! - start, reload, shutdown: `start.rs`, `reload.rs`, `drain.rs`
-//! - what the control tree sees and changes: `admin.rs`; control and metrics connections:
-//!   `admin_connection.rs`
-//! - who may connect: `access/`; sockets and notifications of systemd: `systemd.rs`
+//! - the control tree: `admin/target.rs`; control and metrics connections: `admin/service.rs`
+//! - listening sockets and certificates: `access/`; systemd: `systemd.rs`
 
 pub mod access;
 mod admin;
-mod admin_connection;
 mod budget;
+mod close_reason;
 mod connection;
 mod drain;
+mod drain_state;
 mod exports;
 mod outgoing;
 mod protocol;
@@ -38,7 +41,9 @@ pub mod systemd;
 mod table;
 #[cfg(test)]
 mod tests;
+mod ticket;
 mod tls;
+mod turn;
 
 pub use budget::{Bounds, FLOOR_BYTES};
 pub use purpose::Purpose;

@@ -1,44 +1,43 @@
-//! What a connection has to say: replies are put together until the one before is on its way, then
-//! all go as one message.
+//! The output of a connection: replies are collected during a send, then sent as one message.
+
+use hoistway_blockdev::IoOutput;
+use hoistway_reactor::{Message, Part, Shared};
 
 use crate::budget::Charge;
 use crate::tls::Channel;
-use hoistway_blockdev::IoOutput;
-use hoistway_reactor::Shared;
-use hoistway_reactor::{Message, Part};
 
-/// What is to be sent, and what is being sent.
+/// The message that is being collected and the one that is being sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     message: Message,
-    /// Bytes of the head that parts speak of already.
+    /// The bytes of the head that `message.parts` covers.
     marked: usize,
-    /// What the requests take up that the message answers.
+    /// The charge of the requests that the collected message answers.
     queued: Charge,
-    /// The message on its way, if there is one.
+    /// The message that is being sent.
     sending: Option<Sending>,
-    /// Bytes at the beginning of the head that were put there before encryption began, and go out
-    /// as they are.
+    /// The bytes at the start of the head from before STARTTLS, which are sent in plain text.
     plain: usize,
 }
 
-/// A message on its way.
+/// A message that is being sent.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
-    /// What the requests take up that it answers.
+    /// The charge of the requests that the message answers.
     charge: Charge,
-    /// Its bytes.
+    /// The length of the message in bytes.
     bytes: u64,
+    /// When the send began, in ns.
     since_ns: u64,
 }
 
 impl Outgoing {
-    /// Where replies' bytes are added.
+    /// Returns the bytes to which headers and small replies are appended.
     pub(crate) fn head(&mut self) -> &mut Vec<u8> {
         &mut self.message.head
     }
 
-    /// Adds what was read after the bytes so far: `len` bytes of it.
+    /// Appends `len` bytes of the data of a read.
     pub(crate) fn data(&mut self, answer: IoOutput, len: usize) {
         self.mark();
         match answer {
@@ -60,32 +59,32 @@ impl Outgoing {
         }
     }
 
-    /// A request has been answered: what it takes up is given back once the answer is sent.
-    pub(crate) fn answered(&mut self, charge: Charge) {
+    /// Accounts for a reply in the message. Its charge is released when the message is sent.
+    pub(crate) fn reply_added(&mut self, charge: Charge) {
         self.queued.add(charge);
     }
 
-    /// Everything so far goes out as it is, what follows is encrypted.
+    /// Sends the output so far in plain text, and encrypts all output that follows.
     pub(crate) fn encrypt_from_here(&mut self) {
         self.plain = self.message.head.len();
     }
 
-    /// Bytes that wait, those of data not counted.
-    pub(crate) fn waiting(&self) -> usize {
+    /// Returns the bytes of headers and small replies that are not yet being sent.
+    pub(crate) fn pending(&self) -> usize {
         self.message.head.len()
     }
 
-    /// Whether there is nothing to be sent and nothing on its way.
-    pub(crate) fn is_done(&self) -> bool {
+    /// Returns true if there is no output and no send in progress.
+    pub(crate) fn is_empty(&self) -> bool {
         self.sending.is_none() && self.message.head.is_empty()
     }
 
-    /// Since when a message is on its way, and its bytes, if one is.
+    /// Returns the start in ns and the length in bytes of the send in progress.
     pub(crate) fn sending(&self) -> Option<(u64, u64)> {
         self.sending.map(|sending| (sending.since_ns, sending.bytes))
     }
 
-    /// The message to be sent now: none while one is on its way, or when there is nothing to say.
+    /// Returns the message to be sent now; `None` without output or during a send.
     pub(crate) fn next(
         &mut self,
         channel: Option<&mut Channel>,
@@ -108,12 +107,12 @@ impl Outgoing {
         Some(std::mem::take(&mut self.message))
     }
 
-    /// The message was sent; answers what is given back.
+    /// Ends a send and returns the charge of the requests that the message answered.
     pub(crate) fn sent(&mut self) -> Charge {
         self.sending.take().map(|sending| sending.charge).unwrap_or_default()
     }
 
-    /// Takes memory for the next message, if it has none.
+    /// Takes the allocations of a spare message if the present message has none.
     pub(crate) fn supply(&mut self, spare: &mut Vec<Message>) {
         if self.message.head.capacity() == 0
             && let Some(message) = spare.pop()
@@ -122,6 +121,7 @@ impl Outgoing {
         }
     }
 
+    /// Covers the head with a part up to its present end.
     fn mark(&mut self) {
         let len = self.message.head.len() - self.marked;
         if len > 0 {
@@ -130,7 +130,7 @@ impl Outgoing {
         }
     }
 
-    /// Turns the message into records.
+    /// Replaces the message by its TLS records.
     fn seal(&mut self, channel: &mut Channel, spare: &mut Vec<Message>) {
         self.mark();
         let mut sealed = spare.pop().unwrap_or_default();
@@ -156,13 +156,13 @@ impl Outgoing {
         channel.records(&mut sealed.head);
         std::mem::swap(&mut self.message, &mut sealed);
         sealed.head.clear();
-        keep(spare, sealed);
+        recycle(spare, sealed);
     }
 }
 
-/// Keeps an empty message for later use, unless there are enough or it has grown too large to lie
-/// about.
-pub(crate) fn keep(spare: &mut Vec<Message>, mut message: Message) {
+/// Clears a message and keeps its allocations for reuse, unless there are enough spare messages or
+/// the allocations are too large.
+pub(crate) fn recycle(spare: &mut Vec<Message>, mut message: Message) {
     const KEPT_MAX: usize = 64;
     const HEAD_BYTES_MAX: usize = 256 << 10;
     const PARTS_MAX: usize = 4096;

@@ -1,64 +1,62 @@
-//! A new configuration while all runs: what can be changed is changed, and nothing of it when
-//! anything of it cannot.
+//! A new configuration at run time: the server applies all of it or none of it.
 
-use hoistway_qos::DiskQueueConfig;
 use std::sync::Arc;
 
+use hoistway_blockdev::Device;
+use hoistway_config::{BackendConfig, Change, Config, DeviceConfig, LiveChange};
+use hoistway_qos::{DiskQueueConfig, TermsError};
+use hoistway_reactor::Engine;
 use rustls::ServerConfig;
 
-use crate::admin::Places;
-use crate::exports::Served;
-use crate::server::Server;
-use crate::start::{StartError, tell};
-use crate::state::{Idle, ServerState};
-use hoistway_blockdev::Device;
-use hoistway_config::Change;
-use hoistway_config::{BackendConfig, Config, DeviceConfig, LiveChange};
-use hoistway_qos::TermsError;
-use hoistway_reactor::Engine;
+use crate::admin::state::NameIndices;
+use crate::connection::Connection;
+use crate::exports::ServedExport;
+use crate::server::{Retired, Server};
+use crate::start::{StartError, log_device};
+use crate::state::{DetachedDevice, ServerState};
 
-/// Why a configuration was not taken.
+/// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// Some of it is so from the start.
+    /// These changes need a restart.
     #[error("{}", .0.join("\n"))]
     Restart(Vec<String>),
-    /// Something new could not be made.
+    /// A new device, tenant or export cannot be created.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// An elevator is being switched.
+    /// A device is switching its elevator.
     #[error("device {0}: its elevator is being switched: try again")]
     Busy(String),
-    /// The server is on its way out.
-    #[error("the server is leaving")]
+    /// The server is shutting down.
+    #[error("the server is shutting down")]
     Draining,
 }
 
 impl<E: Engine> Server<E> {
-    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved,
-    /// those whose tenant is no more, and those who may not have their export any more are closed
-    /// once what they asked for is answered; they come back as what they are by then.
+    /// Applies a new configuration with its certificates. Clients whose export or tenant was
+    /// removed, whose export moved, or that are no longer admitted to their export are disconnected
+    /// after their requests in progress are answered. They may connect again under the new rules.
     ///
     /// # Errors
-    /// When something in it needs a restart, or something new cannot be made: then all is as it
-    /// was.
+    /// When a change needs a restart, or a new device, tenant or export cannot be created. Then
+    /// nothing has changed.
     pub fn reload(&mut self, new: Config, tls: Option<Arc<ServerConfig>>) -> Result<(), ReloadError> {
-        let taken = self.take(new, tls);
-        self.reloaded = match &taken {
+        let applied = self.apply_config(new, tls);
+        self.reload_status = match &applied {
             Ok(warnings) if warnings.is_empty() => "ok".into(),
             Ok(warnings) => format!("ok, but {}", warnings.join("; ")),
             Err(error) => error.to_string().replace('\n', "; "),
         };
-        taken.map(|_| ())
+        applied.map(|_| ())
     }
 
-    /// A configuration could not even be read: what became of it is told to whoever asks.
+    /// Records in the control tree that a configuration could not be read.
     pub fn reload_failed(&mut self, why: &str) {
-        self.reloaded = why.replace('\n', "; ");
+        self.reload_status = why.replace('\n', "; ");
     }
 
-    /// Answers what is taken and has not the effect that it might be thought to have.
-    fn take(&mut self, mut new: Config, tls: Option<Arc<ServerConfig>>) -> Result<Vec<String>, ReloadError> {
+    /// Applies a configuration. Returns warnings about settings without the expected effect.
+    fn apply_config(&mut self, mut new: Config, tls: Option<Arc<ServerConfig>>) -> Result<Vec<String>, ReloadError> {
         if self.state.draining {
             return Err(ReloadError::Draining);
         }
@@ -70,41 +68,48 @@ impl<E: Engine> Server<E> {
         if let Some(device) = self.state.devices.iter().find(|device| device.scheduler().is_switching()) {
             return Err(ReloadError::Busy(device.name().to_owned()));
         }
-        // What can fail comes first; what it changed is taken back when something else fails.
-        let mut taken = Vec::new();
-        if let Err(error) = self.open_devices(&live, &mut new, &mut taken).and_then(|()| Ok(self.try_exports(&new)?)) {
-            self.put_back(taken);
+        // The steps that can fail come first, and are undone if a later one fails.
+        let mut attached = Vec::new();
+        if let Err(error) =
+            self.attach_devices(&live, &mut new, &mut attached).and_then(|()| Ok(self.check_exports(&new)?))
+        {
+            self.undo_attach(attached);
             return Err(error);
         }
         let mut warnings = Vec::new();
         let old = std::mem::replace(&mut self.state.config, new);
-        for name in taken.iter().filter(|taken| !taken.is_new).map(|taken| &taken.config.queue.name) {
+        for name in attached.iter().filter(|attached| !attached.is_new).map(|attached| &attached.config.queue.name) {
             self.reconfigure(name, &mut warnings);
         }
         for change in live.iter().filter_map(|change| if let Change::Live(live) = change { Some(live) } else { None }) {
             tracing::info!("{change}");
-            self.apply(change, &mut warnings);
+            self.apply_change(change, &mut warnings);
         }
         let mut problems = Vec::new();
         warnings.append(&mut self.state.set_terms(&mut problems));
         warnings.extend(problems.iter().map(StartError::to_string));
-        self.remember(old);
-        self.state.exports = self.served().unwrap_or_default();
-        self.admin.places = Places::of(&self.state.config);
-        self.cut_off_revoked();
+        self.detach_removed(old);
+        self.state.exports = self.create_exports().unwrap_or_default();
+        self.admin.indices = NameIndices::of(&self.state.config);
+        self.disconnect_unadmitted();
         if self.state.tls.is_some() {
             self.state.tls = tls;
         }
-        self.retire();
+        self.forget_retired();
         for warning in &warnings {
             tracing::warn!("{warning}");
         }
         Ok(warnings)
     }
 
-    /// Opens the devices that are new. One that lies where another has lain, whose file is still
-    /// open and locked, is that one. In `new` files are noted as they are open.
-    fn open_devices(&mut self, live: &[Change], new: &mut Config, taken: &mut Vec<Taken>) -> Result<(), ReloadError> {
+    /// Opens the new devices of a configuration, or attaches an open device with the same storage.
+    /// Stores the modes in which files are open in `new`.
+    fn attach_devices(
+        &mut self,
+        live: &[Change],
+        new: &mut Config,
+        attached: &mut Vec<AttachedDevice>,
+    ) -> Result<(), ReloadError> {
         for device in &mut new.devices {
             if let Some(old) = self.state.config.devices.iter().find(|old| old.queue.name == device.queue.name) {
                 device.backend.keep_mode(&old.backend);
@@ -113,50 +118,58 @@ impl<E: Engine> Server<E> {
         for change in live {
             let Change::Live(LiveChange::DeviceAdded { device }) = change else { continue };
             let Some(at) = new.devices.iter().position(|config| config.queue.name == *device) else { continue };
-            if let Some((idle, was_idle)) = self.lain_there(&new.devices[at], new)? {
-                let (place, config) = (idle.place, &mut new.devices[at]);
-                config.backend.keep_mode(&idle.config.backend);
-                self.state.idle.retain(|idle| idle.place != place);
-                if let Some(device) = self.state.devices.get_mut(place) {
-                    let before = device.name().to_owned();
+            if let Some((open, was_detached)) = self.open_device_for(&new.devices[at], new)? {
+                let (index, config) = (open.index, &mut new.devices[at]);
+                config.backend.keep_mode(&open.config.backend);
+                self.state.detached.retain(|detached| detached.index != index);
+                if let Some(device) = self.state.devices.get_mut(index) {
+                    let old_name = device.name().to_owned();
                     device.scheduler_mut().set_name(&config.queue.name);
-                    tracing::info!(device = config.queue.name, before, "taken up again");
-                    taken.push(Taken { place, config: config.clone(), is_new: false, before, was_idle });
+                    tracing::info!(device = config.queue.name, old_name, "attached again");
+                    attached.push(AttachedDevice {
+                        index,
+                        config: config.clone(),
+                        is_new: false,
+                        old_name,
+                        was_detached,
+                    });
                 }
                 continue;
             }
-            let (place, config, now_ns) = (self.state.devices.len(), new.devices[at].clone(), self.state.now_ns);
+            let (index, config, now_ns) = (self.state.devices.len(), new.devices[at].clone(), self.state.now_ns);
             let device =
-                Device::new(place as u32, &config, &mut self.state.engine, now_ns).map_err(StartError::from)?;
-            tell(&device);
+                Device::new(index as u32, &config, &mut self.state.engine, now_ns).map_err(StartError::from)?;
+            log_device(&device);
             self.state.devices.push(device);
-            taken.push(Taken { place, before: config.queue.name.clone(), config, is_new: true, was_idle: true });
+            let old_name = config.queue.name.clone();
+            attached.push(AttachedDevice { index, old_name, config, is_new: true, was_detached: true });
         }
         Ok(())
     }
 
-    /// The device, idle or no longer named, that a new one is from now on, and whether it was idle:
-    /// with the same file whatever it is called, or of the same name and size in memory.
+    /// Returns the open device that has the storage of a new one, and whether it is detached: the
+    /// same file under any name, or memory of the same name and size. The device is detached, or
+    /// the new configuration removes it.
     ///
     /// # Errors
-    /// When the file is open for a device that is not as the new one has to be: then nobody else
-    /// can open it.
-    fn lain_there(&self, config: &DeviceConfig, new: &Config) -> Result<Option<(Idle, bool)>, ReloadError> {
-        let gone = self
-            .state
-            .config
-            .devices
-            .iter()
-            .filter(|old| new.devices.iter().all(|other| other.queue.name != old.queue.name));
-        let gone =
-            gone.filter_map(|old| Some(Idle { place: self.state.place_of(&old.queue.name)?, config: old.clone() }));
-        let idle = self.state.idle.iter().cloned().map(|idle| (idle, true));
+    /// When the file is open with other options than the new device needs. Its lock prevents a
+    /// second open.
+    fn open_device_for(
+        &self,
+        config: &DeviceConfig,
+        new: &Config,
+    ) -> Result<Option<(DetachedDevice, bool)>, ReloadError> {
+        let is_removed = |old: &&DeviceConfig| new.devices.iter().all(|other| other.queue.name != old.queue.name);
+        let removed = self.state.config.devices.iter().filter(is_removed).filter_map(|old| {
+            Some(DetachedDevice { index: self.state.device_index(&old.queue.name)?, config: old.clone() })
+        });
+        let detached = self.state.detached.iter().cloned().map(|detached| (detached, true));
         let mut obstacle = None;
-        for (idle, was_idle) in idle.chain(gone.map(|idle| (idle, false))) {
-            let (old, device) = (&idle.config, self.state.devices.get(idle.place));
+        for (open, was_detached) in detached.chain(removed.map(|removed| (removed, false))) {
+            let (old, device) = (&open.config, self.state.devices.get(open.index));
             let BackendConfig::File { path, direct, read_only } = &config.backend else {
                 if (&old.queue.name, &old.backend, &old.drive) == (&config.queue.name, &config.backend, &config.drive) {
-                    return Ok(Some((idle, was_idle)));
+                    return Ok(Some((open, was_detached)));
                 }
                 continue;
             };
@@ -172,8 +185,8 @@ impl<E: Engine> Server<E> {
                 (*old_read_only && !read_only, "reading only"),
             ];
             match differs.into_iter().find(|(differs, _)| *differs) {
-                None => return Ok(Some((idle, was_idle))),
-                // Two that only read can have the file open beside each other.
+                None => return Ok(Some((open, was_detached))),
+                // Several devices may open a file for reading.
                 Some(_) if *old_read_only && *read_only => {}
                 Some((_, what)) => {
                     let (name, old) = (&config.queue.name, &old.queue.name);
@@ -186,32 +199,32 @@ impl<E: Engine> Server<E> {
         obstacle.map_or(Ok(None), |what| Err(ReloadError::Restart(vec![what])))
     }
 
-    /// A configuration was not taken after all. What was opened for it stays open, to be found by
-    /// the next one: nobody else could open its file again.
-    fn put_back(&mut self, taken: Vec<Taken>) {
-        for Taken { place, config, before, was_idle, .. } in taken {
-            if let Some(device) = self.state.devices.get_mut(place) {
-                device.scheduler_mut().set_name(&before);
+    /// Undoes the attachment of devices for a refused configuration. New devices become detached,
+    /// so that the next configuration finds them: their locked files cannot be opened again.
+    fn undo_attach(&mut self, attached: Vec<AttachedDevice>) {
+        for AttachedDevice { index, config, old_name, was_detached, .. } in attached {
+            if let Some(device) = self.state.devices.get_mut(index) {
+                device.scheduler_mut().set_name(&old_name);
             }
-            if was_idle {
-                self.state.idle.push(Idle {
-                    place,
-                    config: DeviceConfig { queue: DiskQueueConfig { name: before, ..config.queue }, ..config },
-                });
+            if was_detached {
+                let queue = DiskQueueConfig { name: old_name, ..config.queue };
+                self.state.detached.push(DetachedDevice { index, config: DeviceConfig { queue, ..config } });
             }
         }
     }
 
-    /// Whether all exports of a configuration can be made.
-    fn try_exports(&self, new: &Config) -> Result<(), StartError> {
-        new.exports.iter().try_for_each(|export| self.state.serve(export).map(|_| ()))
+    /// Checks that all exports of a configuration can be created.
+    fn check_exports(&self, new: &Config) -> Result<(), StartError> {
+        new.exports.iter().try_for_each(|export| self.state.create_export(export).map(|_| ()))
     }
 
-    fn served(&self) -> Result<Vec<Served>, StartError> {
-        self.state.config.exports.iter().map(|export| self.state.serve(export)).collect()
+    /// Creates the exports of the present configuration.
+    fn create_exports(&self) -> Result<Vec<ServedExport>, StartError> {
+        self.state.config.exports.iter().map(|export| self.state.create_export(export)).collect()
     }
 
-    fn apply(&mut self, change: &LiveChange, warnings: &mut Vec<String>) {
+    /// Applies a single change.
+    fn apply_change(&mut self, change: &LiveChange, warnings: &mut Vec<String>) {
         match change {
             LiveChange::Elevator { device }
             | LiveChange::Tunables { device }
@@ -219,14 +232,14 @@ impl<E: Engine> Server<E> {
             | LiveChange::Requests { device }
             | LiveChange::Figures { device } => self.reconfigure(device, warnings),
             LiveChange::ExportRemoved { export } | LiveChange::ExportMoved { export } => {
-                self.cut_off(|client| client.export() == Some(export));
+                self.disconnect_clients(|client| client.export() == Some(export));
             }
             LiveChange::TenantRemoved { tenant } => {
-                self.cut_off(|client| client.tenant() == Some(tenant));
-                self.gone.push(Gone::Tenant(tenant.clone()));
+                self.disconnect_clients(|client| client.tenant() == Some(tenant));
+                self.retired.push(Retired::Tenant(tenant.clone()));
             }
-            // Devices are there by now; all others are taken over with the terms and exports as a
-            // whole.
+            // The devices are attached already. The other changes are applied with all terms and
+            // all exports.
             LiveChange::DeviceAdded { .. }
             | LiveChange::DeviceRemoved { .. }
             | LiveChange::ExportAdded { .. }
@@ -239,76 +252,75 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Keeps in mind what the old configuration had and the new one has not. A device that is gone
-    /// has no exports any more: it lies idle, and its file stays open until the server ends.
-    fn remember(&mut self, old: Config) {
+    /// Detaches the devices and retires the groups that the new configuration removed. The file of
+    /// a detached device stays open until the server ends.
+    fn detach_removed(&mut self, old: Config) {
         let new = &self.state.config;
-        let is_gone = |device: &DeviceConfig| new.devices.iter().all(|other| other.queue.name != device.queue.name);
-        let gone: Vec<DeviceConfig> = old.devices.into_iter().filter(is_gone).collect();
-        // One that is called otherwise by now is not idle.
-        let idle = gone
+        let is_removed = |device: &DeviceConfig| new.devices.iter().all(|other| other.queue.name != device.queue.name);
+        let removed: Vec<DeviceConfig> = old.devices.into_iter().filter(is_removed).collect();
+        // A renamed device is not found by its old name, and stays attached.
+        let detached = removed
             .into_iter()
-            .filter_map(|config| Some(Idle { place: self.state.place_of(&config.queue.name)?, config }));
-        let mut idle: Vec<Idle> = idle.collect();
-        self.state.idle.append(&mut idle);
+            .filter_map(|config| Some(DetachedDevice { index: self.state.device_index(&config.queue.name)?, config }));
+        let mut detached: Vec<DetachedDevice> = detached.collect();
+        self.state.detached.append(&mut detached);
         let groups = old.groups.into_iter().filter(|group| new.groups.iter().all(|other| other.name != group.name));
-        // Those made last lie in those made first.
-        let mut groups: Vec<Gone> = groups.map(|group| Gone::Group(group.name)).collect();
+        // Parents come before their children in the configuration; children are removed first.
+        let mut groups: Vec<Retired> = groups.map(|group| Retired::Group(group.name)).collect();
         groups.reverse();
-        self.gone.append(&mut groups);
+        self.retired.append(&mut groups);
     }
 
+    /// Applies the configuration of an attached device to its queue.
     fn reconfigure(&mut self, name: &str, warnings: &mut Vec<String>) {
         let now_ns = self.state.now_ns;
-        let Some(place) = self.state.place_of(name) else { return };
-        let config = self.state.config.devices.iter().find(|config| config.queue.name == name);
-        let (Some(config), Some(device)) = (config, self.state.devices.get_mut(place)) else { return };
+        let Some((device, config)) = self.state.attached_device_mut(name) else { return };
+        let reconfigured = device.reconfigure(config, now_ns);
         self.state.has_work = true;
-        match device.reconfigure(config, now_ns) {
-            Ok(told) => warnings.extend(told),
+        match reconfigured {
+            Ok(new) => warnings.extend(new),
             Err(error) => warnings.push(format!("device {name}: {error}")),
         }
     }
 
-    /// Closes clients as soon as what they asked for is answered.
-    fn cut_off(&mut self, is_meant: impl Fn(&super::connection::Connection) -> bool) {
-        for id in self.table.ids() {
-            if let Some(client) = self.table.get_mut(id)
-                && is_meant(client)
+    /// Disconnects the matching clients after their requests in progress are answered.
+    fn disconnect_clients(&mut self, matches: impl Fn(&Connection) -> bool) {
+        for id in self.connections.ids() {
+            if let Some(client) = self.connections.get_mut(id)
+                && matches(client)
             {
-                client.leave();
-                self.settle(id);
+                client.finish();
+                self.advance_connection(id);
             }
         }
     }
 
-    /// Whoever would not be let in any more by the rules and exports as they are now does not stay
-    /// either.
-    fn cut_off_revoked(&mut self) {
-        for id in self.table.ids() {
+    /// Disconnects the clients that the present rules do not admit to their exports.
+    fn disconnect_unadmitted(&mut self) {
+        for id in self.connections.ids() {
             let ServerState { config, exports, .. } = &self.state;
-            if let Some(client) = self.table.get_mut(id)
-                && !client.may_stay(config, exports)
+            if let Some(client) = self.connections.get_mut(id)
+                && !client.is_admitted(config, exports)
             {
-                client.leave();
-                self.settle(id);
+                client.finish();
+                self.advance_connection(id);
             }
         }
     }
 
-    /// Forgets tenants and groups that are no more, as far as their last clients have left.
-    pub(crate) fn retire(&mut self) {
+    /// Removes the retired tenants and groups whose last clients have left from all devices.
+    pub(crate) fn forget_retired(&mut self) {
         let ServerState { devices, config, now_ns, .. } = &mut self.state;
-        self.gone.retain(|gone| {
-            let is_back = match gone {
-                Gone::Tenant(name) => config.tenants.iter().any(|tenant| tenant.name == *name),
-                Gone::Group(name) => config.groups.iter().any(|group| group.name == *name),
+        self.retired.retain(|retired| {
+            let is_back = match retired {
+                Retired::Tenant(name) => config.tenants.iter().any(|tenant| tenant.name == *name),
+                Retired::Group(name) => config.groups.iter().any(|group| group.name == *name),
             };
             let mut in_use = false;
             for device in devices.iter_mut().filter(|_| !is_back) {
-                let removed = match gone {
-                    Gone::Tenant(name) => device.scheduler_mut().remove_tenant(name, *now_ns),
-                    Gone::Group(name) => device.scheduler_mut().remove_group(name, *now_ns),
+                let removed = match retired {
+                    Retired::Tenant(name) => device.scheduler_mut().remove_tenant(name, *now_ns),
+                    Retired::Group(name) => device.scheduler_mut().remove_group(name, *now_ns),
                 };
                 in_use |= matches!(removed, Err(TermsError::InUse(_)));
             }
@@ -317,21 +329,17 @@ impl<E: Engine> Server<E> {
     }
 }
 
-/// What the configuration does not name any more, and devices still know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Gone {
-    Tenant(String),
-    Group(String),
-}
-
-/// A device that a new configuration has and the old one had not.
-struct Taken {
-    place: usize,
-    /// What it is, as it was opened.
+/// A device that a new configuration added.
+struct AttachedDevice {
+    /// The index of the device.
+    index: usize,
+    /// The configuration in the modes in which its file is open.
     config: DeviceConfig,
-    /// It was opened for this configuration. Else it was there, idle or under another name.
+    /// True if the device was opened for this configuration; false if it was open before, detached
+    /// or under another name.
     is_new: bool,
-    /// What it was called, and whether it was idle.
-    before: String,
-    was_idle: bool,
+    /// The name before the reload.
+    old_name: String,
+    /// True if the device was detached before the reload.
+    was_detached: bool,
 }

@@ -1,36 +1,37 @@
-//! Who was answered lately: whether the next request is worth watching for.
+//! The recent replies, from which the server decides whether a busy poll is worth its CPU time.
 
 use hoistway_reactor::ConnId;
 
-/// After a turn with so few answers the next event is watched for: a client waits for each answer.
-/// Where more come at once, the next are on their way already, and a sleep costs nobody anything.
-const WATCHED_ANSWERS_MAX: u32 = 2;
-/// So long after another client was answered than before, nothing is watched for: several clients
-/// need the processors themselves, and what one asks for next comes while another is served.
-const SEVERAL_NS: u64 = 10_000_000;
+/// Replies per turn up to which the engine may poll for the next event: a client with one request
+/// at a time waits for each reply. After more replies in one turn the next requests are already in
+/// the socket, so that a sleep costs no latency.
+const POLLED_REPLIES_MAX: u32 = 2;
+/// How long after replies to two different clients the engine does not poll, in ns. Several active
+/// clients need the CPU themselves, and requests of one arrive while another is served.
+const SEVERAL_CLIENTS_NS: u64 = 10_000_000;
 
-/// Answers of a turn, and whom they went to.
+/// The number of replies of the present turn, and the client of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyHistory {
-    in_this_turn: u32,
-    last: Option<ConnId>,
-    /// Until then several clients are taken to be at work.
-    several_until_ns: u64,
+    replies_in_turn: u32,
+    last_client: Option<ConnId>,
+    /// Until this time, in ns, several clients are considered active.
+    several_clients_until_ns: u64,
 }
 
 impl ReplyHistory {
-    /// A request was answered.
+    /// Counts a reply to a client.
     pub(crate) fn count(&mut self, id: ConnId, now_ns: u64) {
-        self.in_this_turn += 1;
-        if self.last.replace(id).is_some_and(|last| last != id) {
-            self.several_until_ns = now_ns.saturating_add(SEVERAL_NS);
+        self.replies_in_turn += 1;
+        if self.last_client.replace(id).is_some_and(|last| last != id) {
+            self.several_clients_until_ns = now_ns.saturating_add(SEVERAL_CLIENTS_NS);
         }
     }
 
-    /// A turn is over: whether it is worth while to watch for the next event instead of sleeping.
-    pub(crate) fn turn_ends(&mut self, now_ns: u64) -> bool {
-        let answers = std::mem::take(&mut self.in_this_turn);
-        answers <= WATCHED_ANSWERS_MAX && now_ns >= self.several_until_ns
+    /// Ends a turn. Returns true if the engine should poll for the next event instead of sleeping.
+    pub(crate) fn end_turn(&mut self, now_ns: u64) -> bool {
+        let replies = std::mem::take(&mut self.replies_in_turn);
+        replies <= POLLED_REPLIES_MAX && now_ns >= self.several_clients_until_ns
     }
 }
 
@@ -42,27 +43,27 @@ mod tests {
     const OTHER: ConnId = ConnId { slot: 2, generation: 0 };
 
     #[test]
-    fn a_single_client_with_one_request_at_a_time_is_watched_for() {
-        let mut answered = ReplyHistory::default();
+    fn the_engine_polls_for_a_single_client_with_one_request_at_a_time() {
+        let mut history = ReplyHistory::default();
         for turn in 0..100 {
-            answered.count(ONE, turn);
-            assert!(answered.turn_ends(turn), "turn {turn}");
+            history.count(ONE, turn);
+            assert!(history.end_turn(turn), "turn {turn}");
         }
         for _ in 0..16 {
-            answered.count(ONE, 100);
+            history.count(ONE, 100);
         }
-        assert!(!answered.turn_ends(100), "16 requests at once");
+        assert!(!history.end_turn(100), "16 requests at once");
     }
 
     #[test]
-    fn clients_that_take_turns_are_not_watched_for_until_one_has_been_alone_for_10_ms() {
-        let mut answered = ReplyHistory::default();
-        answered.count(ONE, 0);
-        answered.count(OTHER, 1_000);
-        assert!(!answered.turn_ends(2_000));
-        answered.count(OTHER, 5_000_000);
-        assert!(!answered.turn_ends(5_000_000));
-        answered.count(OTHER, 10_001_000);
-        assert!(answered.turn_ends(10_001_000));
+    fn the_engine_does_not_poll_until_one_client_was_alone_for_10_ms() {
+        let mut history = ReplyHistory::default();
+        history.count(ONE, 0);
+        history.count(OTHER, 1_000);
+        assert!(!history.end_turn(2_000));
+        history.count(OTHER, 5_000_000);
+        assert!(!history.end_turn(5_000_000));
+        history.count(OTHER, 10_001_000);
+        assert!(history.end_turn(10_001_000));
     }
 }

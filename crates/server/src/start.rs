@@ -1,78 +1,77 @@
-//! A server from a configuration: devices are opened, exports checked, tenants made.
+//! The creation of a server from a configuration: opens devices, creates tenants, checks exports.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use hoistway_blockdev::{Device, DeviceError};
+use hoistway_config::{Config, ExportConfig, GroupConfig, TenantConfig};
+use hoistway_control::Watch;
+use hoistway_control::metrics::Metrics;
+use hoistway_qos::{Terms, TermsError};
+use hoistway_reactor::Engine;
 use rustls::ServerConfig;
 
-use crate::admin::{AdminState, Places};
+use crate::admin::state::{AdminState, NameIndices};
 use crate::budget::Bounds;
-use crate::drain::Drain;
-use crate::exports::Served;
+use crate::drain_state::DrainState;
+use crate::exports::ServedExport;
 use crate::protocol::abilities_of;
 use crate::server::Server;
 use crate::state::ServerState;
-use crate::table::Table;
-use hoistway_blockdev::{Device, DeviceError};
-use hoistway_config::{Config, ExportConfig, TenantConfig};
-use hoistway_control::Watch;
-use hoistway_control::metrics::Metrics;
-use hoistway_qos::Terms;
-use hoistway_qos::TermsError;
-use hoistway_reactor::Engine;
+use crate::table::ConnectionTable;
 
-/// The most bytes of data in one request: 32 MiB, what clients take for granted.
+/// The most bytes of data in one request: 32 MiB, which clients may assume without negotiation.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// What a server is made with beyond its configuration.
+/// The settings of a server beyond its configuration.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// How much may be under way.
+    /// The bounds on connections and requests in progress.
     pub bounds: Bounds,
-    /// Certificates, read and checked; none: no TLS. Whether it is required is said by the
-    /// configuration.
+    /// The certificates; `None` disables TLS. The configuration decides whether clients must use
+    /// TLS.
     pub tls: Option<Arc<ServerConfig>>,
 }
 
-/// Why there is no server.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A device could not be made.
+    /// A device cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A tenant could not be made.
+    /// A tenant or group cannot be created on a device.
     #[error("device {device}: tenant or group {name}: {source}")]
     Terms {
-        /// On which device.
+        /// The name of the device.
         device: String,
-        /// Which.
+        /// The name of the tenant or group.
         name: String,
-        /// Why.
+        /// The error of the device's queue.
         source: TermsError,
     },
-    /// An export could not be made.
+    /// An export does not fit its device.
     #[error("export `{export}`: {reason}")]
     Export {
-        /// Which.
+        /// The name of the export.
         export: String,
-        /// Why.
+        /// The reason as text.
         reason: String,
     },
 }
 
 impl<E: Engine> Server<E> {
-    /// A server that nobody can reach yet: see [`Server::listen`].
+    /// Creates a server without listening sockets: see [`Server::listen`].
     ///
     /// # Errors
-    /// When a device cannot be opened, or what is configured does not fit it. Everything opened so
-    /// far is closed again.
+    /// When a device cannot be opened, or a tenant or an export does not fit its device. The
+    /// devices that were opened are closed again.
     pub fn new(engine: E, config: &Config, settings: Settings) -> Result<Server<E>, StartError> {
         let mut state = ServerState::new(engine, settings.bounds);
         state.tls = settings.tls;
         state.tls_required = config.tls.as_ref().is_some_and(|tls| tls.required);
         for (index, config) in config.devices.iter().enumerate() {
             let device = Device::new(index as u32, config, &mut state.engine, state.now_ns)?;
-            tell(&device);
+            log_device(&device);
             state.devices.push(device);
         }
         state.config = config.clone();
@@ -84,7 +83,7 @@ impl<E: Engine> Server<E> {
             return Err(problem);
         }
         for export in &config.exports {
-            let served = state.serve(export)?;
+            let served = state.create_export(export)?;
             tracing::info!(
                 export = export.name,
                 device = export.device,
@@ -95,39 +94,39 @@ impl<E: Engine> Server<E> {
             state.exports.push(served);
         }
         state.config = config.clone();
-        let (stall_check_ns, admin) = (state.now_ns, AdminState::new(state.now_ns, Places::of(config)));
+        let (stall_check_ns, admin) = (state.now_ns, AdminState::new(state.now_ns, NameIndices::of(config)));
         Ok(Server {
             state,
-            table: Table::new(),
+            connections: ConnectionTable::new(),
             listeners: Vec::new(),
             events: Vec::new(),
-            turns: VecDeque::new(),
-            dones: Vec::new(),
-            came: 0,
-            crowded: false,
-            drain: Drain::No,
-            signalled: false,
+            pending_turns: VecDeque::new(),
+            completions: Vec::new(),
+            accepted_total: 0,
+            limit_logged: false,
+            drain: DrainState::Serving,
+            terminate_received: false,
             stall_check_ns,
             alarm: None,
             admin,
-            texts: Table::new(),
+            admin_connections: ConnectionTable::new(),
             watch: Watch::default(),
             metrics: Metrics::default(),
-            reloaded: "never".into(),
-            gone: Vec::new(),
+            reload_status: "never".into(),
+            retired: Vec::new(),
         })
     }
 }
 
 impl<E: Engine> ServerState<E> {
-    /// Makes groups and tenants on all devices as the configuration says, or changes them. Answers
-    /// terms that have no effect; what could not be done is added to `problems`.
+    /// Creates or changes the groups and tenants of the configuration on all devices. Returns
+    /// warnings about terms without effect, and adds errors to `problems`.
     pub(crate) fn set_terms(&mut self, problems: &mut Vec<StartError>) -> Vec<String> {
         let ServerState { devices, config, now_ns, .. } = self;
         let mut warnings = Vec::new();
         for device in devices {
             let name = device.name().to_owned();
-            let failed = |who: &str, source| StartError::Terms { device: name.clone(), name: who.to_owned(), source };
+            let failed = |term: &str, source| StartError::Terms { device: name.clone(), name: term.to_owned(), source };
             for group in parents_first(config) {
                 let set = device.scheduler_mut().set_group(
                     &group.name,
@@ -138,7 +137,7 @@ impl<E: Engine> ServerState<E> {
                 );
                 problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
-            // Who reserves more comes last: what the others give back may be what it needs.
+            // Larger reservations come last: they may need the rate that other tenants give up.
             let rate = |terms: Option<&Terms>| {
                 terms.and_then(|terms| terms.reserve).map_or(0, |reserve| reserve.bytes_per_second)
             };
@@ -148,7 +147,7 @@ impl<E: Engine> ServerState<E> {
             for tenant in others.into_iter().chain(rising) {
                 let terms = config.terms_on(&name, tenant, &tenant.terms);
                 match device.scheduler_mut().set_tenant(&tenant.name, &terms, *now_ns) {
-                    Ok(told) => warnings.extend(told.into_iter().map(|told| format!("device {name}: {told}"))),
+                    Ok(new) => warnings.extend(new.into_iter().map(|warning| format!("device {name}: {warning}"))),
                     Err(error) => problems.push(failed(&tenant.name, error)),
                 }
             }
@@ -157,11 +156,11 @@ impl<E: Engine> ServerState<E> {
         warnings
     }
 
-    /// An export as the protocol tells of it.
-    pub(crate) fn serve(&self, config: &ExportConfig) -> Result<Served, StartError> {
+    /// Creates an export on its device.
+    pub(crate) fn create_export(&self, config: &ExportConfig) -> Result<ServedExport, StartError> {
         let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
-        let place = self.place_of(&config.device);
-        let Some((place, device)) = place.and_then(|place| Some((place, self.devices.get(place)?))) else {
+        let index = self.device_index(&config.device);
+        let Some((index, device)) = index.and_then(|index| Some((index, self.devices.get(index)?))) else {
             return Err(refuse(format!("there is no device `{}`", config.device)));
         };
         let bytes = device.size();
@@ -184,7 +183,8 @@ impl<E: Engine> ServerState<E> {
         if abilities.read_only {
             (abilities.trim, abilities.write_zeroes, abilities.fast_zero) = (false, false, false);
         }
-        // One queue under all connections: what one has been answered, the flush of another covers.
+        // All connections share one queue, so that a flush of one covers the completed writes of
+        // all.
         abilities.multi_conn = true;
         let export = hoistway_nbd::Export {
             name: config.name.clone(),
@@ -198,12 +198,12 @@ impl<E: Engine> ServerState<E> {
             tls_only: false,
         };
         export.check().map_err(|error| refuse(error.to_string()))?;
-        Ok(Served { export, device: place, offset: config.offset })
+        Ok(ServedExport { export, device: index, offset: config.offset })
     }
 }
 
-/// Says what a device is.
-pub(crate) fn tell(device: &Device) {
+/// Logs the properties of a new device.
+pub(crate) fn log_device(device: &Device) {
     tracing::info!(
         device = device.name(),
         backend = device.backend().describe(),
@@ -222,11 +222,11 @@ pub(crate) fn tell(device: &Device) {
     }
 }
 
-/// The groups, each after the one that it is part of. The configuration has no loops; if it had,
-/// their groups would be left to fail.
-fn parents_first(config: &Config) -> Vec<&hoistway_config::GroupConfig> {
+/// Returns the groups, each after its parent. A valid configuration has no cycles; the groups of a
+/// cycle would come last, where their creation fails.
+fn parents_first(config: &Config) -> Vec<&GroupConfig> {
     let mut left: Vec<_> = config.groups.iter().collect();
-    let mut sorted: Vec<&hoistway_config::GroupConfig> = Vec::with_capacity(left.len());
+    let mut sorted: Vec<&GroupConfig> = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let before = sorted.len();
         left.retain(|group| {

@@ -1,76 +1,76 @@
-//! What all connections share: the engine, devices, exports, tenants, the budget.
+//! The state that all connections share: the engine, devices, exports, memory budget, timers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
-
-use crate::budget::{Bounds, Budget, HolderId, Wait};
-use crate::connection::Reason;
-use crate::exports::Served;
-use crate::reply_history::ReplyHistory;
 use hoistway_blockdev::{BlockRequest, Device, process_priority};
 use hoistway_config::{Config, DeviceConfig};
 use hoistway_qos::MemberId;
 use hoistway_reactor::{ConnId, Engine, Message, Peer};
+use rustls::ServerConfig;
 
-/// What all connections share.
+use crate::budget::{Bounds, Budget, HolderId, Wait};
+use crate::close_reason::CloseReason;
+use crate::exports::ServedExport;
+use crate::reply_history::ReplyHistory;
+
+/// The state that all connections share.
 pub(crate) struct ServerState<E> {
     pub(crate) engine: E,
-    /// The time of this turn.
+    /// The time of the present turn, in ns of the engine's clock.
     pub(crate) now_ns: u64,
+    /// All open devices. Each has its configuration: an attached device in `config.devices`, by its
+    /// name, and a detached one in `detached`, by its index.
     pub(crate) devices: Vec<Device>,
-    /// Those of them that the configuration does not name: nobody comes to them any more, and their
-    /// files stay open and locked.
-    pub(crate) idle: Vec<Idle>,
-    /// What is served, for whom and how.
+    /// The open devices that the configuration no longer names.
+    pub(crate) detached: Vec<DetachedDevice>,
+    /// The present configuration, with all changes made at run time.
     pub(crate) config: Config,
     /// The exports, in the order of the configuration.
-    pub(crate) exports: Vec<Served>,
+    pub(crate) exports: Vec<ServedExport>,
     pub(crate) budget: Budget,
-    /// What the protocol's machines put up with.
+    /// The limits of the NBD state machines.
     pub(crate) limits: hoistway_nbd::Limits,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) tls_required: bool,
-    /// Nothing new begins any more.
+    /// True from the start of a shutdown: new requests are refused.
     pub(crate) draining: bool,
-    /// A device was given work since devices ran last.
+    /// True if a device received work since the devices ran last.
     pub(crate) has_work: bool,
-    /// Empty messages, to be used again.
+    /// Empty messages with their allocations, for reuse.
     pub(crate) spare: Vec<Message>,
-    /// Connections that wait for memory, in the order in which they came.
-    pub(crate) waiting: VecDeque<ConnId>,
-    /// Those that wait for memory that their own tenant holds, likewise: they are in nobody else's
-    /// way.
-    pub(crate) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
-    /// Connections that have something to say.
-    pub(crate) speakers: Vec<ConnId>,
-    /// Who was answered lately.
-    pub(crate) answered: ReplyHistory,
-    /// How many clients there are.
-    pub(crate) clients: Clients,
-    /// When which connection is closed unless it has come further.
+    /// Connections that wait for memory of other tenants, first come, first served.
+    pub(crate) memory_waiters: VecDeque<ConnId>,
+    /// Connections that wait for memory that their own tenant holds, in the same order. They do not
+    /// delay other tenants.
+    pub(crate) tenant_memory_waiters: BTreeMap<HolderId, VecDeque<ConnId>>,
+    /// Connections with output, in the order in which they send at the end of the turn.
+    pub(crate) senders: Vec<ConnId>,
+    pub(crate) reply_history: ReplyHistory,
+    pub(crate) client_counts: ClientCounts,
+    /// Times in ns at which connections are closed unless they make progress.
     deadlines: BTreeSet<(u64, ConnId)>,
 }
 
-/// A device that is open and in nobody's use.
+/// An open device that the configuration no longer names. It has no clients; its file stays open
+/// and locked.
 #[derive(Clone, Debug)]
-pub(crate) struct Idle {
-    /// Its place among the devices.
-    pub(crate) place: usize,
-    /// What it was opened with.
+pub(crate) struct DetachedDevice {
+    /// The index of the device.
+    pub(crate) index: usize,
+    /// The configuration that it was opened with.
     pub(crate) config: DeviceConfig,
 }
 
 impl<E: Engine> ServerState<E> {
-    /// Nobody lives there yet.
+    /// Creates an empty server state.
     pub(crate) fn new(engine: E, bounds: Bounds) -> ServerState<E> {
         let now_ns = engine.now_ns();
         ServerState {
             engine,
             now_ns,
             devices: Vec::new(),
-            idle: Vec::new(),
+            detached: Vec::new(),
             config: Config::default(),
             exports: Vec::new(),
             budget: Budget::new(bounds),
@@ -80,86 +80,96 @@ impl<E: Engine> ServerState<E> {
             draining: false,
             has_work: false,
             spare: Vec::new(),
-            waiting: VecDeque::new(),
-            waiting_within: BTreeMap::new(),
-            speakers: Vec::new(),
-            answered: ReplyHistory::default(),
-            clients: Clients::default(),
+            memory_waiters: VecDeque::new(),
+            tenant_memory_waiters: BTreeMap::new(),
+            senders: Vec::new(),
+            reply_history: ReplyHistory::default(),
+            client_counts: ClientCounts::default(),
             deadlines: BTreeSet::new(),
         }
     }
 
-    /// Where the device of this name is. Idle ones have none, whatever they were called.
-    pub(crate) fn place_of(&self, name: &str) -> Option<usize> {
-        let is_idle = |place: usize| self.idle.iter().any(|idle| idle.place == place);
+    /// Returns the index of the attached device with this name. Detached devices are not found,
+    /// because their names may be reused.
+    pub(crate) fn device_index(&self, name: &str) -> Option<usize> {
+        let is_detached = |index: usize| self.detached.iter().any(|detached| detached.index == index);
         let named = self.devices.iter().enumerate().filter(|(_, device)| device.name() == name);
-        named.map(|(place, _)| place).find(|place| !is_idle(*place))
+        named.map(|(index, _)| index).find(|index| !is_detached(*index))
     }
 
-    /// A connection has something to say; `flag` is its own note of that.
-    pub(crate) fn dirty(&mut self, id: ConnId, flag: &mut bool) {
-        if !std::mem::replace(flag, true) {
-            self.speakers.push(id);
+    /// Returns an attached device with its configuration.
+    pub(crate) fn attached_device_mut(&mut self, name: &str) -> Option<(&mut Device, &mut DeviceConfig)> {
+        let index = self.device_index(name)?;
+        let config = self.config.devices.iter_mut().find(|config| config.queue.name == name)?;
+        Some((self.devices.get_mut(index)?, config))
+    }
+
+    /// Lets a connection send at the end of the turn. `is_scheduled` is the connection's own flag.
+    pub(crate) fn schedule_send(&mut self, id: ConnId, is_scheduled: &mut bool) {
+        if !std::mem::replace(is_scheduled, true) {
+            self.senders.push(id);
         }
     }
 
-    /// A connection has to wait for memory, its tenant's or that of others; `flag` as before.
-    pub(crate) fn queue(&mut self, id: ConnId, wait: Wait, holder: Option<HolderId>, flag: &mut bool) {
-        if wait != Wait::Own && !std::mem::replace(flag, true) {
-            self.line(wait, holder).push_back(id);
+    /// Queues a connection for memory of its tenant or of others. `is_queued` is the connection's
+    /// own flag.
+    pub(crate) fn enqueue_waiter(&mut self, id: ConnId, wait: Wait, holder: Option<HolderId>, is_queued: &mut bool) {
+        if wait != Wait::Own && !std::mem::replace(is_queued, true) {
+            self.wait_queue(wait, holder).push_back(id);
         }
     }
 
-    fn line(&mut self, wait: Wait, holder: Option<HolderId>) -> &mut VecDeque<ConnId> {
+    fn wait_queue(&mut self, wait: Wait, holder: Option<HolderId>) -> &mut VecDeque<ConnId> {
         match (wait, holder) {
-            (Wait::Tenant, Some(holder)) => self.waiting_within.entry(holder).or_default(),
-            _ => &mut self.waiting,
+            (Wait::Tenant, Some(holder)) => self.tenant_memory_waiters.entry(holder).or_default(),
+            _ => &mut self.memory_waiters,
         }
     }
 
-    /// Whether somebody else waits for memory longer, and for whose.
-    pub(crate) fn others_wait(&self, id: ConnId, holder: Option<HolderId>) -> Option<Wait> {
-        let is_before = |line: &VecDeque<ConnId>| line.front().is_some_and(|first| *first != id);
-        let within = holder.and_then(|holder| self.waiting_within.get(&holder));
-        if within.is_some_and(is_before) {
+    /// Returns the queue in which another connection waits for memory ahead of this one.
+    pub(crate) fn queue_ahead(&self, id: ConnId, holder: Option<HolderId>) -> Option<Wait> {
+        let has_other_first = |queue: &VecDeque<ConnId>| queue.front().is_some_and(|first| *first != id);
+        let of_tenant = holder.and_then(|holder| self.tenant_memory_waiters.get(&holder));
+        if of_tenant.is_some_and(has_other_first) {
             return Some(Wait::Tenant);
         }
-        // The first of a tenant's line has to stand in the other like everybody.
-        is_before(&self.waiting).then_some(Wait::Others)
+        // The first connection of a tenant's queue waits in the common queue like all others.
+        has_other_first(&self.memory_waiters).then_some(Wait::Others)
     }
 
-    /// Whether anybody waits for memory.
-    pub(crate) fn anybody_waits(&self) -> bool {
-        !self.waiting.is_empty() || !self.waiting_within.is_empty()
+    /// Returns true if a connection waits for memory.
+    pub(crate) fn has_memory_waiters(&self) -> bool {
+        !self.memory_waiters.is_empty() || !self.tenant_memory_waiters.is_empty()
     }
 
-    /// A connection has until the handshake's time has passed.
-    pub(crate) fn set_deadline(&mut self, id: ConnId, own: &mut Option<u64>) {
-        self.set_deadline_in(id, own, self.budget.bounds().handshake_ns_max);
+    /// Gives a connection the time of a handshake until it is closed. `deadline_ns` is the
+    /// connection's own record of its deadline.
+    pub(crate) fn set_handshake_deadline(&mut self, id: ConnId, deadline_ns: &mut Option<u64>) {
+        self.set_deadline_in(id, deadline_ns, self.budget.bounds().handshake_ns_max);
     }
 
-    /// A connection has so many ns.
-    pub(crate) fn set_deadline_in(&mut self, id: ConnId, own: &mut Option<u64>, ns: u64) {
-        self.clear_deadline(id, own);
+    /// Gives a connection the given number of ns until it is closed.
+    pub(crate) fn set_deadline_in(&mut self, id: ConnId, deadline_ns: &mut Option<u64>, ns: u64) {
+        self.clear_deadline(id, deadline_ns);
         let at = self.now_ns.saturating_add(ns);
         self.deadlines.insert((at, id));
-        *own = Some(at);
+        *deadline_ns = Some(at);
     }
 
-    /// A connection may take its time.
-    pub(crate) fn clear_deadline(&mut self, id: ConnId, own: &mut Option<u64>) {
-        if let Some(at) = own.take() {
+    /// Removes the deadline of a connection.
+    pub(crate) fn clear_deadline(&mut self, id: ConnId, deadline_ns: &mut Option<u64>) {
+        if let Some(at) = deadline_ns.take() {
             self.deadlines.remove(&(at, id));
         }
     }
 
-    /// The first deadline.
+    /// Returns the time of the first deadline, in ns.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// A connection whose deadline has passed.
-    pub(crate) fn expired(&mut self) -> Option<ConnId> {
+    /// Removes a deadline that has passed and returns its connection.
+    pub(crate) fn take_expired(&mut self) -> Option<ConnId> {
         let (at, id) = *self.deadlines.first()?;
         if at > self.now_ns {
             return None;
@@ -168,14 +178,15 @@ impl<E: Engine> ServerState<E> {
         Some(id)
     }
 
-    /// Makes a client a member of a tenant on a device, or one for itself.
-    pub(crate) fn join(&mut self, device: usize, tenant: Option<&str>, peer: &Peer) -> Result<MemberId, Reason> {
+    /// Makes a client a member of a tenant on a device, or a member without a tenant.
+    pub(crate) fn join(&mut self, device: usize, tenant: Option<&str>, peer: &Peer) -> Result<MemberId, CloseReason> {
         let now_ns = self.now_ns;
-        let Some(device) = self.devices.get_mut(device) else { return Err(Reason::Withdrawn) };
-        device.scheduler_mut().join(tenant, peer.process.as_ref().map(process_priority), now_ns).map_err(Reason::Join)
+        let Some(device) = self.devices.get_mut(device) else { return Err(CloseReason::ExportWithdrawn) };
+        let priority = peer.process.as_ref().map(process_priority);
+        device.scheduler_mut().join(tenant, priority, now_ns).map_err(CloseReason::Join)
     }
 
-    /// The client has gone: nothing of it comes back any more.
+    /// Removes a member from a device. Its requests complete without a completion for the server.
     pub(crate) fn leave(&mut self, device: usize, member: MemberId) {
         let now_ns = self.now_ns;
         if let Some(device) = self.devices.get_mut(device) {
@@ -183,7 +194,7 @@ impl<E: Engine> ServerState<E> {
         }
     }
 
-    /// Gives work to a device; it is done when devices run.
+    /// Submits a request to a device, which starts to run at the end of the turn.
     pub(crate) fn submit(&mut self, device: usize, member: MemberId, work: BlockRequest) {
         let now_ns = self.now_ns;
         if let Some(device) = self.devices.get_mut(device) {
@@ -192,23 +203,23 @@ impl<E: Engine> ServerState<E> {
         }
     }
 
-    /// Whether a range is made zeroes in less time than a write of them would take.
+    /// Returns true if a device zeroes a range faster than a write of zeroes would.
     pub(crate) fn zero_is_fast(&self, device: usize, punch: bool) -> bool {
         self.devices.get(device).is_some_and(|device| device.zero_is_fast(punch))
     }
 }
 
-/// How many clients each export and each tenant has, kept as they come and go: whoever asks for all
-/// of them asks as often as there are tenants.
+/// The number of clients of each export and each tenant. The counts are maintained as clients join
+/// and leave, because a listing reads all of them.
 #[derive(Debug, Default)]
-pub(crate) struct Clients {
+pub(crate) struct ClientCounts {
     exports: HashMap<String, u64>,
     tenants: HashMap<String, u64>,
 }
 
-impl Clients {
-    /// A client has come to an export as a tenant.
-    pub(crate) fn come(&mut self, export: &str, tenant: &str) {
+impl ClientCounts {
+    /// Counts a client that joined an export as a tenant.
+    pub(crate) fn add(&mut self, export: &str, tenant: &str) {
         for (counts, name) in [(&mut self.exports, export), (&mut self.tenants, tenant)] {
             match counts.get_mut(name) {
                 Some(count) => *count += 1,
@@ -217,8 +228,8 @@ impl Clients {
         }
     }
 
-    /// It has gone. Names without clients are forgotten.
-    pub(crate) fn go(&mut self, export: &str, tenant: &str) {
+    /// Removes a client from the counts. Names without clients are forgotten.
+    pub(crate) fn remove(&mut self, export: &str, tenant: &str) {
         for (counts, name) in [(&mut self.exports, export), (&mut self.tenants, tenant)] {
             if let Some(count) = counts.get_mut(name) {
                 *count = count.saturating_sub(1);
@@ -229,12 +240,12 @@ impl Clients {
         }
     }
 
-    /// Of an export.
+    /// Returns the number of clients of an export.
     pub(crate) fn of_export(&self, name: &str) -> u64 {
         self.exports.get(name).copied().unwrap_or(0)
     }
 
-    /// Of a tenant.
+    /// Returns the number of clients of a tenant.
     pub(crate) fn of_tenant(&self, name: &str) -> u64 {
         self.tenants.get(name).copied().unwrap_or(0)
     }
@@ -245,15 +256,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_counted_as_they_come_and_go() {
-        let mut clients = Clients::default();
-        clients.come("disk", "db");
-        clients.come("disk", "backup");
-        clients.come("", "db");
-        assert_eq!((clients.of_export("disk"), clients.of_export(""), clients.of_tenant("db")), (2, 1, 2));
-        clients.go("disk", "db");
-        clients.go("", "db");
-        assert_eq!((clients.of_export("disk"), clients.of_export(""), clients.of_tenant("db")), (1, 0, 0));
-        assert!(clients.tenants.len() == 1 && clients.exports.len() == 1, "names without clients are forgotten");
+    fn counts_follow_clients_that_join_and_leave() {
+        let mut counts = ClientCounts::default();
+        counts.add("disk", "db");
+        counts.add("disk", "backup");
+        counts.add("", "db");
+        assert_eq!((counts.of_export("disk"), counts.of_export(""), counts.of_tenant("db")), (2, 1, 2));
+        counts.remove("disk", "db");
+        counts.remove("", "db");
+        assert_eq!((counts.of_export("disk"), counts.of_export(""), counts.of_tenant("db")), (1, 0, 0));
+        assert!(counts.tenants.len() == 1 && counts.exports.len() == 1, "names without clients are forgotten");
     }
 }

@@ -1,44 +1,48 @@
-//! systemd: sockets that it hands over, and what it is told.
+//! systemd: socket activation and notifications of the service manager.
 //!
-//! The interfaces are plain: numbers in the environment and a datagram socket (sd_listen_fds(3),
-//! sd_notify(3)).
+//! The crate `sd-notify` reads the environment (sd_listen_fds(3), sd_watchdog_enabled(3)) and
+//! formats the messages (sd_notify(3)). Two pieces are our own or not taken:
+//!
+//! - The notification socket is ours. `sd_notify::notify` sends with a blocking socket, so that a
+//!   full queue of the service manager would stop the thread that serves all clients, and it does
+//!   not connect to abstract addresses (`@name`), which systemd uses in some containers.
+//! - The crate `listenfd` is not used for activation: it ignores `LISTEN_FDNAMES`, by which the
+//!   server tells control and metrics sockets from those of clients, and it accepts descriptors
+//!   without `LISTEN_PID`, which may be those of a parent process.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
+use std::time::Duration;
 
-use rustix::io::FdFlags;
-use rustix::net::sockopt;
+use rustix::net::{SocketType, sockopt};
+use sd_notify::NotifyState;
 
 use crate::Purpose;
 
-/// The first descriptor that is handed over.
-const FIRST: RawFd = 3;
-/// More are a mistake.
-const SOCKETS_MAX: usize = 64;
-
-/// A socket that systemd listens to for us.
+/// A listening socket that systemd passed to the process.
 #[derive(Debug)]
 pub struct Activated {
-    /// It, listening.
+    /// The listening socket.
     pub socket: OwnedFd,
-    /// Its `FileDescriptorName=`: `control` is the control socket, `metrics` that of metrics, all
-    /// others are for clients.
+    /// The `FileDescriptorName=` of the socket: `control` is the control socket, `metrics` that of
+    /// the metrics; all others are for NBD clients.
     pub name: String,
 }
 
 impl Activated {
-    /// What it is for.
+    /// Returns the service behind the socket.
     pub fn purpose(&self) -> Purpose {
         purpose_of(&self.name)
     }
 }
 
-/// What a socket of this name is for.
+/// Returns the service behind a socket of this name.
 fn purpose_of(name: &str) -> Purpose {
     match name {
         "control" => Purpose::Control,
@@ -47,97 +51,41 @@ fn purpose_of(name: &str) -> Purpose {
     }
 }
 
-/// Why sockets were not taken over.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+/// Why the sockets of systemd cannot be used.
+#[derive(Debug, thiserror::Error)]
 pub enum ActivationError {
-    /// The number is none.
-    #[error("LISTEN_FDS is `{0}`: it is a number, 1 to {SOCKETS_MAX}")]
-    Count(String),
-    /// The names are not as many as the sockets.
-    #[error("LISTEN_FDNAMES has {names} names for {sockets} sockets")]
-    Names {
-        /// How many names.
-        names: usize,
-        /// How many sockets.
-        sockets: usize,
-    },
-    /// A descriptor is no listening stream socket.
-    #[error("descriptor {descriptor}, which systemd handed over as `{name}`, is no listening stream socket")]
+    /// The variables of the environment are inconsistent, or a descriptor is not open.
+    #[error("socket activation (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES): {0}")]
+    Environment(#[from] io::Error),
+    /// A descriptor is not a listening stream socket.
+    #[error("descriptor {descriptor}, which systemd passed as `{name}`, is not a listening stream socket")]
     NotListening {
-        /// Its number.
+        /// The number of the descriptor.
         descriptor: RawFd,
-        /// Its name.
+        /// The name of the descriptor.
         name: String,
     },
-    /// It was told both where to listen and what with.
-    #[error("systemd hands over a socket for clients: leave out {0}")]
+    /// Both systemd and the named option or table define where clients connect.
+    #[error("systemd passes a socket for clients: omit {0}")]
     ListenGiven(&'static str),
 }
 
-/// What the environment says of activation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
-    /// `LISTEN_FDS`.
-    pub fds: Option<String>,
-    /// `LISTEN_PID`.
-    pub pid: Option<String>,
-    /// `LISTEN_FDNAMES`.
-    pub names: Option<String>,
-}
-
-impl Environment {
-    /// The process's.
-    pub fn of_process() -> Environment {
-        let text = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        Environment { fds: text("LISTEN_FDS"), pid: text("LISTEN_PID"), names: text("LISTEN_FDNAMES") }
-    }
-
-    /// The names of the sockets that were handed over to the process `pid`, in order; none if it
-    /// was not activated.
-    ///
-    /// # Errors
-    /// [`ActivationError::Count`] and [`ActivationError::Names`].
-    pub fn names_for(&self, pid: u32) -> Result<Vec<String>, ActivationError> {
-        let Some(fds) = &self.fds else { return Ok(Vec::new()) };
-        // Those of a parent are not for its children.
-        if self.pid.as_ref().and_then(|given| given.parse().ok()) != Some(pid) {
-            return Ok(Vec::new());
-        }
-        let count = fds.parse::<usize>().ok().filter(|count| *count <= SOCKETS_MAX);
-        let count = count.ok_or_else(|| ActivationError::Count(fds.clone()))?;
-        match &self.names {
-            None => Ok(vec!["unknown".to_owned(); count]),
-            Some(names) => {
-                let names: Vec<String> = names.split(':').map(str::to_owned).collect();
-                if names.len() == count {
-                    Ok(names)
-                } else {
-                    Err(ActivationError::Names { names: names.len(), sockets: count })
-                }
-            }
-        }
-    }
-}
-
-/// Takes over the sockets that systemd listens to for this process; none if it was not activated.
-/// To be called once, before anything else opens descriptors: those from 3 on are taken to be
-/// systemd's. `listen_given` says which option or table told where to listen, which cannot be
-/// heeded if there is a socket for clients among them.
+/// Takes over the sockets that systemd passed to this process; none without activation. The caller
+/// calls it once, before other code opens descriptors. `listen_given` names the option or table
+/// that also defines where clients connect; together with a client socket it is an error.
 ///
 /// # Errors
 /// [`ActivationError`].
 pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, ActivationError> {
-    let names = Environment::of_process().names_for(std::process::id())?;
-    check_listen(&names, listen_given)?;
-    let mut sockets = Vec::with_capacity(names.len());
-    for (descriptor, name) in (FIRST..).zip(names) {
-        // SAFETY: the service manager has opened these descriptors for this process and nobody here
-        // has taken them over before, as the caller was asked to see to. One that is not open is
-        // found by the calls below and not closed.
+    let passed: Vec<(RawFd, String)> = sd_notify::listen_fds_with_names()?.collect();
+    check_listen(passed.iter().map(|(_, name)| name.as_str()), listen_given)?;
+    let mut sockets = Vec::with_capacity(passed.len());
+    for (descriptor, name) in passed {
+        // SAFETY: systemd opened these descriptors for this process, and the caller guarantees that
+        // no other code owns them. `listen_fds_with_names` has checked that they are open.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let listening = sockopt::socket_acceptconn(&socket) == Ok(true)
-            && sockopt::socket_type(&socket) == Ok(rustix::net::SocketType::STREAM)
-            && rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC).is_ok()
+            && sockopt::socket_type(&socket) == Ok(SocketType::STREAM)
             && rustix::io::ioctl_fionbio(&socket, true).is_ok();
         if !listening {
             std::mem::forget(socket);
@@ -148,103 +96,103 @@ pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, 
     Ok(sockets)
 }
 
-/// That it is said in one place where clients come in. Sockets for other ends leave that open.
-fn check_listen(names: &[String], listen_given: Option<&'static str>) -> Result<(), ActivationError> {
+/// Checks that only one source defines where clients connect. Control and metrics sockets do not.
+fn check_listen<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    listen_given: Option<&'static str>,
+) -> Result<(), ActivationError> {
     match listen_given {
-        Some(given) if names.iter().any(|name| purpose_of(name) == Purpose::Nbd) => {
-            Err(ActivationError::ListenGiven(given))
-        }
+        Some(given) if names.any(|name| purpose_of(name) == Purpose::Nbd) => Err(ActivationError::ListenGiven(given)),
         _ => Ok(()),
     }
 }
 
-/// The way to systemd: what it is told of the server's state. Without systemd, or for a service
-/// that is not of the type `notify`, nothing happens.
+/// Notifications of the service manager. Without systemd, or for a service that is not of the type
+/// `notify`, all methods do nothing.
 #[derive(Debug, Default)]
 pub struct Notify {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    watchdog_ns: Option<u64>,
+    watchdog: Option<Duration>,
 }
 
 impl Notify {
-    /// As the environment says: `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`.
+    /// Reads the environment of the process: `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`.
     pub fn of_process() -> Notify {
-        let text = |name: &str| env::var_os(name).and_then(|value| value.into_string().ok());
-        Notify::new(env::var_os("NOTIFY_SOCKET"), text("WATCHDOG_USEC"), text("WATCHDOG_PID"))
+        Notify::new(env::var_os("NOTIFY_SOCKET"), sd_notify::watchdog_enabled())
     }
 
-    /// As these say. A socket that cannot be used is told in the log and then left alone.
-    pub fn new(socket: Option<OsString>, watchdog_usec: Option<String>, watchdog_pid: Option<String>) -> Notify {
-        let ours = watchdog_pid.is_none_or(|pid| pid.parse() == Ok(std::process::id()));
-        let usec = watchdog_usec.and_then(|usec| usec.parse::<u64>().ok()).filter(|usec| ours && *usec > 0);
-        let watchdog_ns = usec.map(|usec| usec.saturating_mul(1000));
+    /// Creates notifications to a socket, with the timeout of the watchdog. If the socket cannot be
+    /// used, logs a warning and sends nothing.
+    pub fn new(socket: Option<OsString>, watchdog: Option<Duration>) -> Notify {
         let socket = socket.and_then(|name| match connect(&name) {
             Ok(socket) => Some(socket),
             Err(error) => {
-                tracing::warn!(socket = %name.to_string_lossy(), %error, "systemd cannot be told anything");
+                tracing::warn!(socket = %name.to_string_lossy(), %error, "systemd cannot be notified");
                 None
             }
         });
-        Notify { watchdog_ns: watchdog_ns.filter(|_| socket.is_some()), socket }
+        Notify { watchdog: watchdog.filter(|timeout| socket.is_some() && !timeout.is_zero()), socket }
     }
 
-    /// How often [`Notify::alive`] has to be called, in ns: half of what systemd waits for. `None`:
-    /// it need not be.
+    /// Returns the interval in ns at which [`Notify::alive`] is to be called, half of the
+    /// watchdog's timeout; `None` without a watchdog.
     pub fn alive_every_ns(&self) -> Option<u64> {
-        self.watchdog_ns.map(|ns| (ns / 2).max(1))
+        let half = |timeout: Duration| u64::try_from(timeout.as_nanos() / 2).unwrap_or(u64::MAX).max(1);
+        self.watchdog.map(half)
     }
 
-    /// All is listened to.
+    /// Reports that the server listens on all sockets.
     pub fn ready(&self, status: &str) {
-        self.send(&format!("READY=1\nSTATUS={}", line(status)));
+        self.send(&[NotifyState::Ready, NotifyState::Status(first_line(status))]);
     }
 
-    /// The configuration is being read anew; [`Notify::ready`] ends it.
+    /// Reports that a reload begins; [`Notify::ready`] reports its end.
     pub fn reloading(&self) {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let usec = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000;
-        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={usec}"));
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => self.send(&[NotifyState::Reloading, now]),
+            Err(error) => tracing::debug!(%error, "systemd was not notified of the reload"),
+        }
     }
 
-    /// It drains and leaves.
+    /// Reports that the server shuts down.
     pub fn stopping(&self) {
-        self.send("STOPPING=1\nSTATUS=draining");
+        self.send(&[NotifyState::Stopping, NotifyState::Status("draining")]);
     }
 
-    /// A line for `systemctl status`.
+    /// Sets the line that `systemctl status` shows.
     pub fn status(&self, status: &str) {
-        self.send(&format!("STATUS={}", line(status)));
+        self.send(&[NotifyState::Status(first_line(status))]);
     }
 
-    /// It is alive.
+    /// Resets the watchdog.
     pub fn alive(&self) {
-        self.send("WATCHDOG=1");
+        self.send(&[NotifyState::Watchdog]);
     }
 
-    fn send(&self, message: &str) {
-        if let Some((socket, address)) = &self.socket
-            && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
-        {
-            tracing::debug!(%error, message, "systemd could not be told");
+    fn send(&self, states: &[NotifyState<'_>]) {
+        let Some((socket, address)) = &self.socket else { return };
+        let message = states.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        if let Err(error) = socket.send_to_addr(message.as_bytes(), address) {
+            tracing::debug!(%error, message, "systemd could not be notified");
         }
     }
 }
 
-/// A path, or with an `@` in front a name in the kernel's own namespace.
-fn connect(name: &OsString) -> std::io::Result<(UnixDatagram, SocketAddr)> {
+/// Opens a socket and the address of the service manager: a path, or an abstract name after `@`.
+fn connect(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let address = match name.as_bytes() {
         [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest)?,
         [b'/', ..] => SocketAddr::from_pathname(Path::new(name))?,
-        _ => return Err(std::io::Error::other("NOTIFY_SOCKET is neither a path nor begins with @")),
+        _ => return Err(io::Error::other("NOTIFY_SOCKET is neither a path nor begins with @")),
     };
     let socket = UnixDatagram::unbound()?;
-    // A full socket is not waited for: what is told is news, not work.
+    // A notification is dropped rather than block the server.
     socket.set_nonblocking(true)?;
     Ok((socket, address))
 }
 
-/// The first line of a text: a line end would begin another message.
-fn line(text: &str) -> &str {
+/// Returns the first line of a text: a line end would begin another assignment.
+fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or("")
 }
 
@@ -252,81 +200,79 @@ fn line(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn environment(fds: &str, pid: &str, names: Option<&str>) -> Environment {
-        Environment { fds: Some(fds.into()), pid: Some(pid.into()), names: names.map(str::to_owned) }
-    }
-
     #[test]
-    fn sockets_are_taken_over_only_by_the_process_that_they_are_for() {
-        assert_eq!(Environment::default().names_for(7), Ok(vec![]));
-        assert_eq!(environment("2", "7", Some("nbd:control")).names_for(7), Ok(vec!["nbd".into(), "control".into()]));
-        assert_eq!(environment("2", "8", Some("nbd:control")).names_for(7), Ok(vec![]), "a parent's");
-        assert_eq!(environment("2", "7", None).names_for(7), Ok(vec!["unknown".into(); 2]));
-        assert_eq!(environment("two", "7", None).names_for(7), Err(ActivationError::Count("two".into())));
-        assert_eq!(environment("65", "7", None).names_for(7), Err(ActivationError::Count("65".into())));
-        let names = ActivationError::Names { names: 1, sockets: 2 };
-        assert_eq!(environment("2", "7", Some("nbd")).names_for(7), Err(names));
-    }
-
-    #[test]
-    fn where_to_listen_is_said_once_but_a_control_socket_says_nothing_of_it() {
-        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    fn a_client_socket_and_a_listen_option_exclude_each_other() {
+        let check = |names: &[&'static str], given| check_listen(names.iter().copied(), given);
         let given = Some("[listen]");
-        assert_eq!(check_listen(&names(&[]), given), Ok(()));
-        assert_eq!(check_listen(&names(&["control", "metrics"]), given), Ok(()));
-        assert_eq!(check_listen(&names(&["control", "nbd"]), None), Ok(()));
-        assert_eq!(check_listen(&names(&["unknown"]), given), Err(ActivationError::ListenGiven("[listen]")));
+        assert!(check(&[], given).is_ok());
+        assert!(check(&["control", "metrics"], given).is_ok());
+        assert!(check(&["control", "nbd"], None).is_ok());
+        assert!(matches!(check(&["unknown"], given), Err(ActivationError::ListenGiven("[listen]"))));
     }
 
-    /// A service manager's socket, and the way to it.
-    fn manager(watchdog: Option<&str>, pid: Option<String>) -> (tempfile::TempDir, UnixDatagram, Notify) {
+    /// Creates a service manager's socket, and notifications to it.
+    fn manager(watchdog: Option<Duration>) -> (tempfile::TempDir, UnixDatagram, Notify) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).expect("a socket");
-        socket.set_nonblocking(true).expect("no waiting");
-        let notify = Notify::new(Some(path.into()), watchdog.map(str::to_owned), pid);
+        socket.set_nonblocking(true).expect("a non-blocking socket");
+        let notify = Notify::new(Some(path.into()), watchdog);
         (folder, socket, notify)
     }
 
-    fn told(socket: &UnixDatagram) -> String {
+    fn received(socket: &UnixDatagram) -> String {
         let mut message = [0; 4096];
-        let length = socket.recv(&mut message).expect("it was told something");
+        let length = socket.recv(&mut message).expect("a message");
         String::from_utf8_lossy(&message[..length]).into_owned()
     }
 
     #[test]
-    fn the_service_manager_is_told_the_state_in_its_own_words() {
-        let (_folder, socket, notify) = manager(None, None);
+    fn notifications_have_the_form_that_systemd_defines() {
+        let (_folder, socket, notify) = manager(None);
         notify.ready("2 exports\nREADY=0");
-        assert_eq!(told(&socket), "READY=1\nSTATUS=2 exports", "one line, whatever it is");
+        assert_eq!(received(&socket), "READY=1\nSTATUS=2 exports", "only the first line is sent");
         notify.status("draining 3");
-        assert_eq!(told(&socket), "STATUS=draining 3");
+        assert_eq!(received(&socket), "STATUS=draining 3");
         notify.stopping();
-        assert_eq!(told(&socket), "STOPPING=1\nSTATUS=draining");
+        assert_eq!(received(&socket), "STOPPING=1\nSTATUS=draining");
         notify.alive();
-        assert_eq!(told(&socket), "WATCHDOG=1");
+        assert_eq!(received(&socket), "WATCHDOG=1");
         notify.reloading();
-        let reloading = told(&socket);
+        let reloading = received(&socket);
         let usec: u64 =
             reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("the form").parse().expect("a number");
         assert!(usec > 0);
     }
 
     #[test]
-    fn a_watchdog_is_fed_twice_in_its_time_and_only_by_whom_it_watches() {
-        let own = std::process::id().to_string();
-        let every = |usec: Option<&str>, pid: Option<String>| manager(usec, pid).2.alive_every_ns();
-        assert_eq!(every(Some("30000000"), None), Some(15_000_000_000));
-        assert_eq!(every(Some("30000000"), Some(own)), Some(15_000_000_000));
-        assert_eq!(every(Some("30000000"), Some("1".into())), None);
-        assert_eq!([every(None, None), every(Some("0"), None), every(Some("soon"), None)], [None; 3]);
-        assert_eq!(Notify::new(None, Some("30000000".into()), None).alive_every_ns(), None, "there is nobody to tell");
+    fn a_full_queue_of_the_service_manager_does_not_block() {
+        let (_folder, _socket, notify) = manager(None);
+        for _ in 0..10_000 {
+            notify.alive();
+        }
     }
 
     #[test]
-    fn without_a_service_manager_nothing_happens() {
+    fn an_abstract_socket_is_notified() {
+        let name = format!("hoistway-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let socket = UnixDatagram::bind_addr(&address).expect("a socket");
+        Notify::new(Some(format!("@{name}").into()), None).alive();
+        assert_eq!(received(&socket), "WATCHDOG=1");
+    }
+
+    #[test]
+    fn the_watchdog_is_reset_twice_in_its_timeout() {
+        let interval = |timeout: Option<Duration>| manager(timeout).2.alive_every_ns();
+        assert_eq!(interval(Some(Duration::from_secs(30))), Some(15_000_000_000));
+        assert_eq!([interval(None), interval(Some(Duration::ZERO))], [None; 2]);
+        assert_eq!(Notify::new(None, Some(Duration::from_secs(30))).alive_every_ns(), None, "without a socket");
+    }
+
+    #[test]
+    fn without_a_service_manager_notifications_do_nothing() {
         for name in [None, Some("relative"), Some("/nowhere/notify"), Some("")] {
-            let notify = Notify::new(name.map(OsString::from), None, None);
+            let notify = Notify::new(name.map(OsString::from), None);
             notify.ready("up");
             notify.reloading();
             notify.stopping();

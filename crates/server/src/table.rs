@@ -1,78 +1,80 @@
-//! Who is connected, by the engine's names.
+//! A table of connections by the ids of the engine.
 
 use hoistway_reactor::ConnId;
 
-/// Clients at the engine's places. Walking over them is in the order of places.
+/// Connections by the slots of the engine. Iteration is in the order of the slots.
 #[derive(Debug)]
-pub(crate) struct Table<C> {
-    places: Vec<Option<(ConnId, Box<C>)>>,
+pub(crate) struct ConnectionTable<C> {
+    slots: Vec<Option<(ConnId, Box<C>)>>,
     len: usize,
 }
 
-impl<C> Table<C> {
-    /// Nobody.
-    pub(crate) fn new() -> Table<C> {
-        Table { places: Vec::new(), len: 0 }
+impl<C> ConnectionTable<C> {
+    /// Creates an empty table.
+    pub(crate) fn new() -> ConnectionTable<C> {
+        ConnectionTable { slots: Vec::new(), len: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of connections.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds one. Whoever was at its place before has been removed by then.
-    pub(crate) fn insert(&mut self, id: ConnId, client: C) {
-        let place = id.slot as usize;
-        if self.places.len() <= place {
-            self.places.resize_with(place + 1, || None);
+    /// Adds a connection. The previous connection of the slot must have been removed.
+    pub(crate) fn insert(&mut self, id: ConnId, connection: C) {
+        let slot = id.slot as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
         }
-        let before = self.places[place].replace((id, Box::new(client)));
-        debug_assert!(before.is_none(), "two connections at one place");
-        self.len += usize::from(before.is_none());
+        let previous = self.slots[slot].replace((id, Box::new(connection)));
+        debug_assert!(previous.is_none(), "two connections in one slot");
+        self.len += usize::from(previous.is_none());
     }
 
-    /// The one of this name, if it is still there.
+    /// Returns the connection with this id for changes; `None` if it was removed.
     pub(crate) fn get_mut(&mut self, id: ConnId) -> Option<&mut C> {
-        match self.places.get_mut(id.slot as usize) {
-            Some(Some((here, client))) if *here == id => Some(client),
+        match self.slots.get_mut(id.slot as usize) {
+            Some(Some((present, connection))) if *present == id => Some(connection),
             _ => None,
         }
     }
 
-    /// The same, to be looked at.
+    /// Returns the connection with this id; `None` if it was removed.
     pub(crate) fn get(&self, id: ConnId) -> Option<&C> {
-        match self.places.get(id.slot as usize) {
-            Some(Some((here, client))) if *here == id => Some(client),
+        match self.slots.get(id.slot as usize) {
+            Some(Some((present, connection))) if *present == id => Some(connection),
             _ => None,
         }
     }
 
-    /// The one at a place with the lowest 16 bits of this generation.
+    /// Returns the connection in a slot if the lowest 16 bits of its generation match.
     pub(crate) fn get_by_ticket(&mut self, slot: u32, generation: u32) -> Option<(ConnId, &mut C)> {
-        match self.places.get_mut(slot as usize) {
-            Some(Some((here, client))) if here.generation & 0xffff == generation => Some((*here, client)),
-            _ => None,
-        }
-    }
-
-    /// Takes one away.
-    pub(crate) fn remove(&mut self, id: ConnId) -> Option<Box<C>> {
-        match self.places.get_mut(id.slot as usize) {
-            Some(place) if place.as_ref().is_some_and(|(here, _)| *here == id) => {
-                self.len -= 1;
-                place.take().map(|(_, client)| client)
+        match self.slots.get_mut(slot as usize) {
+            Some(Some((present, connection))) if present.generation & 0xffff == generation => {
+                Some((*present, connection))
             }
             _ => None,
         }
     }
 
-    /// All of them, to be looked at.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &C> {
-        self.places.iter().flatten().map(|(_, client)| client.as_ref())
+    /// Removes a connection and returns it.
+    pub(crate) fn remove(&mut self, id: ConnId) -> Option<Box<C>> {
+        match self.slots.get_mut(id.slot as usize) {
+            Some(slot) if slot.as_ref().is_some_and(|(present, _)| *present == id) => {
+                self.len -= 1;
+                slot.take().map(|(_, connection)| connection)
+            }
+            _ => None,
+        }
     }
 
-    /// Their names.
+    /// Iterates over all connections.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &C> {
+        self.slots.iter().flatten().map(|(_, connection)| connection.as_ref())
+    }
+
+    /// Returns the ids of all connections.
     pub(crate) fn ids(&self) -> Vec<ConnId> {
-        self.places.iter().flatten().map(|(id, _)| *id).collect()
+        self.slots.iter().flatten().map(|(id, _)| *id).collect()
     }
 }

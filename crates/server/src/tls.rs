@@ -1,4 +1,4 @@
-//! TLS on a connection: bytes of records on one side, plain bytes on the other, no sockets.
+//! TLS of a connection without a socket: records on one side, plain bytes on the other.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -7,66 +7,65 @@ use rustls::{ServerConfig, ServerConnection};
 
 use crate::access::certificate_names;
 
-/// A connection's encryption.
+/// The TLS state of a connection.
 pub(crate) struct Channel {
     tls: ServerConnection,
-    /// The names in the client's certificate; known once the handshake is over.
+    /// The names in the client's certificate, extracted on first use after the handshake.
     names: Option<Vec<String>>,
 }
 
-/// What came of some bytes.
+/// The state of the client's side after received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InputEvent {
-    /// There may be more.
+pub(crate) enum ChannelState {
+    /// The client may send more.
     Open,
-    /// The client closed its side as TLS has it.
+    /// The client sent a close_notify alert.
     Closed,
 }
 
 impl Channel {
-    /// Encryption that begins with the client's next byte.
+    /// Starts TLS with the client's next byte.
     pub(crate) fn new(config: Arc<ServerConfig>) -> Result<Channel, rustls::Error> {
         let mut tls = ServerConnection::new(config)?;
-        // What is sent is bounded by what may be under way; a second bound would only lose bytes.
+        // The memory budget bounds the output; a second bound would lose bytes.
         tls.set_buffer_limit(None);
         Ok(Channel { tls, names: None })
     }
 
-    /// Takes records and adds what they said to `plain`. What the server has to say to it, an alert
-    /// for instance, is waiting in [`Channel::records`] afterwards also when this fails.
-    pub(crate) fn receive(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<InputEvent, rustls::Error> {
+    /// Decrypts records and appends their content to `plain`. Records for the client, for example
+    /// an alert, are available from [`Channel::records`] afterwards, even after an error.
+    pub(crate) fn receive(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<ChannelState, rustls::Error> {
         loop {
             let taken = if bytes.is_empty() { 0 } else { self.tls.read_tls(&mut bytes).unwrap_or(0) };
             let state = self.tls.process_new_packets()?;
             let had = plain.len();
             plain.reserve(state.plaintext_bytes_to_read());
-            // Reading from memory fails only with "nothing more for now" and "closed without a
-            // word".
+            // A read from memory fails only without more data, or at an end without close_notify.
             let _ = self.tls.reader().take(state.plaintext_bytes_to_read() as u64).read_to_end(plain);
             if state.peer_has_closed() {
-                return Ok(InputEvent::Closed);
+                return Ok(ChannelState::Closed);
             }
             if bytes.is_empty() {
-                return Ok(InputEvent::Open);
+                return Ok(ChannelState::Open);
             }
             if taken == 0 && plain.len() == had {
-                return Err(rustls::Error::General("the client's records do not fit any more".into()));
+                return Err(rustls::Error::General("the client's records exceed the buffer".into()));
             }
         }
     }
 
-    /// Whether the handshake is still under way.
+    /// Returns true before the end of the TLS handshake.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// Encrypts.
+    /// Encrypts bytes; the records are available from [`Channel::records`].
     pub(crate) fn send(&mut self, plain: &[u8]) {
-        // The writer's buffer has no bound: it takes everything.
+        // The writer's buffer is unbounded and accepts all bytes.
         let _ = self.tls.writer().write_all(plain);
     }
 
-    /// Adds the records that are to be sent.
+    /// Appends the records for the client to `out`.
     pub(crate) fn records(&mut self, out: &mut Vec<u8>) {
         while self.tls.wants_write() {
             match self.tls.write_tls(out) {
@@ -76,23 +75,24 @@ impl Channel {
         }
     }
 
-    /// Whether there are records to be sent.
+    /// Returns true if there are records for the client.
     pub(crate) fn has_records(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Says goodbye.
+    /// Sends a close_notify alert.
     pub(crate) fn close(&mut self) {
         self.tls.send_close_notify();
     }
 
-    /// The names in the client's certificate, as far as they were asked for since the handshake was
-    /// over.
+    /// Returns the names in the client's certificate if [`Channel::client_names`] has extracted
+    /// them.
     pub(crate) fn known_names(&self) -> &[String] {
         self.names.as_deref().unwrap_or_default()
     }
 
-    /// The names in the client's certificate, none if it showed none.
+    /// Returns the names in the client's certificate; empty without a certificate or before the end
+    /// of the handshake.
     pub(crate) fn client_names(&mut self) -> &[String] {
         if self.is_handshaking() {
             return &[];

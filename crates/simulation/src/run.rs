@@ -208,8 +208,8 @@ impl<'a> World<'a> {
 
     /// What is under way stays within its bounds, and in the end nothing is kept.
     fn check_memory(&self, server: &Server<SimEngine>, ended: bool) -> Result<(), String> {
-        let bytes = server.bytes_under_way();
-        let connections = server.connections() as u64;
+        let bytes = server.bytes_in_progress();
+        let connections = server.connection_count() as u64;
         let bytes_max = self.plan.bounds.bytes_max + connections * (FLOOR_BYTES + (32 << 20));
         if bytes > bytes_max {
             return Err(format!(

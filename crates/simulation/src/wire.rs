@@ -73,10 +73,10 @@ impl Wire {
         for _ in 0..TURNS_MAX {
             self.server.turn().map_err(|error| error.to_string())?;
             let bytes_max = bounds().bytes_max + (32 << 20);
-            if self.server.bytes_under_way() > bytes_max {
-                return Err(format!("{} bytes are under way", self.server.bytes_under_way()));
+            if self.server.bytes_in_progress() > bytes_max {
+                return Err(format!("{} bytes are under way", self.server.bytes_in_progress()));
             }
-            if over.get() && self.server.connections() == 0 {
+            if over.get() && self.server.connection_count() == 0 {
                 return self.check_left();
             }
         }
@@ -84,7 +84,7 @@ impl Wire {
     }
 
     fn check_left(&self) -> Result<(), String> {
-        let (bytes, buffers) = (self.server.bytes_under_way(), self.sim.borrow().pool.outstanding());
+        let (bytes, buffers) = (self.server.bytes_in_progress(), self.sim.borrow().pool.outstanding());
         // A read of a client that is gone may still be in the queue, without memory.
         if bytes != 0 || buffers != 0 {
             return Err(format!("{bytes} bytes and {buffers} buffers are kept when nobody is there"));

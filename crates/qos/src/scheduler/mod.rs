@@ -280,20 +280,6 @@ impl DiskScheduler {
         self.position_ns
     }
 
-    /// Returns the configuration that describes the present state.
-    pub fn present_config(&self) -> DiskQueueConfig {
-        DiskQueueConfig {
-            name: self.name.clone(),
-            elevator: Some(self.elevator()),
-            depth: Some(self.depth),
-            tunables: self.tunables_set().to_vec(),
-            merge: self.merges(),
-            request_bytes_max: u32::try_from(self.request_bytes_max).unwrap_or(*REQUEST_BYTES.end()),
-            bandwidth: self.bandwidth,
-            position_ns: self.position_ns,
-        }
-    }
-
     /// Attaches a recorder of queue events, or detaches the present one. `drive` is the name of an
     /// emulated drive.
     pub fn set_recorder(&mut self, mut recorder: Option<Box<dyn Recorder>>, drive: Option<&str>) {

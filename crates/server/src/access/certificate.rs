@@ -3,9 +3,9 @@
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-/// The names by which rules can know the owner of a certificate: the subject's common names, then
-/// DNS names and e-mail addresses of the alternative names. None if it cannot be read; whoever
-/// verified it has read it.
+/// Returns the names by which rules identify the owner of a certificate: the subject's common
+/// names, then DNS names and e-mail addresses of the alternative names. Returns none if the
+/// certificate cannot be parsed, which its verification rules out.
 pub fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Vec::new() };
     let common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());

@@ -1,4 +1,4 @@
-//! Ways in: sockets that only those can open who may, and certificates.
+//! Listening sockets with their access rights, and certificates.
 
 mod certificate;
 mod sockets;
@@ -21,24 +21,25 @@ pub use rustls::ServerConfig;
 pub use sockets::{Bound, SocketError, bind_tcp, bind_unix};
 pub use tls::{TlsError, TlsFiles, tls_server};
 
-/// The same for a socket that somebody else has bound: where it is, it says itself. Who may open a
-/// Unix socket is for its owner to say; whoever steers comes by one.
+/// Decides whether the server may listen on a socket that another process has bound, by the
+/// socket's own address. The owner of a Unix socket controls access to it; the control socket must
+/// be one.
 pub fn judge_socket(socket: BorrowedFd<'_>, purpose: Purpose, tls_required: bool, insecure: bool) -> ListenPolicy {
     let address = match getsockname(socket) {
         Ok(address) => address,
-        Err(error) => return ListenPolicy::Refuse(format!("where it is cannot be found out: {error}")),
+        Err(error) => return ListenPolicy::Refuse(format!("its address cannot be read: {error}")),
     };
     if SocketAddrUnix::try_from(address.clone()).is_ok() {
         return ListenPolicy::Accept;
     }
     let Ok(address) = SocketAddr::try_from(address) else {
-        return ListenPolicy::Refuse("it is neither a Unix socket nor one of TCP".to_owned());
+        return ListenPolicy::Refuse("it is neither a Unix nor a TCP socket".to_owned());
     };
     match purpose {
         Purpose::Nbd => judge(address, tls_required, insecure),
         Purpose::Metrics => judge_metrics(address, insecure),
         Purpose::Control => ListenPolicy::Refuse(format!(
-            "whoever reaches the control socket may change everything, and {address} asks nobody who he is: make it a Unix socket"
+            "every client of the control socket may change everything, and {address} does not authenticate clients: use a Unix socket"
         )),
     }
 }

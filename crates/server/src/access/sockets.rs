@@ -13,64 +13,65 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
-/// Connections that wait to be accepted; the kernel's own limit, usually 4096, may be lower.
+/// The most connections that wait to be accepted. The limit of the kernel, usually 4096, may be
+/// lower.
 const BACKLOG: i32 = 4096;
-/// The longest path of a Unix socket in bytes: the kernel has room for 108, one of them for the
-/// end.
+/// The longest path of a Unix socket in bytes: the kernel has space for 108, one for the final
+/// zero.
 const PATH_BYTES_MAX: usize = 107;
 
-/// How often the folder's lock is asked for, and the pause between: a second in all, at the start
-/// alone.
+/// The number of attempts to lock the directory, and the pause between them: one second in total,
+/// at the start only.
 const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Why a socket is not listened to. Nothing was made.
+/// Why the server cannot listen on a socket. Nothing was created.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// A server is there.
-    #[error("{what}: it is busy: a server is listening there already")]
+    /// Another server listens there.
+    #[error("{what}: busy: another server is listening there")]
     Busy {
         /// The path or address.
         what: String,
     },
-    /// There is a file that is no socket.
-    #[error("{}: there is a file that is no socket: remove it, or choose another path", path.display())]
+    /// The path is a file that is not a socket.
+    #[error("{}: a file that is not a socket exists there: remove it, or choose another path", path.display())]
     NotASocket {
         /// The path.
         path: PathBuf,
     },
     /// The path is too long for the kernel.
-    #[error("{}: the path of a socket has at most {PATH_BYTES_MAX} bytes, and this one {length}", path.display())]
+    #[error("{}: the path of a socket has at most {PATH_BYTES_MAX} bytes, this one has {length}", path.display())]
     TooLong {
         /// The path.
         path: PathBuf,
-        /// Its length in bytes.
+        /// The length of the path in bytes.
         length: usize,
     },
-    /// The system refuses.
-    #[error("{what}: cannot be listened to: {source}")]
+    /// A system call failed.
+    #[error("{what}: cannot listen: {source}")]
     System {
         /// The path or address.
         what: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A Unix socket that is listened to. When it goes, so does its file, unless somebody else's is
-/// there by then.
+/// The file of a listening Unix socket. Dropping it removes the file, unless another file has
+/// replaced it.
 #[derive(Debug)]
 pub struct Bound {
     path: PathBuf,
-    /// Device and number of the file.
+    /// The device and inode numbers of the file.
     identity: (u64, u64),
 }
 
-/// Makes a Unix socket of this mode and listens to it. The file never has a wider mode than asked
-/// for, not even for a moment. What a dead server has left at the path is replaced.
+/// Creates a Unix socket with this mode and listens on it. The file never has a wider mode, not
+/// even for a moment. The file of a server that no longer runs is replaced.
 ///
 /// # Errors
-/// [`SocketError`]; a server that answers at the path keeps it.
+/// [`SocketError`], for example if another server listens at the path.
 pub fn bind_unix(path: &Path, mode: u32) -> Result<(OwnedFd, Bound), SocketError> {
     let system = |source: io::Error| SocketError::System { what: path.display().to_string(), source };
     let errno = |error: Errno| system(error.into());
@@ -79,11 +80,11 @@ pub fn bind_unix(path: &Path, mode: u32) -> Result<(OwnedFd, Bound), SocketError
         return Err(SocketError::TooLong { path: path.to_owned(), length });
     }
     let address = SocketAddrUnix::new(path).map_err(errno)?;
-    let _alone = lock_folder(path)?;
+    let _alone = lock_directory(path)?;
     remove_stale(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags(), None).map_err(errno)?;
-    // The kernel gives the file the mode that the socket has when it is bound, less the process's
-    // mask: changing the file's mode afterwards would leave a moment in which anybody can connect.
+    // At bind the kernel gives the file the mode of the socket, less the umask. A later change of
+    // the mode would leave a moment in which all users can connect.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode)).map_err(errno)?;
     bind(&socket, &address).map_err(|error| match error {
         Errno::ADDRINUSE => SocketError::Busy { what: path.display().to_string() },
@@ -92,17 +93,19 @@ pub fn bind_unix(path: &Path, mode: u32) -> Result<(OwnedFd, Bound), SocketError
     let bound = Bound::of(path).map_err(system)?;
     let made = fs::symlink_metadata(path).map_err(system)?.mode() & 0o777;
     if made & !mode != 0 {
-        return Err(system(io::Error::other(format!("the kernel made it with the mode {made:o} instead of {mode:o}"))));
+        return Err(system(io::Error::other(format!(
+            "the kernel created it with the mode {made:o} instead of {mode:o}"
+        ))));
     }
     if made != mode {
-        // What the process's mask took away.
+        // Restores the bits that the umask of the process removed.
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(system)?;
     }
     listen(&socket, BACKLOG).map_err(errno)?;
     Ok((socket, bound))
 }
 
-/// Listens to a TCP address. An IPv6 address is IPv6's alone.
+/// Listens on a TCP address. A socket with an IPv6 address does not accept IPv4 connections.
 ///
 /// # Errors
 /// [`SocketError`].
@@ -128,7 +131,7 @@ impl Bound {
         Ok(Bound { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) })
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -138,15 +141,15 @@ impl Drop for Bound {
     fn drop(&mut self) {
         let mine = fs::symlink_metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == self.identity);
         if mine && let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "the socket's file cannot be removed");
+            tracing::warn!(path = %self.path.display(), %error, "the file of the socket cannot be removed");
         }
     }
 }
 
-/// Holds the folder of a path while a socket is made in it. A socket that is bound and not listened
-/// to yet looks like a dead server's, so that of two servers that start in one instant the second
-/// would take the first one's place.
-fn lock_folder(path: &Path) -> Result<OwnedFd, SocketError> {
+/// Locks the directory of a path while a socket is created in it. A socket between bind and listen
+/// looks like that of a server that no longer runs, so that of two servers that start at the same
+/// time the second would replace the socket of the first.
+fn lock_directory(path: &Path) -> Result<OwnedFd, SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let system = |error: Errno| SocketError::System { what: path.display().to_string(), source: error.into() };
     let folder = rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
@@ -155,14 +158,14 @@ fn lock_folder(path: &Path) -> Result<OwnedFd, SocketError> {
         match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(folder),
             Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
-            // A file system without locks: two servers in one instant are then on their own.
+            // The file system has no locks: two servers that start at once are not detected.
             Err(_) => return Ok(folder),
         }
     }
     Err(SocketError::Busy { what: path.display().to_string() })
 }
 
-/// Removes the socket of a server that is no more.
+/// Removes the socket of a server that no longer runs.
 fn remove_stale(path: &Path) -> Result<(), SocketError> {
     let system = |source: io::Error| SocketError::System { what: path.display().to_string(), source };
     let metadata = match fs::symlink_metadata(path) {
@@ -175,7 +178,7 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
     }
     match UnixStream::connect(path) {
         Ok(_) => Err(SocketError::Busy { what: path.display().to_string() }),
-        // Nobody has it open.
+        // No process has the socket open.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(system),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(system(error)),

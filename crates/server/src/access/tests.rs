@@ -23,94 +23,97 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_unix_socket_has_its_mode_and_its_file_goes_with_it() {
+fn a_unix_socket_has_its_mode_and_its_file_is_removed_with_it() {
     let folder = tempfile::tempdir().expect("a folder");
     for wanted in [0o600, 0o660, 0o666] {
         let path = folder.path().join(format!("{wanted:o}.sock"));
         let (socket, bound) = bind_unix(&path, wanted).expect("a socket");
         assert_eq!(mode(&path), wanted);
         assert_eq!(bound.path(), path);
-        UnixStream::connect(&path).expect("it is listened to");
+        UnixStream::connect(&path).expect("a connection");
         drop((socket, bound));
         assert!(!path.exists());
     }
 }
 
 #[test]
-fn the_socket_of_a_dead_server_is_replaced_and_that_of_a_live_one_is_busy() {
+fn the_socket_of_a_stopped_server_is_replaced_and_that_of_a_running_one_is_busy() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("nbd.sock");
     drop(UnixListener::bind(&path).expect("a server"));
-    assert!(path.exists(), "the dead one has left its file");
-    let (_socket, _bound): (_, Bound) = bind_unix(&path, 0o600).expect("its place");
-    let refused = bind_unix(&path, 0o600).expect_err("it is taken");
-    assert_eq!(refused.to_string(), format!("{}: it is busy: a server is listening there already", path.display()));
-    UnixStream::connect(&path).expect("the first one still has it");
+    assert!(path.exists(), "the stopped server has left its file");
+    let (_socket, _bound): (_, Bound) = bind_unix(&path, 0o600).expect("a socket in its place");
+    let refused = bind_unix(&path, 0o600).expect_err("a busy address");
+    assert_eq!(refused.to_string(), format!("{}: busy: another server is listening there", path.display()));
+    UnixStream::connect(&path).expect("the first server still listens");
 }
 
 #[test]
-fn a_socket_that_has_been_replaced_is_left_alone() {
+fn a_file_that_replaced_the_socket_is_not_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("nbd.sock");
     let (socket, bound) = bind_unix(&path, 0o600).expect("a socket");
-    fs::remove_file(&path).expect("somebody removes it");
-    let other = UnixListener::bind(&path).expect("and makes another one");
+    fs::remove_file(&path).expect("a removed file");
+    let other = UnixListener::bind(&path).expect("another socket");
     drop((socket, bound));
     assert!(path.exists());
     drop(other);
 }
 
 #[test]
-fn what_is_in_the_way_or_cannot_be_is_told() {
+fn errors_name_the_path_and_the_cause() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "text").expect("a file");
-    let said = bind_unix(&file, 0o600).expect_err("a file").to_string();
+    let text_of_error = bind_unix(&file, 0o600).expect_err("a file").to_string();
     assert_eq!(
-        said,
-        format!("{}: there is a file that is no socket: remove it, or choose another path", file.display())
+        text_of_error,
+        format!("{}: a file that is not a socket exists there: remove it, or choose another path", file.display())
     );
-    assert_eq!(fs::read(&file).expect("it is still there"), b"text");
+    assert_eq!(fs::read(&file).expect("the file"), b"text");
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&file, &link).expect("a link");
     assert!(matches!(bind_unix(&link, 0o600), Err(SocketError::NotASocket { .. })));
     let long = folder.path().join("x".repeat(120));
-    let said = bind_unix(&long, 0o600).expect_err("too long").to_string();
+    let text_of_error = bind_unix(&long, 0o600).expect_err("too long").to_string();
     let length = long.as_os_str().len();
-    assert_eq!(said, format!("{}: the path of a socket has at most 107 bytes, and this one {length}", long.display()));
+    assert_eq!(
+        text_of_error,
+        format!("{}: the path of a socket has at most 107 bytes, this one has {length}", long.display())
+    );
     let nowhere = folder.path().join("none/nbd.sock");
-    let said = bind_unix(&nowhere, 0o600).expect_err("no folder").to_string();
-    assert_eq!(said, format!("{}: cannot be listened to: No such file or directory (os error 2)", nowhere.display()));
+    let text_of_error = bind_unix(&nowhere, 0o600).expect_err("no folder").to_string();
+    assert_eq!(text_of_error, format!("{}: cannot listen: No such file or directory (os error 2)", nowhere.display()));
 }
 
 #[test]
-fn of_many_servers_that_start_at_once_one_has_the_socket() {
+fn of_several_servers_that_start_at_once_one_gets_the_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("nbd.sock");
-    drop(UnixListener::bind(&path).expect("a dead one's"));
+    drop(UnixListener::bind(&path).expect("the socket of a stopped server"));
     let results: Vec<_> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..8).map(|_| scope.spawn(|| bind_unix(&path, 0o600))).collect();
         all.into_iter().map(|one| one.join().expect("no panic")).collect()
     });
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
-    UnixStream::connect(&path).expect("and it can be reached");
+    UnixStream::connect(&path).expect("a connection");
 }
 
 #[test]
-fn a_tcp_address_that_is_taken_is_busy() {
+fn a_tcp_address_in_use_is_busy() {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let socket = bind_tcp(any).expect("a port");
     let address = rustix::net::getsockname(socket.as_fd()).expect("an address");
     let address = SocketAddr::try_from(address).expect("of TCP");
-    TcpStream::connect(address).expect("it is listened to");
-    let said = bind_tcp(address).expect_err("it is taken").to_string();
-    assert_eq!(said, format!("{address}: it is busy: a server is listening there already"));
-    let elsewhere: SocketAddr = "192.0.2.1:7".parse().expect("an address of nobody");
+    TcpStream::connect(address).expect("a connection");
+    let text_of_error = bind_tcp(address).expect_err("a busy address").to_string();
+    assert_eq!(text_of_error, format!("{address}: busy: another server is listening there"));
+    let elsewhere: SocketAddr = "192.0.2.1:7".parse().expect("an unassigned address");
     assert!(matches!(bind_tcp(elsewhere), Err(SocketError::System { .. })));
 }
 
 #[test]
-fn tcp_beyond_loopback_takes_tls_or_a_word() {
+fn tcp_beyond_loopback_needs_tls_or_the_insecure_option() {
     let of = |text: &str, required, insecure| judge(text.parse().expect("an address"), required, insecure);
     for here in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
         assert_eq!(of(here, false, false), ListenPolicy::Accept, "{here}");
@@ -122,7 +125,7 @@ fn tcp_beyond_loopback_takes_tls_or_a_word() {
     }
 }
 
-/// An authority, and files of certificates that it has signed.
+/// A certificate authority, and files with certificates that it signed.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -169,15 +172,15 @@ fn dns(name: &str) -> SanType {
     SanType::DnsName(name.try_into().expect("a name"))
 }
 
-/// A client that shows a certificate, or none.
-fn client(authority: &Authority, shows: Option<&str>) -> ClientConnection {
+/// A client that certificate_name a certificate, or none.
+fn client(authority: &Authority, certificate_name: Option<&str>) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority.path("ca.pem")).expect("the authority")).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
     let builder = builder.with_root_certificates(roots);
-    let config = match shows {
+    let config = match certificate_name {
         None => builder.with_no_client_auth(),
         Some(name) => {
             let certificate =
@@ -189,7 +192,7 @@ fn client(authority: &Authority, shows: Option<&str>) -> ClientConnection {
     ClientConnection::new(Arc::new(config), ServerName::try_from("server.test").expect("a name")).expect("a client")
 }
 
-/// Lets both talk until the handshake is over; the server's end, or why it failed.
+/// Runs a TLS handshake. Returns the server's side, or its error.
 fn handshake(server: &super::TlsFiles, mut client: ClientConnection) -> Result<ServerConnection, rustls::Error> {
     let mut server = ServerConnection::new(Arc::clone(&server.server))?;
     for _ in 0..10 {
@@ -218,14 +221,14 @@ fn handshake(server: &super::TlsFiles, mut client: ClientConnection) -> Result<S
     client.write_tls(&mut bytes).expect("into memory");
     server.read_tls(&mut bytes.as_slice()).expect("from memory");
     server.process_new_packets()?;
-    let mut said = [0; 5];
-    server.reader().read_exact(&mut said).expect("what was said");
-    assert_eq!(&said, b"hello");
+    let mut text_of_error = [0; 5];
+    server.reader().read_exact(&mut text_of_error).expect("what was text_of_error");
+    assert_eq!(&text_of_error, b"hello");
     Ok(server)
 }
 
 #[test]
-fn a_client_is_known_by_the_names_in_its_certificate_and_without_one_it_stays_out() {
+fn a_client_is_identified_by_its_certificate_and_refused_without_one() {
     let authority = Authority::new();
     authority.sign("server", vec![dns("server.test")]);
     authority.sign(
@@ -243,7 +246,7 @@ fn a_client_is_known_by_the_names_in_its_certificate_and_without_one_it_stays_ou
     stranger.sign("mallory", vec![]);
     fs::copy(stranger.path("mallory.pem"), authority.path("mallory.pem")).expect("a file");
     fs::copy(stranger.path("mallory.key"), authority.path("mallory.key")).expect("a file");
-    assert!(handshake(&files, client(&authority, Some("mallory"))).is_err(), "another authority's");
+    assert!(handshake(&files, client(&authority, Some("mallory"))).is_err(), "the certificate of another authority");
 
     let open = TlsConfig { client_authority: None, ..authority.config("server") };
     let files = tls_server(&open).expect("certificates");
@@ -252,14 +255,14 @@ fn a_client_is_known_by_the_names_in_its_certificate_and_without_one_it_stays_ou
 }
 
 #[test]
-fn certificates_that_are_of_no_use_are_told_with_their_file() {
+fn errors_of_certificates_name_the_file() {
     let authority = Authority::new();
     authority.sign("server", vec![dns("server.test")]);
     authority.sign("other", vec![]);
     let good = authority.config("server");
-    let said = |config: TlsConfig| {
-        let said = tls_server(&config).expect_err("it is of no use").to_string();
-        said.replace(&format!("{}/", authority.folder.path().display()), "")
+    let text_of_error = |config: TlsConfig| {
+        let text_of_error = tls_server(&config).expect_err("an invalid file").to_string();
+        text_of_error.replace(&format!("{}/", authority.folder.path().display()), "")
     };
     let with = |change: &dyn Fn(&mut TlsConfig)| {
         let mut config = good.clone();
@@ -287,19 +290,19 @@ fn certificates_that_are_of_no_use_are_told_with_their_file() {
         ),
         (
             with(&|config| config.certificate = text.clone()),
-            "text.pem: this is no certificate: there is no -----BEGIN CERTIFICATE----- in it",
+            "text.pem: not a valid certificate: no -----BEGIN CERTIFICATE----- found",
         ),
         (
             with(&|config| config.key = text.clone()),
-            "text.pem: this is no key: there is no -----BEGIN PRIVATE KEY----- (or RSA, or EC) in it",
+            "text.pem: not a valid key: no -----BEGIN PRIVATE KEY----- (or RSA, or EC) found",
         ),
         (
             with(&|config| config.key = locked.clone()),
-            "locked.key: this is no key: it is locked with a password: write it without",
+            "locked.key: not a valid key: it is encrypted with a password: store it without one",
         ),
         (
             with(&|config| config.client_authority = Some(text.clone())),
-            "text.pem: this is no client authority: there is no -----BEGIN CERTIFICATE----- in it",
+            "text.pem: not a valid client authority: no -----BEGIN CERTIFICATE----- found",
         ),
         (
             with(&|config| config.certificate = authority.folder.path().to_owned()),
@@ -307,15 +310,18 @@ fn certificates_that_are_of_no_use_are_told_with_their_file() {
         ),
     ];
     for (config, expected) in table {
-        let said = said(config);
-        assert!(said == expected || said.ends_with(&format!(": {expected}")), "{said}\nshould be\n{expected}");
+        let text_of_error = text_of_error(config);
+        assert!(
+            text_of_error == expected || text_of_error.ends_with(&format!(": {expected}")),
+            "{text_of_error}\nshould be\n{expected}"
+        );
     }
-    let mismatch = said(with(&|config| config.key = authority.path("other.key")));
-    assert!(mismatch.starts_with("server.pem and other.key do not fit together: "), "{mismatch}");
+    let mismatch = text_of_error(with(&|config| config.key = authority.path("other.key")));
+    assert!(mismatch.starts_with("server.pem and other.key do not match: "), "{mismatch}");
 }
 
 #[test]
-fn a_key_that_everybody_can_read_is_used_with_a_warning() {
+fn a_key_that_all_users_can_read_is_used_with_a_warning() {
     let authority = Authority::new();
     authority.sign("server", vec![]);
     let config = authority.config("server");
@@ -325,6 +331,6 @@ fn a_key_that_everybody_can_read_is_used_with_a_warning() {
     chmod(0o644);
     assert_eq!(
         tls_server(&config).expect("certificates").warnings,
-        [format!("{}: everybody on this machine can read the key (mode 0644): chmod o-r", config.key.display())]
+        [format!("{}: all users of this machine can read the key (mode 0644): chmod o-r", config.key.display())]
     );
 }

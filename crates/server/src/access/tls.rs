@@ -1,4 +1,4 @@
-//! Certificates from files.
+//! Certificates and keys from files.
 
 use std::fs;
 use std::io;
@@ -14,51 +14,51 @@ use rustls::{RootCertStore, ServerConfig};
 
 use hoistway_config::{TlsConfig, read_text};
 
-/// Why certificates are of no use.
+/// Why certificates or keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("{}: cannot read the {what}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What it is: "certificate", "key", "client authority".
+        /// The kind of the file: "certificate", "key", "client authority".
         what: &'static str,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file holds something else.
-    #[error("{}: this is no {what}: {problem}", path.display())]
+    /// A file has an invalid content.
+    #[error("{}: not a valid {what}: {problem}", path.display())]
     Wrong {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What it should be.
+        /// The kind of the file.
         what: &'static str,
-        /// What is wrong, and what would be right.
+        /// The fault, and the content that is expected.
         problem: String,
     },
-    /// Each is right and they do not fit.
-    #[error("{} and {} do not fit together: {problem}", certificate.display(), key.display())]
+    /// The certificate and the key are valid but do not belong together.
+    #[error("{} and {} do not match: {problem}", certificate.display(), key.display())]
     Mismatch {
-        /// The certificate's file.
+        /// The path of the certificate.
         certificate: PathBuf,
-        /// The key's.
+        /// The path of the key.
         key: PathBuf,
-        /// Why not.
+        /// The error of the TLS library.
         problem: String,
     },
 }
 
-/// What TLS needs, read.
+/// The TLS configuration of the server, read from files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// For new connections.
+    /// The configuration for new connections.
     pub server: Arc<ServerConfig>,
-    /// What is worth a warning.
+    /// Warnings about the files.
     pub warnings: Vec<String>,
 }
 
-/// Reads certificates and key, and makes of them what a connection begins with: TLS 1.2 and 1.3.
+/// Reads certificates and key, and builds the configuration for TLS 1.2 and 1.3.
 ///
 /// # Errors
 /// [`TlsError`], which names the file.
@@ -86,16 +86,16 @@ pub fn tls_server(config: &TlsConfig) -> Result<TlsFiles, TlsError> {
     Ok(TlsFiles { server: Arc::new(server), warnings: readable_by_others(&config.key).into_iter().collect() })
 }
 
-/// What the client authority is called in errors.
+/// The name of the client authority in errors.
 const AUTHORITY: &str = "client authority";
 
-/// All certificates of a file.
+/// Reads all certificates of a file.
 fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = read(path, what)?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let certificates = read.map_err(|error| wrong(path, what, error.to_string()))?;
     if certificates.is_empty() {
-        return Err(wrong(path, what, "there is no -----BEGIN CERTIFICATE----- in it".into()));
+        return Err(wrong(path, what, "no -----BEGIN CERTIFICATE----- found".into()));
     }
     Ok(certificates)
 }
@@ -104,10 +104,10 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let text = read(path, "key")?;
     PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound if text.contains("BEGIN ENCRYPTED PRIVATE KEY") => {
-            wrong(path, "key", "it is locked with a password: write it without".into())
+            wrong(path, "key", "it is encrypted with a password: store it without one".into())
         }
         rustls::pki_types::pem::Error::NoItemsFound => {
-            wrong(path, "key", "there is no -----BEGIN PRIVATE KEY----- (or RSA, or EC) in it".into())
+            wrong(path, "key", "no -----BEGIN PRIVATE KEY----- (or RSA, or EC) found".into())
         }
         error => wrong(path, "key", error.to_string()),
     })
@@ -129,10 +129,10 @@ fn wrong(path: &Path, what: &'static str, problem: String) -> TlsError {
     TlsError::Wrong { path: path.to_owned(), what, problem }
 }
 
-/// A warning if more than a key's owner and group can read it.
+/// Returns a warning if users beside the owner and the group of a key can read it.
 fn readable_by_others(path: &Path) -> Option<String> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
     let text =
-        || format!("{}: everybody on this machine can read the key (mode {mode:04o}): chmod o-r", path.display());
+        || format!("{}: all users of this machine can read the key (mode {mode:04o}): chmod o-r", path.display());
     (mode & 0o004 != 0).then(text)
 }

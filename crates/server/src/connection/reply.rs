@@ -1,23 +1,23 @@
-//! What a device has answered, as the protocol says it.
+//! The conversion of completions to NBD replies.
 
+use hoistway_blockdev::IoOutput;
 use hoistway_nbd::server::{Extent, Replies, Request};
 use hoistway_nbd::wire::{Command, Errno};
-
-use super::{Connection, Phase};
-use hoistway_blockdev::IoOutput;
 use hoistway_reactor::Allocation;
 
+use super::{Connection, Phase};
+
 impl Connection {
-    /// Puts the reply to a request into the outgoing message.
+    /// Adds the reply to a request to the outgoing message.
     pub(super) fn reply(&mut self, request: &Request, result: Result<IoOutput, Errno>) {
-        let Phase::Serving(serving) = &self.phase else { return };
-        let session = &serving.session;
+        let Phase::Transmission(transmission) = &self.phase else { return };
+        let session = &transmission.session;
         if request.command == Command::Read && result.is_ok() {
             self.counts.read_bytes += request.length;
         }
         match (request.command, result) {
-            (_, Err(errno)) => session.error(request, errno, text_of(errno), self.outgoing.head()),
-            (Command::Read, Ok(answer)) => self.data(request, answer),
+            (_, Err(errno)) => session.error(request, errno, error_text(errno), self.outgoing.head()),
+            (Command::Read, Ok(answer)) => self.reply_data(request, answer),
             (Command::BlockStatus, Ok(IoOutput::Extents(found))) => {
                 let end = session.export.size - request.offset;
                 let extents = extents_of(&found, request.length, end);
@@ -31,13 +31,13 @@ impl Connection {
         }
     }
 
-    /// The reply to a READ that went well.
-    fn data(&mut self, request: &Request, answer: IoOutput) {
-        let Phase::Serving(serving) = &self.phase else { return };
-        let session = &serving.session;
+    /// Adds the reply to a successful read.
+    fn reply_data(&mut self, request: &Request, answer: IoOutput) {
+        let Phase::Transmission(transmission) = &self.phase else { return };
+        let session = &transmission.session;
         let has_chunks = session.replies != Replies::Simple;
         match answer {
-            // A hole is one chunk as well: DF allows it.
+            // A hole is a single chunk, so that the flag DF allows it.
             IoOutput::Zeroes if has_chunks => {
                 session.hole_chunk(request, request.offset, request.length as u32, true, self.outgoing.head());
             }
@@ -63,13 +63,13 @@ impl Connection {
     }
 }
 
-/// Whether a part of what was read is a hole.
+/// Returns true if a part of the data is a hole.
 fn has_hole(parts: &[(u64, IoOutput)]) -> bool {
     parts.iter().any(|(_, part)| matches!(part, IoOutput::Zeroes))
 }
 
-/// What was found, for the client: neighbours of one kind are one extent, nothing lies beyond the
-/// end of the export, and there is at least one.
+/// Converts allocations to extents of the protocol: adjacent extents of the same kind are merged,
+/// the last one ends at `end` at most, and there is at least one.
 fn extents_of(found: &[Allocation], wanted: u64, end: u64) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::with_capacity(found.len().max(1));
     let mut left = end;
@@ -90,17 +90,17 @@ fn extents_of(found: &[Allocation], wanted: u64, end: u64) -> Vec<Extent> {
     extents
 }
 
-/// A sentence for people.
-fn text_of(errno: Errno) -> &'static str {
+/// Returns the error text that the client receives.
+fn error_text(errno: Errno) -> &'static str {
     match errno {
         Errno::Perm => "not permitted",
-        Errno::Io => "the device could not do it",
+        Errno::Io => "the device failed",
         Errno::NoMem => "out of memory",
-        Errno::Inval => "the request makes no sense",
+        Errno::Inval => "invalid request",
         Errno::NoSpc => "no space left on the device",
         Errno::Overflow => "too long",
         Errno::NotSup => "not supported",
-        Errno::Shutdown => "the server is leaving",
+        Errno::Shutdown => "the server is shutting down",
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extents_end_where_the_export_ends_and_neighbours_of_one_kind_are_one() {
+    fn extents_are_merged_and_end_at_the_end_of_the_export() {
         let found = [
             Allocation { length: 4096, hole: true },
             Allocation { length: 4096, hole: true },
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_knows_nothing_has_everything_allocated() {
+    fn a_backend_without_allocation_data_reports_one_allocated_extent() {
         assert_eq!(extents_of(&[], 512, 4096), [Extent { length: 512, hole: false, zero: false }]);
     }
 }

@@ -1,9 +1,8 @@
-//! The server in a simulated outside, told what to do by hand: what becomes of each client is
-//! looked at from its own side.
+//! Tests of the server on the simulated engine. Each client checks what it receives.
 
+mod admin_connections;
 mod deadlines;
 mod drain;
 mod memory;
 mod reload;
-mod texts;
 mod world;

@@ -1,4 +1,4 @@
-//! A server whose outside is simulated, and clients that a test plays by hand.
+//! A server on the simulated engine, and clients whose steps a test decides.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,17 +12,17 @@ use hoistway_config::{Config, Draft, HostEnvironment};
 use hoistway_reactor::simulated::{Actor, ActorId, LinkId, LinkPlan, Prng, Sim, SimEngine, State};
 use hoistway_reactor::{Address, ListenerId, Peer, Process};
 
-/// A millisecond in ns: how often the server is looked at.
+/// A millisecond in ns, the step of [`World::pass`].
 pub const MS: u64 = 1_000_000;
-/// The longest that anything is waited for, in ns of the world's time.
-const PATIENCE_NS: u64 = 600_000_000_000;
-/// Connections that hold 256 KiB each way and delay nothing.
+/// The timeout of all waits, in ns of virtual time.
+const TIMEOUT_NS: u64 = 600_000_000_000;
+/// Links without latency that hold 256 KiB in each direction.
 const LINK: LinkPlan = LinkPlan { latency_ns_max: 0, capacity: 256 << 10, piece_max: 64 << 10 };
 
-/// Somebody who does nothing by himself: the test acts.
-struct Puppet;
+/// An actor without steps: the test itself acts.
+struct PassiveActor;
 
-impl Actor for Puppet {
+impl Actor for PassiveActor {
     fn step(&mut self, _: ActorId, _: &mut Sim) {}
 
     fn is_done(&self) -> bool {
@@ -30,31 +30,31 @@ impl Actor for Puppet {
     }
 }
 
-/// A configuration that is right.
+/// Parses a valid configuration.
 pub fn config(text: &str) -> Config {
     Draft::from_toml(text, "test.toml").check(&HostEnvironment).expect("a good configuration").config
 }
 
-/// A client's process, by its user.
+/// Returns the peer of a process of this user.
 pub fn user(uid: u32) -> Peer {
     Peer { address: Address::Unix, process: Some(Process { uid, pid: 7, ..Process::default() }) }
 }
 
-/// A server and its outside.
+/// A server and its simulated environment.
 pub struct World {
     pub server: Server<SimEngine>,
     pub sim: Rc<RefCell<Sim>>,
     actor: ActorId,
     listeners: [ListenerId; 3],
-    /// How the server has left, if it has.
+    /// Whether the shutdown was clean, after its end.
     pub ended: Option<bool>,
 }
 
-/// A client that has chosen an export.
+/// A client after the handshake.
 pub struct Client {
     pub link: LinkId,
     pub nbd: Collector,
-    pub answers: Vec<Completion>,
+    pub replies: Vec<Completion>,
 }
 
 impl World {
@@ -64,7 +64,7 @@ impl World {
 
     pub fn with(text: &str, bounds: Bounds) -> World {
         let mut sim = Sim::new(Prng::new(1), false);
-        let actor = sim.add_actor(Box::new(Puppet), 0);
+        let actor = sim.add_actor(Box::new(PassiveActor), 0);
         let listeners = [sim.add_listener(), sim.add_listener(), sim.add_listener()];
         let sim = Rc::new(RefCell::new(sim));
         let settings = Settings { bounds, ..Settings::default() };
@@ -84,47 +84,47 @@ impl World {
         self.sim.borrow().now_ns
     }
 
-    /// Lets so much time pass, or less if the server leaves.
+    /// Advances the virtual time, at most until the shutdown ends.
     pub fn pass(&mut self, ns: u64) {
         let until_ns = self.now_ns() + ns;
         while self.now_ns() < until_ns && self.ended.is_none() {
-            if let Turn::Ended { clean } = self.server.turn().expect("the world is in order") {
+            if let Turn::Ended { clean } = self.server.turn().expect("an intact engine") {
                 self.ended = Some(clean);
             }
         }
     }
 
-    /// Lets time pass until something is so.
+    /// Advances the virtual time until a condition holds.
     #[track_caller]
-    pub fn until(&mut self, mut is_so: impl FnMut(&mut World) -> bool) {
-        let end_ns = self.now_ns() + PATIENCE_NS;
-        while !is_so(self) {
-            assert!(self.now_ns() < end_ns && self.ended.is_none(), "it never comes");
+    pub fn until(&mut self, mut condition: impl FnMut(&mut World) -> bool) {
+        let end_ns = self.now_ns() + TIMEOUT_NS;
+        while !condition(self) {
+            assert!(self.now_ns() < end_ns && self.ended.is_none(), "the condition never holds");
             self.pass(MS);
         }
     }
 
-    /// Somebody connects.
+    /// Connects to a listener.
     pub fn connect(&mut self, purpose: Purpose, peer: Peer) -> LinkId {
         let listener = self.listeners[purpose as usize];
-        self.sim.borrow_mut().connect(listener, self.actor, peer, LINK).expect("it is listened to")
+        self.sim.borrow_mut().connect(listener, self.actor, peer, LINK).expect("a listener")
     }
 
-    /// Writes all of it.
+    /// Writes all bytes to a link.
     #[track_caller]
     pub fn write(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let end_ns = self.now_ns() + PATIENCE_NS;
+        let end_ns = self.now_ns() + TIMEOUT_NS;
         while !bytes.is_empty() {
             let count = self.sim.borrow_mut().write(link, bytes);
             bytes = &bytes[count..];
-            assert!(self.now_ns() < end_ns, "the server takes no more");
+            assert!(self.now_ns() < end_ns, "the server receives nothing");
             if count == 0 {
                 self.pass(MS);
             }
         }
     }
 
-    /// What has come by now.
+    /// Reads all bytes that have arrived.
     pub fn read(&mut self, link: LinkId) -> Vec<u8> {
         let mut bytes = vec![0; LINK.capacity];
         let count = self.sim.borrow_mut().read(link, &mut bytes);
@@ -132,13 +132,13 @@ impl World {
         bytes
     }
 
-    /// Whether the server has not closed the connection, as far as the client has read.
+    /// Returns true if the client has not read the end of the connection.
     pub fn is_open(&self, link: LinkId) -> bool {
         self.sim.borrow().state(link) == State::Open
     }
 
-    /// A client that has chosen an export, or none if it is not let in.
-    pub fn enter(&mut self, export: &str, peer: Peer) -> Option<Client> {
+    /// Connects and chooses an export; `None` if the server does not admit the client.
+    pub fn join(&mut self, export: &str, peer: Peer) -> Option<Client> {
         let link = self.connect(Purpose::Nbd, peer);
         let mut handshake = Handshake::new(HandshakeOptions {
             export: export.into(),
@@ -147,7 +147,7 @@ impl World {
             contexts: Vec::new(),
             goal: Goal::Enter,
         });
-        let end_ns = self.now_ns() + PATIENCE_NS;
+        let end_ns = self.now_ns() + TIMEOUT_NS;
         let mut pending = Vec::new();
         while self.now_ns() < end_ns && self.is_open(link) {
             self.pass(MS);
@@ -157,32 +157,32 @@ impl World {
             pending.drain(..used);
             self.write(link, &out);
             if let Progress::Ready(session) = progress {
-                return Some(Client { link, nbd: Collector::new(*session), answers: Vec::new() });
+                return Some(Client { link, nbd: Collector::new(*session), replies: Vec::new() });
             }
         }
         None
     }
 
-    /// A request, as bytes.
+    /// Encodes a request.
     pub fn request(client: &mut Client, command: Command, offset: u64, length: u64, data: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let flags = CommandFlags::default();
-        client.nbd.request(&RequestSpec { command, flags, offset, length }, data, &mut out).expect("it may be asked");
+        client.nbd.request(&RequestSpec { command, flags, offset, length }, data, &mut out).expect("a valid request");
         out
     }
 
-    /// Takes what the server has answered.
-    pub fn hear(&mut self, client: &mut Client) {
+    /// Receives the replies that have arrived.
+    pub fn receive(&mut self, client: &mut Client) {
         let bytes = self.read(client.link);
-        client.nbd.receive(&bytes, &mut client.answers).expect("the server speaks NBD");
+        client.nbd.receive(&bytes, &mut client.replies).expect("valid replies");
     }
 
-    /// Asks and waits for so many answers.
+    /// Waits until a client has this number of replies.
     #[track_caller]
-    pub fn await_answers(&mut self, client: &mut Client, count: usize) {
+    pub fn await_replies(&mut self, client: &mut Client, count: usize) {
         self.until(|world| {
-            world.hear(client);
-            client.answers.len() >= count
+            world.receive(client);
+            client.replies.len() >= count
         });
     }
 }

@@ -40,7 +40,6 @@ const LANGUAGE_EXCEPTIONS: &[&str] = &[
     "crates/reactor/",
     "crates/record/",
     "crates/report/",
-    "crates/server/",
     "crates/simulation/",
     "fuzz/",
 ];

@@ -1,11 +1,7 @@
-//! What the server tells of itself, and what it can be told.
+//! The server as the control tree reads and changes it.
 
-use std::collections::{BTreeMap, HashMap};
-
-use crate::connection::{Connection, Reason, Serving};
-use crate::server::Server;
 use hoistway_blockdev::Device;
-use hoistway_config::{BackendConfig, Config};
+use hoistway_config::BackendConfig;
 use hoistway_control::admin::{self, DeviceAdmin, DeviceChange, GroupTerms, LogControl, Registry};
 use hoistway_control::{
     AccountView, AdminTarget, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, MediumFacts,
@@ -14,60 +10,13 @@ use hoistway_control::{
 use hoistway_qos::Terms;
 use hoistway_reactor::{Address, ConnId, Engine};
 
-/// The state that the control tree needs beside the server's own.
-pub(crate) struct AdminState {
-    /// When the server began, in ns of the engine's time.
-    pub(crate) since_ns: u64,
-    /// The configuration is to be read anew.
-    pub(crate) wants_reload: bool,
-    /// Sets what is logged.
-    pub(crate) log: Option<Box<dyn LogControl>>,
-    /// Connections by their numbers.
-    pub(crate) numbers: BTreeMap<u64, ConnId>,
-    /// Where what is asked for by name stands.
-    pub(crate) places: Places,
-}
-
-impl AdminState {
-    pub(crate) fn new(now_ns: u64, places: Places) -> AdminState {
-        AdminState { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new(), places }
-    }
-}
-
-/// Where tenants, groups and exports stand in the configuration, by their names. It is only a hint:
-/// what stands there is compared, and looked for if it is not that.
-#[derive(Debug, Default)]
-pub(crate) struct Places {
-    tenants: HashMap<String, usize>,
-    groups: HashMap<String, usize>,
-    exports: HashMap<String, usize>,
-}
-
-impl Places {
-    /// Those of a configuration.
-    pub(crate) fn of(config: &Config) -> Places {
-        let places = |names: &mut dyn Iterator<Item = &String>| names.cloned().zip(0..).collect();
-        Places {
-            tenants: places(&mut config.tenants.iter().map(|tenant| &tenant.name)),
-            groups: places(&mut config.groups.iter().map(|group| &group.name)),
-            exports: places(&mut config.exports.iter().map(|export| &export.name)),
-        }
-    }
-}
-
-/// The thing of a name: where it was, else wherever it is.
-fn named<'a, T>(
-    things: &'a [T],
-    places: &HashMap<String, usize>,
-    name: &str,
-    name_of: fn(&T) -> &str,
-) -> Option<&'a T> {
-    let hint = places.get(name).and_then(|place| things.get(*place)).filter(|thing| name_of(thing) == name);
-    hint.or_else(|| things.iter().find(|thing| name_of(thing) == name))
-}
+use super::state::find_named;
+use crate::close_reason::CloseReason;
+use crate::connection::Transmission;
+use crate::server::Server;
 
 impl<E: Engine> Server<E> {
-    /// Lets what is logged be set from the control tree.
+    /// Lets the control tree read and set the log filter.
     pub fn set_log(&mut self, log: Box<dyn LogControl>) {
         self.admin.log = Some(log);
     }
@@ -78,11 +27,11 @@ impl<E: Engine> AdminTarget for Server<E> {
         ServerFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             engine: self.state.engine.name().to_owned(),
-            uptime_ns: self.state.now_ns.saturating_sub(self.admin.since_ns),
-            connections: self.table.len() as u64,
+            uptime_ns: self.state.now_ns.saturating_sub(self.admin.started_ns),
+            connections: self.connections.len() as u64,
             connections_max: self.state.budget.bounds().connections_max as u64,
-            connections_total: self.came,
-            reload: self.reloaded.clone(),
+            connections_total: self.accepted_total,
+            reload: self.reload_status.clone(),
             log: self.admin.log.as_ref().map(|log| log.filter()),
         }
     }
@@ -98,14 +47,16 @@ impl<E: Engine> AdminTarget for Server<E> {
             }
             ObjectKind::Groups => config.groups.iter().map(|group| group.name.clone()).collect(),
             ObjectKind::Clients => {
-                let serving = |id: &ConnId| self.table.get(*id).is_some_and(|client| client.serving().is_some());
-                self.admin.numbers.iter().filter(|(_, id)| serving(id)).map(|(number, _)| number.to_string()).collect()
+                let has_joined =
+                    |id: &ConnId| self.connections.get(*id).is_some_and(|client| client.transmission().is_some());
+                let joined = self.admin.ids_by_number.iter().filter(|(_, id)| has_joined(id));
+                joined.map(|(number, _)| number.to_string()).collect()
             }
         }
     }
 
     fn device(&self, name: &str) -> Option<DeviceFacts> {
-        let device = self.state.devices.get(self.state.place_of(name)?)?;
+        let device = self.state.devices.get(self.state.device_index(name)?)?;
         let config = self.state.config.devices.iter().find(|config| config.queue.name == name)?;
         let medium = MediumFacts {
             backend: backend_text(&config.backend),
@@ -117,24 +68,25 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn export(&self, name: &str) -> Option<ExportFacts> {
-        let served = named(&self.state.exports, &self.admin.places.exports, name, |served| &served.export.name)?;
+        let served = find_named(&self.state.exports, &self.admin.indices.exports, name, |served| &served.export.name)?;
         Some(ExportFacts {
             device: self.state.devices.get(served.device)?.name().to_owned(),
             offset: served.offset,
             bytes: served.export.size,
             read_only: served.export.abilities.read_only,
             description: served.export.description.clone(),
-            clients: self.state.clients.of_export(name),
+            clients: self.state.client_counts.of_export(name),
         })
     }
 
     fn tenant(&self, name: &str) -> Option<TenantFacts> {
         let terms = self.terms(name)?;
-        Some(TenantFacts { terms, clients: self.state.clients.of_tenant(name) })
+        Some(TenantFacts { terms, clients: self.state.client_counts.of_tenant(name) })
     }
 
     fn terms(&self, name: &str) -> Option<Terms> {
-        let configured = named(&self.state.config.tenants, &self.admin.places.tenants, name, |tenant| &tenant.name);
+        let configured =
+            find_named(&self.state.config.tenants, &self.admin.indices.tenants, name, |tenant| &tenant.name);
         match configured {
             Some(tenant) => Some(tenant.terms.clone()),
             None => (name == Device::DEFAULT_TENANT).then(Terms::default),
@@ -142,13 +94,13 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
-        let group = named(&self.state.config.groups, &self.admin.places.groups, name, |group| &group.name)?;
+        let group = find_named(&self.state.config.groups, &self.admin.indices.groups, name, |group| &group.name)?;
         Some(GroupFacts { weight: group.weight, parent: group.parent.clone() })
     }
 
     fn client(&self, number: u64) -> Option<ClientFacts> {
-        let client = self.table.get(*self.admin.numbers.get(&number)?)?;
-        let tenant = tenant_of(client)?.to_owned();
+        let client = self.connections.get(*self.admin.ids_by_number.get(&number)?)?;
+        let tenant = client.transmission().map(Transmission::tenant_name)?.to_owned();
         let process = client.peer.process.as_ref();
         Some(ClientFacts {
             export: client.export()?.to_owned(),
@@ -169,21 +121,21 @@ impl<E: Engine> AdminTarget for Server<E> {
         })
     }
 
-    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
-        let device = self.state.place_of(device).and_then(|place| self.state.devices.get(place));
+    fn accounts(&self, device: &str, visit: &mut dyn FnMut(&str, &AccountView<'_>)) {
+        let device = self.state.device_index(device).and_then(|index| self.state.devices.get(index));
         for (tenant, account) in
             device.into_iter().flat_map(|device| device.scheduler().accounts()).filter(|(_, account)| is_used(account))
         {
-            each(tenant, &view_of(account));
+            visit(tenant, &view_of(account));
         }
     }
 
-    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
-        let device = self.state.place_of(device).and_then(|place| self.state.devices.get(place));
+    fn account(&self, device: &str, tenant: &str, visit: &mut dyn FnMut(&AccountView<'_>)) {
+        let device = self.state.device_index(device).and_then(|index| self.state.devices.get(index));
         if let Some(account) =
             device.and_then(|device| device.scheduler().account(tenant)).filter(|account| is_used(account))
         {
-            tell(&view_of(account));
+            visit(&view_of(account));
         }
     }
 
@@ -197,25 +149,14 @@ impl<E: Engine> AdminTarget for Server<E> {
 
 impl<E: Engine> Registry for Server<E> {
     fn device_names(&self) -> Vec<String> {
-        self.state.devices.iter().map(|device| device.name().to_owned()).collect()
+        self.state.config.devices.iter().map(|device| device.queue.name.clone()).collect()
     }
 
     fn on_device(&mut self, name: &str, change: DeviceChange<'_>) -> Result<Option<String>, Refused> {
         let now_ns = self.state.now_ns;
-        let index = self.state.place_of(name);
-        // Terms also apply to a device that no export uses at present; its configuration is kept
-        // with it.
-        let index = index.or_else(|| self.state.devices.iter().position(|device| device.name() == name));
-        let device = index.and_then(|index| self.state.devices.get_mut(index)).ok_or(Refused::Gone)?;
         self.state.has_work = true;
-        let scheduler = device.scheduler_mut();
-        match self.state.config.devices.iter_mut().find(|config| config.queue.name == name) {
-            Some(config) => change(DeviceAdmin { scheduler, config: &mut config.queue, now_ns }),
-            None => {
-                let mut unused = scheduler.present_config();
-                change(DeviceAdmin { scheduler, config: &mut unused, now_ns })
-            }
-        }
+        let (device, config) = self.state.attached_device_mut(name).ok_or(Refused::Gone)?;
+        change(DeviceAdmin { scheduler: device.scheduler_mut(), config: &mut config.queue, now_ns })
     }
 
     fn tenant_terms(&self, tenant: &str) -> Result<Terms, Refused> {
@@ -256,14 +197,14 @@ impl<E: Engine> Registry for Server<E> {
     }
 
     fn disconnect(&mut self, client: u64) -> Result<Option<String>, Refused> {
-        let id = *self.admin.numbers.get(&client).ok_or(Refused::Gone)?;
-        self.table.get_mut(id).ok_or(Refused::Gone)?.end(Reason::Told);
-        self.settle(id);
+        let id = *self.admin.ids_by_number.get(&client).ok_or(Refused::Gone)?;
+        self.connections.get_mut(id).ok_or(Refused::Gone)?.close(CloseReason::ByOperator);
+        self.advance_connection(id);
         Ok(None)
     }
 
     fn reload(&mut self) -> Result<Option<String>, Refused> {
-        self.admin.wants_reload = true;
+        self.admin.reload_requested = true;
         Ok(None)
     }
 
@@ -272,7 +213,7 @@ impl<E: Engine> Registry for Server<E> {
     }
 }
 
-/// Returns the storage of a device in the form that a configuration has.
+/// Returns the storage of a device in the syntax of the configuration.
 fn backend_text(config: &BackendConfig) -> String {
     match config {
         BackendConfig::File { path, .. } => format!("file:{}", path.display()),
@@ -280,11 +221,3 @@ fn backend_text(config: &BackendConfig) -> String {
         BackendConfig::Null { bytes } => format!("null:{}", hoistway_units::print_size(*bytes)),
     }
 }
-
-/// The tenant that a client is; nobody's in the handshake.
-fn tenant_of(client: &Connection) -> Option<&str> {
-    client.serving().map(Serving::tenant_name)
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,34 @@
+//! Connections to the control tree and to the metrics.
+
+use super::world::{MS, World, user};
+use crate::Purpose;
+
+const DISK: &str = "[[device]]\nname = \"d\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"x\"\ndevice = \"d\"\n";
+
+#[test]
+fn only_whole_requests_extend_the_deadline_of_a_metrics_connection() {
+    let mut world = World::of(DISK);
+    let (partial, whole) = (world.connect(Purpose::Metrics, user(1)), world.connect(Purpose::Metrics, user(1)));
+    for _ in 0..5 {
+        world.write(partial, b"G");
+        world.write(whole, b"GET / HTTP/1.1\r\n\r\n");
+        world.pass(10_000 * MS);
+        assert!(world.read(whole).starts_with(b"HTTP/1.1 200 OK"));
+    }
+    assert!(!world.is_open(partial), "30 s without a request");
+    assert!(world.is_open(whole));
+    world.pass(31_000 * MS);
+    assert!(!world.is_open(whole));
+}
+
+#[test]
+fn metrics_connections_do_not_lock_administrators_out() {
+    let mut world = World::of(DISK);
+    let scrapers: Vec<_> = (0..65).map(|_| world.connect(Purpose::Metrics, user(1))).collect();
+    world.pass(10 * MS);
+    assert_eq!(scrapers.iter().filter(|link| world.is_open(**link)).count(), 64);
+    let control = world.connect(Purpose::Control, user(1));
+    world.write(control, b"get server/reload\n");
+    world.pass(10 * MS);
+    assert_eq!(world.read(control), b"= never\nok\n");
+}
