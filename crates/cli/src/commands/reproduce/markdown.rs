@@ -31,6 +31,7 @@ pub fn write(folder: &Path, results: &[RowResult]) -> Result<()> {
 fn page(results: &[RowResult]) -> Result<String> {
     let mut page = String::from(
         "# Published results, reproduced\n\n\
+         Explanation: each published result beside the simulated one, with the reasons of the differences.\n\n\
          This page runs the published results on Linux's I/O schedulers that can be run: `hoistway reproduce` makes \
          the page, and `cargo xtask pages write` writes it. Each row has a job file and an expectation with its \
          tolerance in [crates/reproduce/published](../crates/reproduce/published), and marks of the mechanism that has to cause \
