@@ -26,7 +26,8 @@ use std::process::Command;
 
 use session::{Block, blocks, differs};
 
-/// The documents whose blocks run, beside all pages in these directories.
+/// The documents whose blocks run, beside the guides in these directories. Pages of benchmarks are
+/// records of measurements, not guides: their commands take hours.
 const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md"];
 const DIRECTORIES: &[&str] = &["docs", "docs/elevators"];
 
@@ -36,7 +37,11 @@ fn documents() -> Vec<String> {
     for directory in DIRECTORIES {
         let entries = std::fs::read_dir(repository().join(directory)).expect("a directory of documents");
         let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
-        documents.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{directory}/{name}")));
+        documents.extend(
+            names
+                .filter(|name| name.ends_with(".md") && !name.ends_with("-benchmarks.md"))
+                .map(|name| format!("{directory}/{name}")),
+        );
     }
     documents.sort();
     documents
