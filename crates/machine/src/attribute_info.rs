@@ -106,7 +106,7 @@ pub const QUEUE_SETTINGS: &[AttributeInfo] = &[
         "queue_depth",
         "requests",
         (1, NO_LIMIT),
-        "Requests that the device takes at once. The device chooses their order itself; the scheduler does not see it.",
+        "Requests that the device takes at once. The device orders these itself; the scheduler has no control over them.",
         "1 leaves the order to the scheduler alone; more is faster for random reads, and hides the scheduler.",
     ),
     info(
@@ -149,7 +149,7 @@ pub const QUEUE_SETTINGS: &[AttributeInfo] = &[
         "0/1",
         (0, 1),
         "Whether the kernel takes the device for a rotating disk: bfq waits longer there, file systems place files otherwise.",
-        "Virtual disks often say 1 over flash, where waiting for the disk arm is lost time.",
+        "Virtual disks often report 1 over flash, where waiting for the disk arm is lost time.",
     ),
     info(
         "iostats",
@@ -185,7 +185,7 @@ pub const QUEUE_SETTINGS: &[AttributeInfo] = &[
             "write_cache",
             "",
             (0, 0),
-            "What the kernel believes of the device's cache: with `write back` it sends flushes, with `write through` none.",
+            "The cache policy that the kernel assumes: with `write back` it sends flushes, with `write through` none.",
             "`write through` over a volatile cache loses data when the power fails.",
         )
     },

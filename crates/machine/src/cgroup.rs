@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::device::DeviceNumber;
+use crate::device_number::DeviceNumber;
 use crate::files::read_text;
 use crate::root::Root;
 

@@ -124,8 +124,8 @@ fn add_mounts_and_swap(root: &Root, devices: &mut [BlockDevice]) {
             }
         }
     }
-    for path in mounts::swap_devices(root) {
-        if let Some(device) = device_of_node(root, devices, &path) {
+    for area in mounts::swap_areas(root).iter().filter(|area| area.is_device) {
+        if let Some(device) = device_of_node(root, devices, &area.path) {
             devices[device].swap = true;
         }
     }

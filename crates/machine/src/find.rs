@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::device::{BlockDevice, DeviceNumber};
+use crate::device::BlockDevice;
+use crate::device_number::DeviceNumber;
 use crate::devices::{DevicesError, device_of_mount, device_of_node, devices};
 use crate::mounts::{self, MountEntry};
 use crate::root::Root;
@@ -21,7 +22,7 @@ pub enum FindError {
         names: Vec<String>,
     },
     /// The file is on a file system without a block device: in memory, on a network.
-    #[error("{}: it lies on no block device but on {file_system} at {}", path.display(), at.display())]
+    #[error("{}: the file is on no block device but on {file_system} at {}", path.display(), at.display())]
     NoDevice {
         /// The file.
         path: PathBuf,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::device_number::DeviceNumber;
 use crate::files::{list_names, read_nonempty, read_text};
 use crate::kind::Kind;
 use crate::root::Root;
@@ -137,7 +138,7 @@ pub(crate) struct UdevRecord {
 impl UdevRecord {
     /// Reads the lines `E:NAME=VALUE` and `S:LINK` of `/run/udev/data/bMAJOR:MINOR`. Empty without
     /// udev.
-    pub fn read(root: &Root, number: crate::device::DeviceNumber) -> UdevRecord {
+    pub fn read(root: &Root, number: DeviceNumber) -> UdevRecord {
         let record = read_text(&root.path(format!("/run/udev/data/b{number}"))).unwrap_or_default();
         let values = record.lines().filter_map(|line| line.strip_prefix("E:")?.split_once('='));
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

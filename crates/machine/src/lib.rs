@@ -47,12 +47,14 @@
 mod attribute_info;
 mod cgroup;
 mod device;
+mod device_number;
 mod devices;
 mod files;
 mod find;
 mod identity;
 mod inventory;
 mod kind;
+mod memory;
 mod mounts;
 pub mod priority;
 mod priority_effect;
@@ -67,19 +69,23 @@ pub mod udev;
 
 pub use attribute_info::{AttributeInfo, QUEUE_SETTINGS, kernel_tunables, setting_info, successor, tunable_infos};
 pub use cgroup::{GroupPolicy, io_weight, is_cost_enabled, policies};
-pub use device::{BlockDevice, DeviceNumber, DeviceNumberError, Mount, Opener};
+pub use device::{BlockDevice, Mount, Opener};
+pub use device_number::{DeviceNumber, DeviceNumberError};
 pub use devices::{DevicesError, devices, openers};
 pub use find::{FindError, find};
 pub use identity::{Identity, Transport};
 pub use inventory::{DeviceReport, Inventory, QueueReport, queue_remarks, queues_instead};
 pub use kind::Kind;
-pub use mounts::{MountEntry, mounts, swap_devices};
+pub use memory::memory_bytes;
+pub use mounts::{MountEntry, SwapArea, mounts, swap_areas};
 pub use priority::{Class, CpuPolicy, Priority, PriorityError, PriorityTarget};
 pub use priority_effect::{EffectText, effect_on, effect_under};
 pub use priority_report::{
     EffectUnderElevator, ExplainedPriority, PriorityAtQueue, PriorityExplainer, PriorityOnDevice, PriorityReport,
 };
-pub use process::{DeviceUse, DeviceUses, Process, ProcessError, ProcessFiles, ProcessStat, device_use, process};
+pub use process::{
+    DeviceUse, DeviceUses, Process, ProcessError, ProcessFiles, ProcessStat, SignalSet, device_use, process,
+};
 pub use queue::{Attribute, Queue, WriteCache, queue_directory};
 pub use root::Root;
 pub use settings::{

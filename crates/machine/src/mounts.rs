@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::device::DeviceNumber;
-use crate::files::{list_names, read_bytes, read_text};
+use crate::device_number::DeviceNumber;
+use crate::files::{list_names, read_bytes};
 use crate::root::Root;
 
 /// A mount: one line of `mountinfo` (proc(5)).
@@ -51,13 +51,23 @@ pub(crate) fn mount_of<'a>(mounts: &'a [MountEntry], path: &Path) -> Option<&'a 
     holding.max_by_key(|mount| mount.mount_point.components().count())
 }
 
-/// The device nodes that the machine swaps to, from `/proc/swaps`. Swap files are left out.
-pub fn swap_devices(root: &Root) -> Vec<PathBuf> {
-    let text = read_text(&root.path("/proc/swaps")).unwrap_or_default();
-    let lines = text.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split_whitespace();
-        let (name, kind) = (fields.next()?, fields.next()?);
-        (kind == "partition").then(|| unescape(name.as_bytes()))
+/// A swap area of the machine: one line of `/proc/swaps` (proc(5)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapArea {
+    /// The path of the device node or swap file.
+    pub path: PathBuf,
+    /// True for a block device, false for a swap file.
+    pub is_device: bool,
+}
+
+/// Lists the swap areas of the machine. Empty if the file cannot be read; lines of another form are
+/// skipped.
+pub fn swap_areas(root: &Root) -> Vec<SwapArea> {
+    let text = read_bytes(&root.path("/proc/swaps")).unwrap_or_default();
+    let lines = text.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let (path, kind) = (unescape(fields.next()?), fields.next()?);
+        Some(SwapArea { path, is_device: kind == b"partition" })
     });
     lines.collect()
 }
@@ -130,6 +140,18 @@ mod tests {
         );
         let bytes = unescape(b"caf\xe9\\040x").into_os_string().into_vec();
         assert_eq!(bytes, b"caf\xe9 x");
+    }
+
+    #[test]
+    fn swap_devices_and_swap_files_are_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        let table = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
+                     /dev/sda2                               partition\t8388604\t\t0\t\t-2\n\
+                     /my\\040swap                              file\t\t1048572\t\t0\t\t-3\n\nx\n";
+        std::fs::write(folder.path().join("proc/swaps"), table).unwrap();
+        let area = |path: &str, is_device| SwapArea { path: path.into(), is_device };
+        assert_eq!(swap_areas(&Root::at(folder.path())), [area("/dev/sda2", true), area("/my swap", false)]);
     }
 
     #[test]

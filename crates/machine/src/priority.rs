@@ -241,12 +241,12 @@ fn last_error(target: PriorityTarget, wanted: Option<Priority>) -> PriorityError
         Some(libc::EPERM) => {
             let why = match (wanted.map(|priority| priority.class), target) {
                 (Some(Class::Realtime), PriorityTarget::Process(0)) => {
-                    "the class realtime is root's to give (CAP_SYS_NICE)"
+                    "only root may set the class realtime (CAP_SYS_NICE)"
                 }
                 (Some(Class::Realtime), _) => {
-                    "the class realtime (CAP_SYS_NICE) and other users' processes are root's to change"
+                    "only root may set the class realtime (CAP_SYS_NICE) and change other users' processes"
                 }
-                _ => "it is another user's",
+                _ => "the process is another user's",
             };
             PriorityError::NotPermitted { target, why }
         }

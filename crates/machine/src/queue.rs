@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::attribute_info::{AttributeInfo, setting_info, tunable_infos};
-use crate::device::DeviceNumber;
+use crate::device_number::DeviceNumber;
 use crate::files::{list_names, read_nonempty, read_number, read_switch, read_text};
 use crate::mounts;
 use crate::root::Root;

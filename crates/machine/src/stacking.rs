@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
-use crate::device::{BlockDevice, DeviceNumber};
+use crate::device::BlockDevice;
+use crate::device_number::DeviceNumber;
 use crate::devices::device_of_mount;
 use crate::files::list_names;
 use crate::kind::Kind;

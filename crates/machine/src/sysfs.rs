@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::device::DeviceNumber;
+use crate::device_number::DeviceNumber;
 use crate::files::{list_names, read_number, read_switch, read_text};
 use crate::root::Root;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use glob::Pattern;
@@ -48,9 +49,9 @@ pub enum NoIdError {
     },
     /// The device reports no identifier.
     #[error(
-        "{device} cannot be found again: it tells neither a world-wide name nor a serial number, and the kernel's name may be another's tomorrow{hint}"
+        "{device} cannot be found again: it reports neither a world-wide name nor a serial number, and another device may have the kernel's name after a restart{hint}"
     )]
-    Silent {
+    Unreported {
         /// The device.
         device: String,
         /// A remedy; may be empty.
@@ -67,10 +68,10 @@ pub fn stable_id(device: &BlockDevice) -> Result<StableId, NoIdError> {
     let name = device.name.clone();
     let never = |why| Err(NoIdError::Never { device: name.clone(), why });
     match device.kind {
-        Kind::Loop => return never("a loop device is another file each time"),
-        Kind::Zram | Kind::Ram => return never("it is memory, and made anew at each start"),
-        Kind::Nbd | Kind::Ublk => return never("its number says nothing of the server behind it"),
-        Kind::Partition => return never("the queue is its disk's"),
+        Kind::Loop => return never("a loop device may have another file each time"),
+        Kind::Zram | Kind::Ram => return never("it is memory, which is created anew at each start"),
+        Kind::Nbd | Kind::Ublk => return never("its number does not identify the server behind it"),
+        Kind::Partition => return never("a partition uses its disk's queue"),
         _ => {}
     }
     let found = SYSFS_IDS.iter().find_map(|(file, what)| {
@@ -88,7 +89,7 @@ pub fn stable_id(device: &BlockDevice) -> Result<StableId, NoIdError> {
     } else {
         ""
     };
-    found.ok_or(NoIdError::Silent { device: device.name.clone(), hint })
+    found.ok_or(NoIdError::Unreported { device: device.name.clone(), hint })
 }
 
 /// Identifiers in sysfs, most reliable first.
@@ -187,8 +188,8 @@ pub enum WriteError {
     },
 }
 
-/// A rule in a temporary file beside its final path. It takes effect when [`PreparedRule::commit`]
-/// renames the file; dropping the value removes the file.
+/// A rule in a temporary file beside its final path. [`PreparedRule::commit`] renames the file, and
+/// the rule takes effect; dropping the value removes the file.
 #[derive(Debug)]
 pub struct PreparedRule {
     draft: tempfile::NamedTempFile,
@@ -213,10 +214,11 @@ pub fn prepare(root: &Root, rule: &Rule, to: Option<&Path>) -> Result<PreparedRu
     // udev ignores files that do not end in .rules.
     let draft = tempfile::Builder::new().prefix(".hoistway-").suffix(".new").tempfile_in(directory);
     // The original error names the temporary file, which means nothing to users.
-    let draft = draft.map_err(|error| unwritable(error.kind().into()))?;
-    let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
-    let written = fs::write(draft.path(), &rule.text).and_then(|()| draft.as_file().set_permissions(mode));
-    written.map_err(unwritable)?;
+    let mut draft = draft.map_err(|error| unwritable(error.kind().into()))?;
+    let written = draft.write_all(rule.text.as_bytes());
+    // udev and other users read the rule, whatever the umask of this process is.
+    let written = written.and_then(|()| draft.as_file().set_permissions(fs::Permissions::from_mode(0o644)));
+    written.and_then(|()| draft.as_file().sync_all()).map_err(unwritable)?;
     Ok(PreparedRule { draft, to })
 }
 

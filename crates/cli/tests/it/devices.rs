@@ -163,7 +163,7 @@ fn invalid_input_is_named_with_a_remedy() {
         (&["sdaa"][..], 1, &["no block device `sdaa` (did you mean `sda`?)", "nvme0n1"][..]),
         (&["/run/x"], 1, &["no block device but on tmpfs at /run"]),
         (&["set", "sda"], 2, &["NAME=VALUE"]),
-        (&["set", "sda", "bfq"], 2, &["`bfq` is no setting", "scheduler=bfq"]),
+        (&["set", "sda", "bfq"], 2, &["`bfq` is not a setting", "scheduler=bfq"]),
         (&["set", "sda", "scheduler=bqf"], 1, &["no scheduler `bqf`", "(did you mean `bfq`?)"]),
         (&["set", "sda", "read_ahead=1"], 1, &["no setting `read_ahead`", "(did you mean `read_ahead_kb`?)"]),
         (&["set", "sda", "shceduler=bfq"], 1, &["(did you mean `scheduler`?)"]),

@@ -8,7 +8,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::files::ProcessFiles;
-use crate::device::{BlockDevice, DeviceNumber};
+use crate::device::BlockDevice;
+use crate::device_number::DeviceNumber;
 use crate::devices::{device_of_mount, device_of_node};
 use crate::mounts::{self, MountEntry};
 use crate::root::Root;

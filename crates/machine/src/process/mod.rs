@@ -14,7 +14,7 @@ use crate::priority::{self, CpuPolicy, Priority, PriorityTarget};
 use crate::root::Root;
 
 pub use device_use::{DeviceUse, DeviceUses, device_use};
-pub use files::{ProcessFiles, ProcessStat};
+pub use files::{ProcessFiles, ProcessStat, SignalSet};
 
 /// A process or thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -13,7 +13,7 @@ use crate::device::BlockDevice;
 use crate::files::read_text;
 use crate::queue::{Queue, parse_schedulers};
 
-/// The fate of one setting.
+/// The change of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingChange {
     /// The name.
@@ -53,7 +53,7 @@ pub struct AppliedSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The kernel refused a value.
-    #[error("{device}: {name}={value} was not taken: {}{}", explain(cause), restored(not_restored))]
+    #[error("{device}: {name}={value} was refused: {}{}", explain(cause), restored(not_restored))]
     Write {
         /// The device.
         device: String,
@@ -67,7 +67,7 @@ pub enum ApplyError {
         not_restored: Vec<String>,
     },
     /// The device has vanished.
-    #[error("{device}: it has gone")]
+    #[error("{device}: the device has vanished")]
     Gone {
         /// The device.
         device: String,
@@ -79,7 +79,7 @@ fn explain(cause: &io::Error) -> String {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
             format!("this needs root, and a /sys that can be written ({cause})")
         }
-        Some(libc::EINVAL) => format!("the kernel finds it invalid ({cause})"),
+        Some(libc::EINVAL) => format!("the kernel refuses the value ({cause})"),
         Some(libc::ENOENT) => format!("there is no such setting ({cause})"),
         _ => cause.to_string(),
     }
@@ -87,8 +87,8 @@ fn explain(cause: &io::Error) -> String {
 
 fn restored(not_restored: &[String]) -> String {
     match not_restored {
-        [] => "; everything is as it was".to_owned(),
-        names => format!("; these could not be put back: {}", names.join(", ")),
+        [] => "; all former settings are restored".to_owned(),
+        names => format!("; these could not be restored: {}", names.join(", ")),
     }
 }
 

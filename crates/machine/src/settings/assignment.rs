@@ -20,9 +20,9 @@ pub struct Assignment {
     pub value: String,
 }
 
-/// A text is no assignment.
+/// A text is not an assignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no setting; it would be NAME=VALUE, as in scheduler=bfq or read_ahead_kb=128")]
+#[error("`{text}` is not a setting: a setting is NAME=VALUE, as in scheduler=bfq or read_ahead_kb=128")]
 pub struct AssignmentError {
     /// The text.
     pub text: String,

@@ -15,7 +15,7 @@ use crate::stacking::hidden_paths;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// There are no assignments.
-    #[error("nothing is to be set; it would be NAME=VALUE, as in scheduler=bfq or read_ahead_kb=128")]
+    #[error("no setting is given: a setting is NAME=VALUE, as in scheduler=bfq or read_ahead_kb=128")]
     Nothing,
     /// A name occurs twice.
     #[error("`{name}` is set twice")]
@@ -24,7 +24,7 @@ pub enum PlanError {
         name: String,
     },
     /// A partition has no queue of its own.
-    #[error("{device} is a partition: the queue is its disk's, {disk}")]
+    #[error("{device} is a partition, which uses its disk's queue: set {disk}")]
     Partition {
         /// The partition.
         device: String,
@@ -76,7 +76,7 @@ pub enum PlanError {
         value: String,
     },
     /// The value is outside the range of the file.
-    #[error("`{value}` is no value of {name}: {takes}")]
+    #[error("`{value}` is not a value of {name}: {takes}")]
     Value {
         /// The name.
         name: String,
@@ -180,7 +180,7 @@ fn check_scheduler(root: &Root, device: &BlockDevice, queue: &Queue, scheduler: 
         return Ok(());
     }
     let hint = match (successor(scheduler), module(scheduler)) {
-        (Some(successor), _) => format!(" ({scheduler} is of kernels before 5.0; what comes nearest is {successor})"),
+        (Some(successor), _) => format!(" ({scheduler} is of kernels before 5.0; its successor is {successor})"),
         (_, Some(module)) => {
             format!(" (the kernel was built without it, or its module {module} is not installed below /lib/modules)")
         }
@@ -195,16 +195,18 @@ pub fn why_no_choice(root: &Root, device: &BlockDevice) -> String {
     let below = device.slaves.join(", ");
     let paths = hidden_paths(root, device);
     match device.kind {
-        Kind::Zram | Kind::Ram | Kind::Pmem => "it is memory, and nothing is queued for it".to_owned(),
-        _ if !below.is_empty() => format!("it hands requests on at once, and they are scheduled below: set {below}"),
+        Kind::Zram | Kind::Ram | Kind::Pmem => "it is memory, which has no queue".to_owned(),
+        _ if !below.is_empty() => {
+            format!("it passes requests on unscheduled; the devices below schedule them: set {below}")
+        }
         _ if !paths.is_empty() => {
             let names = paths.join(", ");
             format!(
-                "it has several paths, and requests are scheduled on these, which the kernel hides: {names} (as in /sys/block/{}/queue/scheduler)",
+                "it has several paths, which schedule the requests and which the kernel hides: {names} (as in /sys/block/{}/queue/scheduler)",
                 paths[0]
             )
         }
-        _ => "its driver hands requests on at once".to_owned(),
+        _ => "its driver passes requests on unscheduled".to_owned(),
     }
 }
 

@@ -80,7 +80,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// The rule could not be put in place after the settings were applied.
-    #[error("{cause}; {}", if *is_restored { "everything is as it was" } else { "the device is set all the same" })]
+    #[error("{cause}; {}", if *is_restored { "all former settings are restored" } else { "the device keeps the new settings" })]
     NotPersisted {
         /// Why the rule was not written.
         cause: WriteError,

@@ -1,4 +1,4 @@
-//! Block devices, read from machines made of files.
+//! Tests of block devices, on machines made of files.
 
 use crate::fake::{Fake, array, server};
 use hoistway_machine::{
@@ -15,7 +15,7 @@ fn one<'a>(devices: &'a [BlockDevice], name: &str) -> &'a BlockDevice {
 }
 
 #[test]
-fn all_devices_come_in_the_order_of_their_names_with_their_partitions() {
+fn devices_are_sorted_by_name_and_followed_by_their_partitions() {
     let fake = server();
     let devices = read(&fake);
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
@@ -42,7 +42,7 @@ fn all_devices_come_in_the_order_of_their_names_with_their_partitions() {
 }
 
 #[test]
-fn a_sata_disk_is_told_whole() {
+fn all_properties_of_a_sata_disk_are_read() {
     let fake = server();
     let devices = read(&fake);
     let sda = one(&devices, "sda");
@@ -123,7 +123,7 @@ fn mounts_and_swap_are_found_by_number_by_node_and_by_the_members_of_a_file_syst
 }
 
 #[test]
-fn garbage_is_absent_and_breaks_nothing() {
+fn invalid_values_are_absent() {
     let fake = server();
     let devices = read(&fake);
     let sdx = one(&devices, "sdx");
@@ -143,7 +143,7 @@ fn a_device_without_a_scheduler_has_no_choice() {
 }
 
 #[test]
-fn what_lies_below_leads_to_the_disks() {
+fn devices_below_end_at_the_disks() {
     let fake = server();
     let devices = read(&fake);
     let root = Root::at(fake.root());
@@ -162,7 +162,7 @@ fn what_lies_below_leads_to_the_disks() {
 }
 
 #[test]
-fn devices_that_are_made_of_one_another_end() {
+fn a_circle_of_devices_ends() {
     let fake = Fake::empty();
     let one_device = fake.virtual_device("dm-0", "253:0", 8);
     let other = fake.virtual_device("dm-1", "253:1", 8);
@@ -175,7 +175,7 @@ fn devices_that_are_made_of_one_another_end() {
 }
 
 #[test]
-fn a_device_is_found_by_all_its_names_and_by_what_lies_on_it() {
+fn a_device_is_found_by_its_names_and_by_files_on_it() {
     let fake = server();
     let root = Root::at(fake.root());
     for (text, name) in [
@@ -198,30 +198,30 @@ fn a_device_is_found_by_all_its_names_and_by_what_lies_on_it() {
 }
 
 #[test]
-fn what_is_no_device_says_what_there_is() {
+fn an_unknown_device_error_lists_the_devices() {
     let fake = server();
     let root = Root::at(fake.root());
     let error = find(&root, "sdq").unwrap_err();
     assert!(matches!(error, FindError::None { .. }));
-    let said = error.to_string();
-    assert!(said.starts_with("there is no block device `sdq`; there are dm-0, dm-1, loop0, md0"), "{said}");
-    // What is empty is no suggestion, nor are partitions.
-    assert!(!said.contains("loop1") && !said.contains("sda1"), "{said}");
-    let said = find(&root, "/run/lock").unwrap_err().to_string();
-    assert_eq!(said, "/run/lock: it lies on no block device but on tmpfs at /run");
+    let message = error.to_string();
+    assert!(message.starts_with("there is no block device `sdq`; there are dm-0, dm-1, loop0, md0"), "{message}");
+    // Empty devices and partitions are not suggested.
+    assert!(!message.contains("loop1") && !message.contains("sda1"), "{message}");
+    let message = find(&root, "/run/lock").unwrap_err().to_string();
+    assert_eq!(message, "/run/lock: the file is on no block device but on tmpfs at /run");
     assert!(matches!(find(&root, "").unwrap_err(), FindError::None { .. }));
     assert!(matches!(find(&root, "/dev/nothing").unwrap_err(), FindError::None { .. }));
 }
 
 #[test]
-fn without_sysfs_it_is_said_what_is_missing() {
+fn a_missing_sysfs_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let said = devices(&Root::at(folder.path())).unwrap_err().to_string();
-    assert!(said.contains("/sys/block") && said.contains("sysfs has to be mounted"), "{said}");
+    let message = devices(&Root::at(folder.path())).unwrap_err().to_string();
+    assert!(message.contains("/sys/block") && message.contains("sysfs has to be mounted"), "{message}");
 }
 
 #[test]
-fn those_who_have_a_device_open_are_named() {
+fn processes_that_have_a_device_open_are_listed() {
     let fake = server();
     let devices = read(&fake);
     let openers = openers(&Root::at(fake.root()), one(&devices, "sda"));
@@ -252,12 +252,12 @@ fn a_file_of_this_machine_leads_to_its_device() {
         Err(FindError::Unknown { what, .. }) => assert!(what.contains("not among those")),
         Err(error) => panic!("{error}"),
     }
-    let said = find(&root, "/dev/null").unwrap_err().to_string();
-    assert_eq!(said, "/dev/null: this is a character device");
+    let message = find(&root, "/dev/null").unwrap_err().to_string();
+    assert_eq!(message, "/dev/null: this is a character device");
 }
 
 #[test]
-fn several_paths_to_one_disk_are_scheduled_above_them_and_their_own_schedulers_pass_by() {
+fn a_multipath_device_schedules_for_its_paths() {
     let fake = array();
     let (root, devices) = (Root::at(fake.root()), read(&fake));
     let names = |found: Vec<&BlockDevice>| found.iter().map(|device| device.name.clone()).collect::<Vec<_>>();
@@ -265,14 +265,14 @@ fn several_paths_to_one_disk_are_scheduled_above_them_and_their_own_schedulers_p
     assert_eq!(names(queues_below(&root, &devices, one(&devices, "dm-0"))), ["dm-0"]);
     assert_eq!(names(drives_below(&root, &devices, one(&devices, "dm-1"))), ["sda", "sdb"]);
     assert_eq!(names(all_below(&root, &devices, one(&devices, "dm-1"))), ["dm-1", "dm-0", "sda", "sdb"]);
-    // A mapper that hands bios on has nothing to choose, and its paths schedule.
+    // A multipath device that passes bios on has no scheduler; its paths schedule.
     fake.file("/sys/devices/virtual/block/dm-0/queue/scheduler", "none\n");
     let devices = read(&fake);
     assert_eq!(names(queues_below(&root, &devices, one(&devices, "dm-1"))), ["sda", "sdb"]);
 }
 
 #[test]
-fn the_hidden_paths_of_an_nvme_drive_are_told_and_how_it_is_attached() {
+fn hidden_paths_and_transport_of_an_nvme_drive_are_read() {
     let fake = array();
     let (root, devices) = (Root::at(fake.root()), read(&fake));
     let drive = one(&devices, "nvme0n1");
@@ -280,7 +280,7 @@ fn the_hidden_paths_of_an_nvme_drive_are_told_and_how_it_is_attached() {
     assert_eq!(drive.identity.transport, Some(Transport::Fabrics));
     let fake = server();
     let (root, devices) = (Root::at(fake.root()), read(&fake));
-    // Its one path is called nvme0c0n1 there.
+    // The only path is called nvme0c0n1.
     assert_eq!(hidden_paths(&root, one(&devices, "sda")), Vec::<String>::new());
     assert_eq!(one(&devices, "nvme0n1").identity.transport, Some(Transport::Pcie));
 }

@@ -1,4 +1,4 @@
-//! Processes and their control groups, on machines made of files, and this one.
+//! Tests of processes and control groups, on machines made of files and on this machine.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn root(fake: &Fake) -> Root {
 }
 
 #[test]
-fn a_process_is_told_from_its_files() {
+fn a_process_is_read_from_its_files() {
     let fake = server();
     fake.read_only_file(
         "/proc/901/io",
@@ -29,7 +29,7 @@ fn a_process_is_told_from_its_files() {
 }
 
 #[test]
-fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program() {
+fn a_process_uses_the_devices_of_its_files_directory_and_program() {
     let fake = server();
     fake.link("/proc/901/cwd", "/home");
     fake.link("/proc/901/exe", "/usr/bin/qemu");
@@ -55,7 +55,7 @@ fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program
 }
 
 #[test]
-fn what_control_groups_do_is_read_from_the_group_up() {
+fn policies_are_read_from_the_group_and_its_ancestors() {
     let fake = server();
     let group = "/sys/fs/cgroup/system.slice/backup.service";
     fake.file(&format!("{group}/io.weight"), "default 50\n8:0 30\n");
@@ -97,12 +97,12 @@ fn version_one_of_control_groups_is_read_too() {
 }
 
 #[test]
-fn the_priority_of_another_process_can_be_set_and_is_told_of_it() {
+fn the_priority_of_another_process_is_set_and_read() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
     let set = priority::set(PriorityTarget::Process(child.id()), Priority::new(Class::BestEffort, 6));
     let found = process(&Root::machine(), child.id());
     child.kill().and_then(|()| child.wait()).expect("it ends");
-    set.expect("it is one's own");
+    set.expect("the child belongs to this user");
     assert_eq!(found.unwrap().priority.to_string(), "best-effort: prio 6");
     let gone = priority::get(PriorityTarget::Process(child.id())).unwrap_err().to_string();
     assert!(gone.ends_with("there is no such process"), "{gone}");

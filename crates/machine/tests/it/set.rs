@@ -1,5 +1,5 @@
-//! Setting queues: on machines made of files, and on a loop device of this one where root runs the
-//! tests.
+//! Tests of queue settings, on machines made of files, and on a loop device of this machine if root
+//! runs the tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn plan(fake: &Fake, name: &str, text: &str) -> Result<SettingsPlan, PlanError> 
 const SDA: &str = "/sys/block/sda";
 
 #[test]
-fn the_scheduler_is_written_first_wherever_it_stands() {
+fn the_scheduler_is_written_first_at_any_position() {
     let plan = plan(&server(), "sda", "slice_idle=0 read_ahead_kb=64 scheduler=bfq").unwrap();
     let steps: Vec<(String, &str)> = plan.steps().map(|(word, file)| (word.to_string(), file)).collect();
     let expected = [
@@ -36,7 +36,7 @@ fn the_scheduler_is_written_first_wherever_it_stands() {
 }
 
 #[test]
-fn units_and_words_are_taken_as_people_write_them() {
+fn units_and_words_are_accepted_in_common_spellings() {
     let plan =
         plan(&server(), "sda", "read_expire=200ms read_ahead_kb=64KiB write_cache=write-through queue/nomerges=2")
             .unwrap();
@@ -45,43 +45,43 @@ fn units_and_words_are_taken_as_people_write_them() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_what_would_be_right() {
+fn an_error_names_the_valid_settings_and_values() {
     let fake = server();
     for (name, text, parts) in [
         ("sda", "scheduler=bqf", &["sda has no scheduler `bqf`", "it has none, mq-deadline, kyber, bfq"][..]),
-        ("sda", "scheduler=cfq", &["before 5.0", "nearest is bfq"]),
-        ("sda", "scheduler=noop", &["nearest is none"]),
+        ("sda", "scheduler=cfq", &["before 5.0", "its successor is bfq"]),
+        ("sda", "scheduler=noop", &["its successor is none"]),
         ("vda", "scheduler=kyber", &["it has none, mq-deadline", "kyber-iosched is not installed"]),
         ("sda", "slice_idle=0", &["sda under mq-deadline has no setting `slice_idle`", "read_expire", "read_ahead_kb"]),
         ("sda", "scheduler=none read_expire=1", &["under none", "none has no tunables"]),
-        ("sda", "scheduler=bfq low_latency=2", &["`2` is no value of low_latency", "0 or 1"]),
-        ("sda", "read_expire=5s", &["`5s` is no value of read_expire", "0 or more ms"]),
+        ("sda", "scheduler=bfq low_latency=2", &["`2` is not a value of low_latency", "0 or 1"]),
+        ("sda", "read_expire=5s", &["`5s` is not a value of read_expire", "0 or more ms"]),
         ("sda", "read_expire=-1", &["`-1`", "0 or more ms"]),
         ("sda", "max_sectors_kb=40000", &["1 to 32767 KiB"]),
         ("sda", "write_cache=off", &["write back or write through"]),
         ("sda", "fua=1", &["`fua` of sda can only be read: it is 0"]),
         ("sda", "nomerges=1 nomerges=2", &["`nomerges` is set twice"]),
-        ("sda1", "read_ahead_kb=1", &["sda1 is a partition", "its disk's, sda"]),
+        ("sda1", "read_ahead_kb=1", &["sda1 is a partition", "its disk's queue: set sda"]),
         ("dm-1", "scheduler=bfq", &["dm-1 has no scheduler to choose", "set dm-0"]),
         ("zram0", "scheduler=bfq", &["zram0 has no scheduler to choose", "it is memory"]),
-        ("sda", "", &["nothing is to be set"]),
+        ("sda", "", &["no setting is given"]),
     ] {
-        let said = plan(&fake, name, text).expect_err(text).to_string();
+        let message = plan(&fake, name, text).expect_err(text).to_string();
         for part in parts {
-            assert!(said.contains(part), "{name} {text}: `{part}` is missing in: {said}");
+            assert!(message.contains(part), "{name} {text}: `{part}` is missing in: {message}");
         }
     }
 }
 
 #[test]
-fn words_that_are_no_assignments_are_refused() {
+fn text_of_another_form_is_no_assignment() {
     for text in ["scheduler", "=bfq", "a=", "a b=c", "../x=1", "iosched/../x=1", "a=b\nc"] {
         assert!(matches!(Assignment::parse(text), Err(AssignmentError { .. })), "{text:?}");
     }
 }
 
 #[test]
-fn a_scheduler_in_an_installed_module_counts_as_there() {
+fn a_scheduler_in_an_installed_module_counts_as_available() {
     let fake = server();
     fake.read_only_file("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
     fake.read_only_file(
@@ -94,7 +94,7 @@ fn a_scheduler_in_an_installed_module_counts_as_there() {
 }
 
 #[test]
-fn what_is_set_is_read_back_and_the_way_back_leads_there() {
+fn a_setting_is_read_back_and_the_way_back_restores_the_former_one() {
     let fake = server();
     fake.file(&format!("{SDA}/queue/iosched/read_expire"), "300\n");
     let applied = plan(&fake, "sda", "read_expire=100 read_ahead_kb=64 nomerges=0").unwrap().apply().unwrap();
@@ -107,24 +107,24 @@ fn what_is_set_is_read_back_and_the_way_back_leads_there() {
 }
 
 #[test]
-fn if_one_value_is_not_taken_all_are_as_they_were() {
+fn a_refused_value_restores_all_former_settings() {
     // Files do not switch schedulers: bfq's tunables do not appear, and the second write fails.
     let fake = server();
     let plan = plan(&fake, "sda", "scheduler=bfq read_ahead_kb=64 slice_idle=0").unwrap();
-    let said = plan.apply().unwrap_err().to_string();
-    assert!(said.starts_with("sda: slice_idle=0 was not taken: there is no such setting"), "{said}");
-    assert!(said.ends_with("everything is as it was"), "{said}");
+    let message = plan.apply().unwrap_err().to_string();
+    assert!(message.starts_with("sda: slice_idle=0 was refused: there is no such setting"), "{message}");
+    assert!(message.ends_with("all former settings are restored"), "{message}");
     assert_eq!(fake.text(&format!("{SDA}/queue/read_ahead_kb")), "128");
     assert_eq!(fake.text(&format!("{SDA}/queue/scheduler")), "mq-deadline");
     assert!(!fake.path(&format!("{SDA}/queue/iosched/slice_idle")).exists());
 }
 
 #[test]
-fn a_device_that_has_gone_says_so() {
+fn a_vanished_device_is_an_error() {
     let fake = server();
     let plan = plan(&fake, "nbd0", "read_expire=1").unwrap();
     fs::remove_dir_all(fake.path("/sys/devices/virtual/block/nbd0")).unwrap();
-    assert_eq!(plan.apply().unwrap_err().to_string(), "nbd0: it has gone");
+    assert_eq!(plan.apply().unwrap_err().to_string(), "nbd0: the device has vanished");
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn a_value_with_blanks_is_quoted_for_a_shell() {
     assert_eq!(word.to_string(), r"'write_cache=it'\''s back'");
 }
 
-/// A loop device of this machine over a file; it goes when it is dropped. Its queue is left as it
-/// was found: the kernel keeps it for the next file.
+/// A loop device of this machine over a file, detached on drop. Drop also restores its queue, because
+/// the kernel keeps the settings for the next file.
 struct Loop {
     name: String,
     found: Queue,
@@ -142,7 +142,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// None, said aloud, where loop devices cannot be made.
+    /// Attaches a file. `None`, with a message, if loop devices cannot be made.
     fn attach() -> Option<Loop> {
         let folder = tempfile::tempdir().expect("a folder");
         let image: PathBuf = folder.path().join("image");
@@ -178,8 +178,7 @@ impl Drop for Loop {
     }
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be
-/// run.
+/// Skips a test because this machine lacks something. In CI, where `CI` is `true`, the test fails.
 fn skipped<T>(why: &str) -> Option<T> {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("skipped: {why}");
@@ -187,7 +186,7 @@ fn skipped<T>(why: &str) -> Option<T> {
 }
 
 #[test]
-fn a_loop_device_is_switched_and_brought_back() {
+fn a_loop_device_is_switched_and_restored() {
     let Some(attached) = Loop::attach() else { return };
     let root = Root::machine();
     let set = |text: &str| {
@@ -210,7 +209,7 @@ fn a_loop_device_is_switched_and_brought_back() {
 }
 
 #[test]
-fn what_the_kernel_rounds_is_told() {
+fn a_value_that_the_kernel_rounds_is_reported() {
     let Some(attached) = Loop::attach() else { return };
     let root = Root::machine();
     let plan = |text: &str| SettingsPlan::new(&root, &device(&root, &attached.name), &words(text)).unwrap();
@@ -220,19 +219,19 @@ fn what_the_kernel_rounds_is_told() {
 }
 
 #[test]
-fn a_failure_on_a_loop_device_brings_the_former_scheduler_back_with_its_tunables() {
+fn a_failure_on_a_loop_device_restores_the_former_scheduler_and_its_tunables() {
     let Some(attached) = Loop::attach() else { return };
     let root = Root::machine();
     let plan = |text: &str| SettingsPlan::new(&root, &device(&root, &attached.name), &words(text)).unwrap();
     plan("scheduler=mq-deadline read_expire=321").apply().unwrap();
     let before = device(&root, &attached.name).queue.unwrap();
     // The kernel takes only numbers there; the file has no description to check the value against.
-    let said = plan("scheduler=bfq stable_writes=many").apply();
-    match said {
+    let result = plan("scheduler=bfq stable_writes=many").apply();
+    match result {
         Err(error) => {
-            assert!(error.to_string().ends_with("everything is as it was"), "{error}");
+            assert!(error.to_string().ends_with("all former settings are restored"), "{error}");
             assert_eq!(device(&root, &attached.name).queue.unwrap(), before);
         }
-        Ok(applied) => panic!("the kernel took it: {applied:?}"),
+        Ok(applied) => panic!("the kernel accepted the value: {applied:?}"),
     }
 }

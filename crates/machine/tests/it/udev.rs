@@ -1,4 +1,4 @@
-//! Rules of udev, on machines made of files.
+//! Tests of udev rules, on machines made of files.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn words(text: &str) -> Vec<Assignment> {
 }
 
 #[test]
-fn a_device_is_found_by_what_is_surest_and_never_by_its_name() {
+fn a_device_is_identified_by_its_most_reliable_identifier() {
     let fake = server();
     fake.read_only_file("/sys/block/vda/serial", "backup-7\n");
     fake.read_only_file("/run/udev/data/b9:0", "E:MD_UUID=a1:b2:c3:d4\n");
@@ -36,7 +36,7 @@ fn a_device_is_found_by_what_is_surest_and_never_by_its_name() {
 }
 
 #[test]
-fn what_cannot_be_found_again_is_refused_with_the_reason() {
+fn a_device_without_an_identifier_is_refused_with_the_reason() {
     let fake = server();
     for (name, part) in [
         ("loop0", "another file each time"),
@@ -46,10 +46,10 @@ fn what_cannot_be_found_again_is_refused_with_the_reason() {
         ("vda", "qemu's serial="),
         ("sdx", "neither a world-wide name nor a serial number"),
     ] {
-        let said = stable_id(&device(&fake, name)).expect_err(name).to_string();
-        assert!(said.starts_with(&format!("{name} cannot be found again")) && said.contains(part), "{said}");
+        let message = stable_id(&device(&fake, name)).expect_err(name).to_string();
+        assert!(message.starts_with(&format!("{name} cannot be found again")) && message.contains(part), "{message}");
     }
-    // Noughts are no serial number.
+    // Zeros are no serial number.
     fake.read_only_file("/sys/block/vda/serial", "0000 0000\n");
     assert!(stable_id(&device(&fake, "vda")).is_err());
 }
@@ -81,7 +81,7 @@ fn a_rule_sets_the_scheduler_first_and_each_value_on_a_line() {
 }
 
 #[test]
-fn a_name_with_signs_of_patterns_matches_itself_and_makes_a_plain_file_name() {
+fn an_identifier_with_pattern_characters_gives_a_matching_rule_and_a_plain_file_name() {
     let fake = server();
     fake.read_only_file("/sys/block/vda/serial", "a*b\"c|d/e\n");
     let rule = rule(&device(&fake, "vda"), &words("scheduler=none")).unwrap();
@@ -90,16 +90,16 @@ fn a_name_with_signs_of_patterns_matches_itself_and_makes_a_plain_file_name() {
 }
 
 #[test]
-fn a_rule_is_put_in_its_place_and_found_there_again() {
+fn a_committed_rule_is_found_again() {
     let fake = server();
     let sda = device(&fake, "sda");
     let rule = rule(&sda, &words("scheduler=bfq")).unwrap();
     let prepared = prepare(&root(&fake), &rule, None).unwrap();
-    assert!(own_rules(&root(&fake), &sda).is_empty(), "it does not count before it is put");
+    assert!(own_rules(&root(&fake), &sda).is_empty(), "not before the commit");
     assert!(!prepared.commit().unwrap());
     assert_eq!(own_rules(&root(&fake), &sda), std::slice::from_ref(&rule.path));
     assert_eq!(own_rules(&root(&fake), &device(&fake, "sdb")), [] as [&Path; 0]);
-    assert!(prepare(&root(&fake), &rule, None).unwrap().commit().unwrap(), "the former one is replaced");
+    assert!(prepare(&root(&fake), &rule, None).unwrap().commit().unwrap(), "the former rule is replaced");
     let text = std::fs::read_to_string(root(&fake).path(&rule.path)).unwrap();
     assert_eq!(text, rule.text);
     let left: Vec<_> = std::fs::read_dir(fake.path("/etc/udev/rules.d")).unwrap().collect();
@@ -107,17 +107,17 @@ fn a_rule_is_put_in_its_place_and_found_there_again() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named_before_anything_is_done() {
+fn an_unwritable_path_is_an_error_before_the_commit() {
     let fake = server();
     let rule = rule(&device(&fake, "sda"), &words("scheduler=bfq")).unwrap();
-    let said = prepare(&root(&fake), &rule, Some(Path::new("/nowhere/at/all.rules"))).unwrap_err().to_string();
-    assert!(said.starts_with("/nowhere/at/all.rules: the rule cannot be written"), "{said}");
-    let said = prepare(&root(&fake), &rule, Some(fake.root())).unwrap_err().to_string();
-    assert!(said.contains("the rule cannot be written"), "{said}");
+    let message = prepare(&root(&fake), &rule, Some(Path::new("/nowhere/at/all.rules"))).unwrap_err().to_string();
+    assert!(message.starts_with("/nowhere/at/all.rules: the rule cannot be written"), "{message}");
+    let message = prepare(&root(&fake), &rule, Some(fake.root())).unwrap_err().to_string();
+    assert!(message.contains("the rule cannot be written"), "{message}");
 }
 
 #[test]
-fn rules_of_others_are_pointed_out_as_far_as_they_are_meant_for_the_device() {
+fn rules_of_other_programs_are_found_if_they_match_the_device() {
     let fake = server();
     fake.file(
         "/etc/udev/rules.d/60-ssd.rules",
@@ -131,7 +131,7 @@ fn rules_of_others_are_pointed_out_as_far_as_they_are_meant_for_the_device() {
         "/usr/lib/udev/rules.d/61-goto.rules",
         "SUBSYSTEM!=\"block\", GOTO=\"end\"\nKERNEL!=\"sdb\", GOTO=\"end\"\nATTR{queue/scheduler}=\"none\"\nLABEL=\"end\"\n",
     );
-    // One of the same name in /etc hides it.
+    // A file of the same name in /etc hides this one.
     fake.file("/usr/lib/udev/rules.d/60-ssd.rules", "KERNEL==\"sda\", ATTR{queue/scheduler}=\"none\"\n");
     fake.file("/etc/udev/rules.d/70-no-rule.txt", "KERNEL==\"sda\", ATTR{queue/scheduler}=\"none\"\n");
     let found = |name: &str| {
@@ -149,7 +149,7 @@ fn rules_of_others_are_pointed_out_as_far_as_they_are_meant_for_the_device() {
 }
 
 #[test]
-fn the_rules_of_this_program_are_no_others() {
+fn rules_of_this_program_do_not_count_as_others() {
     let fake = server();
     let sda = device(&fake, "sda");
     prepare(&root(&fake), &rule(&sda, &words("scheduler=bfq")).unwrap(), None).unwrap().commit().unwrap();

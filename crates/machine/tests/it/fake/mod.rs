@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A tree of files that stands for a machine.
+/// A directory tree that stands for a machine.
 pub struct Fake {
     folder: TempDir,
 }
 
-/// Where the controllers of disks hang.
+/// The PCI function of the disk controller in sysfs.
 const PCI: &str = "/sys/devices/pci0000:00/0000:00:17.0";
 
 impl Fake {
@@ -25,7 +25,7 @@ impl Fake {
         fake
     }
 
-    /// The folder that is its root.
+    /// The directory that stands for `/`.
     pub fn root(&self) -> &Path {
         self.folder.path()
     }
@@ -49,19 +49,19 @@ impl Fake {
         fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o444)).expect("its mode");
     }
 
-    /// What a file holds.
+    /// The content of a file without surrounding blanks.
     pub fn text(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).expect("a file").trim().to_owned()
     }
 
-    /// Makes a link, as sysfs has them: from its own folder.
+    /// Makes a symbolic link; a relative target starts at the directory of the link.
     pub fn link(&self, from: &str, to: &str) {
         let from = self.path(from);
         fs::create_dir_all(from.parent().expect("a parent directory")).expect("a folder");
         symlink(to, from).expect("a link");
     }
 
-    /// A whole device below `parent` in sysfs; answers its folder.
+    /// A whole device below `parent` in sysfs. Returns its directory.
     pub fn device(&self, name: &str, parent: &str, number: &str, sectors: u64) -> String {
         let folder = format!("{parent}/block/{name}");
         self.read_only_file(&format!("{folder}/dev"), format!("{number}\n"));
@@ -74,12 +74,12 @@ impl Fake {
         folder
     }
 
-    /// A virtual device; answers its folder.
+    /// A virtual device. Returns its directory.
     pub fn virtual_device(&self, name: &str, number: &str, sectors: u64) -> String {
         self.device(name, "/sys/devices/virtual", number, sectors)
     }
 
-    /// A partition; answers its folder.
+    /// A partition. Returns its directory.
     pub fn partition(&self, disk: &str, name: &str, place: (u32, &str), sectors: u64) -> String {
         let folder = format!("{disk}/{name}");
         self.read_only_file(&format!("{folder}/partition"), format!("{}\n", place.0));
@@ -148,7 +148,7 @@ impl Fake {
         }
     }
 
-    /// One device is made of another.
+    /// Makes `lower` a part of `upper`, both directories of devices in sysfs.
     pub fn stack(&self, upper: &str, lower: &str) {
         let name = |folder: &str| folder.rsplit('/').next().expect("a name").to_owned();
         let (above, below) = (name(upper), name(lower));
@@ -156,7 +156,7 @@ impl Fake {
         self.read_only_file(&format!("{upper}/slaves/{below}"), "");
     }
 
-    /// A process.
+    /// Adds a process with open files.
     pub fn process(&self, pid: u32, comm: &str, descriptors: &[&str]) {
         let folder = format!("/proc/{pid}");
         self.read_only_file(&format!("{folder}/comm"), format!("{comm}\n"));
@@ -175,16 +175,16 @@ impl Fake {
     }
 }
 
-/// A machine with one of everything: a SATA disk with partitions, of which one is encrypted and
-/// holds a volume group; an NVMe drive that has `/`; a virtual disk; two more SATA disks as a
-/// mirror; a loop device over a file on the volume; a network device, compressed swap, an optical
-/// drive without a disk, a drive that has no choice of schedulers, and one whose files are garbage.
+/// A machine with one device of each kind: a SATA disk with partitions, of which one is encrypted
+/// and holds a volume group; an NVMe drive with `/`; a virtual disk; two more SATA disks as a mirror;
+/// a loop device over a file on the volume; a network device, compressed swap, an optical drive
+/// without a disk, a drive with one scheduler, and a device whose files are invalid.
 pub fn server() -> Fake {
     let fake = Fake::empty();
     sata(&fake);
     nvme(&fake);
     mirror(&fake);
-    virtual_ones(&fake);
+    virtual_devices(&fake);
     garbage(&fake);
     fake.file(
         "/proc/self/mountinfo",
@@ -210,7 +210,7 @@ fn sata(fake: &Fake) {
     let sda = fake.device("sda", &format!("{PCI}/ata1/host0/target0:0:0/0:0:0:0"), "8:0", 7_814_037_168);
     fake.queue(&sda, "none [mq-deadline] kyber bfq", true, 64);
     fake.mq_deadline(&sda);
-    // The directory of the SCSI device is above; a link leads there.
+    // The link leads to the directory of the SCSI device above.
     fake.link(&format!("{sda}/device"), "../../../0:0:0:0");
     let device = format!("{PCI}/ata1/host0/target0:0:0/0:0:0:0");
     fake.read_only_file(&format!("{device}/vendor"), "ATA     \n");
@@ -246,7 +246,7 @@ fn nvme(fake: &Fake) {
     fake.read_only_file(&format!("{controller}/firmware_rev"), "5B2QGXA7\n");
     fake.read_only_file(&format!("{controller}/transport"), "pcie\n");
     let folder = format!("{controller}/nvme0n1");
-    // NVMe has no directory `block` in between.
+    // NVMe devices have no directory `block` above them.
     let made = fake.device("nvme0n1", controller, "259:0", 1_953_525_168);
     fs::rename(fake.path(&made), fake.path(&folder)).expect("a folder moves");
     fs::remove_file(fake.path("/sys/block/nvme0n1")).expect("a link goes");
@@ -258,7 +258,7 @@ fn nvme(fake: &Fake) {
         fs::create_dir_all(fake.path(&format!("{folder}/mq/{queue}"))).expect("a folder");
     }
     fake.partition(&folder, "nvme0n1p1", (1, "259:1"), 1_953_523_712);
-    // A path of a drive with several: the kernel hides it, and gives it no number.
+    // A path of a multipath drive: the kernel hides the device and gives it no number.
     let path = fake.device("nvme0c0n1", controller, "0:0", 1_953_525_168);
     fake.read_only_file(&format!("{path}/hidden"), "1\n");
 }
@@ -282,7 +282,7 @@ fn mirror(fake: &Fake) {
     }
 }
 
-fn virtual_ones(fake: &Fake) {
+fn virtual_devices(fake: &Fake) {
     let vda = fake.device("vda", "/sys/devices/pci0000:00/0000:00:05.0/virtio1", "254:0", 83_886_080);
     fake.queue(&vda, "[none] mq-deadline", true, 256);
     fake.link(&format!("{vda}/device"), "../../../virtio1");
@@ -303,9 +303,9 @@ fn virtual_ones(fake: &Fake) {
     fake.queue(&rom, "none [mq-deadline]", true, 2);
 }
 
-/// A machine at a storage array: a volume of it by two paths of Fibre Channel, which the device
-/// mapper makes one disk of that has a scheduler, and a volume of LVM on that; and an NVMe drive
-/// with two paths, which the kernel hides.
+/// A machine at a storage array: a volume of the array with two Fibre Channel paths, above which a
+/// multipath device has a scheduler, and an LVM volume on that; and an NVMe drive with two paths,
+/// which the kernel hides.
 pub fn array() -> Fake {
     let fake = Fake::empty();
     let multipath = fake.virtual_device("dm-0", "253:0", 2_147_483_648);
@@ -361,7 +361,7 @@ fn garbage(fake: &Fake) {
     ] {
         fake.file(&format!("{sdx}/{name}"), bytes);
     }
-    // One that goes while it is looked at: a folder is left, and no number in it.
+    // A device that vanishes during the read: its directory is left, without a number.
     fake.read_only_file("/sys/devices/virtual/block/sdy/size", "1\n");
     fake.link("/sys/block/sdy", "../devices/virtual/block/sdy");
     fake.link("/sys/block/sdz", "../devices/virtual/block/sdz");
