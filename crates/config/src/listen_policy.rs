@@ -2,6 +2,12 @@
 
 use std::net::SocketAddr;
 
+/// A metrics address that other machines can reach. Metrics are served without authentication and
+/// encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is reachable from other machines, and metrics are served to every client in plain text")]
+pub struct ExposedMetrics(pub SocketAddr);
+
 /// A decision on one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenPolicy {
@@ -32,14 +38,19 @@ pub fn judge(address: SocketAddr, tls_required: bool, insecure: bool) -> ListenP
 /// Returns the policy for an address of the metrics endpoint, which serves every client in plain
 /// text. Beyond loopback, `insecure` must be set.
 pub fn judge_metrics(address: SocketAddr, insecure: bool) -> ListenPolicy {
-    if address.ip().to_canonical().is_loopback() {
-        return ListenPolicy::Accept;
+    match (check_metrics_are_local(address), insecure) {
+        (Ok(()), _) => ListenPolicy::Accept,
+        (Err(exposed), true) => ListenPolicy::Warn(exposed.to_string()),
+        (Err(exposed), false) => ListenPolicy::Refuse(format!(
+            "{exposed}: serve them on 127.0.0.1 or [::1], or set insecure = true (--insecure)"
+        )),
     }
-    let text =
-        format!("{address} is reachable from other machines, and metrics are served to every client in plain text");
-    if insecure {
-        ListenPolicy::Warn(text)
-    } else {
-        ListenPolicy::Refuse(format!("{text}: serve them on 127.0.0.1 or [::1], or set insecure = true (--insecure)"))
-    }
+}
+
+/// Checks that an address of the metrics endpoint is a loopback address.
+///
+/// # Errors
+/// [`ExposedMetrics`] for any other address.
+pub fn check_metrics_are_local(address: SocketAddr) -> Result<(), ExposedMetrics> {
+    if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(ExposedMetrics(address)) }
 }

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use hoistway_machine::{ProcessFiles, Root};
+
 use super::CaptureError;
 use super::device::Traced;
 use super::pipes::{Pipe, settled_ns};
@@ -150,7 +152,7 @@ impl Calls {
 
     /// The file of a descriptor, if it lies on the device.
     fn file_of(&mut self, pid: u32, descriptor: u32) -> Option<PathBuf> {
-        let link = Path::new("/proc").join(pid.to_string()).join("fd").join(descriptor.to_string());
+        let link = ProcessFiles::new(&Root::machine(), pid).descriptor(i32::try_from(descriptor).ok()?);
         let found = match std::fs::metadata(&link) {
             Ok(metadata) => {
                 let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };

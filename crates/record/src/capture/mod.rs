@@ -22,11 +22,13 @@ mod sink;
 mod tracing_files;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use device::Traced;
 pub use settings::{LeftBehind, left_behind};
 pub use sink::{Output, Sink, Written};
+
+use hoistway_machine::{ProcessFiles, Root};
 
 use by_ioctl::ByIoctl;
 use by_tracefs::ByTracefs;
@@ -261,6 +263,5 @@ fn name_of(pid: u32) -> Option<String> {
     if pid == 0 {
         return Some("swapper".to_owned());
     }
-    let name = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("comm")).ok()?;
-    Some(name.trim_end().to_owned())
+    Some(ProcessFiles::new(&Root::machine(), pid).comm()).filter(|name| !name.is_empty())
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hoistway_machine::{ProcessFiles, Root};
 use serde::{Deserialize, Serialize};
 
 use super::CaptureError;
@@ -281,15 +282,11 @@ fn chosen(text: &str) -> String {
     }
 }
 
-/// When a process began, in ticks since the machine came up: with its number, that names it. One
-/// that has ended and was not waited for is gone.
+/// Returns the start time of a running process in clock ticks since the machine started. With the
+/// process ID it identifies the process. `None` if the process has ended.
 fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name in parentheses; the first field there is 3, the state, and the time is 22
-    // (proc(5)).
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let is_gone = matches!(fields.next()?, "Z" | "X");
-    if is_gone { None } else { fields.nth(18)?.parse().ok() }
+    let stat = ProcessFiles::new(&Root::machine(), pid).stat()?;
+    (!stat.has_ended).then_some(stat.start_ticks)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hoistway_machine::{DeviceNumber, MountEntry, Root, SysfsDevice, mounts};
+use hoistway_machine::{DeviceNumber, MountEntry, Root, SysfsDevice, mounts, swap_areas};
 
 /// Why something must not be written to.
 #[derive(Debug, thiserror::Error)]
@@ -36,19 +36,14 @@ fn use_of_device(path: &Path, number: u64) -> Option<String> {
     let own = SysfsDevice::of(&root, DeviceNumber::from_stat(number));
     let all = std::iter::once((own.clone(), number)).chain(relatives(own.as_ref()));
     let mounts = mounts(&root, "self");
-    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let swap_areas = swap_areas(&root);
     for (entry, number) in all {
         let name = entry.as_ref().map_or(path.to_path_buf(), SysfsDevice::node);
         let name = name.display();
         if let Some(place) = mounted_at(&mounts, number) {
             return Some(format!("{name} is mounted at {}", place.display()));
         }
-        if swaps
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split_whitespace().next())
-            .any(|swap| is_device(Path::new(swap), number))
-        {
+        if swap_areas.iter().any(|area| is_device(&area.path, number)) {
             return Some(format!("{name} is swap space"));
         }
         if let Some(holder) = entry.iter().flat_map(SysfsDevice::holders).next() {
@@ -77,9 +72,7 @@ fn use_of_file(path: &Path) -> Option<String> {
             ));
         }
     }
-    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let is_swap =
-        swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(|swap| Path::new(swap) == path);
+    let is_swap = swap_areas(&Root::machine()).iter().any(|area| area.path == path);
     is_swap.then(|| "it is swap space".to_owned())
 }
 

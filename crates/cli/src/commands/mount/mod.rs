@@ -10,9 +10,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
-use hoistway_config::listen_policy::{ListenPolicy, judge_metrics};
+use hoistway_config::listen_policy::check_metrics_are_local;
 use hoistway_config::mount::{MountConfig, WriteBackChoice};
 use hoistway_config::{Draft, HostEnvironment};
+use hoistway_machine::ProcessFiles;
 use hoistway_mount::scheduled::{AdminEndpoints, Scheduled};
 use hoistway_mount::{
     Backing, Gate, MountOptions, Options, Session, Unmounted, Unmounter, Unscheduled, Users, WriteBack,
@@ -173,10 +174,7 @@ fn wait_for_end(session: &Session, out: &mut Out) -> Result<Exit> {
 
 /// Returns true if a signal was ignored at the start, as `nohup` does with SIGHUP.
 fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+    ProcessFiles::own().ignored_signals().is_some_and(|ignored| ignored.contains(signal))
 }
 
 /// Unmounts in a thread of its own, so that a second signal can be received. Returns the result of
@@ -238,13 +236,8 @@ impl AdminSockets {
     fn open(config: &MountConfig) -> Result<AdminSockets> {
         let control = config.control.as_deref().map(|path| bind_unix(path, CONTROL_MODE)).transpose()?;
         if let Some(address) = config.metrics {
-            match judge_metrics(address, false) {
-                ListenPolicy::Accept => {}
-                ListenPolicy::Warn(text) | ListenPolicy::Refuse(text) => {
-                    let text = text.split(": tell them").next().unwrap_or_default().to_owned();
-                    anyhow::bail!("{text}: tell them at 127.0.0.1 or [::1]");
-                }
-            }
+            check_metrics_are_local(address)
+                .map_err(|exposed| anyhow::anyhow!("{exposed}: serve them on 127.0.0.1 or [::1]"))?;
         }
         let metrics = config.metrics.map(bind_tcp).transpose()?;
         Ok(AdminSockets { control, metrics })
