@@ -23,21 +23,21 @@ const FILE_BYTES: u64 = 2 << 30;
 /// The file.
 const FILE: &str = "data";
 
-const READ: Load = Load { what: "read, 1 MiB, one after the other", options: &["--rw=read", "--bs=1m"] };
+const READ: Load = Load { what: "read, 1 MiB, sequential", options: &["--rw=read", "--bs=1m"] };
 const WRITE: Load = Load {
-    what: "write, 1 MiB, one after the other",
+    what: "write, 1 MiB, sequential",
     options: &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"],
 };
 const RANDOM: Load = Load {
-    what: "read, 4 KiB, at random, in memory",
+    what: "read, 4 KiB, random, in memory",
     options: &["--rw=randread", "--bs=4k", "--fadvise_hint=random", "--io_size=400m"],
 };
 const DIRECT: Load = Load {
-    what: "read, 4 KiB, at random, O_DIRECT",
+    what: "read, 4 KiB, random, O_DIRECT",
     options: &["--rw=randread", "--bs=4k", "--direct=1", "--time_based", "--runtime=2"],
 };
 const DIRECT_WRITE: Load = Load {
-    what: "write, 4 KiB, at random, O_DIRECT",
+    what: "write, 4 KiB, random, O_DIRECT",
     options: &["--rw=randwrite", "--bs=4k", "--direct=1", "--time_based", "--runtime=2"],
 };
 
@@ -49,8 +49,8 @@ pub fn in_memory(bench: &Bench) -> Result<Section> {
     let _ = fs::remove_dir_all(&folder);
     let found = found?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-mount --only cost\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds in which the ways take turns. The processor's time is fio's and that of whoever \
-         stands between, the kernel's work for both included.\n\n",
+        "```console\n$ cargo xtask bench-mount --only cost\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds, in which the kinds of access alternate. CPU time is that of fio and of the \
+         process that serves the mount, system time included.\n\n",
         bench.rounds
     );
     for (load, row) in &found {
@@ -66,7 +66,7 @@ pub fn cold(bench: &Bench) -> Result<Section> {
     let ways = [Way::Plain, Way::Bindfs, Way::Unscheduled, Way::Under(ELEVATORS[0]), Way::Under("bfq")];
     let found = compared(bench, &bench.folder, &[READ], &ways, true)?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-mount --only cold\n```\n\nAn ext4 on a loop device over a file on the machine's own disk, nothing in memory; medians of {} rounds.\n\n",
+        "```console\n$ cargo xtask bench-mount --only cold\n```\n\nAn ext4 on a loop device over a file on the machine's own disk, with cold caches; medians of {} rounds.\n\n",
         bench.rounds
     );
     let mut goals = Vec::new();
@@ -134,13 +134,13 @@ fn scheduling(bench: &Bench, text: &mut String, goals: &mut Vec<Goal>) -> Result
     let document: serde_json::Value =
         serde_json::from_str(&tools::output(&mut bench)?).context("what hoistway bench mount prints")?;
     text.push_str(
-        "### scheduling itself\n\n```console\n$ hoistway bench mount\n```\n\n| elevator | read, ns | fsync, ns | lookup, ns |\n|---|---|---|---|\n",
+        "### cost of scheduling\n\n```console\n$ hoistway bench mount\n```\n\n| elevator | read, ns | fsync, ns | lookup, ns |\n|---|---|---|---|\n",
     );
     for row in document["elevators"].as_array().context("no list of elevators")? {
         let name = row["name"].as_str().unwrap_or_default();
         let [read, sync, look] = ["read_ns", "sync_ns", "look_ns"].map(|key| row[key].as_f64().unwrap_or(f64::NAN));
         let _ = writeln!(text, "| {name} | {read:.0} | {sync:.0} | {look:.0} |");
-        let goal = format!("{name}: scheduling's own cost <= 1 us an operation");
+        let goal = format!("{name}: scheduling costs <= 1 us per operation");
         goals.push(Goal::found(&goal, format!("{:.2} us", read / 1e3), read <= 1000.0));
     }
     text.push('\n');
@@ -150,7 +150,7 @@ fn scheduling(bench: &Bench, text: &mut String, goals: &mut Vec<Goal>) -> Result
 fn table(text: &mut String, load: &Load, row: &Row) {
     let _ = write!(
         text,
-        "### {}\n\n| way | MB/s | operations/s | median, us | processor, us an operation |\n|---|---|---|---|---|\n",
+        "### {}\n\n| access | MB/s | operations/s | median, us | CPU time, us per operation |\n|---|---|---|---|---|\n",
         load.what
     );
     for (way, figures) in row {
@@ -179,7 +179,7 @@ fn rate_goal(where_from: &str, load: &Load, row: &Row, against: &[Way]) -> Goal 
     let others = against.iter().copied().filter(|way| !matches!(way, Way::Under(_)));
     let best = others.map(rate).fold(0.0, f64::max);
     let text =
-        format!("{where_from}: {}: under {} >= 90 % of the best way without scheduling", load.what, ELEVATORS[0]);
+        format!("{where_from}: {}: under {} >= 90 % of the best access without scheduling", load.what, ELEVATORS[0]);
     Goal::found(&text, format!("{ours:.0} of {best:.0} MB/s = {:.0} %", ours / best * 100.0), ours >= 0.9 * best)
 }
 
@@ -195,7 +195,7 @@ fn goals(found: &[(Load, Row)]) -> Vec<Goal> {
                 let cpu = |way: Way| of(row, way).cpu_us();
                 let (ours, best) =
                     (cpu(Way::Under(ELEVATORS[0])), passed_through.into_iter().map(cpu).fold(f64::MAX, f64::min));
-                let text = format!("{what}: processor's time an operation <= 1.5 times the least without scheduling");
+                let text = format!("{what}: CPU time per operation <= 1.5 times the lowest without scheduling");
                 goals.push(Goal::found(
                     &text,
                     format!("{ours:.2} : {best:.2} us = {:.2}", ours / best),

@@ -65,7 +65,7 @@ const IDLE: &[&str] = &["ionice", "-c3"];
 
 fn cases() -> Vec<Case> {
     let plain = Case {
-        what: "the reader alone, the file system itself",
+        what: "the reader alone",
         elevator: None,
         reader: &[],
         copies: None,
@@ -73,13 +73,13 @@ fn cases() -> Vec<Case> {
         is_paced: false,
         wanted: Wanted::Nothing,
     };
-    let mut cases = vec![plain, Case { what: "with the copies, the file system itself", copies: Some(&[]), ..plain }];
+    let mut cases = vec![plain, Case { what: "with the copies", copies: Some(&[]), ..plain }];
     for elevator in ["bfq", "cfq"] {
         let ours = Case { elevator: Some(elevator), ..plain };
         let beside = Case { copies: Some(&[]), wanted: Wanted::Rate, ..ours };
         cases.extend([
             Case { what: "the reader alone", ..ours },
-            Case { what: "with the copies, all alike", wanted: Wanted::Nothing, ..beside },
+            Case { what: "with the copies, all with equal priority", wanted: Wanted::Nothing, ..beside },
             Case { what: "the reader with `ionice -c1`", reader: REAL_TIME, ..beside },
             Case { what: "the copies with `ionice -c3`", copies: Some(IDLE), ..beside },
             Case {
@@ -114,13 +114,13 @@ pub fn measure(bench: &Bench) -> Result<Section> {
 fn all(bench: &Bench, folder: &Path) -> Result<Section> {
     let image = image(folder)?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-mount --only sharing\n```\n\nAn ext4 on `{DRIVE}`, emulated in real time behind nbdfuse and a loop device, which the mount is told to be a rotating disk. The reader streams a file, {COPIES} others copy one each, for {} s.\n\n\
-         | through | what | reader, MB/s | of what it gets alone | copies, MB/s in sum |\n|---|---|---|---|---|\n",
+        "```console\n$ cargo xtask bench-mount --only sharing\n```\n\nAn ext4 on `{DRIVE}`, emulated in real time behind nbdfuse and a loop device, which the mount's configuration declares rotational. For {} s a reader streams a file while {COPIES} processes copy one file each.\n\n\
+         | access | case | reader, MB/s | share of its rate alone | copies, MB/s in total |\n|---|---|---|---|---|\n",
         bench.seconds
     );
     let (mut alone, mut goals) = (None, Vec::new());
     for (number, case) in cases().into_iter().enumerate() {
-        let through = case.elevator.map_or("nothing".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
+        let through = case.elevator.map_or("the directory itself".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
         let rates = match run(bench, folder, &image, &case, number as u32) {
             Ok(rates) => rates,
             Err(error) => {
@@ -149,9 +149,9 @@ fn all(bench: &Bench, folder: &Path) -> Result<Section> {
 fn goal(case: &Case, through: &str, rates: Rates, alone: f64) -> Option<Goal> {
     let (text, of, least) = match case.wanted {
         Wanted::Nothing => return None,
-        Wanted::Rate => ("it keeps >= 90 % of its rate", alone, 0.9),
-        Wanted::Reserved => ("it gets >= 90 % of what it reserved", RESERVED as f64, 0.9),
-        Wanted::Pace => ("it keeps its pace, and the copies go on", PACE as f64, 0.98),
+        Wanted::Rate => ("the reader keeps >= 90 % of its rate", alone, 0.9),
+        Wanted::Reserved => ("the reader gets >= 90 % of its reservation", RESERVED as f64, 0.9),
+        Wanted::Pace => ("the reader keeps its pace, and the copies proceed", PACE as f64, 0.98),
     };
     let part = rates.reader / of;
     let holds = part >= least && (case.wanted != Wanted::Pace || rates.copies > 0.0);

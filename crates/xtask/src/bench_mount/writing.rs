@@ -47,12 +47,12 @@ pub fn measure(bench: &Bench) -> Result<Section> {
     let _ = fs::remove_dir_all(&folder);
     let found = found?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-mount --only writing\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds in which the ways take turns. *Written*: until the last call has returned; *durable*: until \
-         everything is on the disk (`fsync` of the large file, `sync -f` of the file system below for the small ones). The processor's time is that of who writes and of whoever stands between; threads of the kernel are not in it.\n\n",
+        "```console\n$ cargo xtask bench-mount --only writing\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds, in which the kinds of access alternate. *Written*: until the last call has returned; *durable*: until \
+         everything is on the disk (`fsync` of the large file, `sync -f` of the file system below for the small ones). CPU time is that of the writing process and of the process that serves the mount, without kernel threads.\n\n",
         bench.rounds
     );
     for (what, row) in found {
-        let _ = write!(text, "### {what}\n\n| way | written, s | durable, s | processor, s |\n|---|---|---|---|\n");
+        let _ = write!(text, "### {what}\n\n| access | written, s | durable, s | CPU time, s |\n|---|---|---|---|\n");
         for (way, took) in row {
             let Took { written_s, durable_s, cpu_s } = took;
             let _ = writeln!(text, "| {} | {written_s:.2} | {durable_s:.2} | {cpu_s:.2} |", way.name());
