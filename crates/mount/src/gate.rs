@@ -6,6 +6,10 @@ use std::sync::Arc;
 use crate::backing::Backing;
 use crate::buffer::Buffer;
 
+/// Maximum size in bytes of a read or write request, the default of FUSE: 1 MiB. A larger transfer
+/// is charged as one of this size.
+pub(crate) const REQUEST_BYTES_MAX: u64 = 1 << 20;
+
 /// The thread that issued a FUSE request, from the request header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {

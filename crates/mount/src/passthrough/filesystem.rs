@@ -20,10 +20,7 @@ use super::data::WriteRequest;
 use super::ioctl::IoctlRequest;
 use super::namespace::{NewEntry, SetAttributes};
 use super::{FsState, Passthrough, WriteBack, caller_of};
-use crate::gate::Gate;
-
-/// Maximum size of a read or write request in bytes, the default of FUSE.
-const REQUEST_BYTES: u32 = 1 << 20;
+use crate::gate::{Gate, REQUEST_BYTES_MAX};
 
 /// Maximum number of background requests (read-ahead, write-back) in flight. The elevator sees only
 /// requests in flight, and requests queued behind an idle-class process must not block others.
@@ -79,10 +76,10 @@ impl<G: Gate> FsState<G> {
             }
         }
         // On an error the call returns the largest possible value.
-        if let Err(most) = kernel.set_max_write(REQUEST_BYTES) {
+        if let Err(most) = kernel.set_max_write(REQUEST_BYTES_MAX as u32) {
             let _ = kernel.set_max_write(most);
         }
-        if let Err(most) = kernel.set_max_readahead(REQUEST_BYTES) {
+        if let Err(most) = kernel.set_max_readahead(REQUEST_BYTES_MAX as u32) {
             let _ = kernel.set_max_readahead(most);
         }
         let _ = kernel.set_max_background(BACKGROUND_REQUESTS_MAX);

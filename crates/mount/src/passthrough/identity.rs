@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 
+use hoistway_machine::{ProcessFiles, Root};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
@@ -113,7 +114,8 @@ impl CallerIdentity {
     pub(super) fn assume_with_groups(caller: &Caller, rights: Rights) -> io::Result<CallerIdentity> {
         let mut identity = CallerIdentity::assume(caller, rights)?;
         if identity.assumed != Assumed::Nothing {
-            identity.groups = set_groups(&groups_of(caller.tid)).is_ok();
+            let groups = ProcessFiles::new(&Root::machine(), caller.tid).groups();
+            identity.groups = set_groups(&groups).is_ok();
         }
         Ok(identity)
     }
@@ -177,13 +179,6 @@ fn set_groups(groups: &[u32]) -> io::Result<()> {
     // alone, as intended.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Returns the supplementary groups of a process; none if it has exited.
-fn groups_of(tid: u32) -> Vec<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
-    line.split_ascii_whitespace().filter_map(|group| group.parse().ok()).collect()
 }
 
 /// Drops `CAP_SYS_RESOURCE`, with which threads of root could take reserved blocks or exceed quotas

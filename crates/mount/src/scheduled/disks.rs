@@ -1,11 +1,10 @@
 //! The block device below a file system and the file system's offset on it, from sysfs and the
 //! mount table.
 
-use std::fs;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use hoistway_machine::{DeviceNumber, MountEntry, Root, SysfsDevice, mounts};
+use hoistway_machine::{DeviceNumber, MountEntry, ProcessFiles, Root, SysfsDevice, mounts};
 
 use crate::Backing;
 
@@ -116,14 +115,14 @@ fn without_device(number: DeviceNumber, kind: &str, source: PathBuf) -> Disk {
 
 /// Returns the mount through which a file was opened.
 fn mount_of(backing: &Backing) -> Option<MountEntry> {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", backing.fd.as_raw_fd())).ok()?;
-    let id: u64 = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()?;
+    let id = ProcessFiles::own().mount_id(backing.fd.as_raw_fd())?;
     mounts(&Root::machine(), "self").into_iter().find(|mount| mount.id == id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::MetadataExt as _;
 
     #[test]

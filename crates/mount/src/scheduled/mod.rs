@@ -27,30 +27,34 @@ mod ring;
 mod rules;
 mod session_threads;
 mod task;
+mod thread_facts;
 mod timer;
 mod writeback;
 
 #[cfg(test)]
 mod tests;
 
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 
 use hoistway_config::mount::{MountConfig, WriteBackChoice};
 use hoistway_control::LogControl;
+use hoistway_machine::ProcessFiles;
 use hoistway_qos::{Hints, JoinError, MemberId, QueueError, Recorder, RequestOp, TermsError};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::gate::REQUEST_BYTES_MAX;
 use crate::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
 use executors::Executors;
 use file_systems::{FileSystem, FileSystems};
-use issuers::IssuerId;
-use queue::{DeviceRequest, Effects, Queue, QueuedRequest, REQUEST_BYTES_MAX, State, Work};
+use issuers::{IssuerId, issuer_id};
+use queue::{DeviceRequest, Effects, Queue, QueuedRequest, State, Work};
 use rules::Rules;
 use session_threads::{SessionThreads, WorkerPermit};
 use task::Task;
 use timer::Timer;
-use writeback::{DirtyTracker, WriteBack};
+use writeback::{DirtyTracker, WriteBackShared};
 
 pub use admin::GateAdmin;
 pub use disks::DiskError;
@@ -104,7 +108,8 @@ struct Shared {
     file_systems: FileSystems,
     timer: Timer,
     executors: Executors,
-    writeback: Option<Arc<WriteBack>>,
+    writeback: Option<Arc<WriteBackShared>>,
+    /// Time at which the gate was created, in ns.
     since_ns: u64,
 }
 
@@ -115,14 +120,14 @@ impl Scheduled {
     /// # Errors
     /// An invalid configuration of the device, or no thread can be started.
     pub fn new(source: PathBuf, root: &Arc<Backing>, config: &MountConfig) -> Result<Scheduled, SetUpError> {
-        let ours = config.mount.write_back == WriteBackChoice::Ours;
+        let by_mount = config.mount.write_back == WriteBackChoice::Ours;
         let shared = Arc::new(Shared {
             rules: Rules::new(config),
             source,
             file_systems: FileSystems::new(config)?,
             timer: Timer::default(),
             executors: Executors::default(),
-            writeback: ours.then(|| Arc::new(WriteBack::new(&config.mount))),
+            writeback: by_mount.then(|| Arc::new(WriteBackShared::new(&config.mount))),
             since_ns: now_ns(),
         });
         shared.file_systems.add(root, now_ns())?;
@@ -140,7 +145,7 @@ impl Scheduled {
     }
 
     /// Returns the admin interface of this gate.
-    pub fn operator(&self) -> GateAdmin {
+    pub fn admin(&self) -> GateAdmin {
         GateAdmin::new(self.shared.clone())
     }
 
@@ -149,10 +154,10 @@ impl Scheduled {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn watch(&self, log: Box<dyn LogControl + Send>) -> std::io::Result<AdminEndpoints> {
-        let mut operator = self.operator();
-        operator.set_log(log);
-        AdminEndpoints::start(operator)
+    pub fn start_endpoints(&self, log: Box<dyn LogControl + Send>) -> std::io::Result<AdminEndpoints> {
+        let mut admin = self.admin();
+        admin.set_log(log);
+        AdminEndpoints::start(admin)
     }
 
     /// Returns the names of the devices met so far.
@@ -179,7 +184,7 @@ impl Scheduled {
         if !shared.rules.has_bypass() {
             return false;
         }
-        let facts = issuers::read_facts(*caller, shared.rules.has_commands());
+        let facts = thread_facts::read_facts(*caller, shared.rules.has_commands());
         shared.rules.allows_bypass(&facts, &mut || shared.path_of(backing))
     }
 
@@ -203,7 +208,8 @@ impl Drop for Scheduled {
 
 /// The dispatch slot of a running request. Dropping it completes the request.
 pub struct Slot<'a> {
-    of: Option<(&'a Arc<Shared>, &'a Arc<Queue>, QueuedRequest)>,
+    /// The queued request; `None` for an unscheduled one.
+    queued: Option<(&'a Arc<Shared>, &'a Arc<Queue>, QueuedRequest)>,
     after: Option<AfterDispatch>,
     /// Occupies a session thread for the duration of the request.
     _permit: WorkerPermit<'a>,
@@ -256,7 +262,8 @@ enum WaitReason<'a> {
         backing: Arc<Backing>,
         caller: Caller,
     },
-    Over,
+    /// The ticket was passed to [`Gate::park`].
+    Parked,
 }
 
 /// The first request to a file system.
@@ -280,7 +287,7 @@ impl Gate for Scheduled {
     fn admit(&self, request: &GateRequest<'_>) -> Admission<Slot<'_>, Ticket<'_>> {
         let shared = &self.shared;
         let unscheduled = || match self.session_threads.try_occupy() {
-            Some(permit) => Admission::Now(Slot { of: None, after: None, _permit: permit }),
+            Some(permit) => Admission::Now(Slot { queued: None, after: None, _permit: permit }),
             None => Admission::Later(Ticket { shared, reason: WaitReason::Thread }),
         };
         if !shared.file_systems.is_known(request.backing) {
@@ -307,7 +314,7 @@ impl Gate for Scheduled {
             {
                 let is_cancellable = request.operation == Operation::BufferedWrite;
                 let class = || shared.class_of(request.caller, is_cancellable, request.backing);
-                if dirty_tracker.below_share(&request.caller, request.length, class) {
+                if dirty_tracker.is_below_share(&request.caller, request.length, class) {
                     return unscheduled();
                 }
                 WaitReason::DirtyMemory {
@@ -338,7 +345,7 @@ impl Gate for Scheduled {
                 let (queued, is_dispatched) = shared.submit_to(queue, request, &device_request, false, now_ns);
                 match is_dispatched.then(|| self.session_threads.try_occupy()).flatten() {
                     Some(permit) => {
-                        return Admission::Now(Slot { of: Some((shared, queue, queued)), after, _permit: permit });
+                        return Admission::Now(Slot { queued: Some((shared, queue, queued)), after, _permit: permit });
                     }
                     // If it was dispatched meanwhile, an executor runs it at once.
                     None => WaitReason::Queue { queue, queued, after },
@@ -350,7 +357,7 @@ impl Gate for Scheduled {
 
     fn park(&self, mut ticket: Ticket<'_>, job: Job) {
         let shared = &self.shared;
-        match std::mem::replace(&mut ticket.reason, WaitReason::Over) {
+        match std::mem::replace(&mut ticket.reason, WaitReason::Parked) {
             WaitReason::Queue { queue, queued, after } => {
                 let job = match after {
                     Some(after) => shared.append_work(after, job),
@@ -363,18 +370,18 @@ impl Gate for Scheduled {
                 }
             }
             WaitReason::Thread => shared.executors.submit([Task::unscheduled(job)]),
-            WaitReason::FirstRequest(submit_first) => {
+            WaitReason::FirstRequest(first) => {
                 let of_thread = shared.clone();
                 shared.executors.submit([Task::unscheduled(Job::Call(Box::new(move || {
-                    of_thread.submit_first(&submit_first, job)
+                    of_thread.submit_first(&first, job)
                 })))]);
             }
             WaitReason::DirtyMemory { dirty_tracker, backing, caller, is_cancellable, bytes } => {
                 let class = shared.class_of(caller, is_cancellable, &backing);
-                shared.release(dirty_tracker.queue_writer(&caller, is_cancellable, bytes, class, job));
+                shared.release(dirty_tracker.queue_write(&caller, is_cancellable, bytes, class, job));
             }
             WaitReason::Sync { backing, caller } => shared.sync_after_writeback(&backing, caller, job),
-            WaitReason::Over => {}
+            WaitReason::Parked => {}
         }
     }
 
@@ -428,7 +435,7 @@ impl FirstRequest {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        if let Some((shared, queue, queued)) = self.of {
+        if let Some((shared, queue, queued)) = self.queued {
             if let Some(after) = self.after.take() {
                 shared.after(&after);
             }
@@ -486,15 +493,15 @@ impl Shared {
         is_async: bool,
         now_ns: u64,
     ) -> (MutexGuard<'a, State>, IssuerId, MemberId) {
-        let issuer_id: IssuerId = (request.caller.tid, request.caller.uid);
+        let issuer_id = issuer_id(&request.caller);
         let mut state = queue.lock();
         let needs = state.needs(issuer_id, is_async, &self.rules, now_ns);
         let mut path = None;
         if needs.is_any() {
             // System queries may block, so the lock is released.
             drop(state);
-            let facts = needs.facts.then(|| issuers::read_facts(request.caller, self.rules.has_commands()));
-            let ioprio = needs.priority.then(|| issuers::priority(request.caller.tid));
+            let facts = needs.facts.then(|| thread_facts::read_facts(request.caller, self.rules.has_commands()));
+            let ioprio = needs.priority.then(|| thread_facts::io_priority(request.caller.tid));
             path = needs.path.then(|| self.path_of(request.backing));
             state = queue.lock();
             let State { issuers, device, .. } = &mut *state;
@@ -540,9 +547,9 @@ impl Shared {
             let (address, must_query) = match is_async {
                 true => (extents.address_of_data(request.backing, request.offset, bytes, now_ns), false),
                 false => {
-                    let begin =
+                    let occupy_thread =
                         || session_threads.map_or(Some(None), |session_threads| session_threads.try_occupy().map(Some));
-                    extents.address_of_data_now(request.backing, (request.offset, bytes), begin, now_ns)
+                    extents.address_of_data_now(request.backing, (request.offset, bytes), occupy_thread, now_ns)
                 }
             };
             (DeviceRequest { op, address, bytes, hints: Hints { is_async, is_metadata: false }, counts }, must_query)
@@ -619,9 +626,8 @@ impl Shared {
 
     /// Returns the current path of a file relative to the source; empty if the file has none.
     fn path_of(&self, backing: &Backing) -> String {
-        use std::os::fd::AsRawFd as _;
-        let path = backing.with_descriptor(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())));
-        let path = path.and_then(Result::ok).unwrap_or_default();
+        let path = backing.with_descriptor(|fd| ProcessFiles::own().open_file(fd.as_raw_fd()));
+        let path = path.flatten().unwrap_or_default();
         path.strip_prefix(&self.source).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
     }
 

@@ -17,11 +17,9 @@ use super::rules::{Attribution, Rules};
 use super::writeback::DirtyTracker;
 use super::{SetUpError, cgroups};
 use crate::Job;
+use crate::gate::REQUEST_BYTES_MAX;
 use crate::log_limit::LogRateLimiter;
 
-/// Maximum size in bytes of a request in the queue, which is that of a FUSE request: 1 MiB. A
-/// larger transfer is charged as one of this size.
-pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 20;
 /// Interval between two liveness checks of waiting issuers, in ns: 500 ms.
 const LIVENESS_NS: u64 = 500_000_000;
 /// The timer is not armed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::queue::{Effects, Queue};
 use super::task::Task;
-use super::{Shared, cgroups, issuers, maintenance, now_ns};
+use super::{Shared, cgroups, maintenance, now_ns, thread_facts};
 use crate::passthrough::drop_cap_sys_resource;
 
 /// Interval between two searches for exited threads, in ns: 5 s.
@@ -133,7 +133,7 @@ fn check_issuers(shared: &Weak<Shared>, checks: &Receiver<LivenessCheck>) {
 /// Answers the requests of killed threads: the kernel does not let a killed thread exit while its
 /// FUSE request is pending.
 fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
-    for tid in waiters.iter().copied().filter(|tid| issuers::is_killed(*tid)) {
+    for tid in waiters.iter().copied().filter(|tid| thread_facts::is_killed(*tid)) {
         let jobs = queue.lock().cancel(tid);
         tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "a thread was killed while it waited");
         shared.executors.submit(jobs.into_iter().map(Task::cancelled));
@@ -144,7 +144,7 @@ fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
     let owners = shared.owners();
     for queue in shared.file_systems.queues() {
-        let removed = maintenance::remove_exited(&queue, now_ns, |key| owners.contains(&key), issuers::exists);
+        let removed = maintenance::remove_exited(&queue, now_ns, |key| owners.contains(&key), thread_facts::exists);
         if removed > 0 {
             tracing::debug!(device = queue.name, removed, "exited threads left the device");
         }

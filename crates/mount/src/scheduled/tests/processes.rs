@@ -150,7 +150,7 @@ fn exited_threads_are_removed_from_the_device() {
     let sweep = |later_ns: u64| {
         let is_there = |tid| {
             assert!(queue.is_free(), "others wait while the system is asked");
-            issuers::exists(tid)
+            thread_facts::exists(tid)
         };
         maintenance::remove_exited(&queue, now_ns() + later_ns, |_| false, is_there)
     };
@@ -211,7 +211,7 @@ fn a_control_group_can_be_a_tenant() {
     let mount = MountTerms { groups: GroupsChoice::Cgroup, ..terms(Kind::Bfq) };
     let fixture = fixture(mount);
     drop(fixture.take(myself()));
-    let facts = issuers::read_facts(myself(), true);
+    let facts = thread_facts::read_facts(myself(), true);
     let operator = fixture.gate.operator();
     let cgroup = facts.process.cgroup;
     match cgroup.len() {

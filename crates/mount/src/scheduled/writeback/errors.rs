@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::File;
+use super::FileKey;
 
 /// Maximum number of files with a recorded error. Beyond it an arbitrary one is dropped, as the
 /// kernel drops those of evicted inodes.
@@ -19,27 +19,27 @@ const FILES_MAX: usize = 4096;
 /// Files with an unreported write-back error.
 #[derive(Default)]
 pub(super) struct UnreportedErrors {
-    of: Mutex<FxHashMap<File, i32>>,
+    errors: Mutex<FxHashMap<FileKey, i32>>,
     /// Number of files, most often 0, in which case the lock is not needed.
     count: AtomicUsize,
 }
 
 impl UnreportedErrors {
     /// Records an error. Returns true if the file had none.
-    pub fn record(&self, file: File, errno: i32) -> bool {
-        let mut of = self.lock();
-        if of.len() >= FILES_MAX
-            && let Some(some) = of.keys().next().copied()
+    pub fn record(&self, file: FileKey, errno: i32) -> bool {
+        let mut errors = self.lock();
+        if errors.len() >= FILES_MAX
+            && let Some(dropped) = errors.keys().next().copied()
         {
-            of.remove(&some);
+            errors.remove(&dropped);
         }
-        let is_new = of.insert(file, errno).is_none();
-        self.count.store(of.len(), Ordering::Release);
+        let is_new = errors.insert(file, errno).is_none();
+        self.count.store(errors.len(), Ordering::Release);
         is_new
     }
 
     /// Returns the error (`errno`) that a new handle has to report.
-    pub fn of(&self, file: File) -> Option<i32> {
+    pub fn get(&self, file: FileKey) -> Option<i32> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -47,17 +47,17 @@ impl UnreportedErrors {
     }
 
     /// Drops the error of a file: it was reported, or another file has the inode number.
-    pub fn clear(&self, file: File) {
+    pub fn clear(&self, file: FileKey) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        let mut of = self.lock();
-        of.remove(&file);
-        self.count.store(of.len(), Ordering::Release);
+        let mut errors = self.lock();
+        errors.remove(&file);
+        self.count.store(errors.len(), Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<File, i32>> {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<FileKey, i32>> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn an_error_is_kept_until_it_is_reported() {
         let unreported = UnreportedErrors::default();
-        assert_eq!(unreported.of((1, 2)), None);
+        assert_eq!(unreported.get((1, 2)), None);
         assert!(unreported.record((1, 2), libc::EIO));
         assert!(!unreported.record((1, 2), libc::ENOSPC), "not the first error");
-        assert_eq!((unreported.of((1, 2)), unreported.of((1, 3))), (Some(libc::ENOSPC), None));
+        assert_eq!((unreported.get((1, 2)), unreported.get((1, 3))), (Some(libc::ENOSPC), None));
         unreported.clear((1, 2));
-        assert_eq!(unreported.of((1, 2)), None);
+        assert_eq!(unreported.get((1, 2)), None);
     }
 
     #[test]
@@ -83,6 +83,6 @@ mod tests {
             unreported.record((1, inode), libc::EIO);
         }
         assert_eq!(unreported.lock().len(), FILES_MAX);
-        assert_eq!(unreported.of((1, 2 * FILES_MAX as u64 - 1)), Some(libc::EIO));
+        assert_eq!(unreported.get((1, 2 * FILES_MAX as u64 - 1)), Some(libc::EIO));
     }
 }

@@ -9,8 +9,7 @@
 //! Writers wait while dirty memory is above its limit ([`throttle`]).
 //!
 //! Each disk has a tracker with a lock and a thread of its own, so that a slow or dead disk does
-//! not
-//! delay the users of another.
+//! not delay the users of another.
 
 mod dirty_tracker;
 mod errors;
@@ -25,10 +24,11 @@ mod write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hoistway_config::mount::MountTerms;
+use hoistway_machine::{Root, memory_bytes};
 use rustix::process::{Resource, getrlimit};
 
-use super::queue::REQUEST_BYTES_MAX;
 use crate::Backing;
+use crate::gate::REQUEST_BYTES_MAX;
 use errors::UnreportedErrors;
 
 pub(super) use dirty_tracker::DirtyTracker;
@@ -41,33 +41,42 @@ const AGE_NS: u64 = 1_000_000_000;
 /// dirty_ratio, so that this write-back acts first.
 const BACKGROUND_PART: u64 = 20;
 const LIMIT_PART: u64 = 10;
+/// Assumed memory of the machine in bytes if it cannot be read: 1 GiB.
+const MEMORY_BYTES: u64 = 1 << 30;
 /// Fraction of the process's descriptor limit available to files with dirty data. A file that is
 /// open takes two descriptors while it is written.
 const FILES_PART: u64 = 8;
 
 /// Device number (`st_dev`) and inode number of a file.
-pub(super) type File = (u64, u64);
+pub(super) type FileKey = (u64, u64);
 
 /// Limits and counts shared by all disks.
-pub(super) struct WriteBack {
+pub(super) struct WriteBackShared {
+    /// Dirty bytes of all disks above which data are written back regardless of age.
     background: u64,
+    /// Dirty bytes of all disks above which writers wait.
     limit: u64,
+    /// Age in ns at which data are written back.
     age_ns: u64,
     /// Disks with dirty data, which share the limits in equal parts.
     disks: AtomicU64,
     /// Files with dirty data, and their maximum number.
     files: AtomicUsize,
     files_max: AtomicUsize,
+    /// Write-back errors that no handle has reported.
     unreported: UnreportedErrors,
+    /// Write-back has stopped.
     is_closed: AtomicBool,
 }
 
-impl WriteBack {
-    pub fn new(terms: &MountTerms) -> WriteBack {
-        let memory = memory_bytes();
+impl WriteBackShared {
+    /// Creates the limits of a configuration. Values that are not configured follow from the memory
+    /// of the machine.
+    pub fn new(terms: &MountTerms) -> WriteBackShared {
+        let memory = memory_bytes(&Root::machine()).unwrap_or(MEMORY_BYTES);
         let limit = terms.dirty_limit.unwrap_or(memory / LIMIT_PART).max(REQUEST_BYTES_MAX);
         let background = terms.dirty_background.unwrap_or(memory / BACKGROUND_PART).min(limit);
-        WriteBack {
+        WriteBackShared {
             background,
             limit,
             age_ns: terms.dirty_age_ns.unwrap_or(AGE_NS),
@@ -94,6 +103,7 @@ impl WriteBack {
         bytes / self.disks.load(Ordering::Relaxed).max(1)
     }
 
+    /// Returns true if more than half of the maximum number of files have dirty data.
     fn is_near_file_limit(&self) -> bool {
         self.files.load(Ordering::Relaxed) > self.files_max.load(Ordering::Relaxed) / 2
     }
@@ -108,14 +118,7 @@ impl WriteBack {
     }
 }
 
-fn file_of(backing: &Backing) -> File {
+/// Returns the key of an open file.
+fn file_key(backing: &Backing) -> FileKey {
     (backing.device, backing.inode)
-}
-
-/// Returns the machine's memory in bytes; 1 GiB if it cannot be read.
-fn memory_bytes() -> u64 {
-    let clear = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = clear.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map_or(1 << 30, |kib| kib << 10)
 }

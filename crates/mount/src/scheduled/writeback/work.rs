@@ -9,26 +9,26 @@ use rustc_hash::FxHashSet;
 use rustix::fs::fstat;
 
 use super::super::file_systems::FileSystem;
-use super::super::issuers::{self, IssuerId};
+use super::super::issuers::IssuerId;
 use super::super::queue::{Queue, Work};
 use super::super::rules::Attribution;
 use super::super::task::Task;
-use super::super::{FirstRequest, Shared};
+use super::super::{FirstRequest, Shared, thread_facts};
 use super::dirty_tracker::{Action, DirtyTracker, Released};
 use super::table::{Chunk, ChunkId, SyncSnapshot};
-use super::{File, file_of};
+use super::{FileKey, file_key};
 use crate::passthrough::drop_cap_sys_resource;
 use crate::{Backing, Caller, GateRequest, Job, Operation};
 
 /// A sync of a file in progress. Dropping it reports a failure.
 pub struct SyncGuard<'a> {
-    of: Option<(&'a Arc<Shared>, &'a DirtyTracker, SyncSnapshot)>,
+    sync: Option<(&'a Arc<Shared>, &'a DirtyTracker, SyncSnapshot)>,
 }
 
 impl SyncGuard<'_> {
     /// Reports success.
     pub(in super::super) fn succeed(mut self) {
-        if let Some((shared, dirty_tracker, snapshot)) = self.of.take() {
+        if let Some((shared, dirty_tracker, snapshot)) = self.sync.take() {
             shared.release(dirty_tracker.finish_sync(snapshot, true));
         }
     }
@@ -36,7 +36,7 @@ impl SyncGuard<'_> {
 
 impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
-        if let Some((shared, dirty_tracker, snapshot)) = self.of.take() {
+        if let Some((shared, dirty_tracker, snapshot)) = self.sync.take() {
             shared.release(dirty_tracker.finish_sync(snapshot, false));
         }
     }
@@ -49,11 +49,11 @@ impl Shared {
         self: &'a Arc<Self>,
         backing: &Backing,
     ) -> Option<(&'a Arc<Queue>, &'a DirtyTracker)> {
-        let of = self.writeback.as_ref()?;
+        let writeback = self.writeback.as_ref()?;
         let FileSystem { queue, .. } = self.file_systems.of(backing)?;
         let dirty_tracker = queue.dirty_tracker.get_or_init(|| {
-            let dirty_tracker = DirtyTracker::new(of.clone());
-            if of.is_closed.load(Ordering::Acquire) {
+            let dirty_tracker = DirtyTracker::new(writeback.clone());
+            if writeback.is_closed.load(Ordering::Acquire) {
                 let _ = dirty_tracker.close();
             } else if let Err(error) = start(self, queue) {
                 tracing::error!("no write-back thread for {}, the kernel writes back instead: {error}", queue.name);
@@ -83,13 +83,13 @@ impl Shared {
     /// Returns the I/O class of a write. For write-back by the kernel the command line is not read,
     /// because the issuer may hold the lock that reading it requires until the data are written.
     pub(in super::super) fn class_of(&self, caller: Caller, is_cancellable: bool, backing: &Backing) -> Class {
-        let facts = issuers::read_facts(caller, is_cancellable && self.rules.has_commands());
+        let facts = thread_facts::read_facts(caller, is_cancellable && self.rules.has_commands());
         let attribution = self.rules.attribute_request(&facts, Operation::BufferedWrite, &mut || self.path_of(backing));
-        let of_tenant = match attribution {
-            Attribution::Tenant(place) => self.rules.tenants.get(place as usize).map(|tenant| tenant.terms.priority),
+        let tenant_priority = match attribution {
+            Attribution::Tenant(index) => self.rules.tenants.get(index as usize).map(|tenant| tenant.terms.priority),
             Attribution::Own | Attribution::Cgroup => None,
         };
-        match of_tenant.filter(|priority| priority.is_set()) {
+        match tenant_priority.filter(|priority| priority.is_set()) {
             Some(priority) => priority.class(),
             // The encoding of ioprio_get(2).
             None => match facts.process.ioprio >> 13 {
@@ -101,8 +101,8 @@ impl Shared {
     }
 
     /// Continues released requests.
-    pub(in super::super) fn release(self: &Arc<Self>, and_admit: Released) {
-        let Released { syncs, jobs } = and_admit;
+    pub(in super::super) fn release(self: &Arc<Self>, released: Released) {
+        let Released { syncs, jobs } = released;
         self.executors.submit(jobs.into_iter().map(Task::unscheduled));
         if let Some((backing, syncs)) = syncs {
             for (caller, job) in syncs {
@@ -113,22 +113,22 @@ impl Shared {
 
     /// Begins a sync of a file.
     pub(in super::super) fn begin_sync(self: &Arc<Self>, backing: &Backing) -> SyncGuard<'_> {
-        let of = self
+        let sync = self
             .dirty_tracker(backing)
             .and_then(|(_, dirty_tracker)| Some((self, dirty_tracker, dirty_tracker.begin_sync(backing)?)));
-        SyncGuard { of }
+        SyncGuard { sync }
     }
 
     /// Queues a sync of a file behind the write-back of its dirty data.
     pub(in super::super) fn sync_after_writeback(self: &Arc<Self>, backing: &Arc<Backing>, caller: Caller, job: Job) {
-        let (left, chunks) = match self.dirty_tracker(backing) {
+        let (job, chunks) = match self.dirty_tracker(backing) {
             Some((_, dirty_tracker)) => dirty_tracker.sync_after_writeback(backing, caller, job),
             None => (Some(job), Vec::new()),
         };
         for chunk in chunks {
             self.write_back(chunk);
         }
-        if let Some(job) = left {
+        if let Some(job) = job {
             self.sync_now(backing, caller, job);
         }
     }
@@ -139,7 +139,7 @@ impl Shared {
 
     /// Submits a chunk to the queue of its disk.
     fn write_back(self: &Arc<Self>, chunk: Chunk) {
-        let Chunk { place, backing, caller, start, end } = chunk;
+        let Chunk { id, backing, caller, start, end } = chunk;
         let request = GateRequest {
             caller,
             operation: Operation::BufferedWrite,
@@ -151,13 +151,13 @@ impl Shared {
         // The job holds no reference to the file, so that a file removed meanwhile is closed at
         // once.
         let (shared, queue) = (self.clone(), queue.clone());
-        let job = Job::Call(Box::new(move || shared.write_now(&queue, &place)));
-        self.submit_job(&request, place.of.is_some(), job);
+        let job = Job::Call(Box::new(move || shared.write_now(&queue, &id)));
+        self.submit_job(&request, id.owner.is_some(), job);
     }
 
     /// Submits the first request to a file system, once its disk is known.
-    pub(in super::super) fn submit_first(self: &Arc<Self>, submit_first: &FirstRequest, job: Job) {
-        let FirstRequest { caller, operation, ref backing, offset, length } = *submit_first;
+    pub(in super::super) fn submit_first(self: &Arc<Self>, request: &FirstRequest, job: Job) {
+        let FirstRequest { caller, operation, ref backing, offset, length } = *request;
         match operation {
             Operation::BufferedWrite | Operation::KernelWriteback => Task::unscheduled(job).run(),
             _ => self.submit_job(&GateRequest { caller, operation, backing, offset, length }, false, job),
@@ -175,39 +175,39 @@ impl Shared {
     }
 
     /// Writes a dispatched chunk, unless its data were written meanwhile.
-    fn write_now(self: &Arc<Self>, queue: &Queue, place: &ChunkId) {
+    fn write_now(self: &Arc<Self>, queue: &Queue, id: &ChunkId) {
         let Some(dirty_tracker) = queue.dirty_tracker.get() else { return };
-        let chunk_write = dirty_tracker.dispatch(place);
+        let chunk_write = dirty_tracker.dispatch(id);
         if let Some(chunk_write) = &chunk_write
             && let Err(error) = chunk_write.write()
             && let Some(writeback) = &self.writeback
             // For an unlinked file only existing handles can report the error, and the kernel
             // reports it to them.
-            && fstat(&chunk_write.backing).is_ok_and(|clear| clear.st_nlink > 0)
-            && writeback.unreported.record(place.file, error.raw_os_error().unwrap_or(libc::EIO))
+            && fstat(&chunk_write.backing).is_ok_and(|status| status.st_nlink > 0)
+            && writeback.unreported.record(id.file, error.raw_os_error().unwrap_or(libc::EIO))
         {
             tracing::warn!(
                 device = queue.name,
-                inode = place.file.1,
+                inode = id.file.1,
                 offset = chunk_write.start,
                 bytes = chunk_write.end - chunk_write.start,
                 "write-back failed ({error}); the next fsync reports the error"
             );
         }
-        self.release(dirty_tracker.finish(place, chunk_write.is_some()));
+        self.release(dirty_tracker.finish(id, chunk_write.is_some()));
     }
 
     /// Returns the unreported write-back error of a file that is being opened. A new file has none.
     pub(in super::super) fn pending_writeback_error(&self, backing: &Backing, is_new: bool) -> Option<i32> {
         let unreported = &self.writeback.as_ref()?.unreported;
         if is_new {
-            unreported.clear(file_of(backing));
+            unreported.clear(file_key(backing));
         }
-        unreported.of(file_of(backing))
+        unreported.get(file_key(backing))
     }
 
     /// Marks the write-back error of a file as reported.
-    pub(in super::super) fn clear_writeback_error(&self, file: File) {
+    pub(in super::super) fn clear_writeback_error(&self, file: FileKey) {
         if let Some(writeback) = &self.writeback {
             writeback.unreported.clear(file);
         }
@@ -230,10 +230,10 @@ fn run(shared: &Weak<Shared>, queue: &Weak<Queue>) {
         let dirty_tracker = queue.dirty_tracker.wait();
         match dirty_tracker.next() {
             None => return,
-            Some(Action::Begin(chunks)) => chunks.into_iter().for_each(|chunk| shared.write_back(chunk)),
+            Some(Action::Submit(chunks)) => chunks.into_iter().for_each(|chunk| shared.write_back(chunk)),
             Some(Action::CheckLiveness(waiting_threads)) => {
-                for tid in waiting_threads.into_iter().filter(|tid| issuers::is_killed(*tid)) {
-                    let (and_admit, jobs) = dirty_tracker.cancel(tid);
+                for tid in waiting_threads.into_iter().filter(|tid| thread_facts::is_killed(*tid)) {
+                    let (released, jobs) = dirty_tracker.cancel(tid);
                     tracing::debug!(
                         device = queue.name,
                         tid,
@@ -241,7 +241,7 @@ fn run(shared: &Weak<Shared>, queue: &Weak<Queue>) {
                         "killed while waiting for dirty memory"
                     );
                     shared.executors.submit(jobs.into_iter().map(Task::cancelled));
-                    shared.release(and_admit);
+                    shared.release(released);
                 }
             }
         }

@@ -21,9 +21,9 @@ impl ChunkWrite {
         // The kernel reports a write-back error once per open file description, to any call that
         // waits. Waiting on a second description keeps the error for the fsync calls of the
         // handles. If the file was closed, no handle can lose a report.
-        let own_bytes = self.own_bytes.as_ref().map(|own_bytes| own_bytes.get_or_init(|| reopened(&self.backing)));
-        let (fd, flags) = match own_bytes {
-            Some(Some(own_bytes)) => (own_bytes.as_raw_fd(), ALL),
+        let second = self.second_descriptor.as_ref().map(|second| second.get_or_init(|| reopen(&self.backing)));
+        let (fd, flags) = match second {
+            Some(Some(second)) => (second.as_raw_fd(), ALL),
             Some(None) => (self.backing.fd.as_raw_fd(), WRITE),
             None => (self.backing.fd.as_raw_fd(), ALL),
         };
@@ -37,7 +37,7 @@ impl ChunkWrite {
 }
 
 /// Opens a second description of the same file.
-fn reopened(file: &Backing) -> Option<OwnedFd> {
+fn reopen(file: &Backing) -> Option<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     opened.ok().map(OwnedFd::from)
