@@ -16,7 +16,7 @@ use std::time::Duration;
 use hoistway_mount::WriteBack;
 
 use self::support::fsx::{Exercise, new_seed};
-use self::support::{Apart, Way};
+use self::support::{MountProcess, MountVariant};
 
 fn main() -> ExitCode {
     if support::serve() {
@@ -42,13 +42,14 @@ fn main() -> ExitCode {
     }
     let time = Duration::from_secs_f64(minutes * 60.0);
     let place = tempfile::Builder::new().prefix("fsx-").tempdir_in(&within).expect("a new directory");
-    let ways = [
-        ("ours", Way::open(WriteBack::Ours)),
-        ("kernel", Way::open(WriteBack::Kernel)),
-        ("ours-waiting", Way::waiting(WriteBack::Ours)),
-        ("kernel-waiting", Way::waiting(WriteBack::Kernel)),
+    let variants = [
+        ("ours", MountVariant::open(WriteBack::Ours)),
+        ("kernel", MountVariant::open(WriteBack::Kernel)),
+        ("ours-waiting", MountVariant::waiting(WriteBack::Ours)),
+        ("kernel-waiting", MountVariant::waiting(WriteBack::Kernel)),
     ];
-    let running: Vec<_> = ways.iter().map(|(name, way)| begin(place.path().join(name), *way, seed, time)).collect();
+    let running: Vec<_> =
+        variants.iter().map(|(name, variant)| begin(place.path().join(name), *variant, seed, time)).collect();
     let mut clean = true;
     for (mounted, threads) in running {
         for thread in threads {
@@ -59,11 +60,11 @@ fn main() -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-type Running = (Apart, Vec<std::thread::JoinHandle<bool>>);
+type Running = (MountProcess, Vec<std::thread::JoinHandle<bool>>);
 
-fn begin(source: PathBuf, way: Way, seed: Option<u64>, time: Duration) -> Running {
+fn begin(source: PathBuf, variant: MountVariant, seed: Option<u64>, time: Duration) -> Running {
     std::fs::create_dir(&source).expect("a new directory");
-    let mounted = Apart::new(&source, way);
+    let mounted = MountProcess::new(&source, variant);
     let name = source.file_name().expect("a name").to_string_lossy().into_owned();
     let threads = (0..2).map(|number| {
         let seed = seed.unwrap_or_else(new_seed).wrapping_add(number);

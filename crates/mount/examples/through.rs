@@ -18,16 +18,16 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
-    let (mut options, mut how) = (Options::default(), MountOptions::default());
+    let (mut options, mut mount_options) = (Options::default(), MountOptions::default());
     for word in rest {
         match word.as_str() {
             "kernel" => options.write_back = WriteBack::Kernel,
-            "everybody" => how.users = Users::All,
-            "clean" => how.clean = true,
+            "everybody" => mount_options.users = Users::All,
+            "clean" => mount_options.clean = true,
             "descriptors" => options.handles = false,
-            "shared-queue" => how.clone_fd = false,
+            "shared-queue" => mount_options.clone_fd = false,
             word => match word.strip_prefix("threads=").and_then(|number| number.parse().ok()) {
-                Some(threads) => how.threads = threads,
+                Some(threads) => mount_options.threads = threads,
                 None => {
                     eprintln!(
                         "through: `{word}` is none of kernel, everybody, clean, threads=N, descriptors, shared-queue"
@@ -45,19 +45,20 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let session = match Session::mount(Path::new(source), Path::new(mount_point), Arc::new(Unscheduled), options, &how)
-    {
-        Ok(session) => session,
-        Err(error) => {
-            eprintln!("through: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let session =
+        match Session::mount(Path::new(source), Path::new(mount_point), Arc::new(Unscheduled), options, &mount_options)
+        {
+            Ok(session) => session,
+            Err(error) => {
+                eprintln!("through: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
     let unmounter = session.unmounter();
     std::thread::spawn(move || {
         if signals.wait() {
             match unmounter.unmount(Duration::from_secs(3)) {
-                Ok(how) => eprintln!("through: unmounted: {how:?}"),
+                Ok(unmounted) => eprintln!("through: unmounted: {unmounted:?}"),
                 Err(error) => eprintln!("through: {error}"),
             }
         }

@@ -1,4 +1,4 @@
-//! Aligned memory for data on their way between FUSE and the source.
+//! Aligned buffers for data between FUSE and the source.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -76,13 +76,13 @@ thread_local! {
     static SPARE: Cell<Option<Buffer>> = const { Cell::new(None) };
 }
 
-/// Calls `use_it` with this thread's reusable buffer of at least `length` bytes. A nested call gets
+/// Calls `work` with this thread's reusable buffer of at least `length` bytes. A nested call gets
 /// a newly allocated buffer.
-pub(crate) fn with_buffer<T>(length: usize, use_it: impl FnOnce(&mut Buffer) -> T) -> T {
+pub(crate) fn with_buffer<T>(length: usize, work: impl FnOnce(&mut Buffer) -> T) -> T {
     const USUAL: usize = 1 << 20;
     let mut buffer =
         SPARE.take().filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length.max(USUAL)));
-    let result = use_it(&mut buffer);
+    let result = work(&mut buffer);
     SPARE.set(Some(buffer));
     result
 }

@@ -15,8 +15,7 @@
 //! [`Passthrough`] implements FUSE over the source directory and contains no scheduling.
 //! A [`Gate`] classifies callers, places requests on the device and schedules them, and contains no
 //! FUSE. [`Unscheduled`] is the gate that admits every request at once; with it the compiler
-//! removes
-//! scheduling.
+//! removes scheduling.
 
 #![warn(missing_docs)]
 

@@ -36,21 +36,21 @@ struct Pages {
 }
 
 /// Reads a range that is completely in the page cache, without disk I/O. Returns `None` if a part
-/// is not cached or if the system cannot tell.
+/// is not cached or if the system does not report it.
 pub(crate) fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> Option<usize> {
     if !contains(file, offset, buffer.len() as u64) {
         return None;
     }
-    let mut have = 0;
+    let mut done = 0;
     let mut flags = ReadWriteFlags::NOWAIT;
-    while have < buffer.len() {
-        let rest = &mut [IoSliceMut::new(&mut buffer[have..])];
-        match preadv2(file, rest, offset + have as u64, flags) {
+    while done < buffer.len() {
+        let rest = &mut [IoSliceMut::new(&mut buffer[done..])];
+        match preadv2(file, rest, offset + done as u64, flags) {
             Ok(0) => break,
-            Ok(read) => have += read,
+            Ok(read) => done += read,
             Err(Errno::INTR) => {}
-            // The range was cached a moment ago. Other file systems may ask a server before they
-            // answer.
+            // The range was cached a moment ago. Other file systems may query a server
+            // first.
             Err(Errno::OPNOTSUPP) if !flags.is_empty() && file.is_on(&[OVERLAY, TMPFS]) => {
                 flags = ReadWriteFlags::empty();
             }
@@ -59,7 +59,7 @@ pub(crate) fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> Option<usi
             Err(_) => return None,
         }
     }
-    Some(have)
+    Some(done)
 }
 
 /// The magic number of tmpfs, whose pages are in memory unless they are swapped out.
@@ -147,7 +147,7 @@ mod tests {
 
     /// Creates a file on a disk with `pages` pages, all of them in the page cache.
     fn file(pages: usize) -> File {
-        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("the source lies on a disk");
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("the source is on a disk");
         file.write_all(&vec![7; pages * 4096]).expect("there is room");
         file.sync_all().expect("it can be made durable");
         file
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn written_pages_are_cached_according_to_cachestat_and_mincore() {
         let file = backing(&file(64));
-        assert!(resident(&file, 0, 64 * 4096).expect("mincore tells"));
+        assert!(resident(&file, 0, 64 * 4096).expect("mincore succeeds"));
         assert!(contains(&file, 100, 63 * 4096));
         let mut buffer = vec![0; 64 * 4096];
         assert_eq!(read(&file, 0, &mut buffer), Some(buffer.len()));
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_query_for_uncached_pages_starts_no_disk_read() {
         let file = file(64);
-        fadvise(&file, 0, None, Advice::DontNeed).expect("advice is taken");
+        fadvise(&file, 0, None, Advice::DontNeed).expect("the advice is accepted");
         let file = backing(&file);
         if contains(&file, 0, 4096) {
             eprintln!("skipped: the file system here keeps its pages");
@@ -174,7 +174,7 @@ mod tests {
         }
         for _ in 0..10 {
             assert_eq!(read(&file, 0, &mut vec![0; 64 * 4096]), None);
-            assert!(!resident(&file, 0, 64 * 4096).expect("mincore tells"));
+            assert!(!resident(&file, 0, 64 * 4096).expect("mincore succeeds"));
             // A read that the query had started would be complete by then.
             std::thread::sleep(std::time::Duration::from_millis(10));
             assert!(!contains(&file, 0, 4096), "the query started a read");
@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn an_uncached_hole_is_detected() {
         let file = file(64);
-        fadvise(&file, 16 * 4096, std::num::NonZeroU64::new(16 * 4096), Advice::DontNeed).expect("advice is taken");
+        fadvise(&file, 16 * 4096, std::num::NonZeroU64::new(16 * 4096), Advice::DontNeed)
+            .expect("the advice is accepted");
         let file = backing(&file);
         if contains(&file, 16 * 4096, 4096) {
             eprintln!("skipped: the file system here keeps its pages");
@@ -194,7 +195,8 @@ mod tests {
         for (offset, bytes) in [(0, 17 * 4096), (31 * 4096, 8192), (0, 64 * 4096), (16 * 4096 + 1, 1)] {
             assert!(
                 !contains(&file, offset, bytes)
-                    && !resident(&file, offset - offset % 4096, bytes.next_multiple_of(4096)).expect("mincore tells")
+                    && !resident(&file, offset - offset % 4096, bytes.next_multiple_of(4096))
+                        .expect("mincore succeeds")
             );
         }
     }

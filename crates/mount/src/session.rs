@@ -91,7 +91,7 @@ struct Shared {
     connection: Option<u64>,
 }
 
-/// The result of an unmount.
+/// The way in which a mount ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmounted {
     /// The mount was idle and is gone.
@@ -101,7 +101,7 @@ pub enum Unmounted {
     Detached,
 }
 
-/// A handle that unmounts from any thread, such as a signal handler's.
+/// A handle that unmounts from any thread, for example on a signal.
 #[derive(Clone)]
 pub struct Unmounter(Arc<Shared>);
 
@@ -126,16 +126,18 @@ impl Session {
             .map_err(|error| MountError::Source { path: source.into(), error })?;
         let hooks = passthrough.session_hooks();
         let fuse = start_session(passthrough, &mount_point, &flags, mount_options)?;
-        Ok(Session::watch(fuse, hooks, mount_point, mount_options))
+        Ok(Session::started(fuse, hooks, mount_point, mount_options))
     }
 
-    fn watch(
+    /// Completes the start of a session: passes the notifier and device to the file system, and
+    /// sets the read-ahead.
+    fn started(
         fuse: BackgroundSession,
         hooks: SessionHooks,
         mount_point: PathBuf,
         mount_options: &MountOptions,
     ) -> Session {
-        let device = fs::metadata(&mount_point).map(|found| found.dev()).ok();
+        let device = fs::metadata(&mount_point).map(|metadata| metadata.dev()).ok();
         (hooks.start)(fuse.notifier(), device.unwrap_or(u64::MAX));
         if let Some(device) = device {
             set_read_ahead(device, mount_options.read_ahead);
@@ -341,16 +343,15 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
     if matches!(rustix::fs::statvfs(path), Err(Errno::NOTCONN)) {
         remove_dead_mount(path, clean)?;
     }
-    let found = fs::metadata(path);
-    let found = found.map_err(failed)?;
-    if !found.is_dir() {
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if !metadata.is_dir() {
         return Err(MountError::MountPointNotDirectory(path.into()));
     }
     let mount_point = fs::canonicalize(path).map_err(failed)?;
     let source_path = fs::canonicalize(source).map_err(|error| MountError::Source { path: source.into(), error })?;
-    let source_found = rustix::fs::fstat(source_fd)
+    let source_stat = rustix::fs::fstat(source_fd)
         .map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
-    if (found.dev(), found.ino()) == (source_found.st_dev, source_found.st_ino) && mount_point == source_path {
+    if (metadata.dev(), metadata.ino()) == (source_stat.st_dev, source_stat.st_ino) && mount_point == source_path {
         // A directory may be mounted over itself, once: the source stays reachable by its
         // descriptor.
         return match mounted_at(&mount_point) {

@@ -147,8 +147,8 @@ impl ProcessFiles {
         self.0.join(format!("fd/{descriptor}"))
     }
 
-    /// The target of an open file descriptor: a path, or a name such as `socket:[42]`. `None` if the
-    /// descriptor is not open or may not be read.
+    /// The target of an open file descriptor: a path, or a name such as `socket:[42]`. `None` if
+    /// the descriptor is not open or may not be read.
     pub fn open_file(&self, descriptor: i32) -> Option<PathBuf> {
         fs::read_link(self.descriptor(descriptor)).ok()
     }

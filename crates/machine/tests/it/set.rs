@@ -133,8 +133,8 @@ fn a_value_with_blanks_is_quoted_for_a_shell() {
     assert_eq!(word.to_string(), r"'write_cache=it'\''s back'");
 }
 
-/// A loop device of this machine over a file, detached on drop. Drop also restores its queue, because
-/// the kernel keeps the settings for the next file.
+/// A loop device of this machine over a file, detached on drop. Drop also restores its queue,
+/// because the kernel keeps the settings for the next file.
 struct Loop {
     name: String,
     found: Queue,

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn times_before_1970_keep_their_nanoseconds() {
-        // SAFETY: it is plain data, for which zero is a valid value.
+        // SAFETY: the structure is plain data, for which zero is a valid value.
         let mut stamp: StatxTimestamp = unsafe { std::mem::zeroed() };
         (stamp.tv_sec, stamp.tv_nsec) = (-2, 250_000_000);
         assert_eq!(time(&stamp), UNIX_EPOCH - Duration::from_millis(1750));

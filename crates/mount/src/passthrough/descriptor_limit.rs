@@ -13,14 +13,15 @@ use super::FsState;
 use super::nodes::lock;
 use crate::gate::Gate;
 
-/// Inodes that the kernel can be asked to forget.
+/// The limit of descriptors held by inodes, and the inodes that the kernel may be asked to forget.
 #[derive(Debug, Default)]
 pub(super) struct DescriptorLimit {
     /// Node number, parent and name of inodes that hold a descriptor, the oldest first.
     names: Mutex<VecDeque<(u64, u64, Box<OsStr>)>>,
     /// Number of held descriptors above which inodes are evicted.
     held_max: AtomicU64,
-    evicting: AtomicBool,
+    /// An eviction is running.
+    is_evicting: AtomicBool,
 }
 
 /// Raises the descriptor limit to the maximum and divides it.
@@ -48,8 +49,8 @@ impl<G: Gate> FsState<G> {
             names.retain(|(number, ..)| self.nodes.get(*number).is_ok());
         }
         drop(names);
-        let too_many = held > self.descriptor_limit.held_max.load(Ordering::Relaxed);
-        if too_many && !self.descriptor_limit.evicting.swap(true, Ordering::AcqRel) {
+        let exceeds_limit = held > self.descriptor_limit.held_max.load(Ordering::Relaxed);
+        if exceeds_limit && !self.descriptor_limit.is_evicting.swap(true, Ordering::AcqRel) {
             self.evict();
         }
     }
@@ -61,8 +62,8 @@ impl<G: Gate> FsState<G> {
         let guard = EvictionGuard(self.descriptor_limit.clone());
         let Some(notifier) = self.notifier.get().cloned() else { return };
         let mut names = lock(&self.descriptor_limit.names);
-        let some = (names.len() / 4 + 1).min(names.len());
-        let oldest: Vec<_> = names.drain(..some).collect();
+        let count = (names.len() / 4 + 1).min(names.len());
+        let oldest: Vec<_> = names.drain(..count).collect();
         drop(names);
         let spawned = std::thread::Builder::new().name("mount-room".into()).spawn(move || {
             for (_, parent, name) in oldest {
@@ -82,6 +83,6 @@ struct EvictionGuard(Arc<DescriptorLimit>);
 
 impl Drop for EvictionGuard {
     fn drop(&mut self) {
-        self.0.evicting.store(false, Ordering::Release);
+        self.0.is_evicting.store(false, Ordering::Release);
     }
 }

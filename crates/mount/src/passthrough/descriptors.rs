@@ -14,8 +14,8 @@ pub(super) struct Descriptors(OwnedFd);
 impl Descriptors {
     /// Opens the directory.
     ///
-    /// The error of opening the directory, for example if `/proc` is not mounted.
-    /// What the system says, where `/proc` is not mounted.
+    /// # Errors
+    /// The error of the system, for example if `/proc` is not mounted.
     pub(super) fn open() -> io::Result<Descriptors> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Descriptors(openat(CWD, c"/proc/self/fd", flags, Mode::empty())?))

@@ -13,6 +13,7 @@ use super::nodes::lock;
 use crate::backing::Backing;
 use crate::gate::Caller;
 
+/// Number of locks of a handle table.
 const SHARDS: usize = 16;
 
 /// Granularity of file system timestamps in ns: the coarsest clock ticks a hundred times a second.
@@ -48,11 +49,11 @@ impl<T> HandleTable<T> {
     }
 }
 
-/// One open file handle.
+/// An open file handle.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) backing: Arc<Backing>,
-    /// FileState shared by all handles of the file.
+    /// State shared by all handles of the file.
     pub(super) shared: Arc<SharedFile>,
     /// The file was opened with `O_DIRECT`.
     pub(super) direct: bool,
@@ -67,16 +68,18 @@ pub(super) struct OpenFile {
     pub(super) buffered: OnceLock<Arc<Backing>>,
 }
 
-/// FileState shared by all handles of a file, for as long as the kernel knows the inode.
+/// State shared by all handles of a file, for as long as the kernel knows the inode.
 #[derive(Debug, Default)]
 pub(super) struct SharedFile(Mutex<FileState>);
 
 /// The lockable part of [`SharedFile`].
 #[derive(Debug, Default)]
 pub(super) struct FileState {
-    /// Number of open handles, and of those that bypass this process.
+    /// Number of open handles.
     pub(super) opened: u32,
+    /// Number of open handles that bypass this process.
     pub(super) bypassed: u32,
+    /// The FUSE passthrough registration of the open handles.
     pub(super) bypass: Weak<BackingId>,
     /// A handle that wrote was closed since the file was first opened.
     pub(super) has_written: bool,

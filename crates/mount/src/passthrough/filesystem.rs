@@ -59,28 +59,28 @@ impl<G: Gate> FsState<G> {
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
         ];
         // Not requested: locks (the kernel then keeps them per mount; fuser does not forward the
-        // interrupt of a waiting one), NFS export (which asks for inodes that the kernel has
+        // interrupt of a waiting one), NFS export (which requests inodes that the kernel has
         // forgotten), splicing (the gate needs the data in memory).
         match self.options.write_back {
             WriteBack::Kernel => wanted.push(InitFlags::FUSE_WRITEBACK_CACHE),
             WriteBack::Ours if self.options.bypass.is_some() => {
-                let can = kernel.set_max_stack_depth(1).is_ok()
+                let is_supported = kernel.set_max_stack_depth(1).is_ok()
                     && kernel.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
-                self.supports_bypass.store(can, Ordering::Relaxed);
+                self.supports_bypass.store(is_supported, Ordering::Relaxed);
             }
             WriteBack::Ours => {}
         }
         for flags in wanted {
             if let Err(unknown) = kernel.add_capabilities(flags) {
-                tracing::debug!("this kernel's FUSE does not know {unknown:?}");
+                tracing::debug!("the kernel's FUSE does not support {unknown:?}");
             }
         }
         // On an error the call returns the largest possible value.
-        if let Err(most) = kernel.set_max_write(REQUEST_BYTES_MAX as u32) {
-            let _ = kernel.set_max_write(most);
+        if let Err(max) = kernel.set_max_write(REQUEST_BYTES_MAX as u32) {
+            let _ = kernel.set_max_write(max);
         }
-        if let Err(most) = kernel.set_max_readahead(REQUEST_BYTES_MAX as u32) {
-            let _ = kernel.set_max_readahead(most);
+        if let Err(max) = kernel.set_max_readahead(REQUEST_BYTES_MAX as u32) {
+            let _ = kernel.set_max_readahead(max);
         }
         let _ = kernel.set_max_background(BACKGROUND_REQUESTS_MAX);
         let _ = kernel.set_congestion_threshold(BACKGROUND_REQUESTS_MAX);

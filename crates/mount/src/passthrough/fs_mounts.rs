@@ -23,7 +23,7 @@ pub(super) struct FsMount {
     device: u64,
     /// An open directory of the mount for `open_by_handle_at`, if the file system supports handles.
     by_handle: Option<OwnedFd>,
-    /// Stands in for a file of this mount that has no descriptor.
+    /// A file of this mount, used for files without a descriptor.
     pub(super) backing: Arc<Backing>,
 }
 
@@ -95,7 +95,7 @@ fn drop_unused(mounts: &mut Vec<Arc<FsMount>>) {
     mounts.retain(|fs_mount| fs_mount.index == 0 || Arc::strong_count(fs_mount) > 1);
 }
 
-/// The mounts that were met so far. The list is short and is searched linearly.
+/// The mounts found so far. The list is short and is searched linearly.
 #[derive(Debug)]
 pub(super) struct FsMounts {
     mounts: RwLock<Vec<Arc<FsMount>>>,
@@ -112,10 +112,8 @@ impl FsMounts {
     /// Returns the mount of a file found in a directory of `near`.
     ///
     /// For directories each bind mount counts separately, because the mounts below it differ. A
-    /// file
-    /// is the same file through all of them, since hard links and the kernel's page cache of the
-    /// file
-    /// are shared.
+    /// file is the same file through all of them, since hard links and the kernel's page cache of
+    /// the file are shared.
     pub(super) fn mount_of(
         &self,
         file_id: &FileId,

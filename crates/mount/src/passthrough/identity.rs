@@ -4,8 +4,7 @@
 //! work is done with the identity of this process. A new file must belong to the caller, and a
 //! write by a user other than root must clear set-user-ID bits and must not take reserved blocks:
 //! these use the caller's identity. The identity is set per thread (`setfsuid`) and is restored
-//! when
-//! the [`CallerIdentity`] is dropped.
+//! when the [`CallerIdentity`] is dropped.
 
 use std::cell::Cell;
 use std::io;
@@ -110,7 +109,7 @@ impl CallerIdentity {
     /// Takes the caller's user, group and supplementary groups, as far as `/proc` shows them.
     ///
     /// # Errors
-    /// See [`CallerIdentity::of`].
+    /// See [`CallerIdentity::assume`].
     pub(super) fn assume_with_groups(caller: &Caller, rights: Rights) -> io::Result<CallerIdentity> {
         let mut identity = CallerIdentity::assume(caller, rights)?;
         if identity.assumed != Assumed::Nothing {

@@ -204,8 +204,8 @@ fn errno(error: impl Into<io::Error>) -> Errno {
     match error.into().raw_os_error() {
         // The limit is that of this process, not of the caller.
         Some(libc::EMFILE) => {
-            static TOLD: AtomicBool = AtomicBool::new(false);
-            if !TOLD.swap(true, Ordering::Relaxed) {
+            static LOGGED: AtomicBool = AtomicBool::new(false);
+            if !LOGGED.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "no file descriptors left: opening files fails until others are closed; raise `ulimit -n` before starting the mount"
                 );

@@ -230,8 +230,8 @@ impl NodeTable {
         };
         let backing = node.opened(fd);
         // A dispatched request covers exactly its own range: read-ahead by the file system below
-        // would be unscheduled I/O. The kernel reads ahead above the mount. FileTable that cannot
-        // be read do not accept the advice.
+        // would be unscheduled I/O. The kernel reads ahead above the mount. A descriptor that
+        // cannot be read does not accept the advice.
         let _ = fadvise(&backing, 0, None, Advice::Random);
         Ok(Arc::new(backing))
     }

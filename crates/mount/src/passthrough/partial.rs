@@ -29,8 +29,8 @@ pub(super) fn missing(file: &Backing, offset: u64, length: u64) -> Option<(u64, 
     }
 }
 
-/// Returns true if the page at `at` exists in the file and is not cached. If the system cannot
-/// tell, the page counts as cached.
+/// Returns true if the page at `at` exists in the file and is not cached. If the system does
+/// not report that, the page counts as cached.
 fn is_missing(file: &Backing, at: u64, page: u64) -> bool {
     !page_cache::contains(file, at, page) && fstat(file).is_ok_and(|stat| stat.st_size as u64 > at)
 }

@@ -76,11 +76,13 @@ pub(super) fn placement_of(backing: &Backing) -> Placement {
 /// No block device has this name.
 pub(super) fn find_by_name(name: &str) -> Result<Disk, DiskError> {
     let unknown = || DiskError::Unknown(name.to_owned());
-    let plain = name.strip_prefix("/dev/").unwrap_or(name);
+    let kernel_name = name.strip_prefix("/dev/").unwrap_or(name);
     let number = match name.starts_with('/').then(|| DeviceNumber::from_node(Path::new(name))).flatten() {
         Some(number) => number,
-        None if plain.contains('/') => return Err(unknown()),
-        None => SysfsDevice::named(&Root::machine(), plain).and_then(|entry| entry.number()).ok_or_else(unknown)?,
+        None if kernel_name.contains('/') => return Err(unknown()),
+        None => {
+            SysfsDevice::named(&Root::machine(), kernel_name).and_then(|entry| entry.number()).ok_or_else(unknown)?
+        }
     };
     by_number(number).map(|(disk, ..)| disk).ok_or_else(unknown)
 }
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_told_by_its_name() {
+    fn an_unknown_device_is_named_in_the_error() {
         for name in ["nosuchdisk", "/dev/nosuchdisk", "/dev/null", "../../etc"] {
             assert_eq!(find_by_name(name).expect_err("it is none").to_string().split('`').nth(1), Some(name));
         }

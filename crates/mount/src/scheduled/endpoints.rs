@@ -15,12 +15,12 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::GateAdmin;
 
-/// Maximum number of connections; further ones are closed at once.
+/// Maximum number of connections; the listener closes further ones at once.
 const CONNECTIONS_MAX: usize = 64;
 /// Inactivity timeout of a connection.
-const QUIET: Duration = Duration::from_secs(600);
+const INACTIVITY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Pause after a failed accept, for example while no descriptor is free.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// The admin endpoints of a gate.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ struct Shared {
 }
 
 struct State {
-    operator: GateAdmin,
+    admin: GateAdmin,
     watch: Watch,
     metrics: Metrics,
 }
@@ -44,16 +44,16 @@ impl AdminEndpoints {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(operator: GateAdmin) -> io::Result<AdminEndpoints> {
-        let state = State { operator, watch: Watch::new(), metrics: Metrics::new() };
+    pub fn start(admin: GateAdmin) -> io::Result<AdminEndpoints> {
+        let state = State { admin, watch: Watch::new(), metrics: Metrics::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), connections: AtomicUsize::new(0) });
         let sampled = Arc::downgrade(&shared);
         thread::Builder::new().name("hoistway-watch".into()).spawn(move || {
             while let Some(shared) = sampled.upgrade() {
                 let mut state = shared.lock();
-                let State { operator, watch, .. } = &mut *state;
-                let now_ns = operator.now_ns();
-                watch.tick(now_ns, operator);
+                let State { admin, watch, .. } = &mut *state;
+                let now_ns = admin.now_ns();
+                watch.tick(now_ns, admin);
                 let wait_ns = watch.due_ns().saturating_sub(now_ns).max(1_000_000);
                 drop(state);
                 drop(shared);
@@ -70,7 +70,7 @@ impl AdminEndpoints {
     pub fn control(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = UnixListener::from(socket);
         listener.set_nonblocking(false)?;
-        self.accept("hoistway-ctl", move || with_patience(listener.accept()?.0), Shared::steer)
+        self.accept("hoistway-ctl", move || with_timeout(listener.accept()?.0), Shared::serve_control)
     }
 
     /// Serves metrics to connections of a socket.
@@ -80,7 +80,7 @@ impl AdminEndpoints {
     pub fn metrics(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = TcpListener::from(socket);
         listener.set_nonblocking(false)?;
-        self.accept("hoistway-http", move || with_patience(listener.accept()?.0), Shared::scraped)
+        self.accept("hoistway-http", move || with_timeout(listener.accept()?.0), Shared::serve_metrics)
     }
 
     fn accept<S: Send + 'static>(
@@ -90,14 +90,14 @@ impl AdminEndpoints {
         serve: fn(&Shared, &mut S) -> io::Result<()>,
     ) -> io::Result<()> {
         let shared = self.shared.clone();
-        let of_connection = format!("{name}-conn");
+        let thread_name = format!("{name}-conn");
         thread::Builder::new().name(name.into()).spawn(move || {
             loop {
                 let mut stream = match accept() {
                     Ok(stream) => stream,
                     Err(error) => {
                         tracing::debug!("accept failed: {error}");
-                        thread::sleep(PAUSE);
+                        thread::sleep(ACCEPT_RETRY);
                         continue;
                     }
                 };
@@ -105,12 +105,12 @@ impl AdminEndpoints {
                     shared.connections.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
-                let of_thread = shared.clone();
-                let spawned = thread::Builder::new().name(of_connection.clone()).spawn(move || {
-                    if let Err(error) = serve(&of_thread, &mut stream) {
+                let served = shared.clone();
+                let spawned = thread::Builder::new().name(thread_name.clone()).spawn(move || {
+                    if let Err(error) = serve(&served, &mut stream) {
                         tracing::debug!("a connection ended: {error}");
                     }
-                    of_thread.connections.fetch_sub(1, Ordering::Relaxed);
+                    served.connections.fetch_sub(1, Ordering::Relaxed);
                 });
                 if spawned.is_err() {
                     shared.connections.fetch_sub(1, Ordering::Relaxed);
@@ -122,11 +122,11 @@ impl AdminEndpoints {
 }
 
 /// Makes a connection blocking, with an inactivity timeout.
-fn with_patience<S: From<OwnedFd> + Into<OwnedFd>>(stream: S) -> io::Result<S> {
+fn with_timeout<S: From<OwnedFd> + Into<OwnedFd>>(stream: S) -> io::Result<S> {
     let socket = stream.into();
     rustix::io::ioctl_fionbio(&socket, false)?;
     for direction in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, direction, Some(QUIET))?;
+        set_socket_timeout(&socket, direction, Some(INACTIVITY_TIMEOUT))?;
     }
     Ok(socket.into())
 }
@@ -137,15 +137,15 @@ impl Shared {
     }
 
     /// Serves a connection to the control socket until its end.
-    fn steer<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
+    fn serve_control<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
         let (mut session, mut bytes, mut out) = (Session::new(), [0; 4096], Vec::new());
         loop {
             let count = stream.read(&mut bytes)?;
             {
-                let State { operator, watch, .. } = &mut *self.lock();
+                let State { admin, watch, .. } = &mut *self.lock();
                 match bytes.get(..count).filter(|bytes| !bytes.is_empty()) {
-                    Some(bytes) => session.receive(bytes, watch, operator, &mut out),
-                    None => session.end(watch, operator, &mut out),
+                    Some(bytes) => session.receive(bytes, watch, admin, &mut out),
+                    None => session.end(watch, admin, &mut out),
                 }
             }
             loop {
@@ -154,8 +154,8 @@ impl Shared {
                 if !session.has_more() {
                     break;
                 }
-                let State { operator, watch, .. } = &mut *self.lock();
-                session.resume(watch, operator, &mut out);
+                let State { admin, watch, .. } = &mut *self.lock();
+                session.resume(watch, admin, &mut out);
             }
             if count == 0 {
                 return Ok(());
@@ -164,14 +164,14 @@ impl Shared {
     }
 
     /// Serves a metrics connection until its end.
-    fn scraped<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
+    fn serve_metrics<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
         let (mut session, mut bytes, mut out) = (http::Session::new(), [0; 4096], Vec::new());
         loop {
             let count = stream.read(&mut bytes)?;
             let Some(bytes) = bytes.get(..count).filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
             {
-                let State { operator, watch, metrics } = &mut *self.lock();
-                session.receive(bytes, metrics, watch, operator, &mut out);
+                let State { admin, watch, metrics } = &mut *self.lock();
+                session.receive(bytes, metrics, watch, admin, &mut out);
             }
             loop {
                 stream.write_all(&out)?;
@@ -182,8 +182,8 @@ impl Shared {
                 if !session.has_more() {
                     break;
                 }
-                let State { operator, watch, metrics } = &mut *self.lock();
-                session.resume(metrics, watch, operator, &mut out);
+                let State { admin, watch, metrics } = &mut *self.lock();
+                session.resume(metrics, watch, admin, &mut out);
             }
         }
     }

@@ -21,7 +21,8 @@ pub(super) struct Executors {
 #[derive(Default)]
 struct Inner {
     pool: Mutex<Pool>,
-    device_request: Condvar,
+    /// Wakes a worker thread.
+    wake: Condvar,
     /// Unset if the system has no io_uring.
     ring: OnceLock<Ring>,
 }
@@ -66,7 +67,7 @@ impl Executors {
     /// Accepts no more tasks; those in flight are completed.
     pub fn close(&self) {
         self.lock().is_closed = true;
-        self.inner.device_request.notify_all();
+        self.inner.wake.notify_all();
         if let Some(ring) = self.inner.ring.get() {
             ring.close();
         }
@@ -85,7 +86,7 @@ impl Executors {
         }
         drop(pool);
         if !must_start {
-            return self.inner.device_request.notify_one();
+            return self.inner.wake.notify_one();
         }
         let executors = self.clone();
         if thread::Builder::new().name("hoistway-io".into()).spawn(move || executors.run_worker()).is_err() {
@@ -115,7 +116,7 @@ impl Executors {
                 return;
             }
             pool.idle += 1;
-            pool = self.inner.device_request.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            pool = self.inner.wake.wait(pool).unwrap_or_else(PoisonError::into_inner);
             pool.idle -= 1;
         }
     }

@@ -35,9 +35,11 @@ const FILE_SPACING_BYTES: u64 = 64 << 20;
 
 /// The extent cache of a file system.
 pub(super) struct ExtentCache {
-    /// Offset of the file system on the disk, and size of the disk, in bytes.
+    /// Offset of the file system on the disk, in bytes.
     offset: u64,
+    /// Size of the disk in bytes.
     disk_bytes: u64,
+    /// The inode tables of an ext file system on a readable device.
     inodes: Option<InodeTables>,
     /// True if extents of this file system are addresses on the disk.
     maps_extents: bool,
@@ -51,6 +53,7 @@ struct Cache {
     /// The most and the least recently used file.
     newest: usize,
     oldest: usize,
+    /// Number of cached extents of all files.
     extents: usize,
 }
 
@@ -61,7 +64,7 @@ struct FileExtents {
     inode: u64,
     /// First byte in the file, first byte on the file system, and length in bytes, in file order.
     extents: Box<[(u64, u64, u64)]>,
-    /// The byte range of the file that the extents cover.
+    /// First byte and end (exclusive) of the range of the file that the extents cover.
     from: u64,
     to: u64,
     /// The file may have changed since the query.
@@ -72,6 +75,7 @@ struct FileExtents {
 }
 
 impl ExtentCache {
+    /// Creates an empty cache, and reads the inode tables of an ext file system.
     pub fn new(placement: &Placement) -> ExtentCache {
         ExtentCache {
             offset: placement.offset,
@@ -100,20 +104,20 @@ impl ExtentCache {
     }
 
     /// Returns the disk address as far as it is cached, for a caller that must not wait for the
-    /// disk. The flag is true if [`ExtentCache::learn`] has to be called after dispatch. The
-    /// extents of a small file are queried at once if `begin` returns a permit: they are in its
-    /// inode, which is in memory.
+    /// disk. The flag is true if [`ExtentCache::query`] has to be called after dispatch. The
+    /// extents of a small file are queried at once if `occupy_thread` returns a permit: they are in
+    /// its inode, which is in memory.
     pub fn address_of_data_now<T>(
         &self,
         backing: &Backing,
         (offset, length): (u64, u64),
-        begin: impl FnOnce() -> Option<T>,
+        occupy_thread: impl FnOnce() -> Option<T>,
         now_ns: u64,
     ) -> (u64, bool) {
         let (mut address, mut must_query) = self.cached(backing, offset, now_ns);
         if must_query
-            && let Some(_kept) = begin()
-            && fstat(backing).is_ok_and(|found| found.st_size <= LARGE_BYTES)
+            && let Some(_permit) = occupy_thread()
+            && fstat(backing).is_ok_and(|status| status.st_size <= LARGE_BYTES)
         {
             self.query(backing, offset, now_ns);
             (address, must_query) = (self.cached(backing, offset, now_ns).0, false);

@@ -169,10 +169,10 @@ impl Issuer {
         self.attribution.or_else(|| self.members.last().map(|(attribution, _)| *attribution))
     }
 
-    /// Records a request. `is_waiting`: the issuer waits for the reply, so its thread exists. Returns
-    /// true if the I/O priority has to be read again, so that a change by `ionice` applies from the
-    /// next request on. The priority is read at most once a millisecond, because the system call
-    /// costs half as much as the rest of a request.
+    /// Records a request. `is_waiting`: the issuer waits for the reply, so its thread exists.
+    /// Returns true if the I/O priority has to be read again, so that a change by `ionice` applies
+    /// from the next request on. The priority is read at most once a millisecond, because the
+    /// system call costs half as much as the rest of a request.
     #[inline]
     pub fn note_request(&mut self, is_waiting: bool, now_ns: u64) -> bool {
         self.requested_ns = now_ns;

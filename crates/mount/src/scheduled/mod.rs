@@ -239,11 +239,7 @@ pub struct Ticket<'a> {
 /// The reason for waiting.
 enum WaitReason<'a> {
     /// The device queue has not dispatched the request yet.
-    Queue {
-        queue: &'a Arc<Queue>,
-        queued: QueuedRequest,
-        after: Option<AfterDispatch>,
-    },
+    Queue { queue: &'a Arc<Queue>, queued: QueuedRequest, after: Option<AfterDispatch> },
     /// Dirty memory is at its limit; `bytes` are to be added.
     DirtyMemory {
         dirty_tracker: &'a DirtyTracker,
@@ -258,10 +254,7 @@ enum WaitReason<'a> {
     /// A thread is needed that may block to identify the file system.
     FirstRequest(FirstRequest),
     /// The dirty data of the file have to be written back first.
-    Sync {
-        backing: Arc<Backing>,
-        caller: Caller,
-    },
+    Sync { backing: Arc<Backing>, caller: Caller },
     /// The ticket was passed to [`Gate::park`].
     Parked,
 }
@@ -372,9 +365,9 @@ impl Gate for Scheduled {
             WaitReason::Thread => shared.executors.submit([Task::unscheduled(job)]),
             WaitReason::FirstRequest(first) => {
                 let of_thread = shared.clone();
-                shared.executors.submit([Task::unscheduled(Job::Call(Box::new(move || {
-                    of_thread.submit_first(&first, job)
-                })))]);
+                shared
+                    .executors
+                    .submit([Task::unscheduled(Job::Call(Box::new(move || of_thread.submit_first(&first, job))))]);
             }
             WaitReason::DirtyMemory { dirty_tracker, backing, caller, is_cancellable, bytes } => {
                 let class = shared.class_of(caller, is_cancellable, &backing);

@@ -1,17 +1,16 @@
 //! Sorted, disjoint byte ranges of a file, limited in number.
 
-/// Maximum number of ranges of a file. Beyond it the two nearest ranges are merged across their gap
-/// ...
+/// Maximum number of ranges of a file. Beyond it the two nearest ranges are merged across their
+/// gap, or the smallest range is left to the kernel's own write-back.
 const RANGES_MAX: usize = 512;
-/// ... if the gap is at most this many bytes; else the smallest range is left to the kernel's own
-/// write-back.
+/// Maximum gap in bytes across which two ranges are merged: 1 MiB.
 const GAP_MAX: u64 = 1 << 20;
 
 /// Byte ranges of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ranges {
     /// First byte and end (exclusive) of each range, in order; no two ranges touch.
-    each: Vec<(u64, u64)>,
+    ranges: Vec<(u64, u64)>,
     bytes: u64,
 }
 
@@ -23,7 +22,7 @@ impl Ranges {
 
     /// Returns true if there are no ranges.
     pub fn is_empty(&self) -> bool {
-        self.each.is_empty()
+        self.ranges.is_empty()
     }
 
     /// Adds a range. Returns the change of the total length, which is negative if another range was
@@ -34,51 +33,52 @@ impl Ranges {
             return 0;
         }
         // The common case is a sequential writer.
-        if let Some(last) = self.each.last_mut().filter(|last| (last.0..=last.1).contains(&start)) {
+        if let Some(last) = self.ranges.last_mut().filter(|last| (last.0..=last.1).contains(&start)) {
             let longer = end.saturating_sub(last.1);
             last.1 += longer;
             self.bytes += longer;
             return longer as i64;
         }
-        let from = self.each.partition_point(|range| range.1 < start);
-        let to = self.each.partition_point(|range| range.0 <= end);
-        let touched = self.each.get(from..to).unwrap_or_default();
+        let from = self.ranges.partition_point(|range| range.1 < start);
+        let to = self.ranges.partition_point(|range| range.0 <= end);
+        let touched = self.ranges.get(from..to).unwrap_or_default();
         let start = touched.first().map_or(start, |first| first.0.min(start));
         let end = touched.last().map_or(end, |last| last.1.max(end));
         self.bytes += end - start - touched.iter().map(|range| range.1 - range.0).sum::<u64>();
-        self.each.splice(from..to, [(start, end)]);
-        if self.each.len() > RANGES_MAX {
+        self.ranges.splice(from..to, [(start, end)]);
+        if self.ranges.len() > RANGES_MAX {
             self.make_room();
         }
         self.bytes.wrapping_sub(before) as i64
     }
 
-    /// Removes at most `most` bytes from the front and returns their range.
-    pub fn take(&mut self, most: u64) -> Option<(u64, u64)> {
-        let first = self.each.first_mut()?;
-        let (start, end) = (first.0, first.1.min(first.0.saturating_add(most.max(1))));
+    /// Removes at most `max_bytes` bytes from the front and returns their range.
+    pub fn take(&mut self, max_bytes: u64) -> Option<(u64, u64)> {
+        let first = self.ranges.first_mut()?;
+        let (start, end) = (first.0, first.1.min(first.0.saturating_add(max_bytes.max(1))));
         first.0 = end;
         if first.0 == first.1 {
-            self.each.remove(0);
+            self.ranges.remove(0);
         }
         self.bytes -= end - start;
         Some((start, end))
     }
 
+    /// Merges the two nearest ranges, or drops the smallest if they are too far apart.
     fn make_room(&mut self) {
-        let gap = |at: usize| Some(self.each.get(at + 1)?.0 - self.each.get(at)?.1);
-        let Some(at) = (0..self.each.len().saturating_sub(1)).min_by_key(|at| gap(*at)) else { return };
+        let gap = |at: usize| Some(self.ranges.get(at + 1)?.0 - self.ranges.get(at)?.1);
+        let Some(at) = (0..self.ranges.len().saturating_sub(1)).min_by_key(|at| gap(*at)) else { return };
         if gap(at).is_some_and(|gap| gap > GAP_MAX) {
-            let sizes = self.each.iter().map(|range| range.1 - range.0).enumerate();
+            let sizes = self.ranges.iter().map(|range| range.1 - range.0).enumerate();
             if let Some((at, bytes)) = sizes.min_by_key(|(_, bytes)| *bytes) {
-                self.each.remove(at);
+                self.ranges.remove(at);
                 self.bytes -= bytes;
             }
             return;
         }
         self.bytes += gap(at).unwrap_or(0);
-        let behind = self.each.remove(at + 1);
-        if let Some(first) = self.each.get_mut(at) {
+        let behind = self.ranges.remove(at + 1);
+        if let Some(first) = self.ranges.get_mut(at) {
             first.1 = behind.1;
         }
     }
@@ -102,7 +102,7 @@ mod tests {
                 let before = set.len();
                 set.extend(start..start + length);
                 prop_assert_eq!(ranges.add(start, start + length), (set.len() - before) as i64);
-                prop_assert!(ranges.each.windows(2).all(|pair| pair[0].1 < pair[1].0));
+                prop_assert!(ranges.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
             }
             prop_assert_eq!(ranges.bytes(), set.len() as u64);
             let mut taken = Vec::new();
@@ -121,8 +121,8 @@ mod tests {
         for at in (0..2 * RANGES_MAX as u64).rev() {
             ranges.add(at * 100, at * 100 + 10);
         }
-        assert_eq!(ranges.each.len(), RANGES_MAX);
-        let held: u64 = ranges.each.iter().map(|range| range.1 - range.0).sum();
+        assert_eq!(ranges.ranges.len(), RANGES_MAX);
+        let held: u64 = ranges.ranges.iter().map(|range| range.1 - range.0).sum();
         assert_eq!(ranges.bytes(), held);
     }
 
@@ -133,7 +133,7 @@ mod tests {
         for at in 0..4 * RANGES_MAX as u64 {
             counted += ranges.add(at << 30, (at << 30) + 4096);
         }
-        assert_eq!(ranges.each.len(), RANGES_MAX);
+        assert_eq!(ranges.ranges.len(), RANGES_MAX);
         assert_eq!(ranges.bytes(), RANGES_MAX as u64 * 4096);
         assert_eq!(counted, RANGES_MAX as i64 * 4096);
     }

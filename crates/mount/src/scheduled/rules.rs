@@ -38,7 +38,9 @@ pub(super) enum Attribution {
 /// The rules of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
+    /// The tenants in the order of the configuration.
     pub tenants: Vec<MountTenant>,
+    /// Processes that match no tenant share one with their control group.
     by_cgroup: bool,
     /// A rule matches paths.
     has_paths: bool,
@@ -47,6 +49,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// Copies the rules of a configuration.
     pub fn new(config: &MountConfig) -> Rules {
         let rules = || config.tenants.iter().flat_map(|tenant| &tenant.rules);
         Rules {
@@ -75,13 +78,13 @@ impl Rules {
 
     /// Returns the attribution of all requests of a thread, if it does not depend on the request.
     pub fn attribute_thread(&self, facts: &Facts) -> Option<Attribution> {
-        for (place, tenant) in (0..).zip(&self.tenants) {
-            let (attribute_request, of_process): (Vec<_>, Vec<_>) =
+        for (index, tenant) in (0..).zip(&self.tenants) {
+            let (request_rules, process_rules): (Vec<_>, Vec<_>) =
                 tenant.rules.iter().partition(|rule| rule.tests_request());
-            if !of_process.iter().all(|rule| holds_for(rule, facts)) {
+            if !process_rules.iter().all(|rule| holds_for(rule, facts)) {
                 continue;
             }
-            return attribute_request.is_empty().then_some(Attribution::Tenant(place));
+            return request_rules.is_empty().then_some(Attribution::Tenant(index));
         }
         Some(self.fallback(facts))
     }
@@ -94,14 +97,14 @@ impl Rules {
         path: &mut dyn FnMut() -> String,
     ) -> Attribution {
         let ops = ops_of(operation);
-        let mut known: Option<String> = None;
+        let mut known_path: Option<String> = None;
         let mut holds = |rule: &MountRule| match rule {
-            MountRule::Path(pattern) => matches(pattern, known.get_or_insert_with(&mut *path)),
-            MountRule::Op(asked) => asked.has(ops),
-            of_process => holds_for(of_process, facts),
+            MountRule::Path(pattern) => matches(pattern, known_path.get_or_insert_with(&mut *path)),
+            MountRule::Op(matched) => matched.has(ops),
+            process_rule => holds_for(process_rule, facts),
         };
-        let place = self.tenants.iter().position(|tenant| tenant.rules.iter().all(&mut holds));
-        place.map_or_else(|| self.fallback(facts), |place| Attribution::Tenant(place as u32))
+        let index = self.tenants.iter().position(|tenant| tenant.rules.iter().all(&mut holds));
+        index.map_or_else(|| self.fallback(facts), |index| Attribution::Tenant(index as u32))
     }
 
     /// Returns true if files that a thread opens at this path bypass the gate.
@@ -110,7 +113,7 @@ impl Rules {
             return false;
         }
         match self.attribute_request(facts, Operation::Read, path) {
-            Attribution::Tenant(place) => self.tenants.get(place as usize).is_some_and(|tenant| tenant.pass),
+            Attribution::Tenant(index) => self.tenants.get(index as usize).is_some_and(|tenant| tenant.pass),
             _ => false,
         }
     }
@@ -154,11 +157,11 @@ mod tests {
     }
 
     fn rules(tenants: Vec<Vec<MountRule>>) -> Rules {
-        let tenant = |(place, rules): (usize, Vec<MountRule>)| MountTenant {
-            name: format!("t{place}"),
+        let tenant = |(index, rules): (usize, Vec<MountRule>)| MountTenant {
+            name: format!("t{index}"),
             rules,
             terms: Terms::default(),
-            pass: place == 2,
+            pass: index == 2,
         };
         Rules { tenants: tenants.into_iter().enumerate().map(tenant).collect(), ..Rules::default() }
     }

@@ -133,7 +133,7 @@ impl<T: Send + Clone + 'static> Log<T> {
         let until = Instant::now() + LONG;
         for _ in 0..count {
             let left = until.saturating_duration_since(Instant::now());
-            completions.recv_timeout(left).expect("it is done some time");
+            completions.recv_timeout(left).expect("it completes before the timeout");
         }
         self.so_far()
     }
@@ -167,7 +167,7 @@ impl GateFixture {
     pub fn park<T: Send + Clone + 'static>(&self, request: &GateRequest<'_>, log: &Log<T>, what: T) {
         match self.gate.admit(request) {
             Admission::Later(ticket) => self.gate.park(ticket, log.job(what)),
-            Admission::Now(_) => panic!("the device is taken"),
+            Admission::Now(_) => panic!("the device is busy"),
         }
     }
 }

@@ -39,13 +39,13 @@ pub enum MountError {
         from: String,
     },
     /// The mount point holds a dead mount: its server process no longer exists.
-    #[error("{path} is a mount whose program has died: `umount {path}` takes it away (`fusermount3 -u {path}` without root), or mount with --clean", path = path.display())]
+    #[error("{path} is a dead mount, whose process no longer exists: remove it with `umount {path}` (`fusermount3 -u {path}` without root), or mount with --clean", path = path.display())]
     Dead {
         /// The path of the mount point.
         path: PathBuf,
     },
     /// The mount point is inside the source, which would contain itself.
-    #[error("the mount point {mount_point} lies in the source {source_path}, which would hold itself without end: mount elsewhere, or over {source_path} itself",
+    #[error("the mount point {mount_point} is inside the source {source_path}, which would contain itself: mount elsewhere, or over {source_path} itself",
         mount_point = mount_point.display(), source_path = source_path.display())]
     Inside {
         /// The path of the mount point.
@@ -54,7 +54,7 @@ pub enum MountError {
         source_path: PathBuf,
     },
     /// The mount would hide its source.
-    #[error("the source {source_path} lies below the mount point {mount_point}, which would hide it: mount elsewhere, or {mount_point} over itself",
+    #[error("the source {source_path} is below the mount point {mount_point}, which would hide it: mount elsewhere, or {mount_point} over itself",
         mount_point = mount_point.display(), source_path = source_path.display())]
     Covers {
         /// The path of the mount point.
@@ -74,7 +74,7 @@ pub enum MountError {
         error: io::Error,
     },
     /// The FUSE handshake failed, or the session threads could not be started.
-    #[error("the mount at {path} has not begun: {error}", path = path.display())]
+    #[error("the mount at {path} could not start: {error}", path = path.display())]
     Start {
         /// The path of the mount point.
         path: PathBuf,
@@ -102,7 +102,7 @@ fn device_hint(error: &io::Error) -> &'static str {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
             " (`modprobe fuse` loads it; a container needs `--device /dev/fuse`)"
         }
-        Some(libc::EACCES | libc::EPERM) => " (its mode or this container's rules keep this user out)",
+        Some(libc::EACCES | libc::EPERM) => " (its mode or the rules of this container deny access to this user)",
         _ => "",
     }
 }
@@ -110,7 +110,7 @@ fn device_hint(error: &io::Error) -> &'static str {
 fn mount_hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            " (mounting takes root; others need fusermount3, of the package fuse3, and a mount point of their own)"
+            " (mounting requires root, or fusermount3 of the package fuse3 and a mount point that belongs to the user)"
         }
         Some(libc::ENOENT) => " (users other than root need fusermount3, of the package fuse3)",
         _ => "",

@@ -18,14 +18,14 @@ use crate::support::{can_mount, scratch};
 const LONG: Duration = Duration::from_secs(20);
 
 /// Threads that read and write until they are stopped or an operation fails.
-struct Crowd {
+struct LoadThreads {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Crowd {
-    fn start(count: u64, source: &Path, at: &Path) -> Crowd {
+impl LoadThreads {
+    fn start(count: u64, source: &Path, at: &Path) -> LoadThreads {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let member = |number: u64| {
             let (stop, done) = (stop.clone(), done.clone());
@@ -39,7 +39,7 @@ impl Crowd {
                 .expect("a thread")
         };
         let threads = (0..count).map(member).collect();
-        Crowd { stop, done, threads }
+        LoadThreads { stop, done, threads }
     }
 
     fn end(self) -> u64 {
@@ -78,23 +78,23 @@ fn work(
 }
 
 /// Queries everything as `ctl ls -R`, `top` and a scraper do. Returns the number of leaves.
-fn look_at_everything(mounted: &Scheduling) -> std::io::Result<usize> {
+fn query_everything(mounted: &Scheduling) -> std::io::Result<usize> {
     let mut control = mounted.control(LONG);
-    let leaves = control.ask("ls -r")?;
+    let leaves = control.query("ls -r")?;
     for leaf in &leaves {
         // An exited thread or a write-only leaf gives an error line.
-        match control.ask(&format!("get {leaf}")) {
+        match control.query(&format!("get {leaf}")) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::Other => {}
             Err(error) => return Err(error),
         }
     }
-    control.ask("get -r server")?;
-    for device in control.ask("ls devices")? {
-        control.ask(&format!("ls {}", device_path(&device, "tenants")))?;
-        control.ask(&format!("get -r devices/{}", device.trim_end_matches('/')))?;
+    control.query("get -r server")?;
+    for device in control.query("ls devices")? {
+        control.query(&format!("ls {}", device_path(&device, "tenants")))?;
+        control.query(&format!("get -r devices/{}", device.trim_end_matches('/')))?;
     }
-    let answer = control.ask("get -r")?;
+    let answer = control.query("get -r")?;
     assert!(answer.iter().any(|line| line.starts_with("clients/")), "{answer:?}");
     let metrics = mounted.metrics(LONG)?;
     assert!(metrics.contains("hoistway_requests_total"), "{metrics}");
@@ -117,17 +117,17 @@ fn every_query_is_answered_while_two_hundred_threads_read_and_write() {
     let config = "[mount]\nelevator = \"bfq\"\ndepth = 2\ndirty_age = \"10ms\"\n\
                   [[group]]\nname = \"all\"\n[[tenant]]\nname = \"root\"\nuid = 0\nparent = \"all\"\nop = [\"read\", \"write\"]\n";
     let mut mounted = Scheduling::new(source.path(), config);
-    let crowd = Crowd::start(200, source.path(), &mounted.path());
-    let begun = Instant::now();
+    let crowd = LoadThreads::start(200, source.path(), &mounted.path());
+    let started = Instant::now();
     let (mut rounds, mut leaves) = (0, 0);
-    while begun.elapsed() < Duration::from_secs(3) || rounds < 2 {
-        let (looked, done) = (look_at_everything(&mounted), crowd.done.load(Ordering::Relaxed));
+    while started.elapsed() < Duration::from_secs(3) || rounds < 2 {
+        let (looked, done) = (query_everything(&mounted), crowd.done.load(Ordering::Relaxed));
         match looked {
             Ok(found) => (rounds, leaves) = (rounds + 1, leaves.max(found)),
             Err(error) => {
                 // Threads that wait for the mount must be released before the test can fail.
                 mounted.kill();
-                panic!("after {:?}, {rounds} rounds and {done} reads: {error}", begun.elapsed());
+                panic!("after {:?}, {rounds} rounds and {done} reads: {error}", started.elapsed());
             }
         }
     }
@@ -154,7 +154,7 @@ fn parked(mounted: &Scheduling, script: &str) -> Child {
     let waits = |answer: Vec<String>| {
         answer.concat().split(' ').any(|word| word.starts_with("in_flight=") && word != "in_flight=0")
     };
-    while !control.ask(&path).is_ok_and(waits) {
+    while !control.query(&path).is_ok_and(waits) {
         assert!(Instant::now() < until, "{script}: it does not wait");
         thread::sleep(Duration::from_millis(20));
     }
@@ -186,15 +186,15 @@ fn requests_of_a_killed_process_are_cancelled_soon() {
         let mut mounted = Scheduling::new(source.path(), &format!("[mount]\nelevator = \"bfq\"\n{terms}{tenant}"));
         let mut child = parked(&mounted, script);
         child.kill().expect("it is killed");
-        let begun = Instant::now();
+        let started = Instant::now();
         while matches!(child.try_wait(), Ok(None)) {
-            if begun.elapsed() > Duration::from_secs(10) {
+            if started.elapsed() > Duration::from_secs(10) {
                 mounted.kill();
                 panic!("{script}: it is there still");
             }
             thread::sleep(Duration::from_millis(10));
         }
-        assert!(begun.elapsed() < Duration::from_secs(3), "{script}: it took {:?}", begun.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(3), "{script}: it took {:?}", started.elapsed());
         let left = fs::read_dir(source.path()).expect("a listing").count();
         assert!(left > 10, "{script}: {left} files are left");
     }

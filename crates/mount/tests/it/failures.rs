@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Options, Session, Unmounted, Unscheduled, WriteBack};
 
-use crate::support::{Apart, Mounted, Parking, Volume, Way, can_mount, has, run, scratch, unmount};
+use crate::support::{MountProcess, MountVariant, Mounted, Parking, Volume, can_mount, has, run, scratch, unmount};
 
-fn ways() -> [Way; 4] {
+fn variants() -> [MountVariant; 4] {
     [WriteBack::Ours, WriteBack::Kernel]
-        .map(|way| [Way::open(way), Way::waiting(way)])
+        .map(|variant| [MountVariant::open(variant), MountVariant::waiting(variant)])
         .concat()
         .try_into()
         .expect("four")
@@ -27,9 +27,9 @@ fn synced_data_survive_a_killed_server() {
     if !can_mount("killing a mount") {
         return;
     }
-    for way in ways() {
+    for variant in variants() {
         let place = scratch();
-        let mut mounted = Apart::new(place.path(), way);
+        let mut mounted = MountProcess::new(place.path(), variant);
         let stop = Arc::new(AtomicBool::new(false));
         let writers: Vec<_> = (0..4u64)
             .map(|number| {
@@ -43,13 +43,13 @@ fn synced_data_survive_a_killed_server() {
         for (number, writer) in writers.into_iter().enumerate() {
             let synced = writer.join().expect("no panic");
             let found = fs::read(place.path().join(format!("log-{number}"))).expect("it is there");
-            assert!(synced > 0, "{way:?}: nothing was synced");
+            assert!(synced > 0, "{variant:?}: nothing was synced");
             for record in 0..synced {
                 let expected = record_of(number as u64, record);
                 let at = record as usize * expected.len();
                 assert!(
                     found.get(at..at + expected.len()) == Some(&expected[..]),
-                    "{way:?}: record {record} of {synced} is lost"
+                    "{variant:?}: record {record} of {synced} is lost"
                 );
             }
         }
@@ -82,7 +82,7 @@ fn a_dead_mount_is_reported_and_can_be_removed() {
         return;
     }
     let place = scratch();
-    let mut dead = Apart::new(place.path(), Way::open(WriteBack::Ours));
+    let mut dead = MountProcess::new(place.path(), MountVariant::open(WriteBack::Ours));
     dead.kill();
     let mount = |clean| {
         Session::mount(
@@ -93,7 +93,7 @@ fn a_dead_mount_is_reported_and_can_be_removed() {
             &MountOptions { clean, ..MountOptions::default() },
         )
     };
-    let refused = mount(false).map(drop).expect_err("a dead mount is in the way");
+    let refused = mount(false).map(drop).expect_err("a dead mount occupies the mount point");
     assert!(matches!(refused, MountError::Dead { .. }), "{refused}");
     assert!(refused.to_string().contains("umount"), "{refused}");
     let session = mount(true).expect("it is cleaned");
@@ -107,9 +107,9 @@ fn a_full_disk_is_reported_and_no_data_are_lost() {
     if !can_mount("a full disk") || !has("a full disk", "mkfs.ext4") {
         return;
     }
-    for way in ways() {
+    for variant in variants() {
         let volume = Volume::new("ext4", 16);
-        let mounted = Apart::new(&volume.path(), way);
+        let mounted = MountProcess::new(&volume.path(), variant);
         let path = mounted.path().join("much");
         let mut file = File::create(&path).expect("it is created");
         let piece = vec![b'x'; 100_000];
@@ -124,14 +124,14 @@ fn a_full_disk_is_reported_and_no_data_are_lost() {
         let synced = file.sync_all().map_err(|error| error.raw_os_error());
         assert!(
             reported == Some(libc::ENOSPC) || synced == Err(Some(libc::ENOSPC)),
-            "{way:?}: {reported:?} {synced:?}"
+            "{variant:?}: {reported:?} {synced:?}"
         );
-        if way.write_back == WriteBack::Ours {
-            assert_eq!(reported, Some(libc::ENOSPC), "{way:?}");
+        if variant.write_back == WriteBack::Ours {
+            assert_eq!(reported, Some(libc::ENOSPC), "{variant:?}");
             let found = fs::read(volume.path().join("much")).expect("it is there");
             assert!(
                 found.len() as u64 == written && found.iter().all(|byte| *byte == b'x'),
-                "{way:?}: {} of {written}",
+                "{variant:?}: {} of {written}",
                 found.len()
             );
         }
@@ -144,7 +144,7 @@ fn a_full_disk_is_reported_and_no_data_are_lost() {
         };
         let until = Instant::now() + Duration::from_secs(5);
         while let Err(error) = little() {
-            assert!(error.raw_os_error() == Some(libc::ENOSPC) && Instant::now() < until, "{way:?}: {error}");
+            assert!(error.raw_os_error() == Some(libc::ENOSPC) && Instant::now() < until, "{variant:?}: {error}");
             std::thread::sleep(Duration::from_millis(20));
         }
         drop(mounted);
@@ -173,7 +173,7 @@ fn users_do_not_get_reserved_blocks() {
     };
     let (plain, through) = (Volume::new("ext4", 32), Volume::new("ext4", 32));
     let expected = fill(&plain.path());
-    let mounted = Apart::new(&through.path(), Way::open(WriteBack::Ours));
+    let mounted = MountProcess::new(&through.path(), MountVariant::open(WriteBack::Ours));
     let found = fill(mounted.path());
     assert!(found.abs_diff(expected) < 100_000, "{found} bytes through the mount, {expected} without");
 }
@@ -193,7 +193,7 @@ fn a_broken_disk_is_reported() {
     fs::write(at.join("a"), vec![7; 40 << 20]).expect("it is written");
     run("umount", &[at_name]);
     run("mount", &["-o", "loop,errors=continue", image_name, at_name]);
-    let mounted = Apart::new(&at, Way::waiting(WriteBack::Ours));
+    let mounted = MountProcess::new(&at, MountVariant::waiting(WriteBack::Ours));
     let file = File::open(mounted.path().join("a")).expect("it opens");
     // The end of the disk below becomes unreadable.
     File::options().write(true).open(&image).and_then(|image| image.set_len(20 << 20)).expect("it is cut");
@@ -233,7 +233,7 @@ fn clients_killed_while_waiting_leave_no_state_behind() {
                 .current_dir(mounted.path())
                 .stderr(Stdio::null())
                 .spawn()
-                .expect("it begins")
+                .expect("the process starts")
         })
         .collect();
     std::thread::sleep(Duration::from_millis(200));
@@ -250,7 +250,7 @@ fn a_thousand_processes_work_at_once() {
         return;
     }
     let place = scratch();
-    let mounted = Apart::new(place.path(), Way::waiting(WriteBack::Ours));
+    let mounted = MountProcess::new(place.path(), MountVariant::waiting(WriteBack::Ours));
     let script = "echo $0 > f-$0 && cat f-$0 > g-$0 && mv g-$0 h-$0 && rm f-$0 && ls h-$0 > /dev/null";
     let clients: Vec<_> = (0..1000)
         .map(|number| {
@@ -258,7 +258,7 @@ fn a_thousand_processes_work_at_once() {
                 .args(["-c", script, &number.to_string()])
                 .current_dir(mounted.path())
                 .spawn()
-                .expect("it begins")
+                .expect("the process starts")
         })
         .collect();
     let failed = clients
@@ -279,9 +279,9 @@ fn fio_verifies_what_it_wrote() {
     if !can_mount("fio") || !has("fio", "fio") {
         return;
     }
-    for way in ways() {
+    for variant in variants() {
         let place = scratch();
-        let mounted = Apart::new(place.path(), way);
+        let mounted = MountProcess::new(place.path(), variant);
         let directory = format!("--directory={}", mounted.path().display());
         for (engine, direct) in [("psync", "0"), ("mmap", "0"), ("libaio", "1")] {
             let (engine, direct) = (format!("--ioengine={engine}"), format!("--direct={direct}"));
@@ -324,7 +324,7 @@ type IsRight = fn(&MountError) -> bool;
 
 #[test]
 fn unsuitable_mount_points_are_refused_without_a_mount() {
-    if !can_mount("bad places") {
+    if !can_mount("unsuitable mount points") {
         return;
     }
     let place = scratch();
@@ -338,7 +338,7 @@ fn unsuitable_mount_points_are_refused_without_a_mount() {
         ("file", "at", |error| matches!(error, MountError::SourceNotDirectory(_)), "not a directory"),
         ("source", "nowhere", |error| matches!(error, MountError::MountPoint { .. }), "nowhere"),
         ("source", "file", |error| matches!(error, MountError::MountPointNotDirectory(_)), "not a directory"),
-        ("source", "source/below", |error| matches!(error, MountError::Inside { .. }), "lies in the source"),
+        ("source", "source/below", |error| matches!(error, MountError::Inside { .. }), "is inside the source"),
         ("source/below", "source", |error| matches!(error, MountError::Covers { .. }), "would hide it"),
         ("source", "file/x", |error| matches!(error, MountError::MountPoint { .. }), "Not a directory"),
     ];
@@ -386,17 +386,17 @@ fn a_busy_mount_is_detached_after_its_grace_period() {
     let session = mount();
     fs::write(at.path().join("a"), "x").expect("it is written");
     let open = File::open(at.path().join("a")).expect("it opens");
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(session.unmount(Duration::from_millis(300)).expect("it goes"), Unmounted::Detached);
-    assert!(begun.elapsed() >= Duration::from_millis(300));
-    assert_eq!(fs::read_dir(at.path()).expect("the place below").count(), 0);
+    assert!(started.elapsed() >= Duration::from_millis(300));
+    assert_eq!(fs::read_dir(at.path()).expect("the directory below").count(), 0);
     // Open files remain usable, and the directory can be mounted again.
     assert_eq!(open.metadata().expect("it is open").len(), 1);
     let again = mount();
     drop(open);
     assert_eq!(fs::read(at.path().join("a")).expect("it is seen"), b"x");
     drop(again);
-    assert_eq!(fs::read_dir(at.path()).expect("the place below").count(), 0);
+    assert_eq!(fs::read_dir(at.path()).expect("the directory below").count(), 0);
 }
 
 #[test]
@@ -500,7 +500,8 @@ fn a_file_system_below_can_be_unmounted_once_its_inodes_are_forgotten() {
         std::thread::sleep(Duration::from_millis(1100));
         assert_eq!(fs::read(mounted.path().join("below/g")).expect("it is seen"), b"y");
         drop(mounted);
-        // A child that another test forks holds the descriptors of this process until it calls exec.
+        // A child that another test forks holds the descriptors of this process until it calls
+        // exec.
         unmount(at);
     }
 }

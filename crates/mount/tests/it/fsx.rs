@@ -6,16 +6,16 @@ use std::time::Duration;
 use hoistway_mount::WriteBack;
 
 use crate::support::fsx::{Exercise, new_seed};
-use crate::support::{Apart, Volume, Way, can_mount, has};
+use crate::support::{MountProcess, MountVariant, Volume, can_mount, has};
 
-fn exercise(kind: &'static str, way: Way) {
+fn exercise(kind: &'static str, variant: MountVariant) {
     if !can_mount("random changes") || (kind != "tmpfs" && !has("random changes", &format!("mkfs.{kind}"))) {
         return;
     }
     let volume = Volume::new(kind, 400);
     let source = volume.path().join("source");
     std::fs::create_dir(&source).expect("a directory");
-    let mounted = Apart::new(&source, way);
+    let mounted = MountProcess::new(&source, variant);
     let threads: Vec<_> = (0..2)
         .map(|number| {
             let seed = new_seed();
@@ -24,7 +24,7 @@ fn exercise(kind: &'static str, way: Way) {
             std::thread::spawn(move || {
                 let mut exercise = Exercise::new(&inside, seed);
                 let done = exercise.run(Duration::from_secs(5));
-                assert!(done.is_ok(), "{kind}, {way:?}, seed {seed}: {}", done.unwrap_err());
+                assert!(done.is_ok(), "{kind}, {variant:?}, seed {seed}: {}", done.unwrap_err());
                 let synced = std::fs::File::open(&inside).and_then(|file| file.sync_all());
                 assert!(synced.is_ok(), "{synced:?}");
                 assert!(
@@ -40,26 +40,26 @@ fn exercise(kind: &'static str, way: Way) {
 }
 
 #[test]
-fn changes_of_ext4_are_as_they_were_made_when_we_write_back() {
-    exercise("ext4", Way::open(WriteBack::Ours));
+fn random_operations_on_ext4_with_write_back_by_the_mount() {
+    exercise("ext4", MountVariant::open(WriteBack::Ours));
 }
 
 #[test]
-fn changes_of_ext4_are_as_they_were_made_when_the_kernel_writes_back() {
-    exercise("ext4", Way::open(WriteBack::Kernel));
+fn random_operations_on_ext4_with_kernel_write_back() {
+    exercise("ext4", MountVariant::open(WriteBack::Kernel));
 }
 
 #[test]
-fn changes_of_ext4_are_as_they_were_made_when_they_are_scheduled() {
-    exercise("ext4", Way::scheduled(WriteBack::Ours));
+fn random_operations_on_ext4_with_scheduling() {
+    exercise("ext4", MountVariant::scheduled(WriteBack::Ours));
 }
 
 #[test]
 fn random_operations_on_xfs_with_queued_requests() {
-    exercise("xfs", Way::waiting(WriteBack::Ours));
+    exercise("xfs", MountVariant::waiting(WriteBack::Ours));
 }
 
 #[test]
 fn random_operations_on_tmpfs_with_kernel_write_back_and_queued_requests() {
-    exercise("tmpfs", Way::waiting(WriteBack::Kernel));
+    exercise("tmpfs", MountVariant::waiting(WriteBack::Kernel));
 }

@@ -361,7 +361,7 @@ fn a_file_replaced_by_a_rename_is_clean() {
     assert_eq!(cleaned(), before, "all of them have a name");
     fs::rename(&new, &old).expect("it is moved");
     // The kernel sends the last release asynchronously.
-    wait_until("the other one is gone", || cleaned() == before + 1);
+    wait_until("the other file is clean", || cleaned() == before + 1);
     assert_eq!(fs::read(&old).expect("it is there"), [2; 100]);
 }
 
@@ -495,7 +495,7 @@ fn a_partial_page_write_reads_the_rest_after_dispatch() {
         to_disk(&below);
         let file = OpenOptions::new().read(reads).write(true).open(&inside).expect("it opens");
         let mut expected = vec![7; 1 << 20];
-        let asked = |offset: usize, length: usize, expected: &mut Vec<u8>| {
+        let check = |offset: usize, length: usize, expected: &mut Vec<u8>| {
             let before = gate.count(Operation::Read);
             let data = vec![8; length];
             file.write_all_at(&data, offset as u64).expect("it is written");
@@ -513,7 +513,7 @@ fn a_partial_page_write_reads_the_rest_after_dispatch() {
             (1 << 20, 1000, 0, "behind the end"),
             ((1 << 20) + 1000, 5000, 0, "behind the end, from what was written just now on"),
         ] {
-            assert_eq!(asked(offset, length, &mut expected), expects, "{what}, read {reads}, every {every}");
+            assert_eq!(check(offset, length, &mut expected), expects, "{what}, read {reads}, every {every}");
         }
         drop(file);
         assert!(fs::read(&inside).expect("it is read") == expected, "read {reads}, every {every}");
@@ -544,26 +544,26 @@ fn the_gate_learns_of_reused_inode_numbers() {
         return;
     };
     let inside = mounted.path().join("a");
-    let gone = || std::mem::take(&mut *gate.gone.lock().expect("no panic"));
+    let forgotten = || std::mem::take(&mut *gate.forgotten.lock().expect("no panic"));
     let made = || {
         fs::write(&inside, "x").expect("it is written");
         let number = fs::metadata(source.path().join("a")).expect("it is there").ino();
-        gone();
+        forgotten();
         number
     };
     let number = made();
     fs::hard_link(&inside, mounted.path().join("b")).expect("it is linked");
     fs::remove_file(mounted.path().join("b")).expect("it is removed");
-    assert!(gone().is_empty(), "it has a name still");
+    assert!(forgotten().is_empty(), "the file still has a name");
     fs::remove_file(&inside).expect("it is removed");
     // The kernel closes the remaining files soon.
-    wait_until("its last name was its end", || gone().contains(&number));
+    wait_until("the removal of the last name frees the inode", || forgotten().contains(&number));
     let number = made();
     let file = File::open(&inside).expect("it is there");
     fs::remove_file(&inside).expect("it is removed");
-    assert!(!gone().contains(&number), "the file is open");
+    assert!(!forgotten().contains(&number), "the file is open");
     drop(file);
-    wait_until("its last closing was its end", || gone().contains(&number));
+    wait_until("the last close frees the inode", || forgotten().contains(&number));
     rustix::fs::mknodat(
         rustix::fs::CWD,
         &inside,
@@ -573,7 +573,7 @@ fn the_gate_learns_of_reused_inode_numbers() {
     )
     .expect("it is made");
     let number = fs::metadata(source.path().join("a")).expect("it is there").ino();
-    assert!(gone().contains(&number), "a new one has the number");
+    assert!(forgotten().contains(&number), "a new file has the number");
 }
 
 /// A gate that holds all requests until they are released.

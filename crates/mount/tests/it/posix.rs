@@ -13,7 +13,7 @@ use std::path::Path;
 use hoistway_mount::WriteBack;
 
 use self::scene::{Scenario, play};
-use crate::support::{Apart, Volume, Way, can_mount, has};
+use crate::support::{MountProcess, MountVariant, Volume, can_mount, has};
 
 fn all() -> Vec<Scenario> {
     [names::SCENARIOS, attributes::SCENARIOS, data::SCENARIOS, extended::SCENARIOS, users::SCENARIOS].concat()
@@ -21,16 +21,16 @@ fn all() -> Vec<Scenario> {
 
 /// Scenarios whose change times differ when the kernel writes back: it does not know that a file
 /// system changes them although the size stays the same (ext4 and tmpfs do, xfs does not).
-const KERNELS_TIMES: &[&str] = &["cutting by name to the same size"];
+const KERNEL_TIMES: &[&str] = &["cutting by name to the same size"];
 
 /// Plays every scenario in two directories of one file system, one of them through a mount.
-fn compare(volume: &Path, label: &str, way: Way) {
+fn compare(volume: &Path, label: &str, variant: MountVariant) {
     let (plain, source) = (volume.join(format!("plain-{label}")), volume.join(format!("source-{label}")));
     for directory in [&plain, &source] {
         std::fs::create_dir(directory).expect("a directory");
     }
-    let but = if way.write_back == WriteBack::Kernel { KERNELS_TIMES } else { &[] };
-    let mounted = Apart::new(&source, way);
+    let but = if variant.write_back == WriteBack::Kernel { KERNEL_TIMES } else { &[] };
+    let mounted = MountProcess::new(&source, variant);
     let mut differing = Vec::new();
     for scenario in all().into_iter().filter(|scenario| !but.contains(&scenario.name)) {
         let expected = play(&scenario, &plain);
@@ -58,11 +58,15 @@ fn compare_all(kind: &str) {
     }
     let volume = Volume::new(kind, 512);
     for write_back in [WriteBack::Ours, WriteBack::Kernel] {
-        compare(&volume.path(), &format!("{kind}-{write_back:?}-open"), Way::open(write_back));
-        compare(&volume.path(), &format!("{kind}-{write_back:?}-waiting"), Way::waiting(write_back));
-        compare(&volume.path(), &format!("{kind}-{write_back:?}-scheduled"), Way::scheduled(write_back));
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-open"), MountVariant::open(write_back));
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-waiting"), MountVariant::waiting(write_back));
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-scheduled"), MountVariant::scheduled(write_back));
     }
-    compare(&volume.path(), &format!("{kind}-descriptors"), Way { handles: false, ..Way::open(WriteBack::Ours) });
+    compare(
+        &volume.path(),
+        &format!("{kind}-descriptors"),
+        MountVariant { handles: false, ..MountVariant::open(WriteBack::Ours) },
+    );
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn scenarios_are_complete_and_have_distinct_names() {
 }
 
 #[test]
-fn a_mount_of_ext4_does_what_ext4_does() {
+fn a_mount_of_ext4_behaves_like_ext4() {
     compare_all("ext4");
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hoistway_mount::{Options, WriteBack};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::support::{Apart, Mounted, Way, can_mount, has, run, scheduling, scratch};
+use crate::support::{MountProcess, MountVariant, Mounted, can_mount, has, run, scheduling, scratch};
 
 #[test]
 fn many_files_in_sequence_do_not_exhaust_descriptors() {
@@ -17,7 +17,7 @@ fn many_files_in_sequence_do_not_exhaust_descriptors() {
     }
     for write_back in [WriteBack::Ours, WriteBack::Kernel] {
         let place = scratch();
-        let mounted = Apart::with_descriptors(place.path(), Way::scheduled(write_back), 256);
+        let mounted = MountProcess::with_descriptors(place.path(), MountVariant::scheduled(write_back), 256);
         for folder in 0..400 {
             fs::create_dir(mounted.path().join(format!("d{folder}"))).expect("a directory");
         }
@@ -42,7 +42,7 @@ fn without_a_free_descriptor_the_error_is_that_of_the_system() {
     for number in 0..300 {
         fs::write(place.path().join(format!("f{number}")), "x").expect("it is written");
     }
-    let mounted = Apart::with_descriptors(place.path(), Way::scheduled(WriteBack::Ours), 256);
+    let mounted = MountProcess::with_descriptors(place.path(), MountVariant::scheduled(WriteBack::Ours), 256);
     let mut open = Vec::new();
     let reported = loop {
         match File::open(mounted.path().join(format!("f{}", open.len()))) {

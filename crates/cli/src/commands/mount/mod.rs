@@ -62,7 +62,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
         ..options(&config)
     };
     let session = mount(args, &config, source, mount_point, gate.clone(), options)?;
-    let endpoints = gate.watch(Box::new(log))?;
+    let endpoints = gate.start_endpoints(Box::new(log))?;
     let _files = sockets.serve(&endpoints)?;
     let ended = wait_for_end(&session, out);
     // Waiting requests run at once, and the kernel writes back the remaining dirty data.
@@ -143,7 +143,7 @@ fn mount<G: Gate>(
 /// connection.
 fn wait_for_end(session: &Session, out: &mut Out) -> Result<Exit> {
     let handled = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
-    let mut signals = Signals::new(handled).context("signals cannot be taken")?;
+    let mut signals = Signals::new(handled).context("cannot handle signals")?;
     let handle = signals.handle();
     out.line(format_args!("ready: {}", session.mount_point().display()))?;
     out.flush()?;
@@ -165,7 +165,7 @@ fn wait_for_end(session: &Session, out: &mut Out) -> Result<Exit> {
         }
         unmounting
     })?;
-    let ended = session.wait().context("the mount has broken down");
+    let ended = session.wait().context("the mount failed");
     handle.close();
     // A panicked thread returns nothing.
     let result = waiting.join().ok().flatten().and_then(|unmounting| unmounting.join().ok()).flatten();
@@ -194,10 +194,10 @@ fn start_unmount(unmounter: Unmounter) -> Option<JoinHandle<Option<Unmounted>>> 
             None
         }
     };
-    match std::thread::Builder::new().name("hoistway-leave".into()).spawn(unmount) {
+    match std::thread::Builder::new().name("hoistway-umount".into()).spawn(unmount) {
         Ok(unmounting) => Some(unmounting),
         Err(error) => {
-            tracing::error!("no thread for the unmount: {error}");
+            tracing::error!("cannot start a thread for the unmount: {error}");
             None
         }
     }

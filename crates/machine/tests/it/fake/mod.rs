@@ -176,9 +176,9 @@ impl Fake {
 }
 
 /// A machine with one device of each kind: a SATA disk with partitions, of which one is encrypted
-/// and holds a volume group; an NVMe drive with `/`; a virtual disk; two more SATA disks as a mirror;
-/// a loop device over a file on the volume; a network device, compressed swap, an optical drive
-/// without a disk, a drive with one scheduler, and a device whose files are invalid.
+/// and holds a volume group; an NVMe drive with `/`; a virtual disk; two more SATA disks as a
+/// mirror; a loop device over a file on the volume; a network device, compressed swap, an optical
+/// drive without a disk, a drive with one scheduler, and a device whose files are invalid.
 pub fn server() -> Fake {
     let fake = Fake::empty();
     sata(&fake);

@@ -4,7 +4,7 @@ use hoistway_qos::{Limits, Rate, Reserve};
 
 use super::*;
 
-fn everybody(terms: Terms) -> Vec<MountTenant> {
+fn one_tenant(terms: Terms) -> Vec<MountTenant> {
     vec![tenant("all", Vec::new(), terms)]
 }
 
@@ -14,7 +14,7 @@ fn a_request_beyond_the_limit_waits() {
     let limited = Terms { limits: Limits { bytes, operations: None }, ..Terms::default() };
     let fixture = fixture_with(MountConfig {
         mount: MountTerms { depth: Some(8), ..terms(Kind::Noop) },
-        tenants: everybody(limited),
+        tenants: one_tenant(limited),
         ..MountConfig::default()
     });
     let log = Log::new();
@@ -40,7 +40,7 @@ fn an_infeasible_reservation_is_refused_at_the_start() {
     let reserve = Some(Reserve { bytes_per_second: 1 << 40, request_bytes: 128 * KIB });
     let config = MountConfig {
         mount: terms(Kind::Bfq),
-        tenants: everybody(Terms { reserve, ..Terms::default() }),
+        tenants: one_tenant(Terms { reserve, ..Terms::default() }),
         ..MountConfig::default()
     };
     let folder = tempfile::tempdir().expect("a folder");

@@ -15,7 +15,7 @@ fn order_under(kind: Kind, merge: bool) -> Vec<u64> {
         let stride = if merge { 4 * KIB } else { MIB };
         fixture.park(&fixture.request(myself(), Operation::Read, at * stride, 4 * KIB), &log, at);
     }
-    assert!(log.so_far().is_empty(), "the device is taken");
+    assert!(log.so_far().is_empty(), "the device is busy");
     drop(slot);
     log.wait(OFFSETS.len())
 }
@@ -61,7 +61,7 @@ fn read_and_write_jobs_transfer_data() {
     let log = Log::new();
     let slot = fixture.take(myself());
     let Admission::Later(ticket) = fixture.gate.admit(&fixture.request(myself(), Operation::Write, MIB, 8)) else {
-        panic!("the device is taken");
+        panic!("the device is busy");
     };
     let of_write = log.clone();
     let done = Box::new(move |written: std::io::Result<usize>| of_write.note(format!("{written:?}")));
@@ -75,7 +75,7 @@ fn read_and_write_jobs_transfer_data() {
         let Admission::Later(ticket) =
             fixture.gate.admit(&fixture.request(myself(), Operation::Read, offset, length as u64))
         else {
-            panic!("the device is taken");
+            panic!("the device is busy");
         };
         let of_read = log.clone();
         let done = Box::new(move |read: std::io::Result<&[u8]>| of_read.note(format!("{read:?}")));
@@ -96,7 +96,7 @@ fn executors_may_not_use_blocks_reserved_for_root() {
         return;
     }
     let right = || {
-        let sets = rustix::thread::capabilities(None).expect("they can be asked for");
+        let sets = rustix::thread::capabilities(None).expect("they can be read");
         sets.effective.contains(rustix::thread::CapabilitySet::SYS_RESOURCE)
     };
     if !right() {
@@ -118,7 +118,7 @@ fn executors_may_not_use_blocks_reserved_for_root() {
     ] {
         match fixture.gate.admit(&fixture.request(myself(), Operation::Read, MIB, 512)) {
             Admission::Later(ticket) => fixture.gate.park(ticket, job),
-            Admission::Now(_) => panic!("the device is taken"),
+            Admission::Now(_) => panic!("the device is busy"),
         }
     }
     drop(slot);
@@ -132,7 +132,7 @@ fn an_error_is_reported_and_the_next_request_is_dispatched() {
     let slot = fixture.take(myself());
     let folder = backing(File::open(fixture.folder.path()).expect("it is there"));
     let Admission::Later(ticket) = fixture.gate.admit(&fixture.request(myself(), Operation::Read, 0, 512)) else {
-        panic!("the device is taken");
+        panic!("the device is busy");
     };
     let of_read = log.clone();
     let done = Box::new(move |read: std::io::Result<&[u8]>| {
@@ -154,7 +154,7 @@ fn a_dropped_ticket_withdraws_its_request() {
         match fixture.gate.admit(&request) {
             Admission::Later(ticket) if at % 2 == 0 => drop(ticket),
             Admission::Later(ticket) => fixture.gate.park(ticket, log.job(at)),
-            Admission::Now(_) => panic!("the device is taken"),
+            Admission::Now(_) => panic!("the device is busy"),
         }
     }
     drop(slot);
@@ -168,7 +168,7 @@ fn a_dispatch_before_the_job_is_parked_is_not_lost() {
     let log = Log::new();
     let slot = fixture.take(myself());
     let Admission::Later(ticket) = fixture.gate.admit(&fixture.request(myself(), Operation::Read, MIB, 512)) else {
-        panic!("the device is taken");
+        panic!("the device is busy");
     };
     drop(slot);
     fixture.gate.park(ticket, log.job("late"));
@@ -213,16 +213,16 @@ fn waiting_jobs_run_when_the_gate_is_closed() {
     drop(slot);
 }
 
-/// Session threads: they take requests in order of arrival, and run those that are dispatched at
-/// once.
+/// Session threads: they receive requests in arrival order, and carry out those that are dispatched
+/// at once.
 struct SessionThreads {
-    asks: Sender<(Caller, u64)>,
+    requests: Sender<(Caller, u64)>,
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 impl SessionThreads {
-    fn start(count: usize, fixture: &Arc<GateFixture>, slow: &Arc<Slow>) -> SessionThreads {
-        let (asks, taken) = channel();
+    fn start(count: usize, fixture: &Arc<GateFixture>, slow: &Arc<SlowStorage>) -> SessionThreads {
+        let (requests, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
         fixture.gate.set_session_threads(count);
         let caller = |_| {
@@ -243,21 +243,21 @@ impl SessionThreads {
                 }
             })
         };
-        SessionThreads { asks, threads: (0..count).map(caller).collect() }
+        SessionThreads { requests, threads: (0..count).map(caller).collect() }
     }
 }
 
 /// Storage that completes no request until it is released.
-struct Slow {
-    begun: Log<u64>,
-    lets: Mutex<Receiver<()>>,
+struct SlowStorage {
+    started: Log<u64>,
+    releases: Mutex<Receiver<()>>,
 }
 
-impl Slow {
+impl SlowStorage {
     fn serve(&self, at: u64) {
-        self.begun.note(at);
+        self.started.note(at);
         // The releasing side may no longer exist.
-        let _ = self.lets.lock().expect("no panic").recv();
+        let _ = self.releases.lock().expect("no panic").recv();
     }
 }
 
@@ -266,29 +266,29 @@ fn a_real_time_request_is_next_on_slow_storage_with_many_idle_ones() {
     const REAL_TIME: u64 = 1_000_000;
     for session_threads in [2, 4, 40] {
         let fixture = Arc::new(fixture(MountTerms { depth: Some(32), ..terms(Kind::MqDeadline) }));
-        let (let_one, lets) = channel();
-        let slow = Arc::new(Slow { begun: Log::new(), lets: Mutex::new(lets) });
+        let (release_one, releases) = channel();
+        let slow = Arc::new(SlowStorage { started: Log::new(), releases: Mutex::new(releases) });
         let session_threads = SessionThreads::start(session_threads, &fixture, &slow);
         let (idle, urgent) = (IdleProcess::start(), IdleProcess::start());
         idle.set_ioprio(3, 0);
         urgent.set_ioprio(1, 0);
         for at in 0..300 {
-            session_threads.asks.send((idle.caller(), at * 7)).expect("they live");
+            session_threads.requests.send((idle.caller(), at * 7)).expect("the threads run");
         }
-        slow.begun.wait(32);
-        session_threads.asks.send((urgent.caller(), REAL_TIME)).expect("they live");
+        slow.started.wait(32);
+        session_threads.requests.send((urgent.caller(), REAL_TIME)).expect("the threads run");
         // All requests are queued, and no session thread is blocked.
         let queue = fixture.gate.shared.file_systems.queues().remove(0);
         let until = Instant::now() + LONG;
         let waiting = || queue.lock().issuers.iter().map(|(_, issuer)| issuer.in_flight).sum::<u32>();
         while waiting() < 301 {
-            assert!(Instant::now() < until, "{} of 301 have come to the queue", waiting());
+            assert!(Instant::now() < until, "{} of 301 are in the queue", waiting());
             std::thread::yield_now();
         }
-        assert_eq!(slow.begun.so_far().len(), 32, "the disk is given no more at once");
-        let_one.send(()).expect("it listens");
-        assert_eq!(slow.begun.wait(1).last(), Some(&REAL_TIME));
-        drop((let_one, session_threads.asks));
+        assert_eq!(slow.started.so_far().len(), 32, "the depth limits requests in flight");
+        release_one.send(()).expect("the storage waits");
+        assert_eq!(slow.started.wait(1).last(), Some(&REAL_TIME));
+        drop((release_one, session_threads.requests));
         session_threads.threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     }
 }

@@ -79,11 +79,11 @@ fn a_thousand_concurrent_threads_are_served() {
     let mut counts = [0; 1000];
     done.iter().for_each(|number| counts[*number as usize] += 1);
     assert!(counts.iter().all(|count| *count == 5));
-    let operator = fixture.gate.operator();
-    let names = operator.names(ObjectKind::Clients);
+    let admin = fixture.gate.admin();
+    let names = admin.names(ObjectKind::Clients);
     assert_eq!(names.len(), 1000);
     for name in names {
-        let client = operator.client(name.parse().expect("it is a number")).expect("it is there");
+        let client = admin.client(name.parse().expect("it is a number")).expect("it is there");
         assert_eq!((client.pid.map(|tid| tid.to_string()), client.uid), (Some(name), Some(0)));
     }
 }
@@ -103,14 +103,14 @@ fn a_thread_with_several_users_is_found_after_one_was_removed() {
         };
         drop(fixture.gate.admit(&request));
     }
-    let operator = fixture.gate.operator();
-    assert_eq!(operator.client(me.tid.into()).expect("it is there").uid, Some(5));
+    let admin = fixture.gate.admin();
+    assert_eq!(admin.client(me.tid.into()).expect("it is there").uid, Some(5));
     let queue = fixture.gate.shared.file_systems.queues().remove(0);
     let later_ns = now_ns() + 3_600_000_000_000;
     assert_eq!(maintenance::remove_exited(&queue, later_ns, |key| key.1 == 6, |_| false), 1);
-    assert_eq!(operator.client(me.tid.into()).expect("it is there still").uid, Some(6));
+    assert_eq!(admin.client(me.tid.into()).expect("it is there still").uid, Some(6));
     assert_eq!(maintenance::remove_exited(&queue, later_ns, |_| false, |_| false), 1);
-    assert!(operator.client(me.tid.into()).is_none());
+    assert!(admin.client(me.tid.into()).is_none());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn extents_are_queried_again_after_a_change_that_ran_during_a_query() {
     let fixture = fixture(terms(Kind::Noop));
     let system = fixture.gate.shared.file_systems.of(&fixture.file).expect("it is scheduled");
     if !system.queue.disk.maps_extents {
-        eprintln!("skipped: temporary files lie on no disk here");
+        eprintln!("skipped: temporary files are on no disk here");
         return;
     }
     let hour_ns = 3_600_000_000_000;
@@ -131,7 +131,7 @@ fn extents_are_queried_again_after_a_change_that_ran_during_a_query() {
         drop(slot);
         assert!(
             system.extent_cache.is_stale(fixture.file.inode),
-            "{operation:?}: what was result meanwhile is believed for ever"
+            "{operation:?}: extents read meanwhile are not reused"
         );
     }
 }
@@ -149,21 +149,21 @@ fn exited_threads_are_removed_from_the_device() {
     let queue = fixture.gate.shared.file_systems.queues().remove(0);
     let sweep = |later_ns: u64| {
         let is_there = |tid| {
-            assert!(queue.is_free(), "others wait while the system is asked");
+            assert!(queue.is_free(), "the queue is not locked during a query");
             thread_facts::exists(tid)
         };
         maintenance::remove_exited(&queue, now_ns() + later_ns, |_| false, is_there)
     };
-    assert_eq!(sweep(3_600_000_000_000), 0, "it has a request under way");
+    assert_eq!(sweep(3_600_000_000_000), 0, "it has a request in flight");
     drop(slot);
     log.wait(1);
     // The job runs before its completion is counted.
     while queue.lock().device.scheduler().in_flight() > 0 {
         std::thread::yield_now();
     }
-    assert_eq!(sweep(0), 0, "it asked just now");
+    assert_eq!(sweep(0), 0, "its last request is recent");
     assert_eq!(sweep(3_600_000_000_000), 1);
-    assert_eq!(fixture.gate.operator().names(ObjectKind::Clients), [myself().tid.to_string()]);
+    assert_eq!(fixture.gate.admin().names(ObjectKind::Clients), [myself().tid.to_string()]);
 }
 
 #[test]
@@ -195,10 +195,10 @@ fn rules_attribute_requests() {
     drop(slot);
     let order = log.wait(3);
     assert_eq!(order[2], "scan", "the idle class is last: {order:?}");
-    let operator = fixture.gate.operator();
-    let device = operator.names(ObjectKind::Devices).remove(0);
+    let admin = fixture.gate.admin();
+    let device = admin.names(ObjectKind::Devices).remove(0);
     let mut counts = Vec::new();
-    operator.accounts(&device, &mut |tenant, account| {
+    admin.accounts(&device, &mut |tenant, account| {
         counts.push((tenant.to_owned(), account.ops.iter().map(|op| op.requests).sum::<u64>()));
     });
     // The completion of the last request may not be counted yet.
@@ -212,22 +212,22 @@ fn a_control_group_can_be_a_tenant() {
     let fixture = fixture(mount);
     drop(fixture.take(myself()));
     let facts = thread_facts::read_facts(myself(), true);
-    let operator = fixture.gate.operator();
+    let admin = fixture.gate.admin();
     let cgroup = facts.process.cgroup;
     match cgroup.len() {
         0 | 1 => eprintln!("skipped: this process is in no control group but the root"),
         _ => {
-            assert!(operator.names(ObjectKind::Tenants).contains(&cgroup));
+            assert!(admin.names(ObjectKind::Tenants).contains(&cgroup));
             let queue = fixture.gate.shared.file_systems.queues().remove(0);
             let result = std::cell::Cell::new(false);
             maintenance::refresh_cgroups(&queue, now_ns(), &|of| {
-                assert!(queue.is_free(), "others wait while the system is asked");
+                assert!(queue.is_free(), "the queue is not locked during a query");
                 result.set(result.get() || of == cgroup);
                 Some(321)
             });
             assert!(result.get());
             assert_eq!(queue.lock().device.scheduler().terms(&cgroup).expect("it is a tenant").weight, 321);
-            assert_eq!(operator.tenant(&cgroup).expect("it is a tenant").clients, 1);
+            assert_eq!(admin.tenant(&cgroup).expect("it is a tenant").clients, 1);
         }
     }
 }
@@ -240,15 +240,15 @@ fn the_elevator_is_switched_while_requests_wait() {
     for at in 0..50 {
         fixture.park(&fixture.request(myself(), Operation::Read, at * 64 * KIB, 4 * KIB), &log, at);
     }
-    let mut operator = fixture.gate.operator();
-    let device = operator.names(ObjectKind::Devices).remove(0);
-    let result = operator.change(Change::Elevator { device: device.clone(), kind: Kind::Bfq });
+    let mut admin = fixture.gate.admin();
+    let device = admin.names(ObjectKind::Devices).remove(0);
+    let result = admin.change(Change::Elevator { device: device.clone(), kind: Kind::Bfq });
     assert!(result.is_ok(), "{result:?}");
     drop(slot);
     assert_eq!(log.wait(50).len(), 50);
     // The switch completes when the old elevator is empty; a completion is counted after its job.
     drop(fixture.take(myself()));
-    let facts = operator.device(&device).expect("it is there");
+    let facts = admin.device(&device).expect("it is there");
     assert_eq!((facts.elevator, facts.depth), (Kind::Bfq, 1));
 }
 
@@ -259,19 +259,19 @@ fn every_leaf_of_the_control_tree_can_be_read() {
     let slot = fixture.take(myself());
     let log = Log::new();
     fixture.park(&fixture.request(myself(), Operation::Read, MIB, 512), &log, ());
-    let mut operator = fixture.gate.operator();
+    let mut admin = fixture.gate.admin();
     let mut watch = hoistway_control::Watch::new();
-    watch.tick(now_ns(), &operator);
+    watch.tick(now_ns(), &admin);
     let mut session = hoistway_control::Session::new();
     let mut out = Vec::new();
-    session.receive(b"get -r\nset nowhere 1\n", &watch, &mut operator, &mut out);
+    session.receive(b"get -r\nset nowhere 1\n", &watch, &mut admin, &mut out);
     while session.has_more() {
-        session.resume(&watch, &mut operator, &mut out);
+        session.resume(&watch, &mut admin, &mut out);
     }
     let result = String::from_utf8(out).expect("it is text");
     assert!(result.contains("queue/scheduler: ") && result.contains("[bfq]"), "{result}");
     assert!(result.contains(&format!("clients/{}/", myself().tid)), "{result}");
-    let text = hoistway_control::metrics::Metrics::new().text(&watch, &operator);
+    let text = hoistway_control::metrics::Metrics::new().text(&watch, &admin);
     assert!(text.contains("hoistway_requests_total"), "{text}");
     drop(slot);
     log.wait(1);
@@ -287,5 +287,5 @@ fn the_last_free_session_thread_does_not_identify_a_file_system() {
     let log = Log::new();
     fixture.park(&fixture.request(myself(), Operation::MetadataRead, 0, 0), &log, "looked");
     assert_eq!(log.wait(1), ["looked"]);
-    assert!(file_systems.is_known(&fixture.file), "a thread of the gate's has found it out");
+    assert!(file_systems.is_known(&fixture.file), "a thread of the gate has identified it");
 }

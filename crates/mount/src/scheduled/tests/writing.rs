@@ -50,8 +50,8 @@ fn old_data_are_written_back_as_requests_of_their_writer() {
     write(&fixture, 3 * MIB, 4 * KIB);
     assert_eq!(dirty(&fixture), 3 * MIB + 8 * KIB);
     wait_until("it is written back", || dirty(&fixture) == 0);
-    let operator = fixture.gate.operator();
-    let client = hoistway_control::AdminTarget::client(&operator, myself().tid.into()).expect("it has asked");
+    let admin = fixture.gate.admin();
+    let client = hoistway_control::AdminTarget::client(&admin, myself().tid.into()).expect("it has issued requests");
     assert_eq!((client.written_bytes, client.requests), (3 * MIB + 8 * KIB, 5), "of at most 1 MiB each");
 }
 
@@ -60,7 +60,7 @@ fn data_above_the_background_limit_are_written_back_at_once() {
     let fixture = fixture(MountTerms { dirty_background: Some(MIB), ..dirty_terms(3_600_000) });
     write(&fixture, 0, MIB);
     std::thread::sleep(Duration::from_millis(400));
-    assert_eq!(dirty(&fixture), MIB, "it is young, and not more than may wait");
+    assert_eq!(dirty(&fixture), MIB, "it is young and within the background limit");
     write(&fixture, 4 * MIB, 4 * KIB);
     wait_until("it is written back", || dirty(&fixture) <= MIB);
 }
@@ -116,13 +116,13 @@ fn data_of_a_failed_sync_are_written_back_when_old() {
     let fixture = fixture(dirty_terms(200));
     write(&fixture, 0, 64 * KIB);
     drop(fixture.gate.begin_sync(&fixture.file));
-    assert_eq!(dirty(&fixture), 64 * KIB, "it is where it was");
+    assert_eq!(dirty(&fixture), 64 * KIB, "they are dirty again");
     wait_until("it is written back", || dirty(&fixture) == 0);
 }
 
 /// A disk that dispatches only one process. The idle class owns all dirty memory and is never
 /// dispatched.
-fn beside_a_hog(limit: u64) -> (GateFixture, IdleProcess) {
+fn fixture_with_hog(limit: u64) -> (GateFixture, IdleProcess) {
     let mount = MountTerms { dirty_background: Some(MIB), dirty_limit: Some(limit), ..dirty_terms(3_600_000) };
     let fixture = fixture(MountTerms { depth: Some(1), ..mount });
     let hog = IdleProcess::start();
@@ -132,15 +132,15 @@ fn beside_a_hog(limit: u64) -> (GateFixture, IdleProcess) {
 
 #[test]
 fn data_of_an_undispatched_owner_block_no_other() {
-    let (fixture, hog) = beside_a_hog(16 * MIB);
+    let (fixture, hog) = fixture_with_hog(16 * MIB);
     let slot = fixture.take(myself());
     let of_hog = new_file(&fixture.folder, "hog");
-    let mut brought = 0;
-    while try_write(&fixture, &of_hog, hog.caller(), brought * MIB, MIB) {
-        brought += 1;
-        assert!(brought <= 20, "the writer is throttled in the end");
+    let mut written = 0;
+    while try_write(&fixture, &of_hog, hog.caller(), written * MIB, MIB) {
+        written += 1;
+        assert!(written <= 20, "the writer is throttled in the end");
     }
-    assert!(brought >= 16);
+    assert!(written >= 16);
     write(&fixture, 0, MIB);
     write(&fixture, MIB, MIB);
     let other = IdleProcess::start();
@@ -189,7 +189,7 @@ fn a_sync_does_not_wait_for_undispatched_owners() {
     let left = move || of_hog.dirty_tracker.get().map_or(0, |dirty_tracker| dirty_tracker.dirty());
     fixture.gate.park(ticket, Job::Call(Box::new(move || of_job.note(left()))));
     drop(slot);
-    assert_eq!(log.wait(1), [300 * MIB], "the hog's are all behind");
+    assert_eq!(log.wait(1), [300 * MIB], "all writes of the idle owner come later");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_removed_file_has_no_dirty_data() {
     let fixture = fixture(dirty_terms(50));
     write(&fixture, 0, MIB);
     std::fs::remove_file(fixture.folder.path().join("file")).expect("it is ours");
-    wait_until("it is written back, or gone", || dirty(&fixture) == 0);
+    wait_until("it is written back or discarded", || dirty(&fixture) == 0);
 }
 
 #[test]
@@ -231,13 +231,13 @@ fn addresses_follow_a_file_that_was_truncated_and_rewritten() {
     let fixture = fixture(terms(Kind::Deadline));
     let system = fixture.gate.shared.file_systems.of(&fixture.file).expect("it is set up");
     if !system.queue.disk.maps_extents {
-        eprintln!("skipped: temporary files lie on no device here");
+        eprintln!("skipped: temporary files are on no device here");
         return;
     }
     let file = new_file(&fixture.folder, "other");
-    let place = |now_ns| system.extent_cache.address_of_data(&file, MIB, 4 * KIB, now_ns);
-    let before = place(now_ns());
-    assert_eq!(before, place(now_ns()));
+    let address = |now_ns| system.extent_cache.address_of_data(&file, MIB, 4 * KIB, now_ns);
+    let before = address(now_ns());
+    assert_eq!(before, address(now_ns()));
     let between = new_file(&fixture.folder, "between");
     rustix::fs::ftruncate(&file.fd, 0).expect("it is ours");
     rustix::io::pwrite(&file.fd, &[1; 4096], 4 * MIB).expect("there is room");
@@ -255,16 +255,16 @@ fn addresses_follow_a_file_that_was_truncated_and_rewritten() {
             extents.push(extent);
             true
         });
-    result.expect("this file system tells");
+    result.expect("the file system supports FIEMAP");
     let after = system.extent_cache.address_of_data(&file, 4 * MIB, 4 * KIB, now_ns() + 10_000_000_000);
     let placement = extents.first().expect("a page was written").physical;
     assert_eq!(after % (1 << 40), (after - placement) + placement, "a sum that cannot overflow");
     assert_eq!((after - placement) % 512, 0);
     let partition = after - placement;
     assert_eq!(
-        place(now_ns() + 10_000_000_000),
+        address(now_ns() + 10_000_000_000),
         partition + placement.saturating_sub(3 * MIB),
-        "the hole lies before it"
+        "the hole precedes the data"
     );
     drop(between);
 }

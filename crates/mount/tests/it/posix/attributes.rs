@@ -126,5 +126,5 @@ pub const SCENARIOS: &[Scenario] = scenarios![
         s.see("output", output.map_err(|error| error.raw_os_error()));
     };
     "a file that may not be run" => |s| { s.file("run", b"#!/bin/sh\n"); let run = std::process::Command::new(s.path("run")).output().map(drop); s.see("run", run.map_err(|error| error.raw_os_error())); };
-    "attributes do not depend on which name is asked" => |s| { s.file("a", b"x"); s.link("a", "b"); chmod(s, "a", 0o640); s.stat("b"); s.file("b", b"xyz"); s.stat("a"); };
+    "all names of a file have the same attributes" => |s| { s.file("a", b"x"); s.link("a", "b"); chmod(s, "a", 0o640); s.stat("b"); s.file("b", b"xyz"); s.stat("a"); };
 ];

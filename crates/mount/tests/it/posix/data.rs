@@ -183,7 +183,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     "a mapping of a file for direct I/O" => |s| { s.file("a", &pattern(5000)); if let Some(f) = s.open("a", RW | OFlags::DIRECT) { mapped(s, &f, 5000, MapFlags::SHARED, ProtFlags::READ | ProtFlags::WRITE, |s, pages| { s.see("pages", digest(pages)); pages[4998] = b'!'; }); } s.read("a"); };
     "whole files are locked" => |s| { s.file("a", b""); let (f, g) = (s.open("a", RW).expect("there"), s.open("a", RW).expect("there")); s.call("exclusive", flock(&f, FlockOperation::NonBlockingLockExclusive)); s.call("the other", flock(&g, FlockOperation::NonBlockingLockShared)); s.call("unlock", flock(&f, FlockOperation::Unlock)); s.call("the other", flock(&g, FlockOperation::NonBlockingLockShared)); s.call("shared", flock(&f, FlockOperation::NonBlockingLockShared)); };
     "a lock is given up when its file is closed" => |s| { s.file("a", b""); let (f, g) = (s.open("a", RW).expect("there"), s.open("a", RW).expect("there")); s.call("exclusive", flock(&f, FlockOperation::NonBlockingLockExclusive)); drop(f); s.call("the other", flock(&g, FlockOperation::NonBlockingLockExclusive)); };
-    "ranges of a file are locked" => |s| { s.file("a", b""); let (f, g) = (s.open("a", RW).expect("there"), s.open("a", RW).expect("there")); let r = record_lock(&f, libc::F_OFD_SETLK, libc::F_WRLCK, 10, 10); s.see("lock", r); let r = record_lock(&g, libc::F_OFD_SETLK, libc::F_WRLCK, 15, 1); s.see("within", r); let r = record_lock(&g, libc::F_OFD_SETLK, libc::F_WRLCK, 20, 5); s.see("beside", r); let r = record_lock(&g, libc::F_OFD_GETLK, libc::F_RDLCK, 0, 0); s.see("asked", r); let r = record_lock(&f, libc::F_OFD_SETLK, libc::F_UNLCK, 0, 0); s.see("unlock", r); let r = record_lock(&g, libc::F_OFD_SETLK, libc::F_WRLCK, 15, 1); s.see("within", r); };
+    "ranges of a file are locked" => |s| { s.file("a", b""); let (f, g) = (s.open("a", RW).expect("there"), s.open("a", RW).expect("there")); let r = record_lock(&f, libc::F_OFD_SETLK, libc::F_WRLCK, 10, 10); s.see("lock", r); let r = record_lock(&g, libc::F_OFD_SETLK, libc::F_WRLCK, 15, 1); s.see("within", r); let r = record_lock(&g, libc::F_OFD_SETLK, libc::F_WRLCK, 20, 5); s.see("beside", r); let r = record_lock(&g, libc::F_OFD_GETLK, libc::F_RDLCK, 0, 0); s.see("query", r); let r = record_lock(&f, libc::F_OFD_SETLK, libc::F_UNLCK, 0, 0); s.see("unlock", r); let r = record_lock(&g, libc::F_OFD_SETLK, libc::F_WRLCK, 15, 1); s.see("within", r); };
     "a process waits for a lock" => |s| {
         s.file("a", b"");
         let f = s.open("a", RW).expect("there");
@@ -192,8 +192,8 @@ pub const SCENARIOS: &[Scenario] = scenarios![
         let waited = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let g = rustix::fs::openat(CWD, &path, RW, rustix::fs::Mode::empty()).expect("there");
-                let begun = std::time::Instant::now();
-                flock(&g, FlockOperation::LockExclusive).map(|()| begun.elapsed() > std::time::Duration::from_millis(20))
+                let started = std::time::Instant::now();
+                flock(&g, FlockOperation::LockExclusive).map(|()| started.elapsed() > std::time::Duration::from_millis(20))
             });
             std::thread::sleep(std::time::Duration::from_millis(60));
             flock(&f, FlockOperation::Unlock).expect("it was locked");

@@ -241,7 +241,7 @@ fn going_back(s: &mut Scene) {
     };
     let (mut places, mut place) = (Vec::new(), 0);
     loop {
-        rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(place)).expect("a place is gone to");
+        rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(place)).expect("the offset is valid");
         match next(&fd) {
             Some(Ok((name, after))) => {
                 places.push((place, name));
@@ -256,7 +256,7 @@ fn going_back(s: &mut Scene) {
     different.dedup();
     s.see("entries", (places.len(), different.len()));
     let wrong = places.iter().rev().filter(|(place, name)| {
-        rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(*place)).expect("a place is gone to");
+        rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(*place)).expect("the offset is valid");
         !matches!(next(&fd), Some(Ok((found, _))) if found == *name)
     });
     let wrong = wrong.count();

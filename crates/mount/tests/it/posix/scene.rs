@@ -85,13 +85,13 @@ impl Scene {
     }
 
     pub fn unlink(&mut self, name: &str) {
-        let gone = rustix::fs::unlinkat(CWD, self.path(name), AtFlags::empty());
-        self.call(&format!("unlink {name}"), gone);
+        let removed = rustix::fs::unlinkat(CWD, self.path(name), AtFlags::empty());
+        self.call(&format!("unlink {name}"), removed);
     }
 
     pub fn rmdir(&mut self, name: &str) {
-        let gone = rustix::fs::unlinkat(CWD, self.path(name), AtFlags::REMOVEDIR);
-        self.call(&format!("rmdir {name}"), gone);
+        let removed = rustix::fs::unlinkat(CWD, self.path(name), AtFlags::REMOVEDIR);
+        self.call(&format!("rmdir {name}"), removed);
     }
 
     pub fn rename(&mut self, from: &str, to: &str) {

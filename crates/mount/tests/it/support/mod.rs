@@ -124,8 +124,8 @@ pub struct Mounted {
 impl Mounted {
     pub fn new<G: Gate>(source: &Path, gate: Arc<G>, options: Options) -> Mounted {
         let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
-        let how = MountOptions { users: Users::All, ..MountOptions::default() };
-        let session = Session::mount(source, place.path(), gate, options, &how).expect("it mounts");
+        let mount_options = MountOptions { users: Users::All, ..MountOptions::default() };
+        let session = Session::mount(source, place.path(), gate, options, &mount_options).expect("it mounts");
         Mounted { session: Some(session), place }
     }
 
@@ -144,7 +144,7 @@ impl Drop for Mounted {
 
 /// Parameters of a mount in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct MountVariant {
     pub write_back: WriteBack,
     /// One of so many operations is queued; 0 for no gate.
     pub every: u64,
@@ -153,22 +153,22 @@ pub struct Way {
     pub scheduled: bool,
 }
 
-impl Way {
-    pub fn open(write_back: WriteBack) -> Way {
-        Way { write_back, every: 0, handles: true, scheduled: false }
+impl MountVariant {
+    pub fn open(write_back: WriteBack) -> MountVariant {
+        MountVariant { write_back, every: 0, handles: true, scheduled: false }
     }
 
-    pub fn waiting(write_back: WriteBack) -> Way {
-        Way { every: 3, ..Way::open(write_back) }
+    pub fn waiting(write_back: WriteBack) -> MountVariant {
+        MountVariant { every: 3, ..MountVariant::open(write_back) }
     }
 
-    pub fn scheduled(write_back: WriteBack) -> Way {
-        Way { scheduled: true, ..Way::open(write_back) }
+    pub fn scheduled(write_back: WriteBack) -> MountVariant {
+        MountVariant { scheduled: true, ..MountVariant::open(write_back) }
     }
 }
 
 /// A mount served by another process that runs this test binary.
-pub struct Apart {
+pub struct MountProcess {
     child: Child,
     /// Keeps the output pipe open, since the process would fail without it.
     _output: BufReader<ChildStdout>,
@@ -177,24 +177,24 @@ pub struct Apart {
 
 const SERVE: &str = "HOISTWAY_MOUNT_FOR_A_TEST";
 
-impl Apart {
-    pub fn new(source: &Path, way: Way) -> Apart {
-        Apart::begun(source, way, "")
+impl MountProcess {
+    pub fn new(source: &Path, variant: MountVariant) -> MountProcess {
+        MountProcess::started(source, variant, "")
     }
 
     /// Sets the descriptor limit.
-    pub fn with_descriptors(source: &Path, way: Way, most: u32) -> Apart {
-        Apart::begun(source, way, &format!("ulimit -n {most} && "))
+    pub fn with_descriptors(source: &Path, variant: MountVariant, most: u32) -> MountProcess {
+        MountProcess::started(source, variant, &format!("ulimit -n {most} && "))
     }
 
-    fn begun(source: &Path, way: Way, before: &str) -> Apart {
+    fn started(source: &Path, variant: MountVariant, before: &str) -> MountProcess {
         let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
         let what = format!(
             "{:?}|{}|{}|{}|{}|{}",
-            way.write_back,
-            way.every,
-            way.handles,
-            way.scheduled,
+            variant.write_back,
+            variant.every,
+            variant.handles,
+            variant.scheduled,
             source.display(),
             place.path().display()
         );
@@ -206,11 +206,11 @@ impl Apart {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut child = child.expect("it begins");
+        let mut child = child.expect("the process starts");
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mounted = output.by_ref().lines().map_while(Result::ok).any(|line| line.ends_with("mounted"));
         assert!(mounted, "the other process has not mounted");
-        Apart { child, _output: output, place }
+        MountProcess { child, _output: output, place }
     }
 
     pub fn path(&self) -> &Path {
@@ -227,7 +227,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for MountProcess {
     fn drop(&mut self) {
         // The process ends when its input is closed.
         drop(self.child.stdin.take());
@@ -243,12 +243,12 @@ pub fn serve() -> bool {
     let words: Vec<_> = what.splitn(6, '|').collect();
     let write_back = if words[0] == "Kernel" { WriteBack::Kernel } else { WriteBack::Ours };
     let options = Options { write_back, handles: words[2] == "true", ..Options::default() };
-    let how = MountOptions { users: Users::All, ..MountOptions::default() };
+    let mount_options = MountOptions { users: Users::All, ..MountOptions::default() };
     let (source, at) = (Path::new(words[4]), Path::new(words[5]));
     let session = match words[1].parse().expect("a number") {
-        0 if words[3] == "true" => Session::mount(source, at, scheduling(source, write_back), options, &how),
-        0 => Session::mount(source, at, Arc::new(Unscheduled), options, &how),
-        every => Session::mount(source, at, Parking::new(every, Duration::from_millis(1)), options, &how),
+        0 if words[3] == "true" => Session::mount(source, at, scheduling(source, write_back), options, &mount_options),
+        0 => Session::mount(source, at, Arc::new(Unscheduled), options, &mount_options),
+        every => Session::mount(source, at, Parking::new(every, Duration::from_millis(1)), options, &mount_options),
     };
     let session = session.expect("it mounts");
     println!("mounted");
@@ -278,14 +278,14 @@ pub struct Parking {
     jobs: Mutex<Sender<Job>>,
     pub counted: Mutex<BTreeMap<String, u64>>,
     /// The last caller of each kind of operation.
-    pub askers: Mutex<BTreeMap<String, Caller>>,
+    pub callers: Mutex<BTreeMap<String, Caller>>,
     pub dirty: AtomicU64,
     /// Offset and length of the last dirty range.
     pub dirty_last: Mutex<(u64, u64)>,
     /// The last dirty file, held as a gate with write-back holds it.
     held: Mutex<Option<Arc<Backing>>>,
     /// Inodes reported as deleted or new.
-    pub gone: Mutex<Vec<u64>>,
+    pub forgotten: Mutex<Vec<u64>>,
     pub cleaned: AtomicU64,
 }
 
@@ -305,11 +305,11 @@ impl Parking {
             entered: AtomicU64::new(0),
             jobs: Mutex::new(jobs),
             counted: Mutex::default(),
-            askers: Mutex::default(),
+            callers: Mutex::default(),
             dirty,
             dirty_last: Mutex::default(),
             held: Mutex::default(),
-            gone: Mutex::default(),
+            forgotten: Mutex::default(),
             cleaned,
         })
     }
@@ -323,7 +323,7 @@ impl Parking {
 impl Parking {
     /// Returns the last caller.
     pub fn caller(&self, operation: Operation) -> Option<Caller> {
-        self.askers.lock().expect("no panic").get(&format!("{operation:?}")).copied()
+        self.callers.lock().expect("no panic").get(&format!("{operation:?}")).copied()
     }
 }
 
@@ -334,7 +334,7 @@ impl Gate for Parking {
 
     fn admit(&self, ask: &GateRequest<'_>) -> Admission<(), ()> {
         *self.counted.lock().expect("no panic").entry(format!("{:?}", ask.operation)).or_default() += 1;
-        self.askers.lock().expect("no panic").insert(format!("{:?}", ask.operation), ask.caller);
+        self.callers.lock().expect("no panic").insert(format!("{:?}", ask.operation), ask.caller);
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
         if self.every > 0 && number.is_multiple_of(self.every) { Admission::Later(()) } else { Admission::Now(()) }
     }
@@ -369,7 +369,7 @@ impl Gate for Parking {
     fn clear_writeback_error(&self, _: &Arc<Backing>) {}
 
     fn forget_inode(&self, _: u64, inode: u64) {
-        self.gone.lock().expect("no panic").push(inode);
+        self.forgotten.lock().expect("no panic").push(inode);
     }
 }
 

@@ -105,7 +105,7 @@ pub struct Control {
 
 impl Control {
     /// Returns the answer to a command, one string per line.
-    pub fn ask(&mut self, what: &str) -> io::Result<Vec<String>> {
+    pub fn query(&mut self, what: &str) -> io::Result<Vec<String>> {
         writeln!(self.to, "{what}")?;
         let mut lines = Vec::new();
         loop {
@@ -114,7 +114,7 @@ impl Control {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             match line.trim_end().strip_prefix("= ") {
-                Some(metadata) => lines.push(metadata.to_owned()),
+                Some(answer) => lines.push(answer.to_owned()),
                 None if line == "ok\n" => return Ok(lines),
                 None => return Err(io::Error::other(line)),
             }
@@ -136,14 +136,15 @@ pub fn serve() -> bool {
     let gate = Arc::new(Scheduled::new(source.to_owned(), &root, &config).expect("a gate"));
     let usual = MountOptions::default();
     let threads = config.mount.threads.map_or(usual.threads, |threads| threads as usize);
-    let how = MountOptions { users: Users::All, threads, ..usual };
-    let session = Session::mount(source, &place.join("at"), gate.clone(), Options::default(), &how).expect("it mounts");
-    let watching = gate.watch(Box::new(Quiet)).expect("a thread");
+    let mount_options = MountOptions { users: Users::All, threads, ..usual };
+    let session =
+        Session::mount(source, &place.join("at"), gate.clone(), Options::default(), &mount_options).expect("it mounts");
+    let endpoints = gate.start_endpoints(Box::new(Quiet)).expect("a thread");
     let control = UnixListener::bind(place.join("control")).expect("a socket");
-    watching.control(OwnedFd::from(control)).expect("a thread");
+    endpoints.control(OwnedFd::from(control)).expect("a thread");
     let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     println!("mounted {}", metrics.local_addr().expect("it is bound").port());
-    watching.metrics(OwnedFd::from(metrics)).expect("a thread");
+    endpoints.metrics(OwnedFd::from(metrics)).expect("a thread");
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let _ = session.unmount(Duration::from_secs(2));
     gate.close();
