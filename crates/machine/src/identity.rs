@@ -50,7 +50,7 @@ pub enum Transport {
     Pcie,
     /// NVMe over a network.
     Fabrics,
-    /// Virtio.
+    /// A virtio disk of a virtual machine.
     Virtio,
     /// Xen's or Hyper-V's channels.
     Hypervisor,

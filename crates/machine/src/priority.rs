@@ -16,7 +16,7 @@ pub enum Class {
     Realtime,
     /// Best effort.
     BestEffort,
-    /// Idle.
+    /// Idle: served while no other process has requests.
     Idle,
 }
 
@@ -60,7 +60,7 @@ pub enum CpuPolicy {
     Normal,
     /// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`.
     Realtime,
-    /// `SCHED_IDLE`.
+    /// The policy `SCHED_IDLE`.
     Idle,
 }
 

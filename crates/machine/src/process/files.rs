@@ -129,9 +129,10 @@ impl ProcessFiles {
 
     /// The value of a field of `/proc/PID/status`. `name` includes the colon.
     fn status_field(&self, name: &str) -> Option<String> {
-        let status = read_text(&self.0.join("status"))?;
-        let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(value.trim().to_owned())
+        let status = read_bytes(&self.0.join("status"))?;
+        let mut lines = status.split(|byte| *byte == b'\n');
+        let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
+        Some(std::str::from_utf8(value).ok()?.trim().to_owned())
     }
 
     /// Bytes read from devices, and bytes written to them, from `/proc/PID/io`; `None` if the

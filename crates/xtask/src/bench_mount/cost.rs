@@ -24,10 +24,8 @@ const FILE_BYTES: u64 = 2 << 30;
 const FILE: &str = "data";
 
 const READ: Load = Load { what: "read, 1 MiB, sequential", options: &["--rw=read", "--bs=1m"] };
-const WRITE: Load = Load {
-    what: "write, 1 MiB, sequential",
-    options: &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"],
-};
+const WRITE: Load =
+    Load { what: "write, 1 MiB, sequential", options: &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"] };
 const RANDOM: Load = Load {
     what: "read, 4 KiB, random, in memory",
     options: &["--rw=randread", "--bs=4k", "--fadvise_hint=random", "--io_size=400m"],

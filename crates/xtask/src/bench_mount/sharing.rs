@@ -120,7 +120,8 @@ fn all(bench: &Bench, folder: &Path) -> Result<Section> {
     );
     let (mut alone, mut goals) = (None, Vec::new());
     for (number, case) in cases().into_iter().enumerate() {
-        let through = case.elevator.map_or("the directory itself".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
+        let through =
+            case.elevator.map_or("the directory itself".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
         let rates = match run(bench, folder, &image, &case, number as u32) {
             Ok(rates) => rates,
             Err(error) => {

@@ -33,8 +33,6 @@ const LANGUAGE_EXCEPTIONS: &[&str] = &[
     "crates/control/",
     "crates/core/",
     "crates/drive/",
-    "crates/machine/",
-    "crates/mount/",
     "crates/nbd/",
     "crates/order/",
     "crates/reactor/",
