@@ -104,7 +104,8 @@ pub struct Validation {
 /// Simulates all choices, picks one, and checks the pick on further seeds.
 ///
 /// # Errors
-/// [`AdviseError`].
+/// [`AdviseError`] if a simulation fails or is cancelled, without choices, or with fewer than two
+/// seeds.
 pub fn advise(request: &AdviceRequest, progress: RunProgress<'_>, cancel: &AtomicBool) -> Result<Advice, AdviseError> {
     let mut choices = request.choices.clone();
     if !choices.contains(&request.now) {

@@ -48,7 +48,7 @@ impl Answer {
     /// runs.
     ///
     /// # Errors
-    /// [`AdviseError`].
+    /// [`AdviseError`] if a simulation fails or is cancelled, or with fewer than two seeds.
     pub fn of(
         case: &Case,
         options: AnswerOptions,

@@ -82,7 +82,7 @@ pub struct RunFigures {
 pub struct JobFigures {
     /// The name of the job.
     pub name: String,
-    /// The throughput of all processes of the job.
+    /// The throughput of all processes of the job, in bytes a second.
     pub bytes_per_s: f64,
     /// The 99th percentile of request latency, in ns.
     pub p99_ns: f64,
@@ -127,7 +127,7 @@ impl Bench {
     /// choice, one column for each seed.
     ///
     /// # Errors
-    /// The first [`AdviseError`].
+    /// The [`AdviseError`] of the first simulation that failed or was cancelled.
     pub fn measure(
         &self,
         choices: &[Choice],
@@ -157,7 +157,7 @@ impl Bench {
     /// Simulates one choice with one seed.
     ///
     /// # Errors
-    /// [`AdviseError`].
+    /// [`AdviseError`] if the simulation fails or is cancelled.
     pub fn run(&self, choice: &Choice, seed: u64, cancel: &AtomicBool) -> Result<Run, AdviseError> {
         let runs = match &self.workload {
             Workload::Jobs(jobs) => run_each(

@@ -37,7 +37,7 @@ impl Subject {
     /// scheduler of its own - a partition, a volume, an array - leads to the devices below it.
     ///
     /// # Errors
-    /// [`NoSchedulerError`].
+    /// [`NoSchedulerError`] if neither the device nor a device below it has a scheduler to choose.
     pub fn new(root: Root, devices: &[BlockDevice], named: BlockDevice) -> Result<Subject, NoSchedulerError> {
         let has_choice = |device: &BlockDevice| device.queue.as_ref().is_some_and(Queue::has_choice);
         let mut warnings = device_facts::warnings(&root, devices, &named);

@@ -205,20 +205,7 @@ fn range(event: &Event) -> std::ops::Range<(DeviceId, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A source of one batch.
-    struct Once(Option<Batch>);
-
-    impl Source for Once {
-        fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-            *batch = self.0.take().unwrap_or_default();
-            Ok(())
-        }
-
-        fn notices(&mut self) -> Vec<Notice> {
-            Vec::new()
-        }
-    }
+    use crate::source::SingleBatch;
 
     /// Time, action, process id, sector, sectors.
     type Line = (u64, Action, u32, u64, u32);
@@ -230,7 +217,7 @@ mod tests {
             let event = Event { pid, sector, bytes: sectors * 512, ..Event::new(time_ns, action) };
             if action == Action::Message { batch.push_with(event, b"bfq7S expire") } else { batch.push(event) }
         }
-        let mut cut = Cut::new(Once(Some(batch)), filter);
+        let mut cut = Cut::new(SingleBatch(Some(batch)), filter);
         let mut out = Batch::new();
         cut.next(&mut out).unwrap();
         out.events()

@@ -182,8 +182,27 @@ impl ProcessRequests {
     }
 }
 
-/// Determines the rule of a process. Its requests must be in order of submission.
-pub fn find(requests: &[SubmittedRequest]) -> PatternAnalysis {
+/// Determines the rule of a process from its requests, which must be in order of submission.
+/// [`PatternAnalysis::waits`] has one entry per request.
+///
+/// ```
+/// use hoistway_trace::Rwbs;
+/// use hoistway_trace::dependencies::{Pattern, SubmittedRequest, find_pattern};
+///
+/// // Reads of 3 ms, each 2 ms after the completion of the one before.
+/// let read = |number: u64| SubmittedRequest {
+///     queued_ns: number * 5_000_000,
+///     completed_ns: number * 5_000_000 + 3_000_000,
+///     sector: 8 * number,
+///     bytes: 4096,
+///     op: Rwbs::READ,
+/// };
+/// let requests: Vec<_> = (0..100).map(read).collect();
+/// let analysis = find_pattern(&requests);
+/// assert_eq!(analysis.pattern, Pattern::Closed { depth: 1 });
+/// assert_eq!(analysis.think_ns[1], 2_000_000);
+/// ```
+pub fn find_pattern(requests: &[SubmittedRequest]) -> PatternAnalysis {
     let timing = Timing::new(requests);
     let batches = timing.is_of_batches(requests);
     let released =
@@ -464,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_process_that_waits_for_each_request_is_closed_and_its_pauses_are_found() {
-        let found = find(&closed(1, 500, |_| 2 * MS));
+        let found = find_pattern(&closed(1, 500, |_| 2 * MS));
         assert_eq!((found.pattern, found.think_ns), (Pattern::Closed { depth: 1 }, [2 * MS; 4]));
         assert!(found.slope.unwrap().abs() < 0.01 && found.explained == 1.0);
         assert_eq!(found.waits[0], Release { outstanding_max: 0, then: ReleaseDelay::At(0) });
@@ -473,14 +492,14 @@ mod tests {
 
     #[test]
     fn a_window_of_requests_is_found_with_its_depth() {
-        let found = find(&closed(8, 500, |_| 100_000));
+        let found = find_pattern(&closed(8, 500, |_| 100_000));
         assert_eq!((found.pattern, found.think_ns), (Pattern::Closed { depth: 8 }, [100_000; 4]));
         assert_eq!(found.waits[100], Release { outstanding_max: 7, then: ReleaseDelay::Think(100_000) });
     }
 
     #[test]
     fn varying_pauses_of_a_closed_process_are_accepted() {
-        let found = find(&closed(1, 2000, |index| index.wrapping_mul(104_729) % 30 * MS));
+        let found = find_pattern(&closed(1, 2000, |index| index.wrapping_mul(104_729) % 30 * MS));
         assert_eq!(found.pattern, Pattern::Closed { depth: 1 }, "{:?}", found.slope);
     }
 
@@ -488,7 +507,7 @@ mod tests {
     fn a_timer_is_recognised_by_its_intervals_at_any_latency() {
         let requests: Vec<SubmittedRequest> =
             (0..500).map(|index| request(index * 25 * MS, index * 25 * MS + latency_ns(index))).collect();
-        let found = find(&requests);
+        let found = find_pattern(&requests);
         assert_eq!(found.pattern, Pattern::Timer { period_ns: 25 * MS, depth: 1 }, "{:?}", found.slope);
         assert_eq!(found.waits[10], Release { outstanding_max: 0, then: ReleaseDelay::At(250 * MS) });
     }
@@ -515,7 +534,7 @@ mod tests {
                 request(at_ns, at_ns + 100_000 + (late[2 * index as usize + 1] * 1e5) as u64)
             })
             .collect();
-        let found = find(&requests);
+        let found = find_pattern(&requests);
         let Pattern::Timer { period_ns, depth: 1 } = found.pattern else {
             panic!("{:?} {:?}", found.pattern, found.slope)
         };
@@ -537,7 +556,7 @@ mod tests {
                 requests
             })
             .collect();
-        let found = find(&requests);
+        let found = find_pattern(&requests);
         assert_eq!(found.pattern, Pattern::Closed { depth: 1 }, "{:?}", found.slope);
     }
 
@@ -550,7 +569,7 @@ mod tests {
                 request(at_ns, at_ns + latency_ns(index))
             })
             .collect();
-        let found = find(&requests);
+        let found = find_pattern(&requests);
         assert_eq!((found.pattern, found.explained), (Pattern::Open, 0.0), "{:?}", found.slope);
     }
 
@@ -565,7 +584,7 @@ mod tests {
             requests.extend([request(at_ns, completed_ns), request(at_ns + MS / 20, completed_ns)]);
             at_ns = completed_ns + MS / 2;
         }
-        assert_eq!(find(&requests).pattern, Pattern::Closed { depth: 2 });
+        assert_eq!(find_pattern(&requests).pattern, Pattern::Closed { depth: 2 });
     }
 
     #[test]
@@ -577,7 +596,7 @@ mod tests {
             requests.extend(ends.iter().map(|end_ns| request(at_ns, *end_ns)));
             at_ns = ends.iter().max().unwrap() + 3 * MS;
         }
-        let found = find(&requests);
+        let found = find_pattern(&requests);
         assert_eq!((found.pattern, found.think_ns[1]), (Pattern::Batches { depth: 4 }, 3 * MS));
         let waits: Vec<u32> = found.waits[40..44].iter().map(|wait| wait.outstanding_max).collect();
         assert_eq!(waits, [0, 1, 2, 3], "the second of a batch does not wait for the first");
@@ -585,8 +604,8 @@ mod tests {
 
     #[test]
     fn no_request_and_a_single_request_are_handled() {
-        assert_eq!(find(&[]).pattern, Pattern::Closed { depth: 1 });
-        let one = find(&[request(5, u64::MAX)]);
+        assert_eq!(find_pattern(&[]).pattern, Pattern::Closed { depth: 1 });
+        let one = find_pattern(&[request(5, u64::MAX)]);
         assert_eq!(one.waits, [Release { outstanding_max: 0, then: ReleaseDelay::At(0) }]);
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   7,0    1  1781.997780178  2894  Q  RS 0 + 128 [fio]
-//!              fio-22180   [000] d..1. 48820.033531:   7,1    Q  RS 3952 + 8 [fio]
-//!              fio-22180   [000] d..1. 48820.033569:   7,1   1,0  m   N bfq0A new_ioprio 4 new_weight 40
+//!         fio-22180   [000] d..1. 48820.033531:   7,1    Q  RS 3952 + 8 [fio]
+//!         fio-22180   [000] d..1. 48820.033569:   7,1   1,0  m   N bfq0A new_ioprio 4
 //! ```
 //!
 //! The layout is that of the output of Linux 6.18. The numbers before the action identify the

@@ -1,9 +1,9 @@
 //! Block traces: reading and writing of all common formats, and analysis.
 //!
 //! ```text
-//!  files, globs, stdin ─▶ decompress ─▶ reader (one for each format) ─┐
-//!  files of other CPUs ─▶ ...                                         ├─▶ merge by time ─▶ Batch of Events
-//!                                                                     ┘
+//!  files, globs, stdin ─▶ decompress ─▶ reader (one per format) ─┐
+//!  files of other CPUs ─▶ ...                                    ├─▶ merge by time ─▶ Batch
+//!                                                                ┘
 //!  Batch ─▶ cut, merge, reorder (sources again) ─▶ writer (text, binary, iolog, CSV, Perfetto)
 //!  Batch ─▶ RequestTracker: the record of each request
 //!             ├─▶ describe      amounts, durations, queue depths, rules of processes

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::batch::{Batch, EVENTS_A_BATCH};
-use crate::source::{Notice, ReadError, Source};
+use crate::source::{DeferredError, Notice, ReadError, Source};
 
 /// Merges sources by time. Events of the same time come in the order of the sources. Events of
 /// one source keep their order whatever their times are.
@@ -14,7 +14,7 @@ pub struct Merge {
     next: BinaryHeap<Reverse<(u64, usize)>>,
     is_begun: bool,
     /// The error of a part, returned after the events that were read before it.
-    failed: Option<ReadError>,
+    failed: DeferredError,
 }
 
 struct Part {
@@ -29,7 +29,12 @@ impl Merge {
     /// saturate at 0 and at the largest 64-bit value.
     pub fn new(sources: Vec<(Box<dyn Source + Send>, i64)>) -> Merge {
         let part = |(source, shift_ns)| Part { source, shift_ns, batch: Batch::new(), at: 0 };
-        Merge { parts: sources.into_iter().map(part).collect(), next: BinaryHeap::new(), is_begun: false, failed: None }
+        Merge {
+            parts: sources.into_iter().map(part).collect(),
+            next: BinaryHeap::new(),
+            is_begun: false,
+            failed: DeferredError::default(),
+        }
     }
 
     /// Creates a merge in which all sources start at the time of the first source that has events.
@@ -49,7 +54,7 @@ impl Merge {
         match part.time_ns() {
             Ok(Some(time_ns)) => self.next.push(Reverse((time_ns, index))),
             Ok(None) => {}
-            Err(error) => self.failed = Some(error),
+            Err(error) => self.failed.set(error),
         }
     }
 }
@@ -61,7 +66,7 @@ impl Source for Merge {
             self.is_begun = true;
             (0..self.parts.len()).for_each(|index| self.enter(index));
         }
-        while batch.len() < EVENTS_A_BATCH && self.failed.is_none() {
+        while batch.len() < EVENTS_A_BATCH && !self.failed.is_set() {
             let Some(Reverse((_, index))) = self.next.pop() else { break };
             let Some(part) = self.parts.get_mut(index) else { break };
             // While no other part has an earlier event, the heap does not need to be consulted.
@@ -69,16 +74,7 @@ impl Source for Merge {
             part.copy(batch, limit, index);
             self.enter(index);
         }
-        match self.failed.take() {
-            Some(error) if batch.is_empty() => {
-                self.next.clear();
-                Err(error)
-            }
-            failed => {
-                self.failed = failed;
-                Ok(())
-            }
-        }
+        self.failed.report_after(batch).inspect_err(|_| self.next.clear())
     }
 
     fn notices(&mut self) -> Vec<Notice> {

@@ -104,32 +104,32 @@ impl<W: Write> Writer<W> {
 
     /// Writes the slices of a request.
     fn record(&mut self, record: &RequestRecord) -> io::Result<()> {
-        let Some(begun_ns) = record.first_seen_ns() else { return Ok(()) };
-        let Some(completed_ns) = record.completed_ns else { return self.endless(record, begun_ns) };
+        let Some(start_ns) = record.first_seen_ns() else { return Ok(()) };
+        let Some(completed_ns) = record.completed_ns else { return self.endless(record, start_ns) };
         let pid = page_pid(record.pid);
-        let lane = self.lane(pid, begun_ns, completed_ns)?;
+        let lane = self.lane(pid, start_ns, completed_ns)?;
         let kind = kind(record.op);
         let args = arguments(record);
         let slice = |name: String, from: Value, dur: Value| json!({ "ph": "X", "cat": "request", "name": name, "pid": pid, "tid": lane, "ts": from, "dur": dur, "args": args });
         match record.issued_ns {
             Some(issued_ns) => {
-                if begun_ns < issued_ns {
+                if start_ns < issued_ns {
                     let from = if record.queued_ns.is_some() { "Q2D" } else { "waits" };
-                    self.element(&slice(format!("{from} {kind}"), self.ts(begun_ns), us(issued_ns - begun_ns)))?;
+                    self.element(&slice(format!("{from} {kind}"), self.ts(start_ns), us(issued_ns - start_ns)))?;
                 }
                 let dur = us(completed_ns.saturating_sub(issued_ns));
                 self.element(&slice(format!("D2C {kind}"), self.ts(issued_ns), dur))
             }
             None => self.element(&slice(
                 format!("Q2C {kind}"),
-                self.ts(begun_ns),
-                us(completed_ns.saturating_sub(begun_ns)),
+                self.ts(start_ns),
+                us(completed_ns.saturating_sub(start_ns)),
             )),
         }
     }
 
     /// Writes a request without a completion.
-    fn endless(&mut self, record: &RequestRecord, begun_ns: u64) -> io::Result<()> {
+    fn endless(&mut self, record: &RequestRecord, start_ns: u64) -> io::Result<()> {
         let pid = page_pid(record.pid);
         if self.endless.insert(pid) {
             self.meta(pid, 0, "thread_name", json!({ "name": "requests without an end" }))?;
@@ -137,15 +137,15 @@ impl<W: Write> Writer<W> {
         let name = format!("Q {}", kind(record.op));
         let args = arguments(record);
         self.element(&json!({
-            "ph": "i", "s": "t", "cat": "request", "name": name, "pid": pid, "tid": 0, "ts": self.ts(begun_ns), "args": args,
+            "ph": "i", "s": "t", "cat": "request", "name": name, "pid": pid, "tid": 0, "ts": self.ts(start_ns), "args": args,
         }))
     }
 
-    /// Returns the first thread of a process that is free at `begun_ns`. Requests come in order of
+    /// Returns the first thread of a process that is free at `start_ns`. Requests come in order of
     /// completion, so that the last end of each thread is sufficient.
-    fn lane(&mut self, pid: u32, begun_ns: u64, completed_ns: u64) -> io::Result<usize> {
+    fn lane(&mut self, pid: u32, start_ns: u64, completed_ns: u64) -> io::Result<usize> {
         let lanes = self.lanes.entry(pid).or_default();
-        if let Some(lane) = lanes.iter().position(|over_ns| *over_ns <= begun_ns) {
+        if let Some(lane) = lanes.iter().position(|over_ns| *over_ns <= start_ns) {
             if let Some(over_ns) = lanes.get_mut(lane) {
                 *over_ns = completed_ns;
             }

@@ -307,6 +307,7 @@ impl DistanceTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::SingleBatch;
 
     const MS: u64 = 1_000_000;
 
@@ -352,19 +353,8 @@ mod tests {
 
     #[test]
     fn a_source_returns_sorted_events_in_batches() {
-        struct Once(Option<Batch>);
-        impl Source for Once {
-            fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-                *batch = self.0.take().unwrap_or_default();
-                Ok(())
-            }
-
-            fn notices(&mut self) -> Vec<Notice> {
-                Vec::new()
-            }
-        }
         let sectors: Vec<u64> = (0..10_000).map(|index| (index * 7919 % 10_000) * 8).collect();
-        let mut sorted = ReorderedSource::new(Once(Some(reads(&sectors))), Window::All, ());
+        let mut sorted = ReorderedSource::new(SingleBatch(Some(reads(&sectors))), Window::All, ());
         let (mut batch, mut found) = (Batch::new(), Vec::new());
         loop {
             sorted.next(&mut batch).unwrap();

@@ -20,6 +20,49 @@ pub trait Source {
     fn notices(&mut self) -> Vec<Notice>;
 }
 
+/// The error of one of several inputs, kept until the events before it were returned.
+#[derive(Debug, Default)]
+pub(crate) struct DeferredError(Option<ReadError>);
+
+impl DeferredError {
+    /// Keeps an error, unless one is kept already.
+    pub fn set(&mut self, error: ReadError) {
+        self.0.get_or_insert(error);
+    }
+
+    /// Returns true if an error is kept.
+    pub fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Takes the error if the batch has no event that precedes the error.
+    ///
+    /// # Errors
+    /// The kept error.
+    pub fn report_after(&mut self, batch: &Batch) -> Result<(), ReadError> {
+        match self.0.take_if(|_| batch.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A source of one batch, for tests.
+#[cfg(test)]
+pub(crate) struct SingleBatch(pub Option<Batch>);
+
+#[cfg(test)]
+impl Source for SingleBatch {
+    fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        *batch = self.0.take().unwrap_or_default();
+        Ok(())
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+}
+
 /// The input formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {

@@ -115,7 +115,7 @@ pub struct TuneResult {
 /// Runs a search until `is_over` returns true or the number of evaluations is reached.
 ///
 /// # Errors
-/// [`AdviseError`].
+/// [`AdviseError`] if a simulation fails or is cancelled.
 pub fn tune(
     request: &TuneRequest,
     is_over: &dyn Fn() -> bool,

@@ -11,7 +11,7 @@ use hoistway_sim::{
     ScriptedRequest, Setting, SimError, compare_recorded, group_switch, run_each_recorded,
 };
 use hoistway_trace::Rwbs;
-use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find};
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find_pattern};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -60,7 +60,7 @@ impl Model {
     /// Finds the dependencies of the requests and builds the workload.
     ///
     /// # Errors
-    /// [`WhatifError::Nothing`].
+    /// [`WhatifError::Nothing`] if the recording has no completed request with data.
     pub fn new(recording: Recording) -> Result<Model, WhatifError> {
         let mut recording = recording;
         let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
@@ -82,7 +82,7 @@ impl Model {
             return Err(WhatifError::Nothing);
         }
         let findings: Vec<PatternAnalysis> =
-            recording.processes.iter().map(|process| find(&process.requests)).collect();
+            recording.processes.iter().map(|process| find_pattern(&process.requests)).collect();
         let scripts = recording.processes.iter().zip(&findings);
         let scripts = scripts.map(|(process, finding)| Arc::new(script(process, finding, &recording))).collect();
         let workload = RecordedWorkload { scripts, length_ns: recording.length_ns() };
@@ -115,7 +115,8 @@ impl Model {
     /// `record`, head positions and slices are recorded.
     ///
     /// # Errors
-    /// [`WhatifError`], except [`WhatifError::Nothing`].
+    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if a simulation fails
+    /// or is cancelled.
     pub fn predict(
         &self,
         elevators: &[Kind],
@@ -132,7 +133,8 @@ impl Model {
     /// runs.
     ///
     /// # Errors
-    /// [`WhatifError`], except [`WhatifError::Nothing`].
+    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if a simulation fails
+    /// or is cancelled.
     pub fn run_each(
         &self,
         elevators: &[Kind],

@@ -51,14 +51,14 @@ pub struct ProcessRule<'a> {
     pub pattern: &'static str,
     /// The largest number of requests in flight.
     pub depth: u32,
-    /// The period of a timer.
+    /// The period of a timer, in ns; `None` for other rules.
     pub period_ns: Option<u64>,
-    /// Think times at 10, 50, 90 and 99 %, of requests that wait for another.
+    /// Think times at 10, 50, 90 and 99 %, in ns; zeros for requests that wait for no other.
     pub think_ns: [u64; 4],
     /// The slope of pauses over latencies: 0 for requests that wait, -1 for others; `None` if
     /// unknown.
     pub slope: Option<f64>,
-    /// The share of requests that follow the rule.
+    /// The share of requests that follow the rule, 0 to 1.
     pub explained: f64,
 }
 
@@ -72,11 +72,11 @@ pub struct ModelError<'a> {
     /// Recorded and predicted figures.
     #[serde(flatten)]
     pub fidelity: &'a Fidelity,
-    /// Predicted over recorded less 1: each process in order, then all together.
+    /// Relative errors: each process in order, then all together.
     pub errors: Vec<ProcessErrors>,
 }
 
-/// Relative errors of one process: predicted over recorded less 1.
+/// Relative errors of one process: predicted over recorded, minus 1.
 #[derive(Debug, Serialize)]
 pub struct ProcessErrors {
     /// The error of the throughput.
@@ -94,9 +94,9 @@ pub struct ProcessErrors {
 pub struct Prediction<'a> {
     /// The name of the elevator.
     pub name: &'a str,
-    /// The total throughput, from the first start to the last end.
+    /// The total throughput from the first start to the last end, in bytes a second.
     pub bytes_per_s: f64,
-    /// Jain's fairness index of the throughputs of the processes.
+    /// Jain's fairness index of the throughputs of the processes, 1/n to 1.
     pub jain: f64,
     /// The latencies of all requests, in ns.
     pub latency_ns: Latency,
@@ -115,7 +115,7 @@ pub struct ProcessPrediction<'a> {
     pub pid: u32,
     /// The number of requests.
     pub requests: u64,
-    /// The throughput.
+    /// The throughput, in bytes a second.
     pub bytes_per_s: f64,
     /// The latencies, in ns.
     pub latency_ns: Latency,

@@ -330,7 +330,7 @@ impl Plan {
         };
         let found = by_process.into_iter().map(|indices| {
             let asked: Vec<SubmittedRequest> = indices.iter().map(asked).collect();
-            let waits = dependencies::find(&asked).waits;
+            let waits = dependencies::find_pattern(&asked).waits;
             (indices, waits)
         });
         found.collect()

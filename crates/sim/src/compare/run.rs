@@ -90,9 +90,9 @@ fn run_workloads(
 ) -> Result<Vec<Run>, SimError> {
     let tasks: Vec<Option<Kind>> = request.elevators.iter().copied().map(Some).collect();
     let unused = Reference { jobs: &request.jobs, workload: recorded };
-    let outcomes = outcomes(&tasks, request, recorded, unused, progress, cancel)?;
-    let runs = request.elevators.iter().zip(outcomes);
-    Ok(runs.map(|(kind, outcome)| run_of(*kind, outcome, 0.0, &request.jobs)).collect())
+    let results = run_worlds(&tasks, request, recorded, unused, progress, cancel)?;
+    let runs = request.elevators.iter().zip(results);
+    Ok(runs.map(|(kind, result)| run_of(*kind, result, 0.0, &request.jobs)).collect())
 }
 
 /// The workload of the single-stream reference.
@@ -112,19 +112,19 @@ fn compare_workloads(
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
     let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
-    let outcomes = outcomes(&tasks, request, recorded, reference, progress, cancel)?;
-    let simulated_requests = outcomes.iter().map(|outcome| outcome.requests).sum();
-    let mut outcomes = outcomes.into_iter();
-    let reference = outcomes.next().ok_or(SimError::Cancelled)?;
+    let results = run_worlds(&tasks, request, recorded, reference, progress, cancel)?;
+    let simulated_requests = results.iter().map(|result| result.requests).sum();
+    let mut results = results.into_iter();
+    let reference = results.next().ok_or(SimError::Cancelled)?;
     let single = rate_of(&reference);
     let reference_arm = reference.drive.arm_share(reference.end_ns - reference.start_ns);
     let mut notes = notes::of_jobs(request);
     let mut runs = Vec::with_capacity(request.elevators.len());
-    for (kind, outcome) in request.elevators.iter().zip(outcomes) {
-        notes.extend(groups::note_of_switch(*kind, outcome.divides_by_groups, &request.jobs));
-        notes.extend(notes::refusals(*kind, &outcome));
-        notes.extend(notes::failures(*kind, &outcome));
-        runs.push(run_of(*kind, outcome, single, &request.jobs));
+    for (kind, result) in request.elevators.iter().zip(results) {
+        notes.extend(groups::note_of_switch(*kind, result.divides_by_groups, &request.jobs));
+        notes.extend(notes::refusals(*kind, &result));
+        notes.extend(notes::failures(*kind, &result));
+        runs.push(run_of(*kind, result, single, &request.jobs));
     }
     Ok(Comparison {
         drive: request.profile.name().into(),
@@ -138,7 +138,7 @@ fn compare_workloads(
 }
 
 /// Runs worlds in parallel: one per elevator, and the reference for `None`.
-fn outcomes(
+fn run_worlds(
     tasks: &[Option<Kind>],
     request: &CompareRequest,
     recorded: &RecordedWorkload,
@@ -177,17 +177,17 @@ fn outcomes(
 
 /// All results, or the first error; a cancellation that another error caused does not count.
 fn succeeded(results: Vec<Result<WorldResult, SimError>>) -> Result<Vec<WorldResult>, SimError> {
-    let mut outcomes = Vec::new();
+    let mut worlds = Vec::new();
     let mut first = None;
     for result in results {
         match result {
-            Ok(outcome) => outcomes.push(outcome),
+            Ok(world) => worlds.push(world),
             Err(error) if matches!(first, None | Some(SimError::Cancelled)) => first = Some(error),
             Err(_) => {}
         }
     }
     match first {
-        None => Ok(outcomes),
+        None => Ok(worlds),
         Some(error) => Err(error),
     }
 }

@@ -106,7 +106,7 @@ impl HostConfig {
             for host in &hosts {
                 let _ = write!(text, " {} |", key.form.show((key.get)(host)));
             }
-            let _ = writeln!(text, " {} |", key.what);
+            let _ = writeln!(text, " {} |", key.description);
         }
         text
     }

@@ -9,7 +9,7 @@ use crate::error::SimError;
 pub(crate) struct Key {
     pub name: &'static str,
     pub form: ValueForm,
-    pub what: &'static str,
+    pub description: &'static str,
     pub get: fn(&HostConfig) -> u64,
     pub set: fn(&mut HostConfig, u64),
 }
@@ -58,11 +58,11 @@ impl ValueForm {
 
 /// A numeric setting: name, range, description and field.
 macro_rules! number {
-    ($name:literal, $min:literal..=$max:expr, $range:literal, $what:literal, $($field:ident).+ as $kind:ty) => {
+    ($name:literal, $min:literal..=$max:expr, $range:literal, $description:literal, $($field:ident).+ as $kind:ty) => {
         Key {
             name: $name,
             form: ValueForm::Number { min: $min, max: $max, range: $range },
-            what: $what,
+            description: $description,
             get: |host| u64::from(host.$($field).+),
             set: |host, value| host.$($field).+ = value as $kind,
         }
@@ -71,11 +71,11 @@ macro_rules! number {
 
 /// A boolean setting: name, description and field.
 macro_rules! switch {
-    ($name:literal, $what:literal, $($field:ident).+) => {
+    ($name:literal, $description:literal, $($field:ident).+) => {
         Key {
             name: $name,
             form: ValueForm::Switch,
-            what: $what,
+            description: $description,
             get: |host| u64::from(host.$($field).+),
             set: |host, value| host.$($field).+ = value != 0,
         }
@@ -89,7 +89,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "memory",
         form: ValueForm::Memory,
-        what: "memory of the machine; nine tenths of it are page cache, the rest belongs to kernel and programs",
+        description: "memory of the machine; nine tenths of it are page cache, the rest belongs to kernel and programs",
         get: |host| (host.page_cache_mib * 10).div_ceil(9),
         set: |host, mib| host.page_cache_mib = (mib * 9 / 10).max(1),
     },
@@ -105,7 +105,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "read_ahead",
         form: ValueForm::Word(&["two-windows", "on-demand", "on-demand-history"]),
-        what: "rules of read-ahead",
+        description: "rules of read-ahead",
         get: words::read_ahead,
         set: words::set_read_ahead,
     },
@@ -119,28 +119,28 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "plugging",
         form: ValueForm::Word(&["none", "queue", "task"]),
-        what: "where bios are held back so that they can be merged",
+        description: "place where bios are collected so that they can be merged",
         get: words::plugging,
         set: words::set_plugging,
     },
     Key {
         name: "plug_requests",
         form: ValueForm::Number { min: 1, max: 1024, range: "1 to 1024" },
-        what: "number of requests at which a task's plug is submitted",
+        description: "number of requests at which a task's plug is submitted",
         get: |host| words::plug(host).0.into(),
         set: |host, requests| words::set_plug(host, requests as u32, words::plug(host).1),
     },
     Key {
         name: "plug_kib",
         form: ValueForm::Number { min: 0, max: 65536, range: "0 to 65536 KiB" },
-        what: "length of a request at which a task's plug is submitted; 0 for no such limit",
+        description: "length of a request at which a task's plug is submitted; 0 for no such limit",
         get: |host| words::plug(host).1.into(),
         set: |host, kib| words::set_plug(host, words::plug(host).0, kib as u32),
     },
     Key {
         name: "write_back",
         form: ValueForm::Word(&["waiting", "pdflush", "pauses"]),
-        what: "write-back, and throttling of writers",
+        description: "write-back, and throttling of writers",
         get: words::write_back,
         set: words::set_write_back,
     },
@@ -176,7 +176,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "nr_requests",
         form: ValueForm::Number { min: 4, max: 65536, range: "4 to 65536" },
-        what: "request pool per direction (multi-queue: in all); switches `pool_follows_drive` off",
+        description: "request pool per direction (multi-queue: in all); switches `pool_follows_drive` off",
         get: |host| host.queue.nr_requests.unwrap_or(65536).into(),
         set: |host, requests| (host.queue.nr_requests, host.pool_follows_drive) = (Some(requests as u32), false),
     },
@@ -205,7 +205,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "file_system",
         form: ValueForm::Word(&["ext3", "ext4"]),
-        what: "the file system of jobs with a tree of files",
+        description: "the file system of jobs with a tree of files",
         get: |host| u64::from(host.file_system.extents),
         set: words::set_file_system,
     },

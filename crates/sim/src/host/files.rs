@@ -26,7 +26,7 @@ pub(crate) struct PlannedFile {
     pub name: String,
     pub bytes: u64,
     /// The job file, and the line of the job that gives the file its size.
-    pub place: (Arc<str>, u32),
+    pub declared_at: (Arc<str>, u32),
 }
 
 /// A file: its extents, in the order of the file.
@@ -209,7 +209,7 @@ pub(crate) fn too_small(wanted: &[PlannedFile], capacity_sectors: u64) -> SimErr
     let files = wanted.iter().filter(|file| !is_device(&file.name));
     let needed_bytes = files.map(|file| file.bytes).fold(0, u64::saturating_add);
     let largest = wanted.iter().max_by_key(|file| file.bytes);
-    let (file, line) = largest.map_or(("".into(), 0), |largest| largest.place.clone());
+    let (file, line) = largest.map_or(("".into(), 0), |largest| largest.declared_at.clone());
     let largest = largest.map_or(String::new(), |largest| largest.name.clone());
     let capacity_bytes = capacity_sectors * 512;
     SimError::DriveTooSmall { file: file.to_string(), line, needed_bytes, capacity_bytes, largest }
@@ -230,7 +230,11 @@ mod tests {
     fn wanted(names: &[(&str, u64)]) -> Vec<PlannedFile> {
         names
             .iter()
-            .map(|(name, mib)| PlannedFile { name: (*name).into(), bytes: mib << 20, place: ("test.fio".into(), 1) })
+            .map(|(name, mib)| PlannedFile {
+                name: (*name).into(),
+                bytes: mib << 20,
+                declared_at: ("test.fio".into(), 1),
+            })
             .collect()
     }
 

@@ -17,12 +17,12 @@ pub(crate) struct PlannedGroup {
 /// for the root).
 pub(crate) fn plan(jobs: &JobFile) -> (Vec<PlannedGroup>, Vec<usize>) {
     let groups = jobs.cgroups();
-    let place = |path: &str| groups.iter().position(|group| group.path == path).map_or(0, |at| at + 1);
+    let index_of = |path: &str| groups.iter().position(|group| group.path == path).map_or(0, |at| at + 1);
     let plans = groups.iter().map(|group| PlannedGroup {
-        parent: group.path.rsplit_once('/').map_or(0, |(parent, _)| place(parent)),
+        parent: group.path.rsplit_once('/').map_or(0, |(parent, _)| index_of(parent)),
         weights: GroupWeights { weight: weight(group.weight), ..GroupWeights::default() },
     });
-    let of_jobs = jobs.jobs.iter().map(|job| job.cgroup.as_deref().map_or(0, place)).collect();
+    let of_jobs = jobs.jobs.iter().map(|job| job.cgroup.as_deref().map_or(0, index_of)).collect();
     (plans.collect(), of_jobs)
 }
 

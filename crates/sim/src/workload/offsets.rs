@@ -234,22 +234,22 @@ impl Generator {
         let run = self.job.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
         let target = &mut self.targets[file];
         let Region { start, len } = target.region;
-        let place = if target.repeats > 0 && len.saturating_sub(target.last) >= smallest {
+        let position = if target.repeats > 0 && len.saturating_sub(target.last) >= smallest {
             target.repeats -= 1;
             target.last
         } else {
             target.repeats = run - 1;
             target.order.choose(&mut self.offset_rng) * grain
         };
-        let place = if len - place < smallest { 0 } else { place };
-        let bytes = whole_blocks(size.min(len - place).min(left.max(smallest)), smallest)?;
+        let position = if len - position < smallest { 0 } else { position };
+        let bytes = whole_blocks(size.min(len - position).min(left.max(smallest)), smallest)?;
         let identical = self.job.rw_sequencer == Sequencer::Identical;
-        target.last = if identical { place } else { place + bytes };
+        target.last = if identical { position } else { position + bytes };
         match direction {
-            Direction::Read => target.next.read = place + bytes,
-            Direction::Write => target.next.write = place + bytes,
+            Direction::Read => target.next.read = position + bytes,
+            Direction::Write => target.next.write = position + bytes,
         }
-        Some(IoUnit { direction, file, offset: start + place, bytes })
+        Some(IoUnit { direction, file, offset: start + position, bytes })
     }
 }
 

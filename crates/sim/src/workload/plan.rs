@@ -39,7 +39,7 @@ pub(crate) struct PlannedTree {
     /// True if some job reads the single file that goes with the tree.
     pub single: bool,
     /// The job file, and the line of the first job with the tree.
-    pub place: (Arc<str>, u32),
+    pub declared_at: (Arc<str>, u32),
 }
 
 /// One process: a clone of a job.
@@ -142,10 +142,10 @@ impl Planner {
         }
         let system = |spec: TreeSpec| (spec.kind, spec.rounds, spec.full_percent);
         if let Some(first) = self.trees.first().filter(|first| system(first.spec) != system(spec)) {
-            let problem = format!("its tree is on another file system than that of line {}", first.place.1);
+            let problem = format!("its tree is on another file system than that of line {}", first.declared_at.1);
             return Err(fault(job, problem, "give all trees the same fs, age and full, or run the jobs apart".into()));
         }
-        self.trees.push(PlannedTree { spec, single, place: (job.file.as_str().into(), job.line) });
+        self.trees.push(PlannedTree { spec, single, declared_at: (job.file.as_str().into(), job.line) });
         Ok(Some(self.trees.len() - 1))
     }
 
@@ -164,7 +164,7 @@ impl Planner {
                 format!("a simulation takes {MAX_FILES}: make nrfiles or numjobs smaller"),
             ));
         }
-        let place: (Arc<str>, u32) = (job.file.as_str().into(), job.line);
+        let declared_at: (Arc<str>, u32) = (job.file.as_str().into(), job.line);
         let mut clones = Vec::new();
         for clone in 0..job.numjobs {
             let names = job.files_of_clone(clone);
@@ -172,7 +172,7 @@ impl Planner {
             let mut files = Vec::new();
             for name in names {
                 let region = self.region(job, clone, &name, count)?;
-                files.push((self.file(name, region.start.saturating_add(region.len), &place), region));
+                files.push((self.file(name, region.start.saturating_add(region.len), &declared_at), region));
             }
             clones.push(files);
         }
@@ -180,18 +180,18 @@ impl Planner {
     }
 
     /// Adds a file of at least this size; a smaller file of the same name grows.
-    fn file(&mut self, name: String, bytes: u64, place: &(Arc<str>, u32)) -> u32 {
+    fn file(&mut self, name: String, bytes: u64, declared_at: &(Arc<str>, u32)) -> u32 {
         if let Some(index) = self.by_name.get(&name).copied() {
             let file = &mut self.files[index as usize];
             if bytes > file.bytes {
-                (file.bytes, file.place) = (bytes, place.clone());
+                (file.bytes, file.declared_at) = (bytes, declared_at.clone());
             }
             return index;
         }
         let index = self.files.len() as u32;
         let bytes = if is_device(&name) { self.capacity_bytes } else { bytes };
         self.by_name.insert(name.clone(), index);
-        self.files.push(PlannedFile { name, bytes, place: place.clone() });
+        self.files.push(PlannedFile { name, bytes, declared_at: declared_at.clone() });
         index
     }
 

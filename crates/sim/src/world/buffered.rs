@@ -68,15 +68,15 @@ impl<S: Observer> World<S> {
         };
         let file = *file;
         let is_missing = self.cache.state(file, at.page) == PageState::Missing;
-        let asked = is_missing.then(|| reader.missing(at, |page| self.cache.state(file, page) != PageState::Missing));
-        self.read_marked(task, open, asked.flatten());
+        let window = is_missing.then(|| reader.missing(at, |page| self.cache.state(file, page) != PageState::Missing));
+        self.read_marked(task, open, window.flatten());
         // A congested device gets no read-ahead: no process waits for those pages.
         if !self.cache.take_mark(file, at.page) || self.device.is_congested(Op::Read) {
             return self.was_read(task, open, at.page);
         }
         let Reader::OnDemand(reader) = &mut self.processes[task as usize].files[open].reader else { return };
-        let asked = reader.met_marker(at, |page| self.cache.state(file, page) != PageState::Missing);
-        self.read_marked(task, open, asked);
+        let window = reader.met_marker(at, |page| self.cache.state(file, page) != PageState::Missing);
+        self.read_marked(task, open, window);
         self.was_read(task, open, at.page);
     }
 
@@ -87,8 +87,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Reads a window. The page for the marker gets it, unless the page was cached already.
-    fn read_marked(&mut self, task: u32, open: usize, asked: Option<MarkedWindow>) {
-        let Some(MarkedWindow { window, marker }) = asked else { return };
+    fn read_marked(&mut self, task: u32, open: usize, marked: Option<MarkedWindow>) {
+        let Some(MarkedWindow { window, marker }) = marked else { return };
         let file = self.processes[task as usize].files[open].file;
         let marker = marker.filter(|page| self.cache.state(file, *page) == PageState::Missing);
         self.read_window(task, open, window);

@@ -43,7 +43,7 @@ pub(super) fn lay_out(
         return Ok(PlacedFiles { files, trees: Vec::new(), disk });
     };
     let too_small = |wanted: &PlannedTree, needed_bytes: u64| {
-        let (file, line) = wanted.place.clone();
+        let (file, line) = wanted.declared_at.clone();
         let capacity_bytes = capacity_sectors * 512;
         SimError::DriveTooSmall {
             file: file.to_string(),

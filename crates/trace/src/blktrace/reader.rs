@@ -8,7 +8,7 @@ use super::order::Ordered;
 use super::record_reader::RecordReader;
 use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::event::{Action, Event};
-use crate::source::{Notice, ReadError, Source};
+use crate::source::{DeferredError, Notice, ReadError, Source};
 use crate::stream::Stream;
 
 /// Reads a trace of blktrace: the files of its CPUs, or one file with the records of all CPUs.
@@ -27,7 +27,7 @@ pub struct Reader {
     turn: i64,
     is_begun: bool,
     /// The error of a file, returned after the events that were read before it.
-    failed: Option<ReadError>,
+    failed: DeferredError,
 }
 
 /// Position of a file in the merge.
@@ -54,7 +54,7 @@ impl Reader {
             next: BinaryHeap::new(),
             turn: 0,
             is_begun: false,
-            failed: None,
+            failed: DeferredError::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Reader {
             file.at = 0;
             if let Err(error) = file.source.next(&mut file.batch) {
                 file.batch.clear();
-                self.failed.get_or_insert(error);
+                self.failed.set(error);
             }
         }
         file.batch.events().get(file.at).map(|event| event.time_ns)
@@ -108,7 +108,7 @@ impl Source for Reader {
             self.is_begun = true;
             self.begin();
         }
-        while batch.len() < EVENTS_A_BATCH && self.failed.is_none() {
+        while batch.len() < EVENTS_A_BATCH && !self.failed.is_set() {
             let Some(Reverse(Next { file: index, mut turn, .. })) = self.next.pop() else { break };
             let Some(file) = self.files.get_mut(index) else { break };
             let limit = self.next.peek().map_or((u64::MAX, i64::MAX), |Reverse(next)| (next.time_ns, next.turn));
@@ -120,16 +120,7 @@ impl Source for Reader {
                 self.next.push(Reverse(Next { time_ns, turn, file: index }));
             }
         }
-        match self.failed.take() {
-            Some(error) if batch.is_empty() => {
-                self.next.clear();
-                Err(error)
-            }
-            failed => {
-                self.failed = failed;
-                Ok(())
-            }
-        }
+        self.failed.report_after(batch).inspect_err(|_| self.next.clear())
     }
 
     fn notices(&mut self) -> Vec<Notice> {

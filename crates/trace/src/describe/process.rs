@@ -219,17 +219,17 @@ impl Process {
 /// Determines the rule of each process on the device where it has the most requests.
 fn rules(kept: ProcessRequests) -> FxHashMap<u32, Rule> {
     let mut most: FxHashMap<u32, (DeviceId, Vec<SubmittedRequest>)> = FxHashMap::default();
-    for ((device, pid), asked) in kept.finish() {
+    for ((device, pid), requests) in kept.finish() {
         let entry = most.entry(pid).or_default();
-        if entry.1.len() < asked.len() {
-            *entry = (device, asked);
+        if entry.1.len() < requests.len() {
+            *entry = (device, requests);
         }
     }
-    most.into_iter().map(|(pid, (_, asked))| (pid, rule(&asked))).collect()
+    most.into_iter().map(|(pid, (_, requests))| (pid, rule(&requests))).collect()
 }
 
-fn rule(asked: &[SubmittedRequest]) -> Rule {
-    let finding = dependencies::find(asked);
+fn rule(requests: &[SubmittedRequest]) -> Rule {
+    let finding = dependencies::find_pattern(requests);
     let (kind, period_ns) = match finding.pattern {
         Pattern::Closed { .. } => (RuleKind::Closed, None),
         Pattern::Batches { .. } => (RuleKind::Batches, None),
@@ -241,29 +241,29 @@ fn rule(asked: &[SubmittedRequest]) -> Rule {
         depth: finding.depth,
         period_ns,
         explained_share: finding.explained,
-        right_after_share: right_after(asked),
-        requests: asked.len() as u64,
+        right_after_share: right_after(requests),
+        requests: requests.len() as u64,
     }
 }
 
 /// Returns the fraction of requests within a tenth of the median latency after a completion.
-fn right_after(asked: &[SubmittedRequest]) -> f64 {
-    let over = |asked: &&SubmittedRequest| asked.completed_ns != u64::MAX;
+fn right_after(requests: &[SubmittedRequest]) -> f64 {
+    let completed = || requests.iter().filter(|request| request.is_completed());
     let mut latencies: Vec<u64> =
-        asked.iter().filter(over).map(|asked| asked.completed_ns.saturating_sub(asked.queued_ns)).collect();
+        completed().map(|request| request.completed_ns.saturating_sub(request.queued_ns)).collect();
     if latencies.is_empty() {
         return 0.0;
     }
     let middle = latencies.len() / 2;
     let near_ns = *latencies.select_nth_unstable(middle).1 / 10;
-    let mut completions: Vec<u64> = asked.iter().filter(over).map(|asked| asked.completed_ns).collect();
+    let mut completions: Vec<u64> = completed().map(|request| request.completed_ns).collect();
     completions.sort_unstable();
     let mut before = 0;
-    let near = asked.iter().filter(|asked| {
-        while completions.get(before).is_some_and(|completed_ns| *completed_ns <= asked.queued_ns) {
+    let near = requests.iter().filter(|request| {
+        while completions.get(before).is_some_and(|completed_ns| *completed_ns <= request.queued_ns) {
             before += 1;
         }
-        before.checked_sub(1).is_some_and(|last| asked.queued_ns - completions[last] <= near_ns)
+        before.checked_sub(1).is_some_and(|last| request.queued_ns - completions[last] <= near_ns)
     });
-    near.count() as f64 / asked.len() as f64
+    near.count() as f64 / requests.len() as f64
 }

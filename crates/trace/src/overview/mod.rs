@@ -150,7 +150,7 @@ pub struct Tables {
 /// Table of a process on a device.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProcessTable {
-    /// Index of the device or its name.
+    /// Device of the requests.
     pub device: DeviceId,
     /// Process id; None for the combined table of other processes.
     pub pid: Option<u32>,
@@ -173,7 +173,7 @@ pub struct ProcessTable {
 /// Table of a queue of an elevator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct QueueTable {
-    /// Index of the device or its name.
+    /// Device of the queue.
     pub device: DeviceId,
     /// Queue; None for the combined table of other queues.
     pub queue: Option<Queue>,

@@ -64,8 +64,8 @@ impl SpanBuilder {
     /// Processes a message.
     pub fn add(&mut self, time_ns: u64, device: DeviceId, note: NoteEvent) {
         let open = self.devices.entry(device).or_default();
-        let over = &mut self.ended;
-        let begun = |queue, kind, budget| NoteSpan {
+        let ended = &mut self.ended;
+        let span_at = |queue, kind, budget| NoteSpan {
             device,
             queue,
             kind,
@@ -77,10 +77,10 @@ impl SpanBuilder {
         };
         match note {
             NoteEvent::Begins(queue, budget) => {
-                end(&mut open.idle, over, time_ns, EndReason::Unknown);
+                end(&mut open.idle, ended, time_ns, EndReason::Unknown);
                 // A slice without a recorded end ends at the start of the next one.
-                end(&mut open.slice, over, time_ns, EndReason::Unknown);
-                open.slice = Some(begun(queue, SpanKind::Slice, budget.unwrap_or(0)));
+                end(&mut open.slice, ended, time_ns, EndReason::Unknown);
+                open.slice = Some(span_at(queue, SpanKind::Slice, budget.unwrap_or(0)));
             }
             NoteEvent::Served(queue, sectors) => {
                 if let Some(slice) = open.slice.as_mut().filter(|slice| slice.queue == queue) {
@@ -88,23 +88,23 @@ impl SpanBuilder {
                 }
             }
             NoteEvent::Ends { queue, reason, served, budget } => {
-                end(&mut open.idle, over, time_ns, reason);
+                end(&mut open.idle, ended, time_ns, reason);
                 if let Some(slice) = open.slice.as_mut().filter(|slice| slice.queue == queue) {
                     slice.served = served.unwrap_or(slice.served);
                     slice.budget = budget.unwrap_or(slice.budget);
-                    end(&mut open.slice, over, time_ns, reason);
+                    end(&mut open.slice, ended, time_ns, reason);
                 }
             }
             NoteEvent::Idles(queue) => {
-                end(&mut open.idle, over, time_ns, EndReason::Unknown);
-                open.idle = Some(begun(queue, SpanKind::Idle, 0));
+                end(&mut open.idle, ended, time_ns, EndReason::Unknown);
+                open.idle = Some(span_at(queue, SpanKind::Idle, 0));
             }
-            NoteEvent::IdleEnds(_, reason) => end(&mut open.idle, over, time_ns, reason),
-            NoteEvent::Preempts(queue) => over.push(begun(queue, SpanKind::Preempts, 0)),
-            NoteEvent::Raised(queue, times) => over.push(begun(queue, SpanKind::Raised, times)),
-            NoteEvent::Merged(queue) => over.push(begun(queue, SpanKind::Merged, 0)),
-            NoteEvent::Split(queue) => over.push(begun(queue, SpanKind::Split, 0)),
-            NoteEvent::Injected(queue) => over.push(begun(queue, SpanKind::Injected, 0)),
+            NoteEvent::IdleEnds(_, reason) => end(&mut open.idle, ended, time_ns, reason),
+            NoteEvent::Preempts(queue) => ended.push(span_at(queue, SpanKind::Preempts, 0)),
+            NoteEvent::Raised(queue, times) => ended.push(span_at(queue, SpanKind::Raised, times)),
+            NoteEvent::Merged(queue) => ended.push(span_at(queue, SpanKind::Merged, 0)),
+            NoteEvent::Split(queue) => ended.push(span_at(queue, SpanKind::Split, 0)),
+            NoteEvent::Injected(queue) => ended.push(span_at(queue, SpanKind::Injected, 0)),
         }
     }
 
@@ -134,9 +134,9 @@ impl SpanBuilder {
     }
 }
 
-fn end(open: &mut Option<NoteSpan>, over: &mut Vec<NoteSpan>, time_ns: u64, reason: EndReason) {
+fn end(open: &mut Option<NoteSpan>, ended: &mut Vec<NoteSpan>, time_ns: u64, reason: EndReason) {
     if let Some(span) = open.take() {
-        over.push(NoteSpan { end_ns: time_ns.max(span.start_ns), reason, ..span });
+        ended.push(NoteSpan { end_ns: time_ns.max(span.start_ns), reason, ..span });
     }
 }
 
@@ -154,8 +154,8 @@ mod tests {
         spans.add(120, DISK, NoteEvent::Served(Queue::Of(7), 16));
         let reason = EndReason::NoMoreRequests;
         spans.add(130, DISK, NoteEvent::Ends { queue: Queue::Of(7), reason, served: None, budget: None });
-        let over = spans.take_ended();
-        let [slice] = over.as_slice() else { panic!("{over:?}") };
+        let ended = spans.take_ended();
+        let [slice] = ended.as_slice() else { panic!("{ended:?}") };
         assert_eq!(
             (slice.start_ns, slice.end_ns, slice.served, slice.budget, slice.reason),
             (100, 130, 24, 1644, reason)
@@ -169,8 +169,8 @@ mod tests {
         spans.add(110, DISK, NoteEvent::Idles(Queue::Of(7)));
         spans.issued(150, DISK);
         spans.finish(200);
-        let over: Vec<_> = spans.take_ended().iter().map(|span| (span.kind, span.start_ns, span.end_ns)).collect();
-        assert_eq!(over, [(SpanKind::Idle, 110, 150), (SpanKind::Slice, 100, 200)]);
+        let ended: Vec<_> = spans.take_ended().iter().map(|span| (span.kind, span.start_ns, span.end_ns)).collect();
+        assert_eq!(ended, [(SpanKind::Idle, 110, 150), (SpanKind::Slice, 100, 200)]);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         spans.add(100, DISK, NoteEvent::Begins(Queue::Of(7), None));
         spans.add(120, DISK, NoteEvent::Begins(Queue::Shared, None));
         spans.add(90, DISK, NoteEvent::Begins(Queue::Of(8), None));
-        let over: Vec<_> = spans.take_ended().iter().map(|span| (span.queue, span.start_ns, span.end_ns)).collect();
-        assert_eq!(over, [(Queue::Of(7), 100, 120), (Queue::Shared, 120, 120)], "no slice ends before it begins");
+        let ended: Vec<_> = spans.take_ended().iter().map(|span| (span.queue, span.start_ns, span.end_ns)).collect();
+        assert_eq!(ended, [(Queue::Of(7), 100, 120), (Queue::Shared, 120, 120)], "no slice ends before it begins");
     }
 }

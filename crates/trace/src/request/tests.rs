@@ -65,15 +65,15 @@ fn range(record: &RequestRecord) -> (u64, u32) {
 
 #[test]
 fn a_request_is_followed_through_all_its_steps() {
-    let (over, tracker) = found(
+    let (finished, tracker) = found(
         "10 Q RS 100+8 7
          11 G RS 100+8 7
          13 I RS 100+8 7
          20 D RS 100+8 99
          50 C RS 100+8 0",
     );
-    assert_eq!(over.len(), 1);
-    let record = &over[0];
+    assert_eq!(finished.len(), 1);
+    let record = &finished[0];
     assert_eq!((record.pid, range(record), record.op), (7, (100, 8), op("RS")));
     assert_eq!(steps(record), [Some(10), Some(11), Some(13), Some(20), Some(50)]);
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_request_is_followed_through_all_its_steps() {
 
 #[test]
 fn merges_at_both_ends_are_recorded_and_extend_the_range() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 Q W 100+8 7
          2 G W 100+8 7
          3 Q W 108+8 7
@@ -96,18 +96,18 @@ fn merges_at_both_ends_are_recorded_and_extend_the_range() {
          8 D W 92+24 7
          9 C W 92+24 0",
     );
-    assert_eq!(over.len(), 1);
-    assert_eq!((range(&over[0]), over[0].pid, over[0].first_bytes()), ((92, 24), 7, 4096));
+    assert_eq!(finished.len(), 1);
+    assert_eq!((range(&finished[0]), finished[0].pid, finished[0].first_bytes()), ((92, 24), 7, 4096));
     let back = Merged { pid: 7, queued_ns: 3, merged_ns: 4, sector: 108, bytes: 4096, front: false };
     let front = Merged { pid: 8, queued_ns: 5, merged_ns: 6, sector: 92, bytes: 4096, front: true };
-    assert_eq!(over[0].merged, [back, front]);
+    assert_eq!(finished[0].merged, [back, front]);
 }
 
 #[test]
 fn a_whole_request_merged_to_another_brings_its_bios_along() {
     // Newer kernels record the merge of the second request with M, older ones do not.
     for merge in ["9 M W 108+16 7", ""] {
-        let (over, tracker) = found(&format!(
+        let (finished, tracker) = found(&format!(
             "1 Q W 108+8 7
              2 G W 108+8 7
              3 Q W 116+8 7
@@ -120,8 +120,8 @@ fn a_whole_request_merged_to_another_brings_its_bios_along() {
              10 D W 100+24 8
              11 C W 100+24 0"
         ));
-        assert_eq!((over.len(), tracker.outstanding()), (1, 0), "{merge}");
-        let record = &over[0];
+        assert_eq!((finished.len(), tracker.outstanding()), (1, 0), "{merge}");
+        let record = &finished[0];
         assert_eq!((range(record), record.pid, record.bios(), steps(record)[0]), ((100, 24), 8, 3, Some(5)), "{merge}");
         let submitted: Vec<(u64, u64, u32)> =
             record.merged.iter().map(|bio| (bio.queued_ns, bio.sector, bio.bytes)).collect();
@@ -131,32 +131,32 @@ fn a_whole_request_merged_to_another_brings_its_bios_along() {
 
 #[test]
 fn without_an_elevator_or_an_allocation_the_bio_itself_is_issued() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 Q R 0+8 7
          2 D R 0+8 7
          3 C R 0+8 0
          4 Q R 8+8 7
          5 C R 8+8 0",
     );
-    assert_eq!(steps(&over[0]), [Some(1), None, None, Some(2), Some(3)]);
-    assert_eq!(steps(&over[1]), [Some(4), None, None, None, Some(5)]);
+    assert_eq!(steps(&finished[0]), [Some(1), None, None, Some(2), Some(3)]);
+    assert_eq!(steps(&finished[1]), [Some(4), None, None, None, Some(5)]);
 }
 
 #[test]
 fn a_trace_that_begins_in_the_middle_yields_partial_records() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 C R 0+8 5
          2 D W 64+8 9
          3 C W 64+8 5",
     );
-    assert_eq!((steps(&over[0]), over[0].pid), ([None, None, None, None, Some(1)], 0));
-    assert_eq!((steps(&over[1]), over[1].pid), ([None, None, None, Some(2), Some(3)], 9));
-    assert_eq!(over[0].first_seen_ns(), None);
+    assert_eq!((steps(&finished[0]), finished[0].pid), ([None, None, None, None, Some(1)], 0));
+    assert_eq!((steps(&finished[1]), finished[1].pid), ([None, None, None, Some(2), Some(3)], 9));
+    assert_eq!(finished[0].first_seen_ns(), None);
 }
 
 #[test]
 fn completions_in_parts_end_a_request_with_its_last() {
-    let (over, tracker) = found(
+    let (finished, tracker) = found(
         "1 Q W 100+24 7
          2 G W 100+24 7
          3 I W 100+24 7
@@ -165,13 +165,13 @@ fn completions_in_parts_end_a_request_with_its_last() {
          6 C W 108+8 0
          7 C W 116+8 0",
     );
-    assert_eq!((over.len(), tracker.in_device()), (1, 0));
-    assert_eq!((range(&over[0]), over[0].completed_ns, over[0].error), ((100, 24), Some(7), 5));
+    assert_eq!((finished.len(), tracker.in_device()), (1, 0));
+    assert_eq!((range(&finished[0]), finished[0].completed_ns, finished[0].error), ((100, 24), Some(7), 5));
 }
 
 #[test]
 fn a_requeued_request_counts_its_last_issue() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 Q R 100+8 7
          2 G R 100+8 7
          3 I R 100+8 7
@@ -180,13 +180,13 @@ fn a_requeued_request_counts_its_last_issue() {
          6 D R 100+8 7
          9 C R 100+8 7",
     );
-    assert_eq!((over[0].issued_ns, over[0].requeues, over[0].inserted_ns), (Some(6), 1, Some(3)));
+    assert_eq!((finished[0].issued_ns, finished[0].requeues, finished[0].inserted_ns), (Some(6), 1, Some(3)));
 }
 
 #[test]
 fn a_split_bio_becomes_two_requests_of_the_same_submission() {
     for cut in ["2 X R 100+8 7 at=108", ""] {
-        let (over, _) = found(&format!(
+        let (finished, _) = found(&format!(
             "1 Q R 100+24 7
              {cut}
              3 G R 100+8 7
@@ -196,15 +196,15 @@ fn a_split_bio_becomes_two_requests_of_the_same_submission() {
              7 C R 108+16 0
              8 C R 100+8 0"
         ));
-        assert_eq!(over.iter().map(range).collect::<Vec<_>>(), [(108, 16), (100, 8)], "{cut}");
-        assert_eq!(over.iter().map(|record| record.queued_ns).collect::<Vec<_>>(), [Some(1), Some(1)], "{cut}");
+        assert_eq!(finished.iter().map(range).collect::<Vec<_>>(), [(108, 16), (100, 8)], "{cut}");
+        assert_eq!(finished.iter().map(|record| record.queued_ns).collect::<Vec<_>>(), [Some(1), Some(1)], "{cut}");
     }
 }
 
 #[test]
 fn one_flush_of_the_device_serves_all_waiting_flushes() {
     // As Linux 6.1 records it: the flush of the device, then the end of each request.
-    let (over, tracker) = found(
+    let (finished, tracker) = found(
         "1 Q FWS 0+0 7
          2 G FWS 0+0 7
          3 Q FWS 0+0 8
@@ -216,7 +216,7 @@ fn one_flush_of_the_device_serves_all_waiting_flushes() {
          9 C WS 0+0 0",
     );
     assert_eq!(
-        over.iter().map(|record| (record.pid, record.q2c_ns())).collect::<Vec<_>>(),
+        finished.iter().map(|record| (record.pid, record.q2c_ns())).collect::<Vec<_>>(),
         [(7, Some(6)), (8, Some(4))]
     );
     assert_eq!(tracker.outstanding(), 1);
@@ -224,7 +224,7 @@ fn one_flush_of_the_device_serves_all_waiting_flushes() {
 
 #[test]
 fn flushes_recorded_as_writes_complete_separately() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 Q FW 0+0 7
          2 Q FW 0+0 8
          3 D FW 0+0 7
@@ -233,14 +233,14 @@ fn flushes_recorded_as_writes_complete_separately() {
          6 C FW 0+0 0",
     );
     assert_eq!(
-        over.iter().map(|record| (record.pid, record.completed_ns)).collect::<Vec<_>>(),
+        finished.iter().map(|record| (record.pid, record.completed_ns)).collect::<Vec<_>>(),
         [(7, Some(5)), (8, Some(6))]
     );
 }
 
 #[test]
 fn directions_and_discards_of_one_sector_are_distinguished() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 Q R 100+8 1
          2 Q W 100+8 2
          3 Q D 100+8 3
@@ -248,12 +248,12 @@ fn directions_and_discards_of_one_sector_are_distinguished() {
          5 C R 100+8 0
          6 C W 100+8 0",
     );
-    assert_eq!(over.iter().map(|record| record.pid).collect::<Vec<_>>(), [3, 1, 2]);
+    assert_eq!(finished.iter().map(|record| record.pid).collect::<Vec<_>>(), [3, 1, 2]);
 }
 
 #[test]
 fn the_oldest_request_of_the_same_length_and_sector_is_preferred() {
-    let (over, _) = found(
+    let (finished, _) = found(
         "1 Q R 100+8 1
          2 Q R 100+16 2
          3 Q R 100+8 3
@@ -261,13 +261,13 @@ fn the_oldest_request_of_the_same_length_and_sector_is_preferred() {
          5 C R 100+8 0
          6 C R 100+8 0",
     );
-    assert_eq!(over.iter().map(|record| record.pid).collect::<Vec<_>>(), [2, 1, 3]);
+    assert_eq!(finished.iter().map(|record| record.pid).collect::<Vec<_>>(), [2, 1, 3]);
 }
 
 #[test]
 fn a_bio_that_is_submitted_again_below_is_a_separate_request() {
     // A device mapper submits a bio of its own to the disk.
-    let (over, tracker) = found(
+    let (finished, tracker) = found(
         "1 Q R 0+8 7 dev=5
          2 A R 2048+8 7 dev=1 from=5:0
          3 Q R 2048+8 7 dev=1
@@ -277,7 +277,7 @@ fn a_bio_that_is_submitted_again_below_is_a_separate_request() {
          7 C R 0+8 0 dev=5",
     );
     assert_eq!(
-        over.iter().map(|record| (record.device.0, record.queued_ns)).collect::<Vec<_>>(),
+        finished.iter().map(|record| (record.device.0, record.queued_ns)).collect::<Vec<_>>(),
         [(1, Some(3)), (5, Some(1))]
     );
     assert_eq!(tracker.outstanding(), 0);
@@ -286,26 +286,26 @@ fn a_bio_that_is_submitted_again_below_is_a_separate_request() {
 #[test]
 fn a_remapped_bio_keeps_its_submission_time() {
     // Striping passes the bio itself on: no Q below, no C above.
-    let (over, tracker) = found(
+    let (finished, tracker) = found(
         "1 Q R 0+8 7 dev=5
          2 A R 2048+8 7 dev=1 from=5:0
          4 G R 2048+8 7 dev=1
          5 D R 2048+8 7 dev=1
          6 C R 2048+8 0 dev=1",
     );
-    assert_eq!(over.iter().map(|record| (record.device.0, record.queued_ns)).collect::<Vec<_>>(), [(1, Some(1))]);
+    assert_eq!(finished.iter().map(|record| (record.device.0, record.queued_ns)).collect::<Vec<_>>(), [(1, Some(1))]);
     assert_eq!(tracker.outstanding(), 0);
 }
 
 #[test]
 fn a_request_with_a_lost_completion_is_abandoned_and_returned() {
     let later = 2 + ABANDON_AFTER_NS;
-    let (over, tracker) = found(&format!(
+    let (finished, tracker) = found(&format!(
         "1 Q R 0+8 7
          1 D R 0+8 7
          {later} Q R 64+8 7"
     ));
-    assert_eq!((over.len(), over[0].completed_ns, over[0].issued_ns), (1, None, Some(1)));
+    assert_eq!((finished.len(), finished[0].completed_ns, finished[0].issued_ns), (1, None, Some(1)));
     assert_eq!((tracker.abandoned(), tracker.outstanding(), tracker.in_device()), (1, 1, 0));
     assert_eq!(tracker.into_outstanding().iter().map(range).collect::<Vec<_>>(), [(64, 8)]);
 }
@@ -330,6 +330,6 @@ fn arbitrary_events_are_tracked_without_a_panic() {
         assert!(tracker.in_device() <= tracker.outstanding());
     }
     assert!(queued > 5_000 && ended > 5_000, "{queued} {ended}");
-    let under_way = tracker.outstanding();
-    assert!(tracker.into_outstanding().len() <= under_way);
+    let outstanding = tracker.outstanding();
+    assert!(tracker.into_outstanding().len() <= outstanding);
 }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn wanted(name: &str, mib: u64) -> PlannedFile {
-        PlannedFile { name: name.into(), bytes: mib << 20, place: ("test.fio".into(), 1) }
+        PlannedFile { name: name.into(), bytes: mib << 20, declared_at: ("test.fio".into(), 1) }
     }
 
     fn sectors(file: &File) -> u64 {
