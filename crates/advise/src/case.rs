@@ -180,8 +180,8 @@ impl Case {
     /// Collects the inputs of advice; for a trace, measures the error of its model.
     ///
     /// # Errors
-    /// [`CaseError`] if the objective or the jobs are invalid, if no drive model fits the request, or
-    /// if the model of a trace misses the recording by more than 20 %.
+    /// [`CaseError`] if the objective or the jobs are invalid, if no drive model fits the request,
+    /// or if the model of a trace misses the recording by more than 20 %.
     pub fn new(request: CaseRequest, cancel: &AtomicBool) -> Result<Case, CaseError> {
         let CaseRequest { subject, workload, drive, host, objective } = request;
         let common = Common { subject, host, objective };

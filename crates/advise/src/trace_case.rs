@@ -121,8 +121,8 @@ impl TraceCase {
     /// Builds the model of a trace and measures its error.
     ///
     /// # Errors
-    /// [`TraceCaseError`] if the trace names no single elevator and none was given, if no drive fits the
-    /// trace, or if the simulation of the recording fails or is cancelled.
+    /// [`TraceCaseError`] if the trace names no single elevator and none was given, if no drive
+    /// fits the trace, or if the simulation of the recording fails or is cancelled.
     pub fn new(request: TraceCaseRequest, cancel: &AtomicBool) -> Result<TraceCase, TraceCaseError> {
         let TraceCaseRequest { name, loaded, recorded_under, drive, depth_max, kernel, settings } = request;
         let recorded_under = match recorded_under {

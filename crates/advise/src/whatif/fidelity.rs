@@ -84,8 +84,8 @@ impl Model {
     /// Runs the workload under the recorded elevator and returns the error of the model.
     ///
     /// # Errors
-    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if the simulation fails
-    /// or is cancelled.
+    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if the simulation
+    /// fails or is cancelled.
     pub fn fidelity(&self, recorded: Kind, machine: &Machine, cancel: &AtomicBool) -> Result<Fidelity, WhatifError> {
         let comparison = self.predict(&[recorded], machine, false, &|_| {}, cancel)?;
         Ok(Fidelity::new(self, recorded, &comparison))

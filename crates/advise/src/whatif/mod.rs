@@ -20,8 +20,9 @@
 //! for number in 0..11 {
 //!     let (queued_us, sector) = (number * 2000, number * 1000);
 //!     for (us, action) in [(queued_us, "Q"), (queued_us, "D"), (queued_us + 1000, "C")] {
+//!         let end = if action == "C" { "0" } else { "reader" };
 //!         let (s, ns) = (us / 1_000_000, us % 1_000_000 * 1000);
-//!         text += &format!("8,0 0 1 {s}.{ns:09} 7 {action} R {sector} + 8 [reader]\n");
+//!         text += &format!("8,0 0 1 {s}.{ns:09} 7 {action} R {sector} + 8 [{end}]\n");
 //!     }
 //! }
 //! let input = Stream { name: "reader.txt".into(), read: Box::new(std::io::Cursor::new(text)) };

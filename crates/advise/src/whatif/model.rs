@@ -115,8 +115,8 @@ impl Model {
     /// `record`, head positions and slices are recorded.
     ///
     /// # Errors
-    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if a simulation fails
-    /// or is cancelled.
+    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if a simulation
+    /// fails or is cancelled.
     pub fn predict(
         &self,
         elevators: &[Kind],
@@ -133,8 +133,8 @@ impl Model {
     /// runs.
     ///
     /// # Errors
-    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if a simulation fails
-    /// or is cancelled.
+    /// [`WhatifError::Beyond`] if the drive is too small, [`WhatifError::Sim`] if a simulation
+    /// fails or is cancelled.
     pub fn run_each(
         &self,
         elevators: &[Kind],
