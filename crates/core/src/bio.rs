@@ -14,7 +14,7 @@ pub enum Op {
     /// Writes the disk's volatile cache to the medium. Only the queue issues flushes, around a
     /// barrier.
     Flush = 2,
-    /// Tells the disk that sectors are unused. Discards count as writes.
+    /// Marks sectors as unused on the disk. Discards count as writes.
     Discard = 3,
 }
 
@@ -49,7 +49,7 @@ impl Flags {
     pub const META: Flags = Flags(2);
     /// A sync write that its process will follow with more writes (`REQ_IDLE`).
     pub const IDLE: Flags = Flags(4);
-    /// The process is about to wait: unplug the queue (`BIO_RW_SYNC` of 2.6.18).
+    /// The process will wait for the bio: unplug the queue (`BIO_RW_SYNC` of 2.6.18).
     pub const UNPLUG: Flags = Flags(8);
     /// Forced unit access: write to the medium, bypassing the disk's volatile cache.
     pub const FUA: Flags = Flags(16);

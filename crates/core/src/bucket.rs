@@ -53,7 +53,7 @@ impl TokenBucket {
     pub fn change(&mut self, rate: u64, depth: u64, now_ns: u64) {
         self.refill(now_ns);
         (self.rate, self.depth) = (rate.min(Self::RATE_MAX), depth.min(Self::DEPTH_MAX));
-        self.cap();
+        self.clamp_to_depth();
     }
 
     /// Adds the tokens since the last refill. A clock that goes back counts as one that stands
@@ -66,7 +66,7 @@ impl TokenBucket {
         let tokens = self.rate.saturating_mul(elapsed_ns / SECOND_NS).saturating_add(part / SECOND_NS);
         self.tokens = self.tokens.saturating_add(signed(tokens));
         self.fraction = part % SECOND_NS;
-        self.cap();
+        self.clamp_to_depth();
     }
 
     /// Returns true if a request of this cost may go, as of the last refill.
@@ -100,7 +100,7 @@ impl TokenBucket {
         self.stamp_ns.saturating_add(seconds.saturating_mul(SECOND_NS)).saturating_add(part_ns)
     }
 
-    fn cap(&mut self) {
+    fn clamp_to_depth(&mut self) {
         if self.tokens >= signed(self.depth) {
             self.tokens = signed(self.depth);
             self.fraction = 0;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_is_lost_however_often_it_is_looked_at() {
+    fn no_byte_is_lost_however_often_the_bucket_is_refilled() {
         // 3 bytes a second, refilled at odd intervals: after exactly 10^9 ns it holds 3 bytes.
         let mut bucket = TokenBucket::full(3, 5, 0);
         bucket.take(5);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_saturates_and_a_clock_that_goes_back_stands() {
+    fn a_bucket_saturates_and_a_clock_that_goes_back_adds_nothing() {
         let mut bucket = TokenBucket::full(10_000_000_000, 1 << 50, 5);
         bucket.take(1 << 41);
         bucket.refill(u64::MAX);
@@ -149,22 +149,22 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_operations_lets_its_burst_go_and_then_one_each_period() {
+    fn a_limit_of_operations_allows_its_burst_and_then_one_operation_a_period() {
         // 100 operations a second, depth 5: five at once, the sixth after 10 ms, and so on.
         let mut bucket = TokenBucket::full(100, 5, 0);
-        let mut went_at = std::vec::Vec::new();
+        let mut dispatched_at = std::vec::Vec::new();
         for _ in 0..8 {
             let at_ns = bucket.holds_at(1);
             bucket.refill(at_ns);
             assert!(bucket.holds(1));
             bucket.take(1);
-            went_at.push(at_ns / 1_000_000);
+            dispatched_at.push(at_ns / 1_000_000);
         }
-        assert_eq!(went_at, [0, 0, 0, 0, 0, 10, 20, 30]);
+        assert_eq!(dispatched_at, [0, 0, 0, 0, 0, 10, 20, 30]);
     }
 
     #[test]
-    fn what_goes_at_once_has_no_room_in_a_bucket_of_depth_0() {
+    fn a_bucket_of_depth_0_delays_the_next_request_until_the_last_is_paid() {
         let mut bucket = TokenBucket::full(1000, 0, 0);
         assert!(bucket.holds(500));
         bucket.take(500);

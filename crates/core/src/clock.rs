@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elevator_that_counts_in_ticks_sees_whole_ones() {
+    fn an_elevator_that_counts_in_ticks_gets_whole_ticks() {
         let config = ClockConfig { hz: 250, uptime_ns: 10_001_000_000 };
         let (mut coarse, mut fine) = (Clock::new(config, true, 0), Clock::new(config, false, 0));
         coarse.set(6_500_000);

@@ -149,7 +149,7 @@ impl History {
     /// Updates think time and seek distance for a new request. Think times above twice the idle
     /// wait count as twice the wait. Times are in the elevator's unit, positions in sectors of 512
     /// bytes.
-    pub fn learn(&mut self, now: u64, wait: u64, distance: u64, end: u64) {
+    pub fn update(&mut self, now: u64, wait: u64, distance: u64, end: u64) {
         self.think.add_think(now.saturating_sub(self.last_end).min(wait.saturating_mul(2)));
         self.seek.add_seek_clipped(distance);
         self.last_position = end;
@@ -159,12 +159,12 @@ impl History {
     /// decision while too few think times are known. `wait` is `slice_idle` in the elevator's unit
     /// of time.
     pub fn idle_window(&self, running: bool, wait: u64, seeky: bool) -> Option<bool> {
-        if !running || wait == 0 || seeky { Some(false) } else { self.comes_back_in(wait) }
+        if !running || wait == 0 || seeky { Some(false) } else { self.returns_within(wait) }
     }
 
     /// Returns true if the mean think time is at most `wait`; `None` while there are too few
     /// samples.
-    pub fn comes_back_in(&self, wait: u64) -> Option<bool> {
+    pub fn returns_within(&self, wait: u64) -> Option<bool> {
         self.think.is_valid().then_some(self.think.mean <= wait)
     }
 }

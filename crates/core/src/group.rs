@@ -80,7 +80,7 @@ impl Default for Group {
 }
 
 impl Group {
-    /// Its weights.
+    /// The weights of the group.
     pub fn weights(&self) -> GroupWeights {
         self.weights
     }
@@ -106,9 +106,9 @@ pub enum GroupError {
     Stale,
     /// The storage holds no more groups.
     Full,
-    /// A weight lies outside [`GroupWeights::MIN`]`..=`[`GroupWeights::MAX`].
+    /// A weight is outside [`GroupWeights::MIN`]`..=`[`GroupWeights::MAX`].
     BadWeight,
-    /// It has child groups, contexts or requests, or is the root.
+    /// The group has child groups, contexts or requests, or is the root.
     Busy,
 }
 
@@ -118,7 +118,7 @@ impl core::fmt::Display for GroupError {
             GroupError::Stale => f.write_str("no such group"),
             GroupError::Full => f.write_str("the storage holds no more groups"),
             GroupError::BadWeight => {
-                write!(f, "a weight out of range: it takes {} to {}", GroupWeights::MIN, GroupWeights::MAX)
+                write!(f, "a weight is out of range: {} to {} are allowed", GroupWeights::MIN, GroupWeights::MAX)
             }
             GroupError::Busy => f.write_str("the group has child groups, processes or requests, or is the root"),
         }

@@ -25,8 +25,8 @@ pub(crate) struct LayerRules {
     pub hashes_back_merges: bool,
     /// Sorting into the dispatch list stops at a request of the other direction.
     pub sorting_stops_at_direction: bool,
-    /// The elevator can veto a merge (after 2.6.18).
-    pub asks_elevator: bool,
+    /// The queue calls the elevator's `allow_merge` before a merge (after 2.6.18).
+    pub elevator_can_veto: bool,
     /// The class of an unset priority follows the CPU policy (2.6.26 and later).
     pub cpu_policy_counts: bool,
     /// Multi-queue: one pool of tags for both directions without batching; requests of different
@@ -44,7 +44,7 @@ impl BlockLayer {
         LayerRules {
             hashes_back_merges: !first,
             sorting_stops_at_direction: !first,
-            asks_elevator: !first,
+            elevator_can_veto: !first,
             cpu_policy_counts: !matches!(self, BlockLayer::V2_6_18 | BlockLayer::V2_6_24),
             multi_queue: matches!(self, BlockLayer::V6_1),
             counts_in_ticks: !matches!(self, BlockLayer::V4_19 | BlockLayer::V6_1),

@@ -11,34 +11,42 @@
 //! Imports point from each layer to the ones before it:
 //!
 //! 1. `collections/`: arena, lists, tree, heap, hash chains, ring, decaying mean. Look-ups are
-//!    total, so callers cannot panic. ⏎2. `bio.rs`, `request.rs`, `context.rs`, `group.rs`,
-//!    `priority.rs`, `clock.rs`, `event.rs`, `layer.rs`, `bucket.rs`: the types. ⏎3. `elevator/`:
-//!    the contract. `Elevator` (trait), `QueueCore` (what an elevator sees of the queue), `Info`
-//!    and tunables. ⏎4. `elevators/`: one file or folder for each elevator; `elevators/shared/` has
-//!    the rules that several of them use. ⏎5. `registry.rs`: the list of elevators and static
-//!    dispatch over them; `storage.rs`: their tables. ⏎6. `queue/`: the request queue;
-//!    `priority_effect.rs`: the effect of a priority on each elevator.
+//!    total, so callers cannot panic.
+//! 2. `bio.rs`, `request.rs`, `context.rs`, `group.rs`, `priority.rs`, `clock.rs`, `event.rs`,
+//!    `layer.rs`, `bucket.rs`: the types.
+//! 3. `elevator/`: the contract. `Elevator` (trait), `QueueCore` (the part of the queue that
+//!    elevators use), `Info` and tunables.
+//! 4. `elevators/`: one file or folder for each elevator; `elevators/shared/` has the rules that
+//!    several of them use.
+//! 5. `registry.rs`: the list of elevators and static dispatch over them; `storage.rs`: their
+//!    tables.
+//! 6. `queue/`: the request queue; `priority_effect.rs`: the effect of a priority on each elevator.
 //!
 //! # Where to change what
 //!
 //! - A rule of one elevator: its file in `elevators/`. It has, in this order: state, tunables,
-//!   merge, insert, select, dispatch, complete, timers. ⏎- A tunable: the `INFO` row in the
-//!   elevator's file or its `tunables.rs`. Commands, pages and the control tree follow from the
-//!   row. ⏎- A new elevator: its file, one line in `elevators!` in `registry.rs`, `pub mod` in
-//!   `elevators/mod.rs`; see CONTRIBUTING.md. ⏎- B-WF2Q+ (bfq, bfq-v0, cfq-wf2q):
-//!   `elevators/shared/wf2q/`. ⏎- Turns of process queues (bfq-v0, cfq-wf2q):
-//!   `elevators/shared/turns/`. ⏎- Deadlines and sorting:
-//!   `elevators/shared/{sorted_fifo,read_write_queues,direction}.rs`. ⏎- Choice of the next request
-//!   by distance: `elevators/shared/chooser.rs`. ⏎- Slices, idling and async queues of CFQ:
-//!   `elevators/shared/{slice_tunables,idling,async_queues}.rs`. ⏎- Order of the driver's list
-//!   before 2.6.14 (cfq-v1, cfq-v2): `elevators/shared/driver_list.rs`. ⏎- Bandwidth reservations
-//!   over any elevator (`cfq-bw` is cfq-v3 with them): `elevators/bandwidth/`. ⏎- Load of a
-//!   reservation on a device, and admission: `elevators/bandwidth/figures.rs`. ⏎- Think time and
-//!   seek distance of a process: `History` in `context.rs`. ⏎- Differences between block layers of
-//!   kernels: `layer.rs`; elevators never test for a kernel. ⏎- Token buckets of reservations and
-//!   limits: `bucket.rs`. ⏎- Submission, merging, plugging, the request pool, barriers, switching:
-//!   one file each in `queue/`. ⏎- The sorted dispatch list: `elevator/dispatch_list.rs`. ⏎- Trace
-//!   events and notes: `event.rs`.
+//!   merge, insert, select, dispatch, complete, timers.
+//! - A tunable: the `INFO` row in the elevator's file or its `tunables.rs`. Commands, pages and the
+//!   control tree follow from the row.
+//! - A new elevator: its file, one line in `elevators!` in `registry.rs`, `pub mod` in
+//!   `elevators/mod.rs`; see CONTRIBUTING.md.
+//! - B-WF2Q+ (bfq, bfq-v0, cfq-wf2q): `elevators/shared/wf2q/`.
+//! - Turns of process queues (bfq-v0, cfq-wf2q): `elevators/shared/turns/`.
+//! - Deadlines and sorting: `elevators/shared/{sorted_fifo,read_write_queues,direction}.rs`.
+//! - Choice of the next request by distance: `elevators/shared/chooser.rs`.
+//! - Slices, idling and async queues of CFQ:
+//!   `elevators/shared/{slice_tunables,idling,async_queues}.rs`.
+//! - Order of the driver's list before 2.6.14 (cfq-v1, cfq-v2): `elevators/shared/driver_list.rs`.
+//! - Bandwidth reservations over any elevator (`cfq-bw` is cfq-v3 with them):
+//!   `elevators/bandwidth/`.
+//! - Load of a reservation on a device, and admission: `elevators/bandwidth/figures.rs`.
+//! - Think time and seek distance of a process: `History` in `context.rs`.
+//! - Differences between block layers of kernels: `layer.rs`; elevators never test for a kernel.
+//! - Token buckets of reservations and limits: `bucket.rs`.
+//! - Submission, merging, plugging, the request pool, barriers, switching: one file each in
+//!   `queue/`.
+//! - The sorted dispatch list: `elevator/dispatch_list.rs`.
+//! - Trace events and notes: `event.rs`.
 
 #![no_std]
 #![forbid(unsafe_code)]

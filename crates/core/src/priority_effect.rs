@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn where_priorities_count_the_idle_class_has_no_levels_and_elsewhere_nothing_counts() {
+    fn the_idle_class_has_no_levels_where_priorities_have_an_effect() {
         let idle = Priority::new(Class::Idle, 0).unwrap();
         for kind in Kind::ALL {
             let (of_idle, of_best) = (kind.priority_effect(idle), kind.priority_effect(best_effort(0)));

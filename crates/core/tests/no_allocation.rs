@@ -1,8 +1,8 @@
-//! After a queue is made, nothing allocates: not submission, merging, timers, priorities, exits,
-//! groups, barriers or switching.
+//! A queue allocates nothing after its construction: submission, merging, timers, priorities,
+//! exits, groups, barriers and switching work in the tables.
 //!
-//! An allocator that counts stands in for the system's. Each thread counts its own allocations:
-//! those of the test harness do not matter.
+//! The global allocator of this test counts allocations per thread, so those of the test harness do
+//! not count.
 
 #![cfg(feature = "alloc")]
 
@@ -14,11 +14,11 @@ use hoistway_core::{
     Op, Owned, Priority, QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted,
 };
 
-/// Counts what it is asked for and passes it on.
+/// The system's allocator with a count of allocations.
 struct Counting;
 
 thread_local! {
-    // A constant without a destructor: to use it allocates nothing.
+    // A constant without a destructor, so access to it allocates nothing.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -26,15 +26,15 @@ fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is passed on.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is passed on.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -46,7 +46,7 @@ const CAPACITY: Capacity = Capacity { requests: 96, contexts: 12, merged_bios: 1
 const STEPS: u32 = 150_000;
 
 #[test]
-fn no_elevator_allocates_once_its_queue_is_made() {
+fn no_elevator_allocates_after_its_queue_is_created() {
     // The counter itself must count.
     let before = allocations();
     drop(std::hint::black_box(Box::new(1u8)));
@@ -54,8 +54,8 @@ fn no_elevator_allocates_once_its_queue_is_made() {
 
     for (kind, layered) in Kind::ALL.iter().flat_map(|&kind| [(kind, false), (kind, true)]) {
         let mut host = Host::new(kind, layered);
-        // The storage of the elevators that are switched to is handed over, and was allocated
-        // before.
+        // The host passes the storage of each new elevator to the queue; it is allocated before the
+        // count begins.
         let mut spare: Vec<_> = Kind::ALL.iter().map(|&to| Some(elevator(to, layered))).collect();
         let kinds = Kind::ALL.len() as u32;
         let before = allocations();
@@ -69,8 +69,8 @@ fn no_elevator_allocates_once_its_queue_is_made() {
             }
         }
         assert_eq!(allocations() - before, 0, "{} (layered: {layered}) allocated", kind.info().name);
-        assert!(host.did_everything(), "{}: {:?}", kind.info().name, host.done);
-        assert!(!layered || host.done.reserved > 100, "{}: {:?}", kind.info().name, host.done);
+        assert!(host.has_covered_all_calls(), "{}: {:?}", kind.info().name, host.counts);
+        assert!(!layered || host.counts.reserved > 100, "{}: {:?}", kind.info().name, host.counts);
     }
 }
 
@@ -78,9 +78,9 @@ fn elevator(kind: Kind, layered: bool) -> ElevatorStorage<Owned<NoSink>> {
     if layered { ElevatorStorage::owned_reserving(kind, CAPACITY) } else { ElevatorStorage::owned(kind, CAPACITY) }
 }
 
-/// How often each thing was done.
+/// The number of calls and results of each kind.
 #[derive(Debug, Default)]
-struct Done {
+struct Counts {
     queued: u32,
     merged: u32,
     slept: u32,
@@ -99,7 +99,7 @@ struct Done {
     reserved: u32,
 }
 
-/// A host without tables that grow.
+/// A host whose tables have fixed sizes.
 struct Host {
     queue: RequestQueue<Owned<NoSink>>,
     now_ns: u64,
@@ -107,7 +107,7 @@ struct Host {
     processes: [Option<(ContextId, Option<Bio>)>; 8],
     groups: [Option<GroupId>; 3],
     device: [Option<RequestId>; 4],
-    done: Done,
+    counts: Counts,
 }
 
 impl Host {
@@ -122,11 +122,11 @@ impl Host {
             processes: [None; 8],
             groups: [None; 3],
             device: [None; 4],
-            done: Done::default(),
+            counts: Counts::default(),
         }
     }
 
-    /// Marsaglia's xorshift (2003).
+    /// Returns a pseudo-random number below `bound` (xorshift, Marsaglia 2003).
     fn below(&mut self, bound: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -138,7 +138,7 @@ impl Host {
         self.now_ns += self.below(400_000);
         let which = self.below(8) as usize;
         match self.below(100) {
-            // Phases in which more is asked for than served fill the pool and the tables.
+            // Phases with more submissions than completions fill the pool and the tables.
             0..=44 => self.submit(which),
             45..=74 => self.run(),
             75..=91 => self.complete(which % 4),
@@ -166,38 +166,38 @@ impl Host {
         if self.below(500) == 0 {
             bio.flags = Flags::BARRIER;
             bio.op = Op::Write;
-            self.done.barriers += 1;
+            self.counts.barriers += 1;
         }
         match self.queue.submit(bio, self.now_ns).map(|(submitted, _)| submitted) {
-            Ok(Submitted::Queued(_)) => self.done.queued += 1,
-            Ok(Submitted::Merged(_)) => self.done.merged += 1,
+            Ok(Submitted::Queued(_)) => self.counts.queued += 1,
+            Ok(Submitted::Merged(_)) => self.counts.merged += 1,
             Ok(Submitted::Asleep) => {
                 self.processes[which] = Some((context, Some(bio)));
-                self.done.slept += 1;
+                self.counts.slept += 1;
             }
-            Err(_) => self.done.full += 1,
+            Err(_) => self.counts.full += 1,
         }
     }
 
     fn run(&mut self) {
-        while let Some(room) = self.device.iter().position(Option::is_none) {
+        while let Some(free) = self.device.iter().position(Option::is_none) {
             let Next::Request(id) = self.queue.next(self.now_ns) else { return };
-            self.device[room] = Some(id);
+            self.device[free] = Some(id);
         }
     }
 
     fn complete(&mut self, which: usize) {
         if let Some(id) = self.device[which].take() {
             let completed = self.queue.complete(id, self.now_ns, |_| {});
-            assert!(completed.is_ok(), "what the device has can be completed");
-            self.done.completed += 1;
+            assert!(completed.is_ok(), "a request in the device can be completed");
+            self.counts.completed += 1;
         }
     }
 
     fn requeue(&mut self, which: usize) {
         if let Some(id) = self.device[which].take() {
-            assert!(self.queue.requeue(id, self.now_ns).is_ok(), "what the device has can be given back");
-            self.done.requeued += 1;
+            assert!(self.queue.requeue(id, self.now_ns).is_ok(), "a request in the device can be requeued");
+            self.counts.requeued += 1;
         }
     }
 
@@ -205,7 +205,7 @@ impl Host {
         if let Some(at_ns) = self.queue.next_timer() {
             self.now_ns = self.now_ns.max(at_ns);
             let _ = self.queue.timer(self.now_ns);
-            self.done.timers += 1;
+            self.counts.timers += 1;
         }
     }
 
@@ -213,7 +213,7 @@ impl Host {
         if let Some((context, None)) = self.processes[which] {
             assert!(self.queue.exit_context(context, self.now_ns).is_ok(), "a running process can exit");
             self.processes[which] = None;
-            self.done.exited += 1;
+            self.counts.exited += 1;
         }
     }
 
@@ -222,30 +222,30 @@ impl Host {
         let priority = Priority::new(class, self.below(8) as u8).unwrap_or_default();
         if let Some((context, _)) = self.processes[which] {
             let _ = self.queue.set_priority(context, priority, self.now_ns);
-            self.done.reprioritised += 1;
+            self.counts.reprioritised += 1;
         }
     }
 
-    /// Makes, weighs or removes a group, or moves a process to one.
+    /// Creates or removes a group, changes its weights, or moves a process to it.
     fn change_groups(&mut self, which: usize) {
-        let (place, now_ns) = (which % self.groups.len(), self.now_ns);
+        let (index, now_ns) = (which % self.groups.len(), self.now_ns);
         let weights = GroupWeights::of(1 + self.below(1000) as u16);
-        let Some(group) = self.groups[place] else {
-            let parent = self.groups[(place + 1) % 3].unwrap_or(self.queue.root_group());
-            self.groups[place] = self.queue.create_group(parent, weights, now_ns).ok();
-            self.done.grouped += 1;
+        let Some(group) = self.groups[index] else {
+            let parent = self.groups[(index + 1) % 3].unwrap_or(self.queue.root_group());
+            self.groups[index] = self.queue.create_group(parent, weights, now_ns).ok();
+            self.counts.grouped += 1;
             return;
         };
         match self.below(4) {
             0 if self.queue.remove_group(group, now_ns).is_ok() => {
-                self.groups[place] = None;
-                self.done.ungrouped += 1;
+                self.groups[index] = None;
+                self.counts.ungrouped += 1;
             }
             1 => drop(self.queue.set_group_weights(group, weights, now_ns)),
             _ => {
                 if let Some((context, _)) = self.processes[which] {
                     assert!(self.queue.move_context(context, group, now_ns).is_ok(), "a running process can be moved");
-                    self.done.moved += 1;
+                    self.counts.moved += 1;
                 }
             }
         }
@@ -255,11 +255,11 @@ impl Host {
         let reservation = Reservation::of(1 + self.below(4_000_000));
         if let Some((context, _)) = self.processes[which] {
             let _ = self.queue.release(context, self.now_ns);
-            self.done.reserved += u32::from(self.queue.reserve(context, reservation, self.now_ns).is_ok());
+            self.counts.reserved += u32::from(self.queue.reserve(context, reservation, self.now_ns).is_ok());
         }
         if let Some(group) = self.groups[which % 3] {
             let _ = self.queue.release_group(group, self.now_ns);
-            self.done.reserved += u32::from(self.queue.reserve_group(group, reservation, self.now_ns).is_ok());
+            self.counts.reserved += u32::from(self.queue.reserve_group(group, reservation, self.now_ns).is_ok());
         }
     }
 
@@ -268,7 +268,7 @@ impl Host {
         let which = self.below(1 + self.queue.tunables().count() as u64) as usize;
         let tunable = self.queue.tunables().nth(which).map(|(tunable, _)| tunable);
         if let Some(tunable) = tunable {
-            self.done.tuned += u32::from(self.queue.set_tunable(tunable.name, value).is_ok());
+            self.counts.tuned += u32::from(self.queue.set_tunable(tunable.name, value).is_ok());
         }
     }
 
@@ -285,15 +285,15 @@ impl Host {
         let sleeper = self.processes.iter_mut().flatten().find(|process| process.0 == context);
         let Some((_, asleep)) = sleeper else { return };
         let Some(bio) = asleep.take() else { return };
-        self.done.woken += 1;
+        self.counts.woken += 1;
         match self.queue.resubmit(bio, self.now_ns).map(|(submitted, _)| submitted) {
             Ok(Submitted::Asleep) => *asleep = Some(bio),
-            _ => self.done.queued += 1,
+            _ => self.counts.queued += 1,
         }
     }
 
-    fn did_everything(&self) -> bool {
-        let Done {
+    fn has_covered_all_calls(&self) -> bool {
+        let Counts {
             queued,
             merged,
             slept,
@@ -310,7 +310,7 @@ impl Host {
             ungrouped,
             moved,
             reserved: _,
-        } = self.done;
+        } = self.counts;
         let of_groups = [grouped, ungrouped, moved];
         [queued, merged, slept, woken, completed, requeued, timers, exited, reprioritised, barriers]
             .iter()

@@ -148,8 +148,8 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
 
     #[inline]
     fn set(&mut self, index: usize, entry: HeapEntry) {
-        if let Some(place) = self.entries.get_mut(index) {
-            *place = entry;
+        if let Some(position) = self.entries.get_mut(index) {
+            *position = entry;
         }
     }
 }
@@ -174,7 +174,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn a_heap_gives_back_a_stable_sort_from_its_base() {
+    fn a_heap_returns_a_stable_sort_from_its_base() {
         let (mut state, base) = (9u64, 700);
         let mut storage = [HeapEntry::default(); 300];
         let mut heap = Heap::new(&mut storage[..]);
@@ -185,8 +185,8 @@ mod tests {
             state ^= state << 17;
             if expected.len() < 300 && state % 5 < 3 {
                 let rank = (state >> 8) % 1000;
-                let place = expected.iter().take_while(|e| e.0 <= rank).count();
-                expected.insert(place, (rank, step));
+                let position = expected.iter().take_while(|e| e.0 <= rank).count();
+                expected.insert(position, (rank, step));
                 assert!(heap.push(rank.wrapping_add(base), step, base));
             } else if !expected.is_empty() {
                 assert_eq!(heap.pop(base), expected.remove(0).1);

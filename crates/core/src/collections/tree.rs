@@ -301,13 +301,13 @@ impl Tree {
     where
         S: DerefMut<Target = [Node<Least>]>,
     {
-        self.last_that(nodes, |least| least.0 < bound)
+        self.last_matching(nodes, |least| least.0 < bound)
     }
 
     /// The last node for which `holds` returns true, at any position of the sequence, or [`NIL`].
     /// `holds` is called with summaries of subtrees and of single nodes. It must be true of a
     /// subtree exactly if it is true of one of its nodes.
-    pub fn last_that<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, holds: impl Fn(G) -> bool) -> Slot
+    pub fn last_matching<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, holds: impl Fn(G) -> bool) -> Slot
     where
         S: DerefMut<Target = [Node<G>]>,
     {
@@ -335,9 +335,9 @@ impl Tree {
         S: DerefMut<Target = [Node<G>]>,
     {
         let nodes = nodes.entries_mut();
-        let Some(place) = nodes.get_mut(slot as usize) else { return };
-        let node = *place;
-        *place = Node::default();
+        let Some(stored) = nodes.get_mut(slot as usize) else { return };
+        let node = *stored;
+        *stored = Node::default();
         self.unthread(nodes, &node);
         // `hole` takes the place of the node that is spliced out; the upkeep starts at its parent
         // `above`.
@@ -353,15 +353,15 @@ impl Tree {
         } else {
             // The successor has no left child: it is spliced out and takes this node's position and
             // colour.
-            let heir = node.next;
-            let Some(entry) = nodes.get_mut(heir as usize) else { return };
+            let successor = node.next;
+            let Some(entry) = nodes.get_mut(successor as usize) else { return };
             removed_red = entry.red;
             hole = entry.right();
             let parent = entry.parent;
             (entry.parent, entry.red, entry.summary) = (node.parent, node.red, node.summary);
             if parent == slot {
                 entry.children = [left, hole];
-                above = heir;
+                above = successor;
             } else {
                 entry.children = [left, right];
                 above = parent;
@@ -369,11 +369,11 @@ impl Tree {
                     parent.children[usize::from(LEFT)] = hole;
                 }
                 set_parent(nodes, hole, above);
-                set_parent(nodes, right, heir);
+                set_parent(nodes, right, successor);
             }
-            set_parent(nodes, left, heir);
-            self.replace_child(nodes, node.parent, slot, heir);
-            replaced = heir;
+            set_parent(nodes, left, successor);
+            self.replace_child(nodes, node.parent, slot, successor);
+            replaced = successor;
         }
         if G::KEPT {
             summarise_up(nodes, above, replaced);
@@ -402,9 +402,9 @@ impl Tree {
             self.root = slot;
         }
         let ([prev, next], (key, value)) = (around, filed);
-        let Some(place) = nodes.get_mut(slot as usize) else { return };
+        let Some(stored) = nodes.get_mut(slot as usize) else { return };
         let (red, summary) = (parent != NIL, G::summary(key, value, None, None));
-        *place = Node { key, value, parent, children: [NIL; 2], prev, next, red, summary };
+        *stored = Node { key, value, parent, children: [NIL; 2], prev, next, red, summary };
         match nodes.get_mut(prev as usize) {
             Some(before) => before.next = slot,
             None => self.first = slot,

@@ -158,7 +158,7 @@ impl<H: HostTypes> DispatchList<H> {
     }
 
     /// Transfers the boundary from one request to another; [`NIL`] leaves it without a request.
-    pub fn hand_boundary_over(&mut self, from: Slot, to: Slot) {
+    pub fn transfer_boundary(&mut self, from: Slot, to: Slot) {
         if self.boundary == from {
             self.boundary = to;
         }

@@ -44,7 +44,7 @@ pub(crate) struct QueueCore<H: HostTypes> {
     pub batch_max: u32,
     /// A run of the queue is already in `work`.
     pub run_pending: bool,
-    /// The elevator wants the queue to run before the current call returns.
+    /// A run of the queue is due before the current call returns.
     pub run_now: bool,
     pub sink: H::Sink,
 }
@@ -108,7 +108,7 @@ impl<H: HostTypes> QueueCore<H> {
         request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
-    /// Removes a request from the merge hash, if it is there.
+    /// Removes a request from the merge hash, if the hash contains it.
     #[inline]
     pub fn unhash(&mut self, slot: Slot) {
         let request = &mut self.tables.requests[slot];

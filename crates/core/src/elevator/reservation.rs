@@ -63,11 +63,11 @@ pub enum ReserveError {
 impl core::fmt::Display for ReserveError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            ReserveError::Stale => f.write_str("no such process or group, or it is gone"),
+            ReserveError::Stale => f.write_str("no such process or group, or it has ended"),
             ReserveError::NotSupported => {
                 f.write_str("nothing can be reserved: there is no bandwidth class over this elevator")
             }
-            ReserveError::BadRate => f.write_str("a rate, depth or size of requests out of range"),
+            ReserveError::BadRate => f.write_str("the rate, depth or request size is out of range"),
             ReserveError::NoCapacity { headroom_bytes_per_second } => {
                 write!(f, "no capacity: {headroom_bytes_per_second} bytes a second are left")
             }

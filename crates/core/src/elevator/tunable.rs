@@ -3,21 +3,21 @@
 /// The unit of a tunable's value; the same as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Milliseconds.
+    /// Times in milliseconds.
     Milliseconds,
-    /// Nanoseconds.
+    /// Times in nanoseconds.
     Nanoseconds,
-    /// Microseconds.
+    /// Times in microseconds.
     Microseconds,
-    /// Requests.
+    /// A number of requests.
     Requests,
-    /// KiB.
+    /// Sizes in KiB.
     Kibibytes,
-    /// Sectors of 512 bytes.
+    /// A number of sectors of 512 bytes.
     Sectors,
-    /// 1000 bytes a second.
+    /// Rates in units of 1000 bytes a second.
     KilobytesPerSecond,
-    /// Hundredths.
+    /// A share in hundredths.
     Percent,
     /// A number of times.
     Times,
@@ -25,7 +25,7 @@ pub enum Unit {
     Factor,
     /// A number without a unit.
     Number,
-    /// 0 or 1.
+    /// A switch: 0 is off, 1 is on.
     Switch,
     /// One of several variants, which the tunable's description lists.
     Form,
@@ -76,7 +76,7 @@ pub struct Tunable {
 pub enum TunableError {
     /// The elevator has no tunable of this name.
     Unknown,
-    /// The value lies outside the range `min..=max`.
+    /// The value is outside the range `min..=max`.
     OutOfRange {
         /// The minimum.
         min: i64,
@@ -89,7 +89,7 @@ impl core::fmt::Display for TunableError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             TunableError::Unknown => f.write_str("no tunable of this name"),
-            TunableError::OutOfRange { min, max } => write!(f, "out of range: it takes {min} to {max}"),
+            TunableError::OutOfRange { min, max } => write!(f, "out of range: {min} to {max} are allowed"),
         }
     }
 }

@@ -122,7 +122,7 @@ pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
     buckets: H::Slots<u32>,
     /// One entry per request, for the driver's list.
-    places: H::Slots<Node<Range>>,
+    driver_nodes: H::Slots<Node<Range>>,
 }
 
 /// The state of the elevator.
@@ -146,7 +146,7 @@ impl<H: HostTypes> MakeTables<H> for CfqV1<H> {
         Tables {
             queues: maker.table(capacity.contexts),
             buckets: maker.table(buckets(capacity.contexts)),
-            places: maker.table(capacity.request_slots()),
+            driver_nodes: maker.table(capacity.request_slots()),
         }
     }
 }
@@ -161,7 +161,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
             by_pid: HashChains::new(tables.buckets),
             turns: List::default(),
             busy_queues: 0,
-            driver_list: DriverList::new(Arena::new(tables.places)),
+            driver_list: DriverList::new(Arena::new(tables.driver_nodes)),
             max_queued: core.nr_requests,
             quantum: 0,
             queued: 0,
@@ -177,8 +177,8 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
     }
 
     fn into_tables(self) -> Tables<H> {
-        let (queues, places) = (self.queues.into_slots(), self.driver_list.into_nodes());
-        Tables { queues, buckets: self.by_pid.into_slots(), places }
+        let (queues, driver_nodes) = (self.queues.into_slots(), self.driver_list.into_nodes());
+        Tables { queues, buckets: self.by_pid.into_slots(), driver_nodes }
     }
 
     fn tunable(&self, index: usize) -> i64 {
@@ -245,7 +245,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
             while self.busy_queues > 0 {
                 self.pass(core);
             }
-            return self.driver_list.give_all(core);
+            return self.driver_list.pass_all(core);
         }
         if self.driver_list.is_empty() {
             let mut moved = 0u32;
@@ -253,7 +253,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
                 moved = moved.saturating_add(self.pass(core));
             }
         }
-        self.driver_list.give_first(core)
+        self.driver_list.pass_first(core)
     }
 
     fn is_empty(&self) -> bool {
@@ -290,7 +290,7 @@ impl<H: HostTypes> CfqV1<H> {
         let after = if first != NIL && sector < core.tables.requests[first].sector {
             list.before(last)
         } else {
-            match list.last_that(|range| range.greatest >= sector) {
+            match list.last_matching(|range| range.greatest >= sector) {
                 NIL => last,
                 above => list.before(above),
             }

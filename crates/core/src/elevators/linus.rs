@@ -109,9 +109,9 @@ pub(crate) struct Linus<H: HostTypes> {
     queue: List<Arrivals>,
     /// The remaining passovers of each request.
     left: TableOf<H, i64>,
-    /// The position of the bio searched for last, valid if it becomes a request before anything
-    /// else changes.
-    place: Option<CachedPosition>,
+    /// The position computed for the last bio; valid if the bio becomes a request before the list
+    /// changes.
+    cached_position: Option<CachedPosition>,
     read_latency: i64,
     write_latency: i64,
     max_bomb_segments: i64,
@@ -131,7 +131,7 @@ struct CachedPosition {
 
 /// A bio or a new request.
 #[derive(Clone, Copy)]
-struct Newcomer {
+struct IncomingIo {
     op: Op,
     sector: u64,
     sectors: u32,
@@ -141,7 +141,7 @@ struct Newcomer {
 
 /// The result of a walk through the list.
 struct Walk {
-    /// The first position from the tail where the newcomer fits, or [`NIL`].
+    /// The first position from the tail where the incoming request fits, or [`NIL`].
     after: Slot,
     merge: Option<(Slot, Merge)>,
     /// Whether a read would be passed or was examined.
@@ -161,7 +161,7 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
         let mut new = Linus {
             queue: List::default(),
             left: Arena::new(tables.left),
-            place: None,
+            cached_position: None,
             read_latency: 0,
             write_latency: 0,
             max_bomb_segments: 0,
@@ -211,14 +211,15 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
     }
 
     fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
-        let newcomer = Newcomer { op: bio.op, sector: bio.sector, sectors: bio.sectors, merges: true };
-        let walk = self.walk(core, newcomer);
+        let incoming = IncomingIo { op: bio.op, sector: bio.sector, sectors: bio.sectors, merges: true };
+        let walk = self.walk(core, incoming);
         if let Some((request, merge)) = walk.merge {
-            self.place = None;
+            self.cached_position = None;
             return Search::Found(request, merge);
         }
-        let after = self.place_of(core, newcomer, &walk);
-        self.place = Some(CachedPosition { context: bio.context.slot, token: bio.token, sector: bio.sector, after });
+        let after = self.position_of(core, incoming, &walk);
+        self.cached_position =
+            Some(CachedPosition { context: bio.context.slot, token: bio.token, sector: bio.sector, after });
         Search::Nothing
     }
 
@@ -233,24 +234,24 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         self.left[request] = self.left[request].min(self.left[absorbed]);
         self.queue.remove(&mut core.tables.arrivals, absorbed);
-        self.place = None;
+        self.cached_position = None;
     }
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = &core.tables.requests[request];
-        let newcomer = Newcomer { op: entry.op, sector: entry.sector, sectors: entry.sectors, merges: false };
-        let is_of_it = |place: &CachedPosition| {
-            (place.context, place.token, place.sector) == (entry.context, entry.token, entry.sector)
+        let incoming = IncomingIo { op: entry.op, sector: entry.sector, sectors: entry.sectors, merges: false };
+        let is_of_request = |cached: &CachedPosition| {
+            (cached.context, cached.token, cached.sector) == (entry.context, entry.token, entry.sector)
         };
-        let after = match self.place.take().filter(is_of_it) {
-            Some(place) => place.after,
+        let after = match self.cached_position.take().filter(is_of_request) {
+            Some(cached) => cached.after,
             // No position was recorded, or the queue has changed while the process slept.
             None => {
-                let walk = self.walk(core, newcomer);
-                self.place_of(core, newcomer, &walk)
+                let walk = self.walk(core, incoming);
+                self.position_of(core, incoming, &walk)
             }
         };
-        self.left[request] = if newcomer.op == Op::Read { self.read_latency } else { self.write_latency };
+        self.left[request] = if incoming.op == Op::Read { self.read_latency } else { self.write_latency };
         if after == NIL {
             self.queue.push_back(&mut core.tables.arrivals, request);
         } else {
@@ -259,7 +260,7 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
     }
 
     fn dispatch(&mut self, core: &mut QueueCore<H>, _force: bool) -> u32 {
-        self.place = None;
+        self.cached_position = None;
         let head = self.queue.pop_front(&mut core.tables.arrivals);
         if head == NIL {
             return 0;
@@ -274,21 +275,21 @@ impl<H: HostTypes> Elevator<H> for Linus<H> {
 }
 
 impl<H: HostTypes> Linus<H> {
-    fn walk(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
+    fn walk(&mut self, core: &QueueCore<H>, incoming: IncomingIo) -> Walk {
         let walk = match self.form {
-            Form::First | Form::RedHat => self.walk_and_age(core, newcomer),
-            Form::Last => self.walk_then_age(core, newcomer),
-            Form::Noop => self.walk_to_merge(core, newcomer),
+            Form::First | Form::RedHat => self.walk_and_age(core, incoming),
+            Form::Last => self.walk_then_age(core, incoming),
+            Form::Noop => self.walk_to_merge(core, incoming),
         };
-        debug_assert!(walk.merge.is_none() || newcomer.merges);
+        debug_assert!(walk.merge.is_none() || incoming.merges);
         walk
     }
 
     /// The walk of forms 0 and 1: every examined request loses a passover. A request without
     /// passovers ends the walk (form 0) or forbids insertion before it (form 1).
-    fn walk_and_age(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
+    fn walk_and_age(&mut self, core: &QueueCore<H>, incoming: IncomingIo) -> Walk {
         let mut walk = Walk { after: NIL, merge: None, met_read: false };
-        let cost = i64::from(newcomer.sectors);
+        let cost = i64::from(incoming.sectors);
         let (mut at, mut closed) = (self.queue.tail(), false);
         while at != NIL {
             let left = self.left[at];
@@ -297,15 +298,15 @@ impl<H: HostTypes> Linus<H> {
             if closed && self.form == Form::First {
                 break;
             }
-            if walk.after == NIL && !closed && self.fits_behind(core, at, newcomer.sector) {
+            if walk.after == NIL && !closed && self.fits_behind(core, at, incoming.sector) {
                 walk.after = at;
             }
-            if takes(core, at, newcomer) {
+            if can_merge(core, at, incoming) {
                 closed |= self.left[at] < cost;
                 if closed && self.form == Form::First {
                     break;
                 }
-                if let Some(merge) = touch(core, at, newcomer) {
+                if let Some(merge) = adjacent_end(core, at, incoming) {
                     if merge == Merge::Front {
                         self.left[at] = self.left[at].saturating_sub(cost);
                     }
@@ -319,18 +320,18 @@ impl<H: HostTypes> Linus<H> {
         walk
     }
 
-    /// The walk of form 2: only requests before which the newcomer goes lose a passover. A request
-    /// without passovers can still take a bio at its end, and ends the walk.
-    fn walk_then_age(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
+    /// The walk of form 2: only requests before which the incoming one goes lose a passover. A
+    /// request without passovers can still take a bio at its end, and ends the walk.
+    fn walk_then_age(&mut self, core: &QueueCore<H>, incoming: IncomingIo) -> Walk {
         let mut walk = Walk { after: NIL, merge: None, met_read: false };
         let mut at = self.queue.tail();
         while at != NIL {
             walk.met_read |= core.reads(at);
             let spent = self.left[at] <= 0;
-            if walk.after == NIL && !spent && self.fits_behind(core, at, newcomer.sector) {
+            if walk.after == NIL && !spent && self.fits_behind(core, at, incoming.sector) {
                 walk.after = at;
             }
-            let merge = if takes(core, at, newcomer) { touch(core, at, newcomer) } else { None };
+            let merge = if can_merge(core, at, incoming) { adjacent_end(core, at, incoming) } else { None };
             if let Some(merge) = merge
                 && (merge == Merge::Back || !spent)
             {
@@ -352,13 +353,13 @@ impl<H: HostTypes> Linus<H> {
         walk
     }
 
-    /// The walk of form 3 (noop): the first request from the tail into which the newcomer can be
-    /// merged.
-    fn walk_to_merge(&self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
+    /// The walk of form 3 (noop): the first request from the tail into which the incoming one can
+    /// be merged.
+    fn walk_to_merge(&self, core: &QueueCore<H>, incoming: IncomingIo) -> Walk {
         let mut at = self.queue.tail();
         while at != NIL {
-            if takes(core, at, newcomer)
-                && let Some(merge) = touch(core, at, newcomer)
+            if can_merge(core, at, incoming)
+                && let Some(merge) = adjacent_end(core, at, incoming)
             {
                 return Walk { after: NIL, merge: Some((at, merge)), met_read: false };
             }
@@ -367,15 +368,15 @@ impl<H: HostTypes> Linus<H> {
         Walk { after: NIL, merge: None, met_read: false }
     }
 
-    /// The position of the newcomer: where it fits or, for a read, ahead of a long run of writes;
-    /// [`NIL`] for the tail.
-    fn place_of(&self, core: &QueueCore<H>, newcomer: Newcomer, walk: &Walk) -> Slot {
+    /// The position of the incoming request: where it fits or, for a read, ahead of a long run of
+    /// writes; [`NIL`] for the tail.
+    fn position_of(&self, core: &QueueCore<H>, incoming: IncomingIo, walk: &Walk) -> Slot {
         let promotes = match self.form {
             Form::RedHat => true,
             Form::Last => !walk.met_read,
             Form::First | Form::Noop => false,
         };
-        if newcomer.op != Op::Read || !promotes || self.max_bomb_segments <= 0 {
+        if incoming.op != Op::Read || !promotes || self.max_bomb_segments <= 0 {
             return walk.after;
         }
         let (mut at, mut cost) = (self.queue.head(), 0i64);
@@ -412,18 +413,18 @@ impl<H: HostTypes> Linus<H> {
     }
 }
 
-/// Returns true if a request may take the newcomer, provided that they are adjacent.
-fn takes<H: HostTypes>(core: &QueueCore<H>, request: Slot, newcomer: Newcomer) -> bool {
+/// Returns true if a request may take the incoming one, provided that they are adjacent.
+fn can_merge<H: HostTypes>(core: &QueueCore<H>, request: Slot, incoming: IncomingIo) -> bool {
     let entry = &core.tables.requests[request];
-    let room = entry.sectors.checked_add(newcomer.sectors).is_some_and(|sectors| sectors <= core.max_sectors);
-    newcomer.merges && room && entry.op == newcomer.op && core.is_mergeable(request)
+    let room = entry.sectors.checked_add(incoming.sectors).is_some_and(|sectors| sectors <= core.max_sectors);
+    incoming.merges && room && entry.op == incoming.op && core.is_mergeable(request)
 }
 
 /// The end at which they are adjacent, if they are.
-fn touch<H: HostTypes>(core: &QueueCore<H>, request: Slot, newcomer: Newcomer) -> Option<Merge> {
+fn adjacent_end<H: HostTypes>(core: &QueueCore<H>, request: Slot, incoming: IncomingIo) -> Option<Merge> {
     let entry = &core.tables.requests[request];
-    if entry.end() == newcomer.sector {
+    if entry.end() == incoming.sector {
         return Some(Merge::Back);
     }
-    (newcomer.sector.saturating_add(u64::from(newcomer.sectors)) == entry.sector).then_some(Merge::Front)
+    (incoming.sector.saturating_add(u64::from(incoming.sectors)) == entry.sector).then_some(Merge::Front)
 }

@@ -198,16 +198,16 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
     fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             // The request stays the next one of the batch although its sector has changed.
-            let (class, op) = place_of(core, request);
+            let (class, op) = class_and_direction(core, request);
             self.queue_mut(class).requests.fifo_mut(op).resort(core, request);
         }
     }
 
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
-        let (class, op) = place_of(core, absorbed);
+        let (class, op) = class_and_direction(core, absorbed);
         debug_assert_eq!(
             (class, op),
-            place_of(core, request),
+            class_and_direction(core, request),
             "only requests of one class and direction are neighbours"
         );
         self.queue_mut(class).requests.join(core, request, absorbed);
@@ -230,7 +230,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
     }
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let (class, op) = place_of(core, request);
+        let (class, op) = class_and_direction(core, request);
         let [reads, writes] = self.expire;
         let expire = if op == Op::Read { reads } else { writes };
         let deadline = core.ticks().saturating_add(expire.ticks);
@@ -261,7 +261,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
         let class = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         if class != NIL {
             let taken = &mut self.queue_mut(class as usize).taken;
-            debug_assert!(*taken > 0, "a request is freed once");
+            debug_assert!(*taken > 0, "each request is freed only once");
             *taken = taken.saturating_sub(1);
         }
     }
@@ -378,7 +378,7 @@ impl MqDeadline {
 
     fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.batching = self.batching.saturating_add(1);
-        let (class, _) = place_of(core, request);
+        let (class, _) = class_and_direction(core, request);
         self.queue_mut(class).requests.dispatch(core, request);
     }
 
@@ -417,7 +417,7 @@ fn class_of(priority: Priority) -> usize {
 }
 
 /// The class and direction of a queued request.
-fn place_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> (usize, Op) {
+fn class_and_direction<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> (usize, Op) {
     let request = &core.tables.requests[request];
     (class_of(request.priority), request.op)
 }

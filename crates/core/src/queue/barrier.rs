@@ -205,7 +205,7 @@ impl<H: HostTypes> RequestQueue<H> {
                 Stage::PostFlush => self.ordered.post = step,
                 // The driver takes the proxy instead of the barrier, so the proxy takes over the
                 // boundary.
-                _ => self.core.dispatch.hand_boundary_over(barrier, step),
+                _ => self.core.dispatch.transfer_boundary(barrier, step),
             }
             if step == NIL {
                 self.ordered.done |= stage.bit();

@@ -23,7 +23,7 @@ impl<H: HostTypes> RequestQueue<H> {
         }
         let request = &self.core.tables.requests[slot];
         if self.is_too_large(request.sectors, bio.sectors) {
-            self.refuse(slot);
+            self.note_refused_merge(slot);
             return None;
         }
         let id = match merge {
@@ -75,10 +75,10 @@ impl<H: HostTypes> RequestQueue<H> {
         match self.elevator.find_merge(&mut self.core, bio) {
             Search::Usual => {}
             Search::Nothing => return None,
-            Search::Found(slot, merge) => return self.takes(slot, bio).then_some((slot, merge)),
+            Search::Found(slot, merge) => return self.can_merge(slot, bio).then_some((slot, merge)),
         }
         let last = self.core.last_merge;
-        if last != NIL && self.takes(last, bio) {
+        if last != NIL && self.can_merge(last, bio) {
             let request = &self.core.tables.requests[last];
             if request.end() == bio.sector {
                 return Some((last, Merge::Back));
@@ -89,12 +89,12 @@ impl<H: HostTypes> RequestQueue<H> {
         }
         if self.hashing {
             let found = self.find_by_end(bio.sector);
-            if found != NIL && self.takes(found, bio) {
+            if found != NIL && self.can_merge(found, bio) {
                 return Some((found, Merge::Back));
             }
         }
         let found = self.elevator.find_front_merge(&mut self.core, bio);
-        (found != NIL && self.takes(found, bio)).then_some((found, Merge::Front))
+        (found != NIL && self.can_merge(found, bio)).then_some((found, Merge::Front))
     }
 
     /// The newest mergeable request that ends at `sector`. Unmergeable ones are removed from the
@@ -115,7 +115,7 @@ impl<H: HostTypes> RequestQueue<H> {
     }
 
     /// Returns true if the bio may be merged into this request, provided that they are adjacent.
-    fn takes(&mut self, slot: Slot, bio: &Bio) -> bool {
+    fn can_merge(&mut self, slot: Slot, bio: &Bio) -> bool {
         let request = &self.core.tables.requests[slot];
         if !self.core.is_mergeable(slot) || request.op != bio.op {
             return false;
@@ -124,14 +124,14 @@ impl<H: HostTypes> RequestQueue<H> {
         if self.rules.multi_queue && request.priority != priority {
             return false;
         }
-        !self.rules.asks_elevator || self.elevator.allow_merge(&mut self.core, slot, bio)
+        !self.rules.elevator_can_veto || self.elevator.allow_merge(&mut self.core, slot, bio)
     }
 
     fn is_too_large(&self, one: u32, other: u32) -> bool {
         one.checked_add(other).is_none_or(|sectors| sectors > self.config.max_sectors)
     }
 
-    fn refuse(&mut self, slot: Slot) {
+    fn note_refused_merge(&mut self, slot: Slot) {
         if self.config.refusal_ends_merging {
             self.core.tables.requests[slot].marks.set(Marks::NO_MERGE);
             if self.core.last_merge == slot {
@@ -187,13 +187,13 @@ impl<H: HostTypes> RequestQueue<H> {
     fn join(&mut self, request: Slot, absorbed: Slot) -> Slot {
         let into = self.core.tables.requests[request].token;
         self.core.emit(|core| Event::Join { request: core.io(absorbed), into });
-        let gone = self.core.tables.requests[absorbed];
-        self.add_bio(request, gone.token);
-        self.append_chain(request, gone.merged);
+        let absorbed_request = self.core.tables.requests[absorbed];
+        self.add_bio(request, absorbed_request.token);
+        self.append_chain(request, absorbed_request.merged);
         let survivor = &mut self.core.tables.requests[request];
         let end = survivor.end();
-        survivor.sectors = survivor.sectors.saturating_add(gone.sectors);
-        survivor.submitted_ns = survivor.submitted_ns.min(gone.submitted_ns);
+        survivor.sectors = survivor.sectors.saturating_add(absorbed_request.sectors);
+        survivor.submitted_ns = survivor.submitted_ns.min(absorbed_request.submitted_ns);
         self.core.unhash(absorbed);
         self.rehash(request, end);
         // A request that is merged at insertion is not in the elevator yet.

@@ -420,7 +420,7 @@ impl<H: HostTypes> RequestQueue<H> {
     }
 
     /// Returns an unserved request to the queue. It is issued first when the host runs the queue
-    /// again. The host decides when, because only it can tell when the device is ready.
+    /// again. The host decides when, because only the host has the state of the device.
     pub fn requeue(&mut self, id: RequestId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;

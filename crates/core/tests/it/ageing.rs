@@ -63,7 +63,8 @@ impl Host {
         ] {
             queue.set_tunable(name, value).expect("in range");
         }
-        let create = |class| queue.create_context(1, Priority::new(class, 4).expect("a level"), 0).expect("room");
+        let create =
+            |class| queue.create_context(1, Priority::new(class, 4).expect("a level"), 0).expect("free entries");
         let contexts = CLASSES.map(create).to_vec();
         Host { queue, contexts, device: Vec::new(), waiting: Vec::new(), now_ms: 0, next_token: 0 }
     }
@@ -74,14 +75,14 @@ impl Host {
         let entry = Entry { token: self.next_token, class, write, sector, arrived: self.now_ms, deadline };
         self.next_token += 1;
         let bio = Bio::new(entry.token, self.contexts[class], op, sector, 8);
-        let _ = self.queue.submit(bio, self.now_ms * MS).expect("there is room");
+        let _ = self.queue.submit(bio, self.now_ms * MS).expect("free entries");
         self.waiting.push(entry);
         entry
     }
 
     fn take(&mut self) -> Option<Entry> {
         let Next::Request(id) = self.queue.next(self.now_ms * MS) else { return None };
-        let token = self.queue.request(id).expect("it is in the device").token();
+        let token = self.queue.request(id).expect("an in-flight request").token();
         let at = self.waiting.iter().position(|entry| entry.token == token).expect("it waited");
         let entry = self.waiting.remove(at);
         self.device.push((id, entry));
@@ -93,7 +94,7 @@ impl Host {
             return None;
         }
         let (id, entry) = self.device.remove(which % self.device.len());
-        let _ = self.queue.complete(id, self.now_ms * MS, |_| {}).expect("it is in the device");
+        let _ = self.queue.complete(id, self.now_ms * MS, |_| {}).expect("an in-flight request");
         Some(entry)
     }
 
@@ -103,7 +104,7 @@ impl Host {
     }
 
     /// Returns true if a higher class than this has requests, waiting or in the device.
-    fn better_is_there(&self, class: usize) -> bool {
+    fn higher_class_has_requests(&self, class: usize) -> bool {
         let device = self.device.iter().map(|(_, entry)| entry.class);
         self.waiting.iter().map(|entry| entry.class).chain(device).any(|other| other < class)
     }
@@ -139,12 +140,12 @@ proptest! {
             match what {
                 0..=4 => { host.submit(which % 3, write, sector * 100, set); }
                 5..=7 => {
-                    let better: Vec<bool> = (0..3).map(|class| host.better_is_there(class)).collect();
+                    let better: Vec<bool> = (0..3).map(|class| host.higher_class_has_requests(class)).collect();
                     match host.take() {
                         Some(entry) => prop_assert!(!better[entry.class] || host.has_aged(&entry, set), "{:?}", entry),
                         None => for entry in &host.waiting {
                             let before = host.device.iter().any(|(_, other)| other.class < entry.class);
-                            prop_assert!(before, "{:?} is held back for nothing", entry);
+                            prop_assert!(before, "{:?} is held back without a request of a higher class", entry);
                         },
                     }
                 }
@@ -184,7 +185,7 @@ proptest! {
         let waiting = host.submit(class, false, 1000, set);
         prop_assert_eq!(host.take(), None);
         loop {
-            let at_ns = host.queue.next_timer().expect("something is due to end the wait");
+            let at_ns = host.queue.next_timer().expect("a timer ends the wait");
             host.now_ms = at_ns / MS;
             prop_assert_eq!(host.queue.timer(at_ns), Kick::Quiet);
             prop_assert!(host.queue.next_work().is_some());
@@ -199,7 +200,7 @@ proptest! {
 
     /// A naive model makes the same decisions for random calls.
     #[test]
-    fn a_naive_model_decides_the_same(set in sets(), calls in calls()) {
+    fn decisions_equal_those_of_a_naive_model(set in sets(), calls in calls()) {
         let mut host = Host::new(set, 0);
         let mut model = Model::new(set);
         for (at, (what, which, write, sector, ms)) in calls.into_iter().enumerate() {
@@ -221,7 +222,7 @@ proptest! {
             let expected = model.take(host.now_ms);
             prop_assert_eq!(host.take(), expected, "at the end");
             if expected.is_none() {
-                let entry = host.complete(0).expect("nothing waits for nothing");
+                let entry = host.complete(0).expect("a request in the device");
                 model.held[entry.class] -= 1;
             }
             host.now_ms += 1;

@@ -233,7 +233,7 @@ fn the_last_sector_can_be_accessed() {
 }
 
 #[test]
-fn time_may_stand_still() {
+fn all_requests_are_served_while_time_stands_still() {
     for_every_kind(|case| {
         case.stands_still = true;
         case.calls.extend(processes(6));
@@ -247,7 +247,7 @@ fn time_may_stand_still() {
 }
 
 #[test]
-fn hardware_queues_are_pulled_each_and_all() {
+fn hardware_queues_are_served_separately_and_together() {
     for pulls_each in [true, false] {
         for_every_kind(|case| {
             case.config.hw_queues = 4;
@@ -289,7 +289,7 @@ fn every_tunable_works_at_both_ends_of_its_range() {
 /// thread takes the queue along to its group. When that thread has exited, the group has no process
 /// and no request, but the queue still has the other thread's.
 #[test]
-fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
+fn a_group_can_be_removed_although_a_thread_of_another_group_shares_its_queue() {
     let mut case = case_of(Kind::CfqV2);
     let thread = Call::Create { pid: 7, priority: Priority::UNSET, nice: 0 };
     case.calls.extend([thread, thread, Call::CreateGroup { parent: 0, weights: GroupWeights::default() }]);
@@ -318,17 +318,18 @@ fn no_exited_process_is_woken() {
     let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Noop, capacity));
     let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let [reader, first, second] =
+        [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("free entries"));
     let read = |token, context| Bio::new(token, context, Op::Read, token * 1000, 8);
     for token in 0..4 {
-        let (submitted, _) = queue.submit(read(token, reader), 0).expect("room");
+        let (submitted, _) = queue.submit(read(token, reader), 0).expect("free entries");
         assert!(matches!(submitted, Submitted::Queued(_)));
     }
     for (token, sleeper) in [(4, first), (5, second)] {
-        assert_eq!(queue.submit(read(token, sleeper), 0).expect("room").0, Submitted::Asleep);
+        assert_eq!(queue.submit(read(token, sleeper), 0).expect("free entries").0, Submitted::Asleep);
     }
     let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
-    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let _ = queue.complete(id, 1, |_| {}).expect("an in-flight request");
     let _ = queue.exit_context(first, 2).expect("it runs");
     let work: Vec<DeferredWork> =
         core::iter::from_fn(|| queue.next_work()).filter(|work| *work != DeferredWork::Run).collect();
@@ -343,19 +344,19 @@ fn a_group_that_cannot_be_removed_keeps_its_turn() {
     let config = QueueConfig { nr_requests: None, plugging: false, merging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::CfqWf2q, capacity));
     let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-    let [writer, other] = [1, 2].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
-    let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("room");
+    let [writer, other] = [1, 2].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("free entries"));
+    let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("free entries");
     let write = |context, sector| Bio::new(sector, context, Op::Write, sector, 8);
-    let _ = queue.move_context(writer, group, 0).expect("both are there");
-    let _ = queue.submit(write(writer, 0), 0).expect("room");
+    let _ = queue.move_context(writer, group, 0).expect("both exist");
+    let _ = queue.submit(write(writer, 0), 0).expect("free entries");
     let Next::Request(first) = queue.next(0) else { panic!("a write is queued") };
-    let _ = queue.submit(write(other, 5000), 0).expect("room");
-    let _ = queue.move_context(writer, queue.root_group(), 500_000).expect("both are there");
+    let _ = queue.submit(write(other, 5000), 0).expect("free entries");
+    let _ = queue.move_context(writer, queue.root_group(), 500_000).expect("both exist");
     // It has used 0.5 ms of its slice: with a new slice it would come behind the other.
     assert_eq!(queue.remove_group(group, 500_000).unwrap_err(), GroupError::Busy);
-    let _ = queue.move_context(writer, group, 500_000).expect("both are there");
-    let _ = queue.submit(write(writer, 8), 500_000).expect("room");
-    let _ = queue.complete(first, 1_000_000, |_| {}).expect("it is in the device");
+    let _ = queue.move_context(writer, group, 500_000).expect("both exist");
+    let _ = queue.submit(write(writer, 8), 500_000).expect("free entries");
+    let _ = queue.complete(first, 1_000_000, |_| {}).expect("an in-flight request");
     let Next::Request(next) = queue.next(1_000_000) else { panic!("two writes are queued") };
     assert_eq!(queue.request(next).map(|request| request.sector()), Some(8));
 }
@@ -368,17 +369,18 @@ fn bios_with_equal_tokens_keep_separate_positions_in_the_list_of_2_4() {
     let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Linus, capacity));
     let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let [reader, first, second] =
+        [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("free entries"));
     let read = |context, sector| Bio::new(7, context, Op::Read, sector, 8);
     for sector in [0, 1000, 2000, 3000] {
-        let (submitted, _) = queue.submit(read(reader, sector), 0).expect("room");
+        let (submitted, _) = queue.submit(read(reader, sector), 0).expect("free entries");
         assert!(matches!(submitted, Submitted::Queued(_)));
     }
     let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
     for (sleeper, sector) in [(first, 1500), (second, 2500)] {
-        assert_eq!(queue.submit(read(sleeper, sector), 0).expect("room").0, Submitted::Asleep);
+        assert_eq!(queue.submit(read(sleeper, sector), 0).expect("free entries").0, Submitted::Asleep);
     }
-    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let _ = queue.complete(id, 1, |_| {}).expect("an in-flight request");
     let (submitted, _) = queue.resubmit(read(first, 1500), 1).expect("it was woken");
     assert!(matches!(submitted, Submitted::Queued(_)));
     let mut sectors = Vec::new();
@@ -431,23 +433,23 @@ fn room_of(
     loop {
         match queue.next(now_ns) {
             Next::Request(id) => {
-                let _ = queue.complete(id, now_ns, |_| served += 1).expect("it is in the device");
+                let _ = queue.complete(id, now_ns, |_| served += 1).expect("an in-flight request");
             }
             Next::Wait => {
-                now_ns = queue.next_timer().expect("something ends a wait");
+                now_ns = queue.next_timer().expect("a timer ends every wait");
                 let _ = queue.timer(now_ns);
             }
             Next::Empty => break,
         }
     }
-    assert_eq!(served, requests, "all that was taken is served");
+    assert_eq!(served, requests, "every accepted request is served");
     [requests as u32, contexts.len() as u32, groups]
 }
 
 /// A queue holds no more than the smaller of its two storages; entries beyond the end would be
 /// lost.
 #[test]
-fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
+fn the_capacity_of_a_queue_is_the_smaller_one_of_both_storages() {
     let small = Capacity { requests: 10, contexts: 3, merged_bios: 4, groups: 2 };
     let large = Capacity { requests: 30, contexts: 7, merged_bios: 9, groups: 5 };
     for &kind in Kind::ALL {
@@ -460,8 +462,8 @@ fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
         let other = if kind == Kind::Noop { Kind::CfqV3 } else { Kind::Noop };
         for layered in [false, true] {
             let room = |own, other| room_of((kind, layered), own, own, Some(other));
-            assert_eq!(room(large, (other, small)), [30, 7, 5], "a storage too small is left over");
-            assert_eq!(room(small, (other, large)), [10, 3, 2], "a larger one is taken");
+            assert_eq!(room(large, (other, small)), [30, 7, 5], "storage that is too small is returned unused");
+            assert_eq!(room(small, (other, large)), [10, 3, 2], "larger storage is accepted");
         }
     }
 }
@@ -469,14 +471,14 @@ fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
 /// A switch from an elevator to the same one with the layer is a switch, and back; reservations end
 /// with it.
 #[test]
-fn the_layer_comes_and_goes_with_a_switch() {
+fn a_switch_adds_or_removes_the_layer() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 2 };
     for &kind in Kind::ALL {
         let config = QueueConfig { layer: kind.info().layer, ..QueueConfig::default() };
         let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
         let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-        let context = queue.create_context(1, Priority::UNSET, 0).expect("room");
-        let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("room");
+        let context = queue.create_context(1, Priority::UNSET, 0).expect("free entries");
+        let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("free entries");
         let own = kind.info().reservations;
         assert_eq!(queue.is_reserving(), own);
         assert_eq!(queue.reserve(context, Reservation::of(1000), 0).is_ok(), own);
@@ -488,8 +490,8 @@ fn the_layer_comes_and_goes_with_a_switch() {
             assert_eq!((queue.kind(), queue.is_reserving()), (kind, layered || own));
             let more = if own || !layered { 0 } else { Reservation::TUNABLES.len() };
             assert_eq!(queue.tunables().count(), rows + more);
-            let retired = queue.take_retired_storage().expect("one of the two is left over");
-            // cfq-bw includes the layer: there is nothing to switch to, and reservations stay.
+            let retired = queue.take_retired_storage().expect("unused storage of one of the two");
+            // cfq-bw includes the layer, so no switch takes place and reservations stay.
             assert_eq!(retired.is_reserving(), own || !layered, "{}", kind.info().name);
             assert_eq!(queue.reservation(context).is_some(), own);
             assert_eq!(queue.group_reservation(group), None);

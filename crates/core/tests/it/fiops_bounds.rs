@@ -24,7 +24,7 @@ impl Sink for Charges {
 
 /// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ask {
+enum RequestKind {
     Read,
     SyncWrite,
     AsyncWrite,
@@ -34,7 +34,7 @@ enum Ask {
 struct Process {
     class: Class,
     level: u8,
-    ask: Ask,
+    kind: RequestKind,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +48,12 @@ struct Scales {
 const PLAIN: Scales = Scales { read: 1, write: 1, sync: 2, asynchronous: 5 };
 
 /// The cost of a request, computed independently.
-fn cost(process: &Process, ask: Ask, scales: Scales) -> u64 {
+fn cost(process: &Process, kind: RequestKind, scales: Scales) -> u64 {
     let mut cost: i64 = 1024;
-    if ask != Ask::Read {
+    if kind != RequestKind::Read {
         cost = cost * scales.write as i64 / scales.read as i64;
     }
-    if ask == Ask::AsyncWrite {
+    if kind == RequestKind::AsyncWrite {
         cost = cost * scales.asynchronous as i64 / scales.sync as i64;
     }
     cost += cost * (i64::from(process.level) - 4) / 5;
@@ -98,50 +98,50 @@ impl Host {
         self.set("async_scale", scales.asynchronous);
     }
 
-    fn submit(&mut self, process: usize, ask: Ask) -> u64 {
+    fn submit(&mut self, process: usize, kind: RequestKind) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
-        let (op, flags) = match ask {
-            Ask::Read => (Op::Read, Flags::NONE),
-            Ask::SyncWrite => (Op::Write, Flags::SYNC),
-            Ask::AsyncWrite => (Op::Write, Flags::NONE),
+        let (op, flags) = match kind {
+            RequestKind::Read => (Op::Read, Flags::NONE),
+            RequestKind::SyncWrite => (Op::Write, Flags::SYNC),
+            RequestKind::AsyncWrite => (Op::Write, Flags::NONE),
         };
         // Later requests lie lower: order of arrival is not that of sectors.
         let bio = Bio { flags, ..Bio::new(token, self.contexts[process], op, (1 << 30) - token * 64, 8) };
-        let _ = self.queue.submit(bio, 0).expect("there is room");
+        let _ = self.queue.submit(bio, 0).expect("free entries");
         token
     }
 
     /// The next request for the device: its process and token, and its cost.
     fn take(&mut self) -> Option<(usize, u64, u64)> {
         let Next::Request(id) = self.queue.next(0) else { return None };
-        let process = self.queue.context_of(id).expect("it is in the device").pid() as usize;
-        let token = self.queue.request(id).expect("it is in the device").token();
+        let process = self.queue.context_of(id).expect("an in-flight request").pid() as usize;
+        let token = self.queue.request(id).expect("an in-flight request").token();
         self.device.push_back(id);
-        let charged = self.queue.sink_mut().0.take().expect("what is dispatched is charged for");
+        let charged = self.queue.sink_mut().0.take().expect("every dispatched request is charged");
         Some((process, token, charged))
     }
 
     fn complete_first(&mut self) {
         if let Some(id) = self.device.pop_front() {
-            let _ = self.queue.complete(id, 0, |_| {}).expect("it is in the device");
+            let _ = self.queue.complete(id, 0, |_| {}).expect("an in-flight request");
         }
     }
 }
 
-fn asks() -> impl Strategy<Value = Ask> {
-    prop_oneof![Just(Ask::Read), Just(Ask::SyncWrite), Just(Ask::AsyncWrite)]
+fn request_kinds() -> impl Strategy<Value = RequestKind> {
+    prop_oneof![Just(RequestKind::Read), Just(RequestKind::SyncWrite), Just(RequestKind::AsyncWrite)]
 }
 
 fn processes_of(class: Class) -> impl Strategy<Value = Vec<Process>> {
-    prop::collection::vec((0u8..8, asks()).prop_map(move |(level, ask)| Process { class, level, ask }), 2..6)
+    prop::collection::vec((0u8..8, request_kinds()).prop_map(move |(level, kind)| Process { class, level, kind }), 2..6)
 }
 
 fn processes() -> impl Strategy<Value = Vec<Process>> {
     let classes = prop_oneof![Just(Class::RealTime), Just(Class::BestEffort), Just(Class::Idle)];
-    let process = (classes, 0u8..8, asks()).prop_map(|(class, level, ask)| {
+    let process = (classes, 0u8..8, request_kinds()).prop_map(|(class, level, kind)| {
         let level = if class == Class::Idle { 7 } else { level };
-        Process { class, level, ask }
+        Process { class, level, kind }
     });
     prop::collection::vec(process, 1..7)
 }
@@ -167,9 +167,9 @@ proptest! {
         host.scale(scales);
         let mut left = vec![200; processes.len()];
         for (process, left) in left.iter().enumerate() {
-            (0..*left).for_each(|_| { host.submit(process, processes[process].ask); });
+            (0..*left).for_each(|_| { host.submit(process, processes[process].kind); });
         }
-        let costs: Vec<u64> = processes.iter().map(|process| cost(process, process.ask, scales)).collect();
+        let costs: Vec<u64> = processes.iter().map(|process| cost(process, process.kind, scales)).collect();
         let dearest = costs.iter().max().copied().unwrap_or(0);
         let mut spent = vec![0; processes.len()];
         while left.iter().all(|left| *left > 0) {
@@ -184,23 +184,23 @@ proptest! {
 
     /// A process that was idle or is new has no credit: from its return on both spend alike.
     #[test]
-    fn idling_earns_nothing(processes in processes_of(Class::BestEffort), before in 0u32..20, alone in 1u32..100) {
+    fn idling_gives_no_credit(processes in processes_of(Class::BestEffort), before in 0u32..20, alone in 1u32..100) {
         let [a, b] = [processes[0], processes[1]];
         let mut host = Host::new(&[a, b]);
-        (0..300).for_each(|_| { host.submit(0, a.ask); });
-        (0..before).for_each(|_| { host.submit(1, b.ask); });
-        let (mut taken, mut of_b) = (0, 0);
-        while taken < alone || of_b < before {
+        (0..300).for_each(|_| { host.submit(0, a.kind); });
+        (0..before).for_each(|_| { host.submit(1, b.kind); });
+        let (mut record_submission, mut of_b) = (0, 0);
+        while record_submission < alone || of_b < before {
             // An async request waits for sync ones in the device while its process is alone;
             // completions let it go on.
             let Some((process, _, _)) = host.take() else { host.complete_first(); continue };
-            taken += 1;
+            record_submission += 1;
             of_b += u32::from(process == 1);
-            if taken > 250 { return Ok(()) }
+            if record_submission > 250 { return Ok(()) }
         }
         while !host.device.is_empty() { host.complete_first() }
-        (0..100).for_each(|_| { host.submit(1, b.ask); });
-        let dearest = cost(&a, a.ask, PLAIN).max(cost(&b, b.ask, PLAIN));
+        (0..100).for_each(|_| { host.submit(1, b.kind); });
+        let dearest = cost(&a, a.kind, PLAIN).max(cost(&b, b.kind, PLAIN));
         let mut spent = [0u64; 2];
         for _ in 0..40 {
             let (process, _, charged) = host.take().expect("both have requests");
@@ -213,20 +213,20 @@ proptest! {
     /// behind, and no more.
     #[test]
     fn a_deep_queue_catches_up_what_it_is_behind(a_level in 0u8..8, b_level in 0u8..8, alone in 1u64..60) {
-        let of = |level| Process { class: Class::BestEffort, level, ask: Ask::Read };
+        let of = |level| Process { class: Class::BestEffort, level, kind: RequestKind::Read };
         let (a, b) = (of(a_level), of(b_level));
-        let (a_cost, b_cost) = (cost(&a, Ask::Read, PLAIN), cost(&b, Ask::Read, PLAIN));
+        let (a_cost, b_cost) = (cost(&a, RequestKind::Read, PLAIN), cost(&b, RequestKind::Read, PLAIN));
         let mut host = Host::new(&[b, a]);
-        host.submit(0, Ask::Read);
-        (0..200).for_each(|_| { host.submit(1, Ask::Read); });
+        host.submit(0, RequestKind::Read);
+        (0..200).for_each(|_| { host.submit(1, RequestKind::Read); });
         // Equals are served in order of arrival: B's request goes first and stays in the device.
-        prop_assert_eq!(host.take().map(|taken| taken.0), Some(0));
+        prop_assert_eq!(host.take().map(|record_submission| record_submission.0), Some(0));
         for _ in 0..alone {
-            prop_assert_eq!(host.take().map(|taken| taken.0), Some(1));
+            prop_assert_eq!(host.take().map(|record_submission| record_submission.0), Some(1));
         }
-        (0..1000).for_each(|_| { host.submit(0, Ask::Read); });
+        (0..1000).for_each(|_| { host.submit(0, RequestKind::Read); });
         let behind = (alone * a_cost).saturating_sub(b_cost);
-        let run = std::iter::from_fn(|| host.take()).take_while(|taken| taken.0 == 0).count() as u64;
+        let run = std::iter::from_fn(|| host.take()).take_while(|record_submission| record_submission.0 == 0).count() as u64;
         // Equal sums: the process inserted first goes first, which is A.
         prop_assert_eq!(run, if alone * a_cost < b_cost { 0 } else { behind.div_ceil(b_cost) });
     }
@@ -235,20 +235,20 @@ proptest! {
     /// process's requests go in order of arrival, and a request waits only if it is async, its
     /// process is alone in its class and sync requests are in the device.
     #[test]
-    fn a_naive_model_decides_the_same(
+    fn decisions_equal_those_of_a_naive_model(
         processes in processes(),
         scales in scales(),
         deep_share in any::<bool>(),
         postpone_async in any::<bool>(),
         sync_preempt in 0u64..3,
-        calls in prop::collection::vec((0u8..10, 0usize..8, asks()), 0..300),
+        calls in prop::collection::vec((0u8..10, 0usize..8, request_kinds()), 0..300),
     ) {
         let mut host = Host::new(&processes);
         host.scale(scales);
         host.set("deep_share", deep_share.into());
         host.set("postpone_async", postpone_async.into());
         let mut model = Model { deep_share, postpone_async, sync_preempt, ..Model::new(&processes, scales) };
-        for (at, &(what, which, ask)) in calls.iter().enumerate() {
+        for (at, &(what, which, kind)) in calls.iter().enumerate() {
             if at == calls.len() / 3 {
                 host.set("sync_preempt", sync_preempt);
                 model.preempting = true;
@@ -256,8 +256,8 @@ proptest! {
             match what {
                 0..=4 => {
                     let process = which % processes.len();
-                    let token = host.submit(process, ask);
-                    model.submit(process, token, ask);
+                    let token = host.submit(process, kind);
+                    model.submit(process, token, kind);
                 }
                 5..=7 => {
                     let expected = model.take();
@@ -275,24 +275,24 @@ proptest! {
             if expected.is_none() && model.device.is_empty() { break }
             if expected.is_none() { host.complete_first(); model.complete_first(); }
         }
-        prop_assert!(model.queues.iter().all(VecDeque::is_empty), "nothing waits for ever");
+        prop_assert!(model.queues.iter().all(VecDeque::is_empty), "every request is served");
     }
 
     /// Groups have shares by weight, however many processes they have, and within a group processes
     /// have equal shares.
     #[test]
     fn groups_share_by_weight(weights in (1u16..=1000, 1u16..=1000), members in (1usize..4, 1usize..4)) {
-        let reader = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
+        let reader = Process { class: Class::BestEffort, level: 4, kind: RequestKind::Read };
         let mut host = Host::new(&vec![reader; members.0 + members.1]);
         host.set("groups", 1);
         let root = host.queue.root_group();
         let groups = [weights.0, weights.1].map(|weight| {
-            host.queue.create_group(root, GroupWeights::of(weight), 0).expect("there is room")
+            host.queue.create_group(root, GroupWeights::of(weight), 0).expect("free entries")
         });
         let group_of = |process: usize| usize::from(process >= members.0);
         for process in 0..host.contexts.len() {
-            let _ = host.queue.move_context(host.contexts[process], groups[group_of(process)], 0).expect("both are there");
-            (0..300).for_each(|_| { host.submit(process, Ask::Read); });
+            let _ = host.queue.move_context(host.contexts[process], groups[group_of(process)], 0).expect("both exist");
+            (0..300).for_each(|_| { host.submit(process, RequestKind::Read); });
         }
         let price = |group: usize| (1024 * 100 / u64::from([weights.0, weights.1][group])).max(1);
         let (mut of_group, mut of_process) = ([0u64; 2], vec![0u64; host.contexts.len()]);
@@ -314,13 +314,13 @@ proptest! {
 /// A process that waits when sync requests may pass keeps its position among equals.
 #[test]
 fn sync_requests_pass_in_the_order_of_their_processes() {
-    let process = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
+    let process = Process { class: Class::BestEffort, level: 4, kind: RequestKind::Read };
     let mut host = Host::new(&[process; 3]);
-    host.submit(2, Ask::AsyncWrite);
-    host.submit(1, Ask::Read);
-    host.submit(0, Ask::Read);
+    host.submit(2, RequestKind::AsyncWrite);
+    host.submit(1, RequestKind::Read);
+    host.submit(0, RequestKind::Read);
     host.set("sync_preempt", 1);
-    let order: Vec<usize> = std::iter::from_fn(|| host.take()).map(|taken| taken.0).collect();
+    let order: Vec<usize> = std::iter::from_fn(|| host.take()).map(|record_submission| record_submission.0).collect();
     assert_eq!(order, [1, 0], "and the write waits for both");
 }
 
@@ -328,22 +328,22 @@ fn sync_requests_pass_in_the_order_of_their_processes() {
 /// can be removed.
 #[test]
 fn a_process_moves_to_another_group_with_its_requests() {
-    let reader = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
+    let reader = Process { class: Class::BestEffort, level: 4, kind: RequestKind::Read };
     let mut host = Host::new(&[reader; 3]);
     host.set("groups", 1);
     let root = host.queue.root_group();
     let [heavy, light] =
-        [300, 100].map(|weight| host.queue.create_group(root, GroupWeights::of(weight), 0).expect("room"));
+        [300, 100].map(|weight| host.queue.create_group(root, GroupWeights::of(weight), 0).expect("free entries"));
     for (process, group) in [(0, heavy), (1, light), (2, light)] {
-        let _ = host.queue.move_context(host.contexts[process], group, 0).expect("both are there");
+        let _ = host.queue.move_context(host.contexts[process], group, 0).expect("both exist");
         (0..40).for_each(|_| {
-            host.submit(process, Ask::Read);
+            host.submit(process, RequestKind::Read);
         });
     }
     // 341 vios a request of the heavy group, 1024 of the light one: three or four for one.
     let first: Vec<usize> = (0..12).map(|_| host.take().expect("requests wait").0).collect();
     assert_eq!(first, [0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0]);
-    let _ = host.queue.move_context(host.contexts[0], light, 0).expect("both are there");
+    let _ = host.queue.move_context(host.contexts[0], light, 0).expect("both exist");
     assert!(host.queue.remove_group(heavy, 0).is_err(), "requests of it are in the device");
     while !host.device.is_empty() {
         host.complete_first();
@@ -365,13 +365,13 @@ struct Model {
     postpone_async: bool,
     sync_preempt: u64,
     preempting: bool,
-    queues: Vec<VecDeque<(u64, Ask)>>,
+    queues: Vec<VecDeque<(u64, RequestKind)>>,
     spent: Vec<u64>,
     in_flight: Vec<u32>,
     /// Waiting processes in order, by class; and the highest value that the first one had spent.
     trees: [Vec<usize>; 3],
     floors: [u64; 3],
-    device: VecDeque<(usize, Ask)>,
+    device: VecDeque<(usize, RequestKind)>,
 }
 
 impl Model {
@@ -397,8 +397,8 @@ impl Model {
         self.processes[process].class as usize - 1
     }
 
-    fn submit(&mut self, process: usize, token: u64, ask: Ask) {
-        self.queues[process].push_back((token, ask));
+    fn submit(&mut self, process: usize, token: u64, kind: RequestKind) {
+        self.queues[process].push_back((token, kind));
         let class = self.class(process);
         if self.trees[class].contains(&process) {
             return;
@@ -424,10 +424,11 @@ impl Model {
     fn take(&mut self) -> Option<(usize, u64, u64)> {
         let class = self.trees.iter().position(|tree| !tree.is_empty())?;
         let tree = &self.trees[class];
-        let is_sync = |process: usize| self.queues[process].front().is_some_and(|(_, ask)| *ask != Ask::AsyncWrite);
+        let is_sync =
+            |process: usize| self.queues[process].front().is_some_and(|(_, kind)| *kind != RequestKind::AsyncWrite);
         let mut process = tree[0];
         if !is_sync(process) {
-            let sync_in_flight = self.device.iter().any(|(_, ask)| *ask != Ask::AsyncWrite);
+            let sync_in_flight = self.device.iter().any(|(_, kind)| *kind != RequestKind::AsyncWrite);
             if self.postpone_async && sync_in_flight && tree.len() == 1 {
                 return None;
             }
@@ -440,9 +441,9 @@ impl Model {
                 _ => tree[tree.len() - 1],
             };
         }
-        let (token, ask) = self.queues[process].pop_front()?;
-        let price = cost(&self.processes[process], ask, self.scales);
-        self.device.push_back((process, ask));
+        let (token, kind) = self.queues[process].pop_front()?;
+        let price = cost(&self.processes[process], kind, self.scales);
+        self.device.push_back((process, kind));
         self.in_flight[process] += 1;
         self.trees[class].retain(|other| *other != process);
         self.spent[process] += price;

@@ -57,7 +57,7 @@ fn the_same_calls_give_the_same_answers() {
 }
 
 #[test]
-fn without_reservations_a_layer_decides_as_the_elevator_below() {
+fn without_reservations_a_layer_decides_like_the_elevator_below() {
     for number in 0..1000u64 {
         let mut case = Case::read(&Random(number + (1 << 51)).bytes(CALLS));
         // Tunables have other indices with the layer; reservations and switches are left out.
@@ -81,18 +81,18 @@ fn without_reservations_a_layer_decides_as_the_elevator_below() {
 
 /// A test of the test machine: it detects a host that breaks the contract.
 #[test]
-fn a_bio_that_is_forgotten_is_noticed() {
+fn a_lost_bio_is_detected() {
     let case = Case::read(&[0; HEADER_BYTES + RECORD_BYTES]);
     let mut host = crate::machine::Host::new(&case);
     host.call(case.calls[0]).expect("a read of sector 0");
-    let left = host.leave_nothing_behind();
-    assert!(left.is_err(), "a queue with a bio in it was taken for an empty one");
+    let left = host.check_all_entries_free();
+    assert!(left.is_err(), "a lost bio was not detected");
 }
 
 /// Inserts reservations at the start of a case, for two processes and a group; possibly of both
 /// directions and with a large capacity of the device.
 fn reserve_first(bytes: &mut [u8], tuned: bool) {
-    let reserve = |who: u8, of_group: u8| [62, who, 1, 96, 1, of_group];
+    let reserve = |process: u8, of_group: u8| [62, process, 1, 96, 1, of_group];
     let set_to = |index: u8, end: u8| [53, index, end, 0, 0, 0];
     let (least, greatest) = (3, 4);
     let tunables = [set_to(0, greatest), set_to(1, least), set_to(8, greatest)];
@@ -110,8 +110,9 @@ fn check(name: &str, bytes: Vec<u8>) {
         let Case { kind, layered, config, capacity, depth, pulls_each, stands_still, calls } = Case::read(&smallest);
         let calls: Vec<String> = calls.iter().map(|call| format!("  {call:?}")).collect();
         let calls = calls.join("\n");
-        let device =
-            format!("device of {depth}, asks for each hardware queue: {pulls_each}, time stands still: {stands_still}");
+        let device = format!(
+            "device of {depth}, takes requests per hardware queue: {pulls_each}, time stands still: {stands_still}"
+        );
         panic!(
             "{name}: {what}\n{kind:?}, layered: {layered}, {config:?}, {capacity:?}, {device}\n{calls}\nbytes {smallest:?}"
         );

@@ -60,7 +60,7 @@ impl Host {
     fn submit_at(&mut self, cpu: usize, op: Op, sector: u64) -> Submitted {
         let bio = Bio::new(self.next_token, self.contexts[cpu], op, sector, 8);
         self.next_token += 1;
-        self.queue.submit(bio, self.now_ns).expect("there is room").0
+        self.queue.submit(bio, self.now_ns).expect("free entries").0
     }
 
     fn next(&mut self) -> Option<RequestId> {
@@ -74,16 +74,16 @@ impl Host {
     }
 
     fn op(&self, id: RequestId) -> Op {
-        self.queue.request(id).expect("it is in the device").op()
+        self.queue.request(id).expect("an in-flight request").op()
     }
 
     fn cpu(&self, id: RequestId) -> u16 {
-        let context = self.queue.context_of(id).expect("it is in the device");
+        let context = self.queue.context_of(id).expect("an in-flight request");
         u16::try_from(context.pid()).expect("a CPU's number")
     }
 
     fn complete(&mut self, id: RequestId) {
-        let _ = self.queue.complete(id, self.now_ns, |_| {}).expect("it is in the device");
+        let _ = self.queue.complete(id, self.now_ns, |_| {}).expect("an in-flight request");
     }
 
     /// Returns true if a run of the queue was scheduled.
@@ -115,7 +115,7 @@ fn config() -> QueueConfig {
 }
 
 #[test]
-fn depths_bound_what_is_in_the_device_whatever_the_number_of_hardware_queues() {
+fn depths_bound_the_in_flight_requests_for_any_number_of_hardware_queues() {
     for hw_queues in [1, 4] {
         let mut host = Host::new(hw_queues, 4);
         for index in 0..400 {
@@ -139,7 +139,7 @@ fn depths_bound_what_is_in_the_device_whatever_the_number_of_hardware_queues() {
             if served.iter().sum::<u32>() < 256 + 128 + 64 + 1 {
                 assert_eq!(counts, [256, 128, 64], "and are used");
                 if hw_queues == 4 {
-                    assert!(served.iter().all(|&count| count == 112), "queues take turns: {served:?}");
+                    assert!(served.iter().all(|&count| count == 112), "queues are served in turn: {served:?}");
                 }
             }
             let Some(id) = in_device.pop_front() else { break };
@@ -182,7 +182,7 @@ fn each_hardware_queue_has_its_own_turns() {
 }
 
 #[test]
-fn the_tokens_are_shared_and_one_that_is_freed_has_the_queue_run() {
+fn tokens_are_shared_and_a_freed_one_schedules_a_run() {
     let mut host = Host::new(2, 2);
     for _ in 0..256 {
         host.submit(0, Op::Read);
@@ -209,7 +209,7 @@ fn requests_of_different_hardware_queues_stay_apart() {
 }
 
 #[test]
-fn more_hardware_queues_than_there_is_room_for_share() {
+fn hardware_queues_beyond_the_capacity_share_lists() {
     let mut host = Host::new(u16::MAX, 3);
     for cpu in [0usize, 1, 2] {
         let context = host.contexts[cpu];
@@ -222,13 +222,13 @@ fn more_hardware_queues_than_there_is_room_for_share() {
 }
 
 #[test]
-fn a_domain_that_does_well_is_throttled_for_one_that_does_not() {
+fn a_domain_within_its_target_is_throttled_for_one_that_misses_it() {
     // Reads are in the third quarter of their 2 ms, writes in the sixth of their 10 ms: 256 * 3/4,
     // and so on.
     let mut host = Host::new(1, 1);
     let both = [(Op::Read, 0, 1_200_000), (Op::Write, 0, 15 * MS - 1)];
     for depth in [192, 144, 108] {
-        assert_eq!(host.measure(&both), [(READ, depth)], "the writes have all they may have");
+        assert_eq!(host.measure(&both), [(READ, depth)], "writes have their maximum");
     }
     // Now reads wait long but no kind is slow in the device: reads get twice the depth, and then
     // all of it.
@@ -240,7 +240,7 @@ fn a_domain_that_does_well_is_throttled_for_one_that_does_not() {
 }
 
 #[test]
-fn a_depth_never_falls_to_nothing() {
+fn a_depth_never_falls_below_one() {
     // Writes in the first quarter of their target: a quarter of the depth each time, but at least
     // 1.
     let mut host = Host::new(1, 1);
@@ -269,7 +269,7 @@ fn a_target_can_be_set_and_counts_from_the_next_completion_on() {
 }
 
 #[test]
-fn a_request_that_comes_back_gives_its_token_to_the_next() {
+fn a_requeued_request_releases_its_token() {
     let mut host = Host::new(1, 1);
     let both = [(Op::Write, 0, 100), (Op::Read, 0, 3 * MS)];
     for _ in 0..4 {
@@ -277,10 +277,10 @@ fn a_request_that_comes_back_gives_its_token_to_the_next() {
     }
     host.submit(0, Op::Write);
     host.submit(0, Op::Write);
-    let first = host.next().expect("the one token's");
+    let first = host.next().expect("the only token is free");
     assert_eq!(host.next(), None);
-    let _ = host.queue.requeue(first, host.now_ns).expect("it is in the device");
-    assert_eq!(host.next(), Some(first), "it goes first, and needs none");
+    let _ = host.queue.requeue(first, host.now_ns).expect("an in-flight request");
+    assert_eq!(host.next(), Some(first), "it goes first without a token");
     let second = host.next().expect("the token is free");
     host.complete(first);
     host.complete(second);

@@ -25,8 +25,8 @@ fn the_dispatch_list_sorts_as_a_walk_from_its_tail_does() {
             model.fifo.push(entry);
             assert_eq!(host.take(), model.take(), "case {number}");
             if random.below(2) == 0 {
-                host.give_back();
-                model.give_back();
+                host.requeue();
+                model.requeue();
             }
         }
         for _ in 0..random.below(40) {
@@ -137,7 +137,7 @@ impl ListModel {
         Some(entry.token)
     }
 
-    fn give_back(&mut self) {
+    fn requeue(&mut self) {
         if let Some(entry) = self.taken.take() {
             self.list.insert(0, Entry { stops: true, ..entry });
         }
@@ -320,7 +320,7 @@ impl Host {
         };
         let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
         let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-        let context = queue.create_context(1, Priority::UNSET, 0).expect("room for one");
+        let context = queue.create_context(1, Priority::UNSET, 0).expect("free entries");
         Host { queue, context, now_ns: 0, device: Vec::new(), next_token: 0 }
     }
 
@@ -355,7 +355,7 @@ impl Host {
         }
     }
 
-    fn give_back(&mut self) {
+    fn requeue(&mut self) {
         if let Some(id) = self.device.pop() {
             assert!(self.queue.requeue(id, self.now_ns).is_ok());
         }

@@ -74,7 +74,7 @@ fn serve(
             waiting.insert(token, Waiting { op, process, ahead, came: served, overtaken: 0 });
             token += 1;
         }
-        let Next::Request(id) = queue.next(served * 1_000_000) else { panic!("{kind:?}: nothing comes") };
+        let Next::Request(id) = queue.next(served * 1_000_000) else { panic!("{kind:?}: no request is dispatched") };
         let token = queue.request(id).expect("it was just given").token();
         let request = waiting.remove(&token).expect("it is served once");
         waiting.range_mut(..token).for_each(|(_, older)| older.overtaken += 1);
@@ -84,7 +84,7 @@ fn serve(
 }
 
 #[test]
-fn linus_lets_a_request_be_passed_only_as_often_as_it_has_passovers() {
+fn linus_bounds_how_often_a_request_is_passed_by_its_passovers() {
     for form in 0..3 {
         for (seed, latency) in [(1, 0), (2, 3), (3, 20), (4, 200)] {
             let settings =
@@ -101,7 +101,7 @@ fn linus_lets_a_request_be_passed_only_as_often_as_it_has_passovers() {
 }
 
 #[test]
-fn linus_serves_writes_whatever_reads_are_let_through() {
+fn linus_serves_writes_among_preferred_reads() {
     // A read goes behind the first four or six writes of the list, which it does not pass, so
     // writes continue.
     for form in [1, 2] {
@@ -125,9 +125,9 @@ fn sfq_serves_the_oldest_of_each_process_once_a_round() {
     for quantum in [1, 4, 16] {
         let settings = [("sorted", 0), ("quantum", quantum), ("perturb", 0), ("seed", 2)];
         serve(Kind::Sfq, 1, &settings, 6, |request, served, _| {
-            // Before it comes what is on the dispatch list, a round for each of its process's that
-            // came earlier and its own, and what was moved together with it: quantum, and a round
-            // more.
+            // These precede the request: the dispatch list, one round for each earlier request of
+            // its process and for itself, and the requests moved together with it (quantum), plus
+            // one round.
             let together = quantum as u64 + PROCESSES;
             let allowed = 2 * together + (request.ahead + 1) * PROCESSES;
             assert!(served - request.came <= allowed, "quantum {quantum}: {request:?} served at {served}");
@@ -136,7 +136,7 @@ fn sfq_serves_the_oldest_of_each_process_once_a_round() {
 }
 
 #[test]
-fn kyber_gives_every_kind_its_turn_and_keeps_the_order_within() {
+fn kyber_serves_the_kinds_in_turn_and_each_in_order() {
     for hw_queues in [1u64, 4] {
         let mut turn: BTreeMap<(u64, u8), u64> = BTreeMap::new();
         serve(Kind::Kyber, hw_queues as u16, &[], 7, |request, served, waiting| {

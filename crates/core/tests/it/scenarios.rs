@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::scenario::{Issue, Scenario, play, read};
 use hoistway_core::{Kind, Op, Reservation};
 
-use crate::scenario::Want;
+use crate::scenario::Expectation;
 
 /// One folder per elevator, and `queue` for the queue's own behaviour.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/scenarios");
@@ -42,20 +42,20 @@ const WITH_CLASSES: [Kind; 9] = [
 /// other elevator the results are the same, except in scenarios that depend on the best-effort
 /// decisions of the elevator below.
 #[test]
-fn reservations_come_out_the_same_over_every_elevator() {
+fn reservations_have_the_same_results_over_every_elevator() {
     // Scenarios that depend on the order of best-effort requests or on idling.
-    let order_counts = ["BW-14", "BW-17", "BW-19", "BW-20", "RG-2", "RG-4", "RG-6", "RG-7", "RG-9", "RG-11"];
+    let order_dependent = ["BW-14", "BW-17", "BW-19", "BW-20", "RG-2", "RG-4", "RG-6", "RG-7", "RG-9", "RG-11"];
     let mut failed = Vec::new();
     for file in ["cfq-bw/cfq-bw.txt", "reserved/groups.txt"] {
         let file = Path::new(FOLDER).join(file);
         let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let scenarios = read(&text).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
+        let scenarios = read(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let number = |scenario: &Scenario| scenario.name.split(':').next().unwrap_or_default().to_owned();
         for &kind in Kind::ALL {
             let has = |name: &str| {
                 kind.info().tunables.iter().chain(Reservation::TUNABLES).any(|tunable| tunable.name == name)
             };
-            for scenario in scenarios.iter().filter(|scenario| !order_counts.contains(&number(scenario).as_str())) {
+            for scenario in scenarios.iter().filter(|scenario| !order_dependent.contains(&number(scenario).as_str())) {
                 if number(scenario) == "BW-4" && !WITH_CLASSES.contains(&kind) {
                     continue;
                 }
@@ -84,68 +84,75 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_wrong_expectation_is_noticed() {
+fn a_wrong_expectation_fails() {
     let text = "scenario wrong\nelevator noop\nA: r0 r100 @0\n";
     for wrong in ["A0@0 A100@6", "A100@0", "A0 A100 A200", "A[0..4]x2", "Ax3", "w0", "0+16"] {
         let scenario = &read(&format!("{text}expect {wrong}")).unwrap()[0];
-        assert!(failures(scenario).len() == 1, "{wrong} passed");
+        assert!(failures(scenario).len() == 1, "the wrong expectation {wrong} passed");
     }
     assert_eq!(
         failures(&read(&format!("{text}expect A0@0 r100+8@5\nexpect A[0..5]x2\namong A100@5\ntotal 2")).unwrap()[0]),
         [""; 0]
     );
-    assert!(read("scenario bad\nexpects A0").is_err_and(|fault| fault.starts_with("line 2")));
+    assert!(read("scenario bad\nexpects A0").is_err_and(|error| error.starts_with("line 2")));
 }
 
 #[test]
 fn an_impossible_group_is_reported_with_its_line() {
     for (line, expected) in [
-        ("group G in H", "there is no group H so far"),
-        ("group root in root", "there is a group root already"),
-        ("group G in root weight 0", "weight 0 are no weights"),
-        ("group G in root wide 5", "wide 5 are no weights"),
-        ("process A be0 in G", "there is no group G so far"),
-        ("move A G @5", "there is no group G so far"),
-        ("weigh root 1001 @5", "weight 1001 are no weights"),
+        ("group G in H", "unknown group H"),
+        ("group root in root", "duplicate group root"),
+        ("group G in root weight 0", "invalid weights: weight 0"),
+        ("group G in root wide 5", "invalid weights: wide 5"),
+        ("process A be0 in G", "unknown group G"),
+        ("move A G @5", "unknown group G"),
+        ("weigh root 1001 @5", "invalid weights: weight 1001"),
     ] {
-        let fault = read(&format!("scenario bad\n{line}")).unwrap_err();
-        assert_eq!(fault, format!("line 2: {expected}: {line:?}"));
+        let error = read(&format!("scenario bad\n{line}")).unwrap_err();
+        assert_eq!(error, format!("line 2: {expected}: {line:?}"));
     }
 }
 
 fn check(file: &str, text: &str) {
-    let scenarios = read(text).unwrap_or_else(|fault| panic!("{file}: {fault}"));
+    let scenarios = read(text).unwrap_or_else(|error| panic!("{file}: {error}"));
     let failures: Vec<String> =
         scenarios.iter().flat_map(failures).map(|failure| format!("{file}:{failure}")).collect();
     assert!(failures.is_empty(), "{} of {} scenarios:\n{}", failures.len(), scenarios.len(), failures.join("\n"));
-    assert!(scenarios.iter().all(|scenario| !scenario.wants.is_empty()), "{file}: a scenario expects nothing");
+    assert!(
+        scenarios.iter().all(|scenario| !scenario.expectations.is_empty()),
+        "{file}: a scenario has no expectations"
+    );
 }
 
 fn failures(scenario: &Scenario) -> Vec<String> {
     let mut failures = Vec::new();
-    for want in &scenario.wants {
-        let what = match play(scenario, want.with.as_ref()) {
-            Ok(outcome) => difference(want, &outcome.issues, &outcome.asleep)
-                .map(|what| format!("{what}\n    got {}", show(scenario, &outcome.issues))),
-            Err(what) => Some(what),
+    for expectation in &scenario.expectations {
+        let action = match play(scenario, expectation.with.as_ref()) {
+            Ok(played) => difference(expectation, &played.issues, &played.asleep)
+                .map(|action| format!("{action}\n    got {}", show(scenario, &played.issues))),
+            Err(action) => Some(action),
         };
-        if let Some(what) = what {
-            failures.push(format!("{}: {} {:?}: {what}", want.line, scenario.name, want.with));
+        if let Some(action) = action {
+            failures.push(format!("{}: {} {:?}: {action}", expectation.line, scenario.name, expectation.with));
         }
     }
     failures
 }
 
 /// Describes the differences from the expectation.
-fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet<(usize, u64)>) -> Option<String> {
-    use crate::scenario::Wanted::{Among, Asleep, Count, Order, Total};
-    match &want.what {
+fn difference(
+    expectation: &Expectation,
+    issues: &[Issue],
+    asleep: &std::collections::BTreeSet<(usize, u64)>,
+) -> Option<String> {
+    use crate::scenario::Check::{Among, Asleep, Count, Order, Total};
+    match &expectation.action {
         Order(runs) => {
             let mut rest = issues;
             for (index, run) in runs.iter().enumerate() {
-                let fits = rest.len() >= run.count && run.fits(&rest[..run.count]);
-                if !fits {
-                    return Some(format!("number {} is not {run:?}", index + 1));
+                let matches = rest.len() >= run.count && run.matches(&rest[..run.count]);
+                if !matches {
+                    return Some(format!("request {} does not match {run:?}", index + 1));
                 }
                 rest = &rest[run.count..];
             }
@@ -153,7 +160,7 @@ fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet
         }
         Among(runs) => runs
             .iter()
-            .find(|run| !issues.windows(run.count).any(|some| run.fits(some)))
+            .find(|run| !issues.windows(run.count).any(|some| run.matches(some)))
             .map(|run| format!("{run:?} is missing")),
         Total(count) => (issues.len() != *count).then(|| format!("{} requests, not {count}", issues.len())),
         Count { process, count, before_ms } => {

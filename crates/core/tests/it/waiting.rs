@@ -78,33 +78,27 @@ const PROMISES: &[Promises] = &[
 
 #[test]
 fn a_far_read_among_sequential_ones() {
-    hold(
-        |promises| promises.far_read,
-        |world| world.wait_for(Op::Read, Class::BestEffort, Op::Read, Class::BestEffort),
-    );
+    hold(|promises| promises.far_read, |sim| sim.wait_for(Op::Read, Class::BestEffort, Op::Read, Class::BestEffort));
 }
 
 #[test]
 fn a_write_among_reads() {
-    hold(|promises| promises.write, |world| world.wait_for(Op::Write, Class::BestEffort, Op::Read, Class::BestEffort));
+    hold(|promises| promises.write, |sim| sim.wait_for(Op::Write, Class::BestEffort, Op::Read, Class::BestEffort));
 }
 
 #[test]
 fn a_read_among_writes() {
-    hold(|promises| promises.read, |world| world.wait_for(Op::Read, Class::BestEffort, Op::Write, Class::BestEffort));
+    hold(|promises| promises.read, |sim| sim.wait_for(Op::Read, Class::BestEffort, Op::Write, Class::BestEffort));
 }
 
 #[test]
 fn a_best_effort_read_among_real_time_ones() {
-    hold(
-        |promises| promises.best_effort,
-        |world| world.wait_for(Op::Read, Class::BestEffort, Op::Read, Class::RealTime),
-    );
+    hold(|promises| promises.best_effort, |sim| sim.wait_for(Op::Read, Class::BestEffort, Op::Read, Class::RealTime));
 }
 
 #[test]
 fn an_idle_read_among_best_effort_ones() {
-    hold(|promises| promises.idle, |world| world.wait_for(Op::Read, Class::Idle, Op::Read, Class::BestEffort));
+    hold(|promises| promises.idle, |sim| sim.wait_for(Op::Read, Class::Idle, Op::Read, Class::BestEffort));
 }
 
 #[test]
@@ -117,12 +111,12 @@ fn every_elevator_has_a_row_of_promises() {
 }
 
 /// Compares the behaviour of all elevators with their guarantees.
-fn hold(promised: impl Fn(&Promises) -> Served, test: impl Fn(World) -> Result<Served, String>) {
+fn hold(promised: impl Fn(&Promises) -> Served, test: impl Fn(StarvationSimulation) -> Result<Served, String>) {
     let mut wrong = Vec::new();
     for promises in PROMISES {
         let Some(kind) = Kind::from_name(promises.elevator) else { continue };
         for reserving in [false, true] {
-            let served = test(World::new(kind, reserving));
+            let served = test(StarvationSimulation::new(kind, reserving));
             if served != Ok(promised(promises)) {
                 let wanted = promised(promises);
                 wrong.push(format!(
@@ -140,12 +134,12 @@ const OTHERS: usize = 2;
 const QUEUED: usize = 4;
 
 /// A queue and a device that serves one request at a time.
-struct World {
+struct StarvationSimulation {
     queue: RequestQueue<Owned<NoSink>>,
     now_ns: u64,
     device: Option<(RequestId, u64)>,
     reserving: bool,
-    others: Vec<(ContextId, u64)>,
+    competitors: Vec<(ContextId, u64)>,
     /// The waiting request has this token; the others' begin with 1.
     served: bool,
     next_token: u64,
@@ -155,10 +149,10 @@ const WAITING: u64 = 0;
 /// A token modulo this number identifies its process.
 const TOKENS: u64 = 8;
 
-impl World {
+impl StarvationSimulation {
     /// Creates a world, with or without a third process with a backlog that has reserved half of
     /// the device.
-    fn new(kind: Kind, reserving: bool) -> World {
+    fn new(kind: Kind, reserving: bool) -> StarvationSimulation {
         let capacity = Capacity { requests: 32, contexts: 8, merged_bios: 1, groups: 1 };
         let config = QueueConfig {
             layer: kind.info().layer,
@@ -170,7 +164,15 @@ impl World {
         let make = if reserving { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
         let (storage, elevator) = (Storage::owned(capacity), make(kind, capacity));
         let queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-        World { queue, now_ns: 0, device: None, reserving, others: Vec::new(), served: false, next_token: 1 }
+        StarvationSimulation {
+            queue,
+            now_ns: 0,
+            device: None,
+            reserving,
+            competitors: Vec::new(),
+            served: false,
+            next_token: 1,
+        }
     }
 
     /// Reserves 100 of 200 requests a second for a process, reads or writes.
@@ -189,12 +191,12 @@ impl World {
     fn wait_for(mut self, op: Op, class: Class, others_op: Op, others_class: Class) -> Result<Served, String> {
         for number in 0..OTHERS + usize::from(self.reserving) {
             let context = self.process(if number < OTHERS { others_class } else { Class::BestEffort });
-            self.others.push((context, number as u64 * 1_000_000));
+            self.competitors.push((context, number as u64 * 1_000_000));
             if number == OTHERS {
                 self.reserve(context);
             }
             for _ in 0..QUEUED {
-                self.ask(number, others_op);
+                self.submit_next(number, others_op);
             }
         }
         for _ in 0..20 {
@@ -216,19 +218,19 @@ impl World {
             }
             self.step(None)?;
         }
-        Err("it is not served when the others stop, either".to_owned())
+        Err("it is not served when the competitors stop, either".to_owned())
     }
 
     fn process(&mut self, class: Class) -> ContextId {
         let level = if class == Class::Idle { 7 } else { 4 };
         let priority = Priority::new(class, level).unwrap_or_default();
-        self.queue.create_context(self.others.len() as u32 + 1, priority, 0).expect("there is room for eight")
+        self.queue.create_context(self.competitors.len() as u32 + 1, priority, 0).expect("free entries")
     }
 
     /// Submits the sectors behind its last ones for one of the others.
-    fn ask(&mut self, number: usize, op: Op) {
-        let (context, sector) = self.others[number];
-        self.others[number].1 = sector + 8;
+    fn submit_next(&mut self, number: usize, op: Op) {
+        let (context, sector) = self.competitors[number];
+        self.competitors[number].1 = sector + 8;
         let token = self.next_token * TOKENS + number as u64;
         self.next_token += 1;
         self.submit(Bio::new(token, context, op, sector, 8));
@@ -236,7 +238,7 @@ impl World {
 
     fn submit(&mut self, bio: Bio) {
         let bio = Bio { flags: Flags::NONE, ..bio };
-        let (submitted, _) = self.queue.submit(bio, self.now_ns).expect("there is room");
+        let (submitted, _) = self.queue.submit(bio, self.now_ns).expect("free entries");
         assert!(matches!(submitted, Submitted::Queued(_)), "no bio is merged and no process sleeps");
         self.run();
     }
@@ -267,16 +269,16 @@ impl World {
             (self.now_ns, self.device) = (self.now_ns.max(done_ns), None);
             let mut token = WAITING;
             let kick = self.queue.complete(id, self.now_ns, |done| token = done);
-            assert!(kick.is_ok(), "what the device has is known to the queue");
+            assert!(kick.is_ok(), "the queue accepts the completion of an in-flight request");
             match again {
                 _ if token == WAITING => self.served = true,
-                Some(op) => self.ask((token % TOKENS) as usize, op),
+                Some(op) => self.submit_next((token % TOKENS) as usize, op),
                 None => {}
             }
             self.run();
             return Ok(());
         }
-        let Some(timer_ns) = timer_ns else { return Err("nothing is due".to_owned()) };
+        let Some(timer_ns) = timer_ns else { return Err("no timer is armed".to_owned()) };
         self.now_ns = self.now_ns.max(timer_ns);
         match self.queue.timer(self.now_ns) {
             Kick::Run => self.run(),

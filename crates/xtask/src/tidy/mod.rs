@@ -31,7 +31,6 @@ const LANGUAGE_EXCEPTIONS: &[&str] = &[
     "crates/capi/",
     "crates/cli/",
     "crates/control/",
-    "crates/core/",
     "crates/drive/",
     "crates/nbd/",
     "crates/order/",

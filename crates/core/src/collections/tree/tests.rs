@@ -65,7 +65,7 @@ fn a_tree_by_key_is_a_stable_sort() {
 }
 
 #[test]
-fn a_tree_by_place_keeps_the_places_and_finds_the_last_key_below_a_bound() {
+fn a_sequence_keeps_its_positions_and_finds_the_last_key_below_a_bound() {
     let mut storage = [Node::<Least>::default(); 100];
     let mut nodes = Arena::new(&mut storage[..]);
     let (mut tree, mut expected, mut random) = (Tree::default(), Vec::<(Slot, u64)>::new(), numbers(11));
@@ -75,9 +75,9 @@ fn a_tree_by_place_keeps_the_places_and_finds_the_last_key_below_a_bound() {
             expected.remove(at);
             tree.remove(&mut nodes, slot);
         } else {
-            let (place, key) = (random(expected.len() as u64 + 1) as usize, random(50));
-            let before = if place == 0 { NIL } else { expected[place - 1].0 };
-            expected.insert(place, (slot, key));
+            let (position, key) = (random(expected.len() as u64 + 1) as usize, random(50));
+            let before = if position == 0 { NIL } else { expected[position - 1].0 };
+            expected.insert(position, (slot, key));
             tree.insert_after(&mut nodes, before, slot, key);
         }
         check(&tree, &nodes, &expected);
@@ -88,7 +88,7 @@ fn a_tree_by_place_keeps_the_places_and_finds_the_last_key_below_a_bound() {
 }
 
 #[test]
-fn a_tree_that_keeps_ranges_finds_the_last_key_outside_of_one() {
+fn a_tree_with_ranges_finds_the_last_key_outside_a_range() {
     let mut storage = [Node::<Range>::default(); 100];
     let mut nodes = Arena::new(&mut storage[..]);
     let (mut tree, mut expected, mut random) = (Tree::default(), Vec::<(Slot, u64)>::new(), numbers(13));
@@ -98,14 +98,14 @@ fn a_tree_that_keeps_ranges_finds_the_last_key_outside_of_one() {
             expected.remove(at);
             tree.remove(&mut nodes, slot);
         } else {
-            let (place, key) = (random(expected.len() as u64 + 1) as usize, random(50));
-            let before = if place == 0 { NIL } else { expected[place - 1].0 };
-            expected.insert(place, (slot, key));
+            let (position, key) = (random(expected.len() as u64 + 1) as usize, random(50));
+            let before = if position == 0 { NIL } else { expected[position - 1].0 };
+            expected.insert(position, (slot, key));
             tree.insert_after(&mut nodes, before, slot, key);
         }
         let (from, to) = (random(30), 20 + random(32));
         let last = expected.iter().rev().find(|&&(_, k)| k < from || k > to);
-        let found = tree.last_that(&nodes, |range: Range| range.least < from || range.greatest > to);
+        let found = tree.last_matching(&nodes, |range: Range| range.least < from || range.greatest > to);
         assert_eq!(found, last.map_or(NIL, |e| e.0));
     }
 }

@@ -36,7 +36,7 @@ const CHOOSER: Chooser = Chooser { back_max: 1024 * 1024, back_penalty: 2, marks
 /// The state of anticipation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
-    /// Nothing.
+    /// Neither waiting nor anticipating.
     Off,
     /// Waiting for the awaited process's read to complete, then for its next one.
     WaitRequest,

@@ -465,7 +465,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         if timer != Timer::Refill {
             self.inner.timer(core, timer);
         }
-        // The inner elevator asks for a run only if it has requests itself.
+        // The inner elevator schedules a run only if it has requests itself.
         if self.inside > 0 || (timer == Timer::Refill && !self.is_empty()) {
             core.kick();
         }

@@ -25,7 +25,7 @@ struct Classification {
     /// It resembles soft real-time I/O, such as playback.
     soft: bool,
     /// It qualifies for raising.
-    deserves: bool,
+    qualifies: bool,
     /// It was empty for long.
     empty_long: bool,
     /// It belongs to a large burst.
@@ -76,10 +76,10 @@ impl<H: HostTypes> Bfq<H> {
             && default_weight;
         let interactive = !queue.large_burst && empty_long && default_weight;
         let process = core.tables.requests[queue.next].context;
-        let alone = queue.owner != NIL || self.processes[process].stably;
+        let alone = queue.owner != NIL || self.processes[process].merged_permanently;
         let raised = self.coefficient(slot) > 1;
-        let deserves = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
-        Classification { interactive, soft, deserves, empty_long, large_burst: queue.large_burst }
+        let qualifies = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
+        Classification { interactive, soft, qualifies, empty_long, large_burst: queue.large_burst }
     }
 
     /// Sets a queue's budget: the rest of the last one if it left service only because it had no
@@ -106,7 +106,7 @@ impl<H: HostTypes> Bfq<H> {
         let entity = &mut self.engine.entities[slot];
         let queue = &mut self.queues[slot];
         if coefficient == 1 {
-            if !kind.deserves {
+            if !kind.qualifies {
                 return;
             }
             if kind.interactive {

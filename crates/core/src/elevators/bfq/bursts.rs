@@ -32,7 +32,7 @@ impl Default for Burst {
 
 impl<H: HostTypes> Bfq<H> {
     /// Handles the first request of a new queue.
-    pub(super) fn notice_burst(&mut self, slot: Slot, now: Tick) {
+    pub(super) fn track_burst(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];
         if queue.in_burst || queue.large_burst || now <= queue.split_at.saturating_add(SPLIT_MS) {
             return;
@@ -40,7 +40,7 @@ impl<H: HostTypes> Bfq<H> {
         let group = self.group_of(slot);
         if now > self.burst.last.saturating_add(GAP_MS) || group != self.burst.group {
             self.burst.large = false;
-            self.scatter(false);
+            self.clear(false);
             self.burst.size = 0;
             if self.busy_queues() == 0 {
                 self.join_burst(slot);
@@ -53,7 +53,7 @@ impl<H: HostTypes> Bfq<H> {
             self.burst.size = self.burst.size.saturating_add(1);
             if self.burst.size == LARGE {
                 self.burst.large = true;
-                self.scatter(true);
+                self.clear(true);
                 self.queues[slot].large_burst = true;
             } else {
                 self.join_burst(slot);
@@ -77,7 +77,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Empties the list of the burst's queues; `large` marks them as members of a large burst.
-    fn scatter(&mut self, large: bool) {
+    fn clear(&mut self, large: bool) {
         loop {
             let slot = self.burst.members.pop_front::<Queue, _>(&mut self.queues);
             if slot == NIL {

@@ -21,8 +21,8 @@ impl<H: HostTypes> Bfq<H> {
     pub(super) fn completed(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let slot = core.tables.requests[request].owner;
         let (now_ns, now) = (core.ktime_ns(), tick(core));
-        self.learn_injection(core, slot, request);
-        self.learn_queueing();
+        self.update_injection_limit(core, slot, request);
+        self.sample_queueing();
         self.in_flight = self.in_flight.saturating_sub(1);
         let queue = &mut self.queues[slot];
         queue.in_flight = queue.in_flight.saturating_sub(1);
@@ -48,7 +48,7 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    fn learn_queueing(&mut self) {
+    fn sample_queueing(&mut self) {
         let served = self.in_service;
         let queue = &self.queues[served];
         let own = queue.in_flight.saturating_add(queue.pending());

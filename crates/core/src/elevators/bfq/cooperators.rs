@@ -12,17 +12,17 @@ use crate::event::Note;
 /// The maximum distance of requests that count as adjacent, in sectors.
 const CLOSE_SECTORS: u64 = 8 * 1024;
 /// The time of service, in ms, after which a queue no longer begins to share.
-const LATE_MS: Tick = 100;
+const ESTABLISHED_MS: Tick = 100;
 /// The maximum time between creations, in ms, of queues of the same job.
-const TOGETHER_MS: Tick = 180;
+const SAME_JOB_MS: Tick = 180;
 /// The time, in ms, after which it is known whether such queues are worth merging.
-const SETTLED_MS: Tick = 600;
+const STABLE_AFTER_MS: Tick = 600;
 
 impl<H: HostTypes> Bfq<H> {
     /// Returns true if a queue has been served for too long to begin to share.
     fn is_late(&self, slot: Slot, now: Tick) -> bool {
         let queue = &self.queues[slot];
-        queue.served > 0 && now > queue.first_served.saturating_add(LATE_MS)
+        queue.served > 0 && now > queue.first_served.saturating_add(ESTABLISHED_MS)
     }
 
     /// The queue to use instead of `slot` for a process's request or bio at `sector`, or [`NIL`].
@@ -32,7 +32,8 @@ impl<H: HostTypes> Bfq<H> {
             return self.last_target(slot);
         }
         let (link, queue) = (self.processes[process].link, &self.queues[slot]);
-        let settled = now > queue.split_at.saturating_add(SETTLED_MS) && now > queue.created.saturating_add(SETTLED_MS);
+        let settled =
+            now > queue.split_at.saturating_add(STABLE_AFTER_MS) && now > queue.created.saturating_add(STABLE_AFTER_MS);
         if !self.flash_queueing && queue.sync && link != NIL && !queue.fresh && settled {
             return self.merge_for_job(slot, link, process);
         }
@@ -45,18 +46,18 @@ impl<H: HostTypes> Bfq<H> {
             && served != slot
             && close
             && self.group_of(slot) == self.group_of(served)
-            && self.fit_together(slot, served, now)
+            && self.can_share_queue(slot, served, now)
         {
-            let planned = self.plan(slot, served);
+            let planned = self.plan_merge(slot, served);
             if planned != NIL {
                 return planned;
             }
         }
-        let found = self.look_up(core, self.group_of(slot), sector);
-        if found == NIL || found == slot || !self.fit_together(slot, found, now) {
+        let found = self.find_close_queue(core, self.group_of(slot), sector);
+        if found == NIL || found == slot || !self.can_share_queue(slot, found, now) {
             return NIL;
         }
-        self.plan(slot, found)
+        self.plan_merge(slot, found)
     }
 
     /// Carries out the planned merge with a queue created shortly before this one, unless idling is
@@ -67,7 +68,7 @@ impl<H: HostTypes> Bfq<H> {
         if users == 0 || self.idling_boosts(slot) {
             return NIL;
         }
-        let planned = self.plan(slot, link);
+        let planned = self.plan_merge(slot, link);
         if planned != NIL {
             self.mark_stable(process, planned);
         }
@@ -76,15 +77,15 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Marks a process and the process for which a queue was created as sharing permanently.
     fn mark_stable(&mut self, process: Slot, slot: Slot) {
-        self.processes[process].stably = true;
+        self.processes[process].merged_permanently = true;
         let owner = self.queues[slot].owner;
         if owner != NIL {
-            self.processes[owner].stably = true;
+            self.processes[owner].merged_permanently = true;
         }
     }
 
     /// Returns true if two queues can share: neither is seeky, both are sync and of one class.
-    fn fit_together(&self, slot: Slot, other: Slot, now: Tick) -> bool {
+    fn can_share_queue(&self, slot: Slot, other: Slot, now: Tick) -> bool {
         let (one, two) = (&self.queues[slot], &self.queues[other]);
         let same_class = self.engine.entities[slot].class == self.engine.entities[other].class;
         let calm = !one.is_seeky() && !two.is_seeky();
@@ -102,7 +103,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Plans that a queue's processes use another queue. Returns the end of its chain, or [`NIL`]
     /// if a merge is impossible.
-    fn plan(&mut self, slot: Slot, other: Slot) -> Slot {
+    fn plan_merge(&mut self, slot: Slot, other: Slot) -> Slot {
         if self.queues[other].users == 0 {
             return NIL;
         }
@@ -147,9 +148,9 @@ impl<H: HostTypes> Bfq<H> {
             self.set_waker(to, waker);
             self.queues[to].tentative = (NIL, 0);
         }
-        self.hand_on_raising(from, to);
+        self.transfer_raising(from, to);
         core.note(|_| Note::QueuesMerged { queue: self.name(from), into: self.name(to) });
-        self.point(process, SYNC, to);
+        self.set_queue(process, SYNC, to);
         self.queues[to].shared = true;
         self.queues[to].owner = NIL;
         self.queues[from].owner = NIL;
@@ -160,7 +161,7 @@ impl<H: HostTypes> Bfq<H> {
         self.release(core, from);
     }
 
-    fn hand_on_raising(&mut self, from: Slot, to: Slot) {
+    fn transfer_raising(&mut self, from: Slot, to: Slot) {
         let (coefficient, one) = (self.coefficient(from), self.queues[from]);
         if coefficient <= 1 {
             return;
@@ -229,14 +230,14 @@ impl<H: HostTypes> Bfq<H> {
         let newest = self.groups[group].newest;
         let (one, other) = (&self.engine.entities[slot], &self.engine.entities[newest]);
         let alike = newest != NIL
-            && self.queues[newest].created.saturating_add(SETTLED_MS) >= self.queues[slot].created
+            && self.queues[newest].created.saturating_add(STABLE_AFTER_MS) >= self.queues[slot].created
             && one.class == other.class
             && self.level(slot) == self.level(newest);
         if !alike {
             self.groups[group].newest = slot;
-        } else if self.queues[newest].created.saturating_add(TOGETHER_MS) >= self.queues[slot].created {
+        } else if self.queues[newest].created.saturating_add(SAME_JOB_MS) >= self.queues[slot].created {
             if self.flash_queueing {
-                let planned = self.plan(slot, newest);
+                let planned = self.plan_merge(slot, newest);
                 if planned != NIL {
                     self.mark_stable(process, planned);
                     self.queues[slot].owner = process;
@@ -256,7 +257,7 @@ impl<H: HostTypes> Bfq<H> {
         let slot = self.make_queue(core, process, true);
         if slot != NIL {
             self.queues[slot].users = 1;
-            self.point(process, SYNC, slot);
+            self.set_queue(process, SYNC, slot);
         }
         slot
     }
@@ -303,7 +304,10 @@ impl<H: HostTypes> Bfq<H> {
     fn walk(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> (Slot, u64) {
         let index = &self.groups[group].index;
         let Descent { found, last, .. } = index.descend(&self.index_nodes, |slot, next| {
-            debug_assert_eq!(next, core.tables.requests[self.queues[slot].next].sector, "places are marked anew");
+            debug_assert_eq!(
+                next, core.tables.requests[self.queues[slot].next].sector,
+                "the node has the sector of the next request"
+            );
             sector.cmp(&next)
         });
         let met = if found != NIL { found } else { last };
@@ -311,7 +315,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// A queue of a group whose next request is close to a sector, or [`NIL`].
-    fn look_up(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> Slot {
+    fn find_close_queue(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> Slot {
         let (met, met_sector) = self.walk(core, group, sector);
         if met == NIL || met_sector.abs_diff(sector) <= CLOSE_SECTORS {
             return met;

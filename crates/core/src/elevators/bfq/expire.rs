@@ -39,8 +39,8 @@ impl<H: HostTypes> Bfq<H> {
                 self.queues[slot].soft_later = true;
             }
         }
-        self.injection.abandon();
-        self.feed_back(core, slot, reason);
+        self.injection.cancel();
+        self.adapt_budget(core, slot, reason);
         self.close(core, slot, reason);
         if !self.queues[slot].busy && reason != Expiry::TimedOut && reason != Expiry::Exhausted {
             self.queues[slot].expired_waiting = true;
@@ -107,7 +107,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Sets the next budget from the way this one ended; it grows as long as the queue uses it up.
-    fn feed_back(&mut self, core: &QueueCore<H>, slot: Slot, reason: Expiry) {
+    fn adapt_budget(&mut self, core: &QueueCore<H>, slot: Slot, reason: Expiry) {
         let (least, largest) = (self.budget_min(), self.budget_max);
         let queue = &self.queues[slot];
         let raised = self.coefficient(slot) > 1;

@@ -28,7 +28,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Applies a group's changed weight when the group is next scheduled.
-    pub(super) fn weigh_group(&mut self, core: &QueueCore<H>, group: Slot) {
+    pub(super) fn update_group_weight(&mut self, core: &QueueCore<H>, group: Slot) {
         if group != ROOT {
             let entity = self.engine.group_entity(group);
             let entity = &mut self.engine.entities[entity];
@@ -46,7 +46,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Handles a process that was moved: it leaves the async queues of the old group, and its sync
     /// queue moves along.
-    pub(super) fn notice_group(&mut self, core: &mut QueueCore<H>, process: Slot) {
+    pub(super) fn apply_group_change(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let now = self.group_now(core, process);
         if core::mem::replace(&mut self.processes[process].group, now) == now {
             return;
@@ -54,7 +54,7 @@ impl<H: HostTypes> Bfq<H> {
         let group = now.0;
         let [old, sync] = self.processes[process].queues;
         if old != NIL && self.group_of(old) != group {
-            self.point(process, ASYNC, NIL);
+            self.set_queue(process, ASYNC, NIL);
             self.release(core, old);
         }
         if sync == NIL {
@@ -66,7 +66,7 @@ impl<H: HostTypes> Bfq<H> {
             }
         } else if self.any_outside(sync, group) {
             self.release_targets(sync);
-            self.point(process, SYNC, NIL);
+            self.set_queue(process, SYNC, NIL);
             self.release(core, sync);
         }
     }
@@ -115,7 +115,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Releases the data of a group that is to be removed. Returns false, and keeps it, while
     /// requests of it are left.
-    pub(super) fn dissolve_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
+    pub(super) fn release_group_data(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         let mut slot = self.groups[group].members.head();
         while slot != NIL {
             if self.queues[slot].allocated > 0 {

@@ -17,9 +17,9 @@ const LARGE_ON_FLASH_SECTORS: u32 = 64;
 /// The maximum time between a waker's completion and the woken process's request, in ns.
 const WAKE_NS: u64 = 4_000_000;
 /// The number of consecutive observations that confirms a waker.
-const SIGHTINGS: u32 = 3;
+const OBSERVATIONS_MIN: u32 = 3;
 /// The period for those observations, as a multiple of the idle wait.
-const SIGHTING_IDLES: u64 = 128;
+const OBSERVATION_IDLE_WAITS: u64 = 128;
 
 /// Statistics of injected requests.
 #[derive(Clone, Copy, Debug)]
@@ -29,27 +29,27 @@ pub(super) struct Injection {
     /// Whether that request has not been dispatched yet.
     undispatched: bool,
     /// That request after its dispatch, or [`NIL`].
-    waited: Slot,
+    measured: Slot,
     /// Whether a request was injected in the meantime.
     injected: bool,
 }
 
 impl Default for Injection {
     fn default() -> Self {
-        Injection { since_ns: 0, undispatched: false, waited: NIL, injected: false }
+        Injection { since_ns: 0, undispatched: false, measured: NIL, injected: false }
     }
 }
 
 impl Injection {
     /// Cancels the measurement, because the queue loses the disk.
-    pub fn abandon(&mut self) {
-        (self.undispatched, self.injected, self.waited) = (false, false, NIL);
+    pub fn cancel(&mut self) {
+        (self.undispatched, self.injected, self.measured) = (false, false, NIL);
     }
 
     /// Starts to measure the first dispatched request of the queue in service.
-    pub fn request_leaves(&mut self, request: Slot) {
+    pub fn request_dispatched(&mut self, request: Slot) {
         if core::mem::take(&mut self.undispatched) {
-            self.waited = request;
+            self.measured = request;
         }
     }
 }
@@ -113,7 +113,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Restarts the statistics of injection of a queue.
     pub(super) fn reset_injection(&mut self, slot: Slot, now: Tick) {
-        self.injection.waited = NIL;
+        self.injection.measured = NIL;
         let queue = &mut self.queues[slot];
         queue.baseline_ns = 0;
         queue.inject_limit = u32::from(!queue.short_think);
@@ -143,8 +143,8 @@ impl<H: HostTypes> Bfq<H> {
     /// Handles the completion of the measured request. If it took half as long again as without
     /// injection, the limit falls; otherwise it rises by one, up to the maximum that the device has
     /// had in flight. `in_flight` still counts the request.
-    pub(super) fn learn_injection(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
-        if self.injection.waited != request || request == NIL {
+    pub(super) fn update_injection_limit(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
+        if self.injection.measured != request || request == NIL {
             return;
         }
         let (now, in_flight) = (tick(core), self.in_flight);
@@ -170,19 +170,19 @@ impl<H: HostTypes> Bfq<H> {
         } else if !injected && in_flight == 1 {
             queue.baseline_ns = took_ns;
         }
-        (self.injection.waited, self.injection.injected) = (NIL, false);
+        (self.injection.measured, self.injection.injected) = (NIL, false);
     }
 
     /// Handles a request that a process without others sends shortly after another queue's
     /// completion: the other queue may be its waker.
-    pub(super) fn look_for_waker(&mut self, core: &QueueCore<H>, slot: Slot) {
+    pub(super) fn detect_waker(&mut self, core: &QueueCore<H>, slot: Slot) {
         let (now_ns, last) = (core.ktime_ns(), self.done_queue);
         let soon = now_ns.saturating_sub(self.rate.completed_ns) < WAKE_NS;
         if last == NIL || last == slot || self.queues[slot].short_think || !soon {
             return;
         }
         let seen = (last, self.queues[last].generation);
-        let window_ns = self.tunables.slice_idle_ns.saturating_mul(SIGHTING_IDLES);
+        let window_ns = self.tunables.slice_idle_ns.saturating_mul(OBSERVATION_IDLE_WAITS);
         let queue = &mut self.queues[slot];
         if queue.tentative != seen || now_ns > queue.sighted_ns.saturating_add(window_ns) {
             queue.tentative = seen;
@@ -191,7 +191,7 @@ impl<H: HostTypes> Bfq<H> {
         } else {
             queue.sightings = queue.sightings.saturating_add(1);
         }
-        if queue.sightings == SIGHTINGS {
+        if queue.sightings == OBSERVATIONS_MIN {
             queue.tentative = (NIL, 0);
             self.set_waker(slot, last);
         }

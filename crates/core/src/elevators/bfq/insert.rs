@@ -30,13 +30,14 @@ impl<H: HostTypes> Bfq<H> {
     pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (process, sync) = (core.tables.requests[request].context, core.tables.requests[request].is_sync());
         self.prepare_process(core, process);
-        self.notice_priority(core, process);
-        self.notice_group(core, process);
+        self.apply_priority_change(core, process);
+        self.apply_group_change(core, process);
         let mut slot = self.queue_of(core, process, sync);
         let (mut split, mut kept) = (false, false);
         if slot == NIL {
             slot = if sync { self.create(core, process) } else { self.use_async(core, process) };
-        } else if self.queues[slot].shared && self.queues[slot].to_split && !self.processes[process].stably {
+        } else if self.queues[slot].shared && self.queues[slot].to_split && !self.processes[process].merged_permanently
+        {
             let own = self.split(core, process, slot);
             (kept, split) = (own == slot, true);
             slot = own;
@@ -56,7 +57,7 @@ impl<H: HostTypes> Bfq<H> {
             }
         }
         if self.queues[slot].fresh && (self.burst.size > 0 || self.busy_queues() == 0) {
-            self.notice_burst(slot, tick(core));
+            self.track_burst(slot, tick(core));
         }
     }
 
@@ -65,7 +66,7 @@ impl<H: HostTypes> Bfq<H> {
         let slot = self.async_queue(core, process);
         if slot != NIL {
             self.add_user(slot);
-            self.point(process, ASYNC, slot);
+            self.set_queue(process, ASYNC, slot);
         }
         slot
     }
@@ -81,18 +82,18 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Applies a changed class or level: the process gets another async queue at once, and its sync
     /// queue changes when it is next scheduled.
-    fn notice_priority(&mut self, core: &mut QueueCore<H>, process: Slot) {
+    fn apply_priority_change(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let priority = core.tables.contexts[process].effective_priority();
         if core::mem::replace(&mut self.processes[process].priority, priority) == priority {
             return;
         }
         let [old, sync] = self.processes[process].queues;
         if old != NIL {
-            self.point(process, ASYNC, NIL);
+            self.set_queue(process, ASYNC, NIL);
             let new = self.async_queue(core, process);
             if new != NIL {
                 self.add_user(new);
-                self.point(process, ASYNC, new);
+                self.set_queue(process, ASYNC, new);
             }
             self.release(core, old);
         }
@@ -117,8 +118,8 @@ impl<H: HostTypes> Bfq<H> {
             core.tables.requests[request].owner = to;
             slot = self.follow(core, process, from, to);
         }
-        self.learn_think_time(core, slot);
-        self.learn_distance(core, slot, request);
+        self.update_think_time(core, slot);
+        self.update_seekiness(core, slot, request);
         let coefficient = self.coefficient(slot);
         self.count(core, slot, request, process);
         let interactive = self.file(core, slot, request, coefficient);
@@ -135,7 +136,7 @@ impl<H: HostTypes> Bfq<H> {
     /// Updates the think time of a process. Waiting is useful unless, after at least three samples,
     /// the mean exceeds half of the idle wait. If the result changes and injection has no
     /// statistics yet, its guess is reset.
-    fn learn_think_time(&mut self, core: &QueueCore<H>, slot: Slot) {
+    fn update_think_time(&mut self, core: &QueueCore<H>, slot: Slot) {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
         let idle_class = self.is_idle_class(slot);
         let longest_ns = self.tunables.slice_idle_ns;
@@ -159,7 +160,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Records whether the request is far from the queue's last one. A completely seeky queue is
     /// not soft real-time.
-    fn learn_distance(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
+    fn update_seekiness(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
         let far = self.is_far(core, self.queues[slot].last_sector, request);
         let queue = &mut self.queues[slot];
         queue.history = (queue.history << 1) | u32::from(far);
@@ -170,10 +171,10 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Returns true if a request is far from a position. Position 0 stands for "none", from which
     /// no request is far.
-    pub(super) fn is_far(&self, core: &QueueCore<H>, place: u64, request: Slot) -> bool {
+    pub(super) fn is_far(&self, core: &QueueCore<H>, position: u64, request: Slot) -> bool {
         let request = &core.tables.requests[request];
         let small = self.rotational || request.sectors < SMALL_ON_FLASH_SECTORS;
-        place != 0 && request.sector.abs_diff(place) > NEAR_SECTORS && small
+        position != 0 && request.sector.abs_diff(position) > NEAR_SECTORS && small
     }
 
     /// Counts a request and updates wakers, injection and idle time.
@@ -189,7 +190,7 @@ impl<H: HostTypes> Bfq<H> {
             return;
         }
         if self.processes[process].requests <= 1 {
-            self.look_for_waker(core, slot);
+            self.detect_waker(core, slot);
             self.time_request(core, slot);
         }
         let queue = &mut self.queues[slot];

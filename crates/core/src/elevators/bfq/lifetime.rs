@@ -81,7 +81,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Assigns a process to another queue, or to none, without changing the counts of users.
-    pub(super) fn point(&mut self, process: Slot, kind: usize, queue: Slot) {
+    pub(super) fn set_queue(&mut self, process: Slot, kind: usize, queue: Slot) {
         let Some(place) = self.processes[process].queues.get_mut(kind) else { return };
         let old = core::mem::replace(place, queue);
         if old != NIL && old != queue && self.queues[old].owner == process {
@@ -139,7 +139,7 @@ impl<H: HostTypes> Bfq<H> {
             if slot == NIL {
                 continue;
             }
-            self.point(process, kind, NIL);
+            self.set_queue(process, kind, NIL);
             if self.in_service == slot {
                 self.close(core, slot, crate::event::Expiry::TimedOut);
                 if self.queued > 0 {

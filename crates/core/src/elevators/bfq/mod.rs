@@ -50,7 +50,7 @@ pub(crate) use lifetime::weight_of;
 use rate::{Queueing, Rate};
 use state::{GroupState, Member, NEVER, Process, Queue, Tick};
 pub(crate) use tunables::INFO;
-use tunables::{Tunables, place};
+use tunables::{Tunables, index};
 
 /// The time without service after which a level's idle class is served once, in ms.
 const IDLE_CLASS_GUARANTEE_MS: u64 = 200;
@@ -200,10 +200,10 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
         match index {
-            place::MAX_BUDGET | place::TIMEOUT_SYNC => self.find_budget_max(),
-            place::LOW_LATENCY if value == 0 => self.end_all_raising(tick(core)),
-            place::SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
-            place::TIME_FIXED => self.engine.rules.keeps_time = value != 0,
+            index::MAX_BUDGET | index::TIMEOUT_SYNC => self.find_budget_max(),
+            index::LOW_LATENCY if value == 0 => self.end_all_raising(tick(core)),
+            index::SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
+            index::TIME_FIXED => self.engine.rules.keeps_time = value != 0,
             _ => {}
         }
     }
@@ -211,7 +211,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
         if core.tables.contexts[bio.context.slot].history.known {
             let waited = self.waits();
-            self.notice_group(core, bio.context.slot);
+            self.apply_group_change(core, bio.context.slot);
             if waited && !self.waits() {
                 // If the bio is refused, its host does not process deferred work: the timer causes
                 // the run that is due.
@@ -340,11 +340,11 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     }
 
     fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
-        self.weigh_group(core, group);
+        self.update_group_weight(core, group);
     }
 
     fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
-        let released = self.dissolve_group(core, group);
+        let released = self.release_group_data(core, group);
         self.sweep();
         released
     }

@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn seeks_that_are_slower_than_what_was_seen_say_nothing() {
+    fn slow_seeks_do_not_lower_the_measured_rate() {
         let mut rate = Rate::new(9333);
         assert!(!run(&mut rate, 101, true));
         assert_eq!(rate.rate, 9333);
     }
 
     #[test]
-    fn a_device_queues_if_the_33rd_moment_of_load_has_seen_four_requests_in_it() {
+    fn a_device_has_a_queue_if_one_of_33_loaded_samples_has_four_requests_in_flight() {
         let mut queueing = Queueing::default();
         for _ in 0..32 {
             assert!(!queueing.sample(4, 0, true));

@@ -24,7 +24,7 @@ impl<H: HostTypes> Bfq<H> {
         let cost = self.cost(core, request, slot);
         self.serve(core, slot, cost);
         if slot == self.in_service {
-            self.injection.request_leaves(request);
+            self.injection.request_dispatched(request);
         } else {
             core.note(|_| Note::Injected { queue: self.name(slot), into: self.name(self.in_service) });
         }

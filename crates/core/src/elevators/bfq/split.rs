@@ -21,7 +21,7 @@ impl<H: HostTypes> Bfq<H> {
             return shared;
         }
         let waker = self.waker_to_keep(shared);
-        self.point(process, SYNC, NIL);
+        self.set_queue(process, SYNC, NIL);
         self.release_targets(shared);
         self.release(core, shared);
         let slot = self.create_own(core, process);
@@ -81,7 +81,7 @@ impl<H: HostTypes> Bfq<H> {
             entity.coefficient = saved.coefficient.max(1);
         }
         entity.pending = true;
-        self.end_outlived_raising(slot, now);
+        self.end_expired_raising(slot, now);
         if kept && self.queues[slot].busy {
             match (before > 1, self.coefficient(slot) > 1) {
                 (false, true) => self.raised_busy = self.raised_busy.saturating_add(1),
@@ -92,7 +92,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Ends a restored raising that is over by now.
-    fn end_outlived_raising(&mut self, slot: Slot, now: Tick) {
+    fn end_expired_raising(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];
         let over = now > queue.raised_at.saturating_add(queue.raised_for);
         if self.coefficient(slot) <= 1 || !(queue.large_burst || over) {

@@ -239,7 +239,7 @@ pub(super) struct Process {
     /// A queue created shortly before its own, with which that may be merged, or [`NIL`].
     pub link: Slot,
     /// Its queue was merged for that reason and is not split again.
-    pub stably: bool,
+    pub merged_permanently: bool,
     /// Its requests from insertion to completion.
     pub requests: u32,
     /// The state of its own queue before it was merged into another.
@@ -253,7 +253,7 @@ impl Default for Process {
             priority: Priority::UNSET,
             group: (NIL, 0),
             link: NIL,
-            stably: false,
+            merged_permanently: false,
             requests: 0,
             saved: Saved::default(),
         }

@@ -112,7 +112,7 @@ pub(crate) const INFO: Info = Info {
 const COUNT: usize = 13;
 
 /// The indices of tunables with special handling.
-pub(super) mod place {
+pub(super) mod index {
     pub const FIFO_EXPIRE_SYNC: usize = 0;
     pub const FIFO_EXPIRE_ASYNC: usize = 1;
     pub const BACK_SEEK_MAX: usize = 2;
@@ -170,36 +170,36 @@ impl Tunables {
 
     pub fn get(&self, index: usize) -> i64 {
         match index {
-            place::SLICE_IDLE => (self.slice_idle_ns / 1_000_000) as i64,
-            place::SLICE_IDLE_US => (self.slice_idle_ns / 1000) as i64,
+            index::SLICE_IDLE => (self.slice_idle_ns / 1_000_000) as i64,
+            index::SLICE_IDLE_US => (self.slice_idle_ns / 1000) as i64,
             _ => self.stored.get(index).copied().unwrap_or(0),
         }
     }
 
     pub fn set(&mut self, index: usize, stored: i64) {
-        if let Some(place) = self.stored.get_mut(index) {
-            *place = stored;
+        if let Some(value) = self.stored.get_mut(index) {
+            *value = stored;
         }
         let value = stored.unsigned_abs();
         let ns_of_ms = value.saturating_mul(1_000_000);
         match index {
-            place::FIFO_EXPIRE_SYNC => self.fifo_expire_ns[1] = ns_of_ms,
-            place::FIFO_EXPIRE_ASYNC => self.fifo_expire_ns[0] = ns_of_ms,
+            index::FIFO_EXPIRE_SYNC => self.fifo_expire_ns[1] = ns_of_ms,
+            index::FIFO_EXPIRE_ASYNC => self.fifo_expire_ns[0] = ns_of_ms,
             // KiB to sectors.
-            place::BACK_SEEK_MAX => self.back_max_sectors = value.saturating_mul(2),
-            place::BACK_SEEK_PENALTY => self.back_penalty = value,
-            place::SLICE_IDLE => self.slice_idle_ns = ns_of_ms,
-            place::SLICE_IDLE_US => self.slice_idle_ns = value.saturating_mul(1000),
-            place::MAX_BUDGET => self.max_budget = value,
-            place::TIMEOUT_SYNC => self.timeout_ms = value as u32,
-            place::LOW_LATENCY => self.low_latency = value != 0,
-            place::STRICT_GUARANTEES => {
+            index::BACK_SEEK_MAX => self.back_max_sectors = value.saturating_mul(2),
+            index::BACK_SEEK_PENALTY => self.back_penalty = value,
+            index::SLICE_IDLE => self.slice_idle_ns = ns_of_ms,
+            index::SLICE_IDLE_US => self.slice_idle_ns = value.saturating_mul(1000),
+            index::MAX_BUDGET => self.max_budget = value,
+            index::TIMEOUT_SYNC => self.timeout_ms = value as u32,
+            index::LOW_LATENCY => self.low_latency = value != 0,
+            index::STRICT_GUARANTEES => {
                 self.strict = value != 0;
                 if self.strict {
                     self.slice_idle_ns = self.slice_idle_ns.max(STRICT_IDLE_NS);
                 }
             }
-            place::GROUPS => self.groups = value != 0,
+            index::GROUPS => self.groups = value != 0,
             _ => {}
         }
     }

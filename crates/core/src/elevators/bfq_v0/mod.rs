@@ -110,7 +110,7 @@ impl Measure for Sectors {
         weight_of(priority)
     }
 
-    fn takes_async_along(&self) -> bool {
+    fn moves_async_queue(&self) -> bool {
         !self.tunables.async_fixed
     }
 
@@ -173,8 +173,8 @@ impl Measure for Sectors {
         let (name, entity) = (turns.queues[slot].name(), turns.engine.entities[slot]);
         let (served, budget) = (entity.service, entity.budget);
         core.note(|_| Note::BudgetExpired { queue: name, reason, served, budget });
-        learn_budget(turns, core, reason);
-        turns.leave_disk(core);
+        set_next_budget(turns, core, reason);
+        turns.end_service(core);
     }
 
     fn ends_after(&self, sync: bool, idle_class: bool, moved: u32) -> bool {
@@ -223,7 +223,7 @@ impl Sectors {
 
     /// Measures the rate of a slot of this length; the highest rate of a long slot is the disk's
     /// rate.
-    fn learn_rate<H: HostTypes>(&mut self, core: &QueueCore<H>, rate: u64, us: u64) {
+    fn update_rate<H: HostTypes>(&mut self, core: &QueueCore<H>, rate: u64, us: u64) {
         if us <= LONG_SLOT_US {
             return;
         }
@@ -265,7 +265,7 @@ fn charge_whole<H: HostTypes>(turns: &mut BfqV0<H>, core: &mut QueueCore<H>) {
 }
 
 /// Sets the budget of the active queue's next slot.
-fn learn_budget<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, reason: Expiry) {
+fn set_next_budget<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, reason: Expiry) {
     let queue = &mut turns.queues[turns.active];
     let Some(budget) = turns.measure.next_budget(&queue.own, queue.is_sync(), reason) else { return };
     queue.own.max_budget = budget;
@@ -286,7 +286,7 @@ fn measure<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, idle_since_n
     }
     let entity = &turns.engine.entities[turns.active];
     let rate = entity.service.saturating_mul(1 << RATE_SHIFT) / us.max(1);
-    turns.measure.learn_rate(core, rate, us);
+    turns.measure.update_rate(core, rate, us);
     let expected = turns.measure.moved_in_timeout(core, rate);
     // As shipped the comparison is reversed.
     if turns.measure.tunables.slow_fixed { expected < entity.budget } else { expected > entity.budget }

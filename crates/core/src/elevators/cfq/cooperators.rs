@@ -86,7 +86,7 @@ impl<H: HostTypes> Cfq<H> {
     fn search(&self, core: &QueueCore<H>, level: u8, sector: u64) -> Descent {
         let tree = self.position_trees.get(usize::from(level)).copied().unwrap_or_default();
         tree.descend(&self.positions, |slot, next| {
-            debug_assert_eq!(next, self.next_sector(core, slot), "nodes are marked anew with every next request");
+            debug_assert_eq!(next, self.next_sector(core, slot), "the node has the sector of the next request");
             sector.cmp(&next)
         })
     }

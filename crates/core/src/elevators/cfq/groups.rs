@@ -209,7 +209,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         self.min_vdisktime = self.min_vdisktime.max(self.groups[first].vdisktime);
         if self.min_vdisktime > VIRTUAL_TIME_MAX {
-            self.set_virtual_times_back();
+            self.reduce_virtual_times();
         }
         first
     }
@@ -249,7 +249,7 @@ impl<H: HostTypes> Cfq<H> {
     }
 
     /// Returns true if `group` is `above` or below it.
-    pub(super) fn lies_within(&self, core: &QueueCore<H>, mut group: Slot, above: Slot) -> bool {
+    pub(super) fn is_within(&self, core: &QueueCore<H>, mut group: Slot, above: Slot) -> bool {
         while group != above && group != NIL {
             group = core.tables.groups[group].parent;
         }
@@ -296,7 +296,7 @@ impl<H: HostTypes> Cfq<H> {
     }
 
     #[cold]
-    fn set_virtual_times_back(&mut self) {
+    fn reduce_virtual_times(&mut self) {
         let mut tree = Tree::default();
         let back = core::mem::take(&mut self.min_vdisktime);
         while !self.group_tree.is_empty() {

@@ -36,7 +36,7 @@ impl HwQueue {
 
 impl<H: HostTypes> Cfq<H> {
     /// Samples the number of in-flight requests before a completion is counted.
-    pub(super) fn watch_device(&mut self) {
+    pub(super) fn sample_device_queue(&mut self) {
         let in_driver = self.in_driver;
         self.hw_queue.depth_max = self.hw_queue.depth_max.max(in_driver);
         if self.hw_queue.queues == Some(true) || (self.queued <= HW_QUEUE_MIN && in_driver <= HW_QUEUE_MIN) {
@@ -117,7 +117,7 @@ impl<H: HostTypes> Cfq<H> {
 
     /// Extends the slice of the last queue of a group that has no requests at the end of its slice.
     /// If it were removed, the group would lose its position.
-    pub(super) fn draw_slice_out(&mut self, core: &mut QueueCore<H>) {
+    pub(super) fn extend_slice(&mut self, core: &mut QueueCore<H>) {
         let now = core.counted_ns();
         let queue = &self.queues[self.active];
         let group = &self.groups[queue.group];
@@ -203,7 +203,7 @@ impl<H: HostTypes> Cfq<H> {
     /// Handles a request of the active queue for which the disk was kept idle: it is dispatched at
     /// once, unless it is small and no other queue has requests; then more may be merged into it
     /// first.
-    pub(super) fn awaited_came(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+    pub(super) fn awaited_request_arrived(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.wait_request {
             return;

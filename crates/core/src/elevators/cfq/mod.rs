@@ -9,9 +9,9 @@
 //! the last queue of a group. Two processes that read adjacent sectors share a queue.
 //!
 //! The state is in [`Cfq`]. `requesters` has the data of processes, `groups` the tree of shares,
-//! `workload` the service trees, `slice` the active queue, `idling` the idling, `preemption` and
-//! `cooperators` what their names say. This file has the path of a request: allocate, insert,
-//! dispatch, complete.
+//! `workload` the service trees, `slice` the active queue, `idling` the idling, `preemption`
+//! the preemption of the active queue, `cooperators` the sharing of queues. This file has the path
+//! of a request: allocate, insert, dispatch, complete.
 
 mod cooperators;
 mod groups;
@@ -55,7 +55,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<ProcessQueue>,
-    places: H::Slots<Node>,
+    service_nodes: H::Slots<Node>,
     positions: H::Slots<Node>,
     groups: H::Slots<GroupState>,
     group_places: H::Slots<Node>,
@@ -67,7 +67,7 @@ pub(crate) struct Cfq<H: HostTypes> {
     queues: TableOf<H, ProcessQueue>,
     free_queues: List<FreeQueues>,
     /// The nodes of queues in the service trees of their groups.
-    places: TableOf<H, Node>,
+    service_nodes: TableOf<H, Node>,
     /// The nodes of queues by the sector of their next request, and the trees: one per level.
     positions: TableOf<H, Node>,
     position_trees: [Tree; POSITION_TREES],
@@ -109,7 +109,7 @@ impl<H: HostTypes> MakeTables<H> for Cfq<H> {
         let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
         Tables {
             queues: maker.table(queues),
-            places: maker.table(queues),
+            service_nodes: maker.table(queues),
             positions: maker.table(queues),
             groups: maker.table(groups),
             group_places: maker.table(groups),
@@ -124,10 +124,10 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
     fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let now = core.counted_ns();
         let mut queues: TableOf<H, ProcessQueue> = Arena::new(tables.queues);
-        let (places, positions): (TableOf<H, Node>, TableOf<H, Node>) =
-            (Arena::new(tables.places), Arena::new(tables.positions));
+        let (service_nodes, positions): (TableOf<H, Node>, TableOf<H, Node>) =
+            (Arena::new(tables.service_nodes), Arena::new(tables.positions));
         let mut free_queues = List::<FreeQueues>::default();
-        for slot in 0..queues.capacity().min(places.capacity()).min(positions.capacity()) {
+        for slot in 0..queues.capacity().min(service_nodes.capacity()).min(positions.capacity()) {
             free_queues.push_back(&mut queues, slot);
         }
         let mut groups: TableOf<H, GroupState> = Arena::new(tables.groups);
@@ -137,7 +137,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         Cfq {
             queues,
             free_queues,
-            places,
+            service_nodes,
             positions,
             position_trees: [Tree::default(); POSITION_TREES],
             groups,
@@ -165,7 +165,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
     fn into_tables(self) -> Tables<H> {
         Tables {
             queues: self.queues.into_slots(),
-            places: self.places.into_slots(),
+            service_nodes: self.service_nodes.into_slots(),
             positions: self.positions.into_slots(),
             groups: self.groups.into_slots(),
             group_places: self.group_places.into_slots(),
@@ -175,7 +175,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
 
     fn retire(&mut self, core: &mut QueueCore<H>) {
         self.follow(core, NIL);
-        debug_assert!(self.queues_all_come_back(core), "a reference to a queue was lost");
+        debug_assert!(self.all_queues_are_freed(core), "every queue is free after its references were released");
     }
 
     fn tunable(&self, index: usize) -> i64 {
@@ -208,17 +208,20 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
     }
 
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
-        let (owner, gone) = (core.tables.requests[request].owner, core.tables.requests[absorbed].owner);
-        if owner == gone {
+        let (owner, absorbed_owner) = (core.tables.requests[request].owner, core.tables.requests[absorbed].owner);
+        if owner == absorbed_owner {
             self.queues[owner].requests.inherit(core, request, absorbed);
         }
         if self.queues[owner].next == absorbed {
             self.queues[owner].next = request;
             self.mark_position(core, owner);
         }
-        self.remove(core, gone, absorbed);
-        if self.queues[gone].is_empty() && self.queues[gone].filed.is_some() && gone != self.active {
-            self.unfile(core, gone);
+        self.remove(core, absorbed_owner, absorbed);
+        if self.queues[absorbed_owner].is_empty()
+            && self.queues[absorbed_owner].filed.is_some()
+            && absorbed_owner != self.active
+        {
+            self.unfile(core, absorbed_owner);
         }
     }
 
@@ -287,7 +290,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         }
         self.update_history(core, slot, request);
         if slot == self.active {
-            self.awaited_came(core, slot, request);
+            self.awaited_request_arrived(core, slot, request);
         } else if self.should_preempt(core, slot, request) {
             self.preempt(core, slot);
             core.run_now();
@@ -338,7 +341,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = core.tables.requests[request];
-        self.watch_device();
+        self.sample_device_queue();
         self.in_driver = self.in_driver.saturating_sub(1);
         if entry.owner != NIL {
             self.count_completion(core, request);
@@ -484,7 +487,7 @@ impl<H: HostTypes> Cfq<H> {
         if self.queues[self.active].slice_new {
             self.start_slice(core);
         }
-        self.draw_slice_out(core);
+        self.extend_slice(core);
         let queue = &self.queues[self.active];
         if queue.slice_used(core.counted_ns()) || queue.is_idle_class() {
             self.expire(core, true);
@@ -525,7 +528,7 @@ impl<H: HostTypes> Cfq<H> {
         firsts.find(|&first| first != NIL).unwrap_or(NIL)
     }
 
-    /// Asks for a run of the queue, if any queue has requests.
+    /// Schedules a run of the request queue if any process queue has requests.
     fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
             core.kick();

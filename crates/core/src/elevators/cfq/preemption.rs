@@ -26,7 +26,7 @@ impl<H: HostTypes> Cfq<H> {
         if entry.is_sync() && !active.sync && !active.must_dispatch {
             return true;
         }
-        if !self.lies_within(core, active.group, new.group) {
+        if !self.is_within(core, active.group, new.group) {
             return false;
         }
         if active.slice_used(core.counted_ns()) || (new.is_real_time() && !active.is_real_time()) {

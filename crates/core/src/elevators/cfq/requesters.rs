@@ -46,8 +46,8 @@ impl<H: HostTypes> Cfq<H> {
             let think = ThinkTime::since(core.counted_ns());
             self.requesters[context] = Requester { think, ..Requester::default() };
         }
-        self.notice_priority(core, context);
-        self.notice_group(core, context);
+        self.apply_priority_change(core, context);
+        self.apply_group_change(core, context);
         let mut slot = self.queue_of(core, context, sync);
         if slot != NIL && self.queues[slot].coop && self.queues[slot].split_coop {
             slot = self.split(core, context, slot);
@@ -65,7 +65,7 @@ impl<H: HostTypes> Cfq<H> {
     /// Applies a changed priority: the sync queue reads it at its next request. As in the kernel,
     /// the async queue is looked up by the previous priority, so async requests follow a change
     /// late.
-    fn notice_priority(&mut self, core: &mut QueueCore<H>, context: Slot) {
+    fn apply_priority_change(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let priority = core.tables.contexts[context].priority;
         let requester = &self.requesters[context];
         if requester.priority == priority {
@@ -86,7 +86,7 @@ impl<H: HostTypes> Cfq<H> {
     /// Applies a changed group: the process gets other queues. (At this point the kernel loses the
     /// reference that a planned merge counted in advance, so that the other queue's memory is never
     /// freed. This is fixed here, because the table would fill up.)
-    fn notice_group(&mut self, core: &mut QueueCore<H>, context: Slot) {
+    fn apply_group_change(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let group = self.group_of(core, context);
         if self.requesters[context].group != group {
             self.drop_queues(core, context);
@@ -214,7 +214,7 @@ impl<H: HostTypes> Cfq<H> {
 
     /// Returns true if no queue is left after processes and groups have released theirs; all
     /// requests have completed.
-    pub(super) fn queues_all_come_back(&mut self, core: &mut QueueCore<H>) -> bool {
+    pub(super) fn all_queues_are_freed(&mut self, core: &mut QueueCore<H>) -> bool {
         for context in 0..self.requesters.capacity() {
             if core.tables.contexts[context].history.known {
                 self.drop_queues(core, context);
@@ -230,7 +230,7 @@ impl<H: HostTypes> Cfq<H> {
             free = free.saturating_add(1);
             at = self.queues[at].free.next;
         }
-        free == self.queues.capacity().min(self.places.capacity()).min(self.positions.capacity())
+        free == self.queues.capacity().min(self.service_nodes.capacity()).min(self.positions.capacity())
     }
 
     /// Releases the data of a group without processes. Returns true if no request of it is left.

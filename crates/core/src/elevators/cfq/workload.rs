@@ -47,14 +47,14 @@ impl<H: HostTypes> Cfq<H> {
         let key = if class == Class::Idle {
             now.wrapping_add(IDLE_DELAY_NS)
         } else if place == FilingPosition::Front {
-            let from = if first == NIL { now } else { self.places[first].key() };
+            let from = if first == NIL { now } else { self.service_nodes[first].key() };
             from.wrapping_sub(FRONT_NS)
         } else {
             let left = core::mem::take(&mut self.queues[slot].slice_left);
             self.key_offset(slot).wrapping_add(now).wrapping_sub(left as u64)
         };
         match filed {
-            Some(at) if at == (class, kind) && self.places[slot].key() == key => return,
+            Some(at) if at == (class, kind) && self.service_nodes[slot].key() == key => return,
             Some(_) => self.leave_tree(slot),
             None => {
                 self.busy_queues = self.busy_queues.saturating_add(1);
@@ -64,7 +64,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         let tree = self.groups[group].tree_mut(class, kind);
         tree.count = tree.count.saturating_add(1);
-        tree.tree.insert(&mut self.places, slot, key);
+        tree.tree.insert(&mut self.service_nodes, slot, key);
         self.queues[slot].filed = Some((class, kind));
         if filed.is_none() {
             // The group counts the queue only now: its own key is computed without it.
@@ -90,7 +90,7 @@ impl<H: HostTypes> Cfq<H> {
         let tree = self.groups[queue.group].tree_mut(class, kind);
         debug_assert!(tree.count > 0);
         tree.count = tree.count.saturating_sub(1);
-        tree.tree.remove(&mut self.places, slot);
+        tree.tree.remove(&mut self.service_nodes, slot);
     }
 
     /// The offset of a queue's key: for each other queue of its group the difference between the
@@ -160,7 +160,7 @@ impl<H: HostTypes> Cfq<H> {
         let mut earliest: Option<(u64, Kind)> = None;
         for kind in Kind::ALL {
             let first = self.groups[group].tree(class, kind).tree.first();
-            let key = self.places[first].key();
+            let key = self.service_nodes[first].key();
             if first != NIL && earliest.is_none_or(|(lowest, _)| key < lowest) {
                 earliest = Some((key, kind));
             }

@@ -442,8 +442,8 @@ impl<H: HostTypes> CfqTree<H> {
             // old class and level; all processes of the new priority then use it.
             queue = core.tables.contexts[context].history.queues[ASYNC];
             if queue == NIL {
-                let places = self.queues.capacity().saturating_sub(AsyncQueues::COUNT);
-                let slot = places.saturating_add(AsyncQueues::place(priority) as u32);
+                let first_async = self.queues.capacity().saturating_sub(AsyncQueues::COUNT);
+                let slot = first_async.saturating_add(AsyncQueues::index_of(priority) as u32);
                 queue = self.make_queue(core, slot, context, Queue::default());
             } else {
                 self.reference(queue);

@@ -162,7 +162,7 @@ impl<H: HostTypes> CfqTree<H> {
         let context = core.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
-        history.learn(now, idle, sector.abs_diff(history.last_position), end);
+        history.update(now, idle, sector.abs_diff(history.last_position), end);
         let seeky = self.hw_queue && history.seek.mean > SEEKY_SECTORS;
         let queue = &mut self.queues[slot];
         if !queue.is_sync() {
@@ -247,7 +247,7 @@ impl<H: HostTypes> CfqTree<H> {
         }
     }
 
-    /// Asks for a run of the queue if any queue has requests.
+    /// Schedules a run of the request queue if any process queue has requests.
     pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.service.count > 0 {
             core.kick();

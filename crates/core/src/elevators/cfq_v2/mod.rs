@@ -55,7 +55,7 @@ pub(crate) struct Tables<H: HostTypes> {
     turns: H::Slots<Node>,
     buckets: H::Slots<u32>,
     /// One entry per request, for the driver's list.
-    places: H::Slots<Node<Range>>,
+    driver_nodes: H::Slots<Node<Range>>,
 }
 
 /// The state of the elevator.
@@ -90,7 +90,7 @@ impl<H: HostTypes> MakeTables<H> for CfqV2<H> {
             queues: maker.table(queues),
             turns: maker.table(queues),
             buckets: maker.table(buckets(capacity.contexts)),
-            places: maker.table(capacity.request_slots()),
+            driver_nodes: maker.table(capacity.request_slots()),
         }
     }
 }
@@ -104,7 +104,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
             free_queues: List::default(),
             by_key: HashChains::new(tables.buckets),
             turns: Turns::new(Arena::new(tables.turns)),
-            driver_list: DriverList::new(Arena::new(tables.places)),
+            driver_list: DriverList::new(Arena::new(tables.driver_nodes)),
             last_sector: 0,
             in_driver: 0,
             tagged: false,
@@ -131,8 +131,8 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
     }
 
     fn into_tables(self) -> Tables<H> {
-        let (queues, places) = (self.queues.into_slots(), self.driver_list.into_nodes());
-        Tables { queues, turns: self.turns.into_nodes(), buckets: self.by_key.into_slots(), places }
+        let (queues, driver_nodes) = (self.queues.into_slots(), self.driver_list.into_nodes());
+        Tables { queues, turns: self.turns.into_nodes(), buckets: self.by_key.into_slots(), driver_nodes }
     }
 
     fn tunable(&self, index: usize) -> i64 {
@@ -223,7 +223,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
             while self.turns.count > 0 {
                 self.pass(core, false);
             }
-            return self.driver_list.give_all(core);
+            return self.driver_list.pass_all(core);
         }
         if self.driver_list.is_empty() {
             let mut moved = self.pass(core, true);
@@ -231,7 +231,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
                 moved = moved.saturating_add(self.pass(core, false));
             }
         }
-        self.driver_list.give_first(core)
+        self.driver_list.pass_first(core)
     }
 
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
@@ -347,7 +347,7 @@ impl<H: HostTypes> CfqV2<H> {
         queue.in_flight = queue.in_flight.saturating_add(1);
         let (sector, head) = (core.tables.requests[request].sector, self.last_sector);
         let wraps = sector < head;
-        let after = self.driver_list.last_that(|range| range.least < sector || (wraps && range.greatest > head));
+        let after = self.driver_list.last_matching(|range| range.least < sector || (wraps && range.greatest > head));
         if after != NIL && core.tables.requests[after].sector >= sector {
             self.last_sector = sector;
         }

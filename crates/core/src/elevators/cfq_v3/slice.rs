@@ -202,7 +202,7 @@ impl<H: HostTypes> CfqV3<H> {
         let context = core.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
-        history.learn(now, idle, sector.abs_diff(history.last_position), end);
+        history.update(now, idle, sector.abs_diff(history.last_position), end);
         let seeky = self.hw_queue && history.seek.mean > SEEKY_SECTORS;
         let queue = &mut self.queues[slot];
         if let Some(idle_window) = history.idle_window(running, idle, seeky) {
@@ -278,7 +278,7 @@ impl<H: HostTypes> CfqV3<H> {
         }
     }
 
-    /// Asks for a run of the queue if any queue has requests.
+    /// Schedules a run of the request queue if any process queue has requests.
     pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
             core.kick();

@@ -71,7 +71,7 @@ impl Measure for Time {
     fn set_tunable<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>, index: usize, value: i64) {
         turns.measure.tunables.set(&core.clock, index, value);
         if index == SLICE_SCALING {
-            turns.weigh_all();
+            turns.update_weights();
         }
     }
 
@@ -139,7 +139,7 @@ impl Measure for Time {
         if turns.queues[slot].next != NIL {
             Self::grant_budget(turns, core, slot);
         }
-        turns.leave_disk(core);
+        turns.end_service(core);
     }
 
     /// Ends the turn at the end of the slice, or keeps the disk idle, after the last in-flight

@@ -33,8 +33,8 @@ use tunables::{SyncPreempt, Tunables};
 /// The number of classes, highest first.
 const CLASSES: usize = 3;
 const CLASS_SLOTS: u32 = 3;
-/// The group of a process that left its group while it had no requests.
-const ELSEWHERE: Slot = NIL - 1;
+/// The recorded group of a process that left its group while it had no requests.
+const OTHER_GROUP: Slot = NIL - 1;
 /// The weight of a group that is charged the cost of its requests.
 const NORMAL_WEIGHT: u64 = 100;
 
@@ -183,7 +183,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let process = bio.context.slot;
-        if self.has_room_for(process) { self.processes[process].queue.at_sector(core, bio.end()) } else { NIL }
+        if self.has_entry_for(process) { self.processes[process].queue.at_sector(core, bio.end()) } else { NIL }
     }
 
     fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
@@ -213,7 +213,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let process = core.tables.requests[request].context;
-        if !self.has_room_for(process) {
+        if !self.has_entry_for(process) {
             // The storage was made for fewer contexts: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
@@ -253,9 +253,9 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
         if share == NIL {
             return;
         }
-        less(if sync { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
-        less(&mut self.processes[process].in_flight);
-        less(&mut self.shares[share].in_flight);
+        decrement(if sync { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
+        decrement(&mut self.processes[process].in_flight);
+        decrement(&mut self.shares[share].in_flight);
         // Async requests that waited for sync ones may be allowed now.
         if self.in_flight == [0; 2] && !Elevator::<H>::is_empty(self) {
             core.kick();
@@ -288,14 +288,14 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
         if self.processes[context].share != NIL {
             self.refile(core, context);
         } else {
-            self.processes[context].group = ELSEWHERE;
+            self.processes[context].group = OTHER_GROUP;
         }
     }
 }
 
 impl<H: HostTypes> Fiops<H> {
     /// Returns true if the tables have an entry for this context.
-    fn has_room_for(&self, process: Slot) -> bool {
+    fn has_entry_for(&self, process: Slot) -> bool {
         let nodes = self.process_nodes.capacity().min(self.sync_nodes.capacity());
         process < self.processes.capacity().min(nodes) && self.share_nodes.capacity() >= CLASS_SLOTS
     }
@@ -306,7 +306,7 @@ impl<H: HostTypes> Fiops<H> {
         let entry = &mut self.processes[process];
         let new = !core::mem::replace(&mut context.history.known, true);
         if new {
-            debug_assert!(entry.queue.is_empty() && entry.in_flight == 0, "who is new has no requests");
+            debug_assert!(entry.queue.is_empty() && entry.in_flight == 0, "a new process has no requests");
             *entry = Process::default();
         }
         if new || (entry.priority_changed && self.tunables.reread_priority) {
@@ -356,7 +356,7 @@ impl<H: HostTypes> Fiops<H> {
         while !self.processes[process].queue.is_empty() {
             let request = self.processes[process].queue.oldest();
             self.move_to_dispatch(core, process, request);
-            more(&mut moved);
+            increment(&mut moved);
         }
         self.refile(core, process);
         moved
@@ -366,13 +366,13 @@ impl<H: HostTypes> Fiops<H> {
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, process: Slot, request: Slot) {
         let entry = &mut self.processes[process];
         entry.queue.remove(core, request);
-        more(&mut entry.in_flight);
+        increment(&mut entry.in_flight);
         let share = entry.share;
         debug_assert!(share != NIL, "a process with requests waits in a share");
-        more(&mut self.shares[share].in_flight);
+        increment(&mut self.shares[share].in_flight);
         let moved = &mut core.tables.requests[request];
         moved.owner = share;
-        more(if moved.is_sync() { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
+        increment(if moved.is_sync() { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
         if self.tunables.first_form {
             core.dispatch_sort(request);
         } else {
@@ -438,7 +438,7 @@ impl<H: HostTypes> Fiops<H> {
         members.insert::<H>(&mut self.process_nodes, process, entry.vios);
         members.raise_floor::<H>(&self.process_nodes);
         if let Some(waiting) = self.waiting.get_mut(class) {
-            more(waiting);
+            increment(waiting);
         }
         self.note_lead(core, process);
         if !self.shares[share].waits {
@@ -451,13 +451,13 @@ impl<H: HostTypes> Fiops<H> {
     fn leave(&mut self, process: Slot) -> Slot {
         let entry = &mut self.processes[process];
         let share = core::mem::replace(&mut entry.share, NIL);
-        debug_assert!(share != NIL, "who leaves was inside");
+        debug_assert!(share != NIL, "a process that leaves is in a share");
         if core::mem::take(&mut entry.leads_with_sync) {
             self.shares[share].sync_first.remove(&mut self.sync_nodes, process);
         }
         self.shares[share].members.remove::<H>(&mut self.process_nodes, process);
         if let Some(waiting) = self.waiting.get_mut(class_index(share)) {
-            less(waiting);
+            decrement(waiting);
         }
         share
     }
@@ -488,7 +488,7 @@ impl<H: HostTypes> Fiops<H> {
     fn file_share(&mut self, share: Slot) {
         let entry = &mut self.shares[share];
         let [real_time, best_effort, idle] = &mut self.classes;
-        let class = pick(class_index(share), real_time, best_effort, idle);
+        let class = of_class(class_index(share), real_time, best_effort, idle);
         if !(self.tunables.shares_deep() && entry.in_flight > 0) {
             entry.vios = class.entry(entry.vios);
         }
@@ -502,7 +502,7 @@ impl<H: HostTypes> Fiops<H> {
         let entry = &mut self.shares[share];
         entry.members.raise_floor::<H>(&self.process_nodes);
         let [real_time, best_effort, idle] = &mut self.classes;
-        let class = pick(class_index(share), real_time, best_effort, idle);
+        let class = of_class(class_index(share), real_time, best_effort, idle);
         debug_assert!(entry.waits, "a share with members waits");
         entry.waits = !entry.members.is_empty();
         if entry.waits {
@@ -526,7 +526,7 @@ impl<H: HostTypes> Fiops<H> {
 
     fn class(&self, class: usize) -> &ServiceTree {
         let [real_time, best_effort, idle] = &self.classes;
-        pick(class, real_time, best_effort, idle)
+        of_class(class, real_time, best_effort, idle)
     }
 }
 
@@ -541,7 +541,7 @@ fn class_index(share: Slot) -> usize {
     (share % CLASS_SLOTS) as usize
 }
 
-fn pick<T>(class: usize, real_time: T, best_effort: T, idle: T) -> T {
+fn of_class<T>(class: usize, real_time: T, best_effort: T, idle: T) -> T {
     match class {
         0 => real_time,
         1 => best_effort,
@@ -549,11 +549,11 @@ fn pick<T>(class: usize, real_time: T, best_effort: T, idle: T) -> T {
     }
 }
 
-fn more(count: &mut u32) {
+fn increment(count: &mut u32) {
     *count = count.saturating_add(1);
 }
 
-fn less(count: &mut u32) {
+fn decrement(count: &mut u32) {
     debug_assert!(*count > 0, "the count matches earlier increments");
     *count = count.saturating_sub(1);
 }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_percentile_is_the_class_of_the_sample_at_its_place() {
+    fn the_percentile_is_the_class_of_the_sample_of_that_rank() {
         // ceil(500 * 99 / 100) = 495: the 495th of 500 samples.
         for (slow, class) in [(5, 0), (6, 6)] {
             let mut samples = Samples { total: [500 - slow, 0, 0, 0, 0, 0, slow, 0], ..Samples::default() };
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_are_looked_at_after_a_second() {
+    fn few_samples_are_evaluated_after_a_second() {
         let mut latencies = Latencies::default();
         for _ in 0..30 {
             latencies.add(Domain::Read, TARGET_NS, 10 * TARGET_NS, 10 * TARGET_NS);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_that_does_well_is_throttled_while_another_one_is_slow_in_the_device() {
+    fn a_domain_within_its_target_is_throttled_while_another_is_slow_in_the_device() {
         let mut latencies = Latencies::default();
         for _ in 0..500 {
             latencies.add(Domain::Read, TARGET_NS, TARGET_NS / 2 + 1, 1);

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_tokens_come_out_as_there_are() {
+    fn as_many_tokens_can_be_taken_as_exist() {
         let mut tokens = Tokens::new(128);
         let mut out: std::vec::Vec<u32> = core::iter::from_fn(|| tokens.take()).collect();
         assert_eq!(out.len(), 128);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_came_back_is_free_only_once_its_word_is_full() {
+    fn a_returned_token_is_free_only_when_its_word_is_full() {
         // A word of four: 0 is returned, and 1 to 3 are taken before 0 is taken again.
         let mut tokens = Tokens::new(16);
         assert_eq!(tokens.take(), Some(0));

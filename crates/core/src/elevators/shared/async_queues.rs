@@ -9,12 +9,12 @@ const LEVEL_COUNT: usize = LEVELS as usize;
 /// for a queue that does not exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AsyncQueues {
-    places: [Slot; AsyncQueues::COUNT as usize],
+    queues: [Slot; AsyncQueues::COUNT as usize],
 }
 
 impl Default for AsyncQueues {
     fn default() -> Self {
-        AsyncQueues { places: [NIL; AsyncQueues::COUNT as usize] }
+        AsyncQueues { queues: [NIL; AsyncQueues::COUNT as usize] }
     }
 }
 
@@ -23,7 +23,7 @@ impl AsyncQueues {
     pub const COUNT: u32 = LEVELS as u32 * 2 + 1;
 
     /// The index of the queue for this priority.
-    pub fn place(priority: Priority) -> usize {
+    pub fn index_of(priority: Priority) -> usize {
         let level = usize::from(priority.level()).min(LEVEL_COUNT.saturating_sub(1));
         match priority.class() {
             Class::RealTime => level,
@@ -34,18 +34,18 @@ impl AsyncQueues {
 
     /// The queue for this priority, or [`NIL`].
     pub fn get(&self, priority: Priority) -> Slot {
-        self.places.get(Self::place(priority)).copied().unwrap_or(NIL)
+        self.queues.get(Self::index_of(priority)).copied().unwrap_or(NIL)
     }
 
     /// All slots of queues, including [`NIL`].
     pub fn all(&self) -> impl Iterator<Item = Slot> {
-        self.places.into_iter()
+        self.queues.into_iter()
     }
 
     /// Sets the queue for this priority.
     pub fn put(&mut self, priority: Priority, queue: Slot) {
-        if let Some(place) = self.places.get_mut(Self::place(priority)) {
-            *place = queue;
+        if let Some(slot) = self.queues.get_mut(Self::index_of(priority)) {
+            *slot = queue;
         }
     }
 }

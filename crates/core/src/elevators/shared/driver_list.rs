@@ -17,14 +17,14 @@ use crate::elevator::tables::{HostTypes, TableOf};
 /// empty, the whole tree is dropped.
 pub(crate) struct DriverList<H: HostTypes> {
     nodes: TableOf<H, Node<Range>>,
-    places: Tree,
+    order: Tree,
     /// The first request, or [`NIL`]. All entries before it in the tree are stale.
     head: Slot,
 }
 
 impl<H: HostTypes> DriverList<H> {
     pub fn new(nodes: TableOf<H, Node<Range>>) -> Self {
-        DriverList { nodes, places: Tree::default(), head: NIL }
+        DriverList { nodes, order: Tree::default(), head: NIL }
     }
 
     pub fn into_nodes(self) -> H::Slots<Node<Range>> {
@@ -42,7 +42,7 @@ impl<H: HostTypes> DriverList<H> {
 
     /// The last request, or [`NIL`].
     pub fn last(&self) -> Slot {
-        self.places.last()
+        self.order.last()
     }
 
     /// The request before this one, or [`NIL`].
@@ -53,9 +53,9 @@ impl<H: HostTypes> DriverList<H> {
     /// The last request for which `holds` returns true, or [`NIL`]. `holds` is called with ranges
     /// of first sectors. It must be true of a range of several requests exactly if it is true of
     /// one of them.
-    pub fn last_that(&mut self, holds: impl Fn(Range) -> bool) -> Slot {
+    pub fn last_matching(&mut self, holds: impl Fn(Range) -> bool) -> Slot {
         self.drop_stale();
-        self.places.last_that(&self.nodes, holds)
+        self.order.last_matching(&self.nodes, holds)
     }
 
     /// Inserts a request directly after another, or first, and excludes it from further merges. It
@@ -64,24 +64,24 @@ impl<H: HostTypes> DriverList<H> {
         self.drop_stale();
         core.end_merging(request);
         let sector = core.tables.requests[request].sector;
-        self.places.insert_after(&mut self.nodes, before, request, sector);
-        self.head = self.places.first();
+        self.order.insert_after(&mut self.nodes, before, request, sector);
+        self.head = self.order.first();
     }
 
     /// Appends a request.
     pub fn append(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        self.insert_after(core, self.places.last(), request);
+        self.insert_after(core, self.order.last(), request);
     }
 
     /// Passes the first request to the block layer. Returns the number of requests passed: 1 or 0.
-    pub fn give_first(&mut self, core: &mut QueueCore<H>) -> u32 {
+    pub fn pass_first(&mut self, core: &mut QueueCore<H>) -> u32 {
         let request = self.head;
         if request == NIL {
             return 0;
         }
         self.head = self.nodes[request].next();
         if self.head == NIL {
-            self.places = Tree::default();
+            self.order = Tree::default();
         }
         core.dispatch_append(request);
         1
@@ -90,16 +90,16 @@ impl<H: HostTypes> DriverList<H> {
     /// Removes stale entries from the tree. Each is removed once, so the total cost equals
     /// immediate removal.
     fn drop_stale(&mut self) {
-        while self.places.first() != self.head {
-            let stale = self.places.first();
-            self.places.remove(&mut self.nodes, stale);
+        while self.order.first() != self.head {
+            let stale = self.order.first();
+            self.order.remove(&mut self.nodes, stale);
         }
     }
 
     /// Passes all requests to the block layer. Returns their number.
-    pub fn give_all(&mut self, core: &mut QueueCore<H>) -> u32 {
+    pub fn pass_all(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut given = 0u32;
-        while self.give_first(core) > 0 {
+        while self.pass_first(core) > 0 {
             given = given.saturating_add(1);
         }
         given

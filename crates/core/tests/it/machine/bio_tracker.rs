@@ -8,7 +8,7 @@ use hoistway_core::{Bio, ContextId, Flags, GroupId, Op, Request};
 #[derive(Debug, Default)]
 pub struct BioTracker {
     bios: BTreeMap<u64, Entry>,
-    taken: u64,
+    submissions: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ struct Entry {
 impl BioTracker {
     /// Records a bio of a process in this group.
     pub fn take(&mut self, bio: Bio, group: GroupId) {
-        self.bios.insert(bio.token, Entry { bio, groups: vec![group], order: self.taken });
-        self.taken += 1;
+        self.bios.insert(bio.token, Entry { bio, groups: vec![group], order: self.submissions });
+        self.submissions += 1;
     }
 
     /// Records the move of a process to another group.
@@ -63,7 +63,9 @@ impl BioTracker {
     /// Checks the order of a request issued for this token on a device that is drained around
     /// barriers: a barrier comes after all earlier bios, and no bio precedes an earlier barrier.
     pub fn check_order(&self, token: u64) -> Result<(), String> {
-        let Some(entry) = self.bios.get(&token) else { return Err(format!("token {token} is issued and not known")) };
+        let Some(entry) = self.bios.get(&token) else {
+            return Err(format!("token {token} was issued but never accepted"));
+        };
         let barrier = entry.bio.flags.has(Flags::BARRIER);
         let early = self
             .bios
@@ -71,7 +73,7 @@ impl BioTracker {
             .find(|other| other.order < entry.order && (barrier || other.bio.flags.has(Flags::BARRIER)));
         match early {
             Some(other) => Err(format!(
-                "token {token} (barrier: {barrier}) is issued before token {} is done, which a barrier forbids",
+                "token {token} (barrier: {barrier}) was issued before token {} completed, which a barrier forbids",
                 other.bio.token
             )),
             None => Ok(()),
@@ -84,7 +86,7 @@ impl BioTracker {
         let mut parts = Vec::new();
         for token in tokens {
             let Some(entry) = self.bios.remove(token) else {
-                return Err(format!("token {token} is done twice or was never taken"));
+                return Err(format!("token {token} completed twice or was never accepted"));
             };
             parts.push(entry.bio);
         }

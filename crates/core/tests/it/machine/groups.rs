@@ -2,19 +2,19 @@
 
 use hoistway_core::{Capacity, ContextId, GroupError, GroupId, GroupWeights, Reservation, ReserveError};
 
-use super::host::{Host, Outcome, Process};
+use super::host::{CallResult, Host, Process};
 
 /// The existing groups, the root first.
 pub struct Groups {
-    known: Vec<Known>,
+    known: Vec<GroupRecord>,
     /// Exited processes with pending requests, and their last groups, in which they count.
-    gone: Vec<(ContextId, GroupId)>,
+    exited: Vec<(ContextId, GroupId)>,
     /// The number of checks so far.
     checked: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Known {
+struct GroupRecord {
     id: GroupId,
     parent: Option<GroupId>,
     weights: GroupWeights,
@@ -22,27 +22,27 @@ struct Known {
 
 impl Groups {
     pub fn new(root: GroupId) -> Groups {
-        let root = Known { id: root, parent: None, weights: GroupWeights::default() };
-        Groups { known: vec![root], gone: Vec::new(), checked: 0 }
+        let root = GroupRecord { id: root, parent: None, weights: GroupWeights::default() };
+        Groups { known: vec![root], exited: Vec::new(), checked: 0 }
     }
 
     /// Handles the exit of a process.
-    pub fn left_behind(&mut self, context: ContextId, group: GroupId) {
-        self.gone.push((context, group));
+    pub fn process_exited(&mut self, context: ContextId, group: GroupId) {
+        self.exited.push((context, group));
     }
 
-    fn get(&self, number: usize) -> Known {
+    fn get(&self, number: usize) -> GroupRecord {
         self.known[number % self.known.len()]
     }
 }
 
 impl Host {
-    pub(super) fn create_group(&mut self, parent: usize, weights: GroupWeights) -> Outcome {
+    pub(super) fn create_group(&mut self, parent: usize, weights: GroupWeights) -> CallResult {
         let parent = self.groups.get(parent).id;
         let full = self.groups.known.len() as u32 >= slots(self.capacity);
         match self.queue.create_group(parent, weights, self.now_ns) {
             Ok(id) if weights.are_valid() && !full => {
-                self.groups.known.push(Known { id, parent: Some(parent), weights });
+                self.groups.known.push(GroupRecord { id, parent: Some(parent), weights });
                 Ok(())
             }
             Err(GroupError::BadWeight) if !weights.are_valid() => Ok(()),
@@ -51,7 +51,7 @@ impl Host {
         }
     }
 
-    pub(super) fn weigh_group(&mut self, number: usize, weights: GroupWeights) -> Outcome {
+    pub(super) fn set_group_weights(&mut self, number: usize, weights: GroupWeights) -> CallResult {
         let id = self.groups.get(number).id;
         let number = number % self.groups.known.len();
         match self.queue.set_group_weights(id, weights, self.now_ns) {
@@ -66,18 +66,18 @@ impl Host {
 
     /// A removal may be refused because of a child, a process or a request, and for no other
     /// reason.
-    pub(super) fn remove_group(&mut self, number: usize) -> Outcome {
-        let Known { id, parent, .. } = self.groups.get(number);
-        self.groups.gone.retain(|(context, _)| self.queue.context(*context).is_some());
+    pub(super) fn remove_group(&mut self, number: usize) -> CallResult {
+        let GroupRecord { id, parent, .. } = self.groups.get(number);
+        self.groups.exited.retain(|(context, _)| self.queue.context(*context).is_some());
         let child = self.groups.known.iter().any(|other| other.parent == Some(id));
         let process = self.processes.iter().any(|process| process.group == id)
-            || self.groups.gone.iter().any(|(_, group)| *group == id);
+            || self.groups.exited.iter().any(|(_, group)| *group == id);
         let must_stay = parent.is_none() || child || process;
         match self.queue.remove_group(id, self.now_ns) {
             Ok(kick) if !must_stay => {
                 self.groups.known.retain(|other| other.id != id);
                 self.handle_kick(kick)?;
-                self.expect_gone(id)
+                self.expect_removed(id)
             }
             Err(GroupError::Busy) if must_stay || self.bio_tracker.may_belong_to(id) => Ok(()),
             Err(GroupError::Busy) => Err("a group without children, processes and requests is not removed".to_owned()),
@@ -85,23 +85,23 @@ impl Host {
         }
     }
 
-    pub(super) fn reserve_group(&mut self, number: usize, wanted: Reservation) -> Outcome {
+    pub(super) fn reserve_group(&mut self, number: usize, wanted: Reservation) -> CallResult {
         let id = self.groups.get(number).id;
         let answer = self.queue.reserve_group(id, wanted, self.now_ns);
         let now = self.queue.group_reservation(id);
         self.reserved(wanted, answer, now)
     }
 
-    pub(super) fn release_group(&mut self, number: usize) -> Outcome {
+    pub(super) fn release_group(&mut self, number: usize) -> CallResult {
         let id = self.groups.get(number).id;
-        let kick = self.queue.release_group(id, self.now_ns).map_err(|_| "a group that is there is stale")?;
+        let kick = self.queue.release_group(id, self.now_ns).map_err(|_| "the handle of an existing group is stale")?;
         if self.queue.group_reservation(id).is_some() {
-            return Err("a group's reservation was released and is still there".to_owned());
+            return Err("a group's released reservation still exists".to_owned());
         }
         self.handle_kick(kick)
     }
 
-    fn expect_gone(&mut self, id: GroupId) -> Outcome {
+    fn expect_removed(&mut self, id: GroupId) -> CallResult {
         let now_ns = self.now_ns;
         let moved =
             self.process(0).is_some_and(|Process { context, .. }| self.queue.move_context(context, id, now_ns).is_ok());
@@ -115,7 +115,7 @@ impl Host {
         if moved || known { Err("the handle of a removed group is not stale".to_owned()) } else { Ok(()) }
     }
 
-    pub(super) fn move_process(&mut self, process: usize, group: usize) -> Outcome {
+    pub(super) fn move_process(&mut self, process: usize, group: usize) -> CallResult {
         let Some(Process { context, .. }) = self.process(process) else { return Ok(()) };
         let number = process % self.processes.len();
         let group = self.groups.get(group).id;
@@ -128,7 +128,7 @@ impl Host {
 
     /// Removes all groups, children first, after all requests have completed and all processes have
     /// exited.
-    pub(super) fn remove_all_groups(&mut self) -> Outcome {
+    pub(super) fn remove_all_groups(&mut self) -> CallResult {
         // A child comes after its parent in the list.
         for number in (1..self.groups.known.len()).rev() {
             self.remove_group(number)?;
@@ -137,23 +137,23 @@ impl Host {
     }
 
     /// Checks that every entry of the group table is free again.
-    pub(super) fn fill_groups(&mut self) -> Outcome {
+    pub(super) fn fill_groups(&mut self) -> CallResult {
         if self.groups.known.len() > 1 {
-            return Err(format!("{} groups are left in the end", self.groups.known.len() - 1));
+            return Err(format!("{} groups are left at the end", self.groups.known.len() - 1));
         }
         for number in 1..slots(self.capacity) {
             self.create_group(number as usize / 2, GroupWeights::default())?;
         }
         let room = self.groups.known.len() as u32 == slots(self.capacity);
         if !room {
-            return Err(format!("only {} groups can be made in the end", self.groups.known.len()));
+            return Err(format!("only {} groups can be created at the end", self.groups.known.len()));
         }
         self.create_group(0, GroupWeights::default())?;
         self.remove_all_groups()
     }
 
     /// Checks one group per call, in turn, as there may be many.
-    pub(super) fn check_groups(&mut self) -> Outcome {
+    pub(super) fn check_groups(&mut self) -> CallResult {
         self.groups.checked += 1;
         let known = self.groups.get(self.groups.checked);
         match self.queue.group(known.id).map(|group| group.weights()) {

@@ -38,7 +38,7 @@ pub struct Host {
     /// A tunable was set: waits can be as long as it allows.
     tuned: bool,
     /// A request was requeued, and the host has not run the queue since.
-    gave_back: bool,
+    requeued: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ fn elevator(kind: Kind, layered: bool, capacity: Capacity) -> ElevatorStorage<Ow
     if layered { ElevatorStorage::owned_reserving(kind, capacity) } else { ElevatorStorage::owned(kind, capacity) }
 }
 
-pub(super) type Outcome = Result<(), String>;
+pub(super) type CallResult = Result<(), String>;
 
 impl Host {
     pub fn new(case: &Case) -> Host {
@@ -80,17 +80,17 @@ impl Host {
             next_token: 1,
             served: Vec::new(),
             tuned: false,
-            gave_back: false,
+            requeued: false,
         };
         let processes = if case.capacity.contexts > 100 { case.capacity.contexts / 2 } else { 3 };
         for pid in 0..case.capacity.contexts.min(processes) {
-            host.create(pid, Priority::UNSET, 0).expect("an empty table has room");
+            host.create(pid, Priority::UNSET, 0).expect("free entries");
         }
         host
     }
 
     /// Executes a call and the work that the queue requests after it.
-    pub fn call(&mut self, call: Call) -> Outcome {
+    pub fn call(&mut self, call: Call) -> CallResult {
         match call {
             Call::Submit { process, op, place, sectors, flags } => {
                 self.submit(process.into(), op, place, sectors, flags)?;
@@ -129,10 +129,7 @@ impl Host {
             Call::Release { process } => {
                 self.with_process(process, |queue, context, now_ns| {
                     let kick = queue.release(context, now_ns);
-                    debug_assert!(
-                        queue.reservation(context).is_none(),
-                        "a reservation was released and is still there"
-                    );
+                    debug_assert!(queue.reservation(context).is_none(), "a released reservation still exists");
                     kick
                 })?;
             }
@@ -145,7 +142,7 @@ impl Host {
                 self.handle_kick(kick)?;
             }
             Call::CreateGroup { parent, weights } => self.create_group(parent.into(), weights)?,
-            Call::Weigh { group, weights } => self.weigh_group(group.into(), weights)?,
+            Call::Weigh { group, weights } => self.set_group_weights(group.into(), weights)?,
             Call::RemoveGroup { group } => self.remove_group(group.into())?,
             Call::Move { process, group } => self.move_process(process.into(), group.into())?,
         }
@@ -157,14 +154,14 @@ impl Host {
         &mut self,
         number: u16,
         what: impl FnOnce(&mut Queue, ContextId, u64) -> Result<Kick, Stale>,
-    ) -> Outcome {
+    ) -> CallResult {
         let Some(process) = self.process(number.into()) else { return Ok(()) };
         let kick = what(&mut self.queue, process.context, self.now_ns);
         self.handle_kick(kick.map_err(|_| "a running process's context is stale")?)
     }
 
     /// Completes everything that was submitted, doing only what the queue requests.
-    pub fn run_dry(&mut self) -> Outcome {
+    pub fn run_dry(&mut self) -> CallResult {
         let asleep = self.processes.iter().filter(|process| process.asleep.is_some()).count();
         let bios = self.bio_tracker.len() + asleep;
         let begin_ns = self.now_ns;
@@ -176,7 +173,7 @@ impl Host {
                 self.complete(0)?;
             } else if self.queue.next_timer().is_some() {
                 self.timer()?;
-            } else if self.gave_back {
+            } else if self.requeued {
                 self.run()?;
                 self.work()?;
             } else {
@@ -186,7 +183,7 @@ impl Host {
         }
         if self.bio_tracker.len() > 0 || self.processes.iter().any(|process| process.asleep.is_some()) {
             return Err(format!(
-                "{} bios are stuck ({} in the device, timer {:?}): nothing that is due ends the wait",
+                "{} bios are stuck ({} in the device, timer {:?}): no timer or completion ends the wait",
                 self.bio_tracker.len(),
                 self.device.len(),
                 self.queue.next_timer()
@@ -201,7 +198,7 @@ impl Host {
 
     /// Checks that the tables are as empty as at the beginning, after all requests have completed
     /// and all processes have exited.
-    pub fn leave_nothing_behind(&mut self) -> Outcome {
+    pub fn check_all_entries_free(&mut self) -> CallResult {
         if self.queue.next(self.now_ns) != Next::Empty || !self.queue.is_empty() {
             return Err("a queue that has run dry is not empty".to_owned());
         }
@@ -219,12 +216,12 @@ impl Host {
         self.switch(Kind::Noop, false)?;
         self.remove_all_groups()?;
         self.fill_groups()?;
-        self.merge_to_the_full()?;
+        self.fill_merged_bios()?;
         for number in 0..self.capacity.contexts {
             self.create(number, Priority::UNSET, 0)?;
             if self.processes.len() as u32 != number + 1 {
                 return Err(format!(
-                    "only {number} of {} entries for contexts are free in the end",
+                    "only {number} of {} entries for contexts are free at the end",
                     self.capacity.contexts
                 ));
             }
@@ -233,20 +230,20 @@ impl Host {
     }
 
     /// Checks that every entry for a merged bio is free again: exactly so many bios can be merged.
-    fn merge_to_the_full(&mut self) -> Outcome {
+    fn fill_merged_bios(&mut self) -> CallResult {
         let config = *self.queue.config();
         let room = self.capacity.merged_bios;
         if !config.merging || config.max_sectors <= room || self.capacity.requests < 2 {
             return Ok(());
         }
-        let context = self.queue.create_context(1, Priority::UNSET, 0).map_err(|_| "no room for one process")?;
+        let context = self.queue.create_context(1, Priority::UNSET, 0).map_err(|_| "no free entry for one process")?;
         let mut merged = 0;
         for token in 0..=room {
             let bio = Bio::new(token.into(), context, Op::Read, token.into(), 1);
             match self.queue.submit(bio, self.now_ns) {
                 Ok((Submitted::Merged(_), _)) => merged += 1,
                 Ok((Submitted::Queued(_), _)) if token == 0 => {}
-                other => return Err(format!("bio {token} of {room} that lie side by side: {other:?}")),
+                other => return Err(format!("bio {token} of {room} adjacent ones: {other:?}")),
             }
         }
         let Next::Request(id) = self.queue.next(self.now_ns) else { return Err("a request does not come".to_owned()) };
@@ -256,7 +253,7 @@ impl Host {
         if merged == room && done == room + 1 && completed && exited {
             return Ok(());
         }
-        Err(format!("{merged} of {room} bios were merged in the end, {done} done"))
+        Err(format!("{merged} of {room} bios were merged at the end, {done} completed"))
     }
 
     pub fn into_served(self) -> Vec<u64> {
@@ -267,7 +264,7 @@ impl Host {
         (!self.processes.is_empty()).then(|| self.processes[number % self.processes.len()])
     }
 
-    fn create(&mut self, pid: u32, priority: Priority, nice: i8) -> Outcome {
+    fn create(&mut self, pid: u32, priority: Priority, nice: i8) -> CallResult {
         if let Ok(context) = self.queue.create_context(pid, priority, nice) {
             let group = self.queue.root_group();
             self.processes.push(Process { context, group, asleep: None, last: (0, 0) });
@@ -282,25 +279,25 @@ impl Host {
         Ok(())
     }
 
-    fn exit(&mut self, number: usize) -> Outcome {
+    fn exit(&mut self, number: usize) -> CallResult {
         if self.processes.is_empty() {
             return Ok(());
         }
         let number = number % self.processes.len();
         let Process { context, group, .. } = self.processes.remove(number);
-        self.groups.left_behind(context, group);
+        self.groups.process_exited(context, group);
         let kick = self.queue.exit_context(context, self.now_ns).map_err(|_| "a running process's context is stale")?;
         self.handle_kick(kick)?;
         let late = Bio::new(0, context, Op::Read, 0, 8);
         if self.queue.submit(late, self.now_ns) != Err(SubmitError::NoContext)
             || self.queue.exit_context(context, self.now_ns).is_ok()
         {
-            return Err("a process that has exited can still do something".to_owned());
+            return Err("calls for an exited process succeed".to_owned());
         }
         Ok(())
     }
 
-    fn submit(&mut self, number: usize, op: Op, place: Place, sectors: u32, flags: Flags) -> Outcome {
+    fn submit(&mut self, number: usize, op: Op, place: Place, sectors: u32, flags: Flags) -> CallResult {
         let Some(Process { context, asleep, last, .. }) = self.process(number) else { return Ok(()) };
         let sector = match place {
             Place::At(sector) => sector,
@@ -324,7 +321,7 @@ impl Host {
         match self.queue.submit(bio, self.now_ns) {
             Ok((submitted, kick)) => {
                 self.next_token += 1;
-                self.taken(bio, submitted)?;
+                self.record_submission(bio, submitted)?;
                 self.handle_kick(kick)?;
                 if !self.plugging {
                     self.run()?;
@@ -345,7 +342,7 @@ impl Host {
         }
     }
 
-    fn taken(&mut self, bio: Bio, submitted: Submitted) -> Outcome {
+    fn record_submission(&mut self, bio: Bio, submitted: Submitted) -> CallResult {
         let id = match submitted {
             Submitted::Asleep => {
                 let sleeper = self.processes.iter_mut().find(|process| process.context == bio.context);
@@ -355,26 +352,26 @@ impl Host {
             Submitted::Queued(id) | Submitted::Merged(id) => id,
         };
         let submitter = self.processes.iter().find(|process| process.context == bio.context);
-        self.bio_tracker.take(bio, submitter.ok_or("a process that does not exist submits")?.group);
-        let request = self.queue.request(id).ok_or("the request of a bio that was just taken is stale")?;
+        self.bio_tracker.take(bio, submitter.ok_or("an unknown process submits")?.group);
+        let request = self.queue.request(id).ok_or("the request of a bio that was just accepted is stale")?;
         let barrier = bio.flags.has(Flags::BARRIER);
         let covers = request.sector() <= bio.sector && bio.end() <= request.end() && request.op() == bio.op;
         if !covers || (barrier && submitted != Submitted::Queued(id)) {
-            return Err(format!("{submitted:?} is {request:?}, which is not what was asked for"));
+            return Err(format!("{submitted:?} is {request:?}, which differs from the bio"));
         }
         Ok(())
     }
 
-    /// Does what a call requests: a run of the queue, then the deferred work.
-    pub(super) fn handle_kick(&mut self, kick: Kick) -> Outcome {
+    /// Does the work that a call requests: a run of the queue, then the deferred work.
+    pub(super) fn handle_kick(&mut self, kick: Kick) -> CallResult {
         if kick == Kick::Run {
             self.run()?;
         }
         self.work()
     }
 
-    fn run(&mut self) -> Outcome {
-        self.gave_back = false;
+    fn run(&mut self) -> CallResult {
+        self.requeued = false;
         let Some(hw_queues) = self.hw_queues else {
             while self.device.len() < self.depth && self.take_one(None)? {}
             return Ok(());
@@ -388,34 +385,34 @@ impl Host {
         Ok(())
     }
 
-    fn work(&mut self) -> Outcome {
+    fn work(&mut self) -> CallResult {
         for _ in 0..1000 {
             match self.queue.next_work() {
                 None => return Ok(()),
                 Some(DeferredWork::Run) => self.run()?,
                 Some(DeferredWork::Wake(context)) => self.wake(context)?,
                 Some(DeferredWork::Unplug) => {
-                    return Err("a piece of work that the queue does itself is handed out".to_owned());
+                    return Err("next_work returned work that the queue does itself".to_owned());
                 }
             }
         }
         Err("deferred work does not end".to_owned())
     }
 
-    fn wake(&mut self, context: ContextId) -> Outcome {
+    fn wake(&mut self, context: ContextId) -> CallResult {
         let at = self.processes.iter().position(|process| process.context == context);
-        let at = at.ok_or("a process that does not exist is woken")?;
+        let at = at.ok_or("an unknown process is woken")?;
         let Some((bio, false)) = self.processes[at].asleep else {
             return Err("a process that does not sleep is woken".to_owned());
         };
         self.try_again(at, bio)
     }
 
-    fn try_again(&mut self, at: usize, bio: Bio) -> Outcome {
+    fn try_again(&mut self, at: usize, bio: Bio) -> CallResult {
         match self.queue.resubmit(bio, self.now_ns) {
             Ok((submitted, kick)) => {
                 self.processes[at].asleep = None;
-                self.taken(bio, submitted)?;
+                self.record_submission(bio, submitted)?;
                 if kick == Kick::Run || !self.plugging {
                     self.run()?;
                 }
@@ -437,15 +434,17 @@ impl Host {
         };
         let id = match next {
             Next::Request(id) => id,
-            Next::Empty => return self.nothing_is_queued().map(|()| false),
-            Next::Wait => return self.something_is_due().map(|()| false),
+            Next::Empty => return self.check_nothing_is_queued().map(|()| false),
+            Next::Wait => return self.is_event_due().map(|()| false),
         };
         let request = *self.queue.request(id).ok_or("a request is issued and stale")?;
         if self.device.iter().any(|(other, _)| *other == id) {
             return Err(format!("{request:?} is dispatched twice"));
         }
-        let barrier =
-            self.bio_tracker.is_barrier(request.token()).ok_or("a request is issued whose bio is done or not known")?;
+        let barrier = self
+            .bio_tracker
+            .is_barrier(request.token())
+            .ok_or("an issued request has a bio that is unknown or completed")?;
         if !barrier && request.sectors() == 0 {
             return Err(format!("{request:?} has no sectors"));
         }
@@ -460,7 +459,7 @@ impl Host {
 
     /// Checks that all pending bios are in the device: bios by their sectors, barriers by one of
     /// their steps.
-    fn nothing_is_queued(&self) -> Outcome {
+    fn check_nothing_is_queued(&self) -> CallResult {
         let barrier = |request: &Request| self.bio_tracker.is_barrier(request.token()) == Some(true);
         let in_device: u128 = self
             .device
@@ -470,7 +469,7 @@ impl Host {
             .sum();
         if in_device != self.bio_tracker.plain_sectors() {
             return Err(format!(
-                "{} sectors are asked for, {in_device} in the device, and the queue is empty",
+                "{} sectors are pending, {in_device} are in the device, and the queue is empty",
                 self.bio_tracker.plain_sectors()
             ));
         }
@@ -479,16 +478,16 @@ impl Host {
         lost.map_or(Ok(()), |token| Err(format!("the queue is empty, and no step of barrier {token} is in the device")))
     }
 
-    fn something_is_due(&self) -> Outcome {
+    fn is_event_due(&self) -> CallResult {
         if self.bio_tracker.len() == 0 {
-            return Err("the queue waits with nothing in it".to_owned());
+            return Err("the queue waits without requests".to_owned());
         }
         // Deferred work also ends a wait; it is done before anything else, and an endless wait
         // shows as stuck bios.
         Ok(())
     }
 
-    fn complete(&mut self, which: usize) -> Outcome {
+    fn complete(&mut self, which: usize) -> CallResult {
         if self.device.is_empty() {
             return Ok(());
         }
@@ -516,30 +515,30 @@ impl Host {
         Ok(())
     }
 
-    fn expect_stale(&mut self, id: RequestId) -> Outcome {
+    fn expect_stale(&mut self, id: RequestId) -> CallResult {
         let known = self.queue.request(id).is_some() || self.queue.context_of(id).is_some();
         let twice = self.queue.complete(id, self.now_ns, |_| {}).is_ok() || self.queue.requeue(id, self.now_ns).is_ok();
         if known || twice { Err("the handle of a completed request is not stale".to_owned()) } else { Ok(()) }
     }
 
-    fn requeue(&mut self, which: usize) -> Outcome {
+    fn requeue(&mut self, which: usize) -> CallResult {
         if self.device.is_empty() {
             return Ok(());
         }
         let (id, _) = self.device.remove(which % self.device.len());
-        let kick = self.queue.requeue(id, self.now_ns).map_err(|_| "a request in the device cannot be given back")?;
-        self.gave_back = true;
+        let kick = self.queue.requeue(id, self.now_ns).map_err(|_| "a request in the device cannot be requeued")?;
+        self.requeued = true;
         self.handle_kick(kick)
     }
 
-    fn timer(&mut self) -> Outcome {
+    fn timer(&mut self) -> CallResult {
         let Some(at_ns) = self.queue.next_timer() else { return Ok(()) };
         self.now_ns = self.now_ns.max(at_ns);
         let kick = self.queue.timer(self.now_ns);
         self.handle_kick(kick)
     }
 
-    fn reserve(&mut self, number: usize, wanted: Reservation) -> Outcome {
+    fn reserve(&mut self, number: usize, wanted: Reservation) -> CallResult {
         let Some(Process { context, .. }) = self.process(number) else { return Ok(()) };
         let answer = self.queue.reserve(context, wanted, self.now_ns);
         let now = self.queue.reservation(context);
@@ -552,11 +551,11 @@ impl Host {
         wanted: Reservation,
         answer: Result<Kick, ReserveError>,
         now: Option<Reservation>,
-    ) -> Outcome {
+    ) -> CallResult {
         let reserves = self.queue.is_reserving();
         match answer {
             Ok(kick) => {
-                let now = now.ok_or("what was reserved is not there")?;
+                let now = now.ok_or("the granted reservation does not exist")?;
                 if !reserves || now.bytes_per_second != wanted.bytes_per_second {
                     return Err(format!("{wanted:?} was granted, and now there is {now:?}"));
                 }
@@ -568,7 +567,7 @@ impl Host {
         }
     }
 
-    fn set_tunable(&mut self, index: usize, value: Value) -> Outcome {
+    fn set_tunable(&mut self, index: usize, value: Value) -> CallResult {
         let tunables: Vec<_> = self.queue.tunables().map(|(row, _)| row).collect();
         if tunables.is_empty() {
             return Ok(());
@@ -592,7 +591,7 @@ impl Host {
         Ok(())
     }
 
-    fn switch(&mut self, kind: Kind, layered: bool) -> Outcome {
+    fn switch(&mut self, kind: Kind, layered: bool) -> CallResult {
         let kick = self.queue.switch(elevator(kind, layered, self.capacity), self.now_ns);
         self.handle_kick(kick)?;
         drop(self.queue.take_retired_storage());
@@ -600,19 +599,19 @@ impl Host {
     }
 
     /// Checks the invariants between calls.
-    fn check(&mut self) -> Outcome {
+    fn check(&mut self) -> CallResult {
         if self.queue.in_flight() as usize != self.device.len() {
             return Err(format!("{} in flight, {} in the device", self.queue.in_flight(), self.device.len()));
         }
         self.check_groups()?;
         if self.queue.is_empty() {
-            return self.nothing_is_queued();
+            return self.check_nothing_is_queued();
         }
         // All requested work is done: queued requests wait for the device, for a timer, or for the
         // host, which requeued a request and has not run the queue since. (An elevator that waits
         // for an arrival also arms a timer.)
-        if self.device.is_empty() && self.queue.next_timer().is_none() && !self.gave_back {
-            return Err("requests are queued, and nothing that is due ends the wait".to_owned());
+        if self.device.is_empty() && self.queue.next_timer().is_none() && !self.requeued {
+            return Err("requests are queued, and no timer or completion ends the wait".to_owned());
         }
         Ok(())
     }

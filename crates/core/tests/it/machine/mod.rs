@@ -28,6 +28,6 @@ pub fn play_case(case: &Case) -> Result<Vec<u64>, String> {
         host.call(call).map_err(|what| format!("call {number}, {call:?}: {what}"))?;
     }
     host.run_dry().map_err(|what| format!("after the last call: {what}"))?;
-    host.leave_nothing_behind()?;
+    host.check_all_entries_free()?;
     Ok(host.into_served())
 }

@@ -1,6 +1,6 @@
-//! A small world for reserved bandwidth: processes that are greedy or keep a pace, and a device
-//! that takes X bytes a second and a fixed time for each request that does not follow on the one
-//! before.
+//! A simulation for reserved bandwidth: processes with a permanent backlog or a fixed pace, and a
+//! device with a transfer rate and a fixed positioning time. A request that begins at the end of
+//! the previous one needs no positioning.
 
 use hoistway_core::{
     Bio, Capacity, ClockConfig, ContextId, DeferredWork, ElevatorStorage, Event, GroupWeights, Kick, Kind, Next, Note,
@@ -11,7 +11,7 @@ use hoistway_core::{
 pub const SECOND_NS: u64 = 1_000_000_000;
 const CAPACITY: Capacity = Capacity { requests: 4096, contexts: 32, merged_bios: 0, groups: 8 };
 
-/// Keeps the notes.
+/// A sink that keeps the notes.
 #[derive(Default)]
 pub struct Notes(pub Vec<(u64, Note)>);
 
@@ -23,21 +23,21 @@ impl Sink for Notes {
     }
 }
 
-/// What a device can do.
+/// The performance of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     pub bytes_per_second: u64,
     pub position_ns: u64,
 }
 
-/// How a process asks.
+/// The pace at which a process submits requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
-    /// It always has so many requests outstanding.
+    /// A permanent backlog of this number of outstanding requests.
     Greedy(u64),
-    /// One request each so many ns, whatever has become of those before.
+    /// One request per this time in ns, even if earlier ones are outstanding.
     Every(u64),
-    /// One after the other, each so many ns after the one before was done.
+    /// One outstanding request, submitted this time in ns after the previous completion.
     Thinks(u64),
 }
 
@@ -46,12 +46,12 @@ pub struct Process {
     pub pace: Pace,
     pub sectors: u32,
     pub first_sector: u64,
-    /// Requests lie anywhere in a region of 2^22 sectors, and not one behind the other.
+    /// Whether requests are at random positions in a region of 2^22 sectors; otherwise consecutive.
     pub random: bool,
     pub from_ns: u64,
 }
 
-/// A request's service.
+/// A served request.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
     pub process: usize,
@@ -60,11 +60,11 @@ pub struct Service {
     pub submitted_ns: u64,
     pub issued_ns: u64,
     pub done_ns: u64,
-    /// How many sweeps had begun when it was issued.
+    /// The number of sweeps that had begun when it was issued.
     pub sweep: u64,
 }
 
-struct Asking {
+struct Submitter {
     process: Process,
     context: ContextId,
     next_sector: u64,
@@ -73,14 +73,15 @@ struct Asking {
     random: u64,
 }
 
-pub struct World {
+pub struct ReservationSimulation {
     pub queue: RequestQueue<Owned<Notes>>,
     pub device: Device,
     pub now_ns: u64,
     pub services: Vec<Service>,
-    /// Times for which the device was idle, and the processes that had requests queued then.
+    /// Idle periods of the device (start and end in ns), with the processes that had requests
+    /// queued.
     pub idle: Vec<(u64, u64, Vec<usize>)>,
-    asking: Vec<Asking>,
+    submitters: Vec<Submitter>,
     busy: Option<(RequestId, Service)>,
     head: u64,
     idle_since: Option<(u64, Vec<usize>)>,
@@ -88,14 +89,14 @@ pub struct World {
     seen_notes: usize,
 }
 
-impl World {
-    /// With reservations over cfq-v3.
-    pub fn new(device: Device) -> World {
-        World::over(Kind::CfqBw, device)
+impl ReservationSimulation {
+    /// Creates a simulation with reservations over cfq-v3.
+    pub fn new(device: Device) -> ReservationSimulation {
+        ReservationSimulation::over(Kind::CfqBw, device)
     }
 
-    /// With reservations over an elevator, in the block layer that it worked in.
-    pub fn over(kind: Kind, device: Device) -> World {
+    /// Creates a simulation with reservations over an elevator, in the block layer of its kernel.
+    pub fn over(kind: Kind, device: Device) -> ReservationSimulation {
         let config = QueueConfig {
             layer: kind.info().layer,
             clock: ClockConfig::default(),
@@ -114,13 +115,13 @@ impl World {
         for (name, value) in set {
             queue.set_tunable(name, value as i64).expect("in range");
         }
-        World {
+        ReservationSimulation {
             queue,
             device,
             now_ns: 0,
             services: Vec::new(),
             idle: Vec::new(),
-            asking: Vec::new(),
+            submitters: Vec::new(),
             busy: None,
             head: 0,
             idle_since: None,
@@ -130,22 +131,22 @@ impl World {
     }
 
     pub fn add(&mut self, process: Process) -> usize {
-        let number = self.asking.len();
+        let number = self.submitters.len();
         let context = self.queue.create_context(number as u32, Priority::UNSET, 0).expect("few processes");
         let (next_sector, due_ns) = (process.first_sector, Some(process.from_ns));
         let random = 0x9E37_79B9_7F4A_7C15 ^ (number as u64) << 7;
-        self.asking.push(Asking { process, context, next_sector, due_ns, outstanding: 0, random });
+        self.submitters.push(Submitter { process, context, next_sector, due_ns, outstanding: 0, random });
         number
     }
 
     pub fn reserve(&mut self, process: usize, reservation: Reservation) -> Result<Reservation, ReserveError> {
-        let context = self.asking[process].context;
+        let context = self.submitters[process].context;
         let kick = self.queue.reserve(context, reservation, self.now_ns)?;
-        assert_eq!(kick, Kick::Quiet, "nothing waits yet");
+        assert_eq!(kick, Kick::Quiet, "no request is queued yet");
         Ok(self.queue.reservation(context).expect("just reserved"))
     }
 
-    /// Puts these processes into a group of their own and reserves for all of them together.
+    /// Moves these processes to a new group and reserves bandwidth for the group.
     pub fn reserve_group(
         &mut self,
         processes: &[usize],
@@ -154,15 +155,15 @@ impl World {
         let group = self.queue.create_group(self.queue.root_group(), GroupWeights::default(), self.now_ns);
         let group = group.expect("few groups");
         for &process in processes {
-            let moved = self.queue.move_context(self.asking[process].context, group, self.now_ns);
+            let moved = self.queue.move_context(self.submitters[process].context, group, self.now_ns);
             assert!(moved.is_ok(), "a new process can be moved");
         }
         let kick = self.queue.reserve_group(group, reservation, self.now_ns)?;
-        assert_eq!(kick, Kick::Quiet, "nothing waits yet");
+        assert_eq!(kick, Kick::Quiet, "no request is queued yet");
         Ok(self.queue.group_reservation(group).expect("just reserved"))
     }
 
-    /// Does not keep the disk idle, in elevators that do.
+    /// Turns off the idling of the elevator.
     pub fn never_idle(&mut self) {
         for name in ["slice_idle", "group_idle", "antic_expire"] {
             let _ = self.queue.set_tunable(name, 0);
@@ -182,13 +183,13 @@ impl World {
             while self.queue.next_timer().is_some_and(|timer_ns| timer_ns <= at_ns) {
                 let _ = self.queue.timer(at_ns);
             }
-            self.ask();
-            self.offer();
+            self.submit_due();
+            self.run_device();
         }
         self.now_ns = until_ns;
     }
 
-    /// Bytes that a process was served between two times, by completion.
+    /// The bytes of a process's requests that completed between two times.
     pub fn served(&self, process: usize, from_ns: u64, until_ns: u64) -> u64 {
         let within =
             |service: &&Service| service.process == process && service.done_ns > from_ns && service.done_ns <= until_ns;
@@ -201,7 +202,7 @@ impl World {
 
     fn next_event(&self) -> Option<u64> {
         let device = self.busy.map(|(_, service)| service.done_ns);
-        let due = self.asking.iter().filter_map(|asking| asking.due_ns);
+        let due = self.submitters.iter().filter_map(|submitter| submitter.due_ns);
         device.into_iter().chain(self.queue.next_timer()).chain(due).map(|at_ns| at_ns.max(self.now_ns)).min()
     }
 
@@ -209,47 +210,47 @@ impl World {
         let (id, service) = self.busy.take().expect("the device has a request");
         let _ = self.queue.complete(id, self.now_ns, |_| ()).expect("it was issued");
         self.services.push(service);
-        let asking = &mut self.asking[service.process];
-        asking.outstanding -= 1;
-        match asking.process.pace {
-            Pace::Greedy(_) => asking.due_ns = Some(self.now_ns),
-            Pace::Thinks(ns) => asking.due_ns = Some(self.now_ns + ns),
+        let submitter = &mut self.submitters[service.process];
+        submitter.outstanding -= 1;
+        match submitter.process.pace {
+            Pace::Greedy(_) => submitter.due_ns = Some(self.now_ns),
+            Pace::Thinks(ns) => submitter.due_ns = Some(self.now_ns + ns),
             Pace::Every(_) => {}
         }
     }
 
-    fn ask(&mut self) {
-        for number in 0..self.asking.len() {
-            while self.asking[number].due_ns.is_some_and(|due_ns| due_ns <= self.now_ns) {
+    fn submit_due(&mut self) {
+        for number in 0..self.submitters.len() {
+            while self.submitters[number].due_ns.is_some_and(|due_ns| due_ns <= self.now_ns) {
                 self.submit(number);
-                let asking = &mut self.asking[number];
-                asking.due_ns = match asking.process.pace {
-                    Pace::Greedy(most) if asking.outstanding < most => Some(self.now_ns),
+                let submitter = &mut self.submitters[number];
+                submitter.due_ns = match submitter.process.pace {
+                    Pace::Greedy(most) if submitter.outstanding < most => Some(self.now_ns),
                     Pace::Greedy(_) | Pace::Thinks(_) => None,
-                    Pace::Every(ns) => asking.due_ns.map(|due_ns| due_ns + ns),
+                    Pace::Every(ns) => submitter.due_ns.map(|due_ns| due_ns + ns),
                 };
             }
         }
     }
 
     fn submit(&mut self, number: usize) {
-        let asking = &mut self.asking[number];
-        let Process { sectors, first_sector, random, .. } = asking.process;
+        let submitter = &mut self.submitters[number];
+        let Process { sectors, first_sector, random, .. } = submitter.process;
         if random {
             // Marsaglia's xorshift (2003).
-            asking.random ^= asking.random << 13;
-            asking.random ^= asking.random >> 7;
-            asking.random ^= asking.random << 17;
-            asking.next_sector = first_sector + asking.random % (1 << 22);
+            submitter.random ^= submitter.random << 13;
+            submitter.random ^= submitter.random >> 7;
+            submitter.random ^= submitter.random << 17;
+            submitter.next_sector = first_sector + submitter.random % (1 << 22);
         }
-        let bio = Bio::new(number as u64, asking.context, Op::Read, asking.next_sector, sectors);
-        asking.next_sector += u64::from(sectors);
-        asking.outstanding += 1;
-        let (submitted, _) = self.queue.submit(bio, self.now_ns).expect("room enough");
+        let bio = Bio::new(number as u64, submitter.context, Op::Read, submitter.next_sector, sectors);
+        submitter.next_sector += u64::from(sectors);
+        submitter.outstanding += 1;
+        let (submitted, _) = self.queue.submit(bio, self.now_ns).expect("free entries");
         assert!(matches!(submitted, Submitted::Queued(_)));
     }
 
-    fn offer(&mut self) {
+    fn run_device(&mut self) {
         loop {
             while self.busy.is_none() {
                 let Next::Request(id) = self.queue.next(self.now_ns) else { break };
@@ -263,7 +264,8 @@ impl World {
         }
         match (&self.busy, &self.idle_since) {
             (None, None) => {
-                let queued = (0..self.asking.len()).filter(|&number| self.asking[number].outstanding > 0).collect();
+                let queued =
+                    (0..self.submitters.len()).filter(|&number| self.submitters[number].outstanding > 0).collect();
                 self.idle_since = Some((self.now_ns, queued));
             }
             (Some(_), Some((since_ns, queued))) => {
@@ -271,7 +273,8 @@ impl World {
                 self.idle_since = None;
             }
             (None, Some((since_ns, queued))) => {
-                let still = (0..self.asking.len()).filter(|&number| self.asking[number].outstanding > 0).collect();
+                let still =
+                    (0..self.submitters.len()).filter(|&number| self.submitters[number].outstanding > 0).collect();
                 if *queued != still {
                     self.idle.push((*since_ns, self.now_ns, queued.clone()));
                     self.idle_since = Some((self.now_ns, still));

@@ -1,7 +1,7 @@
-//! Worked scenarios: their language (`text`), and the machine that executes them (`world`).
+//! Worked scenarios: their language (`text`), and their execution (`player`).
 
+mod player;
 mod text;
-mod world;
 
-pub use text::{Scenario, Want, Wanted, read};
-pub use world::{Issue, play};
+pub use player::{Issue, play};
+pub use text::{Check, Expectation, Scenario, read};

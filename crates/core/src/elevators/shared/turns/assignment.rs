@@ -45,7 +45,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         let priority = core.tables.contexts[context].effective_priority();
         if old != NIL {
             let level = level_of::<H, M>(core, context);
-            let new = if self.measure.takes_async_along() && self.async_queues[level].get(priority) == NIL {
+            let new = if self.measure.moves_async_queue() && self.async_queues[level].get(priority) == NIL {
                 self.put_async(level, priority, old);
                 old
             } else {
@@ -68,7 +68,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     }
 
     /// Applies changed weights of priorities: queues adopt them when they next wait for a turn.
-    pub fn weigh_all(&mut self) {
+    pub fn update_weights(&mut self) {
         for slot in 0..self.queues.capacity().min(self.engine.queue_capacity()) {
             let entity = &mut self.engine.entities[slot];
             entity.new_base = self.measure.weight_of(self.queues[slot].priority);
@@ -109,7 +109,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             // Reuse the entry of a queue that only the engine refers to; its past service is
             // forgotten.
             if slot == self.active {
-                self.leave_disk(core);
+                self.end_service(core);
             }
             self.remembered.remove(&mut self.queues, slot);
         }
@@ -174,7 +174,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     }
 
     /// Applies a group's weight when the group next waits for a turn.
-    pub(super) fn weigh_group(&mut self, core: &QueueCore<H>, group: Slot) {
+    pub(super) fn update_group_weight(&mut self, core: &QueueCore<H>, group: Slot) {
         if M::GROUPS && group != ROOT_LEVEL {
             let entity = self.engine.group_entity(group);
             let entity = &mut self.engine.entities[entity];
@@ -196,7 +196,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         if sync != NIL {
             debug_assert!(queue_of(core, context, true) == core.tables.contexts[context].history.queues[SYNC]);
             if sync == self.active {
-                self.leave_disk(core);
+                self.end_service(core);
                 self.kick(core);
             }
             let busy = self.queues[sync].busy;
@@ -222,22 +222,22 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         let active = self.active;
         let is_of_group = active != NIL && self.engine.entities[active].level == group;
         let ends_turn = is_of_group && self.queues[active].next == NIL;
-        let places = self.async_queues[group];
+        let async_queues = self.async_queues[group];
         let in_use = |slot: Slot| {
             // One reference is that of the shared slot. An active queue without requests is busy
             // only until its turn ends.
             let busy = |slot: Slot| self.queues[slot].busy && !(ends_turn && slot == active);
             slot != NIL && (self.queues[slot].references > 1 || busy(slot))
         };
-        if places.all().any(in_use) {
+        if async_queues.all().any(in_use) {
             return false;
         }
         if ends_turn {
-            self.leave_disk(core);
+            self.end_service(core);
             self.kick(core);
         }
         self.engine.forget_idle(group);
-        places.all().for_each(|queue| self.unreference(queue));
+        async_queues.all().for_each(|queue| self.unreference(queue));
         self.async_queues[group] = AsyncQueues::default();
         let entity = self.engine.group_entity(group);
         self.engine.forget_entirely(entity);

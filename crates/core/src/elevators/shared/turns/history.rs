@@ -28,7 +28,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         let running = context.is_running();
         let history = &mut context.history;
         let first = history.last_position == 0;
-        history.learn(now, idle, if first { 0 } else { sector.abs_diff(history.last_position) }, end);
+        history.update(now, idle, if first { 0 } else { sector.abs_diff(history.last_position) }, end);
         let queue = &mut self.queues[slot];
         if !queue.is_sync() {
             return;
@@ -45,7 +45,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
 
     /// Decides whether the device has its own queue, from the number of in-flight requests while
     /// there were enough requests.
-    pub(super) fn judge_device(&mut self) {
+    pub(super) fn detect_device_queue(&mut self) {
         self.most_in_driver = self.most_in_driver.max(self.in_driver);
         if self.in_driver.saturating_add(self.queued) < HW_QUEUE_THRESHOLD {
             return;

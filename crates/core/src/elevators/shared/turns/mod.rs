@@ -65,7 +65,7 @@ pub(crate) trait Measure: Sized + 'static {
     fn weight_of(&self, priority: Priority) -> u32;
     /// Whether a process that changes its priority takes its async queue to an unused priority, as
     /// shipped in the first BFQ.
-    fn takes_async_along(&self) -> bool {
+    fn moves_async_queue(&self) -> bool {
         false
     }
     /// The number of async requests moved at a time.
@@ -84,7 +84,7 @@ pub(crate) trait Measure: Sized + 'static {
     /// Returns true if the time of the active queue's turn is over.
     fn is_over<H: HostTypes>(turns: &Turns<H, Self>, core: &QueueCore<H>) -> bool;
     /// Ends the turn of the active queue for this reason: updates its data and calls
-    /// [`Turns::leave_disk`]. `in_choice`: called while the next queue is selected.
+    /// [`Turns::end_service`]. `in_choice`: called while the next queue is selected.
     /// `idle_since_ns`: the start of an idle period of the disk, in ns since boot.
     fn end_turn<H: HostTypes>(
         turns: &mut Turns<H, Self>,
@@ -328,7 +328,7 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         M::account(self, core);
         let owner = core.tables.requests[request].owner;
-        self.judge_device();
+        self.detect_device_queue();
         self.in_driver = self.in_driver.saturating_sub(1);
         if owner != NIL {
             let queue = &mut self.queues[owner];
@@ -360,7 +360,7 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
         for queue in queues {
             if queue != NIL {
                 if queue == self.active {
-                    self.leave_disk(core);
+                    self.end_service(core);
                     self.kick(core);
                 }
                 self.unreference(queue);
@@ -381,7 +381,7 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
     }
 
     fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
-        self.weigh_group(core, group);
+        self.update_group_weight(core, group);
     }
 
     fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
@@ -575,7 +575,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     }
 
     /// Ends the turn of the active queue: it waits again, or stops waiting if it has no requests.
-    pub fn leave_disk(&mut self, core: &mut QueueCore<H>) {
+    pub fn end_service(&mut self, core: &mut QueueCore<H>) {
         let slot = core::mem::replace(&mut self.active, NIL);
         if slot == NIL {
             return;
@@ -595,7 +595,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
 
     fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
-        self.leave_disk(core);
+        self.end_service(core);
         loop {
             let slot = self.next_turn(core);
             if slot == NIL {
@@ -607,7 +607,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
                 moved = moved.saturating_add(1);
             }
             M::begin_with(self, slot);
-            self.leave_disk(core);
+            self.end_service(core);
         }
         debug_assert!(self.queued == 0 && self.busy_queues == 0);
         self.free_forgotten();
@@ -654,7 +654,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         }
     }
 
-    /// Asks for a run of the queue if there are requests.
+    /// Schedules a run of the queue if there are requests.
     pub fn kick(&self, core: &mut QueueCore<H>) {
         if self.queued > 0 {
             core.kick();

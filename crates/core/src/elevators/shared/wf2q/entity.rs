@@ -104,7 +104,7 @@ pub struct Entity {
     /// Whether its tree counts its weight.
     pub known: bool,
     /// The part of the tree in which it is.
-    pub place: TreePart,
+    pub part: TreePart,
     /// The service granted for its current or next turn.
     pub budget: u64,
     /// The service received of it.
@@ -137,7 +137,7 @@ impl Default for Entity {
             new_class: BEST_EFFORT,
             pending: false,
             known: false,
-            place: TreePart::Neither,
+            part: TreePart::Neither,
             budget: 0,
             service: 0,
             level: 0,

@@ -30,7 +30,7 @@ impl<H: HostTypes> Engine<H> {
             self.entities[queue].finish = at.start.wrapping_add(served);
             self.flat_leave_service(queue);
         }
-        match at.place {
+        match at.part {
             TreePart::Active => self.leave_active(queue),
             TreePart::Idle => self.leave_idle(queue),
             TreePart::Neither => {}

@@ -14,7 +14,7 @@ impl<H: HostTypes> Engine<H> {
         let mut entity = entity;
         while entity != NIL {
             let Level { current, group, .. } = *self.level_of(entity);
-            if current == entity || self.entities[entity].place == TreePart::Active {
+            if current == entity || self.entities[entity].part == TreePart::Active {
                 self.requeue(entity);
             } else {
                 self.activate(entity, backshift);
@@ -117,7 +117,7 @@ impl<H: HostTypes> Engine<H> {
         } else {
             self.entities[entity].service = 0;
         }
-        match at.place {
+        match at.part {
             TreePart::Active => self.leave_active(entity),
             TreePart::Idle => self.leave_idle(entity),
             TreePart::Neither => {}
@@ -141,7 +141,7 @@ impl<H: HostTypes> Engine<H> {
             }
             self.levels[level].current = next;
             let inner = self.entities[next].inner;
-            if self.entities[next].place == TreePart::Active && (inner == NIL || self.levels[inner].active == 1) {
+            if self.entities[next].part == TreePart::Active && (inner == NIL || self.levels[inner].active == 1) {
                 self.leave_active(next);
             }
             if inner == NIL {

@@ -157,7 +157,7 @@ impl<H: HostTypes> Engine<H> {
             self.entities[entity].forgotten = false;
             self.forgotten.remove(&mut self.entities, entity);
         }
-        if self.entities[entity].place == TreePart::Active {
+        if self.entities[entity].part == TreePart::Active {
             self.leave_active(entity);
         }
         if self.entities[entity].known {
@@ -202,7 +202,7 @@ impl<H: HostTypes> Engine<H> {
     /// not need its entry.
     pub fn is_out(&self, entity: Slot) -> bool {
         let at = &self.entities[entity];
-        !at.known && at.place == TreePart::Neither && self.levels[at.level].current != entity
+        !at.known && at.part == TreePart::Neither && self.levels[at.level].current != entity
     }
 
     /// The virtual time of an entity's tree.
@@ -218,7 +218,7 @@ impl<H: HostTypes> Engine<H> {
         if !at.pending {
             return;
         }
-        debug_assert!(!class_too || at.place == TreePart::Neither, "a class changes in no tree");
+        debug_assert!(!class_too || at.part == TreePart::Neither, "a class changes in no tree");
         let class = if class_too { at.new_class } else { at.class };
         let weight = at.new_base.saturating_mul(at.coefficient).max(1);
         // Groups are always best effort; a queue's class may have to wait for the next time.
@@ -242,11 +242,11 @@ impl<H: HostTypes> Engine<H> {
     /// briefly gets the position that it would have had: its start is its old finish even if the
     /// time is past that.
     fn activate(&mut self, entity: Slot, backshift: bool) {
-        debug_assert!(self.entities[entity].place != TreePart::Active);
+        debug_assert!(self.entities[entity].part != TreePart::Active);
         let (finish, time) = (self.entities[entity].finish, self.time_of(entity));
         let shifted = backshift && is_later(time, finish);
         let base = if shifted { finish } else { time };
-        if self.entities[entity].place == TreePart::Idle {
+        if self.entities[entity].part == TreePart::Idle {
             self.leave_idle(entity);
             self.entities[entity].start = later(base, finish);
         } else {
@@ -273,7 +273,7 @@ impl<H: HostTypes> Engine<H> {
             self.entities[entity].start = start;
             self.entities[entity].finish = start;
         }
-        if at.place == TreePart::Active {
+        if at.part == TreePart::Active {
             self.leave_active(entity);
         }
         self.enqueue(entity, false);
@@ -285,8 +285,8 @@ impl<H: HostTypes> Engine<H> {
         let at = &mut self.entities[entity];
         at.finish = at.start.wrapping_add(virtual_distance(at.budget, u64::from(at.weight)));
         if shifted && is_later(time, at.finish) {
-            // Its finish would still lie in the past: it is moved up to the current time, a raised
-            // queue only by its part.
+            // The finish would still be in the past: the entity is moved up to the current time, a
+            // raised queue only by its part.
             let behind = time.wrapping_sub(at.finish);
             let push = if at.is_queue() { behind / u64::from(at.coefficient.max(1)) } else { behind };
             at.start = at.start.wrapping_add(push);
@@ -297,14 +297,14 @@ impl<H: HostTypes> Engine<H> {
 
     /// Forgets an entity: its tree no longer counts its weight.
     pub fn forget(&mut self, entity: Slot) {
-        if self.entities[entity].place == TreePart::Idle {
+        if self.entities[entity].part == TreePart::Idle {
             self.leave_idle(entity);
         }
         if core::mem::take(&mut self.entities[entity].known) {
             self.add_weight(entity, false);
         }
         let at = &mut self.entities[entity];
-        if at.is_queue() && at.place == TreePart::Neither && !at.forgotten {
+        if at.is_queue() && at.part == TreePart::Neither && !at.forgotten {
             at.forgotten = true;
             self.forgotten.push_back(&mut self.entities, entity);
         }
@@ -356,8 +356,8 @@ impl<H: HostTypes> Engine<H> {
 
     fn enter_active(&mut self, entity: Slot) {
         let at = self.entities[entity];
-        debug_assert!(at.known && at.place == TreePart::Neither);
-        self.entities[entity].place = TreePart::Active;
+        debug_assert!(at.known && at.part == TreePart::Neither);
+        self.entities[entity].part = TreePart::Active;
         let level = &mut self.levels[at.level];
         level.active = level.active.saturating_add(1);
         if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
@@ -373,8 +373,8 @@ impl<H: HostTypes> Engine<H> {
 
     fn leave_active(&mut self, entity: Slot) {
         let at = self.entities[entity];
-        debug_assert!(at.place == TreePart::Active);
-        self.entities[entity].place = TreePart::Neither;
+        debug_assert!(at.part == TreePart::Active);
+        self.entities[entity].part = TreePart::Neither;
         let level = &mut self.levels[at.level];
         level.active = level.active.saturating_sub(1);
         if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
@@ -387,8 +387,8 @@ impl<H: HostTypes> Engine<H> {
 
     fn enter_idle(&mut self, entity: Slot) {
         let at = self.entities[entity];
-        debug_assert!(at.known && at.place == TreePart::Neither);
-        self.entities[entity].place = TreePart::Idle;
+        debug_assert!(at.known && at.part == TreePart::Neither);
+        self.entities[entity].part = TreePart::Idle;
         let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
         tree.idle.insert_with(&mut self.nodes, entity, at.finish, at.start);
         // Only a strictly later one replaces it.
@@ -399,8 +399,8 @@ impl<H: HostTypes> Engine<H> {
 
     fn leave_idle(&mut self, entity: Slot) {
         let at = self.entities[entity];
-        debug_assert!(at.place == TreePart::Idle);
-        self.entities[entity].place = TreePart::Neither;
+        debug_assert!(at.part == TreePart::Idle);
+        self.entities[entity].part = TreePart::Neither;
         let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
         if tree.greatest_idle == entity {
             // Of several equal entities it may have been the first; then the previous one is not

@@ -102,12 +102,12 @@ fn b_pauses() -> Engine<HostTypes> {
     assert_eq!(engine.flat_select(), 1);
     engine.charge(1, 100);
     engine.flat_deactivate(1, true);
-    assert_eq!((time(&engine), engine.entities[1].place), (50.0, TreePart::Idle));
+    assert_eq!((time(&engine), engine.entities[1].part), (50.0, TreePart::Idle));
     engine
 }
 
 #[test]
-fn a_short_pause_earns_nothing() {
+fn a_short_pause_gives_no_advantage() {
     let mut engine = b_pauses();
     assert_eq!(engine.flat_select(), 0);
     engine.charge(0, 20);
@@ -120,7 +120,7 @@ fn a_short_pause_earns_nothing() {
 }
 
 #[test]
-fn a_long_pause_earns_no_credit() {
+fn a_long_pause_gives_no_credit() {
     let mut engine = b_pauses();
     // V = 100 forgets B; then A is alone: 200, 300.
     assert_eq!(turns(&mut engine, 3), "AAA");
@@ -425,14 +425,14 @@ fn compare(engine: &Engine<HostTypes>, model: &Model, at: (u64, u32)) {
     for (queue, member) in model.members.iter().enumerate() {
         let entity = &engine.entities[queue as u32];
         assert_eq!((entity.start, entity.finish, entity.known), (member.start, member.finish, member.known));
-        let place = if member.active {
+        let part = if member.active {
             TreePart::Active
         } else if member.idle {
             TreePart::Idle
         } else {
             TreePart::Neither
         };
-        assert_eq!(entity.place, place, "seed and step {at:?}, queue {queue}");
+        assert_eq!(entity.part, part, "seed and step {at:?}, queue {queue}");
     }
 }
 

@@ -1,9 +1,8 @@
-//! The machine that scenarios are played on: processes, a device that takes the same time for every
-//! request, a clock.
+//! Plays scenarios: processes, a device with a fixed service time, and a clock.
 //!
-//! At one instant completions come first, then timers, then arrivals in the order of the file.
-//! After each completion and each arrival the device is offered all that it has room for; so it is
-//! at once when the queue asks for it.
+//! At one instant, completions precede timers, and timers precede arrivals, which come in the order
+//! of the file. After each completion, after each arrival and whenever the queue schedules a run,
+//! the device takes requests until its depth is reached.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +11,15 @@ use hoistway_core::{
     QueueConfig, RequestId, RequestQueue, ReserveError, Storage, Submitted,
 };
 
-use super::text::{Holder, Piece, Scenario, What};
+use super::text::{Action, BioSpec, Holder, Scenario};
 
 const MS: u64 = 1_000_000;
 const CAPACITY: Capacity = Capacity { requests: 2048, contexts: 16, merged_bios: 256, groups: 16 };
-/// Scenarios end after so many requests or at this time, whatever still goes on.
+/// A scenario ends after this number of requests or at this time, even with pending requests.
 const ISSUES_MAX: usize = 3000;
 const END_MS: u64 = 60_000;
 
-/// A request that the device got.
+/// A request that the device has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issue {
     pub process: usize,
@@ -30,29 +29,29 @@ pub struct Issue {
     pub at_ms: u64,
 }
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Played {
     pub issues: Vec<Issue>,
-    /// Which processes slept at the end of which ms.
+    /// The pairs of a process that slept for a request and the ms at whose end it slept.
     pub asleep: BTreeSet<(usize, u64)>,
 }
 
-/// Plays a scenario with one more tunable set.
-pub fn play(scenario: &Scenario, with: Option<&(String, i64)>) -> Result<Outcome, String> {
-    let mut world = World::new(scenario);
+/// Plays a scenario, with one more tunable set if `with` names one.
+pub fn play(scenario: &Scenario, with: Option<&(String, i64)>) -> Result<Played, String> {
+    let mut player = Player::new(scenario);
     for (name, value) in scenario.settings.iter().chain(with) {
-        world.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))?;
+        player.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))?;
     }
-    world.run()?;
-    Ok(Outcome { issues: world.issues, asleep: world.asleep })
+    player.run()?;
+    Ok(Played { issues: player.issues, asleep: player.asleep })
 }
 
 fn elevator(kind: Kind, reserving: bool) -> ElevatorStorage<Owned<NoSink>> {
     if reserving { ElevatorStorage::owned_reserving(kind, CAPACITY) } else { ElevatorStorage::owned(kind, CAPACITY) }
 }
 
-struct World<'a> {
+struct Player<'a> {
     scenario: &'a Scenario,
     queue: RequestQueue<Owned<NoSink>>,
     contexts: Vec<ContextId>,
@@ -60,10 +59,10 @@ struct World<'a> {
     /// The hardware queue whose turn it is.
     hw_queue: u16,
     now_ms: u64,
-    /// What the device has, and until when.
+    /// The requests in the device, and their completion times in ms.
     device: Vec<(RequestId, u64)>,
-    /// Acts that are still to come, with streams' next requests among them.
-    coming: Vec<(u64, Coming)>,
+    /// Future actions, and the next requests of streams, with their times in ms.
+    pending: Vec<(u64, PendingEvent)>,
     streams: Vec<Stream>,
     sleeping: Vec<(usize, Bio)>,
     asleep: BTreeSet<(usize, u64)>,
@@ -72,21 +71,21 @@ struct World<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Coming {
-    Act(usize),
+enum PendingEvent {
+    Action(usize),
     Next(usize),
 }
 
 struct Stream {
     process: usize,
-    next: Piece,
+    next: BioSpec,
     think_ms: u64,
     left: u64,
     step: u64,
     tokens: BTreeSet<u64>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Player<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let config = QueueConfig {
             layer: scenario.layer,
@@ -114,7 +113,7 @@ impl<'a> World<'a> {
             context
         };
         let contexts: Vec<ContextId> = scenario.processes.iter().map(create).collect();
-        World {
+        Player {
             scenario,
             contexts,
             groups,
@@ -122,7 +121,12 @@ impl<'a> World<'a> {
             queue,
             now_ms: 0,
             device: Vec::new(),
-            coming: scenario.acts.iter().enumerate().map(|(index, act)| (act.at_ms, Coming::Act(index))).collect(),
+            pending: scenario
+                .actions
+                .iter()
+                .enumerate()
+                .map(|(index, action)| (action.at_ms, PendingEvent::Action(index)))
+                .collect(),
             streams: Vec::new(),
             sleeping: Vec::new(),
             asleep: BTreeSet::new(),
@@ -143,7 +147,7 @@ impl<'a> World<'a> {
             self.completions()?;
             while self.queue.next_timer().is_some_and(|at_ns| at_ns <= self.now_ms * MS) {
                 let kick = self.queue.timer(self.now_ms * MS);
-                self.obey(kick)?;
+                self.handle_kick(kick)?;
                 self.work()?;
             }
             self.arrivals()?;
@@ -155,8 +159,8 @@ impl<'a> World<'a> {
     fn next_event(&self) -> Option<u64> {
         let timer = self.queue.next_timer().map(|at_ns| at_ns.div_ceil(MS).max(self.now_ms));
         let device = self.device.iter().map(|(_, done_ms)| *done_ms);
-        let coming = self.coming.iter().map(|(at_ms, _)| *at_ms);
-        timer.into_iter().chain(device).chain(coming).min()
+        let pending = self.pending.iter().map(|(at_ms, _)| *at_ms);
+        timer.into_iter().chain(device).chain(pending).min()
     }
 
     fn completions(&mut self) -> Result<(), String> {
@@ -167,11 +171,11 @@ impl<'a> World<'a> {
             for (index, stream) in self.streams.iter_mut().enumerate() {
                 for token in &tokens {
                     if stream.tokens.remove(token) && stream.left > 0 {
-                        self.coming.push((self.now_ms + stream.think_ms, Coming::Next(index)));
+                        self.pending.push((self.now_ms + stream.think_ms, PendingEvent::Next(index)));
                     }
                 }
             }
-            self.obey(kick)?;
+            self.handle_kick(kick)?;
             self.poll()?;
             self.work()?;
         }
@@ -179,16 +183,16 @@ impl<'a> World<'a> {
     }
 
     fn arrivals(&mut self) -> Result<(), String> {
-        while let Some(at) = self.coming.iter().position(|(at_ms, _)| *at_ms <= self.now_ms) {
-            match self.coming.remove(at).1 {
-                Coming::Act(index) => {
-                    let act = &self.scenario.acts[index];
-                    self.act(&act.what)?;
-                    if act.goes_on {
+        while let Some(at) = self.pending.iter().position(|(at_ms, _)| *at_ms <= self.now_ms) {
+            match self.pending.remove(at).1 {
+                PendingEvent::Action(index) => {
+                    let action = &self.scenario.actions[index];
+                    self.action(&action.action)?;
+                    if action.is_joined_to_next {
                         continue;
                     }
                 }
-                Coming::Next(stream) => self.next_of(stream)?,
+                PendingEvent::Next(stream) => self.submit_next(stream)?,
             }
             if !self.scenario.plugging {
                 self.poll()?;
@@ -198,105 +202,107 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn act(&mut self, what: &What) -> Result<(), String> {
-        match what {
-            What::Submit { process, bios } => bios.iter().try_for_each(|&piece| self.submit(*process, piece).map(drop)),
-            What::Stream { process, first, think_ms, count, outstanding, step } => {
+    fn action(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::Submit { process, bios } => {
+                bios.iter().try_for_each(|&bio_spec| self.submit(*process, bio_spec).map(drop))
+            }
+            Action::Stream { process, first, think_ms, count, outstanding, step } => {
                 let (process, next, think_ms, left, step) = (*process, *first, *think_ms, *count, *step);
                 self.streams.push(Stream { process, next, think_ms, left, step, tokens: BTreeSet::new() });
-                (0..*outstanding).try_for_each(|_| self.next_of(self.streams.len() - 1))
+                (0..*outstanding).try_for_each(|_| self.submit_next(self.streams.len() - 1))
             }
-            What::Exit { process } => {
+            Action::Exit { process } => {
                 let kick =
                     self.queue.exit_context(self.contexts[*process], self.now_ms * MS).map_err(|_| "exited twice")?;
-                self.obey(kick)
+                self.handle_kick(kick)
             }
-            What::SetPriority { process, priority } => {
+            Action::SetPriority { process, priority } => {
                 let kick = self.queue.set_priority(self.contexts[*process], *priority, self.now_ms * MS);
-                self.obey(kick.map_err(|_| "set the priority of one who is gone")?)
+                self.handle_kick(kick.map_err(|_| "set the priority of an exited process")?)
             }
-            What::SetPolicy { process, policy } => {
+            Action::SetPolicy { process, policy } => {
                 let kick = self.queue.set_cpu_policy(self.contexts[*process], *policy, self.now_ms * MS);
-                self.obey(kick.map_err(|_| "set the policy of one who is gone")?)
+                self.handle_kick(kick.map_err(|_| "set the policy of an exited process")?)
             }
-            What::SetCpu { process, cpu } => self
+            Action::SetCpu { process, cpu } => self
                 .queue
                 .set_cpu(self.contexts[*process], *cpu)
-                .map_err(|_| "set the CPU of one who is gone".to_owned()),
-            What::Move { process, group } => {
+                .map_err(|_| "set the CPU of an exited process".to_owned()),
+            Action::Move { process, group } => {
                 let kick = self.queue.move_context(self.contexts[*process], self.groups[*group], self.now_ms * MS);
-                self.obey(kick.map_err(|_| "moved one who is gone")?)
+                self.handle_kick(kick.map_err(|_| "moved an exited process")?)
             }
-            What::Weigh { group, weights } => {
+            Action::Weigh { group, weights } => {
                 let kick = self.queue.set_group_weights(self.groups[*group], *weights, self.now_ms * MS);
-                self.obey(kick.map_err(|error| error.to_string())?)
+                self.handle_kick(kick.map_err(|error| error.to_string())?)
             }
-            What::Reserve { holder, reservation, refused } => {
+            Action::Reserve { holder, reservation, refused } => {
                 let now_ns = self.now_ms * MS;
                 let answer = match *holder {
                     Holder::Process(process) => self.queue.reserve(self.contexts[process], *reservation, now_ns),
                     Holder::Group(group) => self.queue.reserve_group(self.groups[group], *reservation, now_ns),
                 };
                 match (answer, refused) {
-                    (Ok(kick), None) => self.obey(kick),
+                    (Ok(kick), None) => self.handle_kick(kick),
                     (Err(ReserveError::NoCapacity { headroom_bytes_per_second }), Some(headroom))
                         if headroom_bytes_per_second == *headroom =>
                     {
                         Ok(())
                     }
-                    (answer, refused) => Err(format!("{answer:?}, and not {refused:?}")),
+                    (answer, refused) => Err(format!("{answer:?} instead of {refused:?}")),
                 }
             }
-            What::Release { holder } => {
+            Action::Release { holder } => {
                 let now_ns = self.now_ms * MS;
                 let kick = match *holder {
                     Holder::Process(process) => self.queue.release(self.contexts[process], now_ns),
                     Holder::Group(group) => self.queue.release_group(self.groups[group], now_ns),
                 };
-                self.obey(kick.map_err(|_| "released by one who is gone")?)
+                self.handle_kick(kick.map_err(|_| "released the reservation of an exited process")?)
             }
-            What::Requeue => {
-                let (id, _) = self.device.pop().ok_or("the device has nothing to give back")?;
+            Action::Requeue => {
+                let (id, _) = self.device.pop().ok_or("the device has no request to return")?;
                 let kick = self.queue.requeue(id, self.now_ms * MS).map_err(|_| "stale")?;
-                self.obey(kick)
+                self.handle_kick(kick)
             }
-            What::Set { name, value } => {
+            Action::Set { name, value } => {
                 self.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))
             }
-            What::Switch { kind, reserving } => {
+            Action::Switch { kind, reserving } => {
                 let kick = self.queue.switch(elevator(*kind, *reserving), self.now_ms * MS);
-                self.obey(kick)
+                self.handle_kick(kick)
             }
         }
     }
 
-    fn next_of(&mut self, index: usize) -> Result<(), String> {
+    fn submit_next(&mut self, index: usize) -> Result<(), String> {
         let stream = &mut self.streams[index];
         if stream.left == 0 {
             return Ok(());
         }
         stream.left -= 1;
-        let (process, piece) = (stream.process, stream.next);
+        let (process, bio_spec) = (stream.process, stream.next);
         stream.next.sector += stream.step;
-        let token = self.submit(process, piece)?;
+        let token = self.submit(process, bio_spec)?;
         self.streams[index].tokens.insert(token);
         Ok(())
     }
 
-    fn submit(&mut self, process: usize, piece: Piece) -> Result<u64, String> {
-        let Piece { op, sector, sectors, flags } = piece;
+    fn submit(&mut self, process: usize, bio_spec: BioSpec) -> Result<u64, String> {
+        let BioSpec { op, sector, sectors, flags } = bio_spec;
         let bio = Bio { token: self.next_token, context: self.contexts[process], op, sector, sectors, flags };
         self.next_token += 1;
         let (submitted, kick) = self.queue.submit(bio, self.now_ms * MS).map_err(|error| format!("{error:?}"))?;
         if submitted == Submitted::Asleep {
             self.sleeping.push((process, bio));
         }
-        self.obey(kick)?;
+        self.handle_kick(kick)?;
         Ok(bio.token)
     }
 
-    /// A run that is asked for happens at once; what was deferred comes after the event.
-    fn obey(&mut self, kick: Kick) -> Result<(), String> {
+    /// Runs the queue at once if a call requested it. Deferred work follows after the event.
+    fn handle_kick(&mut self, kick: Kick) -> Result<(), String> {
         if kick == Kick::Run { self.poll() } else { Ok(()) }
     }
 
@@ -312,12 +318,12 @@ impl<'a> World<'a> {
             if submitted == Submitted::Asleep {
                 self.sleeping.push((process, bio));
             }
-            self.obey(kick)?;
+            self.handle_kick(kick)?;
         }
         Ok(())
     }
 
-    /// The next request of any hardware queue, each having its turn.
+    /// The next request of the hardware queues, in rotation.
     fn next(&mut self) -> Option<RequestId> {
         for _ in 0..self.scenario.hw_queues {
             let hw_queue = self.hw_queue;
@@ -341,7 +347,7 @@ impl<'a> World<'a> {
             if let Some(bandwidth) = self.scenario.bandwidth {
                 let scaled = u64::from(sectors) * 512 * 1000;
                 if scaled % bandwidth != 0 {
-                    return Err(format!("{sectors} sectors do not take whole ms"));
+                    return Err(format!("{sectors} sectors do not take a whole number of ms"));
                 }
                 service_ms = scaled / bandwidth;
             }
