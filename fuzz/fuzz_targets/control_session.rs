@@ -1,5 +1,5 @@
-//! Any bytes on a control connection, or on one for metrics, of a real server: every reply is
-//! whole, and what is kept is bounded.
+//! Arbitrary bytes on a control connection or a metrics connection of a real server: every reply is
+//! complete, and the memory per connection is bounded.
 #![no_main]
 
 use std::cell::RefCell;
@@ -32,7 +32,7 @@ uid = 7
 parent = "vms"
 "#;
 
-/// A server serves so many inputs, so that making it costs little.
+/// The number of inputs that one server handles, so that its creation costs little.
 const INPUTS_A_SERVER: u32 = 256;
 
 thread_local! {
@@ -73,7 +73,7 @@ fn control(server: &mut Server<SimEngine>, bytes: &[u8], piece: usize) {
     assert!(replies <= requests, "{replies} replies to {requests} lines of {LINE_BYTES_MAX} bytes");
 }
 
-/// How many replies end in this output, all of whose lines are whole.
+/// Returns the number of complete replies in this output, which must consist of whole lines.
 fn ends(out: &[u8]) -> usize {
     let text = std::str::from_utf8(out).expect("replies are UTF-8");
     assert!(text.is_empty() || text.ends_with('\n'), "{text}");

@@ -1,4 +1,5 @@
-//! Any bytes as a line of a decision file: a scenario that is replayed to its end, or an error.
+//! Arbitrary bytes as a line of a decision file: a scenario that is replayed to its end, or an
+//! error.
 #![no_main]
 
 use hoistway_sim::decisions::{Scenario, compare, replay_scenario};
@@ -7,7 +8,7 @@ libfuzzer_sys::fuzz_target!(|line: &[u8]| {
     match Scenario::from_json(line) {
         Ok(scenario) => {
             let replay = replay_scenario(&scenario);
-            // Recorded or not, a comparison has an outcome.
+            // A comparison has a result with and without recorded decisions.
             let _ = compare(&scenario, &replay);
         }
         Err(error) => assert!(!error.to_string().is_empty()),

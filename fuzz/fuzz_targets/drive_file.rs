@@ -1,5 +1,5 @@
-//! Any text as the profile of a drive: a drive that serves requests, or an error that says where
-//! the fault is.
+//! Arbitrary text as the profile of a drive: a drive that serves requests, or an error with its
+//! position.
 #![no_main]
 
 use hoistway_drive::{Access, Drive, Op, Profile};
@@ -11,7 +11,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     }
 });
 
-/// A drive that was accepted serves what lies on it, and time does not run backwards.
+/// Serves commands with an accepted drive. All sectors can be accessed, and completion times never
+/// decrease.
 fn serve(profile: &Profile) {
     let mut drive = Drive::new(profile);
     let capacity = drive.capacity_sectors();

@@ -1,4 +1,4 @@
-//! Any text as a fio job file: jobs, or faults that have a place in it.
+//! Arbitrary text as a fio job file: jobs, or errors with their positions in the text.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

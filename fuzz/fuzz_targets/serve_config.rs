@@ -1,5 +1,5 @@
-//! Any configuration: what is wrong with it is said with its place, what is right is the same when
-//! it is read again.
+//! Arbitrary text as a configuration: errors name their positions, and a valid configuration is the
+//! same when it is read again.
 #![no_main]
 
 use std::io;
@@ -31,7 +31,7 @@ impl Surroundings for Nowhere {
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let check = || Draft::from_toml(text, "fuzz.toml").check(&Nowhere);
     match (check(), check()) {
-        (Ok(one), Ok(two)) => assert!(one.config.changes(&two.config).is_empty(), "read twice, and it differs"),
+        (Ok(one), Ok(two)) => assert!(one.config.changes(&two.config).is_empty(), "two readings of one configuration differ"),
         (Err(ConfigError::Wrong { problems }), Err(_)) => {
             assert!(!problems.is_empty());
             assert!(problems.iter().all(|problem| problem.to_string().len() > problem.place.to_string().len()));

@@ -1,12 +1,12 @@
-//! Any bytes on a connection of the whole server, over a simulated network: it keeps its contract
-//! with the engine, comes to an end, and keeps nothing.
+//! Arbitrary bytes on a connection of the whole server, over a simulated network. The server keeps
+//! its contract with the engine, closes the connection, and frees all of its memory.
 #![no_main]
 
 use std::cell::RefCell;
 
 use hoistway_simulation::wire::Wire;
 
-/// A server serves so many inputs, so that making it costs little.
+/// The number of inputs that one server handles, so that its creation costs little.
 const INPUTS_A_SERVER: u32 = 256;
 
 thread_local! {

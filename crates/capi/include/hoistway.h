@@ -41,7 +41,7 @@ enum hoistway_status {
 	HOISTWAY_RUN = 1,            /* success: call hoistway_next() until the device is full or no request is returned */
 	HOISTWAY_WAIT = 2,           /* no request now: the elevator waits for a timer, an arrival or a completion */
 	HOISTWAY_EMPTY = 3,          /* no request is queued, no timer armed, no work deferred, no event recorded */
-	HOISTWAY_INVALID = -1,       /* a bad pointer, a number out of range, an unknown flag */
+	HOISTWAY_INVALID = -1,       /* a null or misaligned pointer, a number out of range, an unknown flag */
 	HOISTWAY_TOO_SMALL = -2,     /* the memory or an array is too small */
 	HOISTWAY_FULL = -3,          /* the table of requests, contexts or groups is full: retry after a completion or exit */
 	HOISTWAY_STALE = -4,         /* the context, group or request does not, or no longer, belong to this queue */
@@ -95,7 +95,7 @@ enum hoistway_flags {
 	HOISTWAY_SYNC = 1,    /* a write for which a process waits */
 	HOISTWAY_META = 2,    /* metadata, or otherwise urgent */
 	HOISTWAY_IDLE = 4,    /* a sync write that its process will follow with more writes */
-	HOISTWAY_UNPLUG = 8,  /* the process is about to wait */
+	HOISTWAY_UNPLUG = 8,  /* the process will wait for the bio: unplug the queue */
 	HOISTWAY_FUA = 16,    /* forced unit access: bypass the volatile write cache */
 	HOISTWAY_BARRIER = 32 /* completes after all earlier and before all later requests */
 };
@@ -381,7 +381,7 @@ int32_t hoistway_next_work(struct hoistway_queue *queue, struct hoistway_work *w
 /* Takes the oldest event (OK), or returns EMPTY. */
 int32_t hoistway_next_event(struct hoistway_queue *queue, struct hoistway_event *event);
 
-/* Returns the number of events dropped for lack of room. */
+/* Returns the number of events dropped because the ring was full. */
 uint64_t hoistway_events_dropped(struct hoistway_queue *queue);
 
 #ifdef __cplusplus

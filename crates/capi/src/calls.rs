@@ -1,4 +1,4 @@
-//! The calls of a queue's life: contexts, bios, the driver, time.
+//! Calls on contexts, bios, requests of the driver, time and deferred work.
 //!
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` created and that no
 //! other thread uses during the call.
@@ -23,7 +23,7 @@ pub(crate) fn stale(_: Stale) -> Status {
     Status::Stale
 }
 
-/// Takes in a process; its handle is written to `context`.
+/// Creates a context for a process and writes its handle to `context`.
 ///
 /// # Safety
 /// See the module documentation; `context` must point to a writable number, null and
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn hoistway_context_create(
     }
 }
 
-/// The process of a context exits; its requests are still served.
+/// Ends a context because its process exits. Pending requests are still served.
 ///
 /// # Safety
 /// See the module documentation.
@@ -120,12 +120,12 @@ pub unsafe extern "C" fn hoistway_context_set_cpu_policy(
     }))
 }
 
-/// Reserves bandwidth for a process, or changes what it has reserved. When the device cannot keep
-/// that, what is left is written to `headroom`, in bytes a second.
+/// Reserves bandwidth for a process, or changes its reservation. If the device has no capacity for
+/// it, the available bandwidth is written to `headroom`, in bytes a second.
 ///
 /// # Safety
 /// See the module documentation; `reservation` must point to a readable structure and
-/// `headroom` to a writable number, null and badly aligned pointers are refused.
+/// `headroom` to a writable number, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_reserve(
     queue: *mut Shell,
@@ -175,11 +175,11 @@ pub unsafe extern "C" fn hoistway_release(queue: *mut Shell, context: u64, now_n
     kick(shell.and_then(|shell| shell.queue.release(arguments::context_id(context), now_ns).map_err(stale)))
 }
 
-/// A process submits a bio.
+/// Submits a bio of a process.
 ///
 /// # Safety
 /// See the module documentation; `bio` must point to a readable and `submitted` to a
-/// writable structure, null and badly aligned pointers are refused.
+/// writable structure, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_submit(
     queue: *mut Shell,
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn hoistway_unplug(queue: *mut Shell, now_ns: u64) -> i32 
     kick(unsafe { shell(queue) }.map(|shell| shell.queue.unplug_for_waiter(now_ns)))
 }
 
-/// The next request for the driver (`Ok`), or `Wait`, or `Empty`.
+/// Writes the next request for the driver (`Ok`), or returns `Wait` or `Empty`.
 ///
 /// # Safety
 /// See the module documentation; `request` must point to a writable structure, null and
@@ -306,13 +306,13 @@ unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *
     Status::Ok as i32
 }
 
-/// The device has finished a request. The tokens of its bios are written to `tokens`, in the order
-/// in which they joined, and their number to `count`. An array shorter than the request's
-/// `bios_max` is refused, and nothing is done.
+/// Completes a request that the device has finished. Writes the tokens of its bios to `tokens`, in
+/// the order in which they were merged, and their number to `count`. An array shorter than the
+/// request's `bios_max` is refused; then nothing has changed.
 ///
 /// # Safety
 /// See the module documentation; `tokens` must point to `len` writable numbers and `count`
-/// to one, null and badly aligned pointers are refused.
+/// to one, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_complete(
     queue: *mut Shell,
@@ -359,8 +359,8 @@ pub unsafe extern "C" fn hoistway_requeue(queue: *mut Shell, request: u64, now_n
     kick(shell.and_then(|shell| shell.queue.requeue(arguments::request_id(request), now_ns).map_err(stale)))
 }
 
-/// When `hoistway_timer` has to be called next: written to `at_ns` (`Ok`); `Empty` if no timer is
-/// armed.
+/// Writes the time of the next `hoistway_timer` call to `at_ns` (`Ok`), or returns `Empty` if no
+/// timer is armed.
 ///
 /// # Safety
 /// See the module documentation; `at_ns` must point to a writable number, null and
@@ -393,7 +393,7 @@ pub unsafe extern "C" fn hoistway_timer(queue: *mut Shell, now_ns: u64) -> i32 {
     kick(unsafe { shell(queue) }.map(|shell| shell.queue.timer(now_ns)))
 }
 
-/// Takes the oldest piece of deferred work (`Ok`); `Empty` if there is none.
+/// Takes the oldest item of deferred work (`Ok`), or returns `Empty`.
 ///
 /// # Safety
 /// See the module documentation; `work` must point to a writable structure, null and
@@ -461,7 +461,7 @@ pub unsafe extern "C" fn hoistway_in_flight(queue: *mut Shell) -> i32 {
     unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| shell.queue.in_flight() as i32)
 }
 
-/// Takes the oldest trace event (`Ok`); `Empty` if there is none.
+/// Takes the oldest trace event (`Ok`), or returns `Empty`.
 ///
 /// # Safety
 /// See the module documentation; `event` must point to a writable structure, null and
@@ -483,7 +483,7 @@ pub unsafe extern "C" fn hoistway_next_event(queue: *mut Shell, event: *mut CEve
     }
 }
 
-/// Returns the number of trace events dropped for lack of room.
+/// Returns the number of trace events dropped because the ring was full.
 ///
 /// # Safety
 ///

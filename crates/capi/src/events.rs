@@ -137,7 +137,7 @@ impl EventRing {
         event
     }
 
-    /// The number of events dropped for lack of room.
+    /// The number of events dropped because the ring was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -25,11 +25,11 @@ fn weights(weight: u32, leaf_weight: u32) -> Result<GroupWeights, Status> {
     Ok(GroupWeights { weight: narrow(weight)?, leaf_weight: narrow(leaf_weight)? })
 }
 
-/// Writes a handle, if there is one.
+/// Writes the handle of a created group, or returns the error.
 ///
 /// # Safety
 ///
-/// If there is one, `group` must have been checked and point to a writable number.
+/// On success `group` must have been checked and point to a writable number.
 unsafe fn write(made: Result<GroupId, Status>, group: *mut u64) -> i32 {
     match made {
         Ok(id) => {
@@ -124,12 +124,12 @@ pub unsafe extern "C" fn hoistway_context_move(queue: *mut Shell, context: u64, 
     kick(shell.and_then(|shell| shell.queue.move_context(context, group, now_ns).map_err(stale)))
 }
 
-/// Reserves bandwidth for a group's processes together, or changes what is reserved. When the
-/// device cannot keep that, what is left is written to `headroom`, in bytes a second.
+/// Reserves bandwidth for a group's processes together, or changes the reservation. If the device
+/// has no capacity for it, the available bandwidth is written to `headroom`, in bytes a second.
 ///
 /// # Safety
 /// See the module documentation; `reservation` must point to a readable structure and
-/// `headroom` to a writable number, null and badly aligned pointers are refused.
+/// `headroom` to a writable number, null and misaligned pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_group_reserve(
     queue: *mut Shell,

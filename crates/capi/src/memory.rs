@@ -19,7 +19,7 @@ pub struct Shell {
     /// The start of the block as passed by the caller: a reference to the shell may not be used to
     /// reach the tables behind it.
     base: *mut u8,
-    plan: Plan,
+    layout: BlockLayout,
     /// The index of the set of elevator tables in use: 0 or 1.
     in_use: usize,
     pub(crate) merged_bios: u32,
@@ -42,7 +42,7 @@ const ALIGNMENT: usize = 64;
 pub unsafe extern "C" fn hoistway_queue_size(capacity: *const CCapacity) -> usize {
     // SAFETY: guaranteed by the caller.
     let Ok(capacity) = (unsafe { arguments::read(capacity) }) else { return 0 };
-    Plan::new(capacity).map_or(0, |plan| plan.size)
+    BlockLayout::new(capacity).map_or(0, |layout| layout.size)
 }
 
 /// Creates a queue in `memory` with the elevator of this index, and with the reservation layer over
@@ -78,20 +78,20 @@ unsafe fn init(
     // SAFETY: guaranteed by the caller.
     let (capacity, config) = unsafe { (arguments::read(capacity)?, arguments::read(config)?) };
     arguments::check_out(memory)?;
-    let plan = Plan::new(capacity).ok_or(Status::Invalid)?;
+    let layout = BlockLayout::new(capacity).ok_or(Status::Invalid)?;
     let config = config.checked().ok_or(Status::Invalid)?;
     let elevator = Choice::read(elevator)?;
-    if size < plan.size {
+    if size < layout.size {
         return Err(Status::TooSmall);
     }
     let base = memory.cast::<u8>();
-    // SAFETY: the block is at least as large as the plan, and no other code uses it.
+    // SAFETY: the block is at least as large as the layout, and no other code uses it.
     let queue = unsafe {
-        let events = EventRing::new(plan.event_table(base));
-        RequestQueue::new(config, plan.storage(base), plan.elevator_storage(base, 0, elevator), events, now_ns)
+        let events = EventRing::new(layout.event_table(base));
+        RequestQueue::new(config, layout.storage(base), layout.elevator_storage(base, 0, elevator), events, now_ns)
     };
     // SAFETY: the block is aligned and begins with room for the shell.
-    unsafe { memory.write(Shell { magic: MAGIC, base, plan, in_use: 0, merged_bios: capacity.merged_bios, queue }) };
+    unsafe { memory.write(Shell { magic: MAGIC, base, layout, in_use: 0, merged_bios: capacity.merged_bios, queue }) };
     Ok(())
 }
 
@@ -119,7 +119,7 @@ impl Shell {
         self.in_use ^= 1;
         // SAFETY: the tables are in the same block, behind the shell; the rest is guaranteed by the
         // caller.
-        unsafe { self.plan.elevator_storage(self.base, self.in_use, elevator) }
+        unsafe { self.layout.elevator_storage(self.base, self.in_use, elevator) }
     }
 }
 
@@ -127,7 +127,7 @@ impl Shell {
 /// tables of the largest size needed, so that a switch has room for the new elevator's while the
 /// old one is still in use.
 #[derive(Clone, Copy)]
-struct Plan {
+struct BlockLayout {
     capacity: Capacity,
     queue: usize,
     events: usize,
@@ -136,12 +136,12 @@ struct Plan {
     size: usize,
 }
 
-impl Plan {
-    fn new(asked: CCapacity) -> Option<Plan> {
-        let capacity = asked.checked()?;
+impl BlockLayout {
+    fn new(requested: CCapacity) -> Option<BlockLayout> {
+        let capacity = requested.checked()?;
         let queue = align(size_of::<Shell>())?;
         let events = queue.checked_add(measure(|ruler| _ = Storage::make(capacity, ruler))?)?;
-        let first = events.checked_add(measure(|ruler| _ = ruler.table::<CEvent>(asked.events))?)?;
+        let first = events.checked_add(measure(|ruler| _ = ruler.table::<CEvent>(requested.events))?)?;
         let mut largest = 0;
         for &kind in Kind::ALL {
             // No larger without the layer.
@@ -149,11 +149,11 @@ impl Plan {
         }
         let second = first.checked_add(largest)?;
         let size = second.checked_add(largest).filter(|&size| size <= isize::MAX as usize)?;
-        Some(Plan { capacity, queue, events, event_count: asked.events, elevators: [first, second], size })
+        Some(BlockLayout { capacity, queue, events, event_count: requested.events, elevators: [first, second], size })
     }
 
     /// # Safety
-    /// `base` is the start of a block of the plan's size, aligned, without other
+    /// `base` is the start of a block of the layout's size, aligned, without other
     /// references to the queue's tables.
     unsafe fn storage(&self, base: *mut u8) -> Storage<CHost> {
         // SAFETY: guaranteed by the caller.
@@ -161,14 +161,14 @@ impl Plan {
     }
 
     /// # Safety
-    /// As for [`Plan::storage`], about the table of events.
+    /// As for [`BlockLayout::storage`], about the table of events.
     unsafe fn event_table(&self, base: *mut u8) -> &'static mut [CEvent] {
         // SAFETY: guaranteed by the caller.
         unsafe { Cutter::at(base, self.events) }.table(self.event_count)
     }
 
     /// # Safety
-    /// As for [`Plan::storage`], about the elevator's tables of set `index`, 0 or 1.
+    /// As for [`BlockLayout::storage`], about the elevator's tables of set `index`, 0 or 1.
     unsafe fn elevator_storage(&self, base: *mut u8, index: usize, elevator: Choice) -> ElevatorStorage<CHost> {
         let [first, second] = self.elevators;
         let offset = if index == 0 { first } else { second };
@@ -226,7 +226,7 @@ impl Cutter {
     /// `base` must be aligned to [`ALIGNMENT`] and `offset` be a multiple of it; from there the
     /// block must have room for all requested tables, without other references to it.
     unsafe fn at(base: *mut u8, offset: usize) -> Cutter {
-        // SAFETY: the offset lies within the block.
+        // SAFETY: the offset is within the block.
         Cutter { start: unsafe { base.add(offset) }, end: 0 }
     }
 }

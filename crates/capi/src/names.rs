@@ -6,7 +6,8 @@ use crate::arguments;
 use crate::memory::{Shell, shell};
 use crate::types::{CConfig, CTunable, Status};
 
-/// Returns the number of elevators; their indices start at 0, in the order in which Linux got them.
+/// Returns the number of elevators. Their indices start at 0, in the order of their appearance in
+/// Linux.
 #[unsafe(no_mangle)]
 pub extern "C" fn hoistway_elevator_count() -> u32 {
     Kind::ALL.len() as u32
@@ -91,8 +92,8 @@ pub unsafe extern "C" fn hoistway_is_reserving(queue: *mut Shell) -> i32 {
     unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| i32::from(shell.queue.is_reserving()))
 }
 
-/// Returns the number of tunables of the current elevator, those of the reservation layer first if
-/// it is there; indices start at 0.
+/// Returns the number of tunables of the current elevator; indices start at 0. With the reservation
+/// layer, its tunables come first.
 ///
 /// # Safety
 ///

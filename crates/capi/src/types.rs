@@ -1,4 +1,4 @@
-//! The structures and codes of the interface, with the layout of their namesakes in `hoistway.h`.
+//! The structures and codes of the interface, with the layouts of `hoistway.h`.
 
 use hoistway_core::{BlockLayer, Capacity, ClockConfig, Kind, OrderedMode, QueueConfig, Reservation};
 
@@ -17,7 +17,7 @@ pub enum Status {
     Empty = 3,
     /// A pointer is null or misaligned, a number is out of its range, or a flag is unknown.
     Invalid = -1,
-    /// The block of memory is smaller than `hoistway_queue_size` says, or an array is too short.
+    /// The block of memory is smaller than `hoistway_queue_size` returns, or an array is too short.
     /// Nothing has changed.
     TooSmall = -2,
     /// The table of requests, of contexts or of groups is full.
@@ -226,9 +226,9 @@ impl CReservation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CSubmitted {
-    /// The request of which the bio is part now; 0 if its process sleeps.
+    /// The request that contains the bio; 0 if the process sleeps.
     pub request: u64,
-    /// 0: it became a request; 1: it was merged into one; 2: its process sleeps.
+    /// 0: the bio became a request; 1: it was merged into one; 2: its process sleeps.
     pub what: u32,
     /// Always zero.
     pub reserved: u32,
@@ -238,7 +238,7 @@ pub struct CSubmitted {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CRequest {
-    /// Its handle.
+    /// The handle of the request.
     pub id: u64,
     /// The token of the bio for which the request was made.
     pub token: u64,

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn index_counts_as_a_search_does() {
+    fn index_counts_like_a_linear_search() {
         for bounds in [vec![], vec![0], vec![5], vec![0, 1, 2, 3], vec![0, 10, 1000, 1001, 70_000], vec![3, 1 << 40]] {
             let index = Index::new(bounds.iter().copied());
             let near = bounds.iter().flat_map(|bound| [bound.saturating_sub(1), *bound, bound + 1, bound * 2]);
@@ -332,12 +332,12 @@ mod tests {
             let geometry = geometry(name);
             for (first, end) in geometry.bounds() {
                 let stop = end.min(first + 2_000_000);
-                let (mut sector, mut places) = (first, std::collections::HashSet::new());
+                let (mut sector, mut positions) = (first, std::collections::HashSet::new());
                 while sector < stop {
                     let spot = geometry.locate(sector);
                     assert!(spot.room > 0 && sector + u64::from(spot.room) <= end, "{name}: {sector} {spot:?}");
                     assert!(
-                        places.insert((spot.cylinder, spot.head, spot.angle)),
+                        positions.insert((spot.cylinder, spot.head, spot.angle)),
                         "{name}: {sector} twice at {spot:?}"
                     );
                     sector += u64::from(spot.room);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_of_a_track_lie_a_sector_apart() {
+    fn adjacent_sectors_of_a_track_are_a_sector_apart() {
         for name in disks() {
             let geometry = geometry(name);
             let step = (geometry.capacity_sectors() / 997).max(1);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn cheetah_15k5_begins_its_zones_where_its_description_says() {
+    fn zones_of_the_cheetah_15k5_begin_at_the_published_sectors() {
         // The published first sectors include slipped sectors; addresses are lower by the number of
         // slips before them.
         let bounds = geometry("cheetah15k5_146").bounds();

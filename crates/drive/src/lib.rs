@@ -2,7 +2,7 @@
 //!
 //! A [`Profile`] is read from a TOML file or taken from the built-in ones, checked once, and made
 //! into a [`Drive`]. A drive is a state machine without I/O and without a clock: the host passes
-//! the current time with every call. It submits [`Command`]s, asks for the time of the next event
+//! the current time with every call. It submits [`Command`]s, requests the time of the next event
 //! ([`Drive::next_event_ns`]), and polls completions with the parts of their service time
 //! ([`Drive::poll`]). Random numbers come from seeds in the profile, so the same calls give the
 //! same results on every machine.
@@ -18,18 +18,18 @@
 //! assert_eq!((completion.tag, completion.service.phases.total_ns()), (7, finish_ns));
 //! ```
 //!
-//! `examples/describe_and_measure.rs` shows the other answers of this crate. Each is a value that
+//! `examples/describe_and_measure.rs` shows the other results of this crate. Each is a value that
 //! serde serialises: [`DriveList`], [`probe::ProbeReport`], [`fit::FittedProfile`] and
 //! [`accuracy::AccuracyReport`].
 //!
 //! # Flow of data
 //!
 //! ```text
-//! TOML ─profile/raw─▶ tables ─profile/check─▶ Profile ─┬─▶ Drive ─▶ single ─▶ disk, flash, cloud, null
-//!                                                      │      └───▶ array ──▶ single (one each member)
-//!                                                      └─▶ describe (figures without a run)
+//! TOML ─▶ profile/raw ─▶ profile/check ─▶ Profile ─┬─▶ Drive ─▶ single ─▶ disk, flash, cloud, null
+//!                                                  │      └──▶ array ──▶ single (one per member)
+//!                                                  └─▶ describe (figures without a run)
 //! commands ─▶ Drive ─▶ Completion ─┬─▶ closed_loop, probe (measurements from outside)
-//!                                  └─▶ accuracy (models against sums, recordings, published figures)
+//!                                  └─▶ accuracy (models against sums and recordings)
 //! recording ─▶ replay ─▶ fit (a new profile), validation (errors of a profile)
 //! ```
 //!
@@ -40,7 +40,7 @@
 //! transfer, and the skews in between. A flash drive is a queue of events over dies, channels and a
 //! translation layer.
 //!
-//! # Where do I change ...
+//! # Where to change what
 //!
 //! | what | where |
 //! |---|---|

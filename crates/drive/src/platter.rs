@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_just_past_its_mark_still_reads_it() {
+    fn a_sector_that_has_just_begun_is_still_read() {
         let platter = Platter::new(8_000_000.0, 0.0);
         assert_eq!(platter.wait_ns(1_000_000, 1 << 29), 0);
         assert_eq!(platter.wait_ns(1_000_002, 1 << 29), 0);

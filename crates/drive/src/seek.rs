@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn lee_katz_has_the_three_times_it_was_given() {
+    fn lee_katz_curve_has_its_three_given_times() {
         let curve = SeekCurve::LeeKatz { single_ms: 1.0, average_ms: 9.0, full_ms: 18.0 };
         assert_eq!(curve.time_ms(1, 20_000), 1.0);
         assert!((curve.time_ms(20_000, 20_000) - 18.0).abs() < 0.01);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_the_curve_s_own_times() {
+    fn tables_equal_the_curve() {
         let table = SeekCurve::Table(vec![(1, 0.8), (2, 0.7), (10, 1.9), (400, 6.0), (1999, 11.3)]);
         let lee_katz = SeekCurve::LeeKatz { single_ms: 0.6, average_ms: 8.0, full_ms: 16.0 };
         let falling = SeekCurve::LeeKatz { single_ms: 2.0, average_ms: 3.0, full_ms: 20.0 };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn curve_that_falls_is_told_by_where_it_does() {
+    fn first_fall_of_a_curve_is_found() {
         let curve = |average_ms, full_ms| SeekCurve::LeeKatz { single_ms: 1.0, average_ms, full_ms };
         // b = (135 - 10 - 90) / (3 sqrt n) and c = (7 - 135 + 144) / 3n: neither is negative.
         assert_eq!(curve(9.0, 18.0).first_fall(20_000), None);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn table_goes_on_along_its_last_line() {
+    fn table_continues_its_last_line() {
         let curve = SeekCurve::Table(vec![(1, 1.0), (3, 2.0), (5, 4.0)]);
         assert_eq!(curve.table_ns(8), [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000]);
     }

@@ -1,4 +1,4 @@
-/* A few requests through the C interface. Prints a line an outcome; c_program.rs knows what it must be, and why. */
+/* Runs a few requests through the C interface and prints each result; c_program.rs has the expected output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct hoistway_queue *make(const char *elevator, uint32_t events, struct
 	int32_t index = hoistway_elevator_index(elevator, strlen(elevator));
 	int32_t made = hoistway_queue_init(queue, size, &capacity, config, (uint32_t)index, 0);
 	int32_t refused = hoistway_queue_init(queue, size - 1, &capacity, config, (uint32_t)index, 0);
-	printf("%s is known %d, init %d, too small %d\n", elevator, index >= 0, made, refused);
+	printf("%s is found %d, init %d, too small %d\n", elevator, index >= 0, made, refused);
 	return queue;
 }
 
@@ -35,7 +35,7 @@ static void submit(struct hoistway_queue *queue, hoistway_context context, uint6
 	printf("submit %d what %u\n", status, submitted.what);
 }
 
-/* Serves what comes, each request in 5 ms, and waits for timers, until nothing is queued. */
+/* Serves all requests, each in 5 ms, and waits for timers, until no request is queued. */
 static uint64_t serve(struct hoistway_queue *queue, uint64_t now_ns)
 {
 	for (;;) {
@@ -58,7 +58,7 @@ static uint64_t serve(struct hoistway_queue *queue, uint64_t now_ns)
 			       (unsigned long long)(now_ns / MS));
 			now_ns += 5 * MS;
 			if (hoistway_complete(queue, request.id, now_ns, tokens, request.bios_max - 1, &count) != HOISTWAY_TOO_SMALL)
-				printf("a short array was taken\n");
+				printf("a short array was accepted\n");
 			if (hoistway_complete(queue, request.id, now_ns, tokens, 16, &count) < 0)
 				printf("not completed\n");
 			printf(" tokens");
@@ -112,7 +112,7 @@ static void groups(struct hoistway_queue *queue, hoistway_context context)
 	int32_t made = hoistway_group_create(queue, root, HOISTWAY_WEIGHT_MAX, HOISTWAY_WEIGHT_MIN, 0, &upper);
 	int32_t below = hoistway_group_create(queue, upper, HOISTWAY_WEIGHT_DEFAULT, 10, 0, &lower);
 	printf("groups %d %d %d, one too many %d\n", heavy, made, below, hoistway_group_create(queue, root, 1, 1, 0, &third));
-	printf("move %d, weigh %d, cpu %d\n", hoistway_context_move(queue, context, lower, 0),
+	printf("move %d, set weights %d, cpu %d\n", hoistway_context_move(queue, context, lower, 0),
 	       hoistway_group_set_weights(queue, upper, 500, 500, 0), hoistway_context_set_cpu(queue, context, 3));
 	printf("remove %d %d\n", hoistway_group_remove(queue, upper, 0), hoistway_group_remove(queue, lower, 0));
 	hoistway_context_move(queue, context, root, 0);
@@ -160,7 +160,7 @@ int main(void)
 	printf("reserve %d, from cfq-v3 %d\n", hoistway_reserve(bw, c, &wanted, 0, &headroom),
 	       hoistway_reserve(cfq, b, &wanted, 0, &headroom));
 	printf("no capacity %d", hoistway_reserve(bw, d, &wanted, 0, &headroom));
-	printf(", left %llu\n", (unsigned long long)headroom);
+	printf(", headroom %llu\n", (unsigned long long)headroom);
 	wanted.bytes_per_second = 0;
 	printf("bad rate %d, stale %d, null %d\n", hoistway_reserve(bw, c, &wanted, 0, &headroom),
 	       hoistway_reserve(bw, d + 1, &wanted, 0, &headroom), hoistway_reserve(bw, d, NULL, 0, &headroom));

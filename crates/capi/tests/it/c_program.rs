@@ -1,12 +1,11 @@
-//! A C program that uses the header and the static library: the very library that the proof is
-//! about.
+//! A C program with the header and the static library that the proof of panic freedom checks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the program must print, and why.
+/// The expected output of the program; the test explains it.
 const EXPECTED: &str = "\
-noop is known 1, init 0, too small -2
+noop is found 1, init 0, too small -2
 no sectors -5
 unknown flag -1
 unknown context -4
@@ -20,7 +19,7 @@ submit 0 what 1
 1 100+8 at 5 ms
  tokens 11; again -4
 groups -8 0 0, one too many -3
-move 0, weigh 0, cpu 0
+move 0, set weights 0, cpu 0
 remove -9 -9
 empty 0 0, twice -4
 switch 0, done 1
@@ -28,7 +27,7 @@ slice_idle 4 of 8
 out of range -8
 set 0 found 1 unknown -7
 4 events, the last of kind 44; dropped more: 1
-cfq-v3 is known 1, init 0, too small -2
+cfq-v3 is found 1, init 0, too small -2
 submit 0 what 0
 submit 0 what 0
 submit 0 what 0
@@ -39,9 +38,9 @@ submit 0 what 0
 2 2000+8 at 18 ms
  tokens 21; again -4
 exit 0, twice -4
-cfq-bw is known 1, init 0, too small -2
+cfq-bw is found 1, init 0, too small -2
 reserve 0, from cfq-v3 -6
-no capacity -11, left 2577199
+no capacity -11, headroom 2577199
 bad rate -1, stale -4, null -1
 submit 0 what 0
 submit 0 what 0
@@ -56,8 +55,8 @@ release 0, stale -4
 /// queued. CFQ serves both requests of process 1 (0 to 5 and 5 to 10 ms), keeps the disk idle for
 /// its next one until 18 ms (slice_idle 8), and then turns to process 2. A reservation of 5 MB/s in
 /// requests of 128 KiB costs a disk of 60 MB/s and 12 ms 0.54 of its time, and the strokes back
-/// 0.03: of 0.85 that leaves room for 2.58 MB/s. What is within a reservation goes before what came
-/// earlier.
+/// 0.03: of 0.85 that leaves 2.58 MB/s. A request within a reservation precedes earlier best-effort
+/// requests.
 #[test]
 fn a_c_program_runs_requests_through_noop_and_cfq() {
     if Command::new("cc").arg("--version").output().is_err() {
@@ -83,12 +82,12 @@ fn a_c_program_runs_requests_through_noop_and_cfq() {
     assert!(ran.status.success());
 }
 
-/// The static library, from the profile and features of the proof: with any way to panic in it, it
-/// would not link.
+/// Builds the static library with the profile and features of the proof. A library with code that
+/// can panic does not link.
 fn build_library() -> PathBuf {
     let profile = std::env::current_exe().expect("this test has a path");
     // target/PROFILE/deps/TEST
-    let target = profile.ancestors().nth(3).expect("tests lie in target/PROFILE/deps").to_owned();
+    let target = profile.ancestors().nth(3).expect("the path of a test is target/PROFILE/deps/TEST").to_owned();
     let built = Command::new(env!("CARGO"))
         .args(["rustc", "--quiet", "--package", "hoistway-capi", "--profile", "proof", "--features", "proof"])
         .args(["--crate-type", "staticlib", "--target-dir"])

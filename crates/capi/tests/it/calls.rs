@@ -1,5 +1,5 @@
-//! The C interface as a C program would call it, from Rust: bad arguments, switching there and
-//! back, the ring of events.
+//! Calls of the C interface from Rust: invalid arguments, switches of the elevator, the ring of
+//! events.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{null, null_mut};
@@ -8,8 +8,9 @@ use hoistway_capi::*;
 
 const CAPACITY: CCapacity = CCapacity { requests: 8, contexts: 2, merged_bios: 4, events: 6, groups: 2 };
 
-/// What memory is filled with before it is a queue's, and so many bytes behind it.
+/// The value of every byte of a block before the queue is created.
 const FILL: u8 = 0xA5;
+/// The number of bytes behind the block that no call may change.
 const GUARD: usize = 256;
 
 /// A queue in a block of memory of its own.
@@ -22,8 +23,8 @@ impl Queue {
     fn new(elevator: &str, events: u32) -> Queue {
         let capacity = CCapacity { events, ..CAPACITY };
         let mut config = CConfig::default();
-        // SAFETY: all pointers are to live values, and the block is as large and aligned as asked
-        // for.
+        // SAFETY: all pointers are to live values, and the block has the required size and
+        // alignment.
         unsafe {
             let size = hoistway_queue_size(&capacity);
             let layout = Layout::from_size_align(size + GUARD, 64).expect("a size");
@@ -63,7 +64,7 @@ impl Queue {
     fn complete(&self, request: CRequest) -> Vec<u64> {
         let mut tokens = vec![0; request.bios_max as usize];
         let mut count = 0;
-        // SAFETY: the queue lives, and the array is as long as is told.
+        // SAFETY: the queue lives, and the array has the given length.
         let completed =
             unsafe { hoistway_complete(self.memory, request.id, 0, tokens.as_mut_ptr(), request.bios_max, &mut count) };
         assert!(completed >= 0, "{completed}");
@@ -74,12 +75,12 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout and filled, and a queue has nothing to undo.
+        // SAFETY: it was allocated with this layout and filled, and a queue needs no clean-up.
         unsafe {
             let behind = self.memory.cast::<u8>().add(self.layout.size() - GUARD);
             let touched = std::slice::from_raw_parts(behind, GUARD).iter().any(|&byte| byte != FILL);
             dealloc(self.memory.cast(), self.layout);
-            assert!(!touched || std::thread::panicking(), "something was written behind the block");
+            assert!(!touched || std::thread::panicking(), "a byte behind the block was changed");
         }
     }
 }
@@ -87,14 +88,14 @@ impl Drop for Queue {
 fn index(name: &str) -> u32 {
     // SAFETY: the name lives.
     let index = unsafe { hoistway_elevator_index(name.as_ptr(), name.len()) };
-    u32::try_from(index).expect("there is such an elevator")
+    u32::try_from(index).expect("a known elevator")
 }
 
 #[test]
 fn every_elevator_has_a_name_and_an_index() {
     for number in 0..hoistway_elevator_count() {
         let mut name = [0xffu8; 32];
-        // SAFETY: the buffer is as long as is told.
+        // SAFETY: the buffer has the given length.
         let len = unsafe { hoistway_elevator_name(number, name.as_mut_ptr(), name.len()) } as usize;
         assert_eq!(name[len], 0);
         assert_eq!(index(std::str::from_utf8(&name[..len]).expect("text")), number);
@@ -107,8 +108,8 @@ fn every_elevator_has_a_name_and_an_index() {
 fn bad_arguments_are_refused() {
     let mut config = CConfig::default();
     let mut at_ns = 0;
-    // SAFETY: null and misaligned pointers and numbers out of range are what is tested; all others
-    // are live.
+    // SAFETY: the tested arguments are null, misaligned or out of range; all other pointers are to
+    // live values.
     unsafe {
         assert_eq!(hoistway_queue_size(null()), 0);
         for capacity in [CCapacity { requests: 0, ..CAPACITY }, CCapacity { contexts: CAPACITY_MAX + 1, ..CAPACITY }] {
@@ -136,7 +137,7 @@ fn bad_arguments_are_refused() {
         for config in wrong {
             assert_eq!(init(memory.cast(), config, 0), Status::Invalid as i32, "{config:?}");
         }
-        // A block in which no queue was made is not one.
+        // A block without a queue is refused.
         assert_eq!(hoistway_next_timer(memory.cast(), &mut at_ns), Status::Invalid as i32);
         let queue = Queue::new("noop", 0);
         assert_eq!(hoistway_next_timer(queue.memory, null_mut()), Status::Invalid as i32);
@@ -148,7 +149,7 @@ fn bad_arguments_are_refused() {
 }
 
 #[test]
-fn full_tables_are_an_answer() {
+fn full_tables_are_reported() {
     let queue = Queue::new("deadline", 0);
     let context = queue.process(1);
     queue.process(2);
@@ -165,7 +166,7 @@ fn full_tables_are_an_answer() {
 }
 
 #[test]
-fn an_elevator_is_switched_there_and_back_with_the_same_memory() {
+fn elevators_are_switched_back_and_forth_in_the_same_memory() {
     let queue = Queue::new("cfq-v3", 0);
     let context = queue.process(1);
     // SAFETY: the queue lives.
@@ -187,23 +188,23 @@ fn an_elevator_is_switched_there_and_back_with_the_same_memory() {
     }
 }
 
-/// Both sets of tables are used by every elevator, while the other set holds any other's requests.
+/// Every elevator uses each set of tables while the other set still has requests of any elevator.
 #[test]
 fn every_pair_of_elevators_is_switched_in_one_block() {
     let kinds = hoistway_elevator_count();
     for (from, to) in (0..kinds).flat_map(|from| (0..kinds).map(move |to| (from, to))) {
         let queue = Queue::new("noop", 6);
         let contexts = [queue.process(1), queue.process(2)];
-        let (mut asked, mut done, mut now_ns) = (0, Vec::new(), 0);
-        // With reserved bandwidth over it now and then, which needs tables of its own.
+        let (mut submitted_count, mut done, mut now_ns) = (0, Vec::new(), 0);
+        // In some rounds with the reservation layer, which needs additional tables.
         for kind in [from, to | RESERVING, from | RESERVING, to] {
             let mut read = |number: usize| {
-                assert!(queue.read(contexts[number % 2], asked, (asked * 7919) % 10_000) >= 0);
-                asked += 1;
+                assert!(queue.read(contexts[number % 2], submitted_count, (submitted_count * 7919) % 10_000) >= 0);
+                submitted_count += 1;
             };
             (0..3).for_each(&mut read);
-            // The old elevator has one in the device and hands two over; the others arrive before
-            // it is gone.
+            // The old elevator has one request in the device and two queued. The others arrive
+            // before the switch is complete.
             let device = queue.next().expect("three are queued");
             // SAFETY: the queue lives.
             assert!(unsafe { hoistway_switch(queue.memory, kind, 0) } >= 0);
@@ -226,7 +227,7 @@ fn every_pair_of_elevators_is_switched_in_one_block() {
             assert_eq!((now, reserving), ((kind & !RESERVING) as i32, i32::from(own || kind & RESERVING != 0)));
         }
         done.sort_unstable();
-        assert!(done.iter().copied().eq(0..asked), "{from} to {to}: {done:?} of {asked}");
+        assert!(done.iter().copied().eq(0..submitted_count), "{from} to {to}: {done:?} of {submitted_count}");
     }
 }
 
@@ -252,11 +253,11 @@ fn a_full_ring_of_events_drops_the_oldest_and_counts_them() {
 }
 
 #[test]
-fn groups_are_made_weighed_used_and_removed() {
+fn groups_are_created_weighted_used_and_removed() {
     let queue = Queue::new("noop", 0);
     let (memory, context) = (queue.memory, queue.process(1));
     let (mut root, mut group, mut other) = (1, 0, 0);
-    // SAFETY: the queue lives; a null pointer is what is tested.
+    // SAFETY: the queue lives; the only invalid pointer is null.
     unsafe {
         assert_eq!(hoistway_group_root(memory, null_mut()), Status::Invalid as i32);
         assert_eq!(hoistway_group_root(memory, &mut root), Status::Ok as i32);
@@ -279,7 +280,7 @@ fn groups_are_made_weighed_used_and_removed() {
         assert_eq!(hoistway_group_remove(memory, group, 0), Status::Stale as i32);
         assert_eq!(hoistway_context_move(memory, context, group, 0), Status::Stale as i32);
         assert_eq!(hoistway_context_move(memory, context + 1, root, 0), Status::Stale as i32);
-        // A place in the table is used again, under another name.
+        // The entry of the table is used again with another handle.
         assert_eq!(create(root, 100, 100, &mut other), Status::Ok as i32);
         assert_ne!(other, group);
     }
@@ -306,7 +307,7 @@ fn a_cpu_and_a_hardware_queue_have_their_ranges() {
 }
 
 #[test]
-fn a_discard_is_served_as_one() {
+fn a_discard_is_served_as_a_discard() {
     let queue = Queue::new("deadline", 0);
     let context = queue.process(1);
     let bio = CBio { token: 1, context, sector: 8, sectors: 8, op: 3, flags: 0 };
@@ -340,8 +341,8 @@ fn a_group_reserves_over_any_elevator() {
         assert_eq!(reserve(group, &mut headroom), Status::Ok as i32);
         let more = CReservation { bytes_per_second: 1_000_000_000, ..wanted };
         assert_eq!(hoistway_reserve(memory, context, &more, 0, &mut headroom), Status::NoCapacity as i32);
-        assert!(headroom > 1_000_000, "{headroom} bytes a second are left");
-        // A best-effort read and the group's: the group's is first. (dirs is 0: reads are
+        assert!(headroom > 1_000_000, "{headroom} bytes a second of headroom");
+        // A best-effort read and one of the group: the group's is first. (dirs is 0: reads are
         // reserved.)
         let (mut other, mut below) = (0, 0);
         assert_eq!(hoistway_group_create(memory, group, 100, 100, 0, &mut below), Status::Ok as i32);

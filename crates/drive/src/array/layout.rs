@@ -87,16 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn every_sector_lies_in_one_place_and_is_found_there() {
-        let mut places: Vec<(usize, u64)> = Vec::new();
+    fn every_sector_has_one_position_and_is_found_there() {
+        let mut positions: Vec<(usize, u64)> = Vec::new();
         for sector in 0..4800 {
             let [extent] = LAYOUT.extents(sector, 1)[..] else { panic!("one sector, one extent") };
             assert!(extent.sector < 1600);
             assert_eq!(LAYOUT.array_sector(extent.column, extent.sector), sector);
-            places.push((extent.column, extent.sector));
+            positions.push((extent.column, extent.sector));
         }
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len(), 4800);
+        positions.sort_unstable();
+        positions.dedup();
+        assert_eq!(positions.len(), 4800);
     }
 }

@@ -170,8 +170,8 @@ impl Array {
         for number in 0..self.members.len() {
             while let Some((piece, completion)) = self.poll_member(number, now_ns) {
                 match piece.owner {
-                    Owner::Host(command) => self.host_piece_over(now_ns, command, &piece, &completion),
-                    Owner::Destage(destage) => self.destage_over(now_ns, destage, &piece, &completion),
+                    Owner::Host(command) => self.host_piece_completed(now_ns, command, &piece, &completion),
+                    Owner::Destage(destage) => self.destage_completed(now_ns, destage, &piece, &completion),
                 }
             }
         }
@@ -184,7 +184,7 @@ impl Array {
             }
         }
         self.write_back();
-        let full = self.wants_room();
+        let full = self.needs_space();
         self.members.iter_mut().for_each(|member| member.start(now_ns, full));
     }
 
@@ -336,7 +336,7 @@ impl Array {
         }
     }
 
-    fn host_piece_over(&mut self, now_ns: u64, number: usize, piece: &Piece, completion: &Completion) {
+    fn host_piece_completed(&mut self, now_ns: u64, number: usize, piece: &Piece, completion: &Completion) {
         let Some(running) = self.running.get_mut(number) else { return };
         running.pieces -= 1;
         running.last = completion.service.phases;
@@ -373,7 +373,7 @@ impl Array {
         true
     }
 
-    fn destage_over(&mut self, now_ns: u64, number: usize, piece: &Piece, completion: &Completion) {
+    fn destage_completed(&mut self, now_ns: u64, number: usize, piece: &Piece, completion: &Completion) {
         let Some(destage) = self.destages.get_mut(number) else { return };
         destage.copies -= 1;
         match completion.status {
@@ -434,13 +434,13 @@ impl Array {
     }
 
     /// Returns true if write-back must run in addition to the commands of the host.
-    fn wants_room(&self) -> bool {
+    fn needs_space(&self) -> bool {
         !self.stalled.is_empty() || !self.flushes.is_empty() || self.cache.as_ref().is_some_and(Cache::is_draining)
     }
 
     /// Queues write-backs at the members.
     fn write_back(&mut self) {
-        let limit = match (self.wants_room(), self.idle) {
+        let limit = match (self.needs_space(), self.idle) {
             (true, _) => DESTAGES_URGENT,
             (false, true) => DESTAGES_IDLE,
             (false, false) => return,

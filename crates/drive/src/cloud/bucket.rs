@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_that_divides_no_second_loses_nothing() {
+    fn rate_that_does_not_divide_a_second_loses_no_token() {
         let mut bucket = Bucket::new(3, 1, 0);
         let last = (0..3_000_000).map(|_| bucket.draw(0, 1)).last();
         // A million seconds.
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn who_draws_more_than_the_depth_waits_for_all_of_it() {
+    fn draw_beyond_the_depth_waits_for_all_of_it() {
         let mut bucket = Bucket::new(100, 3, 3);
         assert_eq!(bucket.draw(0, 10), 70_000_000);
         assert_eq!(bucket.draw(0, 1), 80_000_000);

@@ -37,8 +37,8 @@ impl Jitter {
         if self.above_ns.is_empty() {
             return self.floor_ns;
         }
-        let place = self.random.below(self.above_ns.len() as u64) as usize;
-        self.floor_ns.saturating_add(self.above_ns[place])
+        let index = self.random.below(self.above_ns.len() as u64) as usize;
+        self.floor_ns.saturating_add(self.above_ns[index])
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         let quantiles: Vec<f64> = normal_quantiles().collect();
         assert_eq!(quantiles.len(), QUANTILES);
         assert!(quantiles.is_sorted());
-        // 97.5 % of a normal distribution lie below 1.95996, 99 % below 2.32635; a part of the
+        // 97.5 % of a normal distribution are below 1.95996, 99 % below 2.32635; a part of the
         // table is 0.000244 wide.
         for (part, expected) in [(0.5, 0.0), (0.84134, 1.0), (0.975, 1.95996), (0.99, 2.32635)] {
             let found = quantiles[(part * QUANTILES as f64) as usize];

@@ -74,7 +74,7 @@ impl Media {
     }
 
     /// Waits until the cache has space for the sectors and returns that time.
-    pub(super) fn make_room(&mut self, now_ns: u64, start: u64, end: u64) -> u64 {
+    pub(super) fn wait_for_space(&mut self, now_ns: u64, start: u64, end: u64) -> u64 {
         let mut room_ns = now_ns;
         while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.has_room(room_ns, start, end)) {
             if let Some((_, until_ns)) = cache.leaving_at(room_ns) {

@@ -56,13 +56,13 @@ impl FaultState {
         })
     }
 
-    /// Returns true if any of the sectors is faults. Such an access never uses the buffer or the
+    /// Returns true if any of the sectors is faulty. Such an access never uses the buffer or the
     /// write cache.
     pub(super) fn affects(&self, access: &Access) -> bool {
         sectors(access).any(|sector| self.moved.contains(&sector) || self.is_bad(sector) || self.is_slow(sector))
     }
 
-    /// Serves an access with faults sectors.
+    /// Serves an access with faulty sectors.
     pub(super) fn serve(
         &mut self,
         media: &mut Media,
@@ -148,12 +148,12 @@ impl FaultState {
     }
 
     fn is_bad(&self, sector: u64) -> bool {
-        let bad = lies_in(&self.bad, sector) || (self.bad_below > 0 && self.draw(sector, 0) < self.bad_below);
+        let bad = contains(&self.bad, sector) || (self.bad_below > 0 && self.draw(sector, 0) < self.bad_below);
         bad && !self.moved.contains(&sector)
     }
 
     fn is_slow(&self, sector: u64) -> bool {
-        lies_in(&self.slow, sector) || (self.slow_below > 0 && self.draw(sector, 1) < self.slow_below)
+        contains(&self.slow, sector) || (self.slow_below > 0 && self.draw(sector, 1) < self.slow_below)
     }
 
     /// A random number of 64 bits for a physical sector.
@@ -176,6 +176,6 @@ fn sectors(access: &Access) -> std::ops::Range<u64> {
     access.sector..access.sector + u64::from(access.sectors)
 }
 
-fn lies_in(ranges: &[(u64, u64)], sector: u64) -> bool {
+fn contains(ranges: &[(u64, u64)], sector: u64) -> bool {
     ranges.iter().any(|(first, end)| *first <= sector && sector < *end)
 }

@@ -357,7 +357,7 @@ impl Media {
     /// space. Read-ahead of other sectors continues.
     pub(super) fn write_to_cache(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.end();
-        let room_ns = self.make_room(now_ns, access.sector, end);
+        let room_ns = self.wait_for_space(now_ns, access.sector, end);
         let stale = |ahead: &Ahead| access.sector < ahead.limit && self.segments.get(ahead.segment).start < end;
         self.ahead = self.ahead.filter(|ahead| !stale(ahead));
         self.segments.forget(access.sector, end);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_leaves_what_lies_around_it() {
+    fn removal_keeps_the_adjacent_sectors() {
         let mut cache = cache(1000, 10);
         cache.add(10, 40);
         cache.remove(20, 30);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_needed_for_new_sectors_and_new_runs_alone() {
+    fn only_new_sectors_and_new_runs_need_space() {
         let mut cache = cache(20, 2);
         cache.add(0, 10);
         cache.add(50, 55);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn place_of_what_is_being_written_is_free_when_it_is_written() {
+    fn space_of_sectors_being_written_is_free_when_they_are_written() {
         let mut cache = cache(20, 2);
         cache.add(0, 10);
         cache.add(50, 60);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_in_time_comes_first_and_far_ones_wait_for_the_sweep() {
+    fn nearest_run_in_time_comes_first_and_far_ones_wait_for_the_sweep() {
         let mut cache = cache(1000, 1000);
         for index in 0..100 {
             cache.add(index * 10, index * 10 + 5);

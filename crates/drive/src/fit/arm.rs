@@ -129,9 +129,9 @@ fn through(moved: &[(u32, f64)], far: u32) -> Vec<(u32, f64)> {
     let mut sums = vec![vec![0.0; count + 1]; count];
     let mut weights = vec![0.0; count];
     for (distance, ms) in moved {
-        let place = ((f64::from(*distance).sqrt() - 1.0) / step).clamp(0.0, (count - 1) as f64);
-        let left = (place.floor() as usize).min(count.saturating_sub(2));
-        let share = place - left as f64;
+        let position = ((f64::from(*distance).sqrt() - 1.0) / step).clamp(0.0, (count - 1) as f64);
+        let left = (position.floor() as usize).min(count.saturating_sub(2));
+        let share = position - left as f64;
         let parts = [(left, 1.0 - share), ((left + 1).min(count - 1), share)];
         for (row, part) in parts {
             weights[row] += part;
@@ -153,13 +153,13 @@ fn through(moved: &[(u32, f64)], far: u32) -> Vec<(u32, f64)> {
 
 /// The curve as a table that is linear in the distance: each interval becomes several lines.
 fn tabled(ms: &[f64], step: f64) -> Vec<(u32, f64)> {
-    let place = |place: f64| {
-        let left = place.floor() as usize;
+    let position = |position: f64| {
+        let left = position.floor() as usize;
         let (from, to) = (ms[left], ms[(left + 1).min(ms.len() - 1)]);
-        ((1.0 + step * place).powi(2).round() as u32, from + (to - from) * place.fract())
+        ((1.0 + step * position).powi(2).round() as u32, from + (to - from) * position.fract())
     };
     let last = (ms.len() - 1) * LINES;
-    let mut points: Vec<(u32, f64)> = (0..=last).map(|index| place(index as f64 / LINES as f64)).collect();
+    let mut points: Vec<(u32, f64)> = (0..=last).map(|index| position(index as f64 / LINES as f64)).collect();
     points.dedup_by_key(|point| point.0);
     points
 }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn curve_goes_through_what_it_is_shown() {
+    fn curve_goes_through_its_samples() {
         let shown: Vec<(u32, f64)> = (1..10_000).map(|d| (d, 1.0 + 0.1 * f64::from(d).sqrt())).collect();
         let points = through(&shown, 9_999);
         for distance in [1, 50, 1000, 9_999] {

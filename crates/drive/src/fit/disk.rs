@@ -216,7 +216,7 @@ impl Disk {
         found
     }
 
-    /// What stays unknown.
+    /// The parameters that the requests do not determine, one sentence each.
     fn undetermined(&self) -> Vec<String> {
         let surfaces = self.layout.surfaces;
         let mut undetermined = vec![

@@ -117,7 +117,7 @@ impl Flash {
             text,
             "# Fitted to a trace of requests and their service times.\nname = {}\nwhat = \"a flash drive, fitted to a trace\"\n\
              source = \"\"\"\nFitted to a trace. {}\"\"\"\n\
-             inputs = [\"every figure: fitted to one trace, or assumed where the text says so\"]\n\n\
+             inputs = [\"every figure: fitted to one trace, or assumed where the text assert_error so\"]\n\n\
              [flash]\ndepth = 32\ncapacity_sectors = {}\ncommand_us = 0.0\ninterface_us = {:.3}\nlink_mb_s = {:.1}\n\
              channels = {CHANNELS}\nchannel_mb_s = {:.1}\ndies = {DIES}\nblocks_per_plane = {}\npages_per_block = {BLOCK_PAGES}\n\
              page_bytes = {PAGE_BYTES}\npage_read_us = [{}]\nprogram_us = {:.2}\nerase_us = 3500.0\nspare_factor = {SPARE_FACTOR}\n\

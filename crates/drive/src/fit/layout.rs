@@ -57,8 +57,8 @@ impl Layout {
         for index in 0..count {
             let first_cylinder = (u64::from(cylinders) * u64::from(index) / u64::from(count)) as u32;
             let end = (u64::from(cylinders) * u64::from(index + 1) / u64::from(count)) as u32;
-            let place = (f64::from(index) + 0.5) / f64::from(count);
-            let per_track = (tracks.0 + (tracks.1 - tracks.0) * place).round().clamp(2.0, 65_535.0) as u32;
+            let position = (f64::from(index) + 0.5) / f64::from(count);
+            let per_track = (tracks.0 + (tracks.1 - tracks.0) * position).round().clamp(2.0, 65_535.0) as u32;
             zones.push(LayoutZone {
                 first_cylinder,
                 last_cylinder: end - 1,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layout_holds_what_it_should() {
+    fn layout_holds_its_capacity() {
         for capacity in [1, 1000, 4_108_652, 286_749_487, 39_063_650_304] {
             let layout = Layout::new(capacity, 1200.0, 720.0).expect("a layout");
             let last = layout.zones.last().expect("a zone");

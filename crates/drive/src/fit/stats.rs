@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_those_by_hand() {
+    fn statistics_equal_hand_computed_values() {
         assert_eq!(percentile(&[3.0, 1.0, 2.0], 0.5), 2.0);
         assert_eq!(line(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]), (1.0, 2.0));
         assert_eq!(line(&[(1.0, 3.0), (1.0, 5.0)]), (4.0, 0.0));

@@ -56,7 +56,7 @@ struct Candidate {
 struct Pair {
     sectors: f64,
     time_ns: f64,
-    place: f64,
+    position: f64,
 }
 
 /// Searches for revolution and track length near `spread_ns`; `None` if the pairs agree no better
@@ -115,7 +115,7 @@ fn pairs(mut reads: Vec<Request>, capacity_sectors: u64) -> Vec<Pair> {
             pairs.push(Pair {
                 sectors: (second.sector - first.sector) as f64,
                 time_ns: second.completion_ns - first.completion_ns,
-                place: first.sector as f64 / capacity_sectors.max(1) as f64,
+                position: first.sector as f64 / capacity_sectors.max(1) as f64,
             });
         }
     }
@@ -126,7 +126,7 @@ fn pairs(mut reads: Vec<Request>, capacity_sectors: u64) -> Vec<Pair> {
 /// Time and angle between the reads of pairs at most `window_ns` apart, for tracks of `outer` to
 /// `inner` sectors.
 fn marks(pairs: &[Pair], outer: f64, inner: f64, window_ns: f64) -> Vec<(f64, f64)> {
-    let turns = |pair: &Pair| (pair.time_ns, pair.sectors / (outer + (inner - outer) * pair.place));
+    let turns = |pair: &Pair| (pair.time_ns, pair.sectors / (outer + (inner - outer) * pair.position));
     let near = pairs.iter().map(turns).take_while(|mark| mark.1 < NEAR);
     near.filter(|mark| mark.0.abs() <= window_ns).take(PAIRS).collect()
 }

@@ -223,7 +223,7 @@ impl Flash {
     /// Transfers the gathered units to the controller, which corrects errors, and back.
     fn move_gathered(&mut self, number: u32, now_ns: u64) {
         let Some(to) = self.ftl.allocate(number, Stream::Moved) else {
-            debug_assert!(false, "a block is kept free for what is moved");
+            debug_assert!(false, "a block is kept free for moved units");
             return;
         };
         let units = self.profile.program_units();

@@ -10,7 +10,7 @@ pub(super) enum Event {
     Ready(u32),
     /// The data of a write have crossed the link.
     Arrived(u32),
-    /// The operation of a die ends, unless its event_number has changed since.
+    /// The operation of a die ends, unless the event number of the die has changed since.
     Die { die: u32, event_number: u32 },
     /// A flush completes.
     Flushed(u32),

@@ -385,7 +385,7 @@ impl Ftl {
     pub(super) fn erased(&mut self, die: u32) {
         let pool = &mut self.pools[die as usize];
         if let Some(victim) = pool.victim.take() {
-            debug_assert_eq!(self.counts[victim.block as usize] & !NOT_FULL, 0, "nothing valid is erased");
+            debug_assert_eq!(self.counts[victim.block as usize] & !NOT_FULL, 0, "an erased block has no valid units");
             pool.free.push_back(victim.block);
         }
     }
@@ -405,7 +405,7 @@ impl Ftl {
             assert_eq!(
                 self.look_up(self.owner(location)),
                 Location::Media(location),
-                "location {location} is its owner's"
+                "location {location} belongs to the address that maps to it"
             );
         }
         let media_location =
@@ -427,7 +427,10 @@ impl Ftl {
                     "block {block} is full"
                 );
             }
-            assert!(pool.free.iter().all(|block| self.counts[*block as usize] == NOT_FULL), "free blocks hold nothing");
+            assert!(
+                pool.free.iter().all(|block| self.counts[*block as usize] == NOT_FULL),
+                "free blocks have no valid units"
+            );
         }
     }
 

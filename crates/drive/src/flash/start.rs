@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffle_is_a_permutation_and_goes_back() {
+    fn shuffle_is_a_permutation_with_its_inverse() {
         for count in [1, 2, 3, 5, 64, 1000, 4097] {
             let shuffle = Shuffle::new(count);
             let mut seen = vec![false; count as usize];

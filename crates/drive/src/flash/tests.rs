@@ -85,15 +85,15 @@ fn run(
 
 /// A random command.
 fn command() -> impl Strategy<Value = Command> {
-    let place = || (0_u64..9000, 1_u32..200);
+    let extent = || (0_u64..9000, 1_u32..200);
     let span = |(sector, sectors): (u64, u32)| (sector, sectors.min((9000 - sector) as u32));
     let transfer = move |op: Op| {
-        (place().prop_map(span), any::<bool>()).prop_map(move |((sector, sectors), fua)| Command::Transfer {
+        (extent().prop_map(span), any::<bool>()).prop_map(move |((sector, sectors), fua)| Command::Transfer {
             access: Access { op, sector, sectors },
             fua: fua && op == Op::Write,
         })
     };
-    let discard = place().prop_map(span).prop_map(|(sector, sectors)| Command::Discard { sector, sectors });
+    let discard = extent().prop_map(span).prop_map(|(sector, sectors)| Command::Discard { sector, sectors });
     prop_oneof![8 => transfer(Op::Write), 4 => transfer(Op::Read), 1 => discard, 1 => Just(Command::Flush)]
 }
 
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_written_address_lies_at_one_place_and_every_valid_place_has_one_address(
+    fn every_written_address_has_one_location_and_every_valid_location_one_address(
         commands in prop::collection::vec(command(), 1..600),
         precondition in prop::sample::select(vec!["fresh", "sequential", "steady"]),
         flush in prop::sample::select(vec!["", "flush_blocks_commands = true\n", "power_loss_protection = true\n"]),
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn every_command_of_many_at_once_is_over_once_and_the_map_stays_whole(
+    fn every_concurrent_command_completes_once_and_the_map_stays_consistent(
         commands in prop::collection::vec(command(), 1..800),
         depth in 1_usize..64,
         buffer in prop::sample::select(vec!["buffer_kib = 0", "buffer_kib = 64", "buffer_kib = 128"]),
@@ -162,7 +162,7 @@ proptest! {
             over[completion.tag as usize] += 1;
             let service = &completion.service;
             assert_eq!(service.phases.total_ns(), service.finish_ns - submitted_ns, "the phases are the whole time");
-            assert!(service.finish_ns >= last_ns, "in the order in which they end");
+            assert!(service.finish_ns >= last_ns, "completions come in the order of time");
             last_ns = service.finish_ns;
         });
         prop_assert!(over.iter().all(|times| *times == 1));

@@ -86,7 +86,8 @@ fn read(sector: u64) -> Command {
 /// The largest number of distant reads that memory holds together, by doubling and then by
 /// bisection.
 fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<u32>, ProbeError> {
-    let mut remembers = |places: u32| run_probe(drive, Probe::Cache, found, |subject| places_ns(subject, places));
+    let mut remembers =
+        |positions: u32| run_probe(drive, Probe::Cache, found, |subject| positions_ns(subject, positions));
     let (mut most, mut too_many) = (0, 1);
     while too_many <= SEGMENTS_MAX && remembers(too_many)? <= fast_ns {
         (most, too_many) = (too_many, too_many * 2);
@@ -99,13 +100,13 @@ fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<
 }
 
 /// The mean latency of rereading positions that are spread over the drive.
-fn places_ns(subject: &mut DriveUnderTest, places: u32) -> Result<f64, ProbeError> {
-    let apart = subject.capacity_sectors() / u64::from(places) / BLOCK_SECTORS * BLOCK_SECTORS;
-    for number in 0..u64::from(places) {
+fn positions_ns(subject: &mut DriveUnderTest, positions: u32) -> Result<f64, ProbeError> {
+    let apart = subject.capacity_sectors() / u64::from(positions) / BLOCK_SECTORS * BLOCK_SECTORS;
+    for number in 0..u64::from(positions) {
         subject.series(1, [read(number * apart)])?;
         subject.wait(PAUSE_NS);
     }
-    Ok(subject.series(1, (0..u64::from(places)).map(|number| read(number * apart)))?.mean_ns())
+    Ok(subject.series(1, (0..u64::from(positions)).map(|number| read(number * apart)))?.mean_ns())
 }
 
 /// The size of a burst of random writes that memory takes; `None` if the first writes wait for the

@@ -50,8 +50,8 @@ pub(super) fn sizes(drive: &Drive, found: &mut Findings) -> Result<Vec<SizePoint
 
 fn at_random(capacity_sectors: u64, op: Op, sectors: u32, count: u64) -> impl Iterator<Item = Command> {
     let mut random = SplitMix64::new(4);
-    let places = (capacity_sectors / u64::from(sectors)).max(1);
-    (0..count).map(move |_| Access { op, sector: random.below(places) * u64::from(sectors), sectors }.into())
+    let positions = (capacity_sectors / u64::from(sectors)).max(1);
+    (0..count).map(move |_| Access { op, sector: random.below(positions) * u64::from(sectors), sectors }.into())
 }
 
 /// Fills the drive sequentially, then overwrites as much at random, within the limits above.

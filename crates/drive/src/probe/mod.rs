@@ -78,8 +78,8 @@ pub struct Findings {
 
 /// The findings of the probes of one drive.
 ///
-/// Its serialised form is the JSON document of `hoistway drives --probe --json`: a finding that was
-/// not looked for, or not there, is null.
+/// Its serialised form is the JSON document of `hoistway drives --probe --json`. A finding that was
+/// not requested, or that does not exist, is null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeReport {
     /// The version of the JSON form: 1.
@@ -352,37 +352,37 @@ impl Probe {
 /// are listed in the findings.
 pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Findings, ProbeError> {
     let mut found = Findings::default();
-    let asked = |probe| which.contains(&probe);
-    let rotation = if asked(Probe::Rotation) || asked(Probe::Seek) {
+    let is_requested = |probe| which.contains(&probe);
+    let rotation = if is_requested(Probe::Rotation) || is_requested(Probe::Seek) {
         run_probe(drive, Probe::Rotation, &mut found, rotation::probe)?
     } else {
         None
     };
-    if (asked(Probe::Rotation) || asked(Probe::Seek)) && rotation.is_none() {
+    if (is_requested(Probe::Rotation) || is_requested(Probe::Seek)) && rotation.is_none() {
         found.notes.push(
             "writes of one sector have no period: the drive does not rotate, or its memory hides the rotation"
                 .to_owned(),
         );
     }
-    if asked(Probe::Rotation) {
+    if is_requested(Probe::Rotation) {
         found.rotation = rotation;
     }
-    if let Some(rotation) = rotation.filter(|_| asked(Probe::Seek)) {
+    if let Some(rotation) = rotation.filter(|_| is_requested(Probe::Seek)) {
         found.seek = run_probe(drive, Probe::Seek, &mut found, |subject| seek::probe(subject, &rotation))?;
     }
-    if asked(Probe::Zones) {
+    if is_requested(Probe::Zones) {
         found.zones = Some(run_probe(drive, Probe::Zones, &mut found, zones::probe)?);
     }
-    if asked(Probe::Depth) {
+    if is_requested(Probe::Depth) {
         found.depth = Some(depth::probe(drive, &mut found)?);
     }
-    if asked(Probe::Cache) {
+    if is_requested(Probe::Cache) {
         found.cache = Some(cache::probe(drive, &mut found)?);
     }
-    if asked(Probe::Sizes) {
+    if is_requested(Probe::Sizes) {
         found.sizes = Some(flash::sizes(drive, &mut found)?);
     }
-    if asked(Probe::Overwrite) {
+    if is_requested(Probe::Overwrite) {
         found.overwrite = Some(run_probe(drive, Probe::Overwrite, &mut found, flash::overwrite)?);
     }
     Ok(found)

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_any_length_have_none() {
+    fn gaps_of_random_lengths_have_no_period() {
         let gaps: Vec<f64> = (0..100u32).map(|n| 1e6 + f64::from(n * n % 97) * 517_331.7).collect();
         assert_eq!(period(&gaps), None);
         assert_eq!(period(&[1e7; 50]), None);

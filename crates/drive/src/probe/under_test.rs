@@ -44,8 +44,8 @@ impl Series {
     pub(super) fn percentile_ns(&self, part: f64) -> u64 {
         let mut sorted = self.latencies_ns.clone();
         sorted.sort_unstable();
-        let place = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
-        sorted.get(place).copied().unwrap_or(0)
+        let rank = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+        sorted.get(rank).copied().unwrap_or(0)
     }
 }
 

@@ -114,7 +114,7 @@ fn stripe_reads_in_sequence_n_times_as_fast_as_its_members() {
 }
 
 #[test]
-fn link_is_the_end_of_what_a_stripe_gives() {
+fn link_limits_the_rate_of_a_stripe() {
     let mut drive = Drive::new(&Profile::builtin("array-8x15k").expect("built in"));
     // Eight times 75 MB/s are 600; the link is 320 MB/s.
     assert_near("through the link", mb_s(&mut drive, 8, 1024, 4000), 320.0, 0.02);
@@ -160,7 +160,7 @@ fn stripe_over_mirrors_has_the_size_of_half_its_members() {
 }
 
 #[test]
-fn cached_write_is_over_when_its_data_have_come() {
+fn cached_write_completes_when_its_data_have_arrived() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     let completion = drive.serve(0, write(0, 8)).expect("within");
     assert_eq!(completion.service.finish_ns, 1_800);
@@ -172,7 +172,7 @@ fn cached_write_is_over_when_its_data_have_come() {
 }
 
 #[test]
-fn idle_host_lets_the_cache_be_written_back() {
+fn cache_is_written_back_while_the_host_is_idle() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     drive.serve(0, write(0, 8)).expect("within");
     // A second after the last completion the member writes for 1 ms; then no event is left.
@@ -186,7 +186,7 @@ fn idle_host_lets_the_cache_be_written_back() {
 }
 
 #[test]
-fn full_cache_takes_what_the_members_can_write() {
+fn full_cache_accepts_writes_at_the_rate_of_the_members() {
     for order in ["sweep", "fifo"] {
         let mut drive = make(&simple(1, "", &cache(true, order)));
         // 16 lines are accepted at once; 84 others wait for the member, which writes one a
@@ -202,7 +202,7 @@ fn full_cache_takes_what_the_members_can_write() {
 }
 
 #[test]
-fn neighbours_in_the_cache_are_written_back_together() {
+fn adjacent_lines_are_written_back_together() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     // 13 lines pass the high mark of 12. The first destage has all of them but those that arrive
     // while it begins.
@@ -234,7 +234,7 @@ fn flush_costs_nothing_with_a_battery_and_empties_the_cache_without() {
 }
 
 #[test]
-fn flush_waits_for_what_was_written_before_it_alone() {
+fn flush_waits_only_for_earlier_writes() {
     let mut drive = make(&simple(1, "", &cache(false, "fifo")));
     drive.serve(0, write(0, 8)).expect("within");
     // The writes after the flush complete at once, and the flush does not wait for them.
@@ -253,7 +253,7 @@ fn fua_write_waits_for_the_media_where_the_cache_has_no_battery() {
 }
 
 #[test]
-fn write_larger_than_the_cache_goes_past_it() {
+fn write_larger_than_the_cache_bypasses_it() {
     let mut drive = make(&simple(1, "", &cache(true, "sweep")));
     drive.serve(0, write(0, 8)).expect("within");
     // 136 sectors are 17 lines: 1 us, 13.6 us on the link, 1 ms.
@@ -264,7 +264,7 @@ fn write_larger_than_the_cache_goes_past_it() {
 }
 
 #[test]
-fn without_a_cache_a_flush_asks_every_member() {
+fn without_a_cache_a_flush_goes_to_every_member() {
     let mut drive = make(&simple(4, "chunk_sectors = 16", ""));
     let done = drive.serve(0, Command::Flush).expect("a flush");
     assert_eq!((done.service.finish_ns, done.status), (1_001_000, Status::Done));
@@ -273,7 +273,7 @@ fn without_a_cache_a_flush_asks_every_member() {
 }
 
 #[test]
-fn array_of_any_kinds_does_the_same_twice() {
+fn array_of_any_drives_is_deterministic() {
     for name in ["scsi-15k-73", "ssd-fiops", "cloud-gp2"] {
         let run = || {
             let mut order = Vec::new();
@@ -360,7 +360,7 @@ fn faulty(layout: &str, bad: &[bool], more: &str) -> Drive {
 }
 
 #[test]
-fn failure_of_a_stripe_s_member_is_told_with_the_array_s_sector() {
+fn failure_of_a_member_is_reported_with_the_sector_of_the_array() {
     let mut drive = faulty("chunk_sectors = 64", &[true, false], "");
     // The member's sectors 64 to 127 are the third chunk of the array: its sector 80 is 128 + 16.
     for command in [read(128, 64), write(128, 64)] {
@@ -372,7 +372,7 @@ fn failure_of_a_stripe_s_member_is_told_with_the_array_s_sector() {
 }
 
 #[test]
-fn mirror_reads_from_the_other_copy_what_one_cannot_read() {
+fn mirror_reads_a_bad_sector_from_the_other_copy() {
     let mut drive = faulty("copies = 2", &[true, false], "");
     let done = drive.serve(0, read(80, 8)).expect("within");
     assert_eq!(done.status, Status::Done);
@@ -387,7 +387,7 @@ fn mirror_reads_from_the_other_copy_what_one_cannot_read() {
 }
 
 #[test]
-fn what_cannot_be_written_back_is_told_by_the_next_flush_and_once() {
+fn failed_write_back_is_reported_once_by_the_next_flush() {
     let mut drive = faulty("copies = 2", &[true, true], &cache(false, "sweep"));
     assert_eq!(drive.serve(0, write(80, 8)).expect("within").status, Status::Done);
     let flushed = drive.serve(1_000, Command::Flush).expect("a flush");

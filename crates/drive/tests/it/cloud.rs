@@ -65,7 +65,7 @@ fn hundred_gib_of_gp2_burst_for_2000_seconds_and_then_run_at_their_base() {
 }
 
 #[test]
-fn gp3_gives_its_operations_or_its_bytes_whichever_ends_first() {
+fn gp3_is_limited_by_operations_or_by_bytes() {
     let rate = |sectors: u32, count: u64| {
         let commands = (0..count).map(|number| read(number * 7919 % 100_000 * 1024, sectors));
         let end_ns = closed_loop(&mut drive("cloud-gp3"), 0, 64, commands, |_, _| {}).expect("within the volume");
@@ -88,7 +88,7 @@ fn operations_larger_than_the_unit_are_charged_several_times() {
 }
 
 #[test]
-fn neighbours_that_wait_together_are_merged_before_they_are_charged() {
+fn adjacent_waiting_operations_are_merged_before_they_are_charged() {
     let mut drive = volume("rate_per_s = 10", FREE);
     // The first takes the only token. Eight of 32 KiB are one operation of 256 KiB, the ninth
     // begins another.
@@ -131,14 +131,14 @@ fn flush_and_discard_cost_a_latency_and_no_credit() {
 }
 
 #[test]
-fn phases_tell_waiting_for_credit_from_the_way_there_and_back() {
+fn phases_separate_the_wait_for_credit_from_the_latency() {
     let mut drive = volume("rate_per_s = 10\nstart = 0", FREE);
     let phases = drive.serve(0, read(0, 8)).expect("within the volume").service.phases;
     assert_eq!((phases.wait_ns, phases.overhead_ns, phases.total_ns()), (100_000_000, 1_000_000, 101_000_000));
 }
 
 #[test]
-fn commands_overtake_each_other_and_a_second_volume_does_the_same() {
+fn commands_overtake_each_other_deterministically() {
     let run = || {
         let mut order = Vec::new();
         closed_loop(&mut drive("cloud-gp2"), 0, 32, random_reads(1000), |_, completion| order.push(completion.tag))

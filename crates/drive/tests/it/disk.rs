@@ -103,7 +103,7 @@ fn write_settles_after_a_seek_but_not_on_the_same_track() {
 }
 
 #[test]
-fn each_of_the_overheads_is_taken() {
+fn each_overhead_is_applied() {
     let mut drive = Drive::new(&profile(BUFFER));
     let mut overhead = |now_ms: u64, op, sector| serve(&mut drive, now_ms * MS, op, sector, 1).phases.overhead_ns;
     // The last sector of a read takes 10 us to the host. The data of a write arrive before the arm.
@@ -146,7 +146,7 @@ fn writes_need_a_skew_for_the_settling_too() {
 }
 
 #[test]
-fn what_was_read_ahead_costs_overhead_and_interface() {
+fn read_ahead_sectors_cost_overhead_and_interface() {
     let mut drive = Drive::new(&profile(BUFFER));
     let first = read(&mut drive, 0, 10, 4);
     // 10 ms later the segment is full: sectors 10 to 73.
@@ -172,7 +172,7 @@ fn partial_hit_waits_for_the_media() {
 }
 
 #[test]
-fn rest_of_a_partial_hit_is_fetched_when_the_head_has_gone() {
+fn rest_of_a_partial_hit_is_read_after_the_head_has_moved() {
     let mut drive = Drive::new(&profile(BUFFER));
     read(&mut drive, 0, 10, 4);
     // At 2.05 ms sectors 10 to 19 are buffered; then the arm moves away.
@@ -197,7 +197,7 @@ fn new_command_stops_read_ahead() {
 }
 
 #[test]
-fn segment_used_longest_ago_is_replaced() {
+fn least_recently_used_segment_is_replaced() {
     let mut drive = Drive::new(&profile(BUFFER));
     for (step, sector) in [(0, 0), (1, 4000), (2, 0), (3, 8000)] {
         read(&mut drive, step * 100 * MS, sector, 4);
@@ -209,7 +209,7 @@ fn segment_used_longest_ago_is_replaced() {
 }
 
 #[test]
-fn segments_in_turn_give_way_whatever_their_use() {
+fn round_robin_replaces_segments_in_turn() {
     let mut drive = Drive::new(&profile(&format!("{BUFFER}replacement = \"round-robin\"\n")));
     for (step, sector) in [(0, 0), (1, 4000), (2, 0), (3, 8000)] {
         read(&mut drive, step * 100 * MS, sector, 4);
@@ -237,7 +237,7 @@ fn written_sectors_leave_the_buffer() {
 }
 
 #[test]
-fn read_ahead_keeps_to_its_policy() {
+fn read_ahead_ends_by_its_policy() {
     let held = |until: &str, sector: u64| {
         let more = format!("[buffer]\nsegments = 2\nsegment_sectors = 1000\nread_ahead_until = \"{until}\"\n");
         let mut drive = Drive::new(&profile(&more));
@@ -268,8 +268,8 @@ fn requests_as_large_as_a_segment_stream_too() {
     let more = "[buffer]\nsegments = 2\nsegment_sectors = 100\nread_ahead_until = \"segment\"\n";
     let mut drive = Drive::new(&profile(more));
     let mut now_ns = read(&mut drive, 0, 0, 100).finish_ns;
-    for place in 1..5 {
-        let next = read(&mut drive, now_ns, place * 100, 100);
+    for track in 1..5 {
+        let next = read(&mut drive, now_ns, track * 100, 100);
         assert!(next.finish_ns - now_ns < 14 * MS, "100 sectors take 10 ms and a track's skew, not a revolution more");
         now_ns = next.finish_ns;
     }
@@ -292,7 +292,7 @@ fn stored_data_cross_the_interface_when_all_are_read() {
 }
 
 #[test]
-fn heads_that_lie_apart_cost_a_move_between_writing_and_reading() {
+fn separate_heads_cost_a_move_between_write_and_read() {
     let text = text(0.5, 6.0, "").replace("write_settle_ms = 0.3", "heads_apart = true");
     let mut drive = Drive::new(&Profile::from_toml(&text, "small.toml").expect("a profile"));
     // The move to the next cylinder takes 1 ms; longer moves hide it.
@@ -334,7 +334,7 @@ fn slipped_sectors_pass_like_a_gap() {
 }
 
 #[test]
-fn idle_drive_goes_back_to_what_it_wrote() {
+fn idle_drive_verifies_written_sectors() {
     let with = text(0.5, 6.0, "").replace("write_settle_ms = 0.3", "write_settle_ms = 0.0\nidle_verify_ms = 2.0");
     let mut drive = Drive::new(&Profile::from_toml(&with, "verify.toml").expect("a profile"));
     let written = serve(&mut drive, 0, Op::Write, 0, 1).finish_ns;
@@ -359,7 +359,7 @@ fn command_beyond_the_end_or_of_no_length_is_refused() {
 }
 
 #[test]
-fn null_drive_takes_the_same_time_for_everything() {
+fn null_drive_has_a_constant_service_time() {
     let text =
         "name = \"n\"\nwhat = \"\"\nsource = \"\"\n[null]\nservice_ns = 1234\ndepth = 7\ncapacity_sectors = 100\n";
     let profile = Profile::from_toml(text, "n.toml").expect("a profile");

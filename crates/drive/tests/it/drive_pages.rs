@@ -20,7 +20,7 @@ fn toml_of(page: &str) -> String {
 }
 
 #[test]
-fn drive_of_the_how_to_page_is_what_its_data_sheet_says() {
+fn drive_of_the_how_to_page_has_the_figures_of_its_data_sheet() {
     let profile = Profile::from_toml(&toml_of(&page("add-a-drive.md")), "deskstar-7k1000.toml")
         .unwrap_or_else(|error| panic!("{error}"));
     let drive = describe(&profile);
@@ -34,7 +34,7 @@ fn drive_of_the_how_to_page_is_what_its_data_sheet_says() {
 }
 
 #[test]
-fn drive_of_the_how_to_page_runs_at_what_it_is_described_with() {
+fn drive_of_the_how_to_page_runs_at_its_described_rate() {
     let profile = Profile::from_toml(&toml_of(&page("add-a-drive.md")), "deskstar-7k1000.toml").expect("a profile");
     let mut drive = Drive::new(&profile);
     let mut random = Pcg64Mcg::seed_from_u64(5);

@@ -60,79 +60,95 @@ fn refused_text(text: &str) -> String {
 
 /// Asserts the error of `GOOD` with `from` replaced by `to`.
 #[track_caller]
-fn says(from: &str, to: &str, expected: &str) {
+fn assert_error(from: &str, to: &str, expected: &str) {
     let error = refused(from, to);
     assert_eq!(error, expected, "for {to}");
 }
 
 #[test]
-fn profile_as_it_should_be_is_accepted() {
+fn valid_profile_is_accepted() {
     assert!(Profile::from_toml(GOOD, "small.toml").is_ok());
     assert!(Profile::from_toml(NULL, "null.toml").is_ok());
 }
 
 #[test]
 fn numbers_out_of_range_name_the_range() {
-    says("rpm = 6000", "rpm = 5", "small.toml:5:7: `disk.rpm` is 5: 60 to 600000");
-    says("rpm = 6000", "revolution_ns = 1", "small.toml:5:17: `disk.revolution_ns` is 1: 100000 to 1000000000");
-    says("rpm = 6000", "rpm = 1e300", "small.toml:5:7: `disk.rpm` is 1e300: 60 to 600000");
-    says("surfaces = 2", "surfaces = 0", "small.toml:6:12: `disk.surfaces` is 0: 1 to 255");
-    says("cylinders = 100", "cylinders = 0", "small.toml:7:13: `disk.cylinders` is 0: 1 to 16777216");
-    says("head_switch_ms = 0.5", "head_switch_ms = nan", "small.toml:10:18: `disk.head_switch_ms` is NaN: 0 to 4000");
-    says(
+    assert_error("rpm = 6000", "rpm = 5", "small.toml:5:7: `disk.rpm` is 5: 60 to 600000");
+    assert_error("rpm = 6000", "revolution_ns = 1", "small.toml:5:17: `disk.revolution_ns` is 1: 100000 to 1000000000");
+    assert_error("rpm = 6000", "rpm = 1e300", "small.toml:5:7: `disk.rpm` is 1e300: 60 to 600000");
+    assert_error("surfaces = 2", "surfaces = 0", "small.toml:6:12: `disk.surfaces` is 0: 1 to 255");
+    assert_error("cylinders = 100", "cylinders = 0", "small.toml:7:13: `disk.cylinders` is 0: 1 to 16777216");
+    assert_error(
+        "head_switch_ms = 0.5",
+        "head_switch_ms = nan",
+        "small.toml:10:18: `disk.head_switch_ms` is NaN: 0 to 4000",
+    );
+    assert_error(
         "write_settle_ms = 0.3",
         "write_settle_ms = 5e9",
         "small.toml:11:19: `disk.write_settle_ms` is 5000000000: -4000 to 4000",
     );
-    says(
+    assert_error(
         "read_miss_after_read_ms = 0.2",
         "read_miss_after_read_ms = -0.2",
         "small.toml:13:27: `overhead.read_miss_after_read_ms` is -0.2: 0 to 4000",
     );
-    says(
+    assert_error(
         "sector_ns = 10000",
         "sector_ns = 2000000000",
         "small.toml:15:13: `interface.sector_ns` is 2000000000: 0 to 1000000000",
     );
-    says("segments = 2", "segments = 0", "small.toml:17:12: `buffer.segments` is 0: 1 to 65536");
-    says(
+    assert_error("segments = 2", "segments = 0", "small.toml:17:12: `buffer.segments` is 0: 1 to 65536");
+    assert_error(
         "segment_sectors = 64",
         "segment_sectors = 0",
         "small.toml:18:19: `buffer.segment_sectors` is 0: 1 to 16777216",
     );
-    says(
+    assert_error(
         "segment_sectors = 64",
         "segment_sectors = 64\nread_ahead_sectors = 20000000",
         "small.toml:19:22: `buffer.read_ahead_sectors` is 20000000: 0 to 16777216",
     );
-    says(
+    assert_error(
         "sectors_per_track = 100",
         "sectors_per_track = 1",
         "small.toml:26:21: `zone.sectors_per_track` is 1: 2 to 65535",
     );
-    says(
+    assert_error(
         "track_skew_sectors = 6.0",
         "track_skew_sectors = 101",
         "small.toml:27:22: `zone.track_skew_sectors` is 101: 0 to 100",
     );
-    says("track_skew_sectors = 6.0", "offset_sectors = -1", "small.toml:27:18: `zone.offset_sectors` is -1: 0 to 100");
-    says(
+    assert_error(
+        "track_skew_sectors = 6.0",
+        "offset_sectors = -1",
+        "small.toml:27:18: `zone.offset_sectors` is -1: 0 to 100",
+    );
+    assert_error(
         "track_skew_sectors = 6.0",
         "offset_revolutions = 1.0",
         "small.toml:27:22: `zone.offset_revolutions` is 1: 0 or more and below 1 revolution",
     );
-    says(
+    assert_error(
         "track_skew_sectors = 6.0",
         "spare_sectors_per_run = 100",
         "small.toml:27:25: `zone.spare_sectors_per_run` is 100: 0 to 99",
     );
+}
+
+#[test]
+fn fractions_of_a_revolution_and_idle_times_name_the_range() {
     for key in ["phase", "track_skew", "change_skew", "group_skew"] {
         let error = refused("rpm = 6000", &format!("rpm = 6000\n{key}_revolutions = 1.5"));
         let column = key.len() + "_revolutions = ".len() + 1;
         let expected = "is 1.5: 0 or more and below 1 revolution";
         assert_eq!(error, format!("small.toml:6:{column}: `disk.{key}_revolutions` {expected}"));
     }
-    says("rpm = 6000", "rpm = 6000\nidle_verify_ms = -1", "small.toml:6:18: `disk.idle_verify_ms` is -1: 0 to 4000");
+    assert_error(
+        "rpm = 6000",
+        "rpm = 6000\nidle_verify_ms = -1",
+        "small.toml:6:18: `disk.idle_verify_ms` is -1: 0 to 4000",
+    );
 }
 
 #[test]
@@ -153,12 +169,12 @@ fn rotation_is_given_exactly_once() {
 fn mapping_and_runs_belong_together() {
     let error = refused("mapping = \"cylinder\"", "mapping = \"serpentine\"");
     assert!(error.starts_with("small.toml:4:1: `disk.run_cylinders` is missing"), "{error}");
-    says(
+    assert_error(
         "mapping = \"cylinder\"",
         "mapping = \"cylinder\"\nrun_cylinders = 5",
         "small.toml:10:17: `disk.run_cylinders` is 5: only `mapping = \"serpentine\"` has runs",
     );
-    says(
+    assert_error(
         "mapping = \"cylinder\"",
         "mapping = \"serpentine\"\nrun_cylinders = 0",
         "small.toml:10:17: `disk.run_cylinders` is 0: 1 to 65535",
@@ -169,7 +185,7 @@ fn mapping_and_runs_belong_together() {
 
 #[test]
 fn overlapping_zones_name_the_line_of_the_zone() {
-    says(
+    assert_error(
         "first_cylinder = 50",
         "first_cylinder = 49",
         "small.toml:29:18: `zone.first_cylinder` is 49: it overlaps the zone before, which ends at cylinder 49: 50 or more",
@@ -177,13 +193,13 @@ fn overlapping_zones_name_the_line_of_the_zone() {
 }
 
 #[test]
-fn zones_lie_within_the_disk() {
-    says(
+fn zones_are_within_the_disk() {
+    assert_error(
         "last_cylinder = 99",
         "last_cylinder = 100",
         "small.toml:30:17: `zone.last_cylinder` is 100: the disk's last cylinder is 99",
     );
-    says(
+    assert_error(
         "last_cylinder = 99",
         "last_cylinder = 49",
         "small.toml:30:17: `zone.last_cylinder` is 49: a zone ends at its first cylinder or later: 50 or more",
@@ -210,12 +226,12 @@ fn more_zones_than_any_drive_has_are_refused() {
 
 #[test]
 fn spare_cylinders_are_declared() {
-    says(
+    assert_error(
         "cylinders = 100",
         "cylinders = 102",
         "small.toml:7:13: `disk.spare_cylinders` is not given: 100 of 102 cylinders belong to zones: `spare_cylinders = 2`, or zones for them",
     );
-    says(
+    assert_error(
         "cylinders = 100",
         "cylinders = 102\nspare_cylinders = 1",
         "small.toml:8:19: `disk.spare_cylinders` is 1: 100 of 102 cylinders belong to zones: `spare_cylinders = 2`, or zones for them",
@@ -225,13 +241,13 @@ fn spare_cylinders_are_declared() {
 }
 
 #[test]
-fn capacity_is_what_the_zones_hold() {
-    says(
+fn capacity_is_that_of_the_zones() {
+    assert_error(
         "capacity_sectors = 20000",
         "capacity_sectors = 20001",
         "small.toml:8:20: `disk.capacity_sectors` is 20001: the zones have 20000 sectors with an address: at most that many",
     );
-    says(
+    assert_error(
         "capacity_sectors = 20000",
         "capacity_sectors = 19990",
         "small.toml:8:20: `disk.capacity_sectors` is 19990: the zones have 20000 sectors with an address: that many, or 10 more declared as `spare_sectors`",
@@ -249,7 +265,7 @@ fn capacity_is_what_the_zones_hold() {
 }
 
 #[test]
-fn slips_rise_and_lie_within_the_disk() {
+fn slips_rise_within_the_disk() {
     for (slips, found) in [("[[5, 1], [5, 1]]", "[5, 1]"), ("[[20000, 1]]", "[20000, 1]")] {
         let error = refused("rpm = 6000", &format!("rpm = 6000\nslips = {slips}"));
         assert!(error.contains(&format!("`disk.slips` is {found}: sectors rise and are within the disk")), "{error}");
@@ -261,7 +277,7 @@ fn slips_rise_and_lie_within_the_disk() {
 fn falling_seek_tables_must_be_measured() {
     let from = "points_ms = [[1, 1.0], [51, 6.0], [99, 9.5]]";
     let falling = "points_ms = [[1, 1.0], [51, 6.0], [99, 5.5]]";
-    says(
+    assert_error(
         from,
         falling,
         "small.toml:22:35: `seek` is 5.5 ms at distance 99: the curve falls there: at least the previous point, or `measured = true`",
@@ -276,17 +292,21 @@ fn falling_seek_tables_must_be_measured() {
 #[test]
 fn seek_points_are_in_order_and_in_range() {
     let from = "points_ms = [[1, 1.0], [51, 6.0], [99, 9.5]]";
-    says(
+    assert_error(
         from,
         "points_ms = [[1, 1.0], [1, 6.0]]",
         "small.toml:22:24: `seek.points_ms` is [1, 6]: distances rise from 1 on: 2 or more here",
     );
-    says(
+    assert_error(
         from,
         "points_ms = [[0, 1.0]]",
         "small.toml:22:14: `seek.points_ms` is [0, 1]: distances rise from 1 on: 1 or more here",
     );
-    says(from, "points_ms = [[1, -1.0]]", "small.toml:22:14: `seek.points_ms` is [1, -1]: a seek takes 0 to 4000 ms");
+    assert_error(
+        from,
+        "points_ms = [[1, -1.0]]",
+        "small.toml:22:14: `seek.points_ms` is [1, -1]: a seek takes 0 to 4000 ms",
+    );
     for none in ["", "points_ms = []"] {
         let error = refused(from, none);
         assert!(error.starts_with("small.toml:20:1: `seek.points_ms` is missing"), "{error}");
@@ -304,7 +324,7 @@ fn with_seek(seek: &str) -> String {
 }
 
 #[test]
-fn falling_formulae_are_refused_even_if_called_measured() {
+fn falling_formulae_are_refused_even_if_marked_measured() {
     assert!(Profile::from_toml(&with_seek(LEE_KATZ), "small.toml").is_ok());
     assert!(Profile::from_toml(&with_seek(RUEMMLER), "small.toml").is_ok());
     // The line begins below the end of the root: 1 + 0.3 sqrt 19 = 2.31, 1 + 0.02 * 20 = 1.4.
@@ -523,7 +543,7 @@ fn recordings_name_line_and_field() {
 }
 
 #[test]
-fn fits_say_why_they_cannot_be_made() {
+fn errors_of_a_fit_name_the_reason() {
     let disk = Profile::from_toml(GOOD, "small.toml").expect("a profile");
     let null = Profile::from_toml(NULL, "null.toml").expect("a profile");
     let short = parse("R Hit 5 8 4067.0 9.0\n", "t").expect("a recording");
@@ -545,7 +565,7 @@ fn refused_queue(queue: &str) -> String {
 }
 
 #[test]
-fn queue_of_no_command_or_of_too_many() {
+fn queue_depth_has_a_range() {
     for (depth, found) in [("0", "0"), ("257", "257")] {
         let expected = format!("small.toml:34:9: `queue.depth` is {found}: 1 to 256");
         assert_eq!(refused_queue(&format!("depth = {depth}\npolicy = \"satf\"\n")), expected);
@@ -559,7 +579,7 @@ fn window_wider_than_the_queue() {
 }
 
 #[test]
-fn ageing_that_favours_the_young() {
+fn negative_ageing_is_refused() {
     let expected = "small.toml:36:14: `queue.age_weight` is -0.1: 0 to 1000";
     assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nage_weight = -0.1\n"), expected);
     let expected = "small.toml:36:15: `queue.max_wait_ms` is -1: 0 to 4000";
@@ -567,13 +587,13 @@ fn ageing_that_favours_the_young() {
 }
 
 #[test]
-fn queue_that_goes_by_arrival_has_nothing_to_weigh() {
+fn fifo_queue_has_no_keys_of_satf() {
     let expected = "small.toml:36:10: `queue.window` is 4: only `policy = \"satf\"` reorders commands";
     assert_eq!(refused_queue("depth = 32\npolicy = \"fifo\"\nwindow = 4\n"), expected);
 }
 
 #[test]
-fn base_that_is_no_disk_or_is_changed() {
+fn base_is_a_disk_with_its_own_mechanics() {
     let based = |rest: &str| refused_text(&format!("name = \"n\"\nwhat = \"\"\nsource = \"\"\n{rest}"));
     let expected = "small.toml:4:8: `base` is ssd-fiops: the name of a built-in disk, such as \"sata-7200-2006\"";
     assert_eq!(based("base = \"ssd-fiops\"\n"), expected);
@@ -602,7 +622,7 @@ fn write_cache_has_one_size_and_its_marks_in_order() {
 }
 
 #[test]
-fn faults_and_queue_of_a_drive_that_is_no_disk() {
+fn only_disks_have_faults_and_queue() {
     for key in ["faults", "queue"] {
         let table = if key == "faults" { "[faults]\nretries = 1\n" } else { "[queue]\ndepth = 1\npolicy = \"fifo\"\n" };
         let expected =
@@ -612,7 +632,7 @@ fn faults_and_queue_of_a_drive_that_is_no_disk() {
 }
 
 #[test]
-fn faults_that_cannot_be() {
+fn impossible_faults_are_refused_with_the_line() {
     let with = |faults: &str| refused_text(&format!("{GOOD}[faults]\n{faults}\n"));
     assert_eq!(
         with("bad_sectors = [[1, 2], [19999, 2]]"),

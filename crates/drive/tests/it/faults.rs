@@ -58,7 +58,7 @@ fn slow_sector_is_read_after_its_retries_each_time() {
 }
 
 #[test]
-fn written_bad_sector_is_sound_and_farther_away() {
+fn written_bad_sector_is_remapped() {
     let mut drive = faulty("sata-7200-2006", bad(5004, 10));
     assert_eq!(serve(&mut drive, 0, Op::Write, 5000, 8).status, Status::Done);
     let done = serve(&mut drive, 1000 * MS, Op::Read, 5000, 8);
@@ -78,7 +78,7 @@ fn write_to_a_bad_sector_fails_when_no_spare_is_left() {
 }
 
 #[test]
-fn share_of_bad_sectors_is_what_was_asked_for_and_the_same_each_time() {
+fn share_of_bad_sectors_is_as_configured_and_deterministic() {
     let failures = |seed: u64| {
         let mut drive = faulty("cmr-8tb", Faults { bad_share: 0.05, seed, retries: 0, ..Faults::default() });
         let mut failed = Vec::new();
@@ -99,7 +99,7 @@ fn share_of_bad_sectors_is_what_was_asked_for_and_the_same_each_time() {
 }
 
 #[test]
-fn hang_completes_nothing_and_loses_nothing() {
+fn hang_completes_and_loses_no_command() {
     let faults = Faults { hangs: vec![Hang { at_ms: 100.0, for_ms: 2000.0 }], ..Faults::default() };
     let mut drive = faulty("cmr-8tb", faults);
     let mut ends = Vec::new();
@@ -126,7 +126,7 @@ fn command_in_a_hang_begins_when_it_is_over() {
 }
 
 #[test]
-fn drive_that_hangs_for_ever_is_an_error_and_no_endless_wait() {
+fn drive_that_hangs_for_ever_returns_an_error() {
     let faults = Faults { hangs: vec![Hang { at_ms: 10.0, for_ms: f64::INFINITY }], ..Faults::default() };
     let mut drive = faulty("cmr-8tb", faults);
     let commands = (0..100u64).map(|number| {
@@ -140,7 +140,7 @@ fn drive_that_hangs_for_ever_is_an_error_and_no_endless_wait() {
 }
 
 #[test]
-fn faults_that_cannot_be_are_refused() {
+fn impossible_faults_are_refused() {
     let refused = |faults: Faults| {
         Profile::builtin("cmr-8tb").expect("built in").with_faults(faults).expect_err("refused").to_string()
     };

@@ -48,7 +48,7 @@ fn assert_near(what: &str, found: f64, expected: f64, margin: f64) {
 }
 
 #[test]
-fn disk_gets_its_figures_back_from_its_requests_alone() {
+fn fit_recovers_the_figures_of_a_disk() {
     let truth = builtin("hp_c3323a").without_buffer().with_instant_interface();
     let fitted = fit_profile(&made_with(&truth, 8000, 0.7), &SCRATCH).expect("a fit");
     let (is, was) = (describe(&fitted.profile), describe(&truth));
@@ -67,7 +67,7 @@ fn disk_gets_its_figures_back_from_its_requests_alone() {
 }
 
 #[test]
-fn fit_on_a_base_gets_back_what_was_changed() {
+fn fit_on_a_base_recovers_the_changes() {
     let text = Profile::builtin_toml("slide-7200").expect("built in");
     let changed = text
         .replace("rpm = 7200.0", "revolution_ns = 8334000.0\nphase_revolutions = 0.3\nwrite_settle_ms = 0.6")
@@ -103,7 +103,7 @@ fn demerit_of_a_real_disk_from_scratch_is_within_twice_that_of_its_measured_prof
 }
 
 #[test]
-fn buffers_and_interfaces_of_real_disks_are_seen() {
+fn buffers_and_interfaces_of_real_disks_are_detected() {
     // The clocks of the recordings do not show the angle of the platter. They show the rotation and
     // the cost of a hit: a few tenths of a millisecond and 5 MB/s, SCSI's 10 MHz on a narrow bus.
     for (name, profile, revolution_ns) in [
@@ -130,7 +130,7 @@ fn buffers_and_interfaces_of_real_disks_are_seen() {
 }
 
 #[test]
-fn flash_gets_its_figures_back() {
+fn fit_recovers_the_figures_of_a_flash_drive() {
     // Three drives: one that programs before it completes a write, one with equal pages, and one
     // with three kinds of pages. The last two are not written to, because garbage collection runs
     // in idle time, which a trace does not show.
@@ -157,7 +157,7 @@ fn flash_gets_its_figures_back() {
 }
 
 #[test]
-fn fitted_profile_is_the_text_that_comes_with_it() {
+fn fitted_profile_equals_its_text() {
     let fitted = fit_profile(&made_with(&builtin("hp_c3323a"), 1000, 1.0), &SCRATCH).expect("a fit");
     assert_eq!(Profile::from_toml(&fitted.toml, "again.toml").expect("a profile"), fitted.profile);
     assert_eq!(fitted.profile.name(), "fitted");
@@ -165,7 +165,7 @@ fn fitted_profile_is_the_text_that_comes_with_it() {
 }
 
 #[test]
-fn senseless_traces_are_refused_with_the_reason() {
+fn unsuitable_traces_are_refused_with_the_reason() {
     let error =
         |records: &[Record], options: &FitOptions| fit_profile(records, options).expect_err("senseless").to_string();
     let good = made_with(&builtin("hp_c3323a"), 1000, 1.0);

@@ -29,7 +29,7 @@ fn one_read_takes_its_command_its_page_and_its_sectors() {
 }
 
 #[test]
-fn one_write_is_over_when_its_sectors_have_come_and_with_fua_when_its_page_is_programmed() {
+fn write_completes_with_its_data_and_with_fua_when_programmed() {
     // 25 us + 16.384 us; and 1 ms.
     let access = Access { op: Op::Write, sector: 0, sectors: 8 };
     assert_eq!(drive().serve(0, access).expect("within the drive").service.finish_ns, 41_384);

@@ -21,7 +21,7 @@ fn assert_closed_form(what: &str, done: &FlashCounters, spare_factor: f64) {
 }
 
 #[test]
-fn random_writes_amplify_as_the_closed_form_says_from_the_preconditioned_start_on() {
+fn random_writes_amplify_like_the_closed_form_from_the_preconditioned_start() {
     for spare in ["0.07", "0.15", "0.28"] {
         let mut flash = SmallFlash::new(&[("spare_factor = 0.07", &format!("spare_factor = {spare}"))]);
         // From the first write on, to check the computed initial state.
@@ -31,7 +31,7 @@ fn random_writes_amplify_as_the_closed_form_says_from_the_preconditioned_start_o
 }
 
 #[test]
-fn random_writes_amplify_as_the_closed_form_says_after_convergence_from_a_drive_filled_in_order() {
+fn random_writes_to_a_sequentially_filled_drive_converge_to_the_closed_form() {
     for spare in ["0.07", "0.15", "0.28"] {
         let mut flash = SmallFlash::new(&[
             ("spare_factor = 0.07", &format!("spare_factor = {spare}")),
@@ -60,7 +60,7 @@ fn fresh_drive_collects_no_garbage_before_its_spare_blocks_are_used_up() {
 }
 
 #[test]
-fn sequential_writes_move_nothing() {
+fn sequential_writes_move_no_units() {
     let mut flash = SmallFlash::new(&[("precondition = \"steady\"", "precondition = \"sequential\"")]);
     let units = flash.simulated_units();
     let writes = (0..3 * units / 32)

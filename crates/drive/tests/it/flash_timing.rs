@@ -35,7 +35,7 @@ fn random_reads_never_exceed_the_formula_and_reach_it_at_saturation() {
 }
 
 #[test]
-fn each_stage_is_the_limit_when_it_is_the_slowest() {
+fn slowest_stage_limits_the_rate() {
     for (from, to, limit) in [
         ("command_us = 1.0", "command_us = 25.0", 40_000.0),
         ("link_mb_s = 4000.0", "link_mb_s = 100.0", 100e6 / 4096.0),
@@ -60,7 +60,7 @@ fn writes_to_a_fresh_drive_run_at_the_rate_of_its_programs() {
 }
 
 #[test]
-fn random_writes_to_a_steady_drive_cost_what_collecting_their_garbage_costs() {
+fn random_writes_to_a_steady_drive_cost_their_garbage_collection() {
     let mut flash = SmallFlash::new(&[]);
     let units = flash.simulated_units();
     flash.run(64, random_writes(9, units, 10_000));
@@ -90,7 +90,7 @@ fn write_ends_in_the_buffer_and_is_read_from_there() {
 }
 
 #[test]
-fn full_buffer_lets_writes_wait_for_programs() {
+fn writes_wait_for_programs_when_the_buffer_is_full() {
     let mut flash = SmallFlash::new(&[("\"steady\"", "\"fresh\"")]);
     let units = flash.simulated_units();
     let latencies = flash.run(32, random_writes(11, units, 2000));
@@ -175,7 +175,7 @@ fn reads_beside_a_writer_wait_for_a_whole_program_unless_they_suspend_it() {
 }
 
 #[test]
-fn reads_without_end_do_not_keep_a_write_from_its_program() {
+fn continuous_reads_do_not_starve_a_program() {
     for suspend in ["", "\nsuspend_us = 20.0"] {
         let erase = format!("erase_us = 3000.0{suspend}");
         let through = ("buffer_kib = 1024", "buffer_kib = 0");
@@ -196,7 +196,7 @@ fn reads_without_end_do_not_keep_a_write_from_its_program() {
 }
 
 #[test]
-fn flush_of_a_protected_buffer_costs_its_constant_and_holds_nobody() {
+fn flush_of_a_protected_buffer_costs_a_constant_and_blocks_no_command() {
     let mut flash = SmallFlash::new(&[]);
     flash.drive.serve(0, Access { op: Op::Write, sector: 0, sectors: 8 }).expect("within");
     // 1 us the command, 20 us the flush, 10 us the interface.
@@ -236,7 +236,7 @@ fn fua_write_of_a_consumer_drive_waits_for_its_program() {
 }
 
 #[test]
-fn reader_beside_a_flushing_writer_is_slowed_as_the_consumer_drive_was() {
+fn reader_beside_a_flushing_writer_is_slowed_as_measured() {
     // Measured on an 850 EVO: 10,600 reads a second alone, 615 beside a file system that flushes
     // each write. A writer that does nothing between its flushes leaves still less: a read or two
     // each.

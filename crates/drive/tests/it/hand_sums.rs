@@ -72,7 +72,7 @@ fn random_4k_reads_take_seek_and_half_a_turn_and_transfer() {
 }
 
 #[test]
-fn described_random_read_time_is_what_the_model_takes() {
+fn described_random_read_time_equals_the_model() {
     for name in Profile::names().filter(|name| builtin(name).is_disk()) {
         let profile = builtin(name).without_buffer();
         let described = describe(&profile).random_read_4k_ms;
@@ -107,7 +107,7 @@ fn one_reader_of_the_2006_desktop_drive_gets_its_published_rate() {
 }
 
 #[test]
-fn described_sequential_rates_are_what_the_model_reads_at() {
+fn described_sequential_rates_equal_the_model() {
     for name in Profile::names().filter(|name| builtin(name).is_disk()) {
         let profile = builtin(name).with_instant_interface().without_overheads();
         let description = describe(&profile);

@@ -28,7 +28,7 @@ fn revolution_is_found_within_a_thousandth() {
 }
 
 #[test]
-fn what_does_not_turn_shows_no_revolution_and_no_seek() {
+fn drive_without_rotation_has_no_revolution_and_no_seek() {
     for name in ["null", "ssd-fiops", "cloud-gp2", "array-8x15k"] {
         let (found, _) = probed(name, &[Probe::Rotation, Probe::Seek]);
         assert_eq!((found.rotation, found.seek), (None, None), "{name}");
@@ -37,7 +37,7 @@ fn what_does_not_turn_shows_no_revolution_and_no_seek() {
 }
 
 #[test]
-fn seeks_are_found_as_the_profile_has_them() {
+fn measured_seeks_equal_the_profile() {
     // Without wd_4tb_7200: its seek table, in tenths of a millisecond, has steps that look like
     // surfaces.
     for name in ["sata-7200-2006", "scsi-15k-73", "slide-7200", "cheetah15k5_146", "dec_rz26", "sas-15k-450"] {
@@ -83,7 +83,7 @@ fn zones_are_found_with_their_rates() {
                 inside += 1;
             }
         }
-        assert!(inside > 30, "{name}: only {inside} places lie within one zone");
+        assert!(inside > 30, "{name}: only {inside} positions are within one zone");
     }
 }
 
@@ -105,7 +105,7 @@ fn operations_a_second_never_fall_as_depth_grows() {
 }
 
 #[test]
-fn array_gives_more_the_more_commands_are_under_way() {
+fn rate_of_an_array_grows_with_the_queue_depth() {
     let (found, _) = probed("array-8x15k", &[Probe::Depth]);
     let points = found.depth.expect("points");
     let gain = points.last().expect("points").iops / points[0].iops;
@@ -197,7 +197,7 @@ fn drive_that_is_bad_throughout_ends_the_probe_with_an_error() {
 }
 
 #[test]
-fn probe_of_a_drive_that_moves_all_that_is_written_stays_within_the_drive() {
+fn probe_of_a_drive_that_remaps_all_writes_stays_within_the_drive() {
     // Each write of a bad sector remaps it, so that angles are meaningless and a track seems to
     // have a few sectors.
     let profile = Profile::builtin("cmr-8tb").expect("built in");
@@ -209,7 +209,7 @@ fn probe_of_a_drive_that_moves_all_that_is_written_stays_within_the_drive() {
 }
 
 #[test]
-fn drive_that_stops_answering_ends_the_probe_and_one_that_returns_does_not() {
+fn endless_hang_ends_the_probe_and_a_short_one_does_not() {
     let hang = |for_ms| Faults { hangs: vec![Hang { at_ms: 500.0, for_ms }], ..Faults::default() };
     for which in Probe::ALL {
         match probe(&with_faults(hang(f64::INFINITY)), &[*which]) {
@@ -234,7 +234,7 @@ fn disk_of_two_sectors_a_track_is_probed_up_to_its_beginning() {
 }
 
 #[test]
-fn sectors_that_are_written_elsewhere_do_not_lead_the_probe_off_the_drive() {
+fn remapped_sectors_keep_the_probe_within_the_drive() {
     let bad = Faults { bad_share: 1.0, ..Faults::default() };
     let base = profile("sata-7200-2006");
     let drive = Drive::new(&base.with_faults(bad).expect("a disk"));

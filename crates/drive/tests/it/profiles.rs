@@ -17,7 +17,7 @@ fn every_builtin_profile_loads() {
         let description = describe(&profile);
         assert_eq!(Drive::new(&profile).capacity_sectors(), description.capacity_sectors);
         assert_eq!(Drive::new(&profile).depth(), description.depth);
-        assert!(!description.what.is_empty() && !description.source.is_empty(), "{name} says what it is");
+        assert!(!description.what.is_empty() && !description.source.is_empty(), "{name} assert_error what it is");
         count += 1;
     }
     assert_eq!(
@@ -86,7 +86,7 @@ fn server_drive_has_the_rates_of_its_input() {
 }
 
 #[test]
-fn descriptions_warn_of_what_is_odd() {
+fn descriptions_warn_of_unusual_figures() {
     let warned = |name: &str, words: &str| described(name).warnings.iter().any(|warning| warning.contains(words));
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
     assert!(warned("wd_4tb_7200", "the seek table extends to distance 353181"));
@@ -155,7 +155,7 @@ fn queue_and_faults_are_described() {
 }
 
 #[test]
-fn drive_on_the_base_of_another_has_its_mechanics_and_a_queue() {
+fn derived_drive_has_the_mechanics_of_its_base_and_a_queue() {
     for (name, base, depth) in [("cmr-4tb", "wd_4tb_7200", 32), ("scsi-10k-300", "maxtor_atlas10kV_300", 64)] {
         let (drive, base) = (described(name), described(base));
         assert_eq!((&drive.zones, drive.capacity_sectors, drive.rpm), (&base.zones, base.capacity_sectors, base.rpm));

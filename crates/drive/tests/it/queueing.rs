@@ -99,7 +99,7 @@ fn deeper_queues_are_never_slower() {
 }
 
 #[test]
-fn queue_of_32_is_worth_what_real_drives_make_of_it() {
+fn queue_of_32_gains_as_much_as_measured_on_real_drives() {
     // The ratio of depth 32 to depth 1. Published: 2.9 for a drive that chooses among all of its
     // commands, and 1.65 for one (ST2000DM006, 94 commands a second against 57) that seems to
     // choose among a few. With these mechanics that takes a window of 6; a window of 4 yields 1.48.
@@ -111,7 +111,7 @@ fn queue_of_32_is_worth_what_real_drives_make_of_it() {
 }
 
 #[test]
-fn drive_of_8_tb_has_the_rates_published_for_it() {
+fn drive_of_8_tb_has_its_published_rates() {
     // 12.2 ms at depth 1, 200 commands a second at depth 32.
     let profile = Profile::builtin("cmr-8tb").expect("built in");
     let (one, all) = (1000.0 / iops(&profile, 1, 20_000), iops(&profile, 32, 20_000));
@@ -154,7 +154,7 @@ fn without_ageing_a_far_command_starves_and_with_it_does_not() {
 }
 
 #[test]
-fn overlapping_commands_end_in_the_order_of_their_arrival_when_one_writes() {
+fn overlapping_commands_with_a_write_complete_in_the_order_of_arrival() {
     // Few positions, so that most commands overlap waiting ones.
     let mut random = Pcg64Mcg::seed_from_u64(11);
     let mut draw = |_| {
@@ -167,9 +167,9 @@ fn overlapping_commands_end_in_the_order_of_their_arrival_when_one_writes() {
     };
     let accesses: Vec<Access> = (0..10_000).map(&mut draw).collect();
     let done = completions(&satf(""), 32, accesses.iter().map(|access| (*access).into()));
-    let mut place = vec![0; accesses.len()];
+    let mut rank = vec![0; accesses.len()];
     for (at, (_, completion)) in done.iter().enumerate() {
-        place[completion.tag as usize] = at;
+        rank[completion.tag as usize] = at;
     }
     let ends = |access: &Access| access.sector + u64::from(access.sectors);
     let mut conflicts = 0;
@@ -178,12 +178,12 @@ fn overlapping_commands_end_in_the_order_of_their_arrival_when_one_writes() {
             let before = &accesses[earlier];
             let overlap = before.sector < ends(access) && access.sector < ends(before);
             if overlap && (before.op == Op::Write || access.op == Op::Write) {
-                assert!(place[earlier] < place[later], "{earlier} {before:?} and {later} {access:?}");
+                assert!(rank[earlier] < rank[later], "{earlier} {before:?} and {later} {access:?}");
                 conflicts += 1;
             }
         }
     }
-    assert!(conflicts > 1000 && !place.is_sorted(), "{conflicts}");
+    assert!(conflicts > 1000 && !rank.is_sorted(), "{conflicts}");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn sequential_reads_and_writes_keep_the_rate_of_the_media() {
 }
 
 #[test]
-fn sequential_stream_among_random_commands_is_not_begun_anew_each_time() {
+fn sequential_stream_among_random_commands_continues() {
     // Every second command continues the stream. While its next command waits, the head is already
     // there: the random commands cost what they cost alone, and the stream little more than the
     // transfer.

@@ -52,7 +52,7 @@ fn recorded_requests_of_a_cheetah_15k5_are_predicted_one_by_one() {
 /// microsecond, so the angle of the platter is lost between requests.
 #[allow(clippy::approx_constant, reason = "0.318 ms is a measurement")]
 #[test]
-fn distributions_of_recorded_drives_are_met() {
+fn distributions_of_recorded_drives_are_reproduced() {
     let mut missed = Vec::new();
     for (profile, recording, disksim_us, reached_us) in [
         ("barracuda_st32171w", "barracuda", 349.0, 350.0),
@@ -104,7 +104,7 @@ fn fit_finds_a_revolution_that_is_off_by_parts_in_ten_thousand() {
 }
 
 #[test]
-fn fit_gets_back_the_rotation_of_a_recording_made_with_the_model() {
+fn fit_recovers_the_rotation_of_a_simulated_recording() {
     // The same requests served by the model with another revolution and phase: every prediction
     // must be exact.
     let truth = profile().without_buffer().with_rotation(3_995_000.25, 0.123);

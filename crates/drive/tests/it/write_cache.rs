@@ -73,7 +73,7 @@ fn assert_ns(found: u64, expected: u64) {
 }
 
 #[test]
-fn write_ends_when_the_cache_has_its_data() {
+fn write_completes_when_the_cache_has_its_data() {
     // 0.1 ms overhead and 4 sectors of 10 us.
     let service = serve(&mut Drive::new(&cached("")), 0, Op::Write, 10, 4);
     assert_ns(service.finish_ns, 140 * US);
@@ -88,7 +88,7 @@ fn switched_off_cache_writes_to_the_media() {
 }
 
 #[test]
-fn flush_ends_when_everything_is_on_the_media() {
+fn flush_completes_when_all_data_are_on_the_media() {
     let mut drive = Drive::new(&cached(""));
     serve(&mut drive, 0, Op::Write, 10, 4);
     let service = flush(&mut drive, 140 * US);
@@ -108,7 +108,7 @@ fn fua_write_waits_for_the_media() {
 }
 
 #[test]
-fn fua_write_makes_older_dirty_sectors_count_no_more() {
+fn fua_write_replaces_older_dirty_sectors() {
     let mut drive = Drive::new(&cached(LAZY));
     serve(&mut drive, 0, Op::Write, 10, 4);
     drive.serve(MS, fua(8, 8)).expect("within the disk");
@@ -179,7 +179,7 @@ fn idle_drive_empties_its_cache() {
 }
 
 #[test]
-fn full_cache_makes_a_write_wait_for_room() {
+fn full_cache_makes_a_write_wait_for_space() {
     let mut drive = Drive::new(&cached("write_segments = 1\nwrite_high = 1.0\nwrite_idle_ms = 4000.0\n"));
     serve(&mut drive, 0, Op::Write, 10, 4);
     // The one run is on the media at 1.4 ms; then 0.1 ms and 10 us.
@@ -208,7 +208,7 @@ fn cache_above_its_high_mark_is_emptied_down_to_its_low_one() {
 }
 
 #[test]
-fn read_ahead_goes_on_while_a_write_ends_in_the_cache() {
+fn read_ahead_continues_while_a_write_completes_in_the_cache() {
     let mut drive = Drive::new(&cached(LAZY));
     serve(&mut drive, 0, Op::Read, 10, 4);
     serve(&mut drive, 2 * MS, Op::Write, 5000, 4);
@@ -279,7 +279,7 @@ fn tags(completions: &[Completion]) -> Vec<u32> {
 }
 
 #[test]
-fn blocking_flush_comes_after_all_before_it_and_before_all_after_it() {
+fn blocking_flush_keeps_the_order_of_all_commands() {
     let read = |sector| Command::from(Access { op: Op::Read, sector, sectors: 4 });
     let write = |sector| Command::from(Access { op: Op::Write, sector, sectors: 4 });
     let commands = [read(5000), write(10), read(9000), Command::Flush, read(10), write(60), Command::Flush, read(60)];
@@ -293,7 +293,7 @@ fn blocking_flush_comes_after_all_before_it_and_before_all_after_it() {
 }
 
 #[test]
-fn queued_writes_end_in_the_cache_while_the_arm_is_away() {
+fn queued_writes_complete_in_the_cache_while_the_arm_is_busy() {
     let queue = "[queue]\ndepth = 4\npolicy = \"satf\"\n";
     let mut drive = Drive::new(&cached(&format!("{LAZY}{queue}")));
     let read = Command::from(Access { op: Op::Read, sector: 19_000, sectors: 4 });
@@ -307,7 +307,7 @@ fn queued_writes_end_in_the_cache_while_the_arm_is_away() {
 }
 
 #[test]
-fn any_mixture_of_commands_ends_and_nothing_stays_dirty() {
+fn any_mixture_of_commands_completes_and_leaves_no_dirty_sectors() {
     let caches =
         ["write_segments = 1\n", "write_sectors = 64\nwrite_high = 0.5\n", "", "replacement = \"round-robin\"\n"];
     for (number, cache) in caches.iter().enumerate() {

@@ -187,7 +187,7 @@ impl<'a> Player<'a> {
             match self.pending.remove(at).1 {
                 PendingEvent::Action(index) => {
                     let action = &self.scenario.actions[index];
-                    self.action(&action.action)?;
+                    self.apply(&action.action)?;
                     if action.is_joined_to_next {
                         continue;
                     }
@@ -202,11 +202,9 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    fn action(&mut self, action: &Action) -> Result<(), String> {
+    fn apply(&mut self, action: &Action) -> Result<(), String> {
         match action {
-            Action::Submit { process, bios } => {
-                bios.iter().try_for_each(|&bio_spec| self.submit(*process, bio_spec).map(drop))
-            }
+            Action::Submit { process, bios } => bios.iter().try_for_each(|&bio| self.submit(*process, bio).map(drop)),
             Action::Stream { process, first, think_ms, count, outstanding, step } => {
                 let (process, next, think_ms, left, step) = (*process, *first, *think_ms, *count, *step);
                 self.streams.push(Stream { process, next, think_ms, left, step, tokens: BTreeSet::new() });

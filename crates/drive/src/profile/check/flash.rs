@@ -170,7 +170,7 @@ impl Check<'_> {
             return Ok(());
         }
         let expected = format!(
-            "too little: {stale} spare units a die may lie strewn over {blocks} blocks, {} or fewer in each; a larger factor, \
+            "too little: {stale} spare units a die can be spread over {blocks} blocks, {} or fewer in each; a larger factor, \
              or more pages in a block",
             profile.program_units() - 1
         );
