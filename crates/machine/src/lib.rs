@@ -39,9 +39,9 @@
 //!
 //! - `mountinfo`, because mount points need not be UTF-8, octal escapes have to be decoded, and one
 //!   line of another form must not hide the other mounts;
-//! - `status`, because each caller needs one field, and a kernel may lack others. The liveness check
-//!   of a mount reads this file for each waiting thread: reading the file and finding one field take
-//!   8 µs, the parser of `procfs-core` makes that 40 µs;
+//! - `status`, because each caller needs one field, and a kernel may lack others. The liveness
+//!   check of a mount reads this file for each waiting thread: to read the file and find one field
+//!   takes 8 µs, with the parser of `procfs-core` 40 µs;
 //! - `fdinfo`, for one field;
 //! - `swaps`, for which `procfs-core` has no parser.
 
