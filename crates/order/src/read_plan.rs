@@ -75,7 +75,7 @@ impl ReadPattern {
 pub struct DiskRead {
     /// First byte on the device.
     pub at: u64,
-    /// Length.
+    /// The length in bytes.
     pub bytes: u64,
 }
 

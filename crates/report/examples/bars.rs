@@ -2,7 +2,8 @@
 //! output:
 //!
 //! ```text
-//! cargo run --release -- compare --json | cargo run -p hoistway-report --example bars -- "a title" > picture.svg
+//! cargo run --release -- compare --json > compare.json
+//! cargo run -p hoistway-report --example bars -- "a title" < compare.json > picture.svg
 //! ```
 
 use std::error::Error;

@@ -123,7 +123,7 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
             id: "bandwidth",
             title: "Bandwidth over time",
             intro: format!(
-                "What each process got in every window of {window}, megabytes (10⁶ bytes) a second. All charts have the \
+                "The throughput of each process in every window of {window}, in megabytes (10⁶ bytes) a second. All charts have the \
                  same axes; zooming in time on one zooms all charts of time."
             ),
             legend: "process",
@@ -134,7 +134,7 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
             id: "latency",
             title: "Latency percentiles",
             intro:
-                "How long requests took: the 99th percentile is what 99 of 100 requests stayed within. Both axes are \
+                "The latency of requests by percentile: 99 of 100 requests are at or below the 99th percentile. Both axes are \
                     logarithmic, so that the slowest requests have as much room as all others."
                     .to_owned(),
             legend: "elevator",
@@ -143,8 +143,8 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
         },
         Section {
             id: "drive",
-            title: "What the drive did",
-            intro: "Where the run's time went: only the transfer moves data.".to_owned(),
+            title: "Drive time",
+            intro: "The parts of the run's time; only the transfer moves data.".to_owned(),
             legend: "drive",
             grid: false,
             charts: vec![drive(page, &palettes)],
@@ -160,7 +160,7 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
         Section {
             id: "slices",
             title: "Slices",
-            intro: "Whose turn it was: a lane a process, a bar from the start of each slice to its end.".to_owned(),
+            intro: "The slices of each process: one lane for each process, one bar from the start to the end of each slice.".to_owned(),
             legend: "process",
             grid: false,
             charts: all_slices(page, reductions, &palettes),
@@ -199,8 +199,8 @@ impl Palettes<'_> {
     }
 }
 
-fn line_dash(place: usize, count: usize) -> DashType {
-    [DashType::Solid, DashType::Dash, DashType::Dot][dash(place, count)].clone()
+fn line_dash(index: usize, count: usize) -> DashType {
+    [DashType::Solid, DashType::Dash, DashType::Dot][dash(index, count)].clone()
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -237,7 +237,7 @@ fn range(from: f64, to: f64) -> AxisRange {
     AxisRange::new(from, to)
 }
 
-fn nothing(id: &str, caption: &str, note: &str) -> Chart {
+fn empty_chart(id: &str, caption: &str, note: &str) -> Chart {
     Chart {
         id: id.to_owned(),
         caption: caption.to_owned(),
@@ -252,8 +252,8 @@ fn nothing(id: &str, caption: &str, note: &str) -> Chart {
 fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palettes: &Palettes) -> Chart {
     let id = format!("bandwidth-{index}");
     if elevator.bandwidth.iter().all(|b| b.bytes_per_s.is_empty()) {
-        let nothing = nothing(&id, &elevator.name, "No bandwidth over time was recorded.");
-        return Chart { elevator: Some(index), ..nothing };
+        let empty = empty_chart(&id, &elevator.name, "No bandwidth over time was recorded.");
+        return Chart { elevator: Some(index), ..empty };
     }
     let rates = page.elevators.iter().flat_map(|e| &e.bandwidth).flat_map(|b| &b.bytes_per_s);
     let most = rates.copied().fold(0.0, f64::max) / 1e6;
@@ -292,26 +292,26 @@ fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palett
 
 /// The position of a percentile on a logarithmic axis: 50 at 2, 90 at 10, 99 at 100. Each nine thus
 /// has equal space. `top` stands in for 100, which is at infinity.
-fn percentile_place(percentile: f64, top: f64) -> f64 {
+fn percentile_position(percentile: f64, top: f64) -> f64 {
     (100.0 / (100.0 - percentile)).min(top)
 }
 
 /// Ten times the position of the highest percentile below 100.
 fn percentile_top(page: &ComparePage) -> f64 {
     let finite = page.elevators.iter().flat_map(|e| &e.percentiles).map(|p| p.percentile).filter(|p| *p < 100.0);
-    finite.map(|p| percentile_place(p, f64::MAX)).fold(10.0, f64::max) * 10.0
+    finite.map(|p| percentile_position(p, f64::MAX)).fold(10.0, f64::max) * 10.0
 }
 
 fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     let id = "latency-all".to_owned();
     if page.elevators.iter().all(|e| e.percentiles.is_empty()) {
-        return nothing(&id, "", "No latency percentiles were recorded.");
+        return empty_chart(&id, "", "No latency percentiles were recorded.");
     }
     let (unit, scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
     let top = percentile_top(page);
     let mut drawing = Figure { id: id.clone(), legend: "elevator", ..Figure::default() };
     for (key, elevator) in page.elevators.iter().enumerate().filter(|(_, e)| !e.percentiles.is_empty()) {
-        let x = elevator.percentiles.iter().map(|p| percentile_place(p.percentile, top)).collect();
+        let x = elevator.percentiles.iter().map(|p| percentile_position(p.percentile, top)).collect();
         let y = elevator.percentiles.iter().map(|p| p.latency_ns as f64 * scale).collect();
         let text = elevator.percentiles.iter().map(|p| match p.percentile {
             100.0 => "longest".to_owned(),
@@ -347,8 +347,8 @@ fn percentile_ticks(page: &ComparePage, top: f64) -> (Vec<f64>, Vec<String>) {
     let mut places = Vec::new();
     let mut names = Vec::new();
     for percentile in [50.0, 90.0, 99.0, 99.9, 99.99, 99.999] {
-        if percentile_place(percentile, f64::MAX) < top * 0.2 {
-            places.push(percentile_place(percentile, top));
+        if percentile_position(percentile, f64::MAX) < top * 0.2 {
+            places.push(percentile_position(percentile, top));
             names.push(percentile.to_string());
         }
     }
@@ -380,7 +380,7 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
     let total = |d: &DriveTime| DRIVE_PARTS.iter().map(|p| seconds((p.1)(d))).sum::<f64>();
     let most = page.elevators.iter().map(|e| total(&e.drive)).fold(0.0, f64::max);
     if most == 0.0 {
-        return nothing(&id, "", "No drive time was recorded.");
+        return empty_chart(&id, "", "No drive time was recorded.");
     }
     let rows = page.elevators.len();
     let places: Vec<f64> = (0..rows).map(|i| i as f64).collect();
@@ -438,17 +438,17 @@ fn head_intro(reductions: &[Reduction]) -> String {
     let thinned = reductions.iter().any(|r| (r.head_shown as u64) < r.requests);
     let rule = if thinned {
         " Where not all requests are shown, the dots are a sample of each process in equal steps, with its first and last \
-         request and the lowest and highest of every stretch, so that no excursion of the arm is left out."
+         request and the lowest and highest of every stretch, so that outliers stay visible."
     } else {
         ""
     };
-    format!("Where on the disk each request lay and when the drive began it, a dot a request.{rule}")
+    format!("The position on the disk and the start of service of each request, one dot for each request.{rule}")
 }
 
 /// One chart for each elevator, with equal axes.
 fn head(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
     if reductions.iter().all(|r| r.head_shown == 0) {
-        return vec![nothing("head-0", "", "No head positions were recorded.")];
+        return vec![empty_chart("head-0", "", "No head positions were recorded.")];
     }
     let numbered = page.elevators.iter().zip(reductions).enumerate();
     numbered.map(|(index, (elevator, reduction))| head_figure(page, index, elevator, reduction, palettes)).collect()
@@ -465,8 +465,8 @@ fn head_figure(
     let caption = elevator.name.clone();
     let note = match reduction.head_shown as u64 {
         0 => {
-            let nothing = nothing(&id, &caption, "No requests were recorded.");
-            return Chart { elevator: Some(index), ..nothing };
+            let empty = empty_chart(&id, &caption, "No requests were recorded.");
+            return Chart { elevator: Some(index), ..empty };
         }
         shown if shown < reduction.requests => format!("{} of {} requests", count(shown), count(reduction.requests)),
         shown => format!("{} requests", count(shown)),
@@ -507,10 +507,10 @@ fn all_slices(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes)
     let without = page.elevators.iter().filter(|e| e.slices.is_none()).map(|e| e.name.as_str()).collect::<Vec<_>>();
     match without.as_slice() {
         [] => {}
-        [one] => charts.push(nothing("slices-none", "", &format!("{one} has no slices."))),
+        [one] => charts.push(empty_chart("slices-none", "", &format!("{one} has no slices."))),
         [some @ .., last] => {
             let note = format!("{} and {last} have no slices.", some.join(", "));
-            charts.push(nothing("slices-none", "", &note));
+            charts.push(empty_chart("slices-none", "", &note));
         }
     }
     charts
@@ -523,7 +523,7 @@ fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Pa
     let elevator = &page.elevators[index];
     let slices = elevator.slices.as_deref().unwrap_or_default();
     if slices.is_empty() {
-        return Chart { elevator: Some(index), ..nothing(&id, &elevator.name, "No slice began.") };
+        return Chart { elevator: Some(index), ..empty_chart(&id, &elevator.name, "No slice began.") };
     }
     let lanes = page.processes.len();
     let lane_height = if lanes <= NAMED_MAX { 20 } else { (640 / lanes).max(4) };

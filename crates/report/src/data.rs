@@ -119,11 +119,11 @@ pub struct LatencySummary {
 /// The parts of the drive's time in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveTime {
-    /// Seeks.
+    /// Time of seeks.
     pub seek_ns: u64,
-    /// Rotational latency.
+    /// Time of rotational latency.
     pub rotation_ns: u64,
-    /// Media transfer.
+    /// Time of media transfer.
     pub transfer_ns: u64,
     /// Controller overhead, and all time not in the other parts.
     pub overhead_ns: u64,
@@ -330,49 +330,49 @@ mod tests {
     }
 
     /// The error of a page with one invalid value.
-    fn said(spoil: impl FnOnce(&mut ComparePage)) -> String {
+    fn error_of(invalidate: impl FnOnce(&mut ComparePage)) -> String {
         let mut page = page();
-        spoil(&mut page);
-        page.check().expect_err("the page was spoilt").to_string()
+        invalidate(&mut page);
+        page.check().expect_err("the page is invalid").to_string()
     }
 
     #[test]
-    fn a_sound_page_passes() {
+    fn a_valid_page_passes() {
         page().check().unwrap();
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_value_and_what_would_be_right() {
-        assert_eq!(said(|p| p.elevators.clear()), "the page has 0 elevators: it needs 1 to 48");
+    fn errors_have_the_value_and_the_allowed_values() {
+        assert_eq!(error_of(|p| p.elevators.clear()), "the page has 0 elevators: it needs 1 to 48");
         assert_eq!(
-            said(|p| p.elevators[0].jain = f64::NAN),
+            error_of(|p| p.elevators[0].jain = f64::NAN),
             "jain of cfq is NaN: it must be a finite number, 0 or more"
         );
         assert_eq!(
-            said(|p| p.elevators[0].bandwidth[0].bytes_per_s[0] = -1.0),
+            error_of(|p| p.elevators[0].bandwidth[0].bytes_per_s[0] = -1.0),
             "bandwidth of cfq is -1: it must be a finite number, 0 or more"
         );
         assert_eq!(
-            said(|p| p.elevators[0].head[0].process = 2),
-            "head of cfq names process 2: the page has 2 processes, counted from 0"
+            error_of(|p| p.elevators[0].head[0].process = 2),
+            "head of cfq has process 2: the page has 2 processes, counted from 0"
         );
         assert_eq!(
-            said(|p| p.elevators[0].head[0].sector.truncate(1)),
-            "head of cfq, process 1: 3 times but 1 sectors, they must be as many"
+            error_of(|p| p.elevators[0].head[0].sector.truncate(1)),
+            "head of cfq, process 1: 3 times but 1 sectors: the columns must have equal lengths"
         );
         assert_eq!(
-            said(|p| p.elevators[0].head[0].time_ns[2] = 0),
-            "head of cfq, process 1: time 2 is earlier than the one before it, they must rise"
+            error_of(|p| p.elevators[0].head[0].time_ns[2] = 0),
+            "head of cfq, process 1: time 2 is earlier than the previous one: times must rise"
         );
     }
 
     #[test]
     fn entries_that_contradict_each_other_are_refused() {
-        assert!(said(|p| p.window_ns = 0).contains("window_ns is 0"));
-        assert!(said(|p| p.elevators.push(p.elevators[0].clone())).contains("'cfq' appears twice"));
-        assert!(said(|p| p.elevators[0].slices.as_mut().unwrap()[0].end_ns = 4).contains("from 5 ns to 4 ns"));
-        assert!(said(|p| p.elevators[0].percentiles[0].percentile = 100.5).contains("100.5"));
+        assert!(error_of(|p| p.window_ns = 0).contains("window_ns is 0"));
+        assert!(error_of(|p| p.elevators.push(p.elevators[0].clone())).contains("'cfq' appears twice"));
+        assert!(error_of(|p| p.elevators[0].slices.as_mut().unwrap()[0].end_ns = 4).contains("from 5 ns to 4 ns"));
+        assert!(error_of(|p| p.elevators[0].percentiles[0].percentile = 100.5).contains("100.5"));
         let twice = |p: &mut ComparePage| p.elevators[0].bandwidth.push(ProcessBandwidth::default());
-        assert!(said(twice).contains("two entries for process 0"));
+        assert!(error_of(twice).contains("two entries for process 0"));
     }
 }

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_ends_before_its_tick_when_less_was_found_than_expected() {
+    fn a_bar_below_expectation_ends_before_its_tick() {
         let row = AgainstRow { name: "a".into(), found: 5.0, expected: Some(10.0), low: 9.0, high: 11.0 };
         let svg = against_svg(&Against { title: "t".into(), rows: vec![row] });
         // The scale ends 10 % beyond the largest value: 12.1 on 380 px.
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_below_zero_the_size_is_drawn_and_the_figure_told() {
+    fn negative_values_are_drawn_by_magnitude_with_their_figure() {
         let row = AgainstRow { name: "a".into(), found: -5.0, expected: Some(-10.0), low: -11.0, high: -9.0 };
         let svg = against_svg(&Against { title: "t".into(), rows: vec![row] });
         assert!(svg.contains("width=\"157.0\"") && svg.contains("-5.00 (-10.0)"), "{svg}");
     }
 
     #[test]
-    fn what_is_no_number_is_not_drawn() {
+    fn values_that_are_not_numbers_are_not_drawn() {
         let row = AgainstRow {
             name: "<x>".into(),
             found: f64::NAN,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_lie_within() {
+    fn ticks_are_round_and_within_the_range() {
         assert_eq!(round_ticks(0.0, 7.0), [0.0, 2.0, 4.0, 6.0]);
         assert_eq!(round_ticks(0.501, 17.9), [5.0, 10.0, 15.0]);
         assert_eq!(round_ticks(24.0, 96.0), [40.0, 60.0, 80.0]);

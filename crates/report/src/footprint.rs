@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_and_nothing_at_all_are_drawn_as_nothing() {
+    fn values_that_are_not_numbers_and_empty_panels_draw_no_points() {
         let svg = footprint_svg(&Footprint { panels: vec![panel(&[(f64::NAN, 1.0)])], ..Footprint::default() });
         assert!(svg.contains("d=\"\"") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

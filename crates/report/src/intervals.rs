@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_stands_between_the_ends_of_its_interval() {
+    fn a_mean_is_between_the_ends_of_its_interval() {
         let row = Interval { name: "a < b".into(), mean: 5.0, low: 4.0, high: 10.0, is_marked: true };
         let svg = intervals_svg(&Intervals { title: "t".into(), rows: vec![row], ..Intervals::default() });
         // The axis ends at 10.5, on 430 px from 304 on.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_drawn() {
+    fn values_that_are_not_numbers_are_not_drawn() {
         let row = Interval { name: "n".into(), mean: f64::INFINITY, low: f64::NAN, high: f64::NAN, is_marked: false };
         let svg = intervals_svg(&Intervals { rows: vec![row], bound: Some(f64::NAN), ..Intervals::default() });
         assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.contains("nothing was measured"), "{svg}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn points_lie_within_the_axes_and_the_front_goes_through_its_own() {
+    fn points_are_within_the_axes_and_the_front_connects_its_points() {
         let svg = scatter_svg(&Scatter {
             points: vec![(1.0, 10.0, 0), (3.0, 30.0, 0)],
             front: vec![(1.0, 10.0)],

@@ -7,7 +7,8 @@
 //! ```
 //! use hoistway_report::{ComparePage, ElevatorResult, compare_page};
 //!
-//! let mut page = ComparePage { title: "Two readers".into(), window_ns: 500_000_000, ..ComparePage::default() };
+//! let title = "Two readers".into();
+//! let mut page = ComparePage { title, window_ns: 500_000_000, ..ComparePage::default() };
 //! page.elevators.push(ElevatorResult { name: "deadline".into(), ..ElevatorResult::default() });
 //! let html = compare_page(&page)?;
 //! assert!(html.contains("Two readers"));
@@ -19,9 +20,9 @@
 //! # Flow of data
 //!
 //! ```text
-//! ComparePage ─data::check─▶ reduce (fewer points) ─▶ table, charts ─▶ page + templates/compare.* ─▶ HTML
-//! TracePage, Chunk ─trace/pack─▶ columns, deflated ─▶ trace + templates/trace/* ─▶ HTML (and chunk scripts)
-//! Sheet ─▶ figures, intervals, footprint (SVG) ─▶ sheet + templates/sheet.html ─▶ HTML without scripts
+//! ComparePage ─data::check─▶ reduce ─▶ table, charts ─▶ page + templates/compare.* ─▶ HTML
+//! TracePage, Chunk ─trace/pack─▶ columns ─▶ trace + templates/trace/* ─▶ HTML, chunk scripts
+//! Sheet ─▶ figures, intervals, footprint (SVG) ─▶ sheet + templates/sheet.html ─▶ HTML
 //! Bars, Against, Lines, distributions ─▶ SVG files for documents
 //! ```
 //!
@@ -55,6 +56,7 @@ mod reduce;
 mod sheet;
 mod svg;
 mod table;
+mod template;
 mod trace;
 
 pub use bars::{Bars, Measured, bars_svg};
@@ -104,10 +106,10 @@ pub enum ReportError {
         source: std::io::Error,
     },
     /// Throughput over time has windows of length 0.
-    #[error("window_ns is 0: bandwidth windows must be longer, 500000000 is usual")]
+    #[error("window_ns is 0: it must be above 0, for example 500000000")]
     Window,
     /// Two elevators have the same name.
-    #[error("the elevator '{elevator}' appears twice: names must differ, add what differs in their tunables")]
+    #[error("the elevator '{elevator}' appears twice: names must differ, for example by a tunable")]
     DuplicateElevator {
         /// The name.
         elevator: String,
@@ -133,7 +135,7 @@ pub enum ReportError {
         value: f64,
     },
     /// A process index is beyond the list of names.
-    #[error("{field} of {elevator} names process {process}: the page has {processes} processes, counted from 0")]
+    #[error("{field} of {elevator} has process {process}: the page has {processes} processes, counted from 0")]
     UnknownProcess {
         /// The name of the elevator.
         elevator: String,
@@ -145,7 +147,7 @@ pub enum ReportError {
         processes: usize,
     },
     /// A process has two entries in a list.
-    #[error("{field} of {elevator} has two entries for process {process}: there must be one a process")]
+    #[error("{field} of {elevator} has two entries for process {process}: each process has one at most")]
     ProcessTwice {
         /// The name of the elevator.
         elevator: String,
@@ -155,7 +157,7 @@ pub enum ReportError {
         process: u32,
     },
     /// Percentiles fall, or are outside 0 to 100.
-    #[error("percentiles of {elevator} hold {percentile} after {before}: they must rise, from 0 to 100")]
+    #[error("percentiles of {elevator} have {percentile} after {before}: they must rise, from 0 to 100")]
     Percentile {
         /// The name of the elevator.
         elevator: String,
@@ -165,7 +167,9 @@ pub enum ReportError {
         before: f64,
     },
     /// The two columns of a head track have different lengths.
-    #[error("head of {elevator}, process {process}: {times} times but {sectors} sectors, they must be as many")]
+    #[error(
+        "head of {elevator}, process {process}: {times} times but {sectors} sectors: the columns must have equal lengths"
+    )]
     HeadColumns {
         /// The name of the elevator.
         elevator: String,
@@ -177,7 +181,7 @@ pub enum ReportError {
         sectors: usize,
     },
     /// The times of a head track fall.
-    #[error("head of {elevator}, process {process}: time {index} is earlier than the one before it, they must rise")]
+    #[error("head of {elevator}, process {process}: time {index} is earlier than the previous one: times must rise")]
     HeadOrder {
         /// The name of the elevator.
         elevator: String,
@@ -199,9 +203,9 @@ pub enum ReportError {
         end_ns: u64,
     },
     /// The data cannot be written as JSON.
-    #[error("the page's data could not be written as JSON")]
+    #[error("the data of the page cannot be written as JSON")]
     Json(#[from] serde_json::Error),
     /// The template of the page cannot be rendered, which is an error of this crate.
-    #[error("the page's template could not be filled in")]
+    #[error("the template of the page cannot be rendered")]
     Template(#[from] minijinja::Error),
 }

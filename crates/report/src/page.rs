@@ -1,7 +1,7 @@
 //! The comparison page: template, style, script and data in one file.
 
+use minijinja::context;
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, context};
 use plotly::Plot;
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use crate::data::{ComparePage, GroupRow};
 use crate::format::{figure, rate};
 use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
+use crate::template::render;
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");
 pub(crate) const STYLE: &str = include_str!("../templates/compare.css");
@@ -40,10 +41,7 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     };
     let embedded = Embedded { page: &drawn, reductions: &reductions };
     let single_stream = (drawn.single_stream_bytes_per_s > 0.0).then(|| rate(drawn.single_stream_bytes_per_s));
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("compare.html", TEMPLATE)?;
-    let page = environment.get_template("compare.html")?.render(context! {
+    let content = context! {
         page => context! {
             title => &drawn.title,
             subtitle => &drawn.subtitle,
@@ -62,8 +60,8 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         data => Value::from_safe_string(script_json(&embedded)?),
         charts => Value::from_safe_string(script_json(&payload)?),
         library => Value::from_safe_string(library()),
-    })?;
-    Ok(page)
+    };
+    Ok(render(TEMPLATE, content)?)
 }
 
 /// A row of the table of control groups.
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_stands_beside_the_data() {
+    fn reductions_are_embedded_beside_the_data() {
         let mut page = page(1);
         page.elevators[0].requests = 1_000_000;
         let html = compare_page(&page).unwrap();
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_in_the_page_once_and_nothing_is_outside_of_it() {
+    fn the_page_embeds_the_library_once_and_is_self_contained() {
         let html = compare_page(&page(3)).unwrap();
         assert_eq!(html.matches("* plotly.js v").count(), 1);
         assert!(!html.contains("MathJax=") && !html.contains("tex-svg"));

@@ -52,8 +52,8 @@ pub fn drive_time() -> [Pair; 5] {
 }
 
 /// The dash pattern of a line by its index. Neighbours on the ramp have different patterns.
-pub fn dash(place: usize, count: usize) -> usize {
-    if count <= 8 { 0 } else { place % 3 }
+pub fn dash(index: usize, count: usize) -> usize {
+    if count <= 8 { 0 } else { index % 3 }
 }
 
 /// A colour of the ramp at 0 to 1: dark blue to light yellow, an order that is visible with
@@ -125,7 +125,7 @@ mod tests {
 
     /// A colour with normal vision, protanopia and deuteranopia (Viénot et al. 1999, table 3, on
     /// linear sRGB).
-    fn seen([r, g, b]: [f64; 3]) -> [[f64; 3]; 3] {
+    fn with_colour_vision([r, g, b]: [f64; 3]) -> [[f64; 3]; 3] {
         let protan = 0.112_38 * r + 0.887_62 * g;
         let deutan = 0.292_75 * r + 0.707_25 * g;
         let protan = [protan, protan, 0.004_01 * (r - g) + b];
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn nearest_two(colours: &[&str]) -> f64 {
-        let seen: Vec<_> = colours.iter().map(|c| seen(linear(c)).map(oklab)).collect();
+        let seen: Vec<_> = colours.iter().map(|c| with_colour_vision(linear(c)).map(oklab)).collect();
         let mut least = f64::MAX;
         for (i, a) in seen.iter().enumerate() {
             for b in &seen[..i] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_colour_stands_out_from_its_background() {
+    fn every_colour_contrasts_with_its_background() {
         for count in [8, 16, 17, 128, 4096] {
             for pair in palette(count).iter().chain(&drive_time()) {
                 assert!(contrast(&pair.light, "#ffffff") >= 3.0, "{pair:?} of {count}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_drive_does_differs_under_red_green_blindness() {
+    fn drive_time_colours_differ_under_red_green_blindness() {
         let pairs = drive_time();
         let (light, dark) = (pairs.each_ref().map(|p| p.light.as_str()), pairs.each_ref().map(|p| p.dark.as_str()));
         assert!(nearest_two(&light) > 0.08, "{}", nearest_two(&light));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_style_sheet_has_the_dark_background_that_contrast_was_measured_on() {
+    fn the_style_sheet_has_the_dark_background_of_the_contrast_figures() {
         assert!(
             include_str!("../templates/compare.css")
                 .contains(&format!("--chart: light-dark(#ffffff, {DARK_BACKGROUND});"))

@@ -114,7 +114,7 @@ fn thin(track: &HeadTrack, keep: usize) -> HeadTrack {
         kept.extend((from..to).max_by_key(|&i| track.sector[i]));
         for run in 0..runs {
             let (first, end) = (from + (to - from) * run / runs, from + (to - from) * (run + 1) / runs);
-            kept.push(first + place_in_run(group * runs + run, track.process, end - first));
+            kept.push(first + index_in_run(group * runs + run, track.process, end - first));
         }
     }
     kept.sort_unstable();
@@ -130,7 +130,7 @@ fn thin(track: &HeadTrack, keep: usize) -> HeadTrack {
 ///
 /// Multiples of the golden ratio modulo 1 are spread evenly over the runs (Weyl 1916) and differ
 /// between processes, so the sample has no artificial stripes.
-fn place_in_run(run: usize, process: u32, length: usize) -> usize {
+fn index_in_run(run: usize, process: u32, length: usize) -> usize {
     let golden: u32 = 2_654_435_769; // 2^32 / 1.618
     let spread = golden.wrapping_mul((run as u32).wrapping_add(process.wrapping_mul(7919)));
     ((u64::from(spread) * length as u64) >> 32) as usize
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn few_points_are_left_alone() {
+    fn few_points_are_not_reduced() {
         let tracks = vec![track(0, &[5, 1, 9]), track(1, &[2])];
         assert_eq!(reduce_head(&tracks, 4), tracks);
     }
 
     #[test]
-    fn one_excursion_in_a_million_requests_survives() {
+    fn one_outlier_in_a_million_requests_stays() {
         let mut sectors: Vec<u64> = (1000..1_001_000).collect();
         sectors[654_321] = 7;
         sectors[123_456] = 1_953_525_167;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowded_place_stays_crowded() {
+    fn thinning_keeps_the_density() {
         // Nine of ten requests are at the start of the disk, one is anywhere.
         let sectors: Vec<u64> = (0..100_000).map(|i| if i % 10 == 3 { 500 + i } else { i % 100 }).collect();
         let kept = &reduce_head(&[track(0, &sectors)], 9_000)[0];
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_windows_hold_the_mean_of_their_windows() {
+    fn joined_windows_have_the_mean_of_their_windows() {
         let series = ProcessBandwidth { process: 1, bytes_per_s: vec![1.0, 3.0, 10.0, 20.0, 7.0] };
         assert_eq!(join_windows(&series, 2).bytes_per_s, [2.0, 15.0, 7.0]);
         assert_eq!(join_windows(&series, 1), series);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 
 use crate::ReportError;
 use crate::data::Fact;
@@ -10,6 +10,7 @@ use crate::figures::{Lines, lines_svg};
 use crate::footprint::{Footprint, footprint_svg};
 use crate::intervals::{Intervals, Scatter, intervals_svg, scatter_svg};
 use crate::page::{STYLE, serialised};
+use crate::template::render;
 
 const TEMPLATE: &str = include_str!("../templates/sheet.html");
 
@@ -98,17 +99,15 @@ pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
             }
         })
         .collect();
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("sheet.html", TEMPLATE)?;
-    Ok(environment.get_template("sheet.html")?.render(context! {
+    let content = context! {
         command => &sheet.command,
         title => &sheet.title,
         subtitle => &sheet.subtitle,
         notes => &sheet.notes,
         sections,
         style => Value::from_safe_string(STYLE.to_owned()),
-    })?)
+    };
+    Ok(render(TEMPLATE, content)?)
 }
 
 #[cfg(test)]
@@ -117,7 +116,7 @@ mod tests {
     use crate::figures::LineOf;
 
     #[test]
-    fn names_cannot_open_a_tag_and_pictures_have_titles_of_their_own() {
+    fn names_cannot_open_a_tag_and_pictures_have_unique_titles() {
         const NAME: &str = "</style><img src=x onerror=alert(1)>";
         let line = LineOf { name: NAME.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], dashed: false };
         let picture =

@@ -147,24 +147,37 @@ fn columns(page: &ComparePage) -> Vec<Column> {
     let late = |name, help, value| column(name, latency_unit, help, Less, latency_scale, value);
     let time = |name, help, better, value| column(name, time_unit, help, better, time_scale, value);
     vec![
-        rate("All", "What all processes together got.", More, |e| Some(e.bytes_per_s)),
-        column("Of one stream", "%", "As a share of what one sequential reader alone gets.", More, 100.0, |e| {
+        rate("All", "The throughput of all processes together.", More, |e| Some(e.bytes_per_s)),
+        column("Of one stream", "%", "The throughput as a share of one sequential reader alone.", More, 100.0, |e| {
             e.of_single_stream
         }),
-        time("Runtime", "From the first request to the last completion.", Less, |e| Some(e.runtime_ns as f64)),
-        rate("Least", "What the process that got least got.", More, |e| Some(e.process_min_bytes_per_s)),
-        rate("Most", "What the process that got most got.", Neither, |e| Some(e.process_max_bytes_per_s)),
-        column("Jain", "", "Jain's fairness index: 1 when all processes got the same.", More, 1.0, |e| Some(e.jain)),
+        time("Runtime", "The time from the first request to the last completion.", Less, |e| Some(e.runtime_ns as f64)),
+        rate("Least", "The throughput of the slowest process.", More, |e| Some(e.process_min_bytes_per_s)),
+        rate("Most", "The throughput of the fastest process.", Neither, |e| Some(e.process_max_bytes_per_s)),
+        column("Jain", "", "Jain's fairness index: 1 for equal throughput of all processes.", More, 1.0, |e| {
+            Some(e.jain)
+        }),
         late("Mean", "The mean latency of a request.", |e| Some(e.latency.mean_ns)),
         late("Std dev", "The standard deviation of the latency.", |e| Some(e.latency.stddev_ns)),
-        late("p50", "Half of the requests took no longer.", |e| Some(e.latency.p50_ns as f64)),
-        late("p99", "99 of 100 requests took no longer.", |e| Some(e.latency.p99_ns as f64)),
+        late("p50", "The median latency: half of the requests took no longer.", |e| Some(e.latency.p50_ns as f64)),
+        late("p99", "The 99th percentile: 99 of 100 requests took no longer.", |e| Some(e.latency.p99_ns as f64)),
         late("Max", "The longest latency.", |e| Some(e.latency.max_ns as f64)),
-        time("Seek", "The drive moved its arm.", Less, |e| Some(e.drive.seek_ns as f64)),
-        time("Rotation", "The drive waited for the sector to come round.", Less, |e| Some(e.drive.rotation_ns as f64)),
-        time("Transfer", "The drive moved bytes.", Neither, |e| Some(e.drive.transfer_ns as f64)),
-        time("Overhead", "The controller's own time.", Neither, |e| Some(e.drive.overhead_ns as f64)),
-        time("Idle", "The drive had nothing to do, or was made to wait.", Less, |e| Some(e.drive.idle_ns as f64)),
+        time("Seek", "The share of time in which the drive moved its arm.", Less, |e| Some(e.drive.seek_ns as f64)),
+        time("Rotation", "The share of time in which the drive waited for the rotation.", Less, |e| {
+            Some(e.drive.rotation_ns as f64)
+        }),
+        time("Transfer", "The share of time in which the drive transferred data.", Neither, |e| {
+            Some(e.drive.transfer_ns as f64)
+        }),
+        time("Overhead", "The share of time of the controller's overhead.", Neither, |e| {
+            Some(e.drive.overhead_ns as f64)
+        }),
+        time(
+            "Idle",
+            "The share of time in which the drive had no request, or the elevator idled for one.",
+            Less,
+            |e| Some(e.drive.idle_ns as f64),
+        ),
     ]
 }
 
@@ -184,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_a_column_is_marked_and_equals_share_the_mark() {
+    fn the_best_of_a_column_is_marked_and_equal_figures_share_the_mark() {
         let table = table(&page(&[1e6, 3e6, 3e6]));
         let marked: Vec<bool> = table.rows.iter().map(|r| r.cells[0].best).collect();
         assert_eq!(marked, [false, true, true]);
@@ -192,31 +205,31 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_look_equal_share_the_mark() {
+    fn equal_displayed_figures_share_the_mark() {
         let table = table(&page(&[1e6, 3.0001e6, 3.0002e6]));
         assert!(table.rows[1].cells[0].best && table.rows[2].cells[0].best);
     }
 
     #[test]
-    fn a_column_of_equals_has_no_best() {
+    fn a_column_of_equal_figures_has_no_best() {
         let table = table(&page(&[1e6, 1e6]));
         assert!(table.rows.iter().all(|r| r.cells.iter().all(|c| !c.best)));
     }
 
     #[test]
-    fn one_elevator_alone_is_not_the_best_of_anything() {
+    fn a_single_elevator_has_no_best_mark() {
         assert!(table(&page(&[5.0])).rows[0].cells.iter().all(|c| !c.best));
     }
 
     #[test]
-    fn a_share_that_was_not_measured_is_a_dash() {
+    fn an_unmeasured_share_is_a_dash() {
         let table = table(&page(&[1e6, 2e6]));
         assert_eq!(table.rows[0].cells[1].text, "-");
         assert_eq!(table.rows[1].cells[1].text, "2.00");
     }
 
     #[test]
-    fn of_many_elevators_those_with_the_most_stars_are_picked_first() {
+    fn the_elevators_with_the_most_stars_are_selected_first() {
         let page = page(&[1e6, 9e6, 2e6, 8e6, 3e6, 7e6, 4e6, 6e6]);
         // The second elevator is best in both columns; the others follow by throughput.
         assert_eq!(first_picks(&page, &table(&page)), [1, 3, 4, 5, 6, 7]);
@@ -225,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_stand_over_all_columns() {
+    fn group_headings_cover_all_columns() {
         let table = table(&page(&[1.0]));
         assert_eq!(table.groups.iter().map(|g| g.span).sum::<usize>(), table.columns.len());
         assert_eq!(table.columns.iter().filter(|c| c.first).count(), table.groups.len());

@@ -5,13 +5,14 @@ mod data;
 mod detail;
 mod pack;
 
+use minijinja::context;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
 use crate::ReportError;
 use crate::page::{STYLE, script_json, serialised};
 use crate::palette::{Pair, palette};
+use crate::template::render;
 use pack::{Numbers, base64};
 
 pub use chunk::chunk_script;
@@ -74,10 +75,7 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
         SingleRequests::InPage(chunks) => chunks.iter().map(|chunk| Value::from_safe_string(chunk.text())).collect(),
         SingleRequests::Nowhere | SingleRequests::Beside { .. } => Vec::new(),
     };
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("page.html", TEMPLATE)?;
-    Ok(environment.get_template("page.html")?.render(context! {
+    let content = context! {
         title => &page.title,
         subtitle => &page.subtitle,
         facts => serialised(&page.facts),
@@ -90,7 +88,8 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
         sums => Value::from_safe_string(base64(&sums(page).deflated())),
         chunks => embedded,
         scripts => SCRIPTS.map(|script| Value::from_safe_string(script.to_owned())),
-    })?)
+    };
+    Ok(render(TEMPLATE, content)?)
 }
 
 /// The data that the script needs before it unpacks chunks.

@@ -40,7 +40,7 @@ fn request(at_ns: u64) -> RequestRow {
 }
 
 #[test]
-fn names_cannot_end_a_script_or_open_a_tag_and_nothing_is_outside_of_the_page() {
+fn names_cannot_end_a_script_or_open_a_tag_and_the_page_is_self_contained() {
     let chunk = Chunk::new(&[request(10)], &[]);
     let html = trace_page(&page(), &SingleRequests::InPage(vec![chunk])).unwrap();
     assert!(!html.contains("<img"));
@@ -52,7 +52,7 @@ fn names_cannot_end_a_script_or_open_a_tag_and_nothing_is_outside_of_the_page() 
 }
 
 #[test]
-fn a_page_with_files_beside_it_may_load_scripts_from_there_alone() {
+fn a_page_with_chunk_files_may_load_scripts_from_its_directory_only() {
     let beside = SingleRequests::Beside { prefix: "page.detail".into(), chunks: vec![(0, 9, 1)] };
     let html = trace_page(&page(), &beside).unwrap();
     assert!(html.contains("script-src 'unsafe-inline' 'self' file:;") && html.contains("\"prefix\":\"page.detail\""));
@@ -60,7 +60,7 @@ fn a_page_with_files_beside_it_may_load_scripts_from_there_alone() {
 }
 
 #[test]
-fn a_chunk_lasts_from_its_first_step_to_its_last() {
+fn a_chunk_spans_its_first_to_its_last_step() {
     let span = SpanRow { start_ns: 3, end_ns: 40, ..SpanRow::default() };
     let chunk = Chunk::new(&[request(10), request(20)], &[span]);
     assert_eq!((chunk.from_ns, chunk.to_ns, chunk.requests), (3, 40, 2));
@@ -69,7 +69,7 @@ fn a_chunk_lasts_from_its_first_step_to_its_last() {
 }
 
 #[test]
-fn numbers_are_packed_seven_bits_a_byte_and_steps_have_their_sign_in_the_lowest_bit() {
+fn numbers_have_seven_bits_a_byte_and_differences_their_sign_in_the_lowest_bit() {
     let mut numbers = Numbers::default();
     numbers.put(300);
     numbers.put_step(5, 3);

@@ -110,7 +110,7 @@ const Page = (function () {
     script.src = `${head.prefix}/${number}.js`;
     script.onload = () => script.remove();
     script.onerror = () => {
-      missing = `${head.prefix}/${number}.js cannot be loaded: it has to lie beside this page`;
+      missing = `${head.prefix}/${number}.js cannot be loaded: it must be in the directory of this page`;
       ask();
     };
     document.head.append(script);
@@ -312,12 +312,12 @@ const Page = (function () {
       : !view.hasLayers ? "When requests were submitted, each lane to its own scale." : "How many of each process's requests are in each layer, each lane to its own scale. Zoom in to see single requests.";
     const [one, many] = layersUsed[3] ? ["when the drive took it", "when the drive took them"] : ["when it was submitted", "when they were submitted"];
     byId("head-intro").textContent = view.dots
-      ? `Where each request lay and ${one}: ● reads, ■ writes, in the colour of the process.`
-      : `Where requests lay and ${many}, in the colour of the process that was there most.`;
+      ? `The position of each request and ${one}: ● reads, ■ writes, in the colour of the process.`
+      : `The positions of requests and ${many}, in the colour of the most frequent process.`;
     byId("latency-intro").textContent = view.detail && view.inView <= Draw.DOTS_MAX
       ? "From submission to completion, a dot a request at its completion."
       : "From submission to completion: how many requests (darker: more), their median (dark line) and 99th percentile (coloured line).";
-    const what = `What ${view.hasLayers ? "completed" : "was submitted"} within the span shown`;
+    const what = `Requests that ${view.hasLayers ? "completed" : "were submitted"} within the span shown`;
     byId("table-intro").textContent = (view.fine ? `${what}, from single requests.` : `${what}, in steps of ${M.duration(head.bucket_ns)}; percentiles within an eighth.`)
       + " A row picks its process.";
     for (const [go, off] of [["back", !before.length], ["whole", state.from <= 0 && state.to >= END], ["out", state.from <= 0 && state.to >= END]]) {

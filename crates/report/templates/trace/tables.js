@@ -75,8 +75,8 @@ const Tables = (function () {
     note(`${where}${M.letters(detail.op[i])}, device ${head.devices[chunk.device[at]]}, process ${detail.pid[i]}`);
     phases(node, i, detail, head);
     const { requeues, error } = chunk;
-    if (requeues[at]) note(`The driver gave it back ${M.count(requeues[at])} times.`);
-    if (error[at]) note(`It completed with error ${error[at]}.`);
+    if (requeues[at]) note(`The driver requeued the request ${M.count(requeues[at])} times.`);
+    if (error[at]) note(`The request completed with error ${error[at]}.`);
     const from = headBefore(i, detail);
     if (from !== null) note(`The head came from sector ${M.count(from)}: ${M.count(Math.abs(detail.sector[i] - from))} sectors ${detail.sector[i] < from ? "back" : "on"}.`);
     mergedList(node, chunk, at);
@@ -111,7 +111,7 @@ const Tables = (function () {
   function mergedList(node, chunk, at) {
     const merged = Sums.mergedInto(chunk, at);
     if (!merged.length) return;
-    make("p", merged.length === 1 ? "1 bio was merged into it:" : `${M.count(merged.length)} bios were merged into it:`, node).className = "note";
+    make("p", merged.length === 1 ? "1 bio was merged into the request:" : `${M.count(merged.length)} bios were merged into the request:`, node).className = "note";
     const body = make("table", undefined, node).createTBody();
     for (const bio of merged.slice(0, 40)) {
       const row = body.insertRow();

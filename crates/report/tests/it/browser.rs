@@ -21,7 +21,7 @@ const HOSTILE: &str =
     "</script><script>document.title='hit'</script><!-- <b>x</b> & \"q\" 'a' {{ 7*7 }} {% raw %} %{x} $y$ \u{2028} é";
 
 #[test]
-fn charts_hold_the_pages_data() {
+fn charts_have_the_data_of_the_page() {
     let mut page = page(7, 5);
     page.elevators[3].slices = None;
     check(&page, WIDE);
@@ -39,28 +39,28 @@ fn hostile_names_are_text() {
     page.elevators[1].name = HOSTILE.into();
     let Some(dom) = check(&page, WIDE) else { return };
     assert!(!dom.contains("<title>hit"), "a script within a name ran");
-    assert!(!dom.contains(">49<"), "a template within a name was filled in");
+    assert!(!dom.contains(">49<"), "a template within a name was rendered");
 }
 
 #[test]
-fn ten_elevators_are_more_than_are_drawn_by_webgl() {
+fn charts_beyond_the_webgl_limit_are_drawn_plainly() {
     check(&page(10, 2), WIDE);
 }
 
 #[test]
-fn one_process_under_one_elevator_is_a_page() {
+fn one_process_under_one_elevator_makes_a_page() {
     check(&page(1, 1), WIDE);
 }
 
 #[test]
-fn an_elevator_that_did_nothing_is_a_page() {
+fn an_elevator_without_requests_makes_a_page() {
     let elevator = ElevatorResult { name: "noop".into(), ..ElevatorResult::default() };
     let page = ComparePage { window_ns: 500_000_000, elevators: vec![elevator], ..ComparePage::default() };
     check(&page, WIDE);
 }
 
 #[test]
-fn one_hundred_and_twenty_eight_processes_are_a_page() {
+fn one_hundred_and_twenty_eight_processes_make_a_page() {
     check(&page(2, 128), WIDE);
 }
 
@@ -70,12 +70,12 @@ fn a_narrow_window_shows_the_page_without_scrolling_sideways() {
 }
 
 #[test]
-fn seventeen_elevators_are_a_page() {
+fn seventeen_elevators_make_a_page() {
     check(&page(17, 2), WIDE);
 }
 
 #[test]
-fn without_webgl_every_dot_is_drawn_otherwise_and_the_page_says_so() {
+fn without_webgl_dots_are_drawn_plainly_with_a_note() {
     let flags = ["--window-size=1280,1000", "--disable-3d-apis"];
     let Some(dom) = check(&page(2, 3), &flags) else { return };
     assert!(dom.contains("This browser offers no WebGL: head positions are drawn without it."));

@@ -13,16 +13,16 @@ const CHECK: &str = include_str!("trace_browser_check.js");
 const HOSTILE: &str = "</script><script>document.title='hit'</script><!-- <b>x</b> & \"q\" {{ 7*7 }} \u{2028} é";
 
 #[test]
-fn pure_functions_do_what_they_say() {
+fn pure_functions_pass_their_tests() {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/trace_model.test.js");
     let Ok(output) = Command::new("node").args(["--test", tests]).output() else {
-        return println!("SKIPPED: node is not in PATH, the page's functions were not tried alone");
+        return println!("SKIPPED: node is not in PATH, the functions of the page were not tested");
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
-fn a_page_with_its_requests_answers_keys_clicks_and_addresses() {
+fn a_page_with_its_requests_reacts_to_keys_clicks_and_urls() {
     let (page, chunk) = trace(4, 400);
     crate::chromium::check(
         &trace_page(&page, &SingleRequests::InPage(vec![chunk])).unwrap(),
@@ -32,7 +32,7 @@ fn a_page_with_its_requests_answers_keys_clicks_and_addresses() {
 }
 
 #[test]
-fn a_page_of_sums_alone_is_a_page() {
+fn a_page_of_sums_alone_works() {
     let (page, _) = trace(3, 300);
     let html = trace_page(&page, &SingleRequests::Nowhere).unwrap();
     let Some(dom) = crate::chromium::check(&html, CHECK, &["--window-size=1280,1000"]) else { return };
@@ -50,14 +50,17 @@ fn a_missing_file_of_requests_is_named() {
         pre.textContent = document.getElementById('single').textContent.includes('gone.detail/0.js') ? 'PASSED' : 'not named'; document.body.append(pre); })();";
     let dom = std::panic::catch_unwind(|| crate::chromium::check(&html, wait, &["--window-size=1280,1000"]));
     // The browser reports the file on its console; no other message is allowed.
-    if let Err(said) = dom {
-        let said = said.downcast_ref::<String>().cloned().unwrap_or_default();
-        assert!(said.starts_with("the console is not empty") && said.matches("CONSOLE").count() == 1, "{said}");
+    if let Err(message) = dom {
+        let message = message.downcast_ref::<String>().cloned().unwrap_or_default();
+        assert!(
+            message.starts_with("the console is not empty") && message.matches("CONSOLE").count() == 1,
+            "{message}"
+        );
     }
 }
 
 #[test]
-fn an_empty_trace_is_a_page() {
+fn an_empty_trace_makes_a_page() {
     let page = TracePage {
         title: "Nothing".into(),
         bucket_ns: 1_024,

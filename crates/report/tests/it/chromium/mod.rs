@@ -10,7 +10,7 @@ pub fn check(html: &str, check: &str, flags: &[&str]) -> Option<String> {
     let browser = browser()?;
     let at = html.rfind("</body>").expect("a body");
     let html = format!("{}<script>\n{check}\n</script>{}", &html[..at], &html[at..]);
-    let folder = tempfile::tempdir().expect("a folder for the page");
+    let folder = tempfile::tempdir().expect("a directory for the page");
     let file = folder.path().join("page.html");
     std::fs::write(&file, html).expect("the page is written");
     let output = Command::new(browser)
@@ -29,8 +29,8 @@ pub fn check(html: &str, check: &str, flags: &[&str]) -> Option<String> {
     let console: Vec<&str> =
         said.lines().filter(|l| l.contains("CONSOLE") && !l.contains("GL Driver Message")).collect();
     let verdict = dom.split_once("<pre id=\"browser-check\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let verdict = verdict.map_or("nothing: the check did not end", |(verdict, _)| verdict);
-    assert!(verdict.starts_with("PASSED"), "the page's check says {verdict}\n{}", console.join("\n"));
+    let verdict = verdict.map_or("nothing: the check did not finish", |(verdict, _)| verdict);
+    assert!(verdict.starts_with("PASSED"), "the check of the page reports {verdict}\n{}", console.join("\n"));
     assert!(console.is_empty(), "the console is not empty:\n{}", console.join("\n"));
     println!("{verdict}");
     Some(dom)
