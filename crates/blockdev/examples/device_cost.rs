@@ -35,16 +35,7 @@ fn main() -> std::io::Result<()> {
 /// Returns the CPU time of a request under an elevator, in ns; NaN if the device cannot be created.
 fn cost(kind: Kind, clients: u64) -> std::io::Result<f64> {
     let config = DeviceConfig {
-        queue: DiskQueueConfig {
-            name: "null".to_owned(),
-            elevator: Some(kind),
-            depth: None,
-            tunables: Vec::new(),
-            merge: true,
-            request_bytes_max: 1 << 20,
-            bandwidth: None,
-            position_ns: None,
-        },
+        queue: DiskQueueConfig { elevator: Some(kind), ..DiskQueueConfig::new("null") },
         backend: BackendConfig::Null { bytes: 1 << 40 },
         drive: None,
     };

@@ -80,7 +80,7 @@ fn run(mut engine: impl Engine, job: &Job) {
                 Event::Sent { message, .. } => server.sent(message),
                 Event::Done { tag, done } => {
                     let finished = backend.finish(&mut engine, tag, RequestOp::Read, done);
-                    server.answer(finished, job.bytes);
+                    server.output(finished, job.bytes);
                 }
                 _ => {}
             }
@@ -119,15 +119,15 @@ impl Server {
             let tag = self.requests;
             self.requests += 1;
             let started = backend.begin(engine, Operation::plain(tag, RequestOp::Read, offset, bytes as u64));
-            self.answer(started, bytes);
+            self.output(started, bytes);
         }
     }
 
-    fn answer(&mut self, started: Started, bytes: usize) {
+    fn output(&mut self, started: Started, bytes: usize) {
         let part = match started {
             Begin::Done(Ok(IoOutput::Shared(shared))) => Part::Shared(shared),
             Begin::Done(Ok(IoOutput::Buffer(buffer))) => Part::Buffer { buffer, len: bytes },
-            Begin::Done(other) => panic!("a read answers {other:?}"),
+            Begin::Done(other) => panic!("a read returns {other:?}"),
             Begin::Pending => return,
         };
         self.waiting += 1;

@@ -249,16 +249,7 @@ mod tests {
         let profile = Profile::builtin("sata-7200-2006").expect("a built-in drive");
         let drive = describe(&profile);
         let config = DeviceConfig {
-            queue: DiskQueueConfig {
-                name: "disk".to_owned(),
-                elevator: None,
-                depth: None,
-                tunables: Vec::new(),
-                merge: true,
-                request_bytes_max: 1 << 20,
-                bandwidth: None,
-                position_ns: None,
-            },
+            queue: DiskQueueConfig::new("disk"),
             backend: BackendConfig::Null { bytes: drive.capacity_sectors * SECTOR_BYTES },
             drive: Some(profile),
         };

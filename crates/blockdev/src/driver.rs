@@ -41,8 +41,8 @@ impl<'a, E: Engine> DeviceDriver<'a, E> {
         self.device.run(self.engine, now_ns, completions);
     }
 
-    /// Waits for the end of an I/O, for the device's next wake-up, or until `until_ns`, whichever is
-    /// first. The device processes the I/O that has ended.
+    /// Waits for the end of an I/O, for the device's next wake-up, or until `until_ns`, whichever
+    /// is first. The device processes the I/O that has ended.
     ///
     /// # Errors
     /// The engine failed, or a signal arrived ([`io::ErrorKind::Interrupted`]).

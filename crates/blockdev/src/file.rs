@@ -253,7 +253,7 @@ impl File {
             };
             if has_lost_writes && !self.has_lost_writes {
                 self.has_lost_writes = true;
-                tracing::error!(path = %self.path.display(), "writes may be lost: flushes fail until the device is opened anew");
+                tracing::error!(path = %self.path.display(), "writes may be lost: flushes fail until the device is opened again");
             }
         }
         started
@@ -265,7 +265,7 @@ impl File {
             false => self.sequences.iter().position(|sequence| sequence.tag == tag),
         };
         let result = match sequence {
-            None => answer(op, done),
+            None => output(op, done),
             Some(at) => match self.step_ended(engine, at, op, done) {
                 Some(result) => result,
                 None => return Begin::Pending,
@@ -478,7 +478,7 @@ impl File {
         if let (Step::Read { skip, length, .. }, Some(buffer)) = (sequence.current, &mut done.buffer) {
             buffer.copy_within(skip..length as usize, 0);
         }
-        Some(answer(op, done))
+        Some(output(op, done))
     }
 }
 
@@ -497,7 +497,7 @@ fn nothing(op: RequestOp) -> IoOutput {
     }
 }
 
-fn answer(op: RequestOp, done: IoDone) -> Result<IoOutput, IoError> {
+fn output(op: RequestOp, done: IoDone) -> Result<IoOutput, IoError> {
     match done.result {
         Err(code) => Err(io_error_of_os(code)),
         Ok(()) => match (op, done.buffer) {
@@ -555,16 +555,17 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
             Ok(()) => return Ok(()),
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let name = holder(file).map(|pid| (pid, std::fs::read_to_string(format!("/proc/{pid}/comm"))));
-                let lives = matches!(name, Some((_, Ok(_))));
-                if attempt == LOCK_TRIES || (lives && !is_block_device) {
-                    let told = name.map(|(pid, name)| format!(": process {pid} ({})", name.unwrap_or_default().trim()));
-                    return Err(BackendError::Locked { path: path.into(), holder: told.unwrap_or_default() });
+                let is_alive = matches!(name, Some((_, Ok(_))));
+                if attempt == LOCK_TRIES || (is_alive && !is_block_device) {
+                    let holder =
+                        name.map(|(pid, name)| format!(": process {pid} ({})", name.unwrap_or_default().trim()));
+                    return Err(BackendError::Locked { path: path.into(), holder: holder.unwrap_or_default() });
                 }
                 std::thread::sleep(LOCK_PAUSE);
             }
             // File systems without locks (some network file systems) are served without a lock.
             Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
-                tracing::warn!(path = %path.display(), "cannot be locked: see to it yourself that nobody else writes to it");
+                tracing::warn!(path = %path.display(), "cannot be locked: make sure that no other program writes to it");
                 return Ok(());
             }
             Err(error) => return Err(BackendError::Open { path: path.into(), cause: error.into() }),

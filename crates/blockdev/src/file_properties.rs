@@ -99,10 +99,10 @@ fn can_punch(file: &File, size: u64) -> bool {
 /// Returns the unit of direct I/O: from `statx` where the kernel reports it (6.1), else the logical
 /// block size.
 fn direct_unit(file: &File, block_device: bool, queue: Option<&Path>) -> Option<u32> {
-    let told = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
-    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    let unit = match told {
-        Some(told) => told.stx_dio_offset_align.max(told.stx_dio_mem_align),
+    let reported = statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let reported = reported.filter(|reported| reported.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let unit = match reported {
+        Some(reported) => reported.stx_dio_offset_align.max(reported.stx_dio_mem_align),
         None if block_device => rustix::fs::ioctl_blksszget(file).unwrap_or(DIRECT_UNIT_MAX),
         None => queue.and_then(|queue| number(queue, "logical_block_size")).map_or(DIRECT_UNIT_MAX, |size| size as u32),
     };

@@ -2,8 +2,8 @@
 //! drives.
 //!
 //! ```text
-//! Device ─ DiskQueue (qos) ─▶ MediumAccess ─▶ Backend: memory, null, file through the Engine (reactor)
-//!                                        └──▶ EmulatedDrive: the drive model that determines service times
+//! Device ─ DiskQueue (qos) ─▶ MediumAccess ─▶ Backend: memory, null, or file by the Engine
+//!                                        └──▶ EmulatedDrive: the model of the service times
 //! ```
 //!
 //! A [`Device`] owns a [`Backend`], perhaps an emulated drive, and the queue above them. Its host

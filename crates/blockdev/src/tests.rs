@@ -92,7 +92,7 @@ impl<E: Engine> TestBackend<E> {
         for (op, offset, data) in works {
             let with = (*op == RequestOp::Write).then_some(data.as_slice());
             if let (_, Begin::Done(result)) = self.begin(*op, *offset, data.len() as u64, with) {
-                result.expect("it is done");
+                result.expect("the operation succeeds");
             }
         }
         let mut events = Vec::new();
@@ -102,16 +102,16 @@ impl<E: Engine> TestBackend<E> {
                 let Event::Done { tag, done } = event else { continue };
                 if let Begin::Done(result) = self.backend.finish(&mut self.engine, tag, self.ops[&tag], done) {
                     self.ops.remove(&tag);
-                    result.expect("it is done");
+                    result.expect("the operation succeeds");
                 }
             }
         }
     }
 }
 
-fn bytes(answer: IoOutput, length: u64) -> Vec<u8> {
+fn bytes(output: IoOutput, length: u64) -> Vec<u8> {
     let length = length as usize;
-    match answer {
+    match output {
         IoOutput::Buffer(buffer) => buffer[..length].to_vec(),
         IoOutput::Zeroes => vec![0; length],
         IoOutput::Shared(shared) => {
@@ -120,7 +120,7 @@ fn bytes(answer: IoOutput, length: u64) -> Vec<u8> {
             assert_eq!(shared.copy_to(&mut bytes), length);
             bytes
         }
-        other => panic!("a read answers {other:?}"),
+        other => panic!("a read returns {other:?}"),
     }
 }
 
@@ -181,7 +181,7 @@ fn compare_with_model<E: Engine>(mut backend_under_test: TestBackend<E>, seed: u
             }
             5 => {
                 let done = backend_under_test.run(RequestOp::Status, offset, length, None).expect("a status");
-                let IoOutput::Extents(extents) = done else { panic!("a status answers {done:?}") };
+                let IoOutput::Extents(extents) = done else { panic!("a status query returns {done:?}") };
                 let mut at = offset as usize;
                 for extent in extents {
                     let end = at + extent.length as usize;
@@ -301,7 +301,7 @@ fn trimmed_memory_is_a_hole() {
         Ok(IoOutput::Extents(extents)) => {
             extents.iter().map(|extent| (extent.length >> 16, extent.hole)).collect::<Vec<_>>()
         }
-        other => panic!("a status answers {other:?}"),
+        other => panic!("a status query returns {other:?}"),
     };
     assert_eq!(extents(&mut backend_under_test), [(300, true)]);
     for block in [0, 1, 63, 64, 65, 200, 299] {

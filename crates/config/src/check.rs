@@ -58,7 +58,7 @@ impl Check<'_, '_> {
         let unused: Vec<_> =
             unused.map(|(entry, device)| (entry.location.clone(), device.queue.name.clone())).collect();
         for (location, name) in unused.into_iter().filter(|_| !self.draft.exports.is_empty()) {
-            self.warning(location, format!("no export lies on the device `{name}`"));
+            self.warning(location, format!("no export is on the device `{name}`"));
         }
     }
 

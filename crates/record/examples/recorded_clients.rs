@@ -1,15 +1,17 @@
-//! Clients of four kinds of workload on an emulated drive, whose figures and recording `cargo xtask
-//! whatif` compares with what `hoistway trace whatif` predicts.
+//! Runs clients of four kinds of workload on an emulated drive. `cargo xtask whatif` compares their
+//! figures with the predictions of `hoistway trace whatif` from their recordings.
 //!
 //! ```text
-//! cargo run --release -p hoistway-record --example recorded_clients -- WORKLOAD --elevator NAME --seed N --seconds S [--drive PROFILE] [--record FILE]
-//! cargo run --release -p hoistway-record --example recorded_clients -- WORKLOAD --elevator NAME --seed N --seconds S --real SOCKET
-//! cargo run --release -p hoistway-record --example recorded_clients -- quality --seeds FROM-TO --seconds S
+//! cargo run --release -p hoistway-record --example recorded_clients -- ARGUMENTS
+//!
+//! WORKLOAD --elevator NAME --seed N --seconds S [--drive PROFILE] [--record FILE]
+//! WORKLOAD --elevator NAME --seed N --seconds S --real SOCKET
+//! quality --seeds FROM-TO --seconds S
 //! ```
 //!
 //! Without `--real` the server's device runs in virtual time, which takes seconds for minutes. With
-//! it the same clients talk NBD to a server that listens on SOCKET. What a client asks for, and how
-//! long it thinks, hangs on the seed alone: not on time, elevator or what the others do. `quality`
+//! `--real` the same clients connect by NBD to a server that listens on SOCKET. The requests and
+//! pauses of a client depend on the seed alone, not on time, elevator or other clients. `quality`
 //! records, predicts and runs all kinds of workload for some seeds.
 
 mod clients {
@@ -25,7 +27,7 @@ use clients::workloads::{Client, workload};
 use hdrhistogram::Histogram;
 use hoistway_core::Kind;
 
-/// What is asked for.
+/// The parsed arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) workload: String,
@@ -37,9 +39,9 @@ pub(crate) struct Request {
     pub(crate) real: Option<PathBuf>,
 }
 
-/// What a client got.
+/// The results of a client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct ClientResult {
     pub(crate) bytes: u64,
     pub(crate) latencies_ns: Vec<u64>,
 }
@@ -60,23 +62,23 @@ fn run() -> Result<(), String> {
     let clients = workload(&request.workload, request.seed).ok_or_else(|| {
         format!("there is no workload `{}`: there are {}", request.workload, clients::workloads::NAMES.join(", "))
     })?;
-    let got = match &request.real {
+    let result = match &request.real {
         Some(socket) => clients::real::run(&clients, socket, &request)?,
         None => clients::simulated::run(&clients, &request)?,
     };
-    println!("{:#}", document(&request, &clients, &got));
+    println!("{:#}", document(&request, &clients, &result));
     Ok(())
 }
 
-/// The figures, with units in their names.
-fn document(request: &Request, clients: &[Client], got: &[Got]) -> serde_json::Value {
-    let process = |(place, (client, got)): (usize, (&Client, &Got))| {
-        let mut value = figures(got, request.seconds);
+/// Renders the figures, with units in their names.
+fn document(request: &Request, clients: &[Client], result: &[ClientResult]) -> serde_json::Value {
+    let process = |(index, (client, result)): (usize, (&Client, &ClientResult))| {
+        let mut value = figures(result, request.seconds);
         value["name"] = client.name.into();
-        value["pid"] = (place + 1).into();
+        value["pid"] = (index + 1).into();
         value
     };
-    let processes: Vec<_> = clients.iter().zip(got).enumerate().map(process).collect();
+    let processes: Vec<_> = clients.iter().zip(result).enumerate().map(process).collect();
     serde_json::json!({
         "workload": request.workload,
         "elevator": request.elevator.info().name,
@@ -86,15 +88,15 @@ fn document(request: &Request, clients: &[Client], got: &[Got]) -> serde_json::V
     })
 }
 
-/// What one client got.
-pub(crate) fn figures(got: &Got, seconds: u64) -> serde_json::Value {
+/// Renders the figures of one client.
+pub(crate) fn figures(result: &ClientResult, seconds: u64) -> serde_json::Value {
     let mut latencies = Histogram::<u64>::new(2).expect("two digits are possible");
-    for latency_ns in &got.latencies_ns {
+    for latency_ns in &result.latencies_ns {
         latencies.record(*latency_ns).expect("it grows");
     }
     let value = serde_json::json!({
-        "requests": got.latencies_ns.len(),
-        "bytes_per_s": got.bytes as f64 / seconds as f64,
+        "requests": result.latencies_ns.len(),
+        "bytes_per_s": result.bytes as f64 / seconds as f64,
         "latency_mean_ns": latencies.mean(),
         "latency_p50_ns": latencies.value_at_quantile(0.5),
         "latency_p99_ns": latencies.value_at_quantile(0.99),

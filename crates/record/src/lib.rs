@@ -1,5 +1,5 @@
-//! Recording and replaying: what passes through the machine's block devices or a server's queues,
-//! as block traces, and the requests of a trace executed again.
+//! Recording and replaying of block traces: of the machine's block devices, of a server's queues,
+//! and the execution of the requests of a trace.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,11 +1,11 @@
-//! A recording of what passes through the devices' queues, in blktrace's format.
+//! Records the events of devices' queues, in blktrace's format.
 //!
-//! The reactor hands events over in batches and never waits: a thread of the recording's own writes
-//! them. What it cannot take in time is dropped, counted, and told at the end.
+//! The reactor passes events on in batches and never waits: a thread of the recording writes them.
+//! Events that the thread cannot take in time are dropped and counted.
 //!
-//! In the files, a "process" is a connection: it goes by the number that its device gave it, and by
-//! its tenant's name. Everything happens on CPU 0, and the device numbers are 43 (NBD's major) and
-//! the place of the device in the configuration. The elevators' notes are messages.
+//! In the files, a "process" is a connection: its id is the number that its device assigned, its
+//! name that of its tenant. All events are on CPU 0. The device numbers are 43 (the major number of
+//! NBD) and the index of the device in the configuration. Notes of the elevators are messages.
 
 mod notes;
 
@@ -26,71 +26,72 @@ use hoistway_trace::{self as trace, Action, DeviceId, EventWriter as _, Rwbs};
 
 use hoistway_qos::Recorder;
 
-/// Events are handed over by so many, or after [`BATCH_NS_MAX`].
+/// The number of events in a batch; a batch is also sent after [`BATCH_NS_MAX`].
 const BATCH_EVENTS: usize = 1024;
-/// For so long at most an event waits for others, if any come: 0.1 s.
+/// The longest time that an event waits for others, if further ones arrive: 0.1 s.
 const BATCH_NS_MAX: u64 = 100_000_000;
-/// So many batches may wait to be written: 65,536 events, some 5 MB.
+/// The largest number of batches that wait for the thread: 65,536 events, about 5 MB.
 const BATCHES_MAX: usize = 64;
-/// After a pause of so long what waits in memory is written.
+/// The pause after which buffered bytes are written.
 const QUIET: Duration = Duration::from_secs(1);
-/// Bytes of a file that wait in memory, at most.
+/// The size of a file's buffer in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Recordings tell what passes on all exports: they are their owner's.
+/// The mode of recordings: they show the requests of all exports, so that only their owner may read
+/// them.
 const FILE_MODE: u32 = 0o600;
 /// The major number of NBD's devices.
 const MAJOR: u32 = 43;
 
-/// Why a recording was not begun, or is not whole.
+/// An error of a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A file.
+    /// A file cannot be created or written.
     #[error("cannot record to {}: {source}", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The thread was not started, or broke down.
-    #[error("the thread that writes the recording: {0}")]
+    /// The thread could not be started, or panicked.
+    #[error("the recording thread failed: {0}")]
     Thread(String),
 }
 
-/// What became of a recording.
+/// The summary of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The files.
     pub files: Vec<PathBuf>,
-    /// Events that were written.
+    /// The number of written events.
     pub written: u64,
-    /// Events that were dropped, because they came faster than they could be written, or because
-    /// writing had failed.
+    /// The number of events that were dropped because they arrived faster than they could be
+    /// written, or after a write error.
     pub dropped: u64,
-    /// Why writing failed, if it did: what came after that is missing.
+    /// The write error, if any; later events are missing.
     pub failed: Option<String>,
 }
 
-/// A recording: made ready by [`start`](Recording::start), under way from
-/// [`begin`](Recording::begin) on.
+/// A recording: prepared by [`start`](Recording::start), active from [`begin`](Recording::begin)
+/// on.
 #[derive(Debug)]
 pub struct Recording {
     messages: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
-    /// As it was told.
+    /// The path as given.
     path: PathBuf,
-    /// There were several devices at the start.
+    /// True if there were several devices at the start.
     several: bool,
     clock: Clock,
-    /// One a device, in the order in which they came.
+    /// The files, one per device, in order of their addition.
     files: Vec<PathBuf>,
-    /// Those of them that were not there before.
+    /// The files that did not exist before.
     made: Vec<PathBuf>,
     has_begun: bool,
-    writer: Option<JoinHandle<Written>>,
+    writer: Option<JoinHandle<WriteSummary>>,
 }
 
-/// The same moment on the server's clock and on the wall's.
+/// The same instant on the server's clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     now_ns: u64,
@@ -98,14 +99,15 @@ struct Clock {
 }
 
 impl Recording {
-    /// Opens the files of one: `path.blktrace.0` for one device, `path.DEVICE.blktrace.0` for each
-    /// of several. What is in files that are there stays until it begins; one that is dropped
-    /// before leaves nothing behind that was not there.
+    /// Opens the files: `path.blktrace.0` for one device, `path.DEVICE.blktrace.0` for each of
+    /// several. Existing contents stay until [`Recording::begin`]; a recording that is dropped
+    /// before removes the files that it has created.
     ///
-    /// `now_ns` and `since_1970_ns` are the same moment on the server's clock and on the wall's.
+    /// `now_ns` and `since_1970_ns` are the same instant on the server's clock and on the wall
+    /// clock.
     ///
     /// # Errors
-    /// A file that cannot be made; then nothing was changed.
+    /// A file cannot be created; no file has changed then.
     pub fn start(path: &Path, devices: &[&str], now_ns: u64, since_1970_ns: u64) -> Result<Recording, RecordError> {
         let (messages, taken) = sync_channel(BATCHES_MAX);
         let mut recording = Recording {
@@ -132,33 +134,33 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Begins it: what is in the files is overwritten. To be called once all else has been seen to
-    /// work.
+    /// Begins the recording, which overwrites the files. The host calls it after all other steps of
+    /// its start have succeeded.
     pub fn begin(&mut self) {
         self.has_begun = true;
         self.send(Message::Begin);
     }
 
-    /// Records one more device, in a file of its own: what takes its events.
+    /// Adds a device with a file of its own. Returns the tap that receives its events.
     ///
     /// # Errors
-    /// A file that cannot be made.
+    /// A file cannot be created.
     pub fn add(&mut self, device: &str) -> Result<Tap, RecordError> {
-        // A device of this name may have been there before, on other bytes.
+        // A removed device may have had this name.
         let names = (1u32..).map(|number| if number == 1 { device.to_owned() } else { format!("{device}-{number}") });
         let mut paths = names.map(|name| file_of(&self.path, &name, true));
         let file = paths.find(|file| !self.files.contains(file)).unwrap_or_default();
-        let track = self.open(file)?;
-        self.send(Message::Device(Box::new(track)));
+        let file = self.open(file)?;
+        self.send(Message::Device(Box::new(file)));
         Ok(self.tap(self.files.len() - 1))
     }
 
-    /// The newest of its files.
+    /// Returns the newest of the files.
     pub fn newest(&self) -> Option<&Path> {
         self.files.last().map(PathBuf::as_path)
     }
 
-    fn open(&mut self, path: PathBuf) -> Result<Track, RecordError> {
+    fn open(&mut self, path: PathBuf) -> Result<DeviceFile, RecordError> {
         let error = |source| RecordError::File { path: path.clone(), source };
         let mut options = File::options();
         options.write(true).mode(FILE_MODE);
@@ -172,17 +174,17 @@ impl Recording {
         };
         let device = DeviceId::new(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
         self.files.push(path);
-        Ok(Track::new(file, device, self.clock))
+        Ok(DeviceFile::new(file, device, self.clock))
     }
 
-    /// The thread takes what is sent until it ends, which it does not before the recording.
+    /// The thread receives messages until the recording ends.
     fn send(&self, message: Message) {
         if let Some(messages) = &self.messages {
             let _ = messages.send(message);
         }
     }
 
-    /// What takes the events of a device, by its place among those that the recording began with.
+    /// Returns the tap of a device, by its index among the devices at the start.
     pub fn tap(&self, device: usize) -> Tap {
         Tap {
             device,
@@ -193,18 +195,18 @@ impl Recording {
         }
     }
 
-    /// Events that were dropped until now.
+    /// Returns the number of dropped events so far.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Ends it, and waits until everything is written. All [`Tap`]s have to be dropped before: what
-    /// they hold is written then.
+    /// Ends the recording and waits until all events are written. All [`Tap`]s must have been
+    /// dropped, which passes on their events.
     ///
     /// # Errors
-    /// A thread that broke down.
+    /// The thread panicked.
     pub fn finish(mut self) -> Result<Summary, RecordError> {
-        // The taps are gone, so the thread ends once this end of the channel is.
+        // The taps are gone, so that the thread ends with this end of the channel.
         self.messages = None;
         let joined = self.writer.take().map(JoinHandle::join);
         let written = match joined {
@@ -217,7 +219,7 @@ impl Recording {
 }
 
 impl Drop for Recording {
-    /// One that has not begun takes its files along.
+    /// Removes the created files if the recording never began.
     fn drop(&mut self) {
         self.messages = None;
         if !self.has_begun {
@@ -228,27 +230,26 @@ impl Drop for Recording {
     }
 }
 
-/// Takes the events of one device.
+/// Receives the events of one device.
 #[derive(Debug)]
 pub struct Tap {
     device: usize,
     batch: Vec<Entry>,
-    /// When the first event of the batch happened.
+    /// The time of the first event of the batch in ns.
     since_ns: Option<u64>,
     messages: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
 }
 
 impl Tap {
-    fn hand_over(&mut self) {
+    fn send_batch(&mut self) {
         let entries = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_EVENTS));
         let Some(messages) = &self.messages else { return };
         let sent = messages.try_send(Message::Batch(Batch { device: self.device, entries }));
         if let Err(TrySendError::Full(Message::Batch(batch)) | TrySendError::Disconnected(Message::Batch(batch))) = sent
         {
             self.dropped.fetch_add(events_in(&batch.entries), Ordering::Relaxed);
-            // Names are few and told once only: they stay for the next batch. The memory serves
-            // again.
+            // Names are few and sent only once: they stay for the next batch. The memory is reused.
             self.batch = batch.entries;
             self.batch.retain(|entry| !matches!(entry, Entry::Event(..)));
         }
@@ -262,7 +263,7 @@ impl Recorder for Tap {
         self.batch.push(Entry::Event(now_ns, *event));
         if waits_too_long || self.batch.len() >= BATCH_EVENTS {
             self.since_ns = None;
-            self.hand_over();
+            self.send_batch();
         }
     }
 
@@ -276,8 +277,7 @@ impl Recorder for Tap {
 }
 
 impl Drop for Tap {
-    /// The last events may wait for the thread a moment: the device is gone, and nobody waits for
-    /// it.
+    /// The last events may wait for the thread: the device has ended, so that nothing is delayed.
     fn drop(&mut self) {
         let entries = std::mem::take(&mut self.batch);
         if let Some(messages) = self.messages.take().filter(|_| !entries.is_empty()) {
@@ -289,25 +289,26 @@ impl Drop for Tap {
     }
 }
 
-/// Records into a file at once, without a thread: for a device whose time is not the world's. It
-/// takes a whole name of a file.
+/// Records into a file directly, without a thread: for a device in virtual time. The path is a
+/// complete file name.
 #[derive(Debug)]
-pub struct Direct {
-    track: Track,
+pub struct DirectRecorder {
+    file: DeviceFile,
     outcome: Arc<Mutex<io::Result<u64>>>,
 }
 
-impl Direct {
-    /// Begins at time 0. How many events were written, or why not all were, is known when the
-    /// recorder is gone.
+impl DirectRecorder {
+    /// Begins at time 0. After the recorder has been dropped, the shared result has the number of
+    /// written events, or the error.
     ///
     /// # Errors
-    /// A file that cannot be made or written.
-    pub fn start(path: &Path) -> io::Result<(Direct, Arc<Mutex<io::Result<u64>>>)> {
-        let mut track = Track::new(File::create(path)?, DeviceId::new(MAJOR, 0), Clock { now_ns: 0, since_1970_ns: 0 });
-        track.begin()?;
+    /// The file cannot be created or written.
+    pub fn start(path: &Path) -> io::Result<(DirectRecorder, Arc<Mutex<io::Result<u64>>>)> {
+        let mut file =
+            DeviceFile::new(File::create(path)?, DeviceId::new(MAJOR, 0), Clock { now_ns: 0, since_1970_ns: 0 });
+        file.begin()?;
         let outcome = Arc::new(Mutex::new(Ok(0)));
-        Ok((Direct { track, outcome: Arc::clone(&outcome) }, outcome))
+        Ok((DirectRecorder { file, outcome: Arc::clone(&outcome) }, outcome))
     }
 
     fn note(&self, written: io::Result<()>, events: u64) {
@@ -320,37 +321,37 @@ impl Direct {
     }
 }
 
-impl Recorder for Direct {
+impl Recorder for DirectRecorder {
     fn record(&mut self, now_ns: u64, event: &Event) {
-        let written = self.track.write(now_ns, event);
+        let written = self.file.write(now_ns, event);
         self.note(written, 1);
     }
 
     fn name(&mut self, number: u32, name: &str) {
-        self.track.name(number, name.to_owned());
+        self.file.name(number, name.to_owned());
     }
 
     fn setting(&mut self, text: &str) {
-        let written = self.track.setting(text);
+        let written = self.file.setting(text);
         self.note(written, 0);
     }
 }
 
-impl Drop for Direct {
+impl Drop for DirectRecorder {
     fn drop(&mut self) {
-        let written = self.track.writer.finish();
+        let written = self.file.writer.finish();
         self.note(written, 0);
     }
 }
 
-/// What goes to the thread.
+/// A message to the thread.
 #[derive(Debug)]
 enum Message {
-    /// The files may be written to: always the first.
+    /// Allows the thread to write to the files: always the first message.
     Begin,
-    /// One more device.
-    Device(Box<Track>),
-    /// Events.
+    /// Adds a device.
+    Device(Box<DeviceFile>),
+    /// A batch of events.
     Batch(Batch),
 }
 
@@ -361,14 +362,14 @@ struct Batch {
     entries: Vec<Entry>,
 }
 
-/// Something to be written.
+/// An item of a batch.
 #[derive(Debug)]
 enum Entry {
-    /// What happened, and when.
+    /// An event and its time in ns.
     Event(u64, Event),
-    /// What a connection is called from now on.
+    /// The name of a connection from now on.
     Name { number: u32, name: String },
-    /// What the device was like at the beginning.
+    /// A setting of the device at the beginning.
     Setting(String),
 }
 
@@ -376,31 +377,31 @@ fn events_in(entries: &[Entry]) -> u64 {
     entries.iter().filter(|entry| matches!(entry, Entry::Event(..))).count() as u64
 }
 
-/// What the thread did.
+/// The result of the thread.
 #[derive(Debug, Default)]
-struct Written {
+struct WriteSummary {
     events: u64,
     failed: Option<String>,
 }
 
 /// The file of one device.
 #[derive(Debug)]
-struct Track {
+struct DeviceFile {
     writer: Writer<BufWriter<File>>,
     device: DeviceId,
     clock: Clock,
     names: BTreeMap<u32, String>,
-    /// Processes whose names stand in the file.
+    /// The process ids whose names are in the file.
     named: BTreeSet<u32>,
 }
 
-impl Track {
-    fn new(file: File, device: DeviceId, clock: Clock) -> Track {
+impl DeviceFile {
+    fn new(file: File, device: DeviceId, clock: Clock) -> DeviceFile {
         let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file)).counting();
-        Track { writer, device, clock, names: BTreeMap::new(), named: BTreeSet::new() }
+        DeviceFile { writer, device, clock, names: BTreeMap::new(), named: BTreeSet::new() }
     }
 
-    /// Takes away what the file had, and writes down when it begins.
+    /// Truncates the file and writes the start time.
     fn begin(&mut self) -> io::Result<()> {
         let file = self.writer.output().get_ref();
         // Pipes and devices have no length.
@@ -431,7 +432,7 @@ impl Track {
             Event::Queue(io) => (Action::Queue, io),
             Event::Get(io) => (Action::Get, io),
             Event::Sleep(io) => (Action::Sleep, io),
-            // A request that closed up with its neighbour was merged to the end of it.
+            // A request that was joined to its neighbour counts as merged to the neighbour's end.
             Event::BackMerge { bio: io, .. } | Event::Join { request: io, .. } => (Action::BackMerge, io),
             Event::FrontMerge { bio, .. } => (Action::FrontMerge, bio),
             Event::Insert(io) => (Action::Insert, io),
@@ -444,7 +445,7 @@ impl Track {
             }
             Event::UnplugTimer => return self.writer.event(&self.plain(now_ns, Action::UnplugTimer), &[0; 8]),
             Event::Note(note) => {
-                let message = trace::Event { pid: notes::queue_of(note), ..self.plain(now_ns, Action::Message) };
+                let message = trace::Event { pid: notes::note_queue(note), ..self.plain(now_ns, Action::Message) };
                 return self.writer.event(&message, notes::text(note).as_bytes());
             }
         };
@@ -453,73 +454,72 @@ impl Track {
             .event(&trace::Event { sector: io.sector, bytes, pid: io.pid, op, ..self.plain(now_ns, action) }, &[])
     }
 
-    /// An event of this device.
+    /// Creates an event of this device without a request.
     fn plain(&self, now_ns: u64, action: Action) -> trace::Event {
         trace::Event { device: self.device, op: Rwbs::NONE, ..trace::Event::new(now_ns, action) }
     }
 }
 
 /// Writes until all taps and the recording are gone.
-fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Track>, dropped: &AtomicU64) -> Written {
-    let mut written = Written::default();
-    // It never began, and nothing was written: the files are as they were.
+fn write_all(taken: &Receiver<Message>, mut tracks: Vec<DeviceFile>, dropped: &AtomicU64) -> WriteSummary {
+    let mut written = WriteSummary::default();
+    // The recording never began: the files stay as they were.
     if !matches!(taken.recv(), Ok(Message::Begin)) {
         return written;
     }
-    tracks.iter_mut().for_each(|track| begin(track, &mut written));
+    tracks.iter_mut().for_each(|file| begin(file, &mut written));
     loop {
         let message = match taken.recv_timeout(QUIET) {
             Ok(message) => message,
-            // Whoever reads along, or looks at it after a crash, finds what was there before the
-            // pause.
+            // Writes buffered events, for concurrent readers and for the case of a crash.
             Err(RecvTimeoutError::Timeout) => {
-                tracks.iter_mut().for_each(|track| flush(track, &mut written));
+                tracks.iter_mut().for_each(|file| flush(file, &mut written));
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => break,
         };
         match message {
             Message::Begin => {}
-            Message::Device(mut track) => {
-                begin(&mut track, &mut written);
-                tracks.push(*track);
+            Message::Device(mut file) => {
+                begin(&mut file, &mut written);
+                tracks.push(*file);
             }
             Message::Batch(Batch { device, entries }) => match tracks.get_mut(device) {
-                Some(track) if written.failed.is_none() => write_batch(track, &entries, &mut written, dropped),
+                Some(file) if written.failed.is_none() => write_batch(file, &entries, &mut written, dropped),
                 _ => drop(dropped.fetch_add(events_in(&entries), Ordering::Relaxed)),
             },
         }
     }
-    tracks.iter_mut().for_each(|track| flush(track, &mut written));
+    tracks.iter_mut().for_each(|file| flush(file, &mut written));
     written
 }
 
-fn flush(track: &mut Track, written: &mut Written) {
+fn flush(file: &mut DeviceFile, written: &mut WriteSummary) {
     if written.failed.is_none()
-        && let Err(error) = track.writer.finish()
+        && let Err(error) = file.writer.finish()
     {
         fail(written, &error);
     }
 }
 
-fn begin(track: &mut Track, written: &mut Written) {
-    if let Err(error) = track.begin() {
+fn begin(file: &mut DeviceFile, written: &mut WriteSummary) {
+    if let Err(error) = file.begin() {
         fail(written, &error);
     }
 }
 
-fn write_batch(track: &mut Track, entries: &[Entry], written: &mut Written, dropped: &AtomicU64) {
+fn write_batch(file: &mut DeviceFile, entries: &[Entry], written: &mut WriteSummary, dropped: &AtomicU64) {
     let before = written.events;
     for entry in entries {
         match entry {
-            Entry::Name { number, name } => track.name(*number, name.clone()),
+            Entry::Name { number, name } => file.name(*number, name.clone()),
             Entry::Setting(text) => {
-                if let Err(error) = track.setting(text) {
+                if let Err(error) = file.setting(text) {
                     fail(written, &error);
                     break;
                 }
             }
-            Entry::Event(now_ns, event) => match track.write(*now_ns, event) {
+            Entry::Event(now_ns, event) => match file.write(*now_ns, event) {
                 Ok(()) => written.events += 1,
                 Err(error) => {
                     fail(written, &error);
@@ -531,7 +531,7 @@ fn write_batch(track: &mut Track, entries: &[Entry], written: &mut Written, drop
     dropped.fetch_add(events_in(entries).saturating_sub(written.events - before), Ordering::Relaxed);
 }
 
-fn fail(written: &mut Written, error: &io::Error) {
+fn fail(written: &mut WriteSummary, error: &io::Error) {
     if written.failed.is_none() {
         tracing::error!("the recording ends here: {error}");
         written.failed = Some(error.to_string());
@@ -540,7 +540,7 @@ fn fail(written: &mut Written, error: &io::Error) {
 
 fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    // A whole name of a file is taken for what it says.
+    // A complete file name is taken literally.
     if let Some(stem) = path.to_str().and_then(|path| path.strip_suffix(".blktrace.0")) {
         name = stem.into();
     }
@@ -554,14 +554,14 @@ fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
 fn op_of(op: Op) -> Rwbs {
     match op {
         Op::Read => Rwbs::READ,
-        // The device's clients wait for every write: it submits them as synchronous.
+        // The device's clients wait for every write, so that writes count as synchronous.
         Op::Write => Rwbs::WRITE.with(Rwbs::SYNC),
         Op::Discard => Rwbs::DISCARD,
         Op::Flush => Rwbs::WRITE.with(Rwbs::FLUSH),
     }
 }
 
-/// Whose an event is.
+/// Returns the connection of an event.
 fn pid_of(event: &Event) -> Option<u32> {
     match event {
         Event::Queue(io) | Event::Get(io) | Event::Sleep(io) | Event::Insert(io) => Some(io.pid),
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_what_blkparse_reads() {
+    fn blkparse_reads_the_recording() {
         let folder = tempfile::tempdir().unwrap();
         let mut recording =
             Recording::start(&folder.path().join("rec"), &["sda"], 1_000, 1_700_000_000_000_000_000).unwrap();
@@ -608,7 +608,7 @@ mod tests {
         let expected = 18_000 * 48 + 3_000 * text.len() + (48 + 8) + (48 + 16);
         assert_eq!(std::fs::metadata(&file).unwrap().len(), expected as u64);
         let Ok(output) = Command::new("blkparse").args(["-i", "rec"]).current_dir(folder.path()).output() else {
-            return eprintln!("SKIPPED: blkparse does not run here; Debian has it in the package blktrace");
+            return eprintln!("SKIPPED: blkparse is not installed (package blktrace in Debian)");
         };
         let parsed = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(parsed.contains("Reads Queued:        3000,    12000KiB"), "{}", &parsed[parsed.len() - 900..]);
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_devices_has_a_file_and_a_whole_name_is_taken_for_what_it_says() {
+    fn each_device_has_a_file_and_a_complete_name_is_taken_literally() {
         let path = |text: &str| PathBuf::from(text);
         assert_eq!(file_of(&path("/x/rec"), "sda", false), path("/x/rec.blktrace.0"));
         assert_eq!(file_of(&path("/x/rec.blktrace.0"), "sda", false), path("/x/rec.blktrace.0"));
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_in_time_is_dropped_and_counted() {
+    fn events_beyond_the_writing_speed_are_dropped_and_counted() {
         let (batches, kept_full) = sync_channel(0);
         let dropped = Arc::new(AtomicU64::new(0));
         let mut tap = Tap {
@@ -639,7 +639,7 @@ mod tests {
         for token in 0..BATCH_EVENTS as u64 * 2 + 6 {
             tap.record(token, &Event::Queue(io(token, 1)));
         }
-        assert_eq!(dropped.load(Ordering::Relaxed), BATCH_EVENTS as u64 * 2 - 2, "each batch began with the name");
+        assert_eq!(dropped.load(Ordering::Relaxed), BATCH_EVENTS as u64 * 2 - 2, "each batch begins with the name");
         assert!(matches!(&tap.batch[0], Entry::Name { number: 1, .. }));
         drop(kept_full);
         drop(tap);
@@ -665,10 +665,10 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(format!("rec.{name}.blktrace.0")));
         std::fs::write(&b, "kept").unwrap();
         std::fs::create_dir(&c).unwrap();
-        // The third cannot be made.
+        // The third file cannot be created.
         Recording::start(&path, &["a", "b", "c"], 0, 0).unwrap_err();
         assert!(!a.exists() && std::fs::read(&b).unwrap() == b"kept");
-        // All can, and something else fails then.
+        // All files can be created, and a later step fails.
         drop(Recording::start(&path, &["a", "b"], 0, 0).unwrap());
         assert!(!a.exists() && std::fs::read(&b).unwrap() == b"kept");
         let mut recording = Recording::start(&path, &["a", "b"], 0, 0).unwrap();
@@ -677,11 +677,14 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(std::fs::metadata(&a).unwrap().permissions().mode() & 0o777, 0o600);
         let length = |path: &Path| std::fs::metadata(path).unwrap().len();
-        assert!(length(&a) == length(&b) && length(&a) > 4, "what was there is gone, when it began is written down");
+        assert!(
+            length(&a) == length(&b) && length(&a) > 4,
+            "the old contents are removed, and the start time is written"
+        );
     }
 
     #[test]
-    fn a_device_that_comes_later_has_a_file_of_its_own() {
+    fn an_added_device_has_a_file_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let mut recording = Recording::start(&folder.path().join("rec"), &["sda"], 0, 0).unwrap();
         recording.begin();
@@ -698,14 +701,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_directory_is_named() {
         let error = Recording::start(Path::new("/nowhere/rec"), &["sda"], 0, 0).unwrap_err().to_string();
         assert!(error.starts_with("cannot record to /nowhere/rec.blktrace.0: No such file"), "{error}");
     }
 
     #[test]
-    fn a_full_disk_ends_the_recording_and_is_told() {
-        // /dev/full takes nothing.
+    fn a_full_disk_ends_the_recording_with_an_error() {
+        // /dev/full accepts no bytes.
         let Ok(full) = File::options().write(true).open("/dev/full") else {
             return eprintln!("SKIPPED: there is no /dev/full");
         };
@@ -717,8 +720,11 @@ mod tests {
         batches.send(Message::Batch(Batch { device: 0, entries })).unwrap();
         drop(batches);
         let dropped = AtomicU64::new(0);
-        let written =
-            write_all(&taken, vec![Track::new(full, DeviceId(0), Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
+        let written = write_all(
+            &taken,
+            vec![DeviceFile::new(full, DeviceId(0), Clock { now_ns: 0, since_1970_ns: 0 })],
+            &dropped,
+        );
         assert!(written.failed.is_some_and(|why| why.contains("No space left")));
         assert_eq!(written.events + dropped.load(Ordering::Relaxed), 10_001);
     }

@@ -8,8 +8,8 @@
 //! Source: sections "Parameter types" and "Units" of the manual of fio 3.33.
 //!
 //! Where to change: every parser splits its text in `split_number` and looks its unit up in a table
-//! of its own; exact printing is `print_size` and `print_time`; figures with three significant digits
-//! are in [`figures`].
+//! of its own; exact printing is `print_size` and `print_time`; figures with three significant
+//! digits are in [`figures`].
 #![forbid(unsafe_code)]
 
 pub mod figures;

@@ -83,8 +83,8 @@ impl Trial {
         for tenant in TENANTS.iter().flatten() {
             testbed.device.scheduler_mut().set_tenant(tenant, &Terms::default(), 0).expect("good terms");
         }
-        let members =
-            (0..6).map(|at| testbed.device.scheduler_mut().join(TENANTS[at % 4], None, 0).expect("room for a client"));
+        let members = (0..6)
+            .map(|at| testbed.device.scheduler_mut().join(TENANTS[at % 4], None, 0).expect("the client can join"));
         let members = members.collect();
         Trial { testbed, members, open: vec![BTreeSet::new(); 6], tickets: 0 }
     }
@@ -106,7 +106,7 @@ impl Trial {
                 device.leave(self.members[client], now_ns);
                 self.open[client].clear();
                 self.members[client] =
-                    device.scheduler_mut().join(TENANTS[client % 4], None, now_ns).expect("room for a client");
+                    device.scheduler_mut().join(TENANTS[client % 4], None, now_ns).expect("the client can join");
             }
             // A second switch during a switch is refused.
             Step::Switch { kind } => drop(device.scheduler_mut().switch(Kind::ALL[kind], now_ns)),

@@ -25,7 +25,7 @@ fn slow(profile: Profile) -> DeviceConfig {
 #[test]
 fn requests_complete_at_the_time_of_the_model() {
     let mut testbed = Testbed::new(&slow(disk()));
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     let mut model = Drive::new(&disk());
     let mut at_ns = 0;
     for ticket in 0..200u64 {
@@ -43,7 +43,7 @@ fn requests_complete_at_the_time_of_the_model() {
 fn a_slower_backend_delays_the_completion() {
     let fast = DeviceConfig { drive: Some(constant_drive(MS, 4)), ..config("f") };
     let mut testbed = Testbed::on_file(&fast, 64 << 20, 30 * MS);
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     assert!(execute(&mut testbed, member, read(1, 0, 4096), SECOND).is_some());
     assert_eq!(testbed.now(), 30 * MS);
 }
@@ -56,7 +56,7 @@ fn a_bad_sector_fails_its_request() {
         queue: DiskQueueConfig { elevator: Some(Kind::Deadline), ..slow(profile.clone()).queue },
         ..slow(profile)
     });
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     // The first request keeps the drive busy while the other three become one command.
     testbed.device.submit(member, read(1, 100 << 20, 4096), 0);
     let mut done = Vec::new();
@@ -82,9 +82,9 @@ fn a_hanging_drive_stalls_its_requests() {
     let hang = Hang { at_ms: 100.0, for_ms: 2_000.0 };
     let profile = disk().with_faults(Faults { hangs: vec![hang], ..Faults::default() }).expect("good faults");
     let mut testbed = Testbed::new(&slow(profile));
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.engine.now_ns = 150 * MS;
-    assert!(execute(&mut testbed, member, read(1, 0, 4096), 1_900 * MS).is_none(), "the drive does not answer");
+    assert!(execute(&mut testbed, member, read(1, 0, 4096), 1_900 * MS).is_none(), "the drive completes no request");
     assert!(execute(&mut testbed, member, read(2, 1 << 20, 4096), 3 * SECOND).is_some());
     assert!(testbed.now() >= 2_100 * MS);
 }
@@ -118,7 +118,7 @@ fn the_default_elevator_is_bfq_for_rotating_drives_else_fiops() {
 #[test]
 fn late_completions_are_counted_and_time_does_not_go_back() {
     let mut testbed = Testbed::new(&millisecond(Kind::Noop, 4));
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     let mut done = Vec::new();
     for ticket in 0..100u64 {
         testbed.device.submit(member, read(ticket, 0, 4096), testbed.now());
@@ -137,7 +137,7 @@ fn late_completions_are_counted_and_time_does_not_go_back() {
 fn zeroes_take_the_drive_as_long_as_data() {
     let time = |op: RequestOp| {
         let mut testbed = Testbed::new(&slow(disk().without_write_cache()));
-        let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+        let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
         let data = (op == RequestOp::Write).then(|| hoistway_reactor::Buffer::alone(1 << 20));
         let work = BlockRequest { data, ..BlockRequest::plain(1, op, 0, 1 << 20) };
         assert!(execute(&mut testbed, member, work, SECOND).is_some());

@@ -21,7 +21,7 @@ fn flushes(testbed: &Testbed) -> Vec<u64> {
 #[test]
 fn a_flush_does_not_wait_for_writes_in_flight() {
     let mut testbed = on_file(5 * MS);
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.device.submit(member, write(1, 0, &[1; 4096]), 0);
     testbed.device.submit(member, without_data(2, RequestOp::Flush), 0);
     assert!(wait_for(&mut testbed, 2, 5 * MS).is_some(), "it was begun beside the write");
@@ -31,7 +31,7 @@ fn a_flush_does_not_wait_for_writes_in_flight() {
 #[test]
 fn a_flush_after_a_completed_write_covers_it() {
     let mut testbed = on_file(5 * MS);
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     assert!(execute(&mut testbed, member, write(1, 0, &[1; 4096]), 10 * MS).is_some());
     assert!(execute(&mut testbed, member, without_data(2, RequestOp::Flush), 10 * MS).is_some());
     assert_eq!(flushes(&testbed), [5 * MS]);
@@ -40,7 +40,7 @@ fn a_flush_after_a_completed_write_covers_it() {
 #[test]
 fn flushes_during_a_flush_share_the_next_one() {
     let mut testbed = on_file(5 * MS);
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.device.submit(member, without_data(1, RequestOp::Flush), 0);
     let mut done = Vec::new();
     testbed.device.run(&mut testbed.engine, 0, &mut done);
@@ -56,14 +56,14 @@ fn flushes_during_a_flush_share_the_next_one() {
 #[test]
 fn after_a_failed_flush_all_flushes_fail() {
     let mut testbed = on_file(MS);
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.engine.write_error = Some(libc_eio());
     let durable = BlockRequest { durable: true, ..write(1, 0, &[1; 4096]) };
-    let done = execute(&mut testbed, member, durable, 10 * MS).expect("an answer");
+    let done = execute(&mut testbed, member, durable, 10 * MS).expect("a completion");
     assert_eq!(done.result.err(), Some(IoError::Io));
     testbed.engine.write_error = None;
-    assert!(execute(&mut testbed, member, write(2, 0, &[1; 4096]), 10 * MS).expect("an answer").result.is_ok());
-    let done = execute(&mut testbed, member, without_data(3, RequestOp::Flush), 10 * MS).expect("an answer");
+    assert!(execute(&mut testbed, member, write(2, 0, &[1; 4096]), 10 * MS).expect("a completion").result.is_ok());
+    let done = execute(&mut testbed, member, without_data(3, RequestOp::Flush), 10 * MS).expect("a completion");
     assert_eq!(
         done.result.err(),
         Some(IoError::Io),
@@ -81,7 +81,7 @@ fn a_flush_of_an_emulated_drive_waits_for_its_cache() {
         ..config("slow")
     };
     let mut testbed = Testbed::new(&device);
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     for ticket in 0..8 {
         let work = write(ticket, ticket * 100 * MIB, &[7; 4096]);
         assert!(execute(&mut testbed, member, work, SECOND).is_some());
@@ -95,7 +95,7 @@ fn a_flush_of_an_emulated_drive_waits_for_its_cache() {
 fn a_flush_is_not_starved_by_a_full_drive() {
     let mut testbed = Testbed::new(&millisecond(Kind::Noop, 2));
     testbed.add(None, Client::reads(64, 4096));
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.run_until(100 * MS);
     let before_ns = testbed.now();
     testbed.device.submit(member, without_data(1, RequestOp::Flush), before_ns);

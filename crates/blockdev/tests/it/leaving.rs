@@ -18,8 +18,8 @@ fn no_request_completes_after_its_client_left() {
         ..Terms::default()
     };
     testbed.device.scheduler_mut().set_tenant("capped", &terms, 0).expect("good terms");
-    let leaver = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("room for a client");
-    let stayer = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("room for a client");
+    let leaver = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("the client can join");
+    let stayer = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("the client can join");
     for ticket in 0..16 {
         testbed.device.submit(leaver, write(ticket, ticket * 8192, &[1; 4096]), 0);
     }
@@ -52,7 +52,7 @@ fn queued_requests_of_a_client_that_left_are_not_started() {
         64 << 20,
         MS,
     );
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     for ticket in 0..64 {
         testbed.device.submit(member, write(ticket, ticket * 8192, &[1; 4096]), 0);
     }
@@ -67,10 +67,10 @@ fn queued_requests_of_a_client_that_left_are_not_started() {
 #[test]
 fn a_reused_member_slot_is_another_client() {
     let mut testbed = Testbed::new(&millisecond(Kind::Bfq, 1));
-    let first = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let first = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.device.submit(first, read(1, 0, 4096), 0);
     testbed.device.leave(first, 0);
-    let second = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let second = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     assert!(first != second && first.number() == second.number());
     testbed.device.leave(first, 0);
     assert!(execute(&mut testbed, second, read(2, 0, 4096), SECOND).is_some());
@@ -82,7 +82,7 @@ fn excess_requests_wait_outside_the_elevator() {
         queue: DiskQueueConfig { merge: false, ..millisecond(Kind::Fiops, 64).queue },
         ..millisecond(Kind::Fiops, 64)
     });
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     let count = u64::from(CAPACITY.requests) + 5_000;
     for ticket in 0..count {
         testbed.device.submit(member, read(ticket, ticket % 1000 * 4096, 4096), 0);
@@ -105,7 +105,7 @@ fn excess_requests_wait_outside_the_elevator() {
 fn clients_beyond_the_capacity_are_refused() {
     let mut testbed = Testbed::new(&config("n"));
     let members: Vec<_> = (0..CAPACITY.contexts)
-        .map(|_| testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client"))
+        .map(|_| testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join"))
         .collect();
     assert_eq!(testbed.device.scheduler_mut().join(None, None, 0), Err(JoinError::Full(CAPACITY.contexts)));
     testbed.device.leave(members[77], 0);
@@ -148,7 +148,7 @@ fn every_elevator_can_be_switched_to_every_other_under_load() {
 fn a_flush_does_not_wait_for_a_switch() {
     let mut testbed = Testbed::new(&millisecond(Kind::Bfq, 1));
     testbed.add(None, Client::reads(64, 4096));
-    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     testbed.run_until(100 * MS);
     let now_ns = testbed.now();
     testbed.device.scheduler_mut().switch(Kind::Fiops, now_ns).expect("the first switch");
@@ -192,7 +192,7 @@ fn a_client_without_terms_has_the_priority_of_its_process() {
     testbed.run_until(500 * MS);
     let realtime = ProcessPriority::from_ioprio(1 << 13, 0);
     let member =
-        testbed.device.scheduler_mut().join(None, Some(realtime), testbed.engine.now_ns).expect("room for a client");
+        testbed.device.scheduler_mut().join(None, Some(realtime), testbed.engine.now_ns).expect("the client can join");
     let before_ns = testbed.now();
     assert!(execute(&mut testbed, member, read(1, 0, 4096), SECOND).is_some());
     assert!(testbed.now() - before_ns <= 3 * MS, "it goes before all others: {} ns", testbed.now() - before_ns);
@@ -289,7 +289,7 @@ fn other_clients_continue_when_the_client_with_the_slice_leaves() {
     for &kind in Kind::ALL {
         let mut testbed = Testbed::new(&millisecond(kind, 1));
         let [first, second] =
-            [0, 1].map(|_| testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client"));
+            [0, 1].map(|_| testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join"));
         for ticket in 0..50 {
             // One at a time, next to each other: the elevator idles for the next.
             assert!(execute(&mut testbed, first, read(ticket, ticket * 4096, 4096), SECOND).is_some(), "{kind:?}");

@@ -89,7 +89,7 @@ fn the_limit_of_a_group_is_shared_by_weight() {
 fn a_pause_allows_one_burst() {
     let mut testbed = Testbed::new(&millisecond(Kind::Noop, 8));
     testbed.device.scheduler_mut().set_tenant("capped", &limited(rate(MIB, 4 * MIB), None), 0).expect("good terms");
-    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("the client can join");
     testbed.engine.now_ns = 100 * SECOND;
     for ticket in 0..10 {
         testbed.device.submit(member, read(ticket, 0, MIB), 100 * SECOND);
@@ -109,11 +109,11 @@ fn a_pause_allows_one_burst() {
 fn flushes_bypass_limits_and_trims_count_as_operations_only() {
     let mut testbed = Testbed::new(&millisecond(Kind::Noop, 8));
     testbed.device.scheduler_mut().set_tenant("capped", &limited(rate(1, 1), rate(1_000, 10)), 0).expect("good terms");
-    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("the client can join");
     assert!(execute(&mut testbed, member, read(1, 0, 1), MS * 2).is_some(), "the burst");
     assert!(execute(&mut testbed, member, read(2, 0, 4096), MS * 200).is_none(), "a byte a second");
     assert!(execute(&mut testbed, member, without_data(3, RequestOp::Flush), MS * 2).is_some());
-    let free = testbed.device.scheduler_mut().join(None, None, testbed.engine.now_ns).expect("room for a client");
+    let free = testbed.device.scheduler_mut().join(None, None, testbed.engine.now_ns).expect("the client can join");
     assert!(execute(&mut testbed, free, read(4, 0, 4096), MS * 2).is_some(), "others are not held back");
     let other = testbed.device.scheduler_mut().set_tenant(
         "trimmer",
@@ -122,7 +122,7 @@ fn flushes_bypass_limits_and_trims_count_as_operations_only() {
     );
     assert_eq!(other, Ok(Vec::new()));
     let trimmer =
-        testbed.device.scheduler_mut().join(Some("trimmer"), None, testbed.engine.now_ns).expect("room for a client");
+        testbed.device.scheduler_mut().join(Some("trimmer"), None, testbed.engine.now_ns).expect("the client can join");
     let trim = hoistway_blockdev::BlockRequest { length: MIB, ..without_data(5, RequestOp::Trim) };
     assert!(execute(&mut testbed, trimmer, trim, MS * 2).is_some(), "it moves no bytes");
 }
@@ -131,7 +131,7 @@ fn flushes_bypass_limits_and_trims_count_as_operations_only() {
 fn a_raised_limit_applies_at_once() {
     let mut testbed = Testbed::new(&millisecond(Kind::Noop, 8));
     testbed.device.scheduler_mut().set_tenant("capped", &limited(rate(1, 1), None), 0).expect("good terms");
-    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("room for a client");
+    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("the client can join");
     testbed.device.submit(member, read(1, 0, 4096), 0);
     testbed.device.submit(member, read(2, 0, 4096), 0);
     assert!(wait_for(&mut testbed, 2, 10 * SECOND).is_none());

@@ -99,9 +99,9 @@ fn an_excessive_reservation_is_refused_and_the_old_one_stays() {
         "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left"
     );
     testbed.run_until(200 * MS);
-    let told = refusal(&mut testbed, "film", 58_000_000);
+    let error = refusal(&mut testbed, "film", 58_000_000);
     assert_eq!(
-        told, "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left",
+        error, "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left",
         "as the layer itself says"
     );
     assert_eq!(testbed.device.scheduler().terms("film"), Some(&reserving(40_000_000)));
@@ -151,7 +151,7 @@ fn tunables_of_the_reservation_layer_can_be_set_at_any_time() {
         ..configured(&[])
     };
     testbed.device.reconfigure(&unknown, 0).expect("a good configuration");
-    assert_eq!(values(&testbed), [Some(2), Some(60_000), Some(12_000)], "what is not told any more has its default");
+    assert_eq!(values(&testbed), [Some(2), Some(60_000), Some(12_000)], "an unset tunable has its default");
 }
 
 #[test]
@@ -186,14 +186,18 @@ fn reservations_beyond_the_device_are_reported_and_marked() {
         testbed.device.scheduler_mut().set_tenant(name, &reserving(20_000_000), 0).expect("room for it");
     }
     assert_eq!(testbed.device.scheduler_mut().set_tunable("device_bandwidth", 50_000), Ok(Vec::new()), "80 % of that");
-    let told = testbed.device.scheduler_mut().set_tunable("device_bandwidth", 25_000).expect("in range");
+    let warnings = testbed.device.scheduler_mut().set_tunable("device_bandwidth", 25_000).expect("in range");
     assert_eq!(
-        told,
+        warnings,
         [
             "device d: reservations take 160 % of the device's time by its present figures, and 85 % can be reserved: the reservations of 2 tenants are not guaranteed"
         ]
     );
-    assert_eq!(testbed.device.scheduler_mut().set_tunable("device_bandwidth", 24_000), Ok(Vec::new()), "it was told");
+    assert_eq!(
+        testbed.device.scheduler_mut().set_tunable("device_bandwidth", 24_000),
+        Ok(Vec::new()),
+        "the warning is given once"
+    );
     let kept = |testbed: &Testbed| ["film", "music"].map(|name| testbed.device.scheduler().unreserved(name).is_none());
     assert_eq!(kept(&testbed), [false, false]);
     testbed.device.scheduler_mut().set_tenant("music", &Terms::default(), 0).expect("good terms");

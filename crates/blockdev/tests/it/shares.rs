@@ -198,7 +198,7 @@ fn a_lone_request_waits_for_few_requests_of_other_clients() {
         for name in ["lone", "a", "b", "c"] {
             testbed.device.scheduler_mut().set_tenant(name, &terms(100), 0).expect("good terms");
         }
-        testbed.add(Some("lone"), Client { think_ns: 10 * MS + 137_000, ..Client::reads(1, 4096) });
+        testbed.add(Some("lone"), Client { pause_ns: 10 * MS + 137_000, ..Client::reads(1, 4096) });
         for name in ["a", "b", "c"].iter().take(rivals as usize) {
             testbed.add(Some(name), Client::reads(32, 4096));
         }
@@ -218,7 +218,7 @@ fn clients_of_a_memory_device_take_turns() {
         ..config("n")
     });
     let [greedy, modest] =
-        [0, 1].map(|_| testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client"));
+        [0, 1].map(|_| testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join"));
     let run = |testbed: &mut Testbed| {
         let mut done = Vec::new();
         testbed.device.run(&mut testbed.engine, 0, &mut done);
@@ -233,7 +233,7 @@ fn clients_of_a_memory_device_take_turns() {
     // other client.
     testbed.device.submit(modest, read(70, 0, 4096), 0);
     testbed.device.leave(greedy, 0);
-    let next = testbed.device.scheduler_mut().join(None, None, 0).expect("room for a client");
+    let next = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
     (71..91).for_each(|ticket| testbed.device.submit(next, read(ticket, ticket << 20, 4096), 0));
     testbed.device.leave(modest, 0);
     assert_eq!(run(&mut testbed).len(), 20);

@@ -44,7 +44,7 @@ fn served(kind: Kind) -> Vec<f64> {
     };
     let mut testbed = Testbed::new(&config);
     for reader in 0..READERS {
-        let client = Client { sequential: true, think_ns: TURNAROUND_NS, ..Client::reads(1, 4096) };
+        let client = Client { sequential: true, pause_ns: TURNAROUND_NS, ..Client::reads(1, 4096) };
         testbed.add(None, client.at(reader * APART_BYTES, SPAN_BYTES));
     }
     testbed.run_until(ramp_seconds(kind) * SECOND);

@@ -112,7 +112,7 @@ pub struct Client {
     pub span: u64,
     pub sequential: bool,
     /// The pause between a completion and the next request, in ns.
-    pub think_ns: u64,
+    pub pause_ns: u64,
     pub served: u64,
     pub served_bytes: u64,
     pub errors: u64,
@@ -131,7 +131,7 @@ impl Client {
             from: 0,
             span: 512 * MIB,
             sequential: false,
-            think_ns: 0,
+            pause_ns: 0,
             served: 0,
             served_bytes: 0,
             errors: 0,
@@ -178,20 +178,7 @@ pub struct Testbed {
 }
 
 pub fn config(name: &str) -> DeviceConfig {
-    DeviceConfig {
-        queue: DiskQueueConfig {
-            name: name.to_owned(),
-            elevator: None,
-            depth: None,
-            tunables: Vec::new(),
-            merge: true,
-            request_bytes_max: 1 << 20,
-            bandwidth: None,
-            position_ns: None,
-        },
-        backend: BackendConfig::Null { bytes: 1 << 30 },
-        drive: None,
-    }
+    DeviceConfig { queue: DiskQueueConfig::new(name), backend: BackendConfig::Null { bytes: 1 << 30 }, drive: None }
 }
 
 /// A device that takes `service_ns` for every request, `depth` at a time.
@@ -246,7 +233,7 @@ impl Testbed {
     /// Adds a client, which begins to submit.
     pub fn add(&mut self, tenant: Option<&str>, mut client: Client) -> usize {
         let now_ns = self.now();
-        client.member = Some(self.device.scheduler_mut().join(tenant, None, now_ns).expect("room for a client"));
+        client.member = Some(self.device.scheduler_mut().join(tenant, None, now_ns).expect("the client can join"));
         client.state ^= (self.clients.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let number = self.clients.len();
         for _ in 0..client.depth {
@@ -324,7 +311,7 @@ impl Testbed {
     fn complete(&mut self, done: Completion<IoOutput>) {
         let now_ns = self.now();
         self.log_done.push((now_ns, done.ticket));
-        let sent_ns = self.sent.remove(&done.ticket).expect("an answer to what was asked, once");
+        let sent_ns = self.sent.remove(&done.ticket).expect("each request completes once");
         let number = (done.ticket >> 40) as usize;
         let client = &mut self.clients[number];
         client.served += 1;
@@ -334,7 +321,7 @@ impl Testbed {
         }
         client.latencies_ns.push(now_ns - sent_ns);
         if client.member.is_some() {
-            self.wakes.push(Reverse((now_ns + client.think_ns, number as u32)));
+            self.wakes.push(Reverse((now_ns + client.pause_ns, number as u32)));
         }
     }
 
@@ -375,8 +362,8 @@ pub fn wait_for(testbed: &mut Testbed, ticket: u64, patience_ns: u64) -> Option<
 }
 
 /// Returns the data of a read.
-pub fn bytes_of(answer: &IoOutput, length: usize) -> Vec<u8> {
-    match answer {
+pub fn bytes_of(output: &IoOutput, length: usize) -> Vec<u8> {
+    match output {
         IoOutput::Buffer(buffer) => buffer[..length].to_vec(),
         IoOutput::Shared(shared) => shared_bytes(shared),
         IoOutput::Zeroes => vec![0; length],

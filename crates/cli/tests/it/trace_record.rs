@@ -394,7 +394,7 @@ fn a_mounted_device_is_not_written_to() {
 fn an_argument_that_is_not_a_device_is_refused() {
     let folder = Folder::new();
     let file = folder.file("file", "x");
-    run(&["trace", "record", &file, "-o", "x"]).refused(1, &[&file, "this is no block device"]);
+    run(&["trace", "record", &file, "-o", "x"]).refused(1, &[&file, "this is not a block device"]);
     run(&["trace", "record", &folder.name("nothing"), "-o", "x"]).refused(1, &["nothing", "No such file"]);
     run(&["trace", "record", "sda"]).refused(2, &["--output"]);
     run(&["trace", "record", "sda", "-o", "x", "-d", "0"]).refused(2, &["must not be 0"]);

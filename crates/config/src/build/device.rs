@@ -15,8 +15,6 @@ use hoistway_qos::{DiskQueueConfig, is_layer_tunable};
 
 /// The message for an invalid backend.
 const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
-/// The default largest request of a device, in bytes: 1 MiB.
-const REQUEST_MAX: u32 = 1 << 20;
 /// The shortest positioning time of a drive with an arm, in ns: 1 ms. A device below it counts as
 /// one without an arm.
 const ARM_NS_MIN: u64 = 1_000_000;
@@ -67,7 +65,9 @@ impl ConfigBuilder<'_> {
                 depth: depth.and_then(|depth| u32::try_from(depth).ok()),
                 tunables,
                 merge,
-                request_bytes_max: request_max.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(REQUEST_MAX),
+                request_bytes_max: request_max
+                    .and_then(|bytes| u32::try_from(bytes).ok())
+                    .unwrap_or(DiskQueueConfig::REQUEST_BYTES_DEFAULT),
                 bandwidth,
                 position_ns,
             },
@@ -137,13 +137,13 @@ impl ConfigBuilder<'_> {
             );
             return Vec::new();
         };
-        let is_whose = |name: &str| elevator.is_some() || is_layer_tunable(name);
-        if let (None, Some(_)) = (entry.get("elevator"), pairs.iter().find(|(name, ..)| !is_whose(name))) {
+        let has_owner = |name: &str| elevator.is_some() || is_layer_tunable(name);
+        if let (None, Some(_)) = (entry.get("elevator"), pairs.iter().find(|(name, ..)| !has_owner(name))) {
             let text = "`tunables` are given without an `elevator`: name the elevator that they belong to".to_owned();
             fields.problem(&located.location, text);
         }
         let mut read = Vec::new();
-        for (name, location, located) in pairs.iter().filter(|(name, ..)| is_whose(name)) {
+        for (name, location, located) in pairs.iter().filter(|(name, ..)| has_owner(name)) {
             match tunable(elevator, name, located) {
                 Ok(value) => read.push((name.clone(), value)),
                 Err((of_value, text)) => fields.problem(if of_value { &located.location } else { location }, text),

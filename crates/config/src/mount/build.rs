@@ -98,7 +98,7 @@ impl MountBuilder<'_> {
                 depth: device.depth,
                 tunables: tunables.clone(),
                 merge: device.merge,
-                request_bytes_max: 1 << 20,
+                request_bytes_max: DiskQueueConfig::REQUEST_BYTES_DEFAULT,
                 bandwidth: device.bandwidth,
                 position_ns: device.position_ns,
             },

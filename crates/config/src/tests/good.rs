@@ -202,7 +202,7 @@ fn likely_mistakes_get_a_warning() {
         warnings(&format!(
             "{DISK}[[device]]\nname = \"idle\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"x\"\ndevice = \"sda\"\n"
         )),
-        ["/etc/hoistway.toml:4:1: no export lies on the device `idle`"]
+        ["/etc/hoistway.toml:4:1: no export is on the device `idle`"]
     );
 }
 
@@ -224,7 +224,11 @@ fn reservation_tunables_work_with_any_elevator_and_get_a_warning_without_reserva
     let reserving = "[[export]]\nname = \"x\"\n[[tenant]]\nname = \"t\"\nexport = \"x\"\nreserve = \"20M\"\n";
     let of = |tunables: &str| good(&format!("{disk}{tunables}{reserving}")).devices[0].queue.tunables.clone();
     assert_eq!(of("elevator = \"bfq\"\ntunables = { dirs = 0, slice_idle = 1 }\n").len(), 2);
-    assert_eq!(of("tunables = { excess_wait = 1 }\n"), [("excess_wait".to_owned(), 1)], "they are no elevator's");
+    assert_eq!(
+        of("tunables = { excess_wait = 1 }\n"),
+        [("excess_wait".to_owned(), 1)],
+        "they belong to the reservation layer"
+    );
     assert!(checked(&format!("{disk}tunables = {{ rt_headroom = 80 }}\n{reserving}")).is_err(), "10 % are left");
     assert_eq!(
         warnings(&format!("{disk}tunables = {{ dirs = 0 }}\n[[export]]\nname = \"x\"\n")),

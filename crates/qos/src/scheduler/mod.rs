@@ -50,6 +50,25 @@ pub struct DiskQueueConfig {
     pub position_ns: Option<u64>,
 }
 
+impl DiskQueueConfig {
+    /// The default size of the largest request in bytes: 1 MiB.
+    pub const REQUEST_BYTES_DEFAULT: u32 = 1 << 20;
+
+    /// Creates the default configuration of a device.
+    pub fn new(name: impl Into<String>) -> DiskQueueConfig {
+        DiskQueueConfig {
+            name: name.into(),
+            elevator: None,
+            depth: None,
+            tunables: Vec::new(),
+            merge: true,
+            request_bytes_max: DiskQueueConfig::REQUEST_BYTES_DEFAULT,
+            bandwidth: None,
+            position_ns: None,
+        }
+    }
+}
+
 /// Why a queue could not be created or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
@@ -173,11 +192,6 @@ impl DiskScheduler {
     /// Returns true if the device, or the drive that it emulates, rotates.
     pub fn is_rotational(&self) -> bool {
         self.queue.config().rotational
-    }
-
-    /// Returns the properties of the medium.
-    pub fn medium(&self) -> &MediumProperties {
-        &self.medium
     }
 
     /// Returns the names and accounts of all tenants; the first is

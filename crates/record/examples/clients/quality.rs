@@ -1,5 +1,5 @@
-//! How good predictions are: each workload is recorded under one elevator, all others are predicted
-//! from that, and then run.
+//! Measures the quality of predictions: each workload is recorded under one elevator, all others
+//! are predicted from the recording, and then run.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,25 +16,25 @@ use serde_json::{Value, json};
 
 use super::workloads::{Client, NAMES, workload};
 use super::{simulated, workloads};
-use crate::{Got, Request, figures};
+use crate::{ClientResult, Request, figures};
 
-/// Workloads are recorded under these in turn.
+/// The elevators that are recorded, in turn.
 const RECORDED: [Kind; 6] = [Kind::Noop, Kind::Bfq, Kind::MqDeadline, Kind::CfqV3, Kind::Kyber, Kind::Cfq];
 
-/// One workload of one seed, and the elevator that is recorded.
+/// One workload of one seed, and the recorded elevator.
 #[derive(Clone)]
 struct Case {
     request: Request,
     clients: Vec<Client>,
 }
 
-/// All cases of these seeds, on as many threads as there are processors: an array, a value a case
-/// and drive.
+/// Runs all cases of these seeds, on as many threads as there are processors. Returns an array with
+/// a value for each case and drive.
 pub fn run(seeds: &[u64], template: &Request) -> Result<Value, String> {
     let mut cases = Vec::new();
     for (turn, seed) in seeds.iter().enumerate() {
-        for (place, name) in NAMES.iter().enumerate() {
-            let elevator = RECORDED[(turn + place) % RECORDED.len()];
+        for (index, name) in NAMES.iter().enumerate() {
+            let elevator = RECORDED[(turn + index) % RECORDED.len()];
             let request = Request { workload: (*name).into(), elevator, seed: *seed, ..template.clone() };
             cases.push(Case { request, clients: workload(name, *seed).unwrap_or_default() });
         }
@@ -46,17 +46,17 @@ pub fn run(seeds: &[u64], template: &Request) -> Result<Value, String> {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((place, case)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, cases.get(place)?)))
+                while let Some((index, case)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, cases.get(index)?)))
                 {
-                    let told = played(case, &folder.join(format!("{place}.blktrace.0")));
+                    let describe = run_case(case, &folder.join(format!("{index}.blktrace.0")));
                     eprintln!(
                         "{} of seed {} under {} is done",
                         case.request.workload,
                         case.request.seed,
                         case.request.elevator.info().name
                     );
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(place, told);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, describe);
                 }
             });
         }
@@ -64,14 +64,14 @@ pub fn run(seeds: &[u64], template: &Request) -> Result<Value, String> {
     let _ = std::fs::remove_dir_all(&folder);
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut all = Vec::new();
-    for place in 0..cases.len() {
-        all.extend(done.remove(&place).ok_or("a thread broke down")??);
+    for index in 0..cases.len() {
+        all.extend(done.remove(&index).ok_or("a thread panicked")??);
     }
     Ok(Value::Array(all))
 }
 
-/// One case: with the drive told, and with one that is fitted.
-fn played(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
+/// Runs one case, with the known drive and with a fitted one.
+fn run_case(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
     let recorded = case.request.elevator;
     simulated::run(&case.clients, &Request { record: Some(file.to_owned()), ..case.request.clone() })?;
     let others: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| *kind != recorded).collect();
@@ -85,7 +85,7 @@ fn played(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
     let mut source = hoistway_trace::open(vec![Input::Path(file.to_owned())], &OpenOptions::default())
         .map_err(|error| error.to_string())?;
     let loaded = LoadedTrace::read(&mut *source, None).map_err(|error| error.to_string())?;
-    let told = Profile::builtin(&case.request.drive).ok_or("a drive that is not built in")?;
+    let describe = Profile::builtin(&case.request.drive).ok_or("a drive that is not built in")?;
     let records = service_times(&loaded.requests);
     let fitted = fit_profile(&records, &FitOptions { name: "fitted", kind: None, base: None });
     let model = Model::new(loaded.recording.clone()).map_err(|error| error.to_string())?;
@@ -93,7 +93,7 @@ fn played(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
         predict(case, &model, &loaded, (drive, profile), &others, &measured)
             .unwrap_or_else(|error| json!({ "case": head(case, drive), "refused": error }))
     };
-    let mut values = vec![predicted("told", told)];
+    let mut values = vec![predicted("told", describe)];
     values.push(match fitted {
         Ok(fitted) => predicted("fitted", fitted.profile),
         Err(error) => json!({ "case": head(case, "fitted"), "refused": error.to_string() }),
@@ -109,7 +109,7 @@ fn head(case: &Case, drive: &str) -> Value {
         "recorded": case.request.elevator.info().name,
         "seconds": case.request.seconds,
         "drive": drive,
-        "clients": case.clients.iter().map(workloads::Client::told).collect::<Vec<_>>(),
+        "clients": case.clients.iter().map(workloads::Client::describe).collect::<Vec<_>>(),
     })
 }
 
@@ -119,7 +119,7 @@ fn predict(
     loaded: &LoadedTrace,
     (drive, profile): (&str, Profile),
     others: &[Kind],
-    measured: &[Vec<Got>],
+    measured: &[Vec<ClientResult>],
 ) -> Result<Value, String> {
     let machine = Machine {
         profile,
@@ -131,33 +131,33 @@ fn predict(
     };
     let cancel = AtomicBool::new(false);
     let fidelity = model.fidelity(case.request.elevator, &machine, &cancel).map_err(|error| error.to_string())?;
-    let case_told = head(case, drive);
+    let case_head = head(case, drive);
     if !fidelity.holds() {
         let why = format!("the model misses the recording by {:.0} %", fidelity.miss() * 100.0);
-        return Ok(json!({ "case": case_told, "refused": why, "miss": fidelity.miss() }));
+        return Ok(json!({ "case": case_head, "refused": why, "miss": fidelity.miss() }));
     }
     let comparison = model.predict(others, &machine, false, &|_| {}, &cancel).map_err(|error| error.to_string())?;
-    Ok(document(case, case_told, &fidelity, &comparison, (others, measured)))
+    Ok(document(case, case_head, &fidelity, &comparison, (others, measured)))
 }
 
-/// A case with all pairs.
+/// Renders a case with all its pairs.
 fn document(
     case: &Case,
     head: Value,
     fidelity: &Fidelity,
     comparison: &Comparison,
-    (others, measured): (&[Kind], &[Vec<Got>]),
+    (others, measured): (&[Kind], &[Vec<ClientResult>]),
 ) -> Value {
-    let pair = |(place, kind): (usize, &Kind)| {
+    let pair = |(index, kind): (usize, &Kind)| {
         let processes: Vec<Value> = case
             .clients
             .iter()
             .enumerate()
-            .map(|(client, told)| {
-                let was = figures(&measured[place][client], case.request.seconds);
-                let is = &comparison.runs[place].processes[client];
+            .map(|(client, describe)| {
+                let was = figures(&measured[index][client], case.request.seconds);
+                let is = &comparison.runs[index].processes[client];
                 json!({
-                    "name": told.name,
+                    "name": describe.name,
                     "measured": was,
                     "predicted": {
                         "requests": is.read.ios + is.write.ios,

@@ -1,4 +1,4 @@
-//! The same clients over NBD, to a server that runs: a thread and a connection each.
+//! Runs the same clients over NBD against a running server: a thread and a connection for each.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::workloads::Client;
-use crate::{Got, Request};
+use crate::{ClientResult, Request};
 
-/// Lets the clients work for so many seconds.
-pub fn run(clients: &[Client], socket: &Path, request: &Request) -> Result<Vec<Got>, String> {
+/// Runs the clients for a number of seconds.
+pub fn run(clients: &[Client], socket: &Path, request: &Request) -> Result<Vec<ClientResult>, String> {
     let mut connections = Vec::new();
     for client in clients {
         let stream = connect(socket).map_err(|error| format!("{}: {error}", socket.display()))?;
@@ -24,23 +24,23 @@ pub fn run(clients: &[Client], socket: &Path, request: &Request) -> Result<Vec<G
     std::thread::scope(|scope| {
         let at_work: Vec<_> =
             connections.into_iter().map(|connection| scope.spawn(move || connection.work(begun, until_ns))).collect();
-        at_work.into_iter().map(|thread| thread.join().map_err(|_| "a client broke down".to_owned())?).collect()
+        at_work.into_iter().map(|thread| thread.join().map_err(|_| "a client thread panicked".to_owned())?).collect()
     })
 }
 
 struct Connection<'a> {
     client: &'a Client,
     stream: UnixStream,
-    /// When requests are made.
+    /// The times of the next requests.
     wakes: BinaryHeap<Reverse<u64>>,
     sent_ns: HashMap<u64, u64>,
-    made: u64,
-    over: u64,
-    beats: u64,
-    got: Got,
+    submitted: u64,
+    completed: u64,
+    ticks: u64,
+    result: ClientResult,
 }
 
-/// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no zeroes),
+/// Connects and selects the default export by EXPORT_NAME, with the 10-byte answer (no zeroes) and
 /// simple replies.
 fn connect(socket: &Path) -> std::io::Result<UnixStream> {
     let mut stream = UnixStream::connect(socket)?;
@@ -59,19 +59,28 @@ fn connect(socket: &Path) -> std::io::Result<UnixStream> {
 impl<'a> Connection<'a> {
     fn new(client: &'a Client, stream: UnixStream) -> Connection<'a> {
         let wakes = (0..client.depth).map(|_| Reverse(0)).collect();
-        Connection { client, stream, wakes, sent_ns: HashMap::new(), made: 0, over: 0, beats: 0, got: Got::default() }
+        Connection {
+            client,
+            stream,
+            wakes,
+            sent_ns: HashMap::new(),
+            submitted: 0,
+            completed: 0,
+            ticks: 0,
+            result: ClientResult::default(),
+        }
     }
 
-    fn work(mut self, begun: Instant, until_ns: u64) -> Result<Got, String> {
+    fn work(mut self, begun: Instant, until_ns: u64) -> Result<ClientResult, String> {
         let now_ns = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         loop {
             let at_ns = now_ns();
             if at_ns >= until_ns {
-                return Ok(self.got);
+                return Ok(self.result);
             }
             while self.wakes.peek().is_some_and(|Reverse(due_ns)| *due_ns <= at_ns) {
                 self.wakes.pop();
-                self.ask(now_ns()).map_err(|error| error.to_string())?;
+                self.next_request(now_ns()).map_err(|error| error.to_string())?;
             }
             let due_ns = self.wakes.peek().map_or(until_ns, |Reverse(due_ns)| (*due_ns).min(until_ns));
             let wait = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
@@ -80,23 +89,23 @@ impl<'a> Connection<'a> {
                 .map_err(|error| error.to_string())?;
             if ready > 0 {
                 let cookie = self.read_reply().map_err(|error| error.to_string())?;
-                self.answered(cookie, now_ns());
+                self.complete(cookie, now_ns());
             }
         }
     }
 
-    fn ask(&mut self, now_ns: u64) -> std::io::Result<()> {
-        let ask = self.client.ask(self.made);
+    fn next_request(&mut self, now_ns: u64) -> std::io::Result<()> {
+        let next_request = self.client.next_request(self.submitted);
         let mut message = 0x2560_9513u32.to_be_bytes().to_vec();
-        message.extend_from_slice(&u32::from(ask.writes).to_be_bytes());
-        message.extend_from_slice(&self.made.to_be_bytes());
-        message.extend_from_slice(&ask.offset.to_be_bytes());
-        message.extend_from_slice(&(ask.bytes as u32).to_be_bytes());
-        if ask.writes {
-            message.resize(message.len() + ask.bytes as usize, 0x5a);
+        message.extend_from_slice(&u32::from(next_request.writes).to_be_bytes());
+        message.extend_from_slice(&self.submitted.to_be_bytes());
+        message.extend_from_slice(&next_request.offset.to_be_bytes());
+        message.extend_from_slice(&(next_request.bytes as u32).to_be_bytes());
+        if next_request.writes {
+            message.resize(message.len() + next_request.bytes as usize, 0x5a);
         }
-        self.sent_ns.insert(self.made, now_ns);
-        self.made += 1;
+        self.sent_ns.insert(self.submitted, now_ns);
+        self.submitted += 1;
         self.stream.write_all(&message)
     }
 
@@ -113,12 +122,12 @@ impl<'a> Connection<'a> {
         Ok(u64::from_be_bytes([head[8], head[9], head[10], head[11], head[12], head[13], head[14], head[15]]))
     }
 
-    fn answered(&mut self, cookie: u64, now_ns: u64) {
+    fn complete(&mut self, cookie: u64, now_ns: u64) {
         let Some(sent_ns) = self.sent_ns.remove(&cookie) else { return };
-        self.over += 1;
-        self.got.bytes += self.client.bytes;
-        self.got.latencies_ns.push(now_ns - sent_ns);
-        let wakes = self.client.after(self.over, self.made, &mut self.beats, now_ns);
+        self.completed += 1;
+        self.result.bytes += self.client.bytes;
+        self.result.latencies_ns.push(now_ns - sent_ns);
+        let wakes = self.client.after(self.completed, self.submitted, &mut self.ticks, now_ns);
         self.wakes.extend(wakes.map(Reverse));
     }
 }

@@ -1,31 +1,32 @@
-//! Four kinds of workload, drawn from a seed.
+//! Four kinds of workload, generated from a seed.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// The workloads.
+/// The names of the workloads.
 pub const NAMES: [&str; 4] = ["streams", "random-and-stream", "database", "thinker"];
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
-/// Clients work on the first 180 GiB.
+/// The range that clients use: the first 180 GiB.
 const SPACE: u64 = 180 * GIB;
-/// A sequential client goes through so much before it begins again.
+/// The length of a sequential stream before it starts again.
 const STREAM_BYTES: u64 = 8 * GIB;
 
-/// A client that keeps requests under way.
+/// A client that keeps requests in flight.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub name: &'static str,
-    /// Requests under way at most.
+    /// The largest number of requests in flight.
     pub depth: u32,
-    /// It makes `depth` at once, and waits for all of them.
+    /// Submits `depth` requests at once, and waits for all of them.
     pub batches: bool,
-    /// It asks at times of its own, so long apart, if no more than `depth` are under way.
+    /// The interval of a timer-driven client, in ns. It submits at each tick unless `depth`
+    /// requests are in flight.
     pub timer_ns: Option<u64>,
-    pub think: Think,
+    pub think: Pause,
     pub from: u64,
     pub span: u64,
     pub sequential: bool,
@@ -34,78 +35,85 @@ pub struct Client {
     seed: u64,
 }
 
-/// The pause between an answer and the next request.
+/// The pause between a completion and the next request.
 #[derive(Clone, Copy, Debug)]
-pub enum Think {
-    /// So long, give or take a fifth.
+pub enum Pause {
+    /// A constant pause in ns, varied by up to a fifth.
     About(u64),
-    /// Exponential, with this mean.
+    /// An exponentially distributed pause with this mean in ns.
     Exponential(u64),
 }
 
-/// What a client asks for, and the pause before it.
+/// A request of a client, and the pause before it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct ClientRequest {
     pub offset: u64,
     pub bytes: u64,
     pub writes: bool,
-    pub think_ns: u64,
+    pub pause_ns: u64,
 }
 
 impl Client {
-    /// The request of this number: always the same.
-    pub fn ask(&self, number: u64) -> Ask {
+    /// Returns the request of this number, which depends on the number alone.
+    pub fn next_request(&self, number: u64) -> ClientRequest {
         let mut rng = Pcg64::seed_from_u64(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let places = (self.span / self.bytes).max(1);
-        let place = if self.sequential { number % places } else { rng.random_range(0..places) };
+        let index = if self.sequential { number % places } else { rng.random_range(0..places) };
         let unit: f64 = rng.random();
-        let think_ns = match self.think {
-            Think::About(ns) => ns as f64 * (0.8 + 0.4 * unit),
-            Think::Exponential(mean_ns) => -(1.0 - unit).ln() * mean_ns as f64,
+        let pause_ns = match self.think {
+            Pause::About(ns) => ns as f64 * (0.8 + 0.4 * unit),
+            Pause::Exponential(mean_ns) => -(1.0 - unit).ln() * mean_ns as f64,
         };
-        Ask {
-            offset: self.from + place * self.bytes,
+        ClientRequest {
+            offset: self.from + index * self.bytes,
             bytes: self.bytes,
             writes: self.writes,
-            think_ns: think_ns as u64,
+            pause_ns: pause_ns as u64,
         }
     }
 
-    /// When it makes requests, now that one more is over: `over` of the `made` ones are.
-    pub fn after(&self, over: u64, made: u64, beats: &mut u64, now_ns: u64) -> impl Iterator<Item = u64> + use<> {
-        let think_ns = self.ask(over).think_ns;
+    /// Returns the times of new requests after a completion: `completed` of the `submitted`
+    /// requests have completed.
+    pub fn after(
+        &self,
+        completed: u64,
+        submitted: u64,
+        ticks: &mut u64,
+        now_ns: u64,
+    ) -> impl Iterator<Item = u64> + use<> {
+        let pause_ns = self.next_request(completed).pause_ns;
         let (at_ns, count) = match (self.timer_ns, self.batches) {
             (Some(period_ns), _) => {
-                *beats += 1;
-                ((*beats * period_ns).max(now_ns), 1)
+                *ticks += 1;
+                ((*ticks * period_ns).max(now_ns), 1)
             }
-            (None, true) if over < made => (now_ns, 0),
-            (None, true) => (now_ns + think_ns, self.depth),
-            (None, false) => (now_ns + think_ns, 1),
+            (None, true) if completed < submitted => (now_ns, 0),
+            (None, true) => (now_ns + pause_ns, self.depth),
+            (None, false) => (now_ns + pause_ns, 1),
         };
         (0..count).map(move |_| at_ns)
     }
 
-    /// What it does, in a few words.
-    pub fn told(&self) -> String {
+    /// Describes the client in a few words.
+    pub fn describe(&self) -> String {
         let Client { name, depth, bytes, .. } = self;
         let what = match (self.sequential, self.writes) {
-            (true, false) => "reads one behind the other",
-            (false, false) => "reads here and there",
-            (true, true) => "writes one behind the other",
-            (false, true) => "writes here and there",
+            (true, false) => "reads sequentially",
+            (false, false) => "reads randomly",
+            (true, true) => "writes sequentially",
+            (false, true) => "writes randomly",
         };
         let pace = match (self.timer_ns, self.think) {
             (Some(ns), _) => format!("every {} ms", ns / MS),
-            (None, Think::About(ns)) => format!("pauses of {:.2} ms", ns as f64 / MS as f64),
-            (None, Think::Exponential(ns)) => format!("exponential pauses of {} ms on average", ns / MS),
+            (None, Pause::About(ns)) => format!("pauses of {:.2} ms", ns as f64 / MS as f64),
+            (None, Pause::Exponential(ns)) => format!("exponential pauses of {} ms on average", ns / MS),
         };
         let way = if self.batches { "in batches of" } else { "at depth" };
         format!("{name}: {what}, {} KiB {way} {depth}, {pace}", bytes / KIB)
     }
 }
 
-/// The clients of a workload.
+/// Returns the clients of a workload.
 pub fn workload(name: &str, seed: u64) -> Option<Vec<Client>> {
     let mut rng =
         Pcg64::seed_from_u64(seed.wrapping_mul(4).wrapping_add(NAMES.iter().position(|known| *known == name)? as u64));
@@ -147,7 +155,7 @@ fn stream(rng: &mut Pcg64) -> Client {
         depth: choose(rng, &[1, 1, 2]),
         batches: false,
         timer_ns: None,
-        think: Think::About(rng.random_range(30 * US..200 * US)),
+        think: Pause::About(rng.random_range(30 * US..200 * US)),
         from: rng.random_range(0..SPACE - STREAM_BYTES) / GIB * GIB,
         span: STREAM_BYTES,
         sequential: true,
@@ -157,12 +165,12 @@ fn stream(rng: &mut Pcg64) -> Client {
     }
 }
 
-/// One that reads here and there.
+/// A random reader.
 fn random_reader(rng: &mut Pcg64) -> Client {
     Client {
         name: "random",
         depth: choose(rng, &[1, 2, 4]),
-        think: Think::About(rng.random_range(50 * US..500 * US)),
+        think: Pause::About(rng.random_range(50 * US..500 * US)),
         from: rng.random_range(0..100) * GIB,
         span: rng.random_range(10..80) * GIB,
         sequential: false,
@@ -171,7 +179,7 @@ fn random_reader(rng: &mut Pcg64) -> Client {
     }
 }
 
-/// Readers of a table, a writer of batches of dirty pages, and one that writes a log.
+/// Readers of a table, a writer of batches of dirty pages, and a log writer.
 fn database(rng: &mut Pcg64) -> Vec<Client> {
     let (from, span) = (rng.random_range(10..100) * GIB, rng.random_range(10..40) * GIB);
     let readers = rng.random_range(3..=6);
@@ -179,7 +187,7 @@ fn database(rng: &mut Pcg64) -> Vec<Client> {
     let reader = |rng: &mut Pcg64| Client {
         name: "reader",
         depth: 1,
-        think: Think::Exponential(mean_ns),
+        think: Pause::Exponential(mean_ns),
         from,
         span,
         bytes: 8 * KIB,
@@ -190,7 +198,7 @@ fn database(rng: &mut Pcg64) -> Vec<Client> {
         name: "checkpoint",
         depth: choose(rng, &[4, 8, 16]),
         batches: true,
-        think: Think::Exponential(rng.random_range(100..300) * MS),
+        think: Pause::Exponential(rng.random_range(100..300) * MS),
         writes: true,
         ..reader(rng)
     });
@@ -198,7 +206,7 @@ fn database(rng: &mut Pcg64) -> Vec<Client> {
         name: "log",
         depth: 1,
         timer_ns: choose(rng, &[None, Some(25 * MS), Some(40 * MS)]),
-        think: Think::Exponential(rng.random_range(2..8) * MS),
+        think: Pause::Exponential(rng.random_range(2..8) * MS),
         from: rng.random_range(0..170) * GIB,
         bytes: choose(rng, &[4 * KIB, 8 * KIB, 16 * KIB]),
         writes: true,
@@ -207,12 +215,12 @@ fn database(rng: &mut Pcg64) -> Vec<Client> {
     clients
 }
 
-/// One that reads a little, thinks about it and reads on from there.
+/// A reader with pauses between short sequential reads.
 fn thinker(rng: &mut Pcg64) -> Client {
     Client {
         name: "thinker",
         depth: 1,
-        think: Think::About(rng.random_range(MS..5 * MS)),
+        think: Pause::About(rng.random_range(MS..5 * MS)),
         bytes: choose(rng, &[4 * KIB, 16 * KIB]),
         ..stream(rng)
     }

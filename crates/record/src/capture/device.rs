@@ -1,4 +1,4 @@
-//! Which device is traced.
+//! Finds the device to capture.
 
 use std::fs;
 use std::ops::Range;
@@ -9,46 +9,47 @@ use hoistway_machine::{DeviceNumber, Root, SysfsDevice};
 
 use super::CaptureError;
 
-/// What sectors are counted in, in bytes.
+/// The size of a sector in traces, in bytes.
 const SECTOR_BYTES: u64 = 512;
 
 /// A block device that the kernel can trace, whole or a partition.
 #[derive(Clone, Debug)]
-pub struct Traced {
-    /// What it was called.
+pub struct TracedDevice {
+    /// The path as given by the caller.
     pub path: PathBuf,
     /// The kernel's name: `sda`, `nvme0n1p2`.
     pub name: String,
-    /// Its number.
+    /// The major device number.
     pub major: u32,
-    /// The same.
+    /// The minor device number.
     pub minor: u32,
-    /// Its directory in sysfs.
+    /// The directory of the device in sysfs.
     pub(super) sysfs: PathBuf,
-    /// Numbers, as `stat` has them, of itself, its disk and the partitions of either: file systems
-    /// on them send it requests.
+    /// The device numbers, as of `stat`, of the device, its disk and the partitions of either: file
+    /// systems on them send it requests.
     pub(super) family: Vec<u64>,
-    /// The numbers in traces, `major << 20 | minor`, of itself and its disk: what its events are
-    /// of.
+    /// The numbers in traces, `major << 20 | minor`, of the device and its disk.
     pub(super) traced_as: Vec<u32>,
-    /// Of a partition: its sectors on the disk, of 512 bytes.
+    /// The sectors of a partition on its disk, of 512 bytes.
     pub(super) sectors: Option<Range<u64>>,
 }
 
-impl Traced {
+impl TracedDevice {
     /// Finds a device by its path, or by its name in `/dev`.
     ///
     /// # Errors
-    /// When there is none, it is something else, or the kernel cannot trace it.
-    pub fn find(path: &Path) -> Result<Traced, CaptureError> {
+    /// The device does not exist, is no block device, or cannot be traced by the kernel.
+    pub fn find(path: &Path) -> Result<TracedDevice, CaptureError> {
         let bad = |what: String| CaptureError::Device { path: path.into(), what };
         let in_dev = Path::new("/dev").join(path);
         let there = if !path.exists() && in_dev.exists() { in_dev.as_path() } else { path };
         let metadata = fs::metadata(there).map_err(|error| bad(error.to_string()))?;
         if !metadata.file_type().is_block_device() {
             let device = entry(DeviceNumber::from_stat(metadata.dev())).map(|entry| entry.name());
-            let lies = device.map_or_else(String::new, |name| format!(" (it lies on /dev/{name})"));
-            return Err(bad(format!("this is no block device{lies}; /dev/sda, sda or a partition would be right")));
+            let hint = device.map_or_else(String::new, |name| format!(" (the file is on /dev/{name})"));
+            return Err(bad(format!(
+                "this is not a block device{hint}; use a device such as /dev/sda, sda or a partition"
+            )));
         }
         let own = DeviceNumber::from_stat(metadata.rdev());
         let entry = entry(own).ok_or_else(|| bad("it has no directory in /sys/dev/block".to_owned()))?;
@@ -60,17 +61,26 @@ impl Traced {
         let disk = entry.disk();
         let traced_as = [Some(own), disk.number()].into_iter().flatten();
         let whole_and_parts: Vec<SysfsDevice> = std::iter::once(disk.clone()).chain(disk.partitions()).collect();
-        // What lies on top: volumes of LVM, crypt and RAID.
+        // Adds the devices above: volumes of LVM, crypt and RAID.
         let holders = whole_and_parts.iter().flat_map(SysfsDevice::holders);
         let family = whole_and_parts.iter().cloned().chain(holders).filter_map(|entry| entry.number());
         let family = family.map(DeviceNumber::to_stat).collect();
         let traced_as = traced_as.map(|number| number.major << 20 | number.minor & 0xf_ffff).collect();
         let sectors = if entry.is_partition() { sectors_of(&entry) } else { None };
         let (name, sysfs) = (entry.name(), entry.path().to_path_buf());
-        Ok(Traced { path: path.into(), name, major: own.major, minor: own.minor, sysfs, family, traced_as, sectors })
+        Ok(TracedDevice {
+            path: path.into(),
+            name,
+            major: own.major,
+            minor: own.minor,
+            sysfs,
+            family,
+            traced_as,
+            sectors,
+        })
     }
 
-    /// How many requests it has completed since the machine came up, if the kernel counts them.
+    /// Returns the number of requests completed since boot, if the kernel counts them.
     pub fn requests_done(&self) -> Option<u64> {
         let text = fs::read_to_string(self.sysfs.join("stat")).ok()?;
         let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
@@ -78,13 +88,13 @@ impl Traced {
         Some([0, 4, 11, 15].iter().filter_map(|at| fields.get(*at)).sum())
     }
 
-    /// Whether a file lies on it, so that writing the file makes requests.
+    /// Returns true if the file is on the device, so that writing the file makes requests.
     pub fn holds(&self, path: &Path) -> bool {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::metadata(directory).is_ok_and(|metadata| self.family.contains(&metadata.dev()))
     }
 
-    /// A file of its directory `trace` in sysfs.
+    /// Returns the path of a file of its directory `trace` in sysfs.
     pub(super) fn trace_file(&self, name: &str) -> PathBuf {
         self.sysfs.join("trace").join(name)
     }
@@ -94,7 +104,7 @@ fn entry(number: DeviceNumber) -> Option<SysfsDevice> {
     SysfsDevice::of(&Root::machine(), number)
 }
 
-/// Where a partition lies on its disk.
+/// Returns the range of a partition on its disk.
 fn sectors_of(partition: &SysfsDevice) -> Option<Range<u64>> {
     let (start, bytes) = (partition.start_bytes()?, partition.bytes()?);
     Some(start / SECTOR_BYTES..start.checked_add(bytes)? / SECTOR_BYTES)

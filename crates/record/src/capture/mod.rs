@@ -1,140 +1,140 @@
-//! Recording what passes through a block device of this machine, in blktrace's binary format.
+//! Captures the requests of a block device of this machine, in blktrace's binary format.
 //!
 //! ```text
 //!  tracefs: per_cpu/cpuN/trace_pipe ─┐                           ┌─ one file, in the order of time
 //!  or ioctl: debugfs' block/.../traceN ├─▶ whole records ─▶ Sink ─┤
-//!  events of system calls (`--vfs`) ─┘     (and what was lost)   └─ NAME.blktrace.N, a file a CPU
+//!  events of system calls (`--vfs`) ─┘     (and lost events)     └─ NAME.blktrace.N, a file a CPU
 //! ```
 //!
-//! The tracer `blk` of tracefs works where blktrace does not: under lockdown, where files of
-//! debugfs cannot be opened. All that is changed of the machine's settings is written down first
-//! and put back at the end, by a panic too; what a killed recording left behind, the next one finds
-//! ([`left_behind`]).
+//! The tracer `blk` of tracefs works where blktrace does not: under lockdown, files of debugfs
+//! cannot be opened. All changes of the machine's settings are journaled first and restored at the
+//! end, also after a panic. After a kill, the next capture finds them ([`stale_captures`]).
 
-mod by_ioctl;
-mod by_tracefs;
+mod blktrace_ioctl;
 mod calls;
 mod device;
+mod ioctl_tracer;
 mod pipes;
 mod records;
 mod settings;
 mod sink;
+mod tracefs_tracer;
 mod tracing_files;
 
 use std::io;
 use std::path::PathBuf;
 
-pub use device::Traced;
-pub use settings::{LeftBehind, left_behind};
-pub use sink::{Output, Sink, Written};
+pub use device::TracedDevice;
+pub use settings::{StaleCapture, stale_captures};
+pub use sink::{Output, Sink, SinkSummary};
 
 use hoistway_machine::{ProcessFiles, Root};
 
-use by_ioctl::ByIoctl;
-use by_tracefs::ByTracefs;
 use calls::Calls;
+use ioctl_tracer::IoctlTracer;
+use tracefs_tracer::TracefsTracer;
 
-/// The memory for events that were not read yet, in bytes a CPU, unless told: 16 MiB.
+/// The default memory for unread events, in bytes per CPU: 16 MiB.
 pub const BUFFER_BYTES: u64 = 16 << 20;
 
-/// By which of the kernel's interfaces.
+/// An interface of the kernel for block traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum Interface {
     /// The tracer `blk` of tracefs.
     Tracefs,
-    /// blktrace's own ioctls and files in debugfs.
+    /// blktrace's ioctls and files in debugfs.
     Ioctl,
 }
 
-/// What is recorded, and how.
+/// The options of a capture.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// By which interface; none: the first that works.
-    pub by: Option<By>,
-    /// Memory for events that were not read yet, in bytes a CPU.
+    /// The interface; `None`: the first that works.
+    pub by: Option<Interface>,
+    /// The memory for unread events, in bytes per CPU.
     pub buffer_bytes: u64,
-    /// Marks for the system calls on files that lie on the device, and on itself.
+    /// Marks system calls on files of the device and on the device itself.
     pub calls: bool,
 }
 
-/// Why nothing can be recorded.
+/// An error of a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// It is no device that can be traced.
+    /// The path names no device that can be traced.
     #[error("{path}: {what}", path = .path.display())]
     Device {
-        /// What was named.
+        /// The path as given.
         path: PathBuf,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the device, and what is allowed.
         what: String,
     },
-    /// Only the administrator may.
-    #[error("{what}: {cause}; recording needs the rights of root (CAP_SYS_ADMIN)")]
+    /// The process lacks privileges.
+    #[error("{what}: {cause}; recording needs root privileges (CAP_SYS_ADMIN)")]
     Rights {
-        /// What was tried.
+        /// The failed action.
         what: String,
-        /// The system's words.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// Somebody else is tracing.
+    /// Another tool is tracing.
     #[error("{0}")]
     InUse(String),
-    /// It does not work here.
+    /// The system does not support the action.
     #[error("{what}: {cause}")]
     System {
-        /// What was tried.
+        /// The failed action.
         what: String,
-        /// The system's words.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// No way works.
+    /// No interface works.
     #[error("nothing can be recorded here. By tracefs: {tracefs}. By ioctl: {ioctl}")]
-    NoWay {
-        /// Why not by tracefs.
+    NoInterface {
+        /// The error of tracefs.
         tracefs: Box<CaptureError>,
-        /// Why not by ioctl.
+        /// The error of the ioctls.
         ioctl: Box<CaptureError>,
     },
-    /// What was recorded cannot be written.
+    /// The output cannot be written.
     #[error("{path}: {cause}", path = .path.display())]
     Output {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system call.
         cause: io::Error,
     },
 }
 
-/// A recording under way. What it changed is put back when it is dropped; [`Capture::stop`] tells
-/// how it went.
+/// A capture in progress. Dropping it restores the changed settings; [`Capture::stop`] also returns
+/// its summary.
 #[derive(Debug)]
 pub struct Capture {
-    way: Way,
+    tracer: Tracer,
     calls: Option<Calls>,
-    told: Vec<String>,
+    notices: Vec<String>,
 }
 
-/// How a recording went.
+/// The summary of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub struct CaptureSummary {
     /// Events that the kernel's buffers could not hold.
     pub lost: u64,
-    /// Calls of which it could not be found out any more what file they were on.
+    /// System calls whose file could not be looked up in time.
     pub unmarked: u64,
 }
 
 #[derive(Debug)]
-enum Way {
-    Tracefs(Box<ByTracefs>),
-    Ioctl(Box<ByIoctl>),
+enum Tracer {
+    Tracefs(Box<TracefsTracer>),
+    Ioctl(Box<IoctlTracer>),
 }
 
 impl CaptureError {
-    /// The error of something that was tried.
+    /// Creates the error of a failed action.
     fn of(what: impl Into<String>, cause: io::Error) -> CaptureError {
         let what = what.into();
         match cause.kind() {
-            // Under lockdown root is refused as well: then more rights do not help.
+            // Under lockdown root is refused too: more privileges do not help then.
             io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
                 CaptureError::Rights { what, cause }
             }
@@ -144,121 +144,121 @@ impl CaptureError {
 }
 
 impl Capture {
-    /// Begins to record a device, which may be a partition.
+    /// Begins to capture a device, which may be a partition.
     ///
     /// # Errors
-    /// When that is not possible by any way, or not by the one that was demanded. Then everything
-    /// is as it was.
-    pub fn start(device: &Traced, options: &Options) -> Result<Capture, CaptureError> {
-        let mut told = Vec::new();
-        // Calls first: the first request is not to come without its mark.
-        let calls = if options.calls { Some(Calls::start(device, options.buffer_bytes, &mut told)?) } else { None };
-        let tracefs = || ByTracefs::start(device, options.buffer_bytes).map(|way| Way::Tracefs(Box::new(way)));
-        let ioctl = || ByIoctl::start(device, options.buffer_bytes).map(|way| Way::Ioctl(Box::new(way)));
-        let way = match options.by {
-            Some(By::Tracefs) => tracefs()?,
-            Some(By::Ioctl) => ioctl()?,
+    /// No interface works, or the requested one does not. No setting is changed then.
+    pub fn start(device: &TracedDevice, options: &Options) -> Result<Capture, CaptureError> {
+        let mut notices = Vec::new();
+        // The marks begin first, so that the first request has its mark.
+        let calls = if options.calls { Some(Calls::start(device, options.buffer_bytes, &mut notices)?) } else { None };
+        let tracefs =
+            || TracefsTracer::start(device, options.buffer_bytes).map(|tracer| Tracer::Tracefs(Box::new(tracer)));
+        let ioctl = || IoctlTracer::start(device, options.buffer_bytes).map(|tracer| Tracer::Ioctl(Box::new(tracer)));
+        let tracer = match options.by {
+            Some(Interface::Tracefs) => tracefs()?,
+            Some(Interface::Ioctl) => ioctl()?,
             None => match tracefs() {
-                Ok(way) => way,
+                Ok(tracer) => tracer,
                 Err(first) => match ioctl() {
-                    Ok(way) => {
-                        told.push(format!("not by tracefs: {first}"));
-                        way
+                    Ok(tracer) => {
+                        notices.push(format!("not by tracefs: {first}"));
+                        tracer
                     }
                     Err(second) => {
-                        return Err(CaptureError::NoWay { tracefs: Box::new(first), ioctl: Box::new(second) });
+                        return Err(CaptureError::NoInterface { tracefs: Box::new(first), ioctl: Box::new(second) });
                     }
                 },
             },
         };
-        told.extend(match &way {
-            Way::Tracefs(way) => way.told().to_vec(),
-            Way::Ioctl(_) => Vec::new(),
+        notices.extend(match &tracer {
+            Tracer::Tracefs(tracer) => tracer.notices().to_vec(),
+            Tracer::Ioctl(_) => Vec::new(),
         });
-        Ok(Capture { way, calls, told })
+        Ok(Capture { tracer, calls, notices })
     }
 
-    /// By which interface it records.
-    pub fn by(&self) -> By {
-        match self.way {
-            Way::Tracefs(_) => By::Tracefs,
-            Way::Ioctl(_) => By::Ioctl,
+    /// Returns the interface in use.
+    pub fn interface(&self) -> Interface {
+        match self.tracer {
+            Tracer::Tracefs(_) => Interface::Tracefs,
+            Tracer::Ioctl(_) => Interface::Ioctl,
         }
     }
 
-    /// What should be known about it, as sentences.
-    pub fn told(&self) -> &[String] {
-        &self.told
+    /// Returns notices for the user, as sentences.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
-    /// Takes what the kernel has by now, and writes what is in order. It does not wait.
+    /// Reads the available events without waiting, and writes those whose order is final.
     ///
     /// # Errors
-    /// When the kernel's files cannot be read, or the output cannot be written.
-    pub fn take(&mut self, sink: &mut Sink) -> Result<(), CaptureError> {
+    /// The kernel's files cannot be read, or the output cannot be written.
+    pub fn drain(&mut self, sink: &mut Sink) -> Result<(), CaptureError> {
         let complete_to_ns = self.read(sink)?;
         sink.write_until(complete_to_ns)
     }
 
-    /// Stops, takes the rest and puts the machine's settings back. Answers how that went.
+    /// Stops, reads the remaining events and restores the machine's settings.
     ///
     /// # Errors
-    /// As [`Capture::take`]; the settings are put back all the same.
-    pub fn stop(mut self, sink: &mut Sink) -> Result<Stopped, CaptureError> {
+    /// As for [`Capture::drain`]; the settings are restored in any case.
+    pub fn stop(mut self, sink: &mut Sink) -> Result<CaptureSummary, CaptureError> {
         if let Some(calls) = &mut self.calls {
             calls.pause()?;
         }
-        match &mut self.way {
-            Way::Tracefs(way) => way.pause()?,
-            Way::Ioctl(way) => way.pause()?,
+        match &mut self.tracer {
+            Tracer::Tracefs(tracer) => tracer.pause()?,
+            Tracer::Ioctl(tracer) => tracer.pause()?,
         }
-        // A round takes a bounded part of a full buffer.
+        // One round reads a bounded part of a full buffer.
         loop {
             let before = sink.taken();
-            self.take(sink)?;
+            self.drain(sink)?;
             if sink.taken() == before {
                 break;
             }
         }
         sink.write_until(u64::MAX)?;
-        let lost = match &mut self.way {
-            Way::Tracefs(way) => {
-                way.saved_names(sink);
-                way.lost()?.max(sink.lost())
+        let lost = match &mut self.tracer {
+            Tracer::Tracefs(tracer) => {
+                tracer.saved_names(sink);
+                tracer.lost()?.max(sink.lost())
             }
-            Way::Ioctl(way) => way.lost()?,
+            Tracer::Ioctl(tracer) => tracer.lost()?,
         };
-        Ok(Stopped { lost, unmarked: self.calls.as_ref().map_or(0, Calls::unmarked) })
+        Ok(CaptureSummary { lost, unmarked: self.calls.as_ref().map_or(0, Calls::unmarked) })
     }
 
-    /// Reads; answers the time in ns before which nothing more will come.
+    /// Reads events. Returns the time in ns before which all events have been read.
     fn read(&mut self, sink: &mut Sink) -> Result<u64, CaptureError> {
-        // Calls first: their processes may be gone in a moment.
+        // Calls first: their processes may end soon.
         let calls_until_ns = match &mut self.calls {
             Some(calls) => calls.read(sink)?,
             None => u64::MAX,
         };
-        let until_ns = match &mut self.way {
-            Way::Tracefs(way) => way.read(sink)?,
-            Way::Ioctl(way) => way.read(sink)?,
+        let until_ns = match &mut self.tracer {
+            Tracer::Tracefs(tracer) => tracer.read(sink)?,
+            Tracer::Ioctl(tracer) => tracer.read(sink)?,
         };
         Ok(until_ns.min(calls_until_ns))
     }
 }
 
-/// The time of the clock that traces are recorded with, in ns.
+/// Returns the time of the clock of traces, in ns.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What the time of the day is, in ns since 1970.
+/// Returns the wall-clock time in ns since 1970.
 fn since_1970_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The name of a process that runs now, at most 15 bytes.
+/// Returns the name of a running process, at most 15 bytes.
 fn name_of(pid: u32) -> Option<String> {
     if pid == 0 {
         return Some("swapper".to_owned());

@@ -1,4 +1,4 @@
-//! The kernel's buffers of events, one a CPU, being read.
+//! Reads the kernel's event buffers, one per CPU.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,44 +6,43 @@ use std::io::{self, Read};
 use super::sink::Sink;
 use super::{CaptureError, now_ns};
 
-/// The most that is read of a CPU before the others have their turn, in bytes.
+/// The most bytes that are read of a CPU before the next one.
 const ROUND_BYTES: usize = 4 << 20;
-/// What is written this long before it is read is complete, in ns: an interrupt may keep a CPU from
-/// finishing an event.
+/// The age in ns from which events are complete: an interrupt may delay the end of an event.
 const SETTLED_NS: u64 = 1_000_000;
 
-/// The buffer of a CPU.
+/// The event buffer of a CPU.
 #[derive(Debug)]
 pub(super) struct Pipe {
-    /// The CPU's number.
+    /// The number of the CPU.
     pub number: u32,
     file: File,
-    /// What was read and is not taken yet: the beginning of a record, or of a line.
-    pub given: Vec<u8>,
-    /// The time of the last event that was taken, in ns.
+    /// Bytes that were read and not consumed: the beginning of a record or of a line.
+    pub pending: Vec<u8>,
+    /// The time of the last consumed event in ns.
     pub last_ns: u64,
 }
 
 impl Pipe {
     pub fn new(number: u32, file: File) -> Pipe {
-        Pipe { number, file, given: Vec::new(), last_ns: 0 }
+        Pipe { number, file, pending: Vec::new(), last_ns: 0 }
     }
 
-    /// Reads what is there, at most a round's; answers whether that was all.
+    /// Reads the available bytes, at most one round's. Returns true if the buffer is empty.
     pub fn fill(&mut self) -> Result<bool, CaptureError> {
-        drain(&mut self.file, &mut self.given, ROUND_BYTES)
+        drain(&mut self.file, &mut self.pending, ROUND_BYTES)
             .map_err(|cause| CaptureError::of(format!("the events of CPU {}", self.number), cause))
     }
 }
 
-/// The time before which nothing more will come of a CPU whose buffer is read to its end from now
-/// on.
+/// Returns the time before which a CPU has no further events if its buffer is read to its end from
+/// now on.
 pub(super) fn settled_ns() -> u64 {
     now_ns().saturating_sub(SETTLED_NS)
 }
 
-/// Takes the records that are there of each CPU; answers the time before which nothing more will
-/// come.
+/// Reads the available records of each CPU. Returns the time in ns before which all records have
+/// been read.
 pub(super) fn take_records<'a>(
     pipes: impl Iterator<Item = &'a mut Pipe>,
     sink: &mut Sink,
@@ -51,7 +50,7 @@ pub(super) fn take_records<'a>(
     let mut complete_to_ns = settled_ns();
     for pipe in pipes {
         let is_all = pipe.fill()?;
-        if let Some(last_ns) = sink.feed(&mut pipe.given) {
+        if let Some(last_ns) = sink.feed(&mut pipe.pending) {
             pipe.last_ns = last_ns;
         }
         if !is_all {
@@ -61,12 +60,12 @@ pub(super) fn take_records<'a>(
     Ok(complete_to_ns)
 }
 
-/// Appends what a file has to give now, at most `bytes_max`; answers whether that was all.
+/// Appends the available bytes of a file, at most `bytes_max`. Returns true if the end was reached.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 fn drain(file: &mut File, into: &mut Vec<u8>, bytes_max: usize) -> io::Result<bool> {
-    /// More than tracefs gives at once.
+    /// More than tracefs returns at once.
     const STEP_BYTES: usize = 64 << 10;
     let before = into.len();
     while into.len() - before < bytes_max {

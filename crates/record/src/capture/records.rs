@@ -1,15 +1,15 @@
-//! Whole records in what the kernel gives, and what lies between them.
+//! Splits the kernel's bytes into whole records and the text between them.
 
-/// What begins every record, without its version.
+/// The beginning of every record, without its version.
 const MAGIC: u32 = 0x6561_7400;
 /// The bit of notes among the categories of an action.
 const NOTIFY: u32 = 1 << (16 + 10);
 /// A message, among notes.
 const NOTE_MESSAGE: u32 = 2;
-/// A line that tracefs writes is no longer than this, in bytes.
+/// The longest line that tracefs writes, in bytes.
 const LINE_BYTES_MAX: usize = 256;
 
-/// The part of a record's head that matters here.
+/// The used fields of a record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub time_ns: u64,
@@ -19,45 +19,45 @@ pub(super) struct Head {
     pub sector: u64,
     /// The length of the request in bytes.
     pub bytes: u32,
-    /// The number and the categories.
+    /// The action number and the categories.
     pub action: u32,
-    /// The length with its payload, in bytes.
+    /// The length of the record with its payload, in bytes.
     pub len: usize,
 }
 
-/// What comes next.
+/// The next item of the byte stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A record, as long as its head says.
+    /// A complete record.
     Record(Head),
-    /// So many bytes that are no record; the kernel tells with them that it lost so many events.
-    Else {
-        /// How many bytes.
+    /// Bytes that are no record; tracefs reports lost events in this way.
+    Other {
+        /// The number of bytes.
         bytes: usize,
-        /// Events that were lost.
+        /// The number of lost events.
         lost: u64,
     },
-    /// What is there is not all of a record.
-    Part,
+    /// The bytes are a part of a record.
+    Incomplete,
 }
 
 impl Head {
-    /// Whether it tells of a process, the clock or a text.
+    /// Returns true for a note: about a process, the clock, or a message.
     pub fn is_note(&self) -> bool {
         self.action & NOTIFY != 0
     }
 
-    /// Whether it belongs to a device: messages and requests do, names of processes and the time of
-    /// the day do not.
+    /// Returns true if the record belongs to a device: messages and requests do, process names and
+    /// the wall-clock time do not.
     pub fn has_device(&self) -> bool {
         !self.is_note() || self.action & 0xff == NOTE_MESSAGE
     }
 }
 
-/// Looks at the beginning of some bytes.
+/// Finds the next item at the beginning of the bytes.
 pub(super) fn next(bytes: &[u8]) -> Next {
     let Some(magic) = u32_at(bytes, 0) else {
-        return Next::Part;
+        return Next::Incomplete;
     };
     let head = match magic {
         _ if magic == MAGIC | 7 => head_7(bytes),
@@ -66,11 +66,11 @@ pub(super) fn next(bytes: &[u8]) -> Next {
     };
     match head {
         Some(head) if head.len <= bytes.len() => Next::Record(head),
-        _ => Next::Part,
+        _ => Next::Incomplete,
     }
 }
 
-/// Version 7: 48 bytes.
+/// Parses a header of version 7: 48 bytes.
 fn head_7(bytes: &[u8]) -> Option<Head> {
     Some(Head {
         time_ns: u64_at(bytes, 8)?,
@@ -84,7 +84,7 @@ fn head_7(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// Version 8: 64 bytes, the number of the action in the lower half of 64 bits.
+/// Parses a header of version 8: 64 bytes, the action number in the lower half of 64 bits.
 fn head_8(bytes: &[u8]) -> Option<Head> {
     Some(Head {
         time_ns: u64_at(bytes, 8)?,
@@ -98,28 +98,29 @@ fn head_8(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// Bytes up to the next record: a line as in `CPU:1 [LOST 4 EVENTS]`, or nothing that is known.
+/// Returns the bytes up to the next record: a line such as `CPU:1 [LOST 4 EVENTS]`, or unknown
+/// bytes.
 fn between(bytes: &[u8]) -> Next {
     if bytes.starts_with(b"CPU:") {
         return match bytes.iter().take(LINE_BYTES_MAX).position(|byte| *byte == b'\n') {
-            Some(end) => Next::Else { bytes: end + 1, lost: lost_in(&bytes[..end]) },
-            None if bytes.len() < LINE_BYTES_MAX => Next::Part,
-            None => Next::Else { bytes: LINE_BYTES_MAX, lost: 0 },
+            Some(end) => Next::Other { bytes: end + 1, lost: lost_in(&bytes[..end]) },
+            None if bytes.len() < LINE_BYTES_MAX => Next::Incomplete,
+            None => Next::Other { bytes: LINE_BYTES_MAX, lost: 0 },
         };
     }
     let is_magic = |at: usize| u32_at(bytes, at).is_some_and(|word| word == MAGIC | 7 || word == MAGIC | 8);
     let is_line = |at: usize| bytes[at..].starts_with(b"CPU:");
     let end = (1..bytes.len().saturating_sub(3)).find(|at| is_magic(*at) || is_line(*at));
     match end.unwrap_or(bytes.len().saturating_sub(3)) {
-        0 => Next::Part,
-        bytes => Next::Else { bytes, lost: 0 },
+        0 => Next::Incomplete,
+        bytes => Next::Other { bytes, lost: 0 },
     }
 }
 
 fn lost_in(line: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(line);
     let number = text.split_once("[LOST ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    // The kernel does not always know how many.
+    // The kernel does not always report the number.
     number.unwrap_or(1)
 }
 
@@ -154,31 +155,31 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn records_come_out_whole_or_not_at_all() {
+    fn records_are_complete_or_absent() {
         let bytes = record(5, 0x11_0001, 9, 0x70_0000, 1, b"abc");
         let head =
             Head { time_ns: 5, pid: 9, cpu: 1, device: 0x70_0000, sector: 0, bytes: 0, action: 0x11_0001, len: 51 };
         assert_eq!(next(&bytes), Next::Record(head));
         for len in 0..bytes.len() {
-            assert_eq!(next(&bytes[..len]), Next::Part, "{len} bytes");
+            assert_eq!(next(&bytes[..len]), Next::Incomplete, "{len} bytes");
         }
     }
 
     #[test]
-    fn the_line_that_tells_of_lost_events_is_taken_out_and_counted() {
+    fn the_line_of_lost_events_is_removed_and_counted() {
         let mut bytes = b"CPU:1 [LOST 412 EVENTS]\n".to_vec();
-        assert_eq!(next(&bytes[..10]), Next::Part);
+        assert_eq!(next(&bytes[..10]), Next::Incomplete);
         bytes.extend(record(5, 1, 9, 0, 1, b""));
-        assert_eq!(next(&bytes), Next::Else { bytes: 24, lost: 412 });
+        assert_eq!(next(&bytes), Next::Other { bytes: 24, lost: 412 });
         assert!(matches!(next(&bytes[24..]), Next::Record(_)));
-        assert_eq!(next(b"CPU:0 [LOST EVENTS]\nx"), Next::Else { bytes: 20, lost: 1 });
+        assert_eq!(next(b"CPU:0 [LOST EVENTS]\nx"), Next::Other { bytes: 20, lost: 1 });
     }
 
     #[test]
-    fn what_is_no_record_is_passed_over_to_the_next_one() {
+    fn bytes_without_a_record_are_skipped() {
         let mut bytes = vec![0x55; 7];
-        assert_eq!(next(&bytes), Next::Else { bytes: 4, lost: 0 });
+        assert_eq!(next(&bytes), Next::Other { bytes: 4, lost: 0 });
         bytes.extend(record(5, 1, 9, 0, 1, b""));
-        assert_eq!(next(&bytes), Next::Else { bytes: 7, lost: 0 });
+        assert_eq!(next(&bytes), Next::Other { bytes: 7, lost: 0 });
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of the machine that a recording changes: written down before, put back behind.
+//! The machine's settings that a capture changes: journaled before, restored afterwards.
 
 use std::fs;
 use std::io;
@@ -11,84 +11,85 @@ use serde::{Deserialize, Serialize};
 use super::CaptureError;
 use super::tracing_files::KernelFiles;
 
-/// Where recordings write down what they change. Root alone may write there: what is read from it
-/// decides what root writes.
+/// The directory of the journals. Only root may write there, because root restores what the
+/// journals say.
 const JOURNALS: &str = "/run/hoistway";
 const PREFIX: &str = "hoistway-trace-record-";
 
-/// What a recording changed.
+/// The changes of one capture.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Journal {
-    /// Who changed it, and since when it runs, so that another process with its number is told from
-    /// it.
+    /// The process that made the changes and its start time, which tells it from a later process
+    /// with the same id.
     pid: u32,
-    started: u64,
+    #[serde(rename = "started")]
+    start_time: u64,
     changes: Vec<Change>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Change {
-    /// A file of tracefs said `was`, and now says `set`.
+    /// A file of tracefs changed from `was` to `set`.
     Tracing { name: String, was: String, set: String },
-    /// So did one elsewhere.
+    /// Any other file changed from `was` to `set`.
     File { path: PathBuf, was: String, set: String },
-    /// A directory of tracefs was made.
+    /// A directory of tracefs was created.
     Instance { name: String },
-    /// The ioctl `BLKTRACESETUP` was made on a device.
+    /// The ioctl `BLKTRACESETUP` was executed on a device.
     Ioctl { device: PathBuf },
 }
 
-/// Settings that were changed, in order. They are put back in the other order when this is dropped.
+/// The changed settings, in order. Dropping them restores them in reverse order.
 #[derive(Debug)]
 pub(super) struct Settings {
     journal: Journal,
     path: PathBuf,
 }
 
-/// What a recording that was killed has left behind.
+/// The settings that a killed capture has left changed.
 #[derive(Debug)]
-pub struct LeftBehind {
+pub struct StaleCapture {
     journal: Journal,
     path: PathBuf,
 }
 
 impl Settings {
-    /// Nothing changed yet. `what` tells it from others of this process.
+    /// Creates an empty set of changes. `what` tells it from others of this process.
     ///
     /// # Errors
-    /// When what is changed cannot be written down.
+    /// The journal cannot be written.
     pub fn new(what: &str) -> Result<Settings, CaptureError> {
-        Settings::noted_in(Path::new(JOURNALS), what)
+        Settings::journaled_in(Path::new(JOURNALS), what)
     }
 
-    fn noted_in(directory: &Path, what: &str) -> Result<Settings, CaptureError> {
+    fn journaled_in(directory: &Path, what: &str) -> Result<Settings, CaptureError> {
         let failed = |path: &Path, cause| CaptureError::of(path.display().to_string(), cause);
         if !directory.is_dir() {
             let made = fs::DirBuilder::new().mode(0o700).recursive(true).create(directory);
             made.map_err(|cause| failed(directory, cause))?;
         }
         let pid = std::process::id();
-        let journal = Journal { pid, started: started(pid).unwrap_or(0), changes: Vec::new() };
+        let journal = Journal { pid, start_time: start_time(pid).unwrap_or(0), changes: Vec::new() };
         let settings = Settings { journal, path: directory.join(format!("{PREFIX}{pid}-{what}.json")) };
         settings.write_down().map_err(|cause| failed(&settings.path, cause))?;
         Ok(settings)
     }
 
-    /// Sets a file of tracefs. One that says so already is left alone; one that says nothing
-    /// (`trace`) is not put back.
+    /// Sets a file of tracefs. A file with this value already is not changed; a file without a
+    /// value (`trace`) is not restored.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// The file cannot be read or written.
     pub fn set(&mut self, files: &KernelFiles, name: &str, value: &str) -> Result<(), CaptureError> {
-        let was = chosen(&files.read(name)?);
+        let was = selected_value(&files.read(name)?);
         if was == value {
             return Ok(());
         }
         self.note(Change::Tracing { name: name.to_owned(), was, set: value.to_owned() })?;
         write(&files.path(name), value).map_err(|cause| CaptureError::of(format!("{name} = {value}"), cause))?;
-        // The kernel rounds sizes: what it made of the value is what tells later that nobody has
+        // The kernel rounds sizes. The resulting value shows later whether another process has
         // changed it since.
-        let became = chosen(&files.read(name)?);
+        let became = selected_value(&files.read(name)?);
         if let Some(Change::Tracing { set, .. }) = self.journal.changes.last_mut()
             && became != value
         {
@@ -98,13 +99,13 @@ impl Settings {
         Ok(())
     }
 
-    /// The same of a file elsewhere.
+    /// Sets a file outside of tracefs, as [`Settings::set`] does.
     ///
     /// # Errors
-    /// The same.
+    /// The file cannot be read or written.
     pub fn set_file(&mut self, path: &Path, value: &str) -> Result<(), CaptureError> {
         let failed = |cause| CaptureError::of(format!("{} = {value}", path.display()), cause);
-        let was = chosen(fs::read_to_string(path).map_err(failed)?.trim());
+        let was = selected_value(fs::read_to_string(path).map_err(failed)?.trim());
         if was == value {
             return Ok(());
         }
@@ -112,16 +113,16 @@ impl Settings {
         write(path, value).map_err(failed)
     }
 
-    /// Makes a directory of tracefs, which is a buffer of its own.
+    /// Creates a directory of tracefs, which is a buffer of its own.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// The directory cannot be created.
     pub fn make_instance(&mut self, files: &KernelFiles, name: &str) -> Result<(), CaptureError> {
         self.note(Change::Instance { name: name.to_owned() })?;
         fs::create_dir(files.path(name)).map_err(|cause| CaptureError::of(name, cause))
     }
 
-    /// Removes what [`Settings::make_instance`] has made last.
+    /// Removes the directory of the last [`Settings::make_instance`].
     pub fn remove_instance(&mut self, files: &KernelFiles, name: &str) {
         if let Err(error) = fs::remove_dir(files.path(name)) {
             tracing::warn!(name, %error, "an instance of tracefs cannot be removed");
@@ -131,11 +132,11 @@ impl Settings {
         let _ = self.write_down();
     }
 
-    /// Notes that a device is about to be traced by ioctl.
+    /// Journals that a device is about to be traced by ioctl.
     ///
     /// # Errors
-    /// When that cannot be written down.
-    pub fn will_setup(&mut self, device: &Path) -> Result<(), CaptureError> {
+    /// The journal cannot be written.
+    pub fn note_setup(&mut self, device: &Path) -> Result<(), CaptureError> {
         self.note(Change::Ioctl { device: device.into() })
     }
 
@@ -153,40 +154,40 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        let left = LeftBehind { journal: std::mem::take(&mut self.journal), path: std::mem::take(&mut self.path) };
-        for failed in left.put_back() {
-            tracing::error!("not put back: {failed}");
+        let left = StaleCapture { journal: std::mem::take(&mut self.journal), path: std::mem::take(&mut self.path) };
+        for failed in left.restore() {
+            tracing::error!("not restored: {failed}");
         }
     }
 }
 
-/// What recordings that are not there any more have left behind.
-pub fn left_behind() -> Vec<LeftBehind> {
-    left_behind_in(Path::new(JOURNALS))
+/// Returns the captures whose processes have ended without restoring their settings.
+pub fn stale_captures() -> Vec<StaleCapture> {
+    stale_captures_in(Path::new(JOURNALS))
 }
 
-fn left_behind_in(directory: &Path) -> Vec<LeftBehind> {
-    // Nobody else may say what is to be written where.
-    if !is_ours_alone(directory) {
+fn stale_captures_in(directory: &Path) -> Vec<StaleCapture> {
+    // Other users must not control the values that are written.
+    if !is_private(directory) {
         return Vec::new();
     }
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if !name.starts_with(PREFIX) || !is_ours_alone(&path) {
+        if !name.starts_with(PREFIX) || !is_private(&path) {
             continue;
         }
         let journal = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Journal>(&bytes).ok());
-        if let Some(journal) = journal.filter(|journal| started(journal.pid) != Some(journal.started)) {
-            found.push(LeftBehind { journal, path });
+        if let Some(journal) = journal.filter(|journal| start_time(journal.pid) != Some(journal.start_time)) {
+            found.push(StaleCapture { journal, path });
         }
     }
     found
 }
 
-/// Whether nobody but the user of this process, or root, can write it.
-fn is_ours_alone(path: &Path) -> bool {
+/// Returns true if only the user of this process or root can write the path.
+fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| {
         let owner = metadata.uid();
         !metadata.is_symlink()
@@ -195,13 +196,13 @@ fn is_ours_alone(path: &Path) -> bool {
     })
 }
 
-impl LeftBehind {
-    /// The number of the process that left it.
+impl StaleCapture {
+    /// Returns the id of the process that made the changes.
     pub fn pid(&self) -> u32 {
         self.journal.pid
     }
 
-    /// What it left, a line each: as commands that would undo it.
+    /// Returns the changes as commands that would undo them, one per line.
     pub fn lines(&self) -> Vec<String> {
         let line = |change: &Change| match change {
             Change::Tracing { name, was, set } => {
@@ -214,9 +215,9 @@ impl LeftBehind {
         self.journal.changes.iter().rev().map(line).collect()
     }
 
-    /// Puts it back. What somebody has set to something else meanwhile stays. Answers what could
-    /// not be put back, as sentences.
-    pub fn put_back(self) -> Vec<String> {
+    /// Restores the settings, except those that have been changed again since. Returns failures as
+    /// sentences.
+    pub fn restore(self) -> Vec<String> {
         let mut failed = Vec::new();
         let of_tracefs = |change: &Change| matches!(change, Change::Tracing { .. } | Change::Instance { .. });
         let files = match self.journal.changes.iter().any(of_tracefs).then(KernelFiles::tracefs) {
@@ -229,10 +230,10 @@ impl LeftBehind {
         };
         for change in self.journal.changes.iter().rev() {
             let undone = match (change, &files) {
-                (Change::Tracing { name, was, set }, Some(files)) => put_back(&files.path(name), was, set),
-                (Change::File { path, was, set }, _) => put_back(path, was, set),
-                (Change::Instance { name }, Some(files)) => gone(fs::remove_dir(files.path(name))),
-                (Change::Ioctl { device }, _) => super::by_ioctl::tear_down(device),
+                (Change::Tracing { name, was, set }, Some(files)) => restore(&files.path(name), was, set),
+                (Change::File { path, was, set }, _) => restore(path, was, set),
+                (Change::Instance { name }, Some(files)) => ignore_missing(fs::remove_dir(files.path(name))),
+                (Change::Ioctl { device }, _) => super::blktrace_ioctl::tear_down(device),
                 (Change::Tracing { .. } | Change::Instance { .. }, None) => continue,
             };
             if let Err(error) = undone {
@@ -240,7 +241,7 @@ impl LeftBehind {
             }
         }
         if failed.is_empty()
-            && let Err(error) = gone(fs::remove_file(&self.path))
+            && let Err(error) = ignore_missing(fs::remove_file(&self.path))
         {
             failed.push(format!("{}: {error}", self.path.display()));
         }
@@ -248,17 +249,17 @@ impl LeftBehind {
     }
 }
 
-fn put_back(path: &Path, was: &str, set: &str) -> io::Result<()> {
+fn restore(path: &Path, was: &str, set: &str) -> io::Result<()> {
     let now = match fs::read_to_string(path) {
-        // A device that is gone, or an option of a tracer that is no longer chosen.
+        // The device has been removed, or the option belongs to a tracer that is not selected.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        read => chosen(read?.trim()),
+        read => selected_value(read?.trim()),
     };
     if now == set && !was.is_empty() { write(path, was) } else { Ok(()) }
 }
 
-/// That something is not there is as good as that it was removed.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+/// Treats a missing file as removed.
+fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -270,9 +271,9 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
     io::Write::write_all(&mut file, value.as_bytes())
 }
 
-/// The value that a file of settings says: of `[local] global mono` the one in brackets, of `7
-/// (expanded: 1408)` the latter.
-fn chosen(text: &str) -> String {
+/// Returns the selected value of a settings file: the value in brackets of `[local] global mono`,
+/// the expanded one of `7 (expanded: 1408)`.
+fn selected_value(text: &str) -> String {
     if let Some((_, rest)) = text.split_once("(expanded: ") {
         return rest.trim_end_matches(')').to_owned();
     }
@@ -282,9 +283,9 @@ fn chosen(text: &str) -> String {
     }
 }
 
-/// Returns the start time of a running process in clock ticks since the machine started. With the
-/// process ID it identifies the process. `None` if the process has ended.
-fn started(pid: u32) -> Option<u64> {
+/// Returns the start time of a running process in clock ticks since boot, which identifies it
+/// together with its id. `None` if the process has ended, zombies included.
+fn start_time(pid: u32) -> Option<u64> {
     let stat = ProcessFiles::new(&Root::machine(), pid).stat()?;
     (!stat.has_ended).then_some(stat.start_ticks)
 }
@@ -296,20 +297,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_value_is_found_in_what_the_kernel_says() {
-        assert_eq!(chosen("[local] global counter mono"), "local");
-        assert_eq!(chosen("local global [mono]"), "mono");
-        assert_eq!(chosen("7 (expanded: 1408)"), "1408");
-        assert_eq!(chosen("nop"), "nop");
+    fn the_selected_value_is_found() {
+        assert_eq!(selected_value("[local] global counter mono"), "local");
+        assert_eq!(selected_value("local global [mono]"), "mono");
+        assert_eq!(selected_value("7 (expanded: 1408)"), "1408");
+        assert_eq!(selected_value("nop"), "nop");
     }
 
     #[test]
-    fn a_setting_is_put_back_and_one_that_somebody_changed_stays() {
+    fn a_setting_is_restored_unless_it_was_changed_again() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         fs::write(&one, "1\n").unwrap();
         fs::write(&other, "5\n").unwrap();
-        let mut settings = Settings::noted_in(&folder.path().join("journals"), "test").unwrap();
+        let mut settings = Settings::journaled_in(&folder.path().join("journals"), "test").unwrap();
         settings.set_file(&one, "2").unwrap();
         settings.set_file(&other, "6").unwrap();
         assert_eq!(fs::read_to_string(&one).unwrap(), "2\n");
@@ -325,21 +326,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_that_is_gone_left_is_found_and_that_of_a_running_one_is_not() {
+    fn settings_of_ended_processes_only_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("setting");
         fs::write(&file, "set").unwrap();
         let change = Change::File { path: file.clone(), was: "was".into(), set: "set".into() };
-        let journal = Journal { pid: std::process::id(), started: 1, changes: vec![change] };
+        let journal = Journal { pid: std::process::id(), start_time: 1, changes: vec![change] };
         let path = folder.path().join(format!("{PREFIX}1.json"));
         fs::write(&path, serde_json::to_vec(&journal).unwrap()).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(left_behind_in(folder.path()).is_empty(), "anybody may have written it");
+        assert!(stale_captures_in(folder.path()).is_empty(), "other users can write it");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        let found = left_behind_in(folder.path()).pop().expect("this process began later");
+        let found = stale_captures_in(folder.path()).pop().expect("this process began later");
         assert_eq!(found.lines(), [format!("echo was > {}   (it was set to set)", file.display())]);
-        assert_eq!(found.put_back(), Vec::<String>::new());
+        assert_eq!(found.restore(), Vec::<String>::new());
         assert_eq!((fs::read_to_string(&file).unwrap().as_str(), path.exists()), ("was", false));
     }
 }

@@ -1,4 +1,4 @@
-//! What was recorded, on its way into files: in the order of time, with the names of processes.
+//! Writes captured records to files, in order of time, with the names of processes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,42 +9,42 @@ use std::path::{Path, PathBuf};
 use hoistway_trace::blktrace::Writer;
 use hoistway_trace::{Action, DeviceId, Event};
 
-use super::device::Traced;
+use super::device::TracedDevice;
 use super::records::{self, Head, Next};
 use super::{CaptureError, name_of, now_ns, since_1970_ns};
 
-/// How often the names of processes are looked at again, in ns: a process begins with its parent's
-/// name.
-const NAMES_AGAIN_NS: u64 = 500_000_000;
+/// The interval between lookups of a process name in ns: a process begins with the name of its
+/// parent.
+const NAME_REFRESH_NS: u64 = 500_000_000;
 
-/// More CPUs than a machine has: what names one beyond is no record.
+/// An upper bound of CPU numbers; a record with a greater number is invalid.
 const CPUS_MAX: u32 = 1 << 16;
 
-/// Where a recording is written.
+/// The output files of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// One file with the records of all CPUs.
     One(PathBuf),
-    /// A file a CPU, as blktrace has it: `NAME.blktrace.0`.
+    /// A file per CPU, as of blktrace: `NAME.blktrace.0`.
     PerCpu(PathBuf),
 }
 
-/// Puts records in order and writes them.
+/// Orders records and writes them.
 pub struct Sink {
     output: Output,
     files: Vec<Option<BufWriter<File>>>,
     paths: Vec<PathBuf>,
     device: u32,
     traced_as: Vec<u32>,
-    /// Of a partition: its sectors on the disk.
+    /// The sectors of a partition on its disk.
     sectors: Option<Range<u64>>,
-    /// Bytes of records that are not written yet, and where in them each lies.
+    /// The bytes of records that are not written yet, and the position of each.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
     sequences: Vec<u32>,
     names: HashMap<u32, Name>,
     names_looked_ns: u64,
-    /// The time of the last record that was written.
+    /// The time of the last written record in ns.
     written_ns: u64,
     records: u64,
     requests: u64,
@@ -62,43 +62,43 @@ struct Piece {
     start: usize,
     len: usize,
     is_note: bool,
-    /// Events that were lost before it.
+    /// Events that were lost before the record.
     lost: u32,
 }
 
 #[derive(Debug)]
 struct Name {
-    /// None: it could not be found out.
+    /// The name; `None` if the lookup failed.
     name: Option<String>,
     cpu: u32,
-    /// It was not there when it was looked up last, and nothing came of it since: its number is not
-    /// looked up again and again.
-    is_gone: bool,
+    /// The process had ended at the last lookup, and has had no event since: its id is not looked
+    /// up again.
+    has_ended: bool,
 }
 
-/// What was written.
+/// The summary of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct SinkSummary {
     /// The files.
     pub files: Vec<PathBuf>,
-    /// Records from the kernel.
+    /// The number of records from the kernel.
     pub records: u64,
-    /// Those of them that tell of requests.
+    /// The number of records about requests.
     pub requests: u64,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Bytes of the kernel's that were no records.
+    /// The number of bytes from the kernel that were no records.
     pub garbage_bytes: u64,
-    /// Records of other devices, and of other parts of a partition's disk, which were left out.
+    /// The number of omitted records: of other devices, and of other parts of a partition's disk.
     pub foreign: u64,
 }
 
 impl Sink {
-    /// Makes the files. What was in them is gone.
+    /// Creates the files. Existing contents are removed.
     ///
     /// # Errors
-    /// When one cannot be made.
-    pub fn create(output: Output, device: &Traced) -> Result<Sink, CaptureError> {
+    /// A file cannot be created.
+    pub fn create(output: Output, device: &TracedDevice) -> Result<Sink, CaptureError> {
         let mut sink = Sink {
             output,
             files: Vec::new(),
@@ -125,35 +125,34 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Records that the kernel gave so far, those of other devices and of other parts of the disk
-    /// included.
+    /// Returns the number of records received so far, omitted ones included.
     pub(super) fn taken(&self) -> u64 {
         self.records + self.foreign
     }
 
-    /// Records taken so far, those of other devices left out.
+    /// Returns the number of records accepted so far.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
 
-    /// Events that the kernel said in the stream it had lost.
+    /// Returns the number of lost events that the stream reported.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Takes the whole records out of what a CPU gave; a part of one stays. Answers the time of the
-    /// last, in ns.
-    pub(super) fn feed(&mut self, given: &mut Vec<u8>) -> Option<u64> {
+    /// Consumes the whole records of a CPU's bytes; an incomplete record stays. Returns the time of
+    /// the last record in ns.
+    pub(super) fn feed(&mut self, pending: &mut Vec<u8>) -> Option<u64> {
         let (mut at, mut last_ns, mut lost) = (0, None, 0u64);
         loop {
-            match records::next(&given[at..]) {
-                Next::Part => break,
-                Next::Else { bytes, lost: more } => {
+            match records::next(&pending[at..]) {
+                Next::Incomplete => break,
+                Next::Other { bytes, lost: more } => {
                     self.garbage_bytes += if more == 0 { bytes as u64 } else { 0 };
                     lost += more;
                     at += bytes;
@@ -164,14 +163,14 @@ impl Sink {
                 }
                 Next::Record(head) => {
                     last_ns = Some(head.time_ns);
-                    self.push(&head, &given[at..at + head.len], lost);
+                    self.push(&head, &pending[at..at + head.len], lost);
                     lost = 0;
                     at += head.len;
                 }
             }
         }
         self.lost += lost;
-        given.drain(..at);
+        pending.drain(..at);
         last_ns
     }
 
@@ -184,8 +183,8 @@ impl Sink {
         self.pieces.push(Piece { time_ns, cpu, pid, start, len, is_note: true, lost: 0 });
     }
 
-    /// What a process is called of which that could not be found out. It stands behind its records:
-    /// whoever reads goes by the last name.
+    /// Sets the name of a process whose lookup failed. The record follows those of the process;
+    /// readers use the last name.
     pub(super) fn name(&mut self, pid: u32, name: &str) -> Result<(), CaptureError> {
         let Some(known) = self.names.get_mut(&pid) else { return Ok(()) };
         if known.name.is_none() {
@@ -196,14 +195,14 @@ impl Sink {
         Ok(())
     }
 
-    /// The processes whose names could not be found out.
-    pub(super) fn has_nameless(&self) -> bool {
+    /// Returns true if the name of a process is unknown.
+    pub(super) fn has_unnamed(&self) -> bool {
         self.names.values().any(|known| known.name.is_none())
     }
 
-    /// Writes what lies before a time, in order: nothing more comes of then.
+    /// Writes the records before a time in order; no further records before that time may arrive.
     pub(super) fn write_until(&mut self, until_ns: u64) -> Result<(), CaptureError> {
-        // Stable: what comes at the same time stays as the kernel gave it.
+        // A stable sort: records of equal time stay in the kernel's order.
         self.pieces.sort_by_key(|piece| piece.time_ns);
         let count = self.pieces.partition_point(|piece| piece.time_ns < until_ns);
         if count == 0 {
@@ -212,8 +211,8 @@ impl Sink {
         let pieces = std::mem::take(&mut self.pieces);
         let mut bytes = std::mem::take(&mut self.bytes);
         let (ripe, rest) = pieces.split_at(count);
-        // What is found stands before these records, and so is no later than they are.
-        self.look_at_names_again(ripe.first().map_or(0, |piece| piece.time_ns))?;
+        // The name records precede these records, so their time must not be later.
+        self.refresh_names(ripe.first().map_or(0, |piece| piece.time_ns))?;
         for piece in ripe {
             self.write_piece(piece, &mut bytes)?;
         }
@@ -225,11 +224,11 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes out everything.
+    /// Writes all remaining records.
     ///
     /// # Errors
-    /// When a file cannot be written.
-    pub fn finish(mut self) -> Result<Written, CaptureError> {
+    /// A file cannot be written.
+    pub fn finish(mut self) -> Result<SinkSummary, CaptureError> {
         self.write_until(u64::MAX)?;
         for (file, path) in self.files.iter_mut().zip(&self.paths) {
             if let Some(file) = file {
@@ -237,7 +236,7 @@ impl Sink {
             }
         }
         let made = self.files.iter().zip(&self.paths).filter(|(file, _)| file.is_some());
-        Ok(Written {
+        Ok(SinkSummary {
             files: made.map(|(_, path)| path.clone()).collect(),
             records: self.records,
             requests: self.requests,
@@ -249,7 +248,7 @@ impl Sink {
 
     fn push(&mut self, head: &Head, record: &[u8], lost: u64) {
         self.lost += lost;
-        // The kernel lets requests at sector 0 of the disk into the trace of any of its partitions.
+        // The kernel puts requests at sector 0 of the disk into the trace of every partition.
         let is_outside =
             !head.is_note() && head.bytes > 0 && self.sectors.as_ref().is_some_and(|own| !own.contains(&head.sector));
         if is_outside || (head.has_device() && !self.traced_as.contains(&head.device)) {
@@ -274,19 +273,19 @@ impl Sink {
     fn write_piece(&mut self, piece: &Piece, bytes: &mut [u8]) -> Result<(), CaptureError> {
         self.written_ns = piece.time_ns;
         match self.names.get_mut(&piece.pid) {
-            // Its number was given to another process, or it is heard of late.
-            Some(known) => known.is_gone = false,
+            // The id belongs to a new process, or the record is late.
+            Some(known) => known.has_ended = false,
             None => {
                 let name = name_of(piece.pid);
                 if let Some(name) = &name {
                     self.write_name(piece.time_ns, piece.cpu, piece.pid, name)?;
                 }
-                self.names.insert(piece.pid, Name { name, cpu: piece.cpu, is_gone: false });
+                self.names.insert(piece.pid, Name { name, cpu: piece.cpu, has_ended: false });
             }
         }
         let Some(record) = bytes.get_mut(piece.start..piece.start + piece.len) else { return Ok(()) };
         if !piece.is_note {
-            // tracefs does not count; whoever reads finds by the count that something is missing.
+            // tracefs does not number records; readers detect missing ones by the sequence number.
             let cpu = piece.cpu as usize;
             if self.sequences.len() <= cpu {
                 self.sequences.resize(cpu + 1, 0);
@@ -300,22 +299,22 @@ impl Sink {
         self.write_to(piece.cpu, record)
     }
 
-    /// Names that have changed since: a program began in the process.
-    fn look_at_names_again(&mut self, time_ns: u64) -> Result<(), CaptureError> {
+    /// Looks up names again: the process may have started another program.
+    fn refresh_names(&mut self, time_ns: u64) -> Result<(), CaptureError> {
         let looked_ns = now_ns();
-        if looked_ns < self.names_looked_ns + NAMES_AGAIN_NS {
+        if looked_ns < self.names_looked_ns + NAME_REFRESH_NS {
             return Ok(());
         }
         self.names_looked_ns = looked_ns;
         let mut changed = Vec::new();
-        for (pid, known) in self.names.iter_mut().filter(|(pid, known)| **pid != 0 && !known.is_gone) {
+        for (pid, known) in self.names.iter_mut().filter(|(pid, known)| **pid != 0 && !known.has_ended) {
             match name_of(*pid) {
                 Some(name) if known.name.as_ref() != Some(&name) => {
                     changed.push((*pid, known.cpu, name.clone()));
                     known.name = Some(name);
                 }
                 Some(_) => {}
-                None => known.is_gone = true,
+                None => known.has_ended = true,
             }
         }
         changed.sort();
@@ -327,7 +326,7 @@ impl Sink {
         self.write_to(cpu, &note)
     }
 
-    /// A record of our own.
+    /// Creates a note record.
     fn note(&self, action: Action, time_ns: u64, (cpu, pid): (u32, u32), payload: &[u8]) -> Vec<u8> {
         let event = Event { device: DeviceId(self.device), cpu, pid, ..Event::new(time_ns, action) };
         let mut writer = Writer::new(Vec::new());
@@ -342,7 +341,7 @@ impl Sink {
         file.write_all(bytes).map_err(|cause| CaptureError::Output { path: path.to_owned(), cause })
     }
 
-    /// The file of a CPU, which is made when it is needed.
+    /// Returns the file of a CPU; creates it on first use.
     fn file_of(&mut self, cpu: u32) -> Result<(&mut BufWriter<File>, &Path), CaptureError> {
         let place = if matches!(self.output, Output::One(_)) { 0 } else { cpu as usize };
         while self.files.len() <= place {
@@ -388,11 +387,11 @@ mod tests {
 
     const DEVICE: u32 = 7 << 20;
     const QUEUE: u32 = 0x11_0001;
-    /// No process has this number.
-    const NOBODY: u32 = u32::MAX - 1;
+    /// A process id without a process.
+    const NO_PROCESS: u32 = u32::MAX - 1;
 
     fn sink(output: Output) -> Sink {
-        let device = Traced {
+        let device = TracedDevice {
             path: "loop".into(),
             name: "loop".into(),
             major: 7,
@@ -405,7 +404,8 @@ mod tests {
         Sink::create(output, &device).unwrap()
     }
 
-    /// Time and sequence of each record of a file but the first, which tells the time of the day.
+    /// Returns the time and the sequence number of each record of a file except the first, which
+    /// has the wall-clock time.
     fn read(path: &Path) -> Vec<(u64, u32)> {
         let bytes = std::fs::read(path).unwrap();
         let (mut at, mut found) = (0, Vec::new());
@@ -418,14 +418,15 @@ mod tests {
     }
 
     #[test]
-    fn records_of_several_cpus_are_written_in_the_order_of_time_and_counted_anew() {
+    fn records_of_several_cpus_are_ordered_by_time_and_renumbered() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         let mut sink = sink(Output::One(path.clone()));
-        let mut one = [record(10, QUEUE, NOBODY, DEVICE, 0, b""), record(30, QUEUE, NOBODY, DEVICE, 0, b"")].concat();
+        let mut one =
+            [record(10, QUEUE, NO_PROCESS, DEVICE, 0, b""), record(30, QUEUE, NO_PROCESS, DEVICE, 0, b"")].concat();
         let mut other =
-            [record(20, QUEUE, NOBODY, DEVICE, 1, b"x"), record(40, QUEUE, NOBODY, DEVICE, 1, b"")].concat();
-        other.extend(&record(50, QUEUE, NOBODY, DEVICE, 1, b"")[..20]);
+            [record(20, QUEUE, NO_PROCESS, DEVICE, 1, b"x"), record(40, QUEUE, NO_PROCESS, DEVICE, 1, b"")].concat();
+        other.extend(&record(50, QUEUE, NO_PROCESS, DEVICE, 1, b"")[..20]);
         assert_eq!((sink.feed(&mut one), sink.feed(&mut other)), (Some(30), Some(40)));
         assert_eq!((one.len(), other.len()), (0, 20), "a part of a record stays");
         sink.write_until(35).unwrap();
@@ -435,13 +436,13 @@ mod tests {
     }
 
     #[test]
-    fn lost_events_leave_a_gap_in_the_count_and_foreign_devices_are_left_out() {
+    fn lost_events_leave_a_gap_and_foreign_devices_are_omitted() {
         let folder = tempfile::tempdir().unwrap();
         let mut sink = sink(Output::PerCpu(folder.path().join("loop")));
-        let mut bytes = record(10, QUEUE, NOBODY, DEVICE, 1, b"");
+        let mut bytes = record(10, QUEUE, NO_PROCESS, DEVICE, 1, b"");
         bytes.extend(b"CPU:1 [LOST 5 EVENTS]\n");
-        bytes.extend(record(20, QUEUE, NOBODY, DEVICE, 1, b""));
-        bytes.extend(record(25, QUEUE, NOBODY, DEVICE + 1, 1, b""));
+        bytes.extend(record(20, QUEUE, NO_PROCESS, DEVICE, 1, b""));
+        bytes.extend(record(25, QUEUE, NO_PROCESS, DEVICE + 1, 1, b""));
         sink.feed(&mut bytes);
         assert_eq!(sink.lost(), 5);
         let written = sink.finish().unwrap();
@@ -450,13 +451,13 @@ mod tests {
     }
 
     #[test]
-    fn of_a_partition_what_lies_elsewhere_on_its_disk_is_left_out() {
+    fn requests_outside_of_the_partition_are_omitted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         let mut sink = sink(Output::One(path.clone()));
         sink.sectors = Some(2048..4096);
         for (time_ns, sector, bytes) in [(10, 0u64, 4096u32), (20, 2048, 4096), (30, 0, 0), (40, 4096, 512)] {
-            let mut bytes_of = record(time_ns, QUEUE, NOBODY, DEVICE, 0, b"");
+            let mut bytes_of = record(time_ns, QUEUE, NO_PROCESS, DEVICE, 0, b"");
             bytes_of[16..24].copy_from_slice(&sector.to_ne_bytes());
             bytes_of[24..28].copy_from_slice(&bytes.to_ne_bytes());
             sink.feed(&mut bytes_of);

@@ -1,4 +1,4 @@
-//! The kernel's tracing files, wherever they are mounted, or nowhere.
+//! The kernel's tracing file systems, mounted or not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,27 +10,27 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::CaptureError;
 
-/// A file system of the kernel's: tracefs or debugfs.
+/// A file system of the kernel: tracefs or debugfs.
 #[derive(Debug)]
 pub(super) struct KernelFiles {
     root: PathBuf,
-    /// A mount of our own that lies nowhere and is gone when this is.
+    /// A private mount without a path, which ends with this value.
     _mount: Option<OwnedFd>,
 }
 
 impl KernelFiles {
-    /// tracefs: where it is mounted already, or mounted for this process alone, at no place.
+    /// Opens tracefs where it is mounted, or mounts it for this process alone, without a path.
     ///
     /// # Errors
-    /// When it is not there and cannot be mounted.
+    /// tracefs is not mounted and cannot be mounted.
     pub fn tracefs() -> Result<KernelFiles, CaptureError> {
         KernelFiles::of("tracefs", &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"], "current_tracer")
     }
 
-    /// The same of debugfs.
+    /// Opens debugfs in the same way.
     ///
     /// # Errors
-    /// The same.
+    /// debugfs is not mounted and cannot be mounted.
     pub fn debugfs() -> Result<KernelFiles, CaptureError> {
         KernelFiles::of("debugfs", &["/sys/kernel/debug"], "block")
     }
@@ -54,33 +54,33 @@ impl KernelFiles {
         Ok(KernelFiles { root, _mount: Some(mount) })
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// What a file says, without white space around it.
+    /// Returns the contents of a file without surrounding white space.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The file cannot be read.
     pub fn read(&self, name: &str) -> Result<String, CaptureError> {
         let text = fs::read_to_string(self.path(name)).map_err(|cause| CaptureError::of(name, cause))?;
         Ok(text.trim().to_owned())
     }
 
-    /// Opens a file that events are read from, without ever waiting for one.
+    /// Opens an event file for reads that never block.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// The file cannot be opened.
     pub fn open_pipe(&self, name: &str) -> Result<File, CaptureError> {
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.path(name));
         opened.map_err(|cause| CaptureError::of(name, cause))
     }
 
-    /// The CPUs of which there are buffers, in a directory of tracefs (`""` for the main one).
+    /// Lists the CPUs that have a buffer in a directory of tracefs (`""` for the main one).
     ///
     /// # Errors
-    /// When they cannot be listed.
+    /// The directory cannot be listed.
     pub fn cpus(&self, instance: &str) -> Result<Vec<u32>, CaptureError> {
         let directory = self.path(instance).join("per_cpu");
         let entries = fs::read_dir(directory).map_err(|cause| CaptureError::of("per_cpu", cause))?;
@@ -91,7 +91,7 @@ impl KernelFiles {
     }
 }
 
-/// A mount that no path leads to but this descriptor (Linux 5.2).
+/// Creates a mount that is reachable only by the descriptor (Linux 5.2).
 fn mount(kind: &str) -> io::Result<OwnedFd> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

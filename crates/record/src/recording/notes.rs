@@ -1,9 +1,9 @@
-//! The elevators' notes, as a line each.
+//! Formats the notes of elevators, one line each.
 
 use hoistway_core::{Expiry, Kind, Note, Op};
 
-/// Whose queue a note is about; 0: nobody's.
-pub fn queue_of(note: &Note) -> u32 {
+/// Returns the queue of a note; 0 if it has none.
+pub fn note_queue(note: &Note) -> u32 {
     match note {
         Note::Activate { queue, .. }
         | Note::SliceSet { queue, .. }
@@ -23,7 +23,8 @@ pub fn queue_of(note: &Note) -> u32 {
     }
 }
 
-/// What a note says. Times are those of the trace, in ns.
+/// Formats a note. Times are those of the trace, in ns. The texts are part of the recording format:
+/// `hoistway_trace::overview` parses them.
 pub fn text(note: &Note) -> String {
     match note {
         Note::Activate { queue, level } => format!("slice of {queue} begins, level {level}"),

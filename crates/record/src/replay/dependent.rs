@@ -1,10 +1,10 @@
-//! Requests that wait for others of their process.
+//! Releases requests that depend on earlier requests of their process.
 
 use hoistway_trace::dependencies::{Release, ReleaseDelay};
 
-use super::Plan;
+use super::ReplayPlan;
 
-/// What each process has done so far, and what lets its next requests go.
+/// The progress of each process, from which the release of its next requests follows.
 #[derive(Debug)]
 pub(super) struct Dependents {
     processes: Vec<Process>,
@@ -12,19 +12,19 @@ pub(super) struct Dependents {
 
 #[derive(Debug)]
 struct Process {
-    /// The numbers of its requests, in order, and what they waited for.
+    /// The indices of the process's requests, in order, and their dependencies.
     indices: Vec<u32>,
     waits: Vec<Release>,
-    /// The next that is not let go.
+    /// The next request to release.
     next: usize,
-    /// Requests that are over.
+    /// The number of completed requests.
     completions: usize,
-    /// When its first request was recorded, in ns since the first of all.
+    /// The recorded time of the first request, in ns since the first one of the trace.
     began_ns: u64,
 }
 
 impl Dependents {
-    pub fn new(plan: &Plan) -> Dependents {
+    pub fn new(plan: &ReplayPlan) -> Dependents {
         let processes = plan.waits().into_iter().map(|(indices, waits)| {
             let first = indices.first().and_then(|index| plan.requests().get(*index as usize));
             let began_ns = first.map_or(0, |request| request.at_ns);
@@ -33,46 +33,52 @@ impl Dependents {
         Dependents { processes: processes.collect() }
     }
 
-    /// Lets go what waits for nothing: `let_go` is told the request's number and when it is due, in
-    /// ns since the beginning.
-    pub fn begin(&mut self, plan: &Plan, scaled: &dyn Fn(u64) -> u64, let_go: &mut dyn FnMut(u32, u64)) {
+    /// Releases the requests without dependencies: `release` receives the index of a request and
+    /// its due time in ns since the beginning.
+    pub fn begin(&mut self, plan: &ReplayPlan, scaled: &dyn Fn(u64) -> u64, release: &mut dyn FnMut(u32, u64)) {
         for process in &mut self.processes {
             let began_ns = scaled(process.began_ns);
-            process.go_on(plan, began_ns, scaled, let_go);
+            process.release_next(plan, began_ns, scaled, release);
         }
     }
 
-    /// A request of a process is over at this time.
+    /// Processes the completion of a request of a process.
     pub fn completed(
         &mut self,
-        plan: &Plan,
+        plan: &ReplayPlan,
         process: u32,
         now_ns: u64,
         scaled: &dyn Fn(u64) -> u64,
-        let_go: &mut dyn FnMut(u32, u64),
+        release: &mut dyn FnMut(u32, u64),
     ) {
         if let Some(process) = self.processes.get_mut(process as usize) {
             process.completions += 1;
-            process.go_on(plan, now_ns, scaled, let_go);
+            process.release_next(plan, now_ns, scaled, release);
         }
     }
 }
 
 impl Process {
-    fn go_on(&mut self, plan: &Plan, now_ns: u64, scaled: &dyn Fn(u64) -> u64, let_go: &mut dyn FnMut(u32, u64)) {
+    fn release_next(
+        &mut self,
+        plan: &ReplayPlan,
+        now_ns: u64,
+        scaled: &dyn Fn(u64) -> u64,
+        release: &mut dyn FnMut(u32, u64),
+    ) {
         while let (Some(index), Some(wait)) = (self.indices.get(self.next), self.waits.get(self.next)) {
-            // So many of those before it have to be over.
+            // The number of earlier requests that must have completed.
             let needed = self.next.saturating_sub(wait.outstanding_max as usize);
             if needed > self.completions {
                 return;
             }
             let at_ns = match wait.then {
-                // Nothing was over before it: the time at which it came is all that is known.
+                // No request precedes it: only its recorded time is known.
                 _ if needed == 0 => scaled(plan.requests().get(*index as usize).map_or(0, |request| request.at_ns)),
                 ReleaseDelay::Think(think_ns) => now_ns.saturating_add(scaled(think_ns)),
                 ReleaseDelay::At(after_ns) => now_ns.max(scaled(self.began_ns.saturating_add(after_ns))),
             };
-            let_go(*index, at_ns);
+            release(*index, at_ns);
             self.next += 1;
         }
     }

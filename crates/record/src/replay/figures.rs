@@ -1,60 +1,59 @@
-//! What came out of a replay, and what was recorded.
+//! The figures of a replay and of the recording.
 
 use hdrhistogram::Histogram;
 
-use super::plan::{Kind, Plan, Planned};
+use super::request::{PlannedRequest, RequestKind};
 
-/// The longest time that is told apart, in ns: an hour.
+/// The longest measured time in ns: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Throughput and latencies.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// From the first request to the end of the last, in ns.
+    /// The time from the first request to the end of the last, in ns.
     pub elapsed_ns: u64,
-    /// Reads, writes, discards and flushes.
+    /// Figures of reads, writes, discards and flushes.
     pub kinds: [KindFigures; 4],
-    /// By process, as in [`Plan::processes`].
+    /// Figures by process, as in [`ReplayPlan::processes`](super::ReplayPlan::processes).
     pub processes: Vec<ProcessFigures>,
-    /// The most requests under way.
+    /// The largest number of requests in flight.
     pub depth_max: usize,
 }
 
-/// Of requests of one kind.
+/// The figures of one kind of requests.
 #[derive(Clone, Debug)]
 pub struct KindFigures {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How long they took, in ns: 3 digits.
+    /// The latencies in ns, with 3 digits.
     pub latency: Histogram<u64>,
 }
 
-/// Of requests of one process.
+/// The figures of one process.
 #[derive(Clone, Debug)]
 pub struct ProcessFigures {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How long they took, in ns: 2 digits.
+    /// The latencies in ns, with 2 digits.
     pub latency: Histogram<u64>,
 }
 
-/// What came out of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// How it went.
+pub struct ReplayOutcome {
+    /// The figures of the replay.
     pub replayed: Figures,
-    /// How late requests were submitted, in ns, against the time at which they were due: 3 digits.
-    /// Of `asap` they are never.
+    /// The delays of submissions against their due times in ns, with 3 digits; always 0 for `asap`.
     pub lag: Histogram<u64>,
-    /// Requests that failed.
+    /// The number of failed requests.
     pub failed: u64,
-    /// The first error, in words.
+    /// The first error, as a text.
     pub first_error: Option<String>,
-    /// It was stopped before its end.
+    /// True if the replay was stopped before its end.
     pub interrupted: bool,
 }
 
@@ -71,25 +70,25 @@ impl Default for ProcessFigures {
 }
 
 impl Figures {
-    /// Those of one kind.
-    pub fn of(&self, kind: Kind) -> &KindFigures {
+    /// Returns the figures of one kind.
+    pub fn of(&self, kind: RequestKind) -> &KindFigures {
         let [reads, writes, discards, flushes] = &self.kinds;
         match kind {
-            Kind::Read => reads,
-            Kind::Write => writes,
-            Kind::Discard => discards,
-            Kind::Flush => flushes,
+            RequestKind::Read => reads,
+            RequestKind::Write => writes,
+            RequestKind::Discard => discards,
+            RequestKind::Flush => flushes,
         }
     }
 
-    /// Bytes a second that were read and written.
+    /// Returns the rate of reads and writes in bytes a second.
     pub fn bytes_per_s(&self) -> f64 {
-        let bytes = self.of(Kind::Read).bytes + self.of(Kind::Write).bytes;
+        let bytes = self.of(RequestKind::Read).bytes + self.of(RequestKind::Write).bytes;
         bytes as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    /// How requests went when they were recorded.
-    pub(super) fn recorded(requests: &[Planned], processes: usize) -> Figures {
+    /// Computes the figures of the recording.
+    pub(super) fn recorded(requests: &[PlannedRequest], processes: usize) -> Figures {
         let mut figures = Figures { processes: vec![ProcessFigures::default(); processes], ..Figures::default() };
         let mut ends: std::collections::BinaryHeap<std::cmp::Reverse<u64>> = std::collections::BinaryHeap::new();
         for request in requests {
@@ -106,13 +105,13 @@ impl Figures {
         figures
     }
 
-    fn count(&mut self, request: &Planned, latency_ns: Option<u64>) {
+    fn count(&mut self, request: &PlannedRequest, latency_ns: Option<u64>) {
         let [reads, writes, discards, flushes] = &mut self.kinds;
         let kind = match request.kind {
-            Kind::Read => reads,
-            Kind::Write => writes,
-            Kind::Discard => discards,
-            Kind::Flush => flushes,
+            RequestKind::Read => reads,
+            RequestKind::Write => writes,
+            RequestKind::Discard => discards,
+            RequestKind::Flush => flushes,
         };
         kind.requests += 1;
         kind.bytes += u64::from(request.bytes);
@@ -129,10 +128,10 @@ impl Figures {
     }
 }
 
-impl Outcome {
-    pub(super) fn new(plan: &Plan) -> Outcome {
-        let processes = vec![ProcessFigures::default(); plan.processes().len()];
-        Outcome {
+impl ReplayOutcome {
+    pub(super) fn new(processes: usize) -> ReplayOutcome {
+        let processes = vec![ProcessFigures::default(); processes];
+        ReplayOutcome {
             replayed: Figures { processes, ..Figures::default() },
             lag: times(3),
             failed: 0,
@@ -141,12 +140,12 @@ impl Outcome {
         }
     }
 
-    pub(super) fn submitted(&mut self, late_ns: u64, under_way: usize) {
+    pub(super) fn submitted(&mut self, late_ns: u64, in_flight: usize) {
         self.lag.saturating_record(late_ns);
-        self.replayed.depth_max = self.replayed.depth_max.max(under_way);
+        self.replayed.depth_max = self.replayed.depth_max.max(in_flight);
     }
 
-    pub(super) fn over(&mut self, request: &Planned, latency_ns: u64, error: Option<String>) {
+    pub(super) fn over(&mut self, request: &PlannedRequest, latency_ns: u64, error: Option<String>) {
         if let Some(error) = error {
             self.failed += 1;
             self.first_error.get_or_insert_with(|| {
@@ -159,5 +158,5 @@ impl Outcome {
 }
 
 fn times(digits: u8) -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_NS, digits).expect("1 to an hour with 2 or 3 digits are bounds that it takes")
+    Histogram::new_with_bounds(1, LONGEST_NS, digits).expect("valid bounds")
 }

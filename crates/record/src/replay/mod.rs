@@ -1,13 +1,15 @@
-//! Doing the requests of a trace again: on a file or a block device, on an NBD server, or on the
-//! model of a drive in virtual time.
+//! Executes the requests of a trace: on a file or a block device, on an NBD server, or on a drive
+//! model in virtual time.
 //!
 //! ```text
-//!  RequestTracker ─▶ Plan (what, when, after what) ─▶ Replay ─submits─▶ Target (Device on an engine, or an NBD connection)
-//!                                               └─◀─ done ─────┘        ─▶ Outcome (lag, latency, throughput; beside the recorded ones)
+//! RequestTracker ─▶ ReplayPlan (requests, times, dependencies) ─▶ Replay ─▶ ReplayOutcome
+//!                                                       submissions │ ▲ completions
+//!                                                                   ▼ │
+//!                          ReplayTarget: a Device on an engine, or connections to an NBD server
 //! ```
 //!
-//! It is one loop for all targets: the engine tells the time, which with a drive's model is a
-//! virtual one ([`Virtual`]).
+//! One loop serves all targets: the engine provides the time, which is virtual for a drive model
+//! ([`Virtual`]).
 
 mod dependent;
 mod figures;
@@ -15,6 +17,7 @@ mod nbd;
 mod on_device;
 mod plan;
 mod report;
+mod request;
 mod safety;
 mod trace;
 
@@ -25,104 +28,105 @@ use std::io;
 use hoistway_blockdev::DeviceError;
 use hoistway_reactor::{Engine, Event, Signal};
 
-pub use figures::{Figures, KindFigures, Outcome, ProcessFigures};
+pub use figures::{Figures, KindFigures, ProcessFigures, ReplayOutcome};
 pub use hoistway_reactor::Virtual;
 pub use nbd::NbdTarget;
 pub use on_device::DeviceTarget;
-pub use plan::{Fit, Kind, LeftOut, Level, Plan, PlanBuilder, Planned, Unfit};
+pub use plan::{OmittedRequests, Placement, PlacementError, ReplayPlan, ReplayPlanBuilder, TraceLayer};
 pub use report::{KINDS, Percentiles, ProcessTotals, ReplayFigures, ReplayReport, RequestTotals};
+pub use request::{PlannedRequest, RequestKind};
 pub use safety::{InUse, check_unused};
 pub use trace::{ReplayTrace, ReplayTraceError, Selection};
 
 use dependent::Dependents;
 
-/// Requests under way at once, at most: beyond, what is due waits, and that shows as lag.
+/// The largest number of requests in flight. Due requests beyond wait, which shows as lag.
 pub const OUTSTANDING_MAX: usize = 4096;
-/// Requests that are submitted before the clock is looked at again.
+/// The number of requests that are submitted before the clock is read again.
 const SUBMITTED_AT_ONCE: usize = 32;
 
-/// When requests are submitted.
+/// The times of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// At the times at which they were recorded.
+    /// The recorded times.
     Recorded,
-    /// As soon as fewer than so many are under way, in the recorded order.
+    /// As soon as fewer than `depth` requests are in flight, in the recorded order.
     Asap {
-        /// At least 1.
+        /// The number of requests in flight, at least 1.
         depth: usize,
     },
-    /// When what they waited for is over, and then after the recorded pause: see
+    /// After the requests on which a request depends, and then the recorded pause: see
     /// [`hoistway_trace::dependencies`].
     Dependent,
 }
 
-/// How a plan is done.
+/// The options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// When requests are submitted.
+    /// The times of submission.
     pub timing: Timing,
-    /// What times between requests, and pauses, are multiplied by: 0.5 is twice as fast.
+    /// The factor of times and pauses: 0.5 is twice as fast.
     pub scale: f64,
 }
 
-/// Something that requests are done on.
-pub trait Target<E: Engine> {
-    /// Begins a request: number `index` of the plan.
-    fn submit(&mut self, engine: &mut E, now_ns: u64, index: u32, request: &Planned);
+/// A target that executes requests.
+pub trait ReplayTarget<E: Engine> {
+    /// Submits the request with this index in the plan.
+    fn submit(&mut self, engine: &mut E, now_ns: u64, index: u32, request: &PlannedRequest);
 
-    /// Works, and tells which requests are over: their numbers, and the error if there is one.
+    /// Runs the target, and appends the indices of completed requests with their errors to `done`.
     fn run(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<(u32, Option<String>)>);
 
-    /// When [`Target::run`] has to be called next if nothing happens before.
+    /// Returns the time of the next call of [`ReplayTarget::run`] if no event arrives before.
     fn wake_ns(&self) -> Option<u64>;
 
-    /// Something has happened.
+    /// Processes an event of the engine.
     ///
     /// # Errors
-    /// When nothing can be done on the target any more.
+    /// The target can execute no further requests.
     fn take(&mut self, engine: &mut E, event: Event, now_ns: u64) -> Result<(), ReplayError>;
 }
 
-/// Why a replay was not possible, or not to its end.
+/// An error that ends or prevents a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The target cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Requests cannot be done there.
+    /// The target cannot execute the requests.
     #[error("{target}: {what}")]
-    Target {
-        /// What it is called.
+    ReplayTarget {
+        /// The name of the target.
         target: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the target, and what is allowed.
         what: String,
     },
-    /// The engine is broken.
+    /// The engine failed.
     #[error("the engine failed: {0}")]
     Engine(#[from] io::Error),
 }
 
-/// How far a replay is.
+/// The progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Requests that are over.
+    /// The number of completed requests.
     pub done: usize,
-    /// Since the beginning, in ns.
+    /// The time since the beginning in ns.
     pub elapsed_ns: u64,
 }
 
-/// Does a plan. `watch` is told how far it is, now and then, and answers whether to go on; a signal
-/// ends it as well. What is under way then is waited for.
+/// Replays a plan. `watch` receives the progress now and then, and returns whether to continue; a
+/// signal ends the replay too. Requests in flight are awaited in any case.
 ///
 /// # Errors
-/// When the target or the engine breaks down. That a request fails is none: it is counted.
-pub fn replay<E: Engine, T: Target<E>>(
-    plan: &Plan,
+/// The target or the engine fails. A failed request is not an error of the replay: it is counted.
+pub fn replay<E: Engine, T: ReplayTarget<E>>(
+    plan: &ReplayPlan,
     options: &Options,
     target: &mut T,
     engine: &mut E,
     watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Outcome, ReplayError> {
+) -> Result<ReplayOutcome, ReplayError> {
     engine.require_precise_timers();
     let mut replay = Replay::new(plan, *options, engine.now_ns());
     let (mut done, mut events) = (Vec::new(), Vec::new());
@@ -140,7 +144,7 @@ pub fn replay<E: Engine, T: Target<E>>(
             replay.stop();
             continue;
         }
-        // What was let go by completions may be due at once.
+        // Requests that completions have released may be due at once.
         let until_ns = if took > 0 { Some(now_ns) } else { replay.next_ns(now_ns, target.wake_ns()) };
         engine.turn(until_ns, &mut events)?;
         let now_ns = engine.now_ns();
@@ -154,26 +158,26 @@ pub fn replay<E: Engine, T: Target<E>>(
     }
 }
 
-/// A plan that is being done.
+/// A plan in execution.
 struct Replay<'a> {
-    plan: &'a Plan,
+    plan: &'a ReplayPlan,
     options: Options,
     start_ns: u64,
-    /// The next request, of timings that keep the recorded order.
+    /// The next request, for timings in the recorded order.
     next: usize,
     dependents: Option<Dependents>,
-    /// Requests of which it is known when they are due, of dependent timing.
+    /// Requests with a known due time, for dependent timing.
     due: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When each request that is under way was submitted; 0 for others.
+    /// The submission time of each request in flight; 0 for others.
     submitted_ns: Vec<u64>,
-    under_way: usize,
+    in_flight: usize,
     done: usize,
     stopped: bool,
-    outcome: Outcome,
+    outcome: ReplayOutcome,
 }
 
 impl<'a> Replay<'a> {
-    fn new(plan: &'a Plan, options: Options, start_ns: u64) -> Replay<'a> {
+    fn new(plan: &'a ReplayPlan, options: Options, start_ns: u64) -> Replay<'a> {
         let mut replay = Replay {
             plan,
             options,
@@ -182,10 +186,10 @@ impl<'a> Replay<'a> {
             dependents: None,
             due: BinaryHeap::new(),
             submitted_ns: vec![0; plan.requests().len()],
-            under_way: 0,
+            in_flight: 0,
             done: 0,
             stopped: false,
-            outcome: Outcome::new(plan),
+            outcome: ReplayOutcome::new(plan.processes().len()),
         };
         if options.timing == Timing::Dependent {
             let mut dependents = Dependents::new(plan);
@@ -198,8 +202,8 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    /// Submits what is due, a bounded number.
-    fn submit_due<E: Engine, T: Target<E>>(&mut self, target: &mut T, engine: &mut E, now_ns: u64) {
+    /// Submits due requests, a bounded number.
+    fn submit_due<E: Engine, T: ReplayTarget<E>>(&mut self, target: &mut T, engine: &mut E, now_ns: u64) {
         for _ in 0..SUBMITTED_AT_ONCE {
             let Some((due_ns, index)) = self.peek(now_ns).filter(|_| self.may_submit()) else { return };
             if due_ns > now_ns {
@@ -211,15 +215,15 @@ impl<'a> Replay<'a> {
                 self.next += 1;
             }
             let Some(request) = self.plan.requests().get(index as usize) else { return };
-            // 0 stands for those that are not under way.
+            // 0 stands for requests that are not in flight.
             self.submitted_ns[index as usize] = now_ns.max(1);
-            self.under_way += 1;
-            self.outcome.submitted(now_ns - due_ns, self.under_way);
+            self.in_flight += 1;
+            self.outcome.submitted(now_ns - due_ns, self.in_flight);
             target.submit(engine, now_ns, index, request);
         }
     }
 
-    /// The next request that is to be submitted, and when it is due.
+    /// Returns the next request to submit and its due time.
     fn peek(&self, now_ns: u64) -> Option<(u64, u32)> {
         if self.stopped {
             return None;
@@ -239,20 +243,20 @@ impl<'a> Replay<'a> {
             Timing::Asap { depth } => depth.clamp(1, OUTSTANDING_MAX),
             Timing::Recorded | Timing::Dependent => OUTSTANDING_MAX,
         };
-        self.under_way < most
+        self.in_flight < most
     }
 
-    /// When there is something to do, if nothing happens before.
+    /// Returns the time of the next action if no event arrives before.
     fn next_ns(&self, now_ns: u64, wake_ns: Option<u64>) -> Option<u64> {
         let due_ns = if self.may_submit() { self.peek(now_ns).map(|(due_ns, _)| due_ns) } else { None };
         [due_ns, wake_ns].into_iter().flatten().min()
     }
 
-    /// A request is over.
+    /// Processes the completion of a request.
     fn over(&mut self, index: u32, error: Option<String>, now_ns: u64) {
         let Some(submitted_ns) = self.submitted_ns.get_mut(index as usize) else { return };
         let latency_ns = now_ns.saturating_sub(std::mem::take(submitted_ns));
-        self.under_way = self.under_way.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
         self.done += 1;
         let Some(request) = self.plan.requests().get(index as usize) else { return };
         self.outcome.over(request, latency_ns, error);
@@ -260,33 +264,32 @@ impl<'a> Replay<'a> {
         let scale = self.options.scale;
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         let (due, start_ns) = (&mut self.due, self.start_ns);
-        let mut let_go = |index: u32, at_ns: u64| due.push(Reverse((start_ns.saturating_add(at_ns), index)));
-        dependents.completed(self.plan, request.process, elapsed_ns, &|ns| scaled(ns, scale), &mut let_go);
+        let mut release = |index: u32, at_ns: u64| due.push(Reverse((start_ns.saturating_add(at_ns), index)));
+        dependents.completed(self.plan, request.process, elapsed_ns, &|ns| scaled(ns, scale), &mut release);
     }
 
-    /// No further request is begun.
+    /// Submits no further request.
     fn stop(&mut self) {
         self.stopped = true;
     }
 
     fn is_over(&self) -> bool {
-        self.under_way == 0 && (self.stopped || self.done == self.plan.requests().len())
+        self.in_flight == 0 && (self.stopped || self.done == self.plan.requests().len())
     }
 
-    fn outcome(mut self, now_ns: u64) -> Outcome {
+    fn outcome(mut self, now_ns: u64) -> ReplayOutcome {
         self.outcome.replayed.elapsed_ns = now_ns.saturating_sub(self.start_ns);
         self.outcome.interrupted = self.done < self.plan.requests().len();
         self.outcome
     }
 }
 
-/// A time or a pause, scaled. One beyond all times is the end of them.
+/// Scales a time or a pause; the result is bounded.
 fn scaled(ns: u64, scale: f64) -> u64 {
     if scale == 1.0 {
         return ns;
     }
-    // A float of that size is rounded to 2^11 ns at most after 100 days: far below what a
-    // submission is late by.
+    // A float of this size is exact to 2^11 ns after 100 days, far below the lag of a submission.
     (ns as f64 * scale).clamp(0.0, (u64::MAX / 4) as f64) as u64
 }
 

@@ -1,5 +1,5 @@
-//! Requests on an NBD server: a connection a process, so that a server that divides its disk among
-//! clients sees who asks; with as many requests under way as are due.
+//! Executes requests on an NBD server. Each process has a connection, so that a server that divides
+//! its disk among clients can tell them apart. All due requests are in flight.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -16,23 +16,23 @@ use hoistway_nbd::uri::{ServerAddress, Uri};
 use hoistway_nbd::wire::{Command, CommandFlags};
 
 use super::on_device::pattern;
-use super::plan::{Kind, Planned};
-use super::{ReplayError, Target};
+use super::request::{PlannedRequest, RequestKind};
+use super::{ReplayError, ReplayTarget};
 use hoistway_reactor::{ConnId, Engine, Event, Message, Part};
 
-/// How long a server may take for each step of the handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of each step of the handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most connections; processes beyond share them.
+/// The largest number of connections; further processes share them.
 pub const CONNECTIONS_MAX: usize = 16;
 
-/// An export of a server.
+/// An export of an NBD server as the target of a replay.
 pub struct NbdTarget {
     name: String,
-    /// At least one.
+    /// The first connection; there is at least one.
     first: Connection,
     others: Vec<Connection>,
-    /// By request: its pieces that are not answered, and the first error.
+    /// The number of outstanding pieces and the first error, by request.
     pieces: HashMap<u32, (u32, Option<String>)>,
     done: Vec<(u32, Option<String>)>,
     pattern: Vec<u8>,
@@ -41,77 +41,77 @@ pub struct NbdTarget {
 struct Connection {
     conn: ConnId,
     collector: Collector,
-    /// What is to be sent, and whether something is on its way: one message at a time.
+    /// The bytes to send, and whether a message is being sent: one at a time.
     out: Vec<u8>,
     is_sending: bool,
-    /// By cookie: the request.
-    asked: HashMap<u64, u32>,
+    /// The request of each cookie.
+    requests_by_cookie: HashMap<u64, u32>,
 }
 
 impl NbdTarget {
-    /// Connects and enters the export: for each process a connection, up to 16, if the server says
-    /// that its flushes cover what other connections wrote; else one.
+    /// Connects to the export: one connection per process, up to 16, if flushes on the server cover
+    /// the writes of all connections; else one.
     ///
     /// # Errors
-    /// When the server cannot be reached, speaks TLS alone, or refuses.
+    /// The server cannot be reached, requires TLS, or refuses.
     pub fn connect<E: Engine>(uri: &Uri, processes: usize, engine: &mut E) -> Result<NbdTarget, ReplayError> {
         let name = uri.to_string();
-        let bad = |what: String| ReplayError::Target { target: name.clone(), what };
+        let error = |what: String| ReplayError::ReplayTarget { target: name.clone(), what };
         if uri.tls {
-            return Err(bad("a replay does not speak TLS: use nbd:// or nbd+unix://".to_owned()));
+            return Err(error("a replay does not support TLS: use nbd:// or nbd+unix://".to_owned()));
         }
-        let (first, early) = Connection::open(uri, engine).map_err(bad)?;
+        let (first, early) = Connection::open(uri, engine).map_err(error)?;
         let shared = first.collector.session.abilities().multi_conn;
         let count = if shared { processes.clamp(1, CONNECTIONS_MAX) } else { 1 };
         let (done, pieces) = (Vec::new(), HashMap::new());
         let mut target = NbdTarget { name: name.clone(), first, others: Vec::new(), pieces, done, pattern: pattern() };
-        target.received(0, &early)?;
+        target.process_bytes(0, &early)?;
         for place in 1..count {
-            let (connection, early) = Connection::open(uri, engine).map_err(bad)?;
+            let (connection, early) = Connection::open(uri, engine).map_err(error)?;
             target.others.push(connection);
-            target.received(place, &early)?;
+            target.process_bytes(place, &early)?;
         }
         Ok(target)
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// The export's size in bytes.
+    /// Returns the size of the export in bytes.
     pub fn size(&self) -> u64 {
         self.session().info.size
     }
 
-    /// Whether writes are refused.
+    /// Returns true if writes are refused.
     pub fn is_read_only(&self) -> bool {
         self.session().abilities().read_only
     }
 
-    /// Whether sectors can be given back.
+    /// Returns true if trim is supported.
     pub fn can_discard(&self) -> bool {
         self.session().abilities().trim
     }
 
-    /// Whether its cache can be written out.
+    /// Returns true if flush is supported.
     pub fn can_flush(&self) -> bool {
         self.session().abilities().flush
     }
 
-    /// The smallest unit of offsets and lengths, in bytes.
+    /// Returns the smallest alignment of offsets and lengths in bytes.
     pub fn block_min(&self) -> u32 {
         self.session().size_limits().0
     }
 
-    /// Says goodbye.
+    /// Disconnects from the server.
     pub fn leave<E: Engine>(mut self, engine: &mut E) {
         for connection in std::iter::once(&mut self.first).chain(&mut self.others) {
             connection.collector.session.disconnect(&mut connection.out);
             connection.send(engine);
         }
         let now_ns = engine.now_ns();
-        // Whether it is heard does not matter any more.
+        // The result of the last transfer does not matter.
         let _ = engine.turn(Some(now_ns), &mut Vec::new());
         std::iter::once(&self.first).chain(&self.others).for_each(|connection| engine.close(connection.conn));
     }
@@ -120,7 +120,7 @@ impl NbdTarget {
         &self.first.collector.session
     }
 
-    /// The connection at a place; a place beyond the last begins again.
+    /// Returns a connection by index, modulo their number.
     fn connection(&mut self, place: usize) -> &mut Connection {
         match place % (1 + self.others.len()) {
             0 => &mut self.first,
@@ -128,7 +128,15 @@ impl NbdTarget {
         }
     }
 
-    fn ask(&mut self, place: usize, index: u32, command: Command, flags: CommandFlags, offset: u64, length: u64) {
+    fn send_command(
+        &mut self,
+        place: usize,
+        index: u32,
+        command: Command,
+        flags: CommandFlags,
+        offset: u64,
+        length: u64,
+    ) {
         let mut data = Vec::new();
         if command == Command::Write {
             data.reserve(length as usize);
@@ -141,18 +149,18 @@ impl NbdTarget {
             }
         }
         let connection = self.connection(place);
-        let asked =
+        let requests_by_cookie =
             connection.collector.request(&RequestSpec { command, flags, offset, length }, &data, &mut connection.out);
-        match asked {
+        match requests_by_cookie {
             Ok(cookie) => {
-                connection.asked.insert(cookie, index);
+                connection.requests_by_cookie.insert(cookie, index);
             }
-            Err(misuse) => self.answered(index, Some(misuse.to_string())),
+            Err(misuse) => self.complete_piece(index, Some(misuse.to_string())),
         }
     }
 
-    /// A piece of a request was answered.
-    fn answered(&mut self, index: u32, error: Option<String>) {
+    /// Processes the reply to a piece of a request.
+    fn complete_piece(&mut self, index: u32, error: Option<String>) {
         let Some((left, first)) = self.pieces.get_mut(&index) else { return };
         *left = left.saturating_sub(1);
         if first.is_none() {
@@ -165,16 +173,16 @@ impl NbdTarget {
         }
     }
 
-    fn received(&mut self, place: usize, bytes: &[u8]) -> Result<(), ReplayError> {
+    fn process_bytes(&mut self, place: usize, bytes: &[u8]) -> Result<(), ReplayError> {
         let mut completions: Vec<Completion> = Vec::new();
         let connection = self.connection(place);
         let broken = connection.collector.receive(bytes, &mut completions);
         for completion in completions {
-            let Some(index) = self.connection(place).asked.remove(&completion.cookie) else { continue };
+            let Some(index) = self.connection(place).requests_by_cookie.remove(&completion.cookie) else { continue };
             let error = completion.result.err().map(|(errno, text)| format!("{errno} {text}").trim_end().to_owned());
-            self.answered(index, error);
+            self.complete_piece(index, error);
         }
-        broken.map_err(|broken| self.bad(format!("the server breaks the protocol: {broken}")))
+        broken.map_err(|broken| self.error(format!("the server violates the protocol: {broken}")))
     }
 
     fn place_of(&self, conn: ConnId) -> Option<usize> {
@@ -182,13 +190,13 @@ impl NbdTarget {
         all.position(|connection| connection.conn == conn)
     }
 
-    fn bad(&self, what: String) -> ReplayError {
-        ReplayError::Target { target: self.name.clone(), what }
+    fn error(&self, what: String) -> ReplayError {
+        ReplayError::ReplayTarget { target: self.name.clone(), what }
     }
 }
 
 impl Connection {
-    /// Connects and goes through the handshake; answers bytes that came behind it, too.
+    /// Connects and negotiates; also returns bytes that followed the handshake.
     fn open<E: Engine>(uri: &Uri, engine: &mut E) -> Result<(Connection, Vec<u8>), String> {
         let refused = |error: io::Error| format!("cannot connect: {error}");
         let wants = HandshakeOptions {
@@ -201,21 +209,24 @@ impl Connection {
         let (entered, socket): (Result<(Session, Vec<u8>), String>, OwnedFd) = match &uri.server {
             ServerAddress::Unix { path } => {
                 let mut stream = UnixStream::connect(path).map_err(refused)?;
-                stream.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
-                (shake_hands(&mut stream, wants), stream.into())
+                stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(refused)?;
+                (handshake(&mut stream, wants), stream.into())
             }
             ServerAddress::Tcp { host, port } => {
                 let mut stream = TcpStream::connect((host.as_str(), *port)).map_err(refused)?;
                 stream.set_nodelay(true).map_err(refused)?;
-                stream.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
-                (shake_hands(&mut stream, wants), stream.into())
+                stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(refused)?;
+                (handshake(&mut stream, wants), stream.into())
             }
         };
         let (session, early) = entered?;
         let conn = engine.adopt(socket);
         engine.receive(conn);
         let collector = Collector::new(session);
-        Ok((Connection { conn, collector, out: Vec::new(), is_sending: false, asked: HashMap::new() }, early))
+        Ok((
+            Connection { conn, collector, out: Vec::new(), is_sending: false, requests_by_cookie: HashMap::new() },
+            early,
+        ))
     }
 
     fn send<E: Engine>(&mut self, engine: &mut E) {
@@ -229,27 +240,27 @@ impl Connection {
     }
 }
 
-impl<E: Engine> Target<E> for NbdTarget {
-    fn submit(&mut self, _: &mut E, _: u64, index: u32, request: &Planned) {
+impl<E: Engine> ReplayTarget<E> for NbdTarget {
+    fn submit(&mut self, _: &mut E, _: u64, index: u32, request: &PlannedRequest) {
         let place = request.process as usize;
-        let fua = request.durable && self.session().abilities().fua && request.kind != Kind::Read;
+        let fua = request.durable && self.session().abilities().fua && request.kind != RequestKind::Read;
         let flags = CommandFlags { fua, ..CommandFlags::default() };
         let (min, most) = self.session().size_limits();
         let (command, piece_max) = match request.kind {
-            Kind::Flush => {
+            RequestKind::Flush => {
                 self.pieces.insert(index, (1, None));
-                return self.ask(place, index, Command::Flush, CommandFlags::default(), 0, 0);
+                return self.send_command(place, index, Command::Flush, CommandFlags::default(), 0, 0);
             }
-            Kind::Read => (Command::Read, most - most % min.max(1)),
-            Kind::Write => (Command::Write, most - most % min.max(1)),
-            Kind::Discard => (Command::Trim, u32::MAX - u32::MAX % min.max(1)),
+            RequestKind::Read => (Command::Read, most - most % min.max(1)),
+            RequestKind::Write => (Command::Write, most - most % min.max(1)),
+            RequestKind::Discard => (Command::Trim, u32::MAX - u32::MAX % min.max(1)),
         };
         let (piece_max, bytes) = (u64::from(piece_max.max(1)), u64::from(request.bytes));
         let count = bytes.div_ceil(piece_max).max(1);
         self.pieces.insert(index, (u32::try_from(count).unwrap_or(u32::MAX), None));
         for piece in 0..count {
             let from = piece * piece_max;
-            self.ask(place, index, command, flags, request.offset + from, (bytes - from).min(piece_max));
+            self.send_command(place, index, command, flags, request.offset + from, (bytes - from).min(piece_max));
         }
     }
 
@@ -270,9 +281,9 @@ impl<E: Engine> Target<E> for NbdTarget {
         let conn = *conn;
         let Some(place) = self.place_of(conn) else { return Ok(()) };
         match event {
-            Event::Received { len: 0, .. } => Err(self.bad("the server has closed the connection".to_owned())),
+            Event::Received { len: 0, .. } => Err(self.error("the server has closed the connection".to_owned())),
             Event::Received { buffer, len, .. } => {
-                self.received(place, buffer.get(..len).unwrap_or_default())?;
+                self.process_bytes(place, buffer.get(..len).unwrap_or_default())?;
                 engine.receive(conn);
                 Ok(())
             }
@@ -280,19 +291,19 @@ impl<E: Engine> Target<E> for NbdTarget {
                 let connection = self.connection(place);
                 connection.is_sending = false;
                 if connection.out.is_empty() {
-                    // Its memory is used again.
+                    // The buffer is reused.
                     connection.out = message.head;
                     connection.out.clear();
                 }
                 Ok(())
             }
-            _ => Err(self.bad("the connection is broken".to_owned())),
+            _ => Err(self.error("the connection is broken".to_owned())),
         }
     }
 }
 
-/// Goes through the handshake; answers the session, and bytes that belong to it already.
-fn shake_hands<S: Read + Write>(stream: &mut S, wants: HandshakeOptions) -> Result<(Session, Vec<u8>), String> {
+/// Negotiates; returns the session and bytes that already belong to it.
+fn handshake<S: Read + Write>(stream: &mut S, wants: HandshakeOptions) -> Result<(Session, Vec<u8>), String> {
     let mut handshake = Handshake::new(wants);
     let (mut out, mut bytes) = (Vec::new(), vec![0; 64 << 10]);
     loop {
@@ -301,18 +312,18 @@ fn shake_hands<S: Read + Write>(stream: &mut S, wants: HandshakeOptions) -> Resu
             Ok(len) => len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(format!("the server says nothing for {} s", PATIENCE.as_secs()));
+                return Err(format!("the server did not answer for {} s", HANDSHAKE_TIMEOUT.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
         };
         let given = bytes.get(..len).unwrap_or_default();
-        let received = handshake.receive(given, &mut out);
+        let process_bytes = handshake.receive(given, &mut out);
         stream.write_all(&out).map_err(|error| error.to_string())?;
         out.clear();
-        match received.map_err(|failure| failure.to_string())? {
+        match process_bytes.map_err(|failure| failure.to_string())? {
             (_, Progress::More) => {}
             (used, Progress::Ready(session)) => return Ok((*session, given.get(used..).unwrap_or_default().to_vec())),
-            (_, Progress::StartTls | Progress::Over(_)) => return Err("the server goes another way".to_owned()),
+            (_, Progress::StartTls | Progress::Over(_)) => return Err("the server selected another option".to_owned()),
         }
     }
 }

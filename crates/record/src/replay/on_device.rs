@@ -1,5 +1,5 @@
-//! Requests on a device of this crate: a file, a block device, or the model of a drive under an
-//! elevator.
+//! Executes requests on a block device of this process: a file, a block device, or a drive model
+//! under an elevator.
 
 use hoistway_qos::DiskQueueConfig;
 use std::path::Path;
@@ -7,36 +7,36 @@ use std::path::Path;
 use hoistway_core::Kind as Elevator;
 use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 
-use super::plan::{Kind, Planned};
-use super::{ReplayError, Target};
+use super::request::{PlannedRequest, RequestKind};
+use super::{ReplayError, ReplayTarget};
 use hoistway_blockdev::{BlockRequest, Device, IoOutput, process_priority};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_qos::{Completion, DEPTH_MAX, Hints, JoinError, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
 use hoistway_reactor::{Engine, Event, Process};
 
-/// The longest request that is not split on a file or block device, in bytes.
+/// The longest request to a file or block device that is not split, in bytes.
 const REQUEST_BYTES_MAX: u32 = 64 << 20;
-/// The same of a drive's model: what kernels make of larger ones.
+/// The longest request to a drive model that is not split, in bytes, as in kernels.
 const DRIVE_REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// What is written: so many bytes that look like chance, over and over.
+/// The size of the pattern that is written repeatedly, in bytes; it looks random.
 const PATTERN_BYTES: usize = 1 << 20;
 
 /// A device, with the processes of a plan as its clients.
 pub struct DeviceTarget {
     device: Device,
-    /// By process of the plan.
+    /// The member of each process of the plan.
     members: Vec<MemberId>,
     pattern: Vec<u8>,
     done: Vec<Completion<IoOutput>>,
 }
 
 impl DeviceTarget {
-    /// A file or a block device, past the page cache where that is possible. Requests go to it as
-    /// they come, first come first served and unmerged.
+    /// Opens a file or a block device, with direct I/O where possible. Requests are dispatched in
+    /// order of arrival and are not merged.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// The file cannot be opened.
     pub fn file<E: Engine>(path: &Path, writes: bool, engine: &mut E) -> Result<DeviceTarget, ReplayError> {
         let backend = BackendConfig::File { path: path.into(), direct: None, read_only: !writes };
         let config = DeviceConfig {
@@ -56,11 +56,11 @@ impl DeviceTarget {
         DeviceTarget::new(&config, engine)
     }
 
-    /// The model of a drive under an elevator; nothing is read or written. It takes as many
-    /// requests at once as it has place for, or `depth`.
+    /// Creates a drive model under an elevator, without data. The queue depth is that of the drive,
+    /// or `depth`.
     ///
     /// # Errors
-    /// When a value is out of its range.
+    /// A value is out of its range.
     pub fn drive<E: Engine>(
         profile: &Profile,
         elevator: Elevator,
@@ -91,25 +91,25 @@ impl DeviceTarget {
         Ok(DeviceTarget { device, members: Vec::new(), pattern: pattern(), done: Vec::new() })
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.device.size()
     }
 
-    /// What it is, for people.
+    /// Describes the target for users.
     pub fn describe(&self) -> String {
         self.device.backend().describe()
     }
 
-    /// Whether sectors can be given back.
+    /// Returns true if discards are supported.
     pub fn can_discard(&self) -> bool {
         self.device.capabilities().trim
     }
 
-    /// Lets the processes of a plan in, with what is known of each.
+    /// Adds the processes of a plan as clients, with their recorded priorities.
     ///
     /// # Errors
-    /// When there are more than a device takes.
+    /// The plan has more processes than the device can have clients.
     pub fn join(&mut self, processes: &[Process], now_ns: u64) -> Result<(), JoinError> {
         for process in processes {
             self.members.push(self.device.scheduler_mut().join(None, Some(process_priority(process)), now_ns)?);
@@ -119,7 +119,7 @@ impl DeviceTarget {
 
     fn data<E: Engine>(&self, engine: &mut E, index: u32, bytes: usize) -> Buffer {
         let mut buffer = engine.buffer(bytes);
-        // Not the same bytes in each request: they shall not be found to be equal.
+        // Each request writes other bytes, so that a deduplicating target cannot find equal ones.
         let mut at = (index as usize).wrapping_mul(8_209) % (PATTERN_BYTES / 2);
         let mut rest = buffer.get_mut(..bytes).unwrap_or_default();
         while !rest.is_empty() {
@@ -132,16 +132,16 @@ impl DeviceTarget {
     }
 }
 
-impl<E: Engine> Target<E> for DeviceTarget {
-    fn submit(&mut self, engine: &mut E, now_ns: u64, index: u32, request: &Planned) {
+impl<E: Engine> ReplayTarget<E> for DeviceTarget {
+    fn submit(&mut self, engine: &mut E, now_ns: u64, index: u32, request: &PlannedRequest) {
         // On a file all processes are one client.
         let place = (request.process as usize).min(self.members.len().saturating_sub(1));
         let Some(member) = self.members.get(place) else { return };
         let op = match request.kind {
-            Kind::Read => RequestOp::Read,
-            Kind::Write => RequestOp::Write,
-            Kind::Discard => RequestOp::Trim,
-            Kind::Flush => RequestOp::Flush,
+            RequestKind::Read => RequestOp::Read,
+            RequestKind::Write => RequestOp::Write,
+            RequestKind::Discard => RequestOp::Trim,
+            RequestKind::Flush => RequestOp::Flush,
         };
         let data = (op == RequestOp::Write).then(|| self.data(engine, index, request.bytes as usize));
         let work = BlockRequest {
@@ -175,7 +175,7 @@ impl<E: Engine> Target<E> for DeviceTarget {
     }
 }
 
-/// Bytes that do not compress: of xorshift.
+/// Returns bytes of xorshift, which do not compress.
 pub(super) fn pattern() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let words = std::iter::repeat_with(|| {

@@ -1,4 +1,4 @@
-//! What is to be done again, and when.
+//! The plan of a replay: which requests are executed, and when.
 
 use std::collections::HashMap;
 
@@ -7,191 +7,161 @@ use hoistway_trace::request::RequestRecord;
 use hoistway_trace::{DeviceId, Rwbs};
 
 use super::figures::Figures;
+use super::request::{PlannedRequest, RequestKind};
 
-/// Bytes in a sector of a trace.
+/// The size of a sector in traces, in bytes.
 const SECTOR_BYTES: u64 = 512;
 
-/// At which layer the requests of a trace are taken.
+/// The layer at which the requests of a trace are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// As programs and file systems submitted them: each bio, at its time (Q).
+pub enum TraceLayer {
+    /// As submitted by programs and file systems: each bio, at its time (Q).
     Queue,
-    /// As the driver was given them: merged and sorted, at that time (D).
+    /// As dispatched to the driver: merged and sorted, at that time (D).
     Issue,
 }
 
-/// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Gives sectors back.
-    Discard,
-    /// Makes the target write its cache out.
-    Flush,
-}
-
-/// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
-    /// When it was submitted, in ns since the first one.
-    pub at_ns: u64,
-    /// How long it took then; `u64::MAX` if the trace does not show that.
-    pub recorded_ns: u64,
-    /// The first byte.
-    pub offset: u64,
-    /// How many bytes; 0 of flushes.
-    pub bytes: u32,
-    /// Whose it is: a place in [`Plan::processes`].
-    pub process: u32,
-    /// What it does.
-    pub kind: Kind,
-    /// Durable before it is over (FUA).
-    pub durable: bool,
-}
-
-/// Requests in the order in which they were submitted.
+/// Requests in order of submission.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    requests: Vec<Planned>,
-    /// Device and number of each process.
+pub struct ReplayPlan {
+    requests: Vec<PlannedRequest>,
+    /// The device and the id of each process.
     processes: Vec<(DeviceId, u32)>,
-    left_out: LeftOut,
+    left_out: OmittedRequests,
     recorded: Figures,
 }
 
-/// What of a trace is not in its plan.
+/// The numbers of requests of a trace that its plan omits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct LeftOut {
-    /// Writes, discards and flushes, where only reads are done.
+pub struct OmittedRequests {
+    /// Writes, discards and flushes, for a plan of reads only.
     pub changing: u64,
-    /// Requests that are no I/O on sectors (commands that are passed through), or have no length.
+    /// Requests that are no I/O on sectors (passthrough commands), or have no length.
     pub others: u64,
-    /// Discards that the target cannot do.
+    /// Discards that the target does not support.
     pub discards: u64,
-    /// Flushes that the target cannot do.
+    /// Flushes that the target does not support.
     pub flushes: u64,
-    /// Requests of which only the completion is in the trace.
+    /// Requests of which the trace has the completion only.
     pub endings: u64,
 }
 
-/// How requests are made to fit a target.
+/// The way in which requests are moved to fit a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fit {
-    /// Added to each offset, in bytes.
+pub struct Placement {
+    /// The number of bytes added to each offset.
     pub shift_bytes: i64,
-    /// What reaches beyond the end begins at the beginning again.
+    /// Requests beyond the end wrap around to the beginning.
     pub wrap: bool,
 }
 
-/// Why a plan does not fit a target.
+/// An error of fitting a plan to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// It reaches beyond the end.
+pub enum PlacementError {
+    /// The plan reaches beyond the end of the target.
     #[error(
-        "it has {size} bytes, and the trace reaches to byte {end}: --wrap begins at its beginning again, --shift -BYTES moves requests to lower places"
+        "it has {size} bytes, and the trace reaches to byte {end}: --wrap wraps requests around to the beginning, --shift -BYTES moves requests to lower offsets"
     )]
     TooSmall {
-        /// The target's size.
+        /// The size of the target in bytes.
         size: u64,
-        /// Where the trace ends.
+        /// The end of the last request in bytes.
         end: u64,
     },
-    /// A request would lie before the beginning.
+    /// A request would begin before the target.
     #[error(
-        "shifted by {shift} bytes, a request at byte {offset} lies before the beginning; --shift may be -{offset} at least"
+        "shifted by {shift} bytes, a request at byte {offset} would begin before byte 0; --shift may be -{offset} at least"
     )]
     BeforeBeginning {
         /// The first byte of the lowest request.
         offset: u64,
-        /// By how much it was shifted.
+        /// The shift in bytes.
         shift: i64,
     },
-    /// One request is larger than the target.
+    /// A request is larger than the target.
     #[error("it has {size} bytes, and a request of the trace has {bytes}")]
     RequestTooLong {
-        /// The target's size.
+        /// The size of the target in bytes.
         size: u64,
-        /// The request's.
+        /// The length of the request in bytes.
         bytes: u32,
     },
 }
 
-/// Makes a plan of the ways of requests.
+/// Builds a plan from the requests of a trace.
 #[derive(Debug)]
-pub struct PlanBuilder {
-    level: Level,
+pub struct ReplayPlanBuilder {
+    level: TraceLayer,
     reads_only: bool,
-    /// With the times of the trace's clock.
-    requests: Vec<Planned>,
+    /// The requests, with the times of the trace's clock.
+    requests: Vec<PlannedRequest>,
     places: HashMap<(DeviceId, u32), u32>,
     processes: Vec<(DeviceId, u32)>,
-    left_out: LeftOut,
+    left_out: OmittedRequests,
 }
 
-impl Kind {
-    /// Whether it changes what lies on the target, or needs the right to.
-    pub fn changes(self) -> bool {
-        self != Kind::Read
-    }
-}
-
-impl PlanBuilder {
-    /// A plan of the requests at this layer; of reads only where nothing may be written.
-    pub fn new(level: Level, reads_only: bool) -> PlanBuilder {
-        PlanBuilder {
+impl ReplayPlanBuilder {
+    /// Creates a builder for the requests of a layer, or for its reads only.
+    pub fn new(level: TraceLayer, reads_only: bool) -> ReplayPlanBuilder {
+        ReplayPlanBuilder {
             level,
             reads_only,
             requests: Vec::new(),
             places: HashMap::new(),
             processes: Vec::new(),
-            left_out: LeftOut::default(),
+            left_out: OmittedRequests::default(),
         }
     }
 
-    /// Takes in a request.
-    pub fn take(&mut self, life: &RequestRecord) {
+    /// Adds a request.
+    pub fn take(&mut self, record: &RequestRecord) {
         let at_ns = match self.level {
-            Level::Queue => life.first_seen_ns(),
-            Level::Issue => life.issued_ns.or_else(|| life.first_seen_ns()),
+            TraceLayer::Queue => record.first_seen_ns(),
+            TraceLayer::Issue => record.issued_ns.or_else(|| record.first_seen_ns()),
         };
         let Some(at_ns) = at_ns else {
             self.left_out.endings += 1;
             return;
         };
-        let completed_ns = life.completed_ns;
-        if self.level == Level::Issue {
-            return self.add(life, life.pid, at_ns, completed_ns, life.sector, life.bytes);
+        let completed_ns = record.completed_ns;
+        if self.level == TraceLayer::Issue {
+            return self.add(record, record.pid, at_ns, completed_ns, record.sector, record.bytes);
         }
-        // What was merged to the front lies before the first bio.
-        let before = life.merged.iter().filter(|bio| bio.front).map(|bio| u64::from(bio.bytes)).sum::<u64>();
-        let sector = life.sector.saturating_add(before.div_ceil(SECTOR_BYTES));
-        self.add(life, life.pid, at_ns, completed_ns, sector, life.first_bytes());
-        for bio in &life.merged {
-            self.add(life, bio.pid, bio.queued_ns, completed_ns, bio.sector, bio.bytes);
+        // Bios merged to the front precede the first bio.
+        let before = record.merged.iter().filter(|bio| bio.front).map(|bio| u64::from(bio.bytes)).sum::<u64>();
+        let sector = record.sector.saturating_add(before.div_ceil(SECTOR_BYTES));
+        self.add(record, record.pid, at_ns, completed_ns, sector, record.first_bytes());
+        for bio in &record.merged {
+            self.add(record, bio.pid, bio.queued_ns, completed_ns, bio.sector, bio.bytes);
         }
     }
 
-    /// The plan: in the order of time, which begins with the first request.
-    pub fn finish(mut self) -> Plan {
+    /// Returns the plan, in order of time; the first request is at time 0.
+    pub fn finish(mut self) -> ReplayPlan {
         self.requests.sort_by_key(|request| request.at_ns);
         let first_ns = self.requests.first().map_or(0, |request| request.at_ns);
         self.requests.iter_mut().for_each(|request| request.at_ns -= first_ns);
         let recorded = Figures::recorded(&self.requests, self.processes.len());
-        Plan { requests: self.requests, processes: self.processes, left_out: self.left_out, recorded }
+        ReplayPlan { requests: self.requests, processes: self.processes, left_out: self.left_out, recorded }
     }
 
-    fn add(&mut self, life: &RequestRecord, pid: u32, at_ns: u64, completed_ns: Option<u64>, sector: u64, bytes: u32) {
-        let op = life.op;
+    fn add(
+        &mut self,
+        record: &RequestRecord,
+        pid: u32,
+        at_ns: u64,
+        completed_ns: Option<u64>,
+        sector: u64,
+        bytes: u32,
+    ) {
+        let op = record.op;
         let flushes = op.has(Rwbs::FLUSH);
         let kind = match bytes {
             _ if op.has(Rwbs::PASS_THROUGH) => None,
-            0 => flushes.then_some(Kind::Flush),
-            _ if op.has(Rwbs::DISCARD) => Some(Kind::Discard),
-            _ if op.has(Rwbs::WRITE) => Some(Kind::Write),
-            _ if op.has(Rwbs::READ) => Some(Kind::Read),
+            0 => flushes.then_some(RequestKind::Flush),
+            _ if op.has(Rwbs::DISCARD) => Some(RequestKind::Discard),
+            _ if op.has(Rwbs::WRITE) => Some(RequestKind::Write),
+            _ if op.has(Rwbs::READ) => Some(RequestKind::Read),
             _ => None,
         };
         let Some(kind) = kind else {
@@ -202,11 +172,11 @@ impl PlanBuilder {
             self.left_out.changing += 1;
             return;
         }
-        let process = *self.places.entry((life.device, pid)).or_insert_with(|| {
-            self.processes.push((life.device, pid));
+        let process = *self.places.entry((record.device, pid)).or_insert_with(|| {
+            self.processes.push((record.device, pid));
             self.processes.len() as u32 - 1
         });
-        let request = Planned {
+        let request = PlannedRequest {
             at_ns,
             recorded_ns: completed_ns.map_or(u64::MAX, |completed_ns| completed_ns.saturating_sub(at_ns)),
             offset: sector.saturating_mul(SECTOR_BYTES),
@@ -215,61 +185,67 @@ impl PlanBuilder {
             kind,
             durable: op.has(Rwbs::FUA),
         };
-        // A write with a flush before it is two things to do.
-        if flushes && kind == Kind::Write {
-            self.requests.push(Planned { kind: Kind::Flush, offset: 0, bytes: 0, durable: false, ..request });
+        // A write with a preceding flush is two requests.
+        if flushes && kind == RequestKind::Write {
+            self.requests.push(PlannedRequest {
+                kind: RequestKind::Flush,
+                offset: 0,
+                bytes: 0,
+                durable: false,
+                ..request
+            });
         }
         self.requests.push(request);
     }
 }
 
-impl Plan {
-    /// The requests, in the order in which they were submitted.
-    pub fn requests(&self) -> &[Planned] {
+impl ReplayPlan {
+    /// Returns the requests in order of submission.
+    pub fn requests(&self) -> &[PlannedRequest] {
         &self.requests
     }
 
-    /// Device and number of each process.
+    /// Returns the device and the id of each process.
     pub fn processes(&self) -> &[(DeviceId, u32)] {
         &self.processes
     }
 
-    /// What of the trace is not in it.
-    pub fn left_out(&self) -> LeftOut {
+    /// Returns the numbers of omitted requests.
+    pub fn left_out(&self) -> OmittedRequests {
         self.left_out
     }
 
-    /// How it went when it was recorded.
+    /// Returns the recorded figures.
     pub fn recorded(&self) -> &Figures {
         &self.recorded
     }
 
-    /// How many requests change what lies on a target.
+    /// Returns the number of requests that change the target.
     pub fn changing(&self) -> u64 {
         self.requests.iter().filter(|request| request.kind.changes()).count() as u64
     }
 
-    /// The first byte behind all of it.
+    /// Returns the end of the last request in bytes.
     pub fn end(&self) -> u64 {
-        let data = self.requests.iter().filter(|request| request.kind != Kind::Flush);
+        let data = self.requests.iter().filter(|request| request.kind != RequestKind::Flush);
         data.map(|request| request.offset.saturating_add(request.bytes.into())).max().unwrap_or(0)
     }
 
-    /// The offsets and lengths are multiples of the answer, in bytes: a power of two.
-    pub fn grain_bytes(&self) -> u64 {
-        let data = self.requests.iter().filter(|request| request.kind != Kind::Flush);
+    /// Returns the largest power of two in bytes that divides all offsets and lengths.
+    pub fn alignment_bytes(&self) -> u64 {
+        let data = self.requests.iter().filter(|request| request.kind != RequestKind::Flush);
         let bits = data.fold(0, |bits, request| bits | request.offset | u64::from(request.bytes));
         if bits == 0 { 1 << 32 } else { 1 << bits.trailing_zeros() }
     }
 
-    /// Leaves out what a target cannot do.
-    pub fn leave_out(&mut self, discards: bool, flushes: bool) {
+    /// Omits requests that a target does not support.
+    pub fn omit(&mut self, discards: bool, flushes: bool) {
         let left_out = &mut self.left_out;
         self.requests.retain(|request| {
             let (count, is_out) = match request.kind {
-                Kind::Discard => (&mut left_out.discards, discards),
-                Kind::Flush => (&mut left_out.flushes, flushes),
-                Kind::Read | Kind::Write => return true,
+                RequestKind::Discard => (&mut left_out.discards, discards),
+                RequestKind::Flush => (&mut left_out.flushes, flushes),
+                RequestKind::Read | RequestKind::Write => return true,
             };
             *count += u64::from(is_out);
             !is_out
@@ -277,40 +253,39 @@ impl Plan {
         self.recorded = Figures::recorded(&self.requests, self.processes.len());
     }
 
-    /// Moves requests to where they fit a target of so many bytes.
+    /// Moves requests so that they fit a target of `size` bytes.
     ///
     /// # Errors
-    /// When they do not fit; then nothing has changed.
-    pub fn fit(&mut self, fit: Fit, size: u64) -> Result<(), Unfit> {
-        let data = || self.requests.iter().filter(|request| request.kind != Kind::Flush);
+    /// The requests do not fit; the plan has not changed then.
+    pub fn fit(&mut self, fit: Placement, size: u64) -> Result<(), PlacementError> {
+        let data = || self.requests.iter().filter(|request| request.kind != RequestKind::Flush);
         let lowest = data().map(|request| request.offset).min().unwrap_or(0);
         if lowest.checked_add_signed(fit.shift_bytes).is_none() {
-            return Err(Unfit::BeforeBeginning { offset: lowest, shift: fit.shift_bytes });
+            return Err(PlacementError::BeforeBeginning { offset: lowest, shift: fit.shift_bytes });
         }
         if let Some(longest) = data().map(|request| request.bytes).max().filter(|bytes| u64::from(*bytes) > size) {
-            return Err(Unfit::RequestTooLong { size, bytes: longest });
+            return Err(PlacementError::RequestTooLong { size, bytes: longest });
         }
         let end = self.end().saturating_add_signed(fit.shift_bytes);
         if end > size && !fit.wrap {
-            return Err(Unfit::TooSmall { size, end });
+            return Err(PlacementError::TooSmall { size, end });
         }
-        // Whole sectors, so that requests stay as aligned as they were.
+        // Whole sectors, so that requests keep their alignment.
         let span = if size.is_multiple_of(4096) { size } else { (size - size % SECTOR_BYTES).max(1) };
-        for request in self.requests.iter_mut().filter(|request| request.kind != Kind::Flush) {
+        for request in self.requests.iter_mut().filter(|request| request.kind != RequestKind::Flush) {
             let bytes = u64::from(request.bytes);
             let offset = request.offset.saturating_add_signed(fit.shift_bytes);
             let reaches_out = offset.checked_add(bytes).is_none_or(|end| end > size);
             request.offset = match reaches_out {
                 false => offset,
-                // One that would lie on both sides of the end lies before it.
+                // A request across the end moves to before the end.
                 true => (offset % span).min((size - bytes) / SECTOR_BYTES * SECTOR_BYTES),
             };
         }
         Ok(())
     }
 
-    /// What each request of each process waited for, by the process's place; and the requests'
-    /// numbers.
+    /// Returns the indices and the dependencies of each process's requests, by process.
     pub(super) fn waits(&self) -> Vec<(Vec<u32>, Vec<Release>)> {
         let mut by_process: Vec<Vec<u32>> = vec![Vec::new(); self.processes.len()];
         for (index, request) in self.requests.iter().enumerate() {
@@ -318,7 +293,7 @@ impl Plan {
                 of.push(index as u32);
             }
         }
-        let asked = |index: &u32| {
+        let submitted = |index: &u32| {
             let request = &self.requests[*index as usize];
             SubmittedRequest {
                 queued_ns: request.at_ns,
@@ -329,8 +304,8 @@ impl Plan {
             }
         };
         let found = by_process.into_iter().map(|indices| {
-            let asked: Vec<SubmittedRequest> = indices.iter().map(asked).collect();
-            let waits = dependencies::find_pattern(&asked).waits;
+            let submitted: Vec<SubmittedRequest> = indices.iter().map(submitted).collect();
+            let waits = dependencies::find_pattern(&submitted).waits;
             (indices, waits)
         });
         found.collect()

@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::figures::{Figures, Outcome};
-use super::plan::{Kind, LeftOut};
+use super::figures::{Figures, ReplayOutcome};
+use super::plan::OmittedRequests;
+use super::request::RequestKind;
 use super::trace::ReplayTrace;
 use super::{Options, Timing};
 
 /// The kinds of requests with their names, in the order of tables.
-pub const KINDS: [(Kind, &str); 4] =
-    [(Kind::Read, "reads"), (Kind::Write, "writes"), (Kind::Discard, "discards"), (Kind::Flush, "flushes")];
+pub const KINDS: [(RequestKind, &str); 4] = [
+    (RequestKind::Read, "reads"),
+    (RequestKind::Write, "writes"),
+    (RequestKind::Discard, "discards"),
+    (RequestKind::Flush, "flushes"),
+];
 
 /// The result of a replay; the document of `hoistway trace replay --json`.
 #[derive(Debug, Serialize)]
@@ -32,7 +37,7 @@ pub struct ReplayReport<'a> {
     /// Number of requests in the plan.
     pub requests: usize,
     /// Numbers of requests of the trace that are not in the plan.
-    pub left_out: LeftOut,
+    pub left_out: OmittedRequests,
     /// Number of failed requests.
     pub failed: u64,
     /// The first error.
@@ -131,7 +136,12 @@ impl Timing {
 
 impl<'a> ReplayReport<'a> {
     /// Builds the report of a replay on a target.
-    pub fn new(trace: &'a ReplayTrace, target: &'a str, options: &Options, outcome: &'a Outcome) -> ReplayReport<'a> {
+    pub fn new(
+        trace: &'a ReplayTrace,
+        target: &'a str,
+        options: &Options,
+        outcome: &'a ReplayOutcome,
+    ) -> ReplayReport<'a> {
         ReplayReport {
             schema: 1,
             trace: &trace.name,

@@ -1,4 +1,4 @@
-//! Whether anybody else uses what is about to be written over.
+//! Checks that a target of writes is not in use.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use hoistway_machine::{DeviceNumber, MountEntry, Root, SysfsDevice, mounts, swap_areas};
 
-/// Why something must not be written to.
+/// The reason for which a target must not be overwritten.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {what}: it is not written to", path = .path.display())]
+#[error("{path}: {what}: refusing to overwrite it", path = .path.display())]
 pub struct InUse {
-    /// What was named.
+    /// The path as given.
     pub path: PathBuf,
-    /// Who uses it.
+    /// The use of the target.
     pub what: String,
 }
 
-/// Checks that a file or block device is not mounted, no swap space, no part of a volume or RAID,
-/// and not behind a loop device. What is not there is not in use.
+/// Checks that a file or block device is not mounted, is no swap space, belongs to no volume or
+/// RAID, and is not behind a loop device. A missing file is not in use.
 ///
 /// # Errors
-/// Who uses it.
+/// The target is in use.
 pub fn check_unused(path: &Path) -> Result<(), InUse> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let what =
@@ -50,11 +50,12 @@ fn use_of_device(path: &Path, number: u64) -> Option<String> {
             return Some(format!("{name} is part of {}", holder.name()));
         }
     }
-    // The kernel knows best: other mount namespaces, and file systems of several devices, do not
-    // show above.
+    // The kernel's answer covers other mount namespaces and file systems of several devices, which
+    // the checks above do not see.
     match OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_NONBLOCK).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(
-            "the kernel says that somebody has it for himself (mounted elsewhere, or part of something)".to_owned(),
+            "the kernel reports exclusive use (it is mounted in another namespace, or part of a larger device)"
+                .to_owned(),
         ),
         _ => None,
     }
@@ -76,15 +77,14 @@ fn use_of_file(path: &Path) -> Option<String> {
     is_swap.then(|| "it is swap space".to_owned())
 }
 
-/// The partitions of a disk, or the disk of a partition: what is written to one is written to the
-/// other.
+/// Returns the partitions of a disk, or the disk of a partition: a write to one changes the other.
 fn relatives(entry: Option<&SysfsDevice>) -> impl Iterator<Item = (Option<SysfsDevice>, u64)> {
     let disk = entry.filter(|entry| entry.is_partition()).map(SysfsDevice::disk);
     let parts = entry.map(SysfsDevice::partitions).unwrap_or_default();
     disk.into_iter().chain(parts).filter_map(|entry| Some((Some(entry.clone()), entry.number()?.to_stat())))
 }
 
-/// Where a device is mounted, by its number or by its node.
+/// Returns the mount point of a device, found by its number or by its node.
 fn mounted_at(mounts: &[MountEntry], number: u64) -> Option<&Path> {
     let is_it = |mount: &&MountEntry| mount.number.to_stat() == number || is_device(&mount.source, number);
     mounts.iter().find(is_it).map(|mount| mount.mount_point.as_path())
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_mount_is_found_by_the_devices_number() {
+    fn a_mount_point_is_found_by_the_device_number() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("proc/self")).unwrap();
         let table =
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_ones_own_is_free_and_so_is_one_that_is_not_there() {
+    fn an_unused_file_and_a_missing_file_are_free() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("disk");
         assert!(check_unused(&file).is_ok());

@@ -1,4 +1,4 @@
-//! Plans, and what becomes of them in virtual time.
+//! Tests of plans and their replay in virtual time.
 
 use hoistway_core::Kind as Elevator;
 use hoistway_drive::Profile;
@@ -8,8 +8,8 @@ use hoistway_trace::{DeviceId, Rwbs};
 use super::*;
 use hoistway_reactor::Process;
 
-/// A read of 4 KiB that came and was over at these times.
-fn life(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> RequestRecord {
+/// A read of 4 KiB that was submitted and completed at these times.
+fn record(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> RequestRecord {
     RequestRecord {
         device: DeviceId::new(8, 0),
         op: Rwbs::READ.with(Rwbs::SYNC),
@@ -27,13 +27,13 @@ fn life(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> RequestReco
     }
 }
 
-fn plan(level: Level, reads_only: bool, lives: &[RequestRecord]) -> Plan {
-    let mut builder = PlanBuilder::new(level, reads_only);
-    lives.iter().for_each(|life| builder.take(life));
+fn plan(level: TraceLayer, reads_only: bool, records: &[RequestRecord]) -> ReplayPlan {
+    let mut builder = ReplayPlanBuilder::new(level, reads_only);
+    records.iter().for_each(|record| builder.take(record));
     builder.finish()
 }
 
-fn on_drive(plan: &Plan, name: &str, timing: Timing, scale: f64) -> Outcome {
+fn on_drive(plan: &ReplayPlan, name: &str, timing: Timing, scale: f64) -> ReplayOutcome {
     let mut engine = Virtual::default();
     let profile = Profile::builtin(name).expect("a built-in drive");
     let mut target = DeviceTarget::drive(&profile, Elevator::Noop, None, Vec::new(), &mut engine).expect("a drive");
@@ -42,7 +42,7 @@ fn on_drive(plan: &Plan, name: &str, timing: Timing, scale: f64) -> Outcome {
 }
 
 #[test]
-fn a_plan_has_each_bio_of_a_merged_request_at_its_own_time_or_the_request_as_the_driver_got_it() {
+fn a_plan_has_bios_at_their_own_times_or_requests_as_dispatched() {
     // 8 sectors at 100, with 8 merged to the front and 16 to the end: 92 to 124.
     let merged = |pid, queued_ns, sector, bytes, front| Merged {
         pid,
@@ -52,72 +52,75 @@ fn a_plan_has_each_bio_of_a_merged_request_at_its_own_time_or_the_request_as_the
         bytes,
         front,
     };
-    let life = RequestRecord {
+    let record = RequestRecord {
         sector: 92,
         bytes: 4096 + 4096 + 8192,
         merged: vec![merged(2, 5, 92, 4096, true), merged(3, 6, 108, 8192, false)],
-        ..life(1, 0, 4, 50)
+        ..record(1, 0, 4, 50)
     };
-    let all = |plan: &Plan| -> Vec<(u64, u64, u32, u32)> {
-        let of = |request: &Planned| (request.at_ns, request.offset / 512, request.bytes, request.process);
+    let all = |plan: &ReplayPlan| -> Vec<(u64, u64, u32, u32)> {
+        let of = |request: &PlannedRequest| (request.at_ns, request.offset / 512, request.bytes, request.process);
         plan.requests().iter().map(of).collect()
     };
-    let bios = plan(Level::Queue, false, std::slice::from_ref(&life));
+    let bios = plan(TraceLayer::Queue, false, std::slice::from_ref(&record));
     assert_eq!(all(&bios), [(0, 100, 4096, 0), (1, 92, 4096, 1), (2, 108, 8192, 2)]);
-    let requests = plan(Level::Issue, false, &[life]);
+    let requests = plan(TraceLayer::Issue, false, &[record]);
     assert_eq!(all(&requests), [(0, 92, 16_384, 0)]);
     assert_eq!(requests.requests()[0].recorded_ns, 50 - 14);
 }
 
 #[test]
-fn a_write_with_a_flush_before_it_is_two_things_and_what_changes_can_be_left_out() {
-    let write = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::FUA), ..life(1, 0, 0, 9) };
-    let flush = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH), bytes: 0, ..life(1, 0, 1, 9) };
-    let discard = RequestRecord { op: Rwbs::WRITE.with(Rwbs::DISCARD), ..life(1, 8, 2, 9) };
-    let lives = [write, flush, discard, life(1, 0, 3, 9)];
-    let whole = plan(Level::Queue, false, &lives);
-    let kinds: Vec<Kind> = whole.requests().iter().map(|request| request.kind).collect();
-    assert_eq!(kinds, [Kind::Flush, Kind::Write, Kind::Flush, Kind::Discard, Kind::Read]);
+fn a_write_with_a_flush_is_two_requests_and_writes_can_be_omitted() {
+    let write = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::FUA), ..record(1, 0, 0, 9) };
+    let flush = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH), bytes: 0, ..record(1, 0, 1, 9) };
+    let discard = RequestRecord { op: Rwbs::WRITE.with(Rwbs::DISCARD), ..record(1, 8, 2, 9) };
+    let records = [write, flush, discard, record(1, 0, 3, 9)];
+    let whole = plan(TraceLayer::Queue, false, &records);
+    let kinds: Vec<RequestKind> = whole.requests().iter().map(|request| request.kind).collect();
+    assert_eq!(
+        kinds,
+        [RequestKind::Flush, RequestKind::Write, RequestKind::Flush, RequestKind::Discard, RequestKind::Read]
+    );
     assert!(whole.requests()[1].durable);
     assert_eq!(whole.changing(), 4);
-    let reads = plan(Level::Queue, true, &lives);
+    let reads = plan(TraceLayer::Queue, true, &records);
     assert_eq!((reads.requests().len(), reads.left_out().changing), (1, 3));
     let mut able = whole.clone();
-    able.leave_out(true, true);
+    able.omit(true, true);
     assert_eq!((able.requests().len(), able.left_out().discards, able.left_out().flushes), (2, 1, 2));
 }
 
 #[test]
-fn what_does_not_fit_is_refused_wrapped_or_shifted() {
-    let fresh = || plan(Level::Queue, false, &[life(1, 8, 0, 9), life(1, 100, 1, 9)]);
-    let offsets = |plan: &Plan| plan.requests().iter().map(|request| request.offset / 512).collect::<Vec<_>>();
+fn requests_beyond_the_target_are_refused_wrapped_or_shifted() {
+    let fresh = || plan(TraceLayer::Queue, false, &[record(1, 8, 0, 9), record(1, 100, 1, 9)]);
+    let offsets = |plan: &ReplayPlan| plan.requests().iter().map(|request| request.offset / 512).collect::<Vec<_>>();
     let size = 50 * 512;
-    assert_eq!(fresh().fit(Fit::default(), size), Err(Unfit::TooSmall { size, end: 108 * 512 }));
+    assert_eq!(fresh().fit(Placement::default(), size), Err(PlacementError::TooSmall { size, end: 108 * 512 }));
     let mut wrapped = fresh();
-    wrapped.fit(Fit { wrap: true, ..Fit::default() }, size).expect("it wraps");
-    // 100 modulo 50, and 8 as it was.
+    wrapped.fit(Placement { wrap: true, ..Placement::default() }, size).expect("it wraps");
+    // 100 modulo 50, and 8 as before.
     assert_eq!(offsets(&wrapped), [8, 0]);
     let mut shifted = fresh();
-    shifted.fit(Fit { shift_bytes: -8 * 512, ..Fit::default() }, 100 * 512).expect("it fits");
+    shifted.fit(Placement { shift_bytes: -8 * 512, ..Placement::default() }, 100 * 512).expect("it fits");
     assert_eq!(offsets(&shifted), [0, 92]);
-    let below = Fit { shift_bytes: -9 * 512, wrap: true };
-    assert_eq!(fresh().fit(below, size), Err(Unfit::BeforeBeginning { offset: 4096, shift: -9 * 512 }));
+    let below = Placement { shift_bytes: -9 * 512, wrap: true };
+    assert_eq!(fresh().fit(below, size), Err(PlacementError::BeforeBeginning { offset: 4096, shift: -9 * 512 }));
     assert_eq!(
-        fresh().fit(Fit { wrap: true, ..Fit::default() }, 512),
-        Err(Unfit::RequestTooLong { size: 512, bytes: 4096 })
+        fresh().fit(Placement { wrap: true, ..Placement::default() }, 512),
+        Err(PlacementError::RequestTooLong { size: 512, bytes: 4096 })
     );
-    // What would lie on both sides of the end lies before it.
-    let mut last = plan(Level::Queue, false, &[life(1, 0, 0, 9), life(1, 48, 1, 9)]);
-    last.fit(Fit { wrap: true, ..Fit::default() }, size).expect("it wraps");
+    // A request across the end moves to before the end.
+    let mut last = plan(TraceLayer::Queue, false, &[record(1, 0, 0, 9), record(1, 48, 1, 9)]);
+    last.fit(Placement { wrap: true, ..Placement::default() }, size).expect("it wraps");
     assert_eq!(offsets(&last), [0, 42]);
 }
 
 #[test]
-fn recorded_times_are_kept_to_the_nanosecond_in_virtual_time_and_can_be_scaled() {
-    // 3 reads, 30 ms apart: a disk is done with each before the next.
-    let lives: Vec<RequestRecord> =
-        (0..3).map(|at| life(1, at * 10_000_000, at * 30_000_000, at * 30_000_000 + 5)).collect();
-    let plan = plan(Level::Queue, false, &lives);
+fn recorded_times_are_exact_in_virtual_time_and_can_be_scaled() {
+    // 3 reads, 30 ms apart: a disk completes each before the next.
+    let records: Vec<RequestRecord> =
+        (0..3).map(|at| record(1, at * 10_000_000, at * 30_000_000, at * 30_000_000 + 5)).collect();
+    let plan = plan(TraceLayer::Queue, false, &records);
     let outcome = on_drive(&plan, "sata-7200-2006", Timing::Recorded, 1.0);
     assert_eq!((outcome.lag.max(), outcome.failed, outcome.replayed.kinds[0].requests), (0, 0, 3));
     let after_last_ns = outcome.replayed.elapsed_ns - 60_000_000;
@@ -128,21 +131,21 @@ fn recorded_times_are_kept_to_the_nanosecond_in_virtual_time_and_can_be_scaled()
 }
 
 #[test]
-fn as_soon_as_possible_keeps_the_depth_and_forgets_the_times() {
-    let lives: Vec<RequestRecord> =
-        (0..64).map(|at| life(1, at * 1_000_000, at * 1_000_000_000, at * 1_000_000_000 + 5)).collect();
-    let plan = plan(Level::Queue, false, &lives);
+fn asap_keeps_the_depth_and_ignores_the_times() {
+    let records: Vec<RequestRecord> =
+        (0..64).map(|at| record(1, at * 1_000_000, at * 1_000_000_000, at * 1_000_000_000 + 5)).collect();
+    let plan = plan(TraceLayer::Queue, false, &records);
     let outcome = on_drive(&plan, "sata-7200-2006", Timing::Asap { depth: 4 }, 1.0);
     assert_eq!((outcome.replayed.depth_max, outcome.lag.max()), (4, 0));
     assert!(outcome.replayed.elapsed_ns < 2_000_000_000, "64 random reads of a disk take a second or less");
 }
 
 #[test]
-fn a_closed_process_waits_for_its_reads_and_then_thinks_as_long_as_it_did() {
-    // One at a time on a fast drive: 0.1 ms each, then 1 ms of thinking; 40 of them.
-    let lives: Vec<RequestRecord> =
-        (0..40).map(|at| life(1, at * 5_000_000 % 90_000_000, at * 1_100_000, at * 1_100_000 + 100_000)).collect();
-    let plan = plan(Level::Queue, false, &lives);
+fn a_closed_process_keeps_its_pauses_after_its_reads() {
+    // One at a time on a fast drive: 0.1 ms each, then a pause of 1 ms; 40 requests.
+    let records: Vec<RequestRecord> =
+        (0..40).map(|at| record(1, at * 5_000_000 % 90_000_000, at * 1_100_000, at * 1_100_000 + 100_000)).collect();
+    let plan = plan(TraceLayer::Queue, false, &records);
     let open = on_drive(&plan, "sata-7200-2006", Timing::Recorded, 1.0);
     assert!(open.replayed.depth_max > 4, "a disk is slower, and the recorded times do not wait for it");
     let closed = on_drive(&plan, "sata-7200-2006", Timing::Dependent, 1.0);
@@ -159,9 +162,10 @@ fn a_closed_process_waits_for_its_reads_and_then_thinks_as_long_as_it_did() {
 }
 
 #[test]
-fn an_interrupted_replay_says_so_and_waits_for_what_is_under_way() {
-    let lives: Vec<RequestRecord> = (0..10).map(|at| life(1, at * 8, at * 30_000_000, at * 30_000_000 + 5)).collect();
-    let plan = plan(Level::Queue, false, &lives);
+fn an_interrupted_replay_waits_for_requests_in_flight() {
+    let records: Vec<RequestRecord> =
+        (0..10).map(|at| record(1, at * 8, at * 30_000_000, at * 30_000_000 + 5)).collect();
+    let plan = plan(TraceLayer::Queue, false, &records);
     let mut engine = Virtual::default();
     let profile = Profile::builtin("null").expect("a built-in drive");
     let mut target = DeviceTarget::drive(&profile, Elevator::Noop, None, Vec::new(), &mut engine).expect("a drive");
@@ -174,20 +178,21 @@ fn an_interrupted_replay_says_so_and_waits_for_what_is_under_way() {
 }
 
 #[test]
-fn a_timer_that_woke_late_is_as_long_on_a_slower_drive() {
-    // Due every 40 ms, up to 24 ms late, each over in 0.1 to 0.2 ms; the disk takes some 10 ms.
+fn a_late_timer_keeps_its_interval_on_a_slower_drive() {
+    // Due every 40 ms, up to 24 ms late, each completed in 0.1 to 0.2 ms; the disk takes about 10
+    // ms.
     let mut state = 1u64;
     let mut chance = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let lives: Vec<RequestRecord> = (0..200)
+    let records: Vec<RequestRecord> = (0..200)
         .map(|at| {
             let at_ns = at * 40_000_000 + chance(24_000_000);
-            life(1, at * 5_000_000 % 90_000_000, at_ns, at_ns + 100_000 + chance(100_000))
+            record(1, at * 5_000_000 % 90_000_000, at_ns, at_ns + 100_000 + chance(100_000))
         })
         .collect();
-    let plan = plan(Level::Queue, false, &lives);
+    let plan = plan(TraceLayer::Queue, false, &records);
     let outcome = on_drive(&plan, "sata-7200-2006", Timing::Dependent, 1.0);
     let longer = outcome.replayed.elapsed_ns as f64 / plan.recorded().elapsed_ns as f64;
     assert!((0.98..1.02).contains(&longer) && outcome.replayed.depth_max == 1, "{longer} times as long");

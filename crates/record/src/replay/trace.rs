@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Action, Batch, DeviceId, ReadError, Source};
 
-use super::plan::{Fit, LeftOut, Level, Plan, PlanBuilder, Unfit};
+use super::plan::{OmittedRequests, Placement, PlacementError, ReplayPlan, ReplayPlanBuilder, TraceLayer};
 
 /// The requests of a trace that a replay executes.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     /// Layer from which requests are taken.
-    pub level: Level,
+    pub level: TraceLayer,
     /// True if writes, discards and flushes are omitted.
     pub reads_only: bool,
     /// The device; `None` for that with the most requests.
@@ -24,7 +24,7 @@ pub struct ReplayTrace {
     /// Name of the trace.
     pub name: String,
     /// The requests, with times and processes.
-    pub plan: Plan,
+    pub plan: ReplayPlan,
     /// The device of the plan.
     pub device: DeviceId,
     /// Process names by process id.
@@ -57,11 +57,11 @@ pub enum ReplayTraceError {
     },
     /// The target is too small.
     #[error("{target}: {unfit}")]
-    Unfit {
+    Placement {
         /// Name of the target.
         target: String,
         /// The cause.
-        unfit: Unfit,
+        unfit: PlacementError,
     },
 }
 
@@ -69,7 +69,7 @@ impl ReplayTrace {
     /// Reads a trace and plans the selected requests.
     ///
     /// # Errors
-    /// All errors of [`ReplayTraceError`] but [`Unfit`](ReplayTraceError::Unfit).
+    /// All errors of [`ReplayTraceError`] but [`Placement`](ReplayTraceError::Placement).
     pub fn read(source: &mut dyn Source, name: &str, selection: Selection) -> Result<ReplayTrace, ReplayTraceError> {
         let mut plans = DevicePlans { selection, by_device: BTreeMap::new() };
         let (mut tracker, mut batch, mut process_names) = (RequestTracker::new(), Batch::new(), BTreeMap::new());
@@ -94,10 +94,10 @@ impl ReplayTrace {
     /// Moves requests so that they fit a target of `size` bytes.
     ///
     /// # Errors
-    /// [`ReplayTraceError::Unfit`], and [`ReplayTraceError::Empty`] if no request is left for the
-    /// target.
-    pub fn fit(&mut self, fit: Fit, target: &str, size: u64) -> Result<(), ReplayTraceError> {
-        let unfit = |unfit| ReplayTraceError::Unfit { target: target.to_owned(), unfit };
+    /// [`ReplayTraceError::Placement`], and [`ReplayTraceError::Empty`] if no request is left for
+    /// the target.
+    pub fn fit(&mut self, fit: Placement, target: &str, size: u64) -> Result<(), ReplayTraceError> {
+        let unfit = |unfit| ReplayTraceError::Placement { target: target.to_owned(), unfit };
         self.plan.fit(fit, size).map_err(unfit)?;
         self.require_requests()
     }
@@ -116,7 +116,7 @@ impl ReplayTrace {
     }
 }
 
-impl std::fmt::Display for LeftOut {
+impl std::fmt::Display for OmittedRequests {
     /// Formats the omitted requests with their reasons: `left out: 3 commands without sectors`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let parts = [
@@ -138,7 +138,7 @@ impl std::fmt::Display for LeftOut {
 /// Plans of all devices, because the device with the most requests is known only at the end.
 struct DevicePlans {
     selection: Selection,
-    by_device: BTreeMap<DeviceId, (PlanBuilder, u64)>,
+    by_device: BTreeMap<DeviceId, (ReplayPlanBuilder, u64)>,
 }
 
 impl DevicePlans {
@@ -148,13 +148,13 @@ impl DevicePlans {
             return;
         }
         let plan = self.by_device.entry(record.device);
-        let (plan, count) = plan.or_insert_with(|| (PlanBuilder::new(level, reads_only), 0));
+        let (plan, count) = plan.or_insert_with(|| (ReplayPlanBuilder::new(level, reads_only), 0));
         plan.take(record);
         *count += 1;
     }
 
     /// Returns the device with the most requests and its plan.
-    fn choose(self, trace: &str, notes: &mut Vec<String>) -> Result<(DeviceId, Plan), ReplayTraceError> {
+    fn choose(self, trace: &str, notes: &mut Vec<String>) -> Result<(DeviceId, ReplayPlan), ReplayTraceError> {
         let devices: Vec<String> =
             (self.by_device.iter()).map(|(device, (_, count))| format!("{device} ({count} requests)")).collect();
         let most = self.by_device.into_iter().max_by_key(|(_, (_, count))| *count);
@@ -162,7 +162,7 @@ impl DevicePlans {
             let trace = trace.to_owned();
             return Err(match self.selection.device {
                 Some(device) => ReplayTraceError::NoDevice { trace, device },
-                None => ReplayTraceError::Empty { trace, left_out: LeftOut::default().to_string() },
+                None => ReplayTraceError::Empty { trace, left_out: OmittedRequests::default().to_string() },
             });
         };
         if devices.len() > 1 {

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use hoistway_record::capture::{By, Capture, Options, Output, Sink, Stopped, Traced, Written, left_behind};
+use hoistway_record::capture::{
+    Capture, CaptureSummary, Interface, Options, Output, Sink, SinkSummary, TracedDevice, stale_captures,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::trace::{ByChoice, RecordArgs};
@@ -42,7 +44,7 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
         return Err(UsageError("a DEVICE and -o FILE are needed".to_owned()).into());
     };
     restore_left_settings();
-    let device = Traced::find(device)?;
+    let device = TracedDevice::find(device)?;
     let output = output_of(args, output)?;
     // From here on, signals end the recording regularly.
     let stop = Arc::new(AtomicBool::new(false));
@@ -59,14 +61,14 @@ pub fn run(args: &RecordArgs, out: &mut Out) -> Result<Exit> {
         ));
     }
     let by = args.by.map(|by| match by {
-        ByChoice::Tracefs => By::Tracefs,
-        ByChoice::Ioctl => By::Ioctl,
+        ByChoice::Tracefs => Interface::Tracefs,
+        ByChoice::Ioctl => Interface::Ioctl,
     });
     let options = Options { by, buffer_bytes: args.buffer, calls: args.vfs };
     let done_before = device.requests_done();
     let capture = Capture::start(&device, &options)?;
-    capture.told().iter().for_each(|line| print_message(&format!("note: {line}")));
-    if capture.by() == By::Ioctl {
+    capture.notices().iter().for_each(|line| print_message(&format!("note: {line}")));
+    if capture.interface() == Interface::Ioctl {
         print_message("note: recording through blktrace's ioctls");
     }
     let mut recording = Recording {
@@ -115,7 +117,7 @@ impl Recording {
         let shows = std::io::stderr().is_terminal() && command.is_none();
         let (mut shown, mut asked_to_end) = (Instant::now(), None);
         let ended = loop {
-            if let Err(error) = self.capture.take(&mut self.sink) {
+            if let Err(error) = self.capture.drain(&mut self.sink) {
                 command.as_mut().inspect(|child| ask_to_end(child));
                 return Err(error.into());
             }
@@ -164,7 +166,7 @@ impl Recording {
 
     /// Stops the recording. Returns statistics of the output, of the capture, and the duration in
     /// seconds.
-    fn finish(mut self) -> Result<(Written, Stopped, f64)> {
+    fn finish(mut self) -> Result<(SinkSummary, CaptureSummary, f64)> {
         let stopped = self.capture.stop(&mut self.sink)?;
         let seconds = self.begun.elapsed().as_secs_f64();
         Ok((self.sink.finish()?, stopped, seconds))
@@ -202,23 +204,23 @@ fn output_of(args: &RecordArgs, output: &Path) -> Result<Output> {
 /// Restores the settings that killed recordings left changed, because they interfere with a new
 /// one.
 fn restore_left_settings() {
-    for left in left_behind() {
+    for left in stale_captures() {
         print_message(&format!(
             "note: the recording of process {} was killed; restoring the settings that it left changed:",
             left.pid()
         ));
         left.lines().iter().for_each(|line| print_message(&format!("  {line}")));
-        left.put_back().iter().for_each(|failed| print_message(&format!("  cannot be restored: {failed}")));
+        left.restore().iter().for_each(|failed| print_message(&format!("  cannot be restored: {failed}")));
     }
 }
 
 fn undo(out: &mut Out) -> Result<Exit> {
     let (mut found, mut failed) = (0, 0);
-    for left in left_behind() {
+    for left in stale_captures() {
         found += 1;
         out.line(format_args!("the recording of process {} was killed and left changed:", left.pid()))?;
         left.lines().iter().try_for_each(|line| out.line(format_args!("  {line}")))?;
-        let errors = left.put_back();
+        let errors = left.restore();
         failed += errors.len();
         errors.iter().for_each(|error| print_message(&format!("error: cannot be restored: {error}")));
         if errors.is_empty() {
@@ -231,7 +233,7 @@ fn undo(out: &mut Out) -> Result<Exit> {
     Ok(if failed == 0 { Exit::Success } else { Exit::Failed })
 }
 
-fn print_end(device: &Traced, written: &Written, seconds: f64) {
+fn print_end(device: &TracedDevice, written: &SinkSummary, seconds: f64) {
     let files = match written.files.as_slice() {
         [one] if one == Path::new(STANDARD_OUTPUT) => "standard output".to_owned(),
         [one] => one.display().to_string(),
@@ -252,8 +254,8 @@ fn print_end(device: &Traced, written: &Written, seconds: f64) {
 /// Fails for a recording that is empty or lacks events.
 fn check(
     args: &RecordArgs,
-    device: &Traced,
-    written: &Written,
+    device: &TracedDevice,
+    written: &SinkSummary,
     lost: u64,
     done: Option<u64>,
     seconds: f64,

@@ -10,8 +10,8 @@ use hoistway_core::Kind as Elevator;
 use hoistway_nbd::uri::Uri;
 use hoistway_reactor::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
 use hoistway_record::replay::{
-    DeviceTarget, Fit, Level, NbdTarget, Options, Outcome, Progress, ReplayReport, ReplayTrace, Selection, Target,
-    Timing, Virtual, check_unused, replay,
+    DeviceTarget, NbdTarget, Options, Placement, Progress, ReplayOutcome, ReplayReport, ReplayTarget, ReplayTrace,
+    Selection, Timing, TraceLayer, Virtual, check_unused, replay,
 };
 
 use crate::cli::trace::{LayerChoice, ReplayArgs, TimingChoice};
@@ -25,7 +25,7 @@ use crate::{drive_choice, interrupt};
 struct Replayed {
     target: String,
     options: Options,
-    outcome: Outcome,
+    outcome: ReplayOutcome,
 }
 
 pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
@@ -67,8 +67,8 @@ fn read(args: &ReplayArgs) -> Result<ReplayTrace> {
     let mut source = input::open(&args.input)?;
     let name = source.name.clone();
     let level = match args.layer {
-        LayerChoice::Queue => Level::Queue,
-        LayerChoice::Issue => Level::Issue,
+        LayerChoice::Queue => TraceLayer::Queue,
+        LayerChoice::Issue => TraceLayer::Issue,
     };
     let selection = Selection { level, reads_only: args.reads_only, device: args.device };
     Ok(ReplayTrace::read(&mut source, &name, selection)?)
@@ -128,7 +128,7 @@ fn on_target<E: Engine>(args: &ReplayArgs, trace: &mut ReplayTrace, mut engine: 
         check_unused(path)?;
     }
     let mut target = DeviceTarget::file(path, writes, &mut engine)?;
-    trace.plan.leave_out(!target.can_discard(), false);
+    trace.plan.omit(!target.can_discard(), false);
     fit(args, trace, target.size())?;
     let now_ns = engine.now_ns();
     target.join(&[Process::default()], now_ns)?;
@@ -141,9 +141,9 @@ fn prepare_nbd(args: &ReplayArgs, trace: &mut ReplayTrace, target: &NbdTarget) -
     if target.is_read_only() && trace.plan.changing() > 0 {
         bail!("{}: the export is read-only; --reads-only omits writes, discards and flushes", args.on);
     }
-    trace.plan.leave_out(!target.can_discard(), !target.can_flush());
+    trace.plan.omit(!target.can_discard(), !target.can_flush());
     fit(args, trace, target.size())?;
-    let (grain, min) = (trace.plan.grain_bytes(), u64::from(target.block_min()));
+    let (grain, min) = (trace.plan.alignment_bytes(), u64::from(target.block_min()));
     if grain < min {
         bail!(
             "{}: the server requires multiples of {min} bytes, but the trace has requests of multiples of {grain}",
@@ -154,16 +154,16 @@ fn prepare_nbd(args: &ReplayArgs, trace: &mut ReplayTrace, target: &NbdTarget) -
 }
 
 fn fit(args: &ReplayArgs, trace: &mut ReplayTrace, size: u64) -> Result<()> {
-    Ok(trace.fit(Fit { shift_bytes: args.shift, wrap: args.wrap }, &args.on, size)?)
+    Ok(trace.fit(Placement { shift_bytes: args.shift, wrap: args.wrap }, &args.on, size)?)
 }
 
-fn execute<E: Engine, T: Target<E>>(
+fn execute<E: Engine, T: ReplayTarget<E>>(
     args: &ReplayArgs,
     trace: &ReplayTrace,
     target: &mut T,
     engine: &mut E,
     cancelled: &mut dyn FnMut() -> bool,
-) -> Result<(Options, Outcome)> {
+) -> Result<(Options, ReplayOutcome)> {
     let depth = args.depth.map_or(trace.plan.recorded().depth_max, |depth| depth as usize);
     if args.depth.is_some() && args.timing != TimingChoice::Asap {
         return Err(

@@ -1,7 +1,7 @@
 //! Prints the result of a replay beside the recording, as tables.
 
 use anyhow::Result;
-use hoistway_record::replay::{Figures, KINDS, Kind, LeftOut, ReplayTrace, Timing};
+use hoistway_record::replay::{Figures, KINDS, OmittedRequests, ReplayTrace, RequestKind, Timing};
 
 use super::Replayed;
 use crate::output::{self, Out};
@@ -27,7 +27,7 @@ pub fn text(trace: &ReplayTrace, replayed: &Replayed, out: &mut Out) -> Result<(
         trace.device
     ))?;
     let left_out = trace.plan.left_out();
-    if left_out != LeftOut::default() {
+    if left_out != OmittedRequests::default() {
         out.line(left_out)?;
     }
     if outcome.interrupted {
@@ -70,8 +70,10 @@ fn kinds(recorded: &Figures, replayed: &Figures, out: &mut Out) -> Result<()> {
         }
         let rate = |bytes: u64, elapsed_ns: u64| figure(bytes as f64 * 1e3 / elapsed_ns.max(1) as f64);
         let rates = match kind {
-            Kind::Read | Kind::Write => [rate(is.bytes, replayed.elapsed_ns), rate(was.bytes, recorded.elapsed_ns)],
-            Kind::Discard | Kind::Flush => [String::new(), String::new()],
+            RequestKind::Read | RequestKind::Write => {
+                [rate(is.bytes, replayed.elapsed_ns), rate(was.bytes, recorded.elapsed_ns)]
+            }
+            RequestKind::Discard | RequestKind::Flush => [String::new(), String::new()],
         };
         let [is_rate, was_rate] = rates;
         table.add_row([

@@ -1,41 +1,41 @@
-//! By the tracer `blk` of tracefs.
+//! Captures by the tracer `blk` of tracefs.
 //!
-//! Facts, tried on Linux 6.18: with the option `bin` and without `context-info`, `trace_pipe` of a
-//! CPU gives records of blktrace's version 7 one after the other, with the sequence 0; where events
-//! were lost there is a line of text between them. The tracer is one of the main buffer: instances
-//! know it on no kernel seen so far, but are asked first.
+//! Verified on Linux 6.18: with the option `bin` and without `context-info`, `trace_pipe` of a CPU
+//! returns consecutive records of blktrace's version 7, with the sequence number 0. Lost events
+//! appear as a line of text between records. The tracer belongs to the main buffer: on all kernels
+//! seen so far, instances do not offer it, but they are tried first.
 
 use super::CaptureError;
-use super::device::Traced;
+use super::device::TracedDevice;
 use super::pipes::{Pipe, take_records};
 use super::settings::Settings;
 use super::sink::Sink;
 use super::tracing_files::KernelFiles;
 
-/// Processes whose names the kernel keeps.
+/// The number of process names that the kernel keeps.
 const NAMES: u32 = 4096;
 
-/// A recording by tracefs.
+/// A capture by tracefs.
 #[derive(Debug)]
-pub(super) struct ByTracefs {
+pub(super) struct TracefsTracer {
     files: KernelFiles,
-    /// The buffer's directory: empty, or that of an instance, with a slash behind it.
+    /// The buffer's directory: empty, or that of an instance with a slash at its end.
     place: String,
     cpus: Vec<Cpu>,
     settings: Settings,
-    device: Traced,
-    told: Vec<String>,
+    device: TracedDevice,
+    notices: Vec<String>,
 }
 
 #[derive(Debug)]
 struct Cpu {
     pipe: Pipe,
-    /// Events lost before the recording began.
+    /// Events that were lost before the capture began.
     lost_before: u64,
 }
 
-impl ByTracefs {
-    pub fn start(device: &Traced, buffer_bytes: u64) -> Result<ByTracefs, CaptureError> {
+impl TracefsTracer {
+    pub fn start(device: &TracedDevice, buffer_bytes: u64) -> Result<TracefsTracer, CaptureError> {
         let files = KernelFiles::tracefs()?;
         if !files.read("available_tracers")?.split_whitespace().any(|tracer| tracer == "blk") {
             let what = "this kernel has no tracer `blk` (CONFIG_BLK_DEV_IO_TRACE)";
@@ -45,7 +45,7 @@ impl ByTracefs {
             && enabled.trim() != "0"
         {
             return Err(CaptureError::InUse(format!(
-                "{} is being traced already; if nobody is at it, `echo 0 > {}` ends that",
+                "{} is already being traced; if no other tool uses the trace, `echo 0 > {}` ends it",
                 device.name,
                 device.trace_file("enable").display()
             )));
@@ -53,29 +53,30 @@ impl ByTracefs {
         let mut settings = Settings::new("requests")?;
         let place = place(&files, &mut settings)?;
         let mut recording =
-            ByTracefs { files, place, cpus: Vec::new(), settings, device: device.clone(), told: Vec::new() };
+            TracefsTracer { files, place, cpus: Vec::new(), settings, device: device.clone(), notices: Vec::new() };
         recording.set_up(buffer_bytes)?;
         Ok(recording)
     }
 
-    pub fn told(&self) -> &[String] {
-        &self.told
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
-    /// Reads what is there of each CPU; answers the time before which nothing more will come.
+    /// Reads the available events of each CPU. Returns the time in ns before which all events have
+    /// been read.
     pub fn read(&mut self, sink: &mut Sink) -> Result<u64, CaptureError> {
         take_records(self.cpus.iter_mut().map(|cpu| &mut cpu.pipe), sink)
     }
 
-    /// Ends the recording of further events.
+    /// Stops the tracing of further events.
     pub fn pause(&mut self) -> Result<(), CaptureError> {
         let path = self.device.trace_file("enable");
         std::fs::write(&path, "0").map_err(|cause| CaptureError::of(path.display().to_string(), cause))
     }
 
-    /// Tells the names of processes that are gone, as far as the kernel kept them.
+    /// Reports the names of ended processes that the kernel has kept.
     pub fn saved_names(&self, sink: &mut Sink) {
-        if !sink.has_nameless() {
+        if !sink.has_unnamed() {
             return;
         }
         let Ok(names) = self.files.read("saved_cmdlines") else { return };
@@ -88,7 +89,7 @@ impl ByTracefs {
         }
     }
 
-    /// Events that the buffers could not hold.
+    /// Returns the number of events that the buffers could not hold.
     pub fn lost(&self) -> Result<u64, CaptureError> {
         let mut lost = 0;
         for cpu in &self.cpus {
@@ -101,15 +102,14 @@ impl ByTracefs {
         let place = self.place.clone();
         let mut set = |name: &str, value: &str| self.settings.set(&self.files, &format!("{place}{name}"), value);
         let buffer_kib = buffer_bytes.div_ceil(1024).max(64);
-        // The clock of the whole machine: those of its CPUs may be apart, and other tools know this
-        // one.
+        // The clock of the whole machine: CPU clocks may differ, and other tools know this one.
         set("trace_clock", "mono")?;
         set("buffer_size_kb", &buffer_kib.to_string())?;
         set("options/bin", "1")?;
         set("options/context-info", "0")?;
         set("tracing_on", "1")?;
         if place.is_empty() {
-            // More names than that are lost, and no harm is done where the file is missing.
+            // A smaller value loses names only, so that a missing file does no harm.
             let known = self.files.read("saved_cmdlines_size").ok().and_then(|size| size.parse::<u32>().ok());
             if known.is_some_and(|size| size < NAMES) {
                 self.settings.set(&self.files, "saved_cmdlines_size", &NAMES.to_string())?;
@@ -125,7 +125,7 @@ impl ByTracefs {
         }
         let enable = self.device.trace_file("enable");
         self.settings.set_file(&enable, "1")?;
-        self.told.push(if place.is_empty() {
+        self.notices.push(if place.is_empty() {
             "recording through tracefs' tracer `blk`, in the main buffer".to_owned()
         } else {
             "recording through tracefs' tracer `blk`, in a buffer of its own".to_owned()
@@ -134,7 +134,7 @@ impl ByTracefs {
     }
 }
 
-/// An instance where the tracer works in one, else the main buffer, if nobody uses it.
+/// Returns an instance in which the tracer works, else the main buffer if it is not in use.
 fn place(files: &KernelFiles, settings: &mut Settings) -> Result<String, CaptureError> {
     let instance = format!("instances/hoistway-blk-{}", std::process::id());
     if settings.make_instance(files, &instance).is_ok() {
@@ -161,7 +161,7 @@ fn place(files: &KernelFiles, settings: &mut Settings) -> Result<String, Capture
     Ok(String::new())
 }
 
-/// Events that a CPU's buffer could not hold so far.
+/// Returns the number of events that a CPU's buffer could not hold so far.
 fn lost_of(files: &KernelFiles, place: &str, cpu: u32) -> Result<u64, CaptureError> {
     let stats = files.read(&format!("{place}per_cpu/cpu{cpu}/stats"))?;
     Ok(lost_in(&stats))
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_that_found_no_room_are_counted() {
+    fn dropped_events_are_counted() {
         let stats = "entries: 12\noverrun: 3\ncommit overrun: 1\nbytes: 480\noldest event ts:  1.0\ndropped events: 2\nread events: 7";
         assert_eq!(lost_in(stats), 6);
     }
