@@ -8,7 +8,8 @@
 //! use hoistway_bench::elevators::{ElevatorBench, measure};
 //! use hoistway_core::Kind;
 //!
-//! let bench = ElevatorBench { kinds: vec![Kind::Noop], processes: vec![1, 8], requests: 1_000, runs: 1 };
+//! let kinds = vec![Kind::Noop];
+//! let bench = ElevatorBench { kinds, processes: vec![1, 8], requests: 1_000, runs: 1 };
 //! let costs = measure(&bench, &|_| ());
 //! assert_eq!(costs.elevators.len(), 2);
 //! println!("{} ns a request", costs.elevators[0].ns_per_request);

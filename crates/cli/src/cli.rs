@@ -26,7 +26,6 @@ pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs
 pub use drives::{DriveKind, DrivesArgs};
 pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
-#[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
 pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
 pub use watch::{CtlArgs, CtlCommand, MonitoringArgs, TopArgs};
@@ -368,13 +367,13 @@ pub struct CompletionsArgs {
 /// `hoistway man`.
 #[derive(Args, Debug)]
 pub struct ManArgs {
-    /// Where to write the pages; made if need be
+    /// The folder for the pages; it is created if it does not exist
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
 
 impl Default for CompareArgs {
-    /// What clap makes of no arguments at all.
+    /// The arguments of `hoistway compare` without options.
     fn default() -> Self {
         CompareArgs {
             job: None,
@@ -397,14 +396,14 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_declaration_is_sound() {
+    fn the_declaration_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn no_arguments_mean_what_compare_without_arguments_means() {
+    fn the_default_arguments_are_those_of_compare_without_options() {
         let Some(Command::Compare(parsed)) = Cli::parse_from(["hoistway", "compare"]).command else {
-            panic!("compare was asked for");
+            panic!("the command is compare");
         };
         assert_eq!(format!("{parsed:?}"), format!("{:?}", CompareArgs::default()));
     }

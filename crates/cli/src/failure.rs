@@ -10,9 +10,9 @@ use hoistway_fio::LoadError;
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Success.
+    /// The command succeeded.
     Success,
-    /// Failure; standard error has the reason.
+    /// The command failed; standard error has the reason.
     Failed,
     /// Invalid command line, with clap's exit code.
     Usage,

@@ -8,7 +8,7 @@
 //! Source: sections "Parameter types" and "Units" of the manual of fio 3.33.
 //!
 //! Where to change: every parser splits its text in `split_number` and looks its unit up in a table
-//! of its own; exact printing is `print_size` and `print_time`; figures with three significant
+//! of its own. Exact printing is `print_size` and `print_time`. Figures with three significant
 //! digits are in [`figures`].
 #![forbid(unsafe_code)]
 

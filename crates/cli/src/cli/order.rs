@@ -88,7 +88,7 @@ pub enum ByChoice {
     Block,
     /// Inode number: no file is opened
     Inode,
-    /// Path
+    /// Path, in alphabetical order
     Name,
     /// Directory order
     None,
@@ -112,13 +112,13 @@ impl ByChoice {
 pub enum KindChoice {
     /// Regular files
     F,
-    /// Directories
+    /// Directories (without their contents)
     D,
     /// Symbolic links
     L,
     /// Named pipes
     P,
-    /// Sockets
+    /// Unix domain sockets
     S,
     /// Block devices
     B,

@@ -40,8 +40,8 @@ pub struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of devices whose exports name none [default: bfq for rotating devices, otherwise
-    /// fiops]
+    /// The elevator of devices whose exports name none [default: bfq for rotating devices,
+    /// otherwise fiops]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub elevator: Option<Kind>,
     /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given
@@ -123,8 +123,8 @@ pub enum EngineChoice {
     /// io_uring if available, otherwise threads
     #[default]
     Auto,
-    /// io_uring
+    /// The io_uring of Linux
     Uring,
-    /// Threads
+    /// A pool of threads with blocking calls
     Threads,
 }

@@ -135,7 +135,7 @@ pub enum SortBy {
 /// The format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatChoice {
-    /// POSIX.1-2001
+    /// The format of POSIX.1-2001
     #[value(alias = "posix")]
     Pax,
     /// GNU tar's: no nanoseconds, no attributes

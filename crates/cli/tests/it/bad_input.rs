@@ -1,9 +1,9 @@
-//! Every bad input: no panic, an exit code that is not 0, and a message that says file, line, value
-//! and what would be right.
+//! Invalid input: no panic, an exit code other than 0, and a message with file, line, value and
+//! remedy.
 
 use crate::common::{Folder, TINY_JOB, run};
 
-/// Runs a comparison of a job that is wrong.
+/// Compares an invalid job.
 #[track_caller]
 fn job_is_refused(job: &str, parts: &[&str]) {
     let folder = Folder::new();
@@ -143,7 +143,7 @@ fn a_seed_that_is_no_number_is_refused() {
 #[test]
 fn a_page_that_cannot_be_written_is_refused_before_the_run() {
     let folder = Folder::new();
-    // This job would take hours: the refusal cannot come after it.
+    // This job would take hours, so that the refusal precedes it.
     let job = folder.file("job.fio", "[a]\nrw=randread\nbs=512\nsize=100g\ndirect=1\ntime_based\nruntime=1000d\n");
     let place = folder.name("not/there/page.html");
     run(&["compare", &job, "--report", &place]).refused(1, &["page.html", "there is no folder"]);

@@ -9,10 +9,10 @@ use hoistway_core::Kind;
 use hoistway_fio::results::Report;
 use serde_json::{Value, json};
 
-/// Two slow random readers: what the elevators do differs.
+/// Two slow random readers, for which elevators differ.
 const RANDOM_JOB: &str =
     "[global]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\nnumber_ios=50\n\n[near]\n\n[far]\noffset=32m\n";
-/// What nobody waits for the end of.
+/// A job that is interrupted before its end.
 const ENDLESS_JOB: &str = "[a]\nrw=randread\nbs=4k\nsize=10g\ndirect=1\ntime_based\nruntime=10000d\n";
 
 fn compare(job: &str, more: &[&str]) -> Ran {
@@ -68,15 +68,15 @@ fn a_single_elevator_has_no_marks() {
     assert!(!row.contains('*'), "{row}");
 }
 
-/// Noop on a device that takes one command at a time, and 10 ms for each: the figures can be worked
-/// out.
+/// Noop on a device that takes one command at a time and 10 ms for each, with figures calculated by
+/// hand.
 ///
 /// Two processes read 16 blocks of 4 KiB each, directly and one at a time, so that the device
 /// serves them in turns: 32 reads in 320 ms are 131072 bytes / 0.32 s = 0.410 MB/s, as much as one
 /// process alone gets (65536 bytes in 160 ms). The first process ends after 310 ms with 0.211 MB/s,
 /// the second after 320 ms with 0.205. The very first read takes 10 ms, each other one waits for
 /// one of the other process and takes 20: 19.7 ms on average. A few us of kernel time do not show.
-/// The device has no arm, so that all of its time is its own.
+/// The device has no arm, so that all of its time is overhead.
 #[test]
 fn the_table_agrees_with_a_calculation_by_hand() {
     let folder = Folder::new();
@@ -181,12 +181,12 @@ fn with_a_page_standard_output_has_only_the_json() {
 fn an_ignored_option_is_reported_on_standard_error_only() {
     let ran = compare("[a]\nsize=64k\nwrite_lat_log=x\nrefill_buffers\n", &["--json"]);
     ran.json();
-    let told = compare("[a]\nsize=64k\nrefill_buffers\n", &[]);
-    assert!(told.err.contains("note: ") && told.err.contains("refill_buffers"), "{}", told.err);
-    assert!(!told.out.contains("refill_buffers"));
+    let ran = compare("[a]\nsize=64k\nrefill_buffers\n", &[]);
+    assert!(ran.err.contains("note: ") && ran.err.contains("refill_buffers"), "{}", ran.err);
+    assert!(!ran.out.contains("refill_buffers"));
 }
 
-/// Two readers in groups of unlike weights below one.
+/// Two readers in groups of different weights below a common group.
 const GROUPED_JOB: &str = "[global]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\nruntime=2\ntime_based\n\
     [alice]\ncgroup=users/alice\ncgroup_weight=200/300\n[bob]\ncgroup=users/bob\noffset=32m\n";
 
@@ -229,7 +229,7 @@ fn ctrl_c_stops_a_run_within_a_moment_and_leaves_no_page() {
     let job = folder.file("job.fio", ENDLESS_JOB);
     let mut command = hoistway(&["compare", &job, "--report", &folder.name("page.html")]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // Long enough for the handler to be there; the run itself would take days.
+    // The signal handler is installed by then; the run itself would take days.
     thread::sleep(Duration::from_secs(1));
     let pid = rustix::process::Pid::from_child(&child);
     let pressed = Instant::now();

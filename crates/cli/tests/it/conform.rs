@@ -16,8 +16,8 @@ fn scenario() -> Value {
     serde_json::from_str(&line).expect("JSON")
 }
 
-/// A file of two scenarios, of which the second claims that a request was dispatched a nanosecond
-/// later than it was.
+/// A file of two scenarios; in the second, one request is dispatched a nanosecond later than in the
+/// recording.
 fn corrupted(folder: &Folder) -> String {
     let good = scenario();
     let mut bad = good.clone();
@@ -93,8 +93,8 @@ fn files_are_printed_in_the_order_of_the_command_line() {
     let large = decisions(FILE).to_str().expect("UTF-8").to_owned();
     let order = [&large, &small, &large, &small];
     let ran = run(&["conform", order[0], order[1], order[2], order[3]]);
-    let told: Vec<&str> = ran.out.lines().filter_map(|line| line.split("  ").next()).collect();
-    assert_eq!(told, order);
+    let names: Vec<&str> = ran.out.lines().filter_map(|line| line.split("  ").next()).collect();
+    assert_eq!(names, order);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `hoistway ctl` and `hoistway top` against sockets that say what a test wants.
+//! `hoistway ctl` and `hoistway top` against sockets with prepared replies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -6,16 +6,16 @@ use std::thread;
 
 use crate::common::{Folder, run};
 
-/// Listens at a path in a folder, and to each line answers what the function says; an answer of
-/// nothing ends the connection.
+/// Listens at a path in a folder and replies to each line with the result of a function; an empty
+/// result ends the connection.
 fn listen(folder: &Folder, answer: impl Fn(&str) -> String + Send + 'static) -> String {
     let listener = UnixListener::bind(folder.path("control")).expect("a socket");
     thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let lines = BufReader::new(stream.try_clone().expect("a copy")).lines();
             for line in lines.map_while(Result::ok) {
-                let told = answer(&line);
-                if told.is_empty() || stream.write_all(told.as_bytes()).is_err() {
+                let reply = answer(&line);
+                if reply.is_empty() || stream.write_all(reply.as_bytes()).is_err() {
                     break;
                 }
             }
@@ -70,7 +70,7 @@ fn an_absent_or_foreign_server_is_reported() {
     get(&folder.file("plain", "")).refused(1, &["no server listens at"]);
     let hangs_up = listen(&folder, |_| String::new());
     get(&hangs_up).refused(1, &["has closed the connection"]);
-    // The greeting of an NBD server, without an end of a line, and then nothing.
+    // The greeting of an NBD server, without a line break, and no further data.
     let listener = UnixListener::bind(folder.path("nbd")).expect("a socket");
     thread::spawn(move || {
         if let Ok((mut stream, _)) = listener.accept() {
@@ -124,7 +124,7 @@ fn one_sample_is_a_table_or_json() {
     let tenant = &json["devices"][0]["tenants"][0];
     assert_eq!((&json["schema"], &tenant["name"], &tenant["share"]), (&1.into(), &"db".into(), &0.6.into()));
     assert_eq!((&tenant["has_slice"], &tenant["queue_p50_ns"]), (&true.into(), &serde_json::Value::Null));
-    // Not a terminal: the same without being asked for.
+    // Without a terminal, the output is the same without --once.
     let table = top(&[]);
     assert!(table.code == Some(0) && table.out.starts_with("sda [bfq] depth 2"), "{}{}", table.out, table.err);
     assert!(table.out.contains("!60.0") && table.out.contains("slice: db"), "{}", table.out);

@@ -1,5 +1,4 @@
-//! `hoistway devices`, over machines made of files, and over a loop device of this one where root
-//! runs the tests.
+//! `hoistway devices` on machines made of files, and, as root, on a loop device of this machine.
 
 use std::fs;
 use std::process::Command;
@@ -212,7 +211,7 @@ fn reset_restores_the_defaults_of_a_scheduler() {
     let ran = on(&fake, &["reset", "sda"]);
     assert!(ran.code == Some(0) && ran.out.contains("123 -> 500 ms"), "{}{}", ran.out, ran.err);
     assert_eq!(fake.text("/sys/block/sda/queue/iosched/read_expire"), "500");
-    // What follows the queue is left to the kernel.
+    // The kernel adapts the other settings of the queue.
     assert_eq!(fake.text("/sys/block/sda/queue/iosched/async_depth"), "7");
     on(&fake, &["reset", "nvme0n1"]).refused(1, &["nvme0n1 has nothing to reset", "none"]);
     on(&fake, &["reset", "sda1"]).refused(1, &["sda1 has nothing to reset"]);
@@ -363,8 +362,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be
-/// run.
+/// Prints why a test is skipped; fails instead if all tests are required.
 fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("skipped: {why}");

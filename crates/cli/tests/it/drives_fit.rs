@@ -1,4 +1,4 @@
-//! `hoistway drives --fit`: a profile from a trace, and what is told of a trace that makes none.
+//! `hoistway drives --fit`: profiles from traces, and errors for unsuitable traces.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use crate::common::{Folder, TINY_JOB, run};
 
 const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/testdata/cheetah4LP.trace.gz");
 
-/// A trace of a drive whose requests take 4 ms and up to 8 more, wherever they go: 7200 rpm with a
-/// constant seek.
+/// A trace of a drive with service times of 4 to 12 ms for all sectors: 7200 rpm with a constant
+/// seek.
 fn trace(requests: u64) -> String {
     let mut text = "issue_us,op,sector,sectors,service_us\n".to_owned();
     let (mut issue_us, mut random) = (0, 1u64);
-    // Knuth's MMIX generator; its upper bits.
+    // The upper bits of Knuth's MMIX generator.
     let mut below = |end: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % end
@@ -31,10 +31,10 @@ fn a_fitted_profile_is_described_with_its_error() {
     let fitted = run(&["drives", "--fit", &folder.file("trace.csv", trace(1000)), "-o", &mine]);
     assert_eq!((fitted.code, fitted.err.as_str()), (Some(0), ""));
     assert!(fitted.out.contains("7200.0 rpm") && fitted.out.contains("held out"), "{}", fitted.out);
-    assert!(fitted.out.contains("surfaces are assumed"), "what is not known is told: {}", fitted.out);
+    assert!(fitted.out.contains("surfaces are assumed"), "unknown properties are reported: {}", fitted.out);
     let explained = run(&["drives", &mine, "--json"]).json();
     assert_eq!(explained["drives"][0]["name"], "mine");
-    // 4 ms, half a revolution, and next to nothing of transfer.
+    // 4 ms, half a revolution, and a negligible transfer.
     let read_ms = explained["drives"][0]["random_read_4k_ms"].as_f64().expect("a number");
     assert!((read_ms - 8.17).abs() < 0.2, "{read_ms}");
     let compared = run(&["compare", &folder.file("job.fio", TINY_JOB), "--drive", &mine, "--elevators", "noop"]);

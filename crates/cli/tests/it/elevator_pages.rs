@@ -1,5 +1,5 @@
-//! The pages of docs/elevators: there is one for each elevator, and its table of tunables is what
-//! the command prints.
+//! The pages of docs/elevators: one for each elevator, with the table of tunables that the command
+//! prints.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hoistway ionice`: beside util-linux's, and what it explains.
+//! `hoistway ionice`: comparison with util-linux, and explanations.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -9,12 +9,12 @@ use serde_json::json;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_hoistway");
 
-/// A process to act on; it ends when it is dropped.
+/// A process whose priority is changed; it is killed on drop.
 struct Sleeper(Child);
 
 impl Sleeper {
     fn start() -> Sleeper {
-        // In a group of its own, so that groups can be asked for.
+        // A process group of its own, for the tests of -P.
         Sleeper(Command::new("sleep").arg("60").process_group(0).spawn().expect("sleep starts"))
     }
 
@@ -34,13 +34,12 @@ fn ionice(args: &[&str]) -> Ran {
     run(&[&["ionice"], args].concat())
 }
 
-/// util-linux's, if it is there.
+/// The `ionice` of util-linux, if it is installed.
 fn theirs(args: &[&str]) -> Option<Ran> {
     Command::new("ionice").args(args).output().ok().map(Ran::of)
 }
 
-/// Tests that need more than there is are skipped on a person's machine and fail where all is to be
-/// run.
+/// Prints why a test is skipped; fails instead if all tests are required.
 fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
     eprintln!("skipped: {why}");
@@ -74,7 +73,7 @@ fn priorities_are_set_and_printed_as_by_util_linux() {
         let (their_set, their_output) = (theirs(&set).unwrap(), theirs(&["-p", &pid]).unwrap());
         assert_eq!(their_set.code, Some(0), "{options:?}");
         assert_eq!(ionice(&["-p", &pid]).out, their_output.out, "{options:?}");
-        // From another state, so that setting shows.
+        // From another priority, so that the change is visible.
         assert_eq!(ionice(&["-c2", "-n6", "-p", &pid]).code, Some(0));
         let our_set = ionice(&set);
         assert_eq!((our_set.code, our_set.out.as_str()), (Some(0), ""), "{options:?}");
@@ -119,9 +118,9 @@ fn a_command_runs_with_the_priority_and_returns_its_exit_code() {
     assert_eq!(ran_with(&["-c", "idle"]).out, "idle\n");
     assert_eq!(ran_with(&["-c2", "-n1"]).out, "best-effort: prio 1\n");
     assert_eq!(ran_with(&["-n7"]).out, "best-effort: prio 7\n");
-    // With neither class nor level it is that of an ordinary process.
+    // Without class and level, the priority is that of an ordinary process.
     assert_eq!(ran_with(&[]).out, "best-effort: prio 4\n");
-    // What stands behind the command is the command's.
+    // Arguments after the command belong to the command.
     assert_eq!(ionice(&["-c3", "sh", "-c", "exit $1", "-n", "5"]).code, Some(5));
     assert_eq!(ionice(&["-c3", "--", "sh", "-c", "exit 6"]).code, Some(6));
 }
@@ -236,7 +235,7 @@ fn options_may_follow_process_ids() {
     let ran = ionice(&["--explain", "901", "--nonsense", "--root", root]);
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(ran.err.contains("--nonsense"), "{}", ran.err);
-    // A command's own options are the command's.
+    // Options after the command belong to the command.
     assert_eq!(ionice(&["-c", "idle", "echo", "--json", "-c"]).out, "--json -c\n");
 }
 

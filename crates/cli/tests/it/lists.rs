@@ -1,4 +1,4 @@
-//! `hoistway elevators`, `drives`, `completions`, `man`, and what all commands have in common.
+//! `hoistway elevators`, `drives`, `completions` and `man`, and the common behaviour of commands.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -187,7 +187,7 @@ fn the_simulator_s_benchmark_counts_requests_and_memory() {
     let rows = document["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2);
     for (row, drive) in rows.iter().zip(["sata-7200-2006", "null"]) {
-        // Three processes and the reference's one make 500 each.
+        // Three processes and that of the reference make 500 requests each.
         assert_eq!((&row["drive"], &row["requests"], &row["processes"]), (&json!(drive), &json!(2000), &json!(3)));
         assert!(row["requests_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
         #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! `hoistway mount` as a person runs it. What needs root, `/dev/fuse` or a tool is skipped aloud
-//! where that is absent, and fails with CI=true.
+//! `hoistway mount` from outside. Tests that need root, `/dev/fuse` or a missing tool are skipped
+//! with a message, and fail with CI=true.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether this machine lets us mount.
+/// Returns true if this process may mount.
 fn can_mount(needs: &[&str]) -> bool {
     let is_root = fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
     let has = |tool: &&&str| {
@@ -36,7 +36,7 @@ fn can_mount(needs: &[&str]) -> bool {
     false
 }
 
-/// A mount, which is taken away in the end.
+/// A mount, which is unmounted on drop.
 struct Mounted {
     child: Child,
     at: PathBuf,
@@ -61,7 +61,7 @@ impl Mounted {
         Mounted { child, at: at.to_owned() }
     }
 
-    /// Tells it to leave; answers its exit code.
+    /// Sends SIGTERM and returns the exit code.
     fn end(mut self) -> Option<i32> {
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let until = Instant::now() + Duration::from_secs(30);
@@ -117,10 +117,10 @@ fn invalid_arguments_are_reported_and_nothing_is_mounted() {
     ];
     for (args, code, expected) in cases {
         let output = hoistway(args);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
-        assert!(told.contains(expected), "{args:?}: {told}");
-        assert!(!told.contains("panicked"), "{told}");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
+        assert!(error.contains(expected), "{args:?}: {error}");
+        assert!(!error.contains("panicked"), "{error}");
     }
     assert!(!is_mounted(Path::new(at)));
 }
@@ -186,7 +186,7 @@ fn a_mount_is_monitored_administered_and_recorded() {
     assert!(ctl(&["get", &scheduler]).contains("[cfq]"));
     ctl(&["set", &scheduler, "bfq"]);
     assert!(ctl(&["get", &scheduler]).contains("[bfq]"));
-    assert!(ctl(&["get", "-r"]).contains("default"), "who has no tenant is counted");
+    assert!(ctl(&["get", "-r"]).contains("default"), "issuers without a tenant are counted");
     let refused = hoistway(&["ctl", "--control", control, "set", &format!("devices/{device}/queue/depth"), "0"]);
     assert!(!refused.status.success());
     assert_eq!(mounted.end(), Some(0));
@@ -204,9 +204,9 @@ fn a_service_manager_is_notified_of_start_and_end() {
     let path = folder.path().join("notify");
     let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("it can");
-    let told = || {
+    let notification = || {
         let mut message = [0; 4096];
-        let length = socket.recv(&mut message).expect("it is told");
+        let length = socket.recv(&mut message).expect("a notification");
         text(&message[..length])
     };
     let mut child = Command::new(HOISTWAY)
@@ -216,10 +216,10 @@ fn a_service_manager_is_notified_of_start_and_end() {
         .stdout(Stdio::null())
         .spawn()
         .expect("it was built");
-    let ready = told();
+    let ready = notification();
     assert!(ready.starts_with("READY=1\nSTATUS=mounted at ") && is_mounted(&at), "{ready}");
     let _ = Command::new("kill").arg(child.id().to_string()).status();
-    assert!(told().starts_with("STOPPING=1"));
+    assert!(notification().starts_with("STOPPING=1"));
     assert!(child.wait().expect("it ends").success());
 }
 
@@ -252,7 +252,7 @@ fn a_busy_mount_ends_in_time_and_leaves_no_files() {
     }
 }
 
-/// A slow disk: the model of a drive behind NBD, FUSE and a loop device, with an ext4 on it.
+/// A slow disk: a drive model behind NBD, FUSE and a loop device, with an ext4 file system.
 struct SlowDisk {
     folder: tempfile::TempDir,
     server: Child,
@@ -303,7 +303,7 @@ impl SlowDisk {
         for name in ["0", "1"] {
             fs::write(below.join(name), vec![7; 200 << 20]).expect("there is room");
         }
-        // What is in memory would take nothing of the disk.
+        // Cached data would need no time of the disk.
         assert!(Command::new("umount").arg(&below).status().expect("a tool").success());
         disk.mount();
         Some(disk)
@@ -339,8 +339,8 @@ fn a_realtime_reader_gets_most_of_a_slow_disk() {
     }
     let Some(disk) = SlowDisk::start() else { return };
     let at = disk.folder.path().join("at");
-    // A program that was built without optimisation, on a machine with other work, comes back for
-    // more late: the elevator is to wait for it all the same.
+    // Without optimisation and on a busy machine, a reader has long think times; the elevator must
+    // wait for it nevertheless.
     let args = ["--elevator", "cfq", "--depth", "1", "--set", "cfq.slice_idle=100"];
     let mounted = Mounted::start(&disk.folder.path().join("below"), &at, &args);
     let read = |name: &str, class: &str| {
@@ -349,10 +349,10 @@ fn a_realtime_reader_gets_most_of_a_slow_disk() {
     };
     let (mut urgent, mut usual) = (read("0", "-c1"), read("1", "-c2"));
     assert!(urgent.wait().expect("it ends").success());
-    // What the other one has read by then.
-    let told = fs::read_to_string(format!("/proc/{}/io", usual.id())).expect("it goes on");
+    // Bytes that the other reader has read so far.
+    let io = fs::read_to_string(format!("/proc/{}/io", usual.id())).expect("it goes on");
     let count =
-        told.lines().find_map(|line| line.strip_prefix("rchar: ")).and_then(|count| count.trim().parse::<u64>().ok());
+        io.lines().find_map(|line| line.strip_prefix("rchar: ")).and_then(|count| count.trim().parse::<u64>().ok());
     let other = count.expect("it is counted");
     let _ = usual.kill();
     let _ = usual.wait();

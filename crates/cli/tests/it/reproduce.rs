@@ -1,4 +1,4 @@
-//! `hoistway reproduce`, from outside, and the page that it makes.
+//! `hoistway reproduce` from outside, and its page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{Folder, run};
 use hoistway_reproduce::{RowKind, publications};
 
-/// Rows that any machine has run in a moment: drives alone, the eight readers, constants, a gated
-/// sweep of 128 processes.
+/// Rows with short runs: drives alone, the eight readers, constants, a gated sweep of 128
+/// processes.
 const QUICK: [&str; 12] =
     ["S1-02", "S1-03", "S1-04", "S1-06", "S1-07", "S1-09", "S1-11", "S1-19", "S1-20", "S2-02", "S2-08", "S2-10"];
 
@@ -19,7 +19,7 @@ fn page() -> String {
     fs::read_to_string(docs().join("reproduced.md")).expect("docs/reproduced.md is there")
 }
 
-/// What a page has on a row, from its heading to the next.
+/// The section of a row in a page, from its heading to the next.
 fn section<'a>(page: &'a str, id: &str) -> &'a str {
     let begin = page.find(&format!("### {id}\n")).unwrap_or_else(|| panic!("no section {id}: cargo xtask pages write"));
     let rest = &page[begin + 4..];

@@ -1,9 +1,9 @@
-//! What `hoistway serve` refuses before anything has been opened: an exit code, and a sentence with
-//! the place and what would be right.
+//! Errors of `hoistway serve` before any file is opened: the exit code, and messages with place and
+//! remedy.
 
 use crate::common::{Folder, run};
 
-/// Runs the server with arguments that are wrong; nothing must be left in the folder but `kept`.
+/// Runs the server with invalid arguments; the folder must contain only `kept` afterwards.
 #[track_caller]
 fn refused(folder: &Folder, args: &[&str], code: i32, parts: &[&str]) {
     let (before, socket) = (folder.files(), folder.name("nbd.sock"));

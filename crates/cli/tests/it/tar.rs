@@ -272,7 +272,7 @@ fn a_full_disk_leaves_no_archive_that_looks_whole() {
 #[test]
 fn unreadable_files_are_reported_and_the_rest_is_archived() {
     if !rustix::process::geteuid().is_root() {
-        skipped("root is needed to be somebody else");
+        skipped("running as another user needs root");
         return;
     }
     let folder = small_tree();
@@ -458,7 +458,7 @@ fn a_failed_archive_leaves_no_file() {
 #[test]
 fn an_archive_in_a_read_only_directory_is_overwritten() {
     if !rustix::process::geteuid().is_root() {
-        skipped("root is needed to be somebody else");
+        skipped("running as another user needs root");
         return;
     }
     let folder = small_tree();

@@ -39,9 +39,9 @@ fn describe_prints_a_single_process() {
     assert_eq!((&process["pid"], &process["name"], &process["bios"]), (&128.into(), &"load".into(), &664.into()));
     let of_all: u64 = whole["processes"].as_array().unwrap().iter().map(|one| one["bios"].as_u64().unwrap()).sum();
     assert_eq!(whole["all"]["bios"].as_u64().unwrap(), of_all);
-    let ran = run(&["trace", "describe", &capture("vda-bfq"), "--process", "nobody"]);
+    let ran = run(&["trace", "describe", &capture("vda-bfq"), "--process", "unknown"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("--process: no process nobody made requests; the trace has load (128),"), "{}", ran.err);
+    assert!(ran.err.contains("--process: no process unknown made requests; the trace has load (128),"), "{}", ran.err);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn describe_notes_missing_completions() {
     assert!(!ran.out.contains("D2C") && !ran.out.contains("in the device"), "{}", ran.out);
 }
 
-/// How long the drive takes for the requests of a trace as they came, and in one sweep, in s; and
-/// the share of distances that are 0 before and after, in percent.
+/// Returns the time of the drive for the requests of a trace in recorded order and in one sweep, in
+/// s, and the share of distances of 0 before and after, in percent.
 fn swept(trace: &str) -> ([f64; 2], [f64; 2]) {
     let folder = Folder::new();
     let to = folder.path("sweep.bin").display().to_string();
@@ -69,8 +69,8 @@ fn swept(trace: &str) -> ([f64; 2], [f64; 2]) {
 
 #[test]
 fn small_files_are_read_faster_the_nearer_the_order_is_to_that_on_the_disk() {
-    // Recorded: 2,500 files of an aged ext4 as tar reads them; by inode and then by first block; a
-    // file as long as all of them.
+    // Recordings of 2,500 files of an aged ext4: in the order of tar, by inode, by first block, and
+    // a single file of the same size.
     let ([tar, sweep], [before, after]) = swept(&example("tar"));
     let ([blocks, _], _) = swept(&example("blocks"));
     let ([single, _], _) = swept(&example("single"));
@@ -95,7 +95,7 @@ fn a_window_of_one_request_changes_no_order() {
 fn a_drive_that_is_too_small_is_reported() {
     let folder = Folder::new();
     let to = folder.path("sweep.bin").display().to_string();
-    // It begins at sector 2,348,060,440, 1.2 TB; the drive has 200 GB.
+    // The trace begins at sector 2,348,060,440 (1.2 TB); the drive has 200 GB.
     let trace = capture("android-emmc");
     let ran = run(&["trace", "reorder", &trace, "--by", "sector", "--drive", "sata-7200-2006", "-o", &to]);
     assert_eq!(ran.code, Some(1), "{}", ran.out);

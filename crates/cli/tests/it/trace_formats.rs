@@ -1,5 +1,4 @@
-//! `hoistway trace convert`, `cut` and `merge`: other formats, parts and sums of traces, and bad
-//! input.
+//! `hoistway trace convert`, `cut` and `merge`, and invalid input.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{Folder, hoistway, run};
 
-/// A capture of two CPUs, and others, in the crate that reads them.
+/// Path of a capture in the test data of hoistway-trace.
 fn sample(name: &str) -> String {
     format!("{}/../trace/testdata/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -16,7 +15,7 @@ fn capture() -> String {
     sample("blktrace/vda-mq-deadline")
 }
 
-/// What a run that succeeds prints.
+/// Runs the command, which must succeed, and returns its output.
 #[track_caller]
 fn printed(args: &[&str]) -> String {
     let ran = run(args);
@@ -24,7 +23,7 @@ fn printed(args: &[&str]) -> String {
     ran.out
 }
 
-/// Lines with such an action, of blkparse's text.
+/// Lines of blkparse's text with this action.
 fn lines<'a>(text: &'a str, action: &str) -> Vec<&'a str> {
     text.lines().filter(|line| line.split_whitespace().nth(5) == Some(action)).collect()
 }
@@ -78,7 +77,7 @@ fn a_cut_by_time_has_the_events_of_the_interval() {
 #[test]
 fn a_process_is_followed_to_the_completion_of_its_requests() {
     let all = printed(&["trace", "convert", &capture(), "-q"]);
-    // Each Q line has its process: the one with the most.
+    // Each Q line names its process; this is the most frequent one.
     let mut submissions = BTreeMap::new();
     for line in lines(&all, "Q") {
         *submissions.entry(line.split_whitespace().nth(4).expect("a process")).or_insert(0) += 1;
@@ -198,7 +197,7 @@ fn damaged_captures_are_read_with_notices() {
         foreign[*place + 36..*place + 40].copy_from_slice(&(8u32 << 20 | 16).to_le_bytes());
     }
     let file = |name: &str, contents: &[u8]| folder.file(name, contents);
-    let told = |trace: &str, says: &str| {
+    let has_notice = |trace: &str, says: &str| {
         let ran = run(&["trace", "describe", trace]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         assert!(ran.err.contains(says) || ran.out.contains(says), "{says}: {}{}", ran.err, ran.out);
@@ -209,13 +208,13 @@ fn damaged_captures_are_read_with_notices() {
             assert!(ran.code == Some(0) && !ran.err.contains("panicked"), "{command:?}: {}", ran.err);
         }
     };
-    told(&file("cut", &whole[..whole.len() - 20]), "the last record is cut off: ");
-    told(&file("other", &other), "bytes without a record were skipped (bytes: ");
-    told(&file("twice", &[&whole[..], &whole].concat()), "the clock of a CPU ran backwards once, by at most ");
-    told(&file("two", &foreign), "on 2 devices");
+    has_notice(&file("cut", &whole[..whole.len() - 20]), "the last record is cut off: ");
+    has_notice(&file("other", &other), "bytes without a record were skipped (bytes: ");
+    has_notice(&file("twice", &[&whole[..], &whole].concat()), "the clock of a CPU ran backwards once, by at most ");
+    has_notice(&file("two", &foreign), "on 2 devices");
     file("cpus.blktrace.0", &whole);
     file("cpus.blktrace.1", b"");
-    told(&folder.name("cpus"), "cpus.blktrace.1: it is empty: nothing was recorded here");
+    has_notice(&folder.name("cpus"), "cpus.blktrace.1: it is empty: nothing was recorded here");
     file("cpus.blktrace.0.gz", b"");
     run(&["trace", "describe", &folder.name("cpus")]).refused(1, &["cpus.blktrace.0.gz holds the same CPU"]);
 }
@@ -228,7 +227,7 @@ fn a_decompression_bomb_ends_soon_in_little_memory() {
         gzip.write_all(bytes).expect("memory takes everything");
         gzip.finish().expect("memory takes everything")
     };
-    // gzip's members follow each other: 640 of 16 MiB.
+    // 640 concatenated gzip members of 16 MiB each.
     let zeros = packed(&vec![0; 16 << 20]).repeat(640);
     let lines = packed(&vec![b'\n'; 16 << 20]).repeat(640);
     let behind = |head: &[u8], bomb: &[u8]| [&packed(head), bomb].concat();
@@ -239,7 +238,7 @@ fn a_decompression_bomb_ends_soon_in_little_memory() {
         (behind(b"0 0 8 8 1\n90000 0 8 8 1\n", &zeros), "this line is longer than 64 KiB"),
     ] {
         let file = folder.file("bomb.gz", contents);
-        // 256 MiB of addresses are enough for all of it.
+        // The address space of the process is limited to 256 MiB.
         let sh =
             format!("ulimit -v 262144; exec {} trace convert {file} -q -o /dev/null", env!("CARGO_BIN_EXE_hoistway"));
         let began = std::time::Instant::now();

@@ -1,5 +1,5 @@
-//! `hoistway trace record` on a loop device of this machine. It needs root, a kernel with the
-//! tracer `blk`, losetup and fio; without, each test says so aloud and does nothing.
+//! `hoistway trace record` on a loop device of this machine. The tests need root, a kernel with the
+//! tracer `blk`, losetup and fio; otherwise they are skipped with a message.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Folder, Ran, hoistway, run};
 
-/// There is one tracer for the machine.
+/// Serialises the tests: the machine has one tracer.
 static TRACER: Mutex<()> = Mutex::new(());
-/// Whoever else uses it is waited for so long.
+/// Timeout of waiting for another user of the tracer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A loop device over a file in a folder of its own, with the tracer to itself.
+/// A loop device over a file in its own folder, with exclusive use of the tracer.
 struct Loop {
     folder: Folder,
     path: String,
@@ -25,7 +25,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// One of 64 MiB, under bfq where the kernel has it.
+    /// Attaches a device of 64 MiB, under bfq if the kernel has it.
     fn new() -> Option<Loop> {
         let tracer = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
         if !rustix::process::geteuid().is_root() {
@@ -46,7 +46,7 @@ impl Loop {
         if !Path::new("/sys/block").join(&device.name).join("trace").is_dir() {
             return skipped("the kernel has no block tracing");
         }
-        // Without bfq the test is one of recording all the same.
+        // Without bfq, recording is tested nevertheless.
         let _ = std::fs::write(device.queue("scheduler"), "bfq");
         let probe = device.record(&[
             "-o",
@@ -68,12 +68,12 @@ impl Loop {
         Path::new("/sys/block").join(&self.name).join("queue").join(attribute)
     }
 
-    /// What `dd` reads it by.
+    /// The argument `if=` of `dd`.
     fn input(&self) -> String {
         format!("if={}", self.path)
     }
 
-    /// Records it, as soon as nobody else does.
+    /// Records the device as soon as the tracer is free.
     fn record(&self, args: &[&str]) -> Ran {
         let began = Instant::now();
         loop {
@@ -102,7 +102,7 @@ fn skipped<T>(why: &str) -> Option<T> {
     None
 }
 
-/// What a trace has of one action: how many, and bytes, of reads and of writes.
+/// Numbers and bytes of the reads and writes of one action in a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     reads: (u64, u64),
@@ -288,7 +288,7 @@ fn signals_end_a_recording_and_settings_of_a_killed_one_are_restored() {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert!(device.is_traced(), "it does not begin");
-        // A request, so that there is something in it.
+        // One request, so that the recording is not empty.
         let read = Command::new("dd")
             .args([&device.input(), "of=/dev/null", "count=1", "iflag=direct"])
             .stderr(Stdio::null())
@@ -305,7 +305,7 @@ fn signals_end_a_recording_and_settings_of_a_killed_one_are_restored() {
     let mut child = start();
     child.kill().expect("it is there");
     child.wait().expect("it ends");
-    assert!(device.is_traced(), "nobody could put it back");
+    assert!(device.is_traced(), "a killed recording leaves its settings");
     let undone = run(&["trace", "record", "--undo"]);
     assert_eq!(undone.code, Some(0), "{}", undone.err);
     assert!(undone.out.contains("current_tracer") && undone.out.contains("all restored"), "{}", undone.out);
@@ -334,7 +334,7 @@ fn empty_and_incomplete_recordings_fail() {
         &format!("dd {input} of=/dev/null count=1 iflag=direct; exit 7"),
     ]);
     assert_eq!(code.code, Some(7), "{}", code.err);
-    // A command that outlives the time is asked to end, and that is no failure.
+    // A command that outlives the duration receives SIGTERM, which is no failure.
     let long = device.record(&[
         "-o",
         &trace,

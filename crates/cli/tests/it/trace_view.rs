@@ -1,4 +1,4 @@
-//! `hoistway trace view`: pages of recorded traces, and what it refuses.
+//! `hoistway trace view`: pages of recorded traces, and refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ fn said(output: &Output) -> String {
 #[test]
 fn every_recorded_trace_has_a_page_with_its_requests() {
     let folder = tempfile::tempdir().unwrap();
-    // Requests as blkparse and the files count them: so many completed or were under way when the
-    // recording ended.
+    // Number of requests, as counted by blkparse: completed, or in flight at the end of the
+    // recording.
     for (trace, page, requests) in [
         ("blktrace/vda-bfq.blktrace.*.xz", "vda-bfq.html", "1085 requests"),
         ("blktrace/android-emmc.blktrace.0.xz", "android-emmc.html", "963 requests"),

@@ -1,4 +1,4 @@
-//! `hoistway advise` without a workload: prints what is known of devices.
+//! `hoistway advise` without a workload: prints facts about devices.
 
 use anyhow::Result;
 use hoistway_advise::{DeviceOverview, Overview, Subject, Use};

@@ -140,7 +140,7 @@ pub fn reasons(case: &Case, answer: &Answer) -> Vec<String> {
     paragraphs
 }
 
-/// How far the drive's own queue hides the scheduler.
+/// Prints how far the drive's own queue hides the scheduler.
 fn depth_text(case: &Case, answer: &Answer, of: &DepthComparison) -> Option<String> {
     let goal = &answer.advice.figures[0];
     let percent = |share: f64| format!("{:.0} %", share * 100.0);

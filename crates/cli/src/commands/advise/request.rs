@@ -26,7 +26,7 @@ const AUTO: &str = "auto";
 pub enum CaseOrRefusal {
     /// The case.
     Case(Box<Case>),
-    /// Why the model of the trace is not good enough.
+    /// The model of the trace is not good enough, for this reason.
     Refused(String),
 }
 
@@ -52,7 +52,7 @@ pub fn case(args: &AdviseArgs, subject: Option<Subject>, cancel: &AtomicBool) ->
         (None, Some(path), _) => WorkloadSource::Jobs { path: path.clone(), jobs: hoistway_fio::load(path)? },
         (None, None, Some(use_)) => WorkloadSource::Use(use_),
         (None, None, None) => {
-            return Err(usage("what is the device to do? Say it with --for, --job or --trace"));
+            return Err(usage("the workload is missing: name it with --for, --job or --trace"));
         }
     };
     let request = CaseRequest { subject, workload, drive, host, objective: args.objective.clone() };

@@ -21,7 +21,7 @@ pub fn verdict(tuned: &TuneResult) -> String {
     }
 }
 
-/// How far the gain is luck, and how far it is the tuning and not the scheduler; a paragraph each.
+/// Explains the parts of chance and of the scheduler in the gain, in one paragraph each.
 pub fn reasons(tuned: &TuneResult) -> Vec<String> {
     let goal = &tuned.figures[0];
     let mut reasons = vec![format!(
@@ -53,7 +53,7 @@ pub fn restarts(count: usize) -> String {
     }
 }
 
-/// Why the advised choice is not on the front, if it is not.
+/// Explains why the advised choice is not on the front; `None` if it is.
 pub fn behind_the_front(tuned: &TuneResult) -> Option<String> {
     let is_winner = |index: &usize| tuned.tried[*index].choice == tuned.winner;
     (tuned.verdict == Verdict::Change && !tuned.front.iter().any(is_winner)).then(|| {

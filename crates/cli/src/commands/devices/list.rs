@@ -17,7 +17,7 @@ struct Row<'a> {
     is_repeated: bool,
 }
 
-/// How much of a device fits on its line.
+/// Number of columns for the line of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Width {
     /// All columns.

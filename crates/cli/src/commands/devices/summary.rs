@@ -14,7 +14,7 @@ pub fn schedulers(queue: &Queue) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// What the device is: its model, its label or its backing file.
+/// Identifies the device by its model, its label or its backing file.
 pub fn description(device: &BlockDevice) -> String {
     let named = device.identity.model.clone().or_else(|| device.label.clone());
     let file = device.backing_file.as_ref().map(|file| format!("of {}", file.display()));

@@ -68,7 +68,7 @@ fn wanted(args: &IoniceArgs) -> Result<Option<Priority>> {
         None => NORMAL_LEVEL,
         Some(text) => match text.parse::<u8>() {
             Ok(level) if level < LEVELS => level,
-            _ => bail!("`{text}` is no level: it takes 0 (best) to 7"),
+            _ => bail!("`{text}` is no level: expected 0 (best) to 7"),
         },
     };
     if args.level.is_some() && !class.has_levels() {
@@ -98,7 +98,7 @@ fn targets(args: &IoniceArgs) -> Result<Vec<PriorityTarget>> {
     let read = |text: &OsStr| match text.to_str().and_then(|text| text.parse::<u32>().ok()) {
         Some(number) if number <= i32::MAX as u32 => Ok(target(number)),
         _ if what == "user" => {
-            bail!("`{}` is no number of a user: it takes one as `id -u NAME` prints it", text.display())
+            bail!("`{}` is no user id: `id -u NAME` prints one", text.display())
         }
         _ => bail!("`{}` is no number of a {what}", text.display()),
     };

@@ -40,8 +40,9 @@ pub struct ServerAddresses {
 }
 
 impl Companion {
-    /// Starts a command in a shell. The environment has the addresses of the server in `NBD_URI` and
-    /// `NBD_SOCKET`, and with the names of nbdkit in `uri`, `nbd`, `unixsocket`, `port`, `exportname` and `tls`.
+    /// Starts a command in a shell. The environment has the addresses of the server in `NBD_URI`
+    /// and `NBD_SOCKET`, and with the names of nbdkit in `uri`, `nbd`, `unixsocket`, `port`,
+    /// `exportname` and `tls`.
     pub fn start(command: &str, addresses: &ServerAddresses) -> Result<Companion> {
         let is_group = !std::io::stdin().is_terminal();
         let mut shell = Command::new("sh");
@@ -156,8 +157,8 @@ mod tests {
         Companion::start(command, &ServerAddresses::default()).expect("a shell exists")
     }
 
-    /// Starts a command whose `SAY` writes the id of its background process to a file, and waits for
-    /// that file.
+    /// Starts a command whose `SAY` writes the id of its background process to a file, and waits
+    /// for that file.
     fn started(command: &str) -> (Companion, tempfile::TempDir) {
         let folder = tempfile::tempdir().expect("a folder");
         let pid_file = folder.path().join("pid");

@@ -36,7 +36,7 @@ pub struct Output {
     own: Vec<(u64, u64)>,
 }
 
-/// How the output gets its name.
+/// The way in which the output gets its name.
 enum Destination {
     /// The output is written in place.
     Direct,
@@ -110,7 +110,7 @@ impl Output {
             return error;
         }
         let left = match self.destination {
-            Destination::Direct => "what was written has no end mark",
+            Destination::Direct => "the written part has no end mark",
             Destination::Beside { .. } => "nothing is left of it",
         };
         error.context(format!("{}: Cannot write ({left})", self.name))

@@ -1,4 +1,4 @@
-//! Running the built binary, and what it leaves.
+//! Runs the built binary and checks its output and files.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A job that any disk has done in a moment.
+/// A short job.
 pub const TINY_JOB: &str = "[global]\nrw=read\nbs=4k\nsize=256k\n\n[tiny]\nnumjobs=2\n";
 
-/// The binary with some arguments.
+/// The command of the binary with these arguments.
 pub fn hoistway(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.args(args).env_remove("NO_COLOR");
     command
 }
 
-/// What became of a run.
+/// Result of a run.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-/// Runs it to its end.
+/// Runs the binary to its end.
 pub fn run(args: &[&str]) -> Ran {
     Ran::of(hoistway(args).output().expect("the binary starts"))
 }
@@ -34,8 +34,8 @@ impl Ran {
         Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// Fails unless it ended with `code`, printed nothing, and said all of `parts` on standard
-    /// error.
+    /// Panics unless the run ended with `code`, printed nothing on standard output, and printed all
+    /// `parts` on standard error.
     #[track_caller]
     pub fn refused(&self, code: i32, parts: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
@@ -45,7 +45,7 @@ impl Ran {
         assert!(!self.err.contains("panicked"), "{}", self.err);
     }
 
-    /// The JSON document that it printed, having succeeded.
+    /// The JSON document that a successful run printed.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         assert_eq!(self.code, Some(0), "{}", self.err);
@@ -53,7 +53,7 @@ impl Ran {
     }
 }
 
-/// A folder of a test's own.
+/// A temporary folder of a test.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -65,25 +65,25 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Its name as an argument.
+    /// The path of a file as an argument.
     pub fn name(&self, name: &str) -> String {
         self.path(name).to_str().expect("UTF-8").to_owned()
     }
 
-    /// Writes a file and answers its name.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         std::fs::write(self.path(name), contents).expect("the file can be written");
         self.name(name)
     }
 
-    /// What lies in it.
+    /// The names of all files in the folder.
     pub fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).expect("the folder is there");
         entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect()
     }
 }
 
-/// A file of the repository's test data.
+/// Path of a file of the repository's test data.
 pub fn decisions(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/decisions").join(name)
 }

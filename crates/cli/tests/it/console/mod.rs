@@ -2,7 +2,8 @@
 //!
 //! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are
 //! commands, `> ` continues one, and the other lines are the expected output of the command above.
-//! A line `...` stands for any lines, ` ...` at the end of a line for the rest of it. Words after the language say what a block needs:
+//! A line `...` stands for any lines, ` ...` at the end of a line for the rest of the line. Words
+//! after the language name the requirements of a block:
 //!
 //! - `needs=fio,cpio`: programs. The block is skipped, aloud, if one is missing.
 //! - `root`: the block is skipped, aloud, without root.
@@ -10,8 +11,8 @@
 //!   does not have.
 //! - `varies`: the output is not compared, because it depends on the machine.
 //!
-//! A comment `<!-- file: NAME -->` on the line above another fenced block names a file: the block is
-//! appended to that file before the next session runs.
+//! A comment `<!-- file: NAME -->` on the line above another fenced block names a file. The block
+//! is appended to that file before the following session runs.
 //!
 //! A command has to succeed, unless its expected output begins with `error:`. Blocks of a document
 //! share the directory, in which `examples`, `testdata` and `crates` lead to those of the

@@ -1,5 +1,5 @@
-//! A client of our own over a real socket: what the crate `nbd` says, sent and received, encrypted
-//! if need be.
+//! A test client over a real socket: sends and receives the messages of the crate `nbd`, with TLS
+//! if requested.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,18 +15,18 @@ use hoistway_nbd::wire::{BASE_ALLOCATION, Command, CommandFlags, Errno};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-/// A connection as bytes.
+/// A byte stream to a server.
 pub trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
-/// A client that has chosen an export.
+/// A client in the transmission phase.
 pub struct Client {
     pub stream: Box<dyn Stream>,
     pub nbd: Collector,
     answered: Vec<Completion>,
 }
 
-/// What is wanted, in the usual case.
+/// The default options of a handshake for an export.
 pub fn wants(export: &str) -> HandshakeOptions {
     HandshakeOptions {
         export: export.into(),
@@ -37,13 +37,13 @@ pub fn wants(export: &str) -> HandshakeOptions {
     }
 }
 
-/// Where a handshake led.
+/// Result of a handshake.
 pub enum Led {
     To(Box<Client>),
     Over(Findings),
 }
 
-/// A socket to a server.
+/// Connects to the socket of a server.
 #[track_caller]
 pub fn connect(socket: &Path) -> UnixStream {
     let stream = UnixStream::connect(socket).expect("the server listens");
@@ -52,7 +52,7 @@ pub fn connect(socket: &Path) -> UnixStream {
     stream
 }
 
-/// Goes through a handshake.
+/// Performs a handshake.
 pub fn shake_hands(socket: &Path, wants: HandshakeOptions, tls: Option<Arc<ClientConfig>>) -> Result<Led, String> {
     let mut stream: Box<dyn Stream> = Box::new(connect(socket));
     let mut handshake = Handshake::new(wants);
@@ -90,7 +90,7 @@ pub fn shake_hands(socket: &Path, wants: HandshakeOptions, tls: Option<Arc<Clien
 }
 
 impl Client {
-    /// A client of an export.
+    /// Connects to an export.
     #[track_caller]
     pub fn of(socket: &Path, export: &str) -> Client {
         Client::with(socket, wants(export))
@@ -105,7 +105,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting for the reply.
     #[track_caller]
     pub fn send(&mut self, command: Command, flags: CommandFlags, offset: u64, length: u64, data: &[u8]) -> u64 {
         let mut out = Vec::new();
@@ -115,7 +115,7 @@ impl Client {
         cookie
     }
 
-    /// Waits for so many answers, in the order in which they come.
+    /// Waits for a number of replies and returns them in the order of arrival.
     #[track_caller]
     pub fn answers(&mut self, count: usize) -> Vec<Completion> {
         let mut bytes = vec![0; 1 << 20];
@@ -171,7 +171,7 @@ impl Client {
         self.ask(command, flags, offset, length, &[])
     }
 
-    /// Whether the server closes the connection without another word.
+    /// Returns true if the server closes the connection without further data.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         matches!(self.stream.read(&mut byte), Ok(0) | Err(_))

@@ -1,4 +1,4 @@
-//! What exports are: parts of devices, some read-only, some not for everybody.
+//! Exports: extents of devices, read-only exports, and exports of certain tenants.
 
 use hoistway_nbd::client::{Goal, HandshakeOptions, ReplyContent};
 use hoistway_nbd::server::Replies;
@@ -121,7 +121,7 @@ fn every_command_works_with_every_form_of_replies() {
         if replies != Replies::Simple {
             let Ok(ReplyContent::Extents(contexts)) = client.command(Command::BlockStatus, none, 2 << 20, 1 << 20)
             else {
-                panic!("extents are told in {replies:?}");
+                panic!("no extents in {replies:?}");
             };
             let (name, extents) = &contexts[0];
             assert_eq!(name, "base:allocation");

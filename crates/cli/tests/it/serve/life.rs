@@ -1,4 +1,4 @@
-//! How a server begins, is changed, and ends.
+//! Start, reload and end of a server.
 
 use hoistway_nbd::wire::{Command, CommandFlags, Errno};
 use rustix::process::Signal;
@@ -9,8 +9,8 @@ use crate::common::{Folder, Ran, hoistway, run};
 
 #[test]
 fn sigterm_completes_earlier_requests_and_refuses_later_ones() {
-    // Each request takes 50 ms or more on this drive, so that some are under way when the signal
-    // comes.
+    // Each request takes 50 ms or more on this drive, so that some are in flight at the time of the
+    // signal.
     let server = Server::start(&["--export", "=mem:64M", "--drive", "sata-7200-2006", "--elevator", "noop"]);
     let mut client = Client::of(&server.socket(), "");
     for at in 0..32 {
@@ -19,8 +19,7 @@ fn sigterm_completes_earlier_requests_and_refuses_later_ones() {
     client.answers(1);
     server.signal(Signal::TERM);
     let refused = loop {
-        // The signal comes when it comes: what is asked before is done, the first request after it
-        // is refused.
+        // Requests before the signal complete; the first request after it is refused.
         client.send(Command::Read, CommandFlags::default(), 0, 512, &[]);
         let refused = client.answers(1).into_iter().find_map(|answer| answer.result.err());
         if let Some(refused) = refused {
@@ -97,7 +96,7 @@ fn a_command_does_not_inherit_the_variables_of_systemd() {
     let socket = folder.name("s");
     let command = "! env | grep -E '^(LISTEN_|WATCHDOG_|NOTIFY_)'";
     let mut serve = hoistway(&["serve", "-q", "--export", "=mem:1M", "--socket", &socket, "--run", command]);
-    // The sockets are for another process, so that none is looked for.
+    // LISTEN_PID names another process, so that the sockets are ignored.
     for name in ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID", "NOTIFY_SOCKET"] {
         serve.env(name, "1");
     }
@@ -114,7 +113,7 @@ fn a_failed_start_is_reported_and_leaves_no_files() {
     let (disk, pem) = (folder.name("disk"), folder.name("nonsense.pem"));
     let gone = folder.name("gone");
     let before = folder.files();
-    // 2: the command line says something that cannot be; 1: what it says cannot be done.
+    // 2: an invalid command line; 1: a failure.
     let cases: [(&[&str], i32, &str); 6] = [
         (&["--export", &format!("={gone}")], 2, "gone"),
         (&["--export", "a=mem:1M", "--export", "a=mem:2M"], 2, "already export `a`"),

@@ -1,4 +1,4 @@
-//! Clients that are many, greedy, slow, or gone.
+//! Many clients, and clients that are greedy, slow or disconnected.
 
 use std::io::{Read as _, Write as _};
 
@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 #[test]
 fn a_client_that_does_not_receive_uses_bounded_memory() {
     let folder = Folder::new();
-    // Data, not holes: each reply needs memory of its own.
+    // Data instead of holes, so that each reply needs memory.
     folder.file("disk", vec![1; 64 << 20]);
     let server = Server::start_in(folder, &["--export", "=FOLDER/disk"]);
     let mut greedy = Client::of(&server.socket(), "");
@@ -28,8 +28,8 @@ fn a_client_that_does_not_receive_uses_bounded_memory() {
         );
         asked.expect("it may be asked");
     }
-    // All of them fit into the socket and what the server receives at once: it takes what it may
-    // have under way.
+    // All requests fit into the socket and the receive buffer; the server accepts as many as it may
+    // have in flight.
     greedy.stream.write_all(&requests).expect("the requests are taken");
     let mut modest = Client::of(&server.socket(), "");
     for _ in 0..100 {

@@ -1,5 +1,5 @@
-//! `hoistway serve` from outside: the built program, real sockets, other programs' clients and one
-//! of our own.
+//! `hoistway serve` from outside: the built program, real sockets, clients of other programs and a
+//! test client.
 
 mod check;
 mod client;

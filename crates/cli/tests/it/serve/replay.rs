@@ -11,7 +11,8 @@ use crate::common::{Folder, Ran, run};
 const READ: Rwbs = Rwbs::READ;
 const WRITE: Rwbs = Rwbs::WRITE;
 
-/// A trace of one process whose requests come 2 ms apart and take 1 ms: what, first sector, bytes.
+/// A trace of one process with requests at intervals of 2 ms that take 1 ms each: operation, first
+/// sector, bytes.
 fn write_trace(path: &Path, requests: &[(Rwbs, u64, u32)]) {
     let mut writer = Writer::new(Vec::new()).counting();
     let device = DeviceId::new(8, 0);
@@ -46,7 +47,7 @@ fn trace(folder: &Folder, requests: &[(Rwbs, u64, u32)]) -> String {
     folder.name("trace")
 }
 
-/// A folder with a disk of 1 MiB, each block of which is full of its number.
+/// A folder with a disk of 1 MiB whose blocks are filled with their number.
 fn disk() -> Folder {
     let folder = Folder::new();
     write_pattern(&folder.path("disk"), 1 << 20);
@@ -59,7 +60,7 @@ fn replay(args: &[&str]) -> Ran {
     run(&all)
 }
 
-/// The blocks of 4 KiB in which a disk differs from what [`disk`] made.
+/// The 4 KiB blocks that differ from the disk of [`disk`].
 fn changed(path: &Path) -> Vec<usize> {
     let bytes = std::fs::read(path).expect("the disk is there");
     let blocks = bytes.chunks(4096).enumerate();
@@ -107,7 +108,7 @@ fn each_process_has_a_connection_of_its_own() {
     write_trace(&other, &[(READ, 800, 4096), (WRITE, 80, 8192)]);
     let mut bytes = std::fs::read(&one).expect("it was written");
     let mut second = std::fs::read(&other).expect("it was written");
-    // The process's number is at byte 32 of a record; the first of them has its name behind it.
+    // The process id is at byte 32 of a record; the process name follows the first record.
     let mut at = 0;
     while at < second.len() {
         second[at + 32] = 8;

@@ -1,4 +1,4 @@
-//! A server that is running.
+//! A running server process.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Folder, hoistway};
 
-/// Long enough for a loaded machine; whoever waits so long has hung.
+/// Timeout of start and end, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server in a folder of its own. It is killed when it is dropped.
+/// A server with its own folder. It is killed on drop.
 pub struct Server {
     pub folder: Folder,
     child: Child,
-    /// What it says is ready, one URI a line.
+    /// URIs of the lines `ready:`.
     pub uris: Vec<String>,
     out: mpsc::Receiver<String>,
     log: Option<JoinHandle<String>>,
 }
 
 impl Server {
-    /// Starts one that listens to a Unix socket in its folder, with these arguments besides;
-    /// `FOLDER` in them is the folder.
+    /// Starts a server with a Unix socket in its folder and these further arguments, in which
+    /// `FOLDER` stands for the folder.
     #[track_caller]
     pub fn start(args: &[&str]) -> Server {
         Server::start_in(Folder::new(), args)
     }
 
-    /// The same in a folder in which there is something already.
+    /// Starts a server in an existing folder.
     #[track_caller]
     pub fn start_in(folder: Folder, args: &[&str]) -> Server {
         let here = folder.path("").display().to_string();
@@ -46,9 +46,9 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        let (tell, out) = mpsc::channel();
+        let (sender, out) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(|line| drop(tell.send(line))));
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
         let mut stderr = child.stderr.take().expect("it is piped");
         let log = std::thread::spawn(move || {
             let mut text = String::new();
@@ -75,26 +75,25 @@ impl Server {
         }
     }
 
-    /// The path of its socket.
+    /// Path of the Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path("s")
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the server.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process has a number");
         kill_process(pid, signal).expect("it is still there");
     }
 
-    /// Ends it as an administrator does; answers its exit code and what it told. It leaves no file
-    /// behind.
+    /// Sends SIGTERM, checks that no file is left, and returns the exit code and the log.
     #[track_caller]
     pub fn end(self) -> (Option<i32>, String) {
         self.signal(Signal::TERM);
         self.ended()
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the server has ended by itself.
     #[track_caller]
     pub fn ended(mut self) -> (Option<i32>, String) {
         let code = self.wait();
@@ -118,10 +117,10 @@ impl Server {
         panic!("it does not end:\n{log}");
     }
 
-    /// The most memory that it ever had, in bytes.
+    /// Peak memory of the server, in bytes.
     pub fn memory_bytes_max(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it is still there");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux reports the peak memory");
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().expect("a number of kB");
         kib * 1024
     }
@@ -142,7 +141,7 @@ fn uri(line: &str) -> String {
     line.strip_prefix("ready: ").unwrap_or_else(|| panic!("`{line}` is no line that says ready")).to_owned()
 }
 
-/// A file of so many bytes, with each 4 KiB block full of its number modulo 251.
+/// Creates a file whose 4 KiB blocks are filled with their number modulo 251.
 pub fn write_pattern(path: &Path, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at / 4096 % 251) as u8).collect();
     std::fs::write(path, data).expect("the folder can be written");

@@ -1,4 +1,4 @@
-//! Certificates: the server's, and those by which clients are known.
+//! TLS: the certificates of the server and of clients.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::client::{Client, Led, shake_hands, wants};
 use super::server::Server;
 use crate::common::Folder;
 
-/// An authority, and the files of a server's certificate from it.
+/// A certificate authority, and the files of a server certificate.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -41,7 +41,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
     }
 
-    /// What a client trusts, and what it shows.
+    /// The TLS configuration of a client: its trusted authority and its certificate.
     fn client(&self, shows: Option<&str>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(self.issuer.der().to_vec())).expect("an authority");
@@ -138,8 +138,8 @@ fn a_client_certificate_determines_the_tenant() {
     client(&server, encrypted("db"), Arc::clone(&database)).write(0, &[1; 512]).expect("it is the database");
     assert!(shake_hands(&server.socket(), encrypted("db"), Some(Arc::clone(&other))).is_err());
     client(&server, encrypted("all"), other).write(0, &[1; 512]).expect("it is everybody's");
-    let nobody = shake_hands(&server.socket(), encrypted("all"), Some(authority.client(None)));
-    assert!(nobody.is_err(), "a client without a certificate is not let in");
+    let anonymous = shake_hands(&server.socket(), encrypted("all"), Some(authority.client(None)));
+    assert!(anonymous.is_err(), "a client without a certificate is refused");
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("tenant=\"database\"") && log.contains("tenant=\"others\""), "{log}");

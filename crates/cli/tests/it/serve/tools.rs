@@ -1,11 +1,11 @@
-//! Other programs' clients.
+//! Clients of other programs: nbdinfo, nbdcopy, qemu, fio.
 
 use std::process::{Command, Output};
 
 use super::server::{Server, write_pattern};
 use crate::common::Folder;
 
-/// Runs a program, or says aloud that it is not installed.
+/// Runs a program, or prints that it is not installed.
 #[track_caller]
 fn tool(program: &str, args: &[&str]) -> Option<String> {
     match Command::new(program).args(args).output() {
@@ -91,7 +91,7 @@ fn fio_reads_back_what_it_wrote() {
         "--verify=crc32c",
         "--verify_fatal=1",
         "--randseed=1",
-        // It would leave a file in the current folder.
+        // fio writes a file to the current folder.
         "--verify_state_save=0",
     ];
     if Command::new("fio").arg("--enghelp=nbd").output().is_ok_and(|output| !output.status.success()) {

@@ -1,5 +1,5 @@
-//! A running server, seen and steered: its control socket, `hoistway ctl`, `hoistway top`, metrics,
-//! recordings.
+//! Administration and monitoring of a running server: control socket, `hoistway ctl`, `hoistway
+//! top`, metrics, recordings.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::client::Client;
 use super::server::Server;
 use crate::common::{Folder, Ran, run};
 
-/// Two tenants, known by their exports, on one device.
+/// Starts a server with two tenants on one device, identified by their exports.
 const TWO: &str = r#"
 [control]
 socket = "control"
@@ -79,14 +79,14 @@ fn the_control_socket_is_private_and_removed_at_the_end() {
     assert_eq!(mode & 0o777, 0o600);
     let folder = server.folder.name("s");
     run(&["ctl", "get", "server/version", "--control", &folder]).refused(1, &["is where NBD clients connect"]);
-    // As a person with socat has it: the last line without an end.
+    // As with socat: the last line has no line break.
     let mut stream = UnixStream::connect(&path).expect("it listens");
     stream.write_all(b"get server/version\nls tenants\nget tenants/database/weight").expect("it takes it");
     stream.shutdown(std::net::Shutdown::Write).expect("a socket");
-    let mut told = String::new();
-    stream.read_to_string(&mut told).expect("it answers and closes");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("a reply and the end of the connection");
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(told, format!("= {version}\nok\n= database/\n= backup/\n= default/\nok\n= 300\nok\n"));
+    assert_eq!(reply, format!("= {version}\nok\n= database/\n= backup/\n= default/\nok\n= 300\nok\n"));
     assert_eq!(server.end().0, Some(0));
     assert!(!path.exists(), "the control socket is left behind");
 }
@@ -98,11 +98,11 @@ fn a_client_is_listed_counted_and_disconnected() {
     client.write(0, &[7; 65536]).expect("it can be written");
     client.read(0, 4096).expect("it can be read");
     let number = ctl(&server, &["ls", "clients"]).out.trim_end().trim_end_matches('/').to_owned();
-    let told = ctl(&server, &["get", "-r", &format!("clients/{number}")]).out;
+    let values = ctl(&server, &["get", "-r", &format!("clients/{number}")]).out;
     for line in ["export: backup", "tenant: backup", "address: unix", &format!("pid: {}", std::process::id())] {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(values.contains(line), "{line}: {values}");
     }
-    assert!(told.contains("stat: requests=2 in_flight=0 rbytes=4096 wbytes=65536"), "{told}");
+    assert!(values.contains("stat: requests=2 in_flight=0 rbytes=4096 wbytes=65536"), "{values}");
     let stat = get(&server, "tenants/backup/stat");
     assert!(stat.starts_with("sda rbytes=4096 wbytes=65536 rios=1 wios=1 "), "{stat}");
     let json: serde_json::Value = serde_json::from_str(&get(&server, "tenants/backup/stat.json")).expect("JSON");
@@ -150,7 +150,7 @@ fn top_prints_figures_of_a_running_server() {
 
 #[test]
 fn metrics_are_served_over_http() {
-    // A port that was free a moment ago.
+    // A port that was free just before.
     let port =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
     let address = format!("127.0.0.1:{port}");
@@ -234,7 +234,7 @@ fn a_recording_is_read_by_blkparse() {
         client.read(8192, 4096).expect("it can be read");
     }
     drop(client);
-    // The recording lies where the server's own folder does not: that goes with the server.
+    // The recording is outside of the server's folder, which is removed with the server.
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("recorded"), "{log}");

@@ -106,7 +106,7 @@ pub fn confidence(confidence: &Confidence, out: &mut Out) -> Result<()> {
     Ok(confidence.reasons.iter().try_for_each(|reason| out.paragraph(2, &sentence(reason)))?)
 }
 
-/// Why there is no prediction.
+/// The message for a model that is not good enough for predictions.
 pub fn refusal(case: &TraceCase) -> String {
     let worst = case.fidelity.judged().max_by(|a, b| a.miss().total_cmp(&b.miss()));
     let what = worst.map_or(String::new(), |worst| {
