@@ -1,8 +1,8 @@
 //! Measures hoistway itself: CPU time of elevators, of the simulator, of scheduling in a mount, and
-//! of reading traces.
+//! of reading traces; and the agreement of emulated drives with the simulator.
 //!
-//! Each measurement is a function that returns a serialisable document; `hoistway bench` prints it
-//! as a table or as JSON.
+//! Each measurement is a function that returns a serialisable document; `hoistway bench`
+//! and `hoistway serve --check` print it.
 //!
 //! ```
 //! use hoistway_bench::elevators::{ElevatorBench, measure};
@@ -19,11 +19,14 @@
 //! - the closed loop that drives an elevator: `elevators.rs`
 //! - the simulated load, peak memory, speed-up by cores: `sim.rs`
 //! - the operations of a mount: `mount.rs`
+//! - the comparison of a served drive with the simulator: `emulation/mod.rs`; the two job files:
+//!   `emulation/rewrite.rs`; server and fio: `emulation/real.rs`
 //! - the synthetic capture, the operations on it, and blkparse and btt beside them: `trace.rs`
 #![forbid(unsafe_code)]
 
 mod clock;
 pub mod elevators;
+pub mod emulation;
 pub mod mount;
 pub mod sim;
 pub mod trace;
@@ -71,6 +74,15 @@ pub enum BenchError {
     /// A trace.
     #[error(transparent)]
     Trace(#[from] hoistway_trace::ReadError),
+    /// A request to the control socket of the server.
+    #[error(transparent)]
+    Control(#[from] hoistway_control::client::ClientError),
+    /// A job without a counterpart on a server.
+    #[error("{0}")]
+    UnsupportedJob(String),
+    /// A run did not yield the expected results.
+    #[error("{0}")]
+    Incomplete(String),
     /// An operation of the mount had to wait although no other thread uses the disk.
     #[error("the only thread had to wait")]
     Waited,

@@ -24,7 +24,7 @@ pub fn with_help(error: ClientError, option: Option<&PathBuf>) -> Error {
     match error {
         ClientError::Absent(_) => {
             let searched = if option.is_none() { ". These are all default paths" } else { "" };
-            let help = "`hoistway serve` starts a server; --control names another socket";
+            let help = "`hoistway serve` starts one; --control names another socket";
             Error::msg(format!("{error}. {help}{searched}"))
         }
         error => error.into(),

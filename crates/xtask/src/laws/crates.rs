@@ -31,7 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "units"]),
     ("simulation", &["config", "control", "core", "drive", "nbd", "qos", "reactor", "server"]),
     ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
-    ("bench", &["config", "core", "drive", "fio", "mount", "sim", "trace"]),
+    ("bench", &["config", "control", "core", "drive", "fio", "mount", "qos", "sim", "trace"]),
     (
         "cli",
         &[

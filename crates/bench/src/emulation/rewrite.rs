@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use hoistway_fio::{Job, JobFile};
 
-use crate::failure::UsageError;
+use crate::BenchError;
 
 /// Interval between the starts of two processes, in ms. The first requests then arrive in the same
 /// order in both runs; an elevator that serves in order of arrival keeps that order for ever.
@@ -112,7 +112,7 @@ impl Process {
 ///
 /// # Errors
 /// An option that a process cannot have on one extent of a served drive.
-pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewritten, UsageError> {
+pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewritten, BenchError> {
     let clones: u64 = jobs.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
     let stride = capacity_bytes / clones.max(1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
     let mut rewritten = Rewritten { simulated: String::new(), processes: Vec::new() };
@@ -140,7 +140,7 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewr
     Ok(rewritten)
 }
 
-fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Times) -> Result<Process, UsageError> {
+fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Times) -> Result<Process, BenchError> {
     let (offset_bytes, extent_bytes) = extent;
     let size_bytes = if job.size_given { job.size.of(extent_bytes) } else { extent_bytes };
     if size_bytes > extent_bytes {
@@ -173,7 +173,7 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
     Ok(Process { name, id: String::new(), offset_bytes, size_bytes, priority, depth: job.iodepth.max(1), options })
 }
 
-fn check_options(job: &Job, jobs: &JobFile) -> Result<(), UsageError> {
+fn check_options(job: &Job, jobs: &JobFile) -> Result<(), BenchError> {
     let given = |name: &str| job.options.iter().chain(&jobs.global_options).any(|(option, _)| option == name);
     if let Some(option) = REFUSED.iter().find(|option| given(option)) {
         return Err(job_error(job, &format!("`{option}` has no counterpart on a server: remove it")));
@@ -184,8 +184,8 @@ fn check_options(job: &Job, jobs: &JobFile) -> Result<(), UsageError> {
     Ok(())
 }
 
-fn job_error(job: &Job, text: &str) -> UsageError {
-    UsageError(format!("{}:{}: job `{}`: {text}", job.file, job.line, job.name))
+fn job_error(job: &Job, text: &str) -> BenchError {
+    BenchError::UnsupportedJob(format!("{}:{}: job `{}`: {text}", job.file, job.line, job.name))
 }
 
 #[cfg(test)]
@@ -233,7 +233,7 @@ mod tests {
     fn options_without_a_counterpart_are_refused() {
         let jobs = parse("[a]\nrw=read\nsize=1m\ncgroup=x\n");
         let error = rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect_err("control groups");
-        assert!(error.0.contains("job.fio:1: job `a`: `cgroup`"), "{}", error.0);
+        assert!(error.to_string().contains("job.fio:1: job `a`: `cgroup`"), "{error}");
     }
 
     #[test]

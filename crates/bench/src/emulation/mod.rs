@@ -1,0 +1,221 @@
+//! Comparison of the emulated drive with the simulator, as `hoistway serve --check` runs it.
+//!
+//! The job file is rewritten with an extent of the drive for each process, in two forms: one for
+//! the simulator, with direct I/O on the whole drive, and one for fio's nbd engine, with an export
+//! and a connection for each process. Under each elevator fio runs against its own server, and the
+//! simulator runs the same jobs. Throughput and shares must agree.
+//!
+//! The simulator does not model the turnaround of a client: the time from a reply to its next
+//! request, for the socket and for waking up. The check measures the turnaround (fio's time per
+//! operation less the server's) in a separate run and passes it to the simulator as the cost of a
+//! completion, so that no run is compared with figures of its own. Each elevator has a separate
+//! run, because a client that has slept for long wakes more slowly than a busy client.
+
+mod real;
+mod rewrite;
+
+use std::io;
+use std::path::PathBuf;
+
+use hoistway_core::Kind;
+use hoistway_drive::{Profile, SECTOR_BYTES, describe};
+use hoistway_fio::JobFile;
+use hoistway_sim::{CompareRequest, Comparison, CpuCosts, HostConfig, Plugging, Run, Setting, group_switch};
+use serde::Serialize;
+
+use crate::BenchError;
+use real::MeasuredProcess;
+use rewrite::{Rewritten, Times};
+
+/// Greatest difference of throughput and shares, in percent.
+pub const TOLERANCE_PERCENT: f64 = 5.0;
+/// Default run time of a job without `runtime` under each elevator, in seconds.
+pub const DEFAULT_SECONDS: u32 = 20;
+/// The default elevators: one of each kind.
+pub const DEFAULT_ELEVATORS: [Kind; 4] = [Kind::Noop, Kind::Deadline, Kind::CfqV3, Kind::Bfq];
+
+/// The parameters of a check.
+#[derive(Debug)]
+pub struct EmulationCheck {
+    /// The job file.
+    pub jobs: JobFile,
+    /// The profile of the drive.
+    pub profile: Profile,
+    /// The drive as the server loads it: a name or the path of a profile.
+    pub drive: String,
+    /// Elevators to check.
+    pub elevators: Vec<ElevatorSetup>,
+    /// Run time of a job without `runtime`, in seconds.
+    pub seconds: u32,
+    /// The program `hoistway`, which runs the server.
+    pub program: PathBuf,
+}
+
+/// An elevator with its tunables.
+#[derive(Clone, Debug)]
+pub struct ElevatorSetup {
+    /// The elevator.
+    pub elevator: Kind,
+    /// Values of tunables that differ from the defaults.
+    pub settings: Vec<Setting>,
+}
+
+/// Result of a check.
+#[derive(Clone, Debug, Serialize)]
+pub struct EmulationReport {
+    /// The drive.
+    pub drive: String,
+    /// Run time of a job without `runtime`, in seconds.
+    pub seconds: u32,
+    /// Greatest difference of throughput and shares, in percent.
+    pub tolerance_percent: f64,
+    /// One entry per elevator.
+    pub elevators: Vec<ElevatorAgreement>,
+}
+
+/// Predicted and measured figures under one elevator.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElevatorAgreement {
+    /// Name of the elevator.
+    pub elevator: &'static str,
+    /// Time from a reply to the next request of a client, in ns.
+    pub turnaround_ns: f64,
+    /// Throughput of all processes in the simulator.
+    pub predicted_bytes_per_s: f64,
+    /// Throughput of all processes on the emulated drive.
+    pub measured_bytes_per_s: f64,
+    /// The share that differs most from the prediction.
+    pub share: Option<ShareDifference>,
+}
+
+/// Difference of the share of a process from the prediction.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShareDifference {
+    /// Name of the process.
+    pub process: String,
+    /// Measured over predicted share less 1, in percent.
+    pub percent: f64,
+}
+
+impl ElevatorSetup {
+    /// Time at the beginning that the measurement omits, in seconds. fio keeps a `startdelay` to
+    /// about 0.1 s; a process that is alone on the drive meanwhile gets the whole throughput. bfq
+    /// raises the weights of new readers for 3 to 25 s, depending on the peak rate that it
+    /// estimates.
+    fn ramp_seconds(&self) -> u32 {
+        let is_disabled = self.settings.iter().any(|setting| setting.tunable == "low_latency" && setting.value == 0);
+        if self.elevator == Kind::Bfq && !is_disabled { 26 } else { 2 }
+    }
+}
+
+impl EmulationReport {
+    /// Returns true if all figures under all elevators agree within the tolerance.
+    pub fn agrees(&self) -> bool {
+        self.elevators.iter().all(ElevatorAgreement::agrees)
+    }
+}
+
+impl ElevatorAgreement {
+    /// Measured over predicted throughput less 1, in percent.
+    pub fn throughput_percent(&self) -> f64 {
+        (self.measured_bytes_per_s / self.predicted_bytes_per_s - 1.0) * 100.0
+    }
+
+    /// Returns true if throughput and shares agree within the tolerance.
+    pub fn agrees(&self) -> bool {
+        let holds = |percent: f64| percent.abs() <= TOLERANCE_PERCENT;
+        holds(self.throughput_percent()) && self.share.as_ref().is_none_or(|share| holds(share.percent))
+    }
+}
+
+/// Runs the jobs on the emulated drive with fio, and with `simulate` in the simulator.
+///
+/// # Errors
+/// [`BenchError::UnsupportedJob`] for a job that a server cannot run, errors of fio and of the
+/// server, and those of `simulate`.
+pub fn check<E: From<BenchError>>(
+    check: &EmulationCheck,
+    simulate: impl Fn(&CompareRequest) -> Result<Comparison, E>,
+) -> Result<EmulationReport, E> {
+    let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
+    let mut elevators = Vec::new();
+    for setup in &check.elevators {
+        let times = Times { ramp_seconds: 0, seconds: check.seconds.min(DEFAULT_SECONDS) };
+        let short = rewrite::rewrite(&check.jobs, capacity_bytes, times)?;
+        let turnaround_ns = real::turnaround_ns(&short, check, setup)?;
+        let times = Times { ramp_seconds: setup.ramp_seconds(), seconds: check.seconds };
+        let rewritten = rewrite::rewrite(&check.jobs, capacity_bytes, times)?;
+        let measured = real::measure(&rewritten, check, setup)?;
+        let comparison = simulate(&request(check, &rewritten, setup, turnaround_ns)?)?;
+        let empty = || BenchError::Incomplete("the simulator ran nothing".to_owned());
+        let predicted = comparison.runs.into_iter().next().ok_or_else(empty)?;
+        elevators.push(agreement(setup.elevator, turnaround_ns, &predicted, &measured)?);
+    }
+    let (drive, seconds) = (check.drive.clone(), check.seconds);
+    Ok(EmulationReport { drive, seconds, tolerance_percent: TOLERANCE_PERCENT, elevators })
+}
+
+fn agreement(
+    elevator: Kind,
+    turnaround_ns: f64,
+    predicted: &Run,
+    measured: &[MeasuredProcess],
+) -> Result<ElevatorAgreement, BenchError> {
+    let elevator = elevator.info().name;
+    let predicted_bytes_per_s: f64 = predicted.processes.iter().map(|process| process.bytes_per_s).sum();
+    let measured_bytes_per_s: f64 = measured.iter().map(|process| process.bytes_per_s).sum();
+    if predicted.processes.len() != measured.len() || predicted_bytes_per_s <= 0.0 || measured_bytes_per_s <= 0.0 {
+        return Err(BenchError::Incomplete(format!("under {elevator} the runs have nothing to compare")));
+    }
+    let differences = predicted.processes.iter().zip(measured).map(|(predicted, measured)| {
+        let expected = predicted.bytes_per_s / predicted_bytes_per_s;
+        let percent = (measured.bytes_per_s / measured_bytes_per_s / expected - 1.0) * 100.0;
+        ShareDifference { process: measured.name.clone(), percent }
+    });
+    // The first of equal differences.
+    let share = differences.reduce(|most, next| if next.percent.abs() > most.percent.abs() { next } else { most });
+    Ok(ElevatorAgreement { elevator, turnaround_ns, predicted_bytes_per_s, measured_bytes_per_s, share })
+}
+
+/// The simulation of the jobs without page cache and plugs, with a processor for each client and
+/// with the measured turnaround.
+fn request(
+    check: &EmulationCheck,
+    rewritten: &Rewritten,
+    setup: &ElevatorSetup,
+    turnaround_ns: f64,
+) -> Result<CompareRequest, BenchError> {
+    let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
+    let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
+    let costs = CpuCosts {
+        system_call_ns: 0,
+        copy_page_ns: 0,
+        bio_ns: 0,
+        fault_ns: 0,
+        completion_ns: turnaround_ns.max(0.0) as u64,
+    };
+    let mut host = HostConfig {
+        cpus: u32::try_from(rewritten.processes.len()).unwrap_or(u32::MAX).clamp(1, 4096),
+        plugging: Plugging::None,
+        costs,
+        spindle_tolerance_ppm: 0,
+        ..HostConfig::default()
+    };
+    host.queue.clock = hoistway_qos::CLOCK;
+    host.queue.nr_requests = None;
+    Ok(CompareRequest {
+        jobs,
+        profile: check.profile.clone(),
+        host,
+        elevators: vec![setup.elevator],
+        settings: group_settings(setup.elevator).into_iter().chain(setup.settings.iter().cloned()).collect(),
+        seed: 1,
+        record: false,
+    })
+}
+
+/// Settings that enable the groups of an elevator, as a server does.
+fn group_settings(elevator: Kind) -> Vec<Setting> {
+    let switch = group_switch(elevator).map(|tunable| format!("{}.{}=1", elevator.info().name, tunable.name));
+    switch.and_then(|text| Setting::parse(&text).ok()).into_iter().collect()
+}

@@ -1,0 +1,80 @@
+//! `hoistway serve --check JOB.fio`: compares the emulated drive with the simulator.
+
+use std::path::Path;
+
+use anyhow::{Context, Error, Result};
+use hoistway_bench::BenchError;
+use hoistway_bench::emulation::{
+    self, DEFAULT_ELEVATORS, DEFAULT_SECONDS, ElevatorSetup, EmulationCheck, EmulationReport,
+};
+use hoistway_core::Kind;
+
+use crate::cli::ServeArgs;
+use crate::commands::compare;
+use crate::drive_choice;
+use crate::failure::{Exit, UsageError};
+use crate::output::{self, Out};
+
+/// Checks each elevator and prints a table. Returns [`Exit::Different`] if a figure exceeds the
+/// tolerance.
+pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
+    let check = check_of(job, args)?;
+    let report = emulation::check(&check, |request| Ok(compare::simulate(request)?.0)).map_err(usage_error)?;
+    print(&report, out)?;
+    Ok(if report.agrees() { Exit::Success } else { Exit::Different })
+}
+
+/// Jobs that a server cannot run are errors of the command line.
+fn usage_error(error: Error) -> Error {
+    match error.downcast_ref() {
+        Some(BenchError::UnsupportedJob(text)) => UsageError(text.clone()).into(),
+        _ => error,
+    }
+}
+
+fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
+    let drive = args.drive.clone().unwrap_or_else(|| drive_choice::DEFAULT.to_owned());
+    let elevators: Vec<Kind> = match (args.check_elevators.as_slice(), args.elevator) {
+        ([], None) => DEFAULT_ELEVATORS.to_vec(),
+        ([], Some(elevator)) => vec![elevator],
+        (named, _) => named.to_vec(),
+    };
+    if let Some(unused) = args.settings.iter().find(|setting| !elevators.contains(&setting.elevator)) {
+        let name = unused.elevator.info().name;
+        return Err(UsageError(format!("--set {name}.{}: {name} is not checked", unused.tunable)).into());
+    }
+    let settings_of = |elevator| args.settings.iter().filter(move |setting| setting.elevator == elevator).cloned();
+    let setup = |elevator| ElevatorSetup { elevator, settings: settings_of(elevator).collect() };
+    Ok(EmulationCheck {
+        jobs: hoistway_fio::load(job)?,
+        profile: drive_choice::load(&drive)?,
+        drive,
+        elevators: elevators.into_iter().map(setup).collect(),
+        seconds: args.check_seconds.unwrap_or(DEFAULT_SECONDS),
+        program: std::env::current_exe().context("cannot find the program of hoistway")?,
+    })
+}
+
+fn print(report: &EmulationReport, out: &mut Out) -> Result<()> {
+    let header = ["elevator", "turnaround us", "share farthest off", "predicted MB/s", "served MB/s", "off by", ""];
+    let mut table = output::table(&header, 1);
+    for row in &report.elevators {
+        let share = row.share.as_ref().map(|share| format!("{}: {:+.1} %", share.process, share.percent));
+        table.add_row([
+            row.elevator.to_owned(),
+            format!("{:.0}", row.turnaround_ns / 1e3),
+            share.unwrap_or_default(),
+            format!("{:.2}", row.predicted_bytes_per_s / 1e6),
+            format!("{:.2}", row.measured_bytes_per_s / 1e6),
+            format!("{:+.1} %", row.throughput_percent()),
+            if row.agrees() { "agrees" } else { "differs" }.to_owned(),
+        ]);
+    }
+    out.line(format_args!("{} in real time, and simulated: {} s under each elevator", report.drive, report.seconds))?;
+    out.line("turnaround: from a reply to a client's next request, measured in a separate run under each elevator")?;
+    out.line("")?;
+    out.table(&mut table)?;
+    out.line("")?;
+    let tolerance = report.tolerance_percent;
+    Ok(out.line(format_args!("Throughput and the share of every process must agree within {tolerance} %."))?)
+}
