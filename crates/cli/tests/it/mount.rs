@@ -110,7 +110,7 @@ fn invalid_arguments_are_reported_and_nothing_is_mounted() {
         (&["mount", "/nowhere/at/all", at], 1, "the source /nowhere/at/all"),
         (&["mount", source, at, "--elevator", "cqf"], 2, "cfq"),
         (&["mount", source, at, "--device", "nosuchdisk"], 1, "there is no block device `nosuchdisk`"),
-        (&["mount", source, at, "--set", "cfq.slice_idle=0"], 2, "say --elevator cfq"),
+        (&["mount", source, at, "--set", "cfq.slice_idle=0"], 2, "add --elevator cfq"),
         (&["mount", source, at, "--config", bad], 1, "bad.toml:2:12: `elevator` is \"cqf\""),
         (&["mount", "--check-config", bad], 1, "bad.toml:4:6: `op` is \"x\""),
         (&["mount", source, at, "--elevator", "none", "--control", "/tmp/x.sock"], 2, "there is no queue to watch"),
