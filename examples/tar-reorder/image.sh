@@ -3,7 +3,7 @@
 # and a loop device.
 #   ./image.sh IMAGE [FILES] [SIZE]        as ./image.sh aged.img 22500 4G
 #   FRESH=1 ./image.sh ...                 the same files, written once, directory by directory
-# Names, sizes and the order of creation are the same each time; the kernel chooses the place of each file.
+# Names, sizes and the order of creation are the same each time; the kernel chooses the position of each file.
 set -eu
 image=$1 files=${2:-2500}
 # The file system is ten times as large as its files.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Records how small files of a file system in use are read, in four orders. Needs root, ext4 tools, Python 3; uses a loop device.
+# Records the reads of small files of a file system in use, in four orders. Needs root, ext4 tools, Python 3; uses a loop device.
 #   ./record.sh FOLDER [FILES] [HOISTWAY]
 set -eu
 folder=$1 files=${2:-2500} hoistway=${3:-hoistway}
