@@ -48,6 +48,9 @@ fn documents() -> Vec<String> {
     documents
 }
 
+/// The longest duration of a block, in seconds. The command that exceeds it fails with status -1.
+const BLOCK_SECONDS: &str = "120";
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
@@ -103,13 +106,13 @@ fn run(block: &Block, directory: &Path) -> Vec<(i32, String)> {
     let program = Path::new(env!("CARGO_BIN_EXE_hoistway")).parent().expect("a directory");
     let mut paths = vec![program.to_owned()];
     paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-    let output = Command::new("bash")
-        .args(["-c", &block.script()])
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", BLOCK_SECONDS, "bash", "-c", &block.script()])
         .current_dir(directory)
         .env("PATH", std::env::join_paths(paths).expect("a path"))
         .env("NO_COLOR", "1")
         .output()
-        .expect("bash starts");
+        .expect("timeout starts");
     block.results(&String::from_utf8_lossy(&output.stdout))
 }
 
