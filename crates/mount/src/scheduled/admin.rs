@@ -21,15 +21,11 @@ pub struct GateAdmin {
     shared: Arc<Shared>,
     /// Sets the log filter.
     log: Option<Box<dyn LogControl + Send>>,
-    /// Terms changed since the start, by tenant.
-    changed: Vec<(String, Terms)>,
-    /// Weights changed since the start, by group.
-    weights: Vec<(String, u16)>,
 }
 
 impl GateAdmin {
     pub(super) fn new(shared: Arc<Shared>) -> GateAdmin {
-        GateAdmin { shared, log: None, changed: Vec::new(), weights: Vec::new() }
+        GateAdmin { shared, log: None }
     }
 
     /// Makes the log filter settable from the control tree.
@@ -44,6 +40,15 @@ impl GateAdmin {
 
     fn queue(&self, device: &str) -> Option<Arc<Queue>> {
         self.shared.file_systems.queues().into_iter().find(|queue| queue.name == device)
+    }
+
+    /// Applies a change to each device, and logs where it is refused.
+    fn on_each_device(&mut self, change: DeviceChange<'_>) {
+        for device in self.device_names() {
+            if let Err(error) = self.on_device(&device, change) {
+                tracing::warn!(device, "terms set at run time do not apply: {error}");
+            }
+        }
     }
 
     fn tenants(&self) -> &[MountTenant] {
@@ -148,7 +153,7 @@ impl AdminTarget for GateAdmin {
     }
 
     fn terms(&self, name: &str) -> Option<Terms> {
-        let changed = self.changed.iter().find(|(tenant, _)| tenant == name).map(|(_, terms)| terms.clone());
+        let changed = || self.shared.file_systems.run_time.terms(name);
         let configured = || self.tenants().iter().find(|tenant| tenant.name == name).map(|tenant| tenant.terms.clone());
         let found = || {
             self.shared
@@ -158,7 +163,9 @@ impl AdminTarget for GateAdmin {
                 .find_map(|queue| queue.lock().device.scheduler().terms(name).cloned())
         };
         let default = || (name == DiskScheduler::DEFAULT_TENANT).then(Terms::default);
-        changed.or_else(configured).or_else(found).or_else(default)
+        // The weight of a control group follows the system after a change at run time.
+        let of_configured = configured().map(|terms| changed().unwrap_or(terms));
+        of_configured.or_else(found).or_else(default)
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
@@ -249,8 +256,15 @@ impl Registry for GateAdmin {
     }
 
     fn store_terms(&mut self, tenant: &str, terms: &Terms) {
-        self.changed.retain(|(name, _)| name != tenant);
-        self.changed.push((tenant.to_owned(), terms.clone()));
+        self.shared.file_systems.run_time.set_terms(tenant, terms);
+        // A queue that was created during the change has the old terms.
+        self.on_each_device(&mut |admin| {
+            if admin.scheduler.terms(tenant).is_some_and(|present| present != terms) {
+                let set = admin.scheduler.set_tenant(tenant, terms, admin.now_ns);
+                set.map_err(|error| Refused::No(error.to_string()))?;
+            }
+            Ok(None)
+        });
     }
 
     fn group_terms(&self, group: &str) -> Option<GroupTerms> {
@@ -264,8 +278,17 @@ impl Registry for GateAdmin {
     }
 
     fn store_group_weight(&mut self, group: &str, weight: u16) {
-        self.weights.retain(|(name, _)| name != group);
-        self.weights.push((group.to_owned(), weight));
+        self.shared.file_systems.run_time.set_group_weight(group, weight);
+        // A queue that was created during the change has the old weight.
+        self.on_each_device(&mut |admin| {
+            let present = admin.scheduler.group_terms(group).cloned();
+            if let Some(terms) = present.filter(|present| present.weight != weight) {
+                let parent = terms.parent.as_deref();
+                let set = admin.scheduler.set_group(group, parent, weight, &terms.limits, admin.now_ns);
+                set.map_err(|error| Refused::No(error.to_string()))?;
+            }
+            Ok(None)
+        });
     }
 
     fn fixed_request_size(&self) -> Option<&'static str> {

@@ -8,6 +8,7 @@ use hoistway_qos::{DiskScheduler, JoinError, Limits, MemberId, Terms, TermsError
 use hoistway_reactor::Process;
 
 use super::issuers::process_priority;
+use super::run_time_terms::RunTimeTerms;
 use crate::log_limit::LogRateLimiter;
 
 /// Mount point of the unified hierarchy (cgroups(7)).
@@ -18,11 +19,13 @@ const WEIGHT: u16 = 100;
 const DEPTH_MAX: usize = 16;
 
 /// Adds a process as a member of its control group. The group becomes a tenant below device groups
-/// for its ancestors. `weights` are theirs, the outermost first.
+/// for its ancestors. `weights` are theirs, the outermost first; terms that were set at run time take
+/// precedence.
 pub(super) fn join(
     device: &mut DiskScheduler,
     process: &Process,
     weights: &[u16],
+    run_time: &RunTimeTerms,
     now_ns: u64,
 ) -> Result<MemberId, JoinError> {
     let path_and_ancestors: Vec<&str> = path_and_ancestors(&process.cgroup);
@@ -34,16 +37,21 @@ pub(super) fn join(
         let weight = |at: usize| weights.get(at).copied().unwrap_or(WEIGHT);
         let mut parent: Option<&str> = None;
         for (at, group) in above.iter().enumerate() {
-            if let Err(error) = device.set_group(group, parent, weight(at), &Limits::default(), now_ns) {
+            let weight = run_time.group_weight(group).unwrap_or(weight(at));
+            if let Err(error) = device.set_group(group, parent, weight, &Limits::default(), now_ns) {
                 log_refusal(group, &error, now_ns);
                 return device.join(None, Some(process_priority(process)), now_ns);
             }
             parent = Some(group);
         }
-        let terms = Terms { weight: weight(above.len()), parent: parent.map(str::to_owned), ..Terms::default() };
+        let terms = run_time.terms(own).unwrap_or(Terms { weight: weight(above.len()), ..Terms::default() });
+        let terms = Terms { parent: parent.map(str::to_owned), ..terms };
         if let Err(error) = device.set_tenant(own, &terms, now_ns) {
             log_refusal(own, &error, now_ns);
-            return device.join(None, Some(process_priority(process)), now_ns);
+            // A refused reservation leaves the other terms set.
+            if device.terms(own).is_none() {
+                return device.join(None, Some(process_priority(process)), now_ns);
+            }
         }
     }
     device.join(Some(own), Some(process_priority(process)), now_ns)
@@ -112,6 +120,8 @@ fn default_of(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use hoistway_qos::{DiskQueueConfig, MediumProperties};
+
     use super::*;
 
     #[test]
@@ -119,6 +129,40 @@ mod tests {
         assert_eq!(path_and_ancestors("/a/b.slice/c"), ["/a", "/a/b.slice", "/a/b.slice/c"]);
         assert!(path_and_ancestors("/").is_empty() && path_and_ancestors("").is_empty());
         assert_eq!(path_and_ancestors("/a/"), ["/a"]);
+    }
+
+    #[test]
+    fn terms_set_at_run_time_hold_for_control_groups_that_join_later() {
+        let config = DiskQueueConfig {
+            name: "disk".into(),
+            elevator: None,
+            depth: None,
+            tunables: Vec::new(),
+            merge: true,
+            request_bytes_max: 1 << 20,
+            bandwidth: None,
+            position_ns: None,
+        };
+        let medium = MediumProperties {
+            bytes: 1 << 30,
+            rotational: true,
+            is_emulated: false,
+            is_synchronous: false,
+            splits_requests: false,
+            default_depth: 1,
+            depth_max: 1,
+        };
+        let mut device = DiskScheduler::new(&config, medium, 0).expect("a valid configuration");
+        let run_time = RunTimeTerms::default();
+        run_time.set_group_weight("/a", 300);
+        run_time.set_terms("/a/b", &Terms { weight: 700, ..Terms::default() });
+        for (cgroup, weight) in [("/a/b", 700), ("/a/c", 20)] {
+            let process = Process { cgroup: cgroup.into(), ..Process::default() };
+            join(&mut device, &process, &[10, 20], &run_time, 0).expect("the device has room");
+            let terms = device.terms(cgroup).expect("the control group is a tenant");
+            assert_eq!((terms.weight, terms.parent.as_deref()), (weight, Some("/a")));
+        }
+        assert_eq!(device.group_terms("/a").expect("the ancestor is a group").weight, 300);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use hoistway_config::mount::MountConfig;
 use super::disks::{self, Disk, Placement};
 use super::extents::ExtentCache;
 use super::queue::Queue;
+use super::run_time_terms::RunTimeTerms;
 use super::{SetUpError, now_ns};
 use crate::Backing;
 use crate::backing::FsIdentity;
@@ -34,6 +35,8 @@ pub(super) struct FileSystem {
 /// The table of file systems.
 pub(super) struct FileSystems {
     config: MountConfig,
+    /// Terms set at run time, which also apply to queues created later.
+    pub run_time: Arc<RunTimeTerms>,
     /// The disk set by the configuration.
     configured_disk: Option<Disk>,
     /// Entries are added and never removed, so that they can be used without a lock.
@@ -56,6 +59,7 @@ impl FileSystems {
         let known = std::iter::repeat_with(OnceLock::new).take(maximum).collect();
         Ok(FileSystems {
             config: config.clone(),
+            run_time: Arc::default(),
             configured_disk,
             known,
             queues: RwLock::default(),
@@ -173,7 +177,7 @@ impl FileSystems {
         let queue = match same {
             Some(queue) => queue,
             None => {
-                let (queue, warnings) = Queue::new(placement.disk, &self.config, now_ns)?;
+                let (queue, warnings) = Queue::new(placement.disk, &self.config, &self.run_time, now_ns)?;
                 for warning in warnings {
                     tracing::warn!("{warning}");
                 }

@@ -25,6 +25,7 @@ mod queue;
 mod ranges;
 mod ring;
 mod rules;
+mod run_time_terms;
 mod session_threads;
 mod task;
 mod thread_facts;

@@ -1,19 +1,20 @@
 //! The queue of one disk: it decides when each request of an issuer is dispatched.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hoistway_config::mount::{MountConfig, MountDevice};
 use hoistway_core::Kind;
 use hoistway_qos::medium::{DEPTH_FLASH, DEPTH_ROTATIONAL};
 use hoistway_qos::{
     Begin, Completion, DEPTH_MAX, DiskQueue, DiskQueueConfig, Hints, IoError, IoRequest, JoinError, Medium,
-    MediumProperties, MediumRequest, MemberId, RequestOp,
+    MediumProperties, MediumRequest, MemberId, RequestOp, TermsError,
 };
 use hoistway_reactor::Process;
 
 use super::disks::Disk;
 use super::issuers::{IssuerId, IssuerTable, process_priority};
 use super::rules::{Attribution, Rules};
+use super::run_time_terms::RunTimeTerms;
 use super::writeback::DirtyTracker;
 use super::{SetUpError, cgroups};
 use crate::Job;
@@ -45,6 +46,7 @@ pub(super) struct State {
     pub device: MountQueue,
     /// The configuration with all changes since the start.
     pub config: DiskQueueConfig,
+    run_time: Arc<RunTimeTerms>,
     /// The issuers of requests.
     pub issuers: IssuerTable,
     /// The member shared by issuers for which the device has no room.
@@ -167,11 +169,17 @@ pub(super) struct Effects {
 }
 
 impl Queue {
-    /// Creates the queue of a disk.
+    /// Creates the queue of a disk. Terms that were set at run time take precedence over those of the
+    /// configuration. Returns warnings.
     ///
     /// # Errors
     /// A configuration value out of range, or tenants that do not fit.
-    pub fn new(disk: Disk, config: &MountConfig, now_ns: u64) -> Result<(Queue, Vec<String>), SetUpError> {
+    pub fn new(
+        disk: Disk,
+        config: &MountConfig,
+        run_time: &Arc<RunTimeTerms>,
+        now_ns: u64,
+    ) -> Result<(Queue, Vec<String>), SetUpError> {
         let settings = settings(&disk, config);
         let rotates = device_config_of(&disk, config).and_then(|device| device.rotational).unwrap_or(disk.rotates);
         let mut device = DiskQueue::new(&settings, medium_properties(disk.bytes, rotates), now_ns)?;
@@ -187,15 +195,27 @@ impl Queue {
         let mut warnings: Vec<String> = device.scheduler().elevator_warning().into_iter().collect();
         for group in &config.groups {
             let parent = group.parent.as_deref();
-            device.scheduler_mut().set_group(&group.name, parent, group.weight, &group.limits, now_ns)?;
+            let weight = run_time.group_weight(&group.name).unwrap_or(group.weight);
+            device.scheduler_mut().set_group(&group.name, parent, weight, &group.limits, now_ns)?;
         }
         for tenant in &config.tenants {
-            warnings.extend(device.scheduler_mut().set_tenant(&tenant.name, &tenant.terms, now_ns)?);
+            let changed = run_time.terms(&tenant.name);
+            let terms = changed.as_ref().unwrap_or(&tenant.terms);
+            match device.scheduler_mut().set_tenant(&tenant.name, terms, now_ns) {
+                Ok(more) => warnings.extend(more),
+                // The other terms are set. A change at run time does not exclude a disk that cannot
+                // reserve the bandwidth.
+                Err(error @ TermsError::Reserve { .. }) if changed.is_some() => {
+                    warnings.push(format!("device {}: tenant {}: {error}", disk.name, tenant.name));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         let overflow_member = device.scheduler_mut().join(None, None, now_ns)?;
         let state = State {
             device,
             config: settings,
+            run_time: run_time.clone(),
             issuers: IssuerTable::default(),
             overflow_member,
             ticket: 0,
@@ -473,7 +493,7 @@ impl State {
 
     /// Returns the device member of an issuer for an attribution.
     pub fn member(&mut self, issuer: IssuerId, attribution: Attribution, rules: &Rules, now_ns: u64) -> MemberId {
-        let State { issuers, device, overflow_member, .. } = self;
+        let State { issuers, device, overflow_member, run_time, .. } = self;
         let Some(issuer) = issuers.get_mut(issuer) else { return *overflow_member };
         let weights = std::mem::take(&mut issuer.weights);
         let join = |process: &Process| {
@@ -483,7 +503,7 @@ impl State {
                     let tenant = rules.tenants.get(place as usize).map(|tenant| tenant.name.as_str());
                     device.scheduler_mut().join(tenant, Some(process_priority(process)), now_ns)
                 }
-                Attribution::Cgroup => cgroups::join(device.scheduler_mut(), process, &weights, now_ns),
+                Attribution::Cgroup => cgroups::join(device.scheduler_mut(), process, &weights, run_time, now_ns),
             };
             match joined {
                 Ok(member) => Some(member),
@@ -579,7 +599,7 @@ mod tests {
         };
         let mount = hoistway_config::mount::MountTerms { depth: Some(1), ..Default::default() };
         let config = MountConfig { mount, ..MountConfig::default() };
-        Queue::new(disk, &config, 0).expect("a valid configuration").0
+        Queue::new(disk, &config, &Arc::default(), 0).expect("a valid configuration").0
     }
 
     fn read_at(address: u64) -> DeviceRequest {

@@ -1,8 +1,9 @@
 //! Tests of issuers: priorities, many threads, exited threads, rules.
 
+use hoistway_config::GroupConfig;
 use hoistway_config::mount::{GroupsChoice, Ops};
-use hoistway_control::Change;
-use hoistway_control::{AdminTarget as _, ObjectKind};
+use hoistway_control::{AdminTarget as _, Change, ObjectKind};
+use hoistway_qos::Limits;
 
 use super::*;
 
@@ -230,6 +231,35 @@ fn a_control_group_can_be_a_tenant() {
             assert_eq!(admin.tenant(&cgroup).expect("it is a tenant").clients, 1);
         }
     }
+}
+
+#[test]
+fn terms_set_at_run_time_hold_for_disks_met_later() {
+    let tenants = vec![tenant("backup", vec![MountRule::Comm("rsync".into())], Terms::default())];
+    let group = GroupConfig { name: "batch".into(), weight: 100, limits: Limits::default(), parent: None };
+    let mount = terms(Kind::Bfq);
+    let fixture = fixture_with(MountConfig { mount, tenants, groups: vec![group], ..MountConfig::default() });
+    let mut admin = fixture.gate.admin();
+    let terms = Terms { weight: 700, ..Terms::default() };
+    let changes = [
+        Change::Terms { tenant: "backup".into(), terms: terms.clone() },
+        Change::GroupWeight { group: "batch".into(), weight: 300 },
+    ];
+    for change in changes {
+        assert_eq!(admin.change(change).expect("the change is valid"), None);
+    }
+    let file_systems = &fixture.gate.shared.file_systems;
+    let elsewhere = backing(File::open("/proc").expect("every Linux has it"));
+    let later = file_systems.of(&elsewhere).expect("it is scheduled");
+    assert!(!Arc::ptr_eq(&file_systems.queues()[0], &later.queue), "it is another disk");
+    for queue in file_systems.queues() {
+        let state = queue.lock();
+        let scheduler = state.device.scheduler();
+        assert_eq!(scheduler.terms("backup"), Some(&terms), "device {}", queue.name);
+        assert_eq!(scheduler.group_terms("batch").expect("it is configured").weight, 300, "device {}", queue.name);
+    }
+    let other_admin = fixture.gate.admin();
+    assert_eq!(other_admin.tenant("backup").expect("it is configured").terms, terms);
 }
 
 #[test]
