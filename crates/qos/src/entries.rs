@@ -19,7 +19,7 @@ pub(crate) struct Entry<D, O> {
     pub durable: bool,
     pub hints: Hints,
     pub stage: Stage,
-    /// Whether the client has left: the request is not started any more, and its completion is
+    /// The client has left: the request is not started any more, and its completion is
     /// discarded.
     pub dead: bool,
     pub offset: u64,

@@ -1,11 +1,11 @@
 //! Limits: requests wait here, before the queue, until the token buckets of their tenant and of the
-//! groups above it let them pass.
+//! groups above it have tokens.
 //!
-//! Nothing is refused, only delayed; within a tenant what came first goes first. A tenant's own
-//! buckets let a request pass when they hold tokens for all of it, or are full: a request larger
-//! than the bucket leaves a debt. The buckets of a group above let one pass as soon as they are out
-//! of debt, whatever its size, so that large requests do not starve behind small ones; among those
-//! that a group holds back, tenants get tokens by their weights (start-time fair queueing: P.
+//! Requests are delayed, never refused, and requests of one tenant pass in order of arrival. A
+//! tenant's own buckets release a request when they hold tokens for all of it, or are full: a
+//! request larger than the bucket leaves a debt. The buckets of a group release a request of any
+//! size as soon as they have no debt, so that large requests do not starve behind small ones. Among
+//! the tenants that a group delays, tokens are divided by weight (start-time fair queueing: P.
 //! Goyal, H. Vin and H. Cheng, SIGCOMM 1996).
 
 use std::cmp::Reverse;
@@ -15,22 +15,23 @@ use hoistway_core::TokenBucket;
 
 use crate::terms::{Limits, Rate};
 
-/// What a request costs.
+/// The cost of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes that are moved; trims and zeroes move none.
+    /// Bytes transferred; 0 for trims and zeroes.
     pub bytes: u64,
-    /// Operations: 1, but 0 for flushes, which never come here.
+    /// Operations: 1 for each request. Flushes are not limited.
     pub operations: u64,
 }
 
-/// The limits of the tenants and groups of one device, and the requests that they hold back.
+/// The limits of the tenants and groups of one device, and the requests that they delay.
 #[derive(Debug, Default)]
 pub struct Limiter {
     nodes: Vec<Node>,
-    /// Tenants that hold something back, by when their first request may pass, as far as was known
-    /// when they were filed.
+    /// Tenants with delayed requests, by the time at which the first may pass, as estimated when
+    /// the entry was made.
     heap: BinaryHeap<Reverse<Filed>>,
+    /// Number of heap entries so far.
     filed: u64,
 }
 
@@ -41,32 +42,32 @@ struct Node {
     weight: u64,
     bytes: Option<TokenBucket>,
     operations: Option<TokenBucket>,
-    /// What is held back, oldest first: the caller's numbers.
+    /// The delayed requests, oldest first, by the caller's numbers.
     held: VecDeque<(u32, Cost)>,
-    /// The number under which it is filed; others of it in the heap are out of date.
+    /// The number of the valid heap entry; other entries of the node are outdated.
     filed: u64,
-    /// The end of what it passed last, in its domain's virtual time.
+    /// The finish tag of its last request, in its domain's virtual time.
     finish: u64,
-    /// Of the topmost limited group: the virtual time below it.
+    /// For the topmost limited group: the virtual time of its domain.
     virtual_now: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Filed {
     at_ns: u64,
-    /// Virtual start.
+    /// The start tag in virtual time.
     start: u64,
     filed: u64,
     node: u32,
 }
 
-/// One unit of a tenant of weight 1 in virtual time: weights go to 1000, so this divides without
-/// much loss.
+/// Virtual time of one unit for a tenant of weight 1. Weights go to 1000, so the division loses
+/// little precision.
 const VIRTUAL_UNIT: u64 = 1_000;
 
 impl Limiter {
-    /// Sets the limits of node number `node`, what it is part of and its weight there. Nodes are
-    /// made as they are named.
+    /// Sets the limits of node number `node`, its parent, and its weight among its siblings.
+    /// Creates the node if necessary.
     pub fn set(&mut self, node: u32, parent: Option<u32>, weight: u16, limits: &Limits, now_ns: u64) {
         let most = node.max(parent.unwrap_or(0)) as usize;
         if self.nodes.len() <= most {
@@ -84,8 +85,8 @@ impl Limiter {
         self.file_all(now_ns);
     }
 
-    /// Whether a request of this tenant may pass at once, and has paid; otherwise it is kept until
-    /// [`Limiter::release`] answers `item`.
+    /// Returns true if a request of this tenant passes at once, and takes its tokens. Otherwise the
+    /// request waits until [`Limiter::release`] returns `item`.
     pub fn admit(&mut self, node: u32, cost: Cost, item: u32, now_ns: u64) -> bool {
         if !self.is_limited(node) {
             return true;
@@ -102,7 +103,7 @@ impl Limiter {
         false
     }
 
-    /// The next request that may pass now; it has paid.
+    /// Returns the next request that may pass now, and takes its tokens.
     pub fn release(&mut self, now_ns: u64) -> Option<u32> {
         loop {
             let Reverse(filed) = self.heap.peek()?;
@@ -127,12 +128,13 @@ impl Limiter {
         }
     }
 
-    /// When [`Limiter::release`] may have something: not later than it does, sometimes earlier.
+    /// Returns the time from which [`Limiter::release`] may return a request. It may be too early,
+    /// but not too late.
     pub fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse(filed)| filed.at_ns)
     }
 
-    /// Forgets what a tenant holds back and is not wanted any more.
+    /// Removes delayed requests of a tenant that are not wanted any more.
     pub fn retain(&mut self, node: u32, is_wanted: impl Fn(u32) -> bool, now_ns: u64) {
         if let Some(entry) = self.nodes.get_mut(node as usize) {
             entry.held.retain(|(item, _)| is_wanted(*item));
@@ -140,25 +142,25 @@ impl Limiter {
         }
     }
 
-    /// How many requests a tenant holds back.
+    /// Returns the number of delayed requests of a tenant.
     pub fn held(&self, node: u32) -> usize {
         self.nodes.get(node as usize).map_or(0, |entry| entry.held.len())
     }
 
-    /// Whether a tenant, or a group above it, is limited at all.
+    /// Returns true if a tenant or a group above it has a limit.
     fn is_limited(&self, node: u32) -> bool {
         self.path(node).any(|at| self.nodes[at as usize].is_limited())
     }
 
-    /// The node and those above it. A loop of parents, which configurations refuse, ends after as
-    /// many steps as there are nodes.
+    /// Returns the node and its ancestors. A loop of parents, which configurations refuse, ends
+    /// after as many steps as there are nodes.
     fn path(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let above = |at: &u32| self.nodes.get(*at as usize).and_then(|entry| entry.parent);
         let known = Some(node).filter(|node| (*node as usize) < self.nodes.len());
         std::iter::successors(known, above).take(self.nodes.len())
     }
 
-    /// The topmost limited node: tenants below one compete for its tokens.
+    /// Returns the topmost limited node, for whose tokens the tenants below it compete.
     fn domain(&self, node: u32) -> u32 {
         self.path(node).filter(|at| self.nodes[*at as usize].is_limited()).last().unwrap_or(node)
     }
@@ -184,7 +186,7 @@ impl Limiter {
         first.at_ns > now_ns || first.start >= self.tag(node) || self.domain(first.node) != self.domain(node)
     }
 
-    /// The virtual start of a tenant's next request.
+    /// Returns the start tag of a tenant's next request.
     fn tag(&self, node: u32) -> u64 {
         let domain = &self.nodes[self.domain(node) as usize];
         self.nodes[node as usize].finish.max(domain.virtual_now)
@@ -199,8 +201,7 @@ impl Limiter {
         let entry = &mut self.nodes[node as usize];
         entry.finish = start.saturating_add(units.saturating_mul(VIRTUAL_UNIT) / entry.weight.max(1));
         let mut next = Some(node);
-        // As many steps as there are nodes: more would be a loop of parents, which configurations
-        // refuse.
+        // More steps than nodes would be a loop of parents, which configurations refuse.
         for _ in 0..self.nodes.len() {
             let Some(entry) = next.and_then(|at| self.nodes.get_mut(at as usize)) else { return };
             next = entry.parent;
@@ -213,7 +214,8 @@ impl Limiter {
         }
     }
 
-    /// Files a tenant under the time at which its first request may pass, if it has one.
+    /// Makes a heap entry for a tenant with the time at which its first request may pass, if it has
+    /// a delayed request.
     fn file(&mut self, node: u32, now_ns: u64) {
         self.filed += 1;
         let filed = self.filed;
@@ -224,7 +226,7 @@ impl Limiter {
         }
     }
 
-    /// Limits have changed: what was known of when requests may pass is not true any more.
+    /// Makes all heap entries again after a change of limits.
     fn file_all(&mut self, now_ns: u64) {
         self.heap.clear();
         for node in 0..self.nodes.len() as u32 {
@@ -239,8 +241,7 @@ impl Node {
     }
 }
 
-/// Sets, changes or removes a bucket. Rates go to 10^10 a second and bursts to 2^50: more is taken
-/// as that.
+/// Sets, changes or removes a bucket. Rates are limited to 10^10 a second and bursts to 2^50.
 fn change(bucket: &mut Option<TokenBucket>, rate: Option<Rate>, now_ns: u64) {
     match (bucket.as_mut(), rate) {
         (Some(bucket), Some(rate)) => bucket.change(rate.per_second, rate.burst, now_ns),

@@ -1,11 +1,10 @@
-//! Memory for what is read and written: page-aligned, pooled, and known to the kernel where the
-//! engine has registered it.
+//! Page-aligned buffers from a pool, which an engine can register with the kernel.
 //!
-//! A [`Pool`] is one region, cut into blocks of 4 KiB to 1 MiB in powers of two (a buddy system
-//! behind short stacks of the blocks that came back last, so that taking one and giving it back
-//! cost some ten ns). What is longer, or does not fit any more, is memory of its own. A buffer
-//! holds whatever it held before: who reads into it knows how much was filled, and nothing else is
-//! ever sent.
+//! A [`Pool`] is one region, divided into blocks of 4 KiB to 1 MiB in powers of two: a buddy
+//! system, with short stacks of the blocks freed last in front, so that an allocation and its
+//! release cost about ten ns. Longer buffers, and those for which the region has no room, are
+//! allocated. A buffer is not cleared: the code that reads into it knows the filled length and
+//! sends no other bytes.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -15,80 +14,79 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// What buffers are aligned to and multiples of, in bytes.
+/// The alignment and granularity of buffers in bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// The longest block of a pool, in bytes.
+/// Size in bytes of the largest block of a pool: 1 MiB.
 pub const BLOCK_BYTES_MAX: usize = PAGE_BYTES << (ORDERS - 1);
 
-/// Blocks have 4 KiB << order: 4 KiB to 1 MiB.
+/// Number of block sizes: 4 KiB << order, 4 KiB to 1 MiB.
 const ORDERS: usize = 9;
 
-/// Memory of its own is mapped from this length on, in bytes, so that large buffers are given back
-/// to the system.
+/// Length in bytes from which a buffer outside the pool is mapped, 128 KiB, so that its memory
+/// returns to the system.
 const MAP_BYTES_MIN: usize = 128 << 10;
 
-/// A piece of page-aligned memory, which returns to its pool when it is dropped.
+/// Page-aligned memory, which returns to its pool when it is dropped.
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    home: Home,
-    /// The pool that it was asked of.
+    origin: Origin,
+    /// The pool that allocated the buffer, which counts it.
     pool: Option<Arc<Inner>>,
 }
 
-/// Where a buffer's memory goes when it is dropped.
+/// The origin of the memory, to which it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Home {
+enum Origin {
     Pool,
     Heap,
     Mapping,
 }
 
-/// Memory that buffers are taken from.
+/// A pool of buffers.
 #[derive(Clone)]
 pub struct Pool {
     inner: Arc<Inner>,
 }
 
-/// The region of a pool. It stays mapped as long as there is a buffer in it.
+/// The region of a pool. It stays mapped until its last buffer is dropped.
 struct Inner {
     start: NonNull<u8>,
     len: usize,
     blocks: Mutex<Blocks>,
 }
 
-// SAFETY: a buffer is the only owner of its memory, and its pool's lists are behind a lock.
+// SAFETY: a buffer is the only owner of its memory, and a lock protects the lists of its pool.
 unsafe impl Send for Buffer {}
-// SAFETY: a shared buffer can only be read.
+// SAFETY: a shared reference gives read access only.
 unsafe impl Sync for Buffer {}
-// SAFETY: the region's bytes are reached through buffers alone, each of which owns its own; the
-// lists are behind a lock.
+// SAFETY: only buffers access the region, each its own block, and a lock protects the lists.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
 impl Buffer {
-    /// Memory of its own, not from a pool, all zeroes: `len` bytes, rounded up to whole pages, at
-    /// least one.
+    /// Allocates a buffer outside a pool: `len` zero bytes, rounded up to whole pages, at least
+    /// one.
     pub fn alone(len: usize) -> Buffer {
         let len = len.max(1).next_multiple_of(PAGE_BYTES);
         if len >= MAP_BYTES_MIN {
-            return Buffer { start: map(len), len, home: Home::Mapping, pool: None };
+            return Buffer { start: map(len), len, origin: Origin::Mapping, pool: None };
         }
         let layout = heap_layout(len);
-        // SAFETY: the layout has a length that is not 0.
+        // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Buffer { start, len, home: Home::Heap, pool: None }
+        Buffer { start, len, origin: Origin::Heap, pool: None }
     }
 
-    /// Whether it lies in a pool.
+    /// Returns true if the memory is part of a pool.
     pub fn is_pooled(&self) -> bool {
-        self.home == Home::Pool
+        self.origin == Origin::Pool
     }
 
-    /// Whether it lies in this memory, all of it.
+    /// Returns true if the whole buffer is within `len` bytes from `start`.
     pub(crate) fn is_within(&self, start: *const u8, len: usize) -> bool {
         let (own, start) = (self.start.as_ptr() as usize, start as usize);
         own >= start && own.saturating_add(self.len) <= start.saturating_add(len)
@@ -100,11 +98,11 @@ impl Drop for Buffer {
         if let Some(pool) = &self.pool {
             pool.give_back(self);
         }
-        match self.home {
-            Home::Pool => {}
-            // SAFETY: it was allocated with this layout, and nobody else has it.
-            Home::Heap => unsafe { dealloc(self.start.as_ptr(), heap_layout(self.len)) },
-            Home::Mapping => unmap(self.start, self.len),
+        match self.origin {
+            Origin::Pool => {}
+            // SAFETY: the memory was allocated with this layout, and the buffer is its only owner.
+            Origin::Heap => unsafe { dealloc(self.start.as_ptr(), heap_layout(self.len)) },
+            Origin::Mapping => unmap(self.start, self.len),
         }
     }
 }
@@ -112,62 +110,62 @@ impl Drop for Buffer {
 impl Deref for Buffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: the memory is this buffer's own, is mapped, and was zeroed or written before.
+        // SAFETY: the buffer owns the memory, which is mapped and initialised.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and nobody else can reach it meanwhile.
+        // SAFETY: as above, and the borrow of the buffer is unique.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer({} bytes, {:?})", self.len, self.home)
+        write!(f, "Buffer({} bytes, {:?})", self.len, self.origin)
     }
 }
 
 impl Pool {
-    /// A pool of this many bytes, rounded up to whole blocks of 1 MiB. They cost memory once they
-    /// are used for the first time.
+    /// Creates a pool of this many bytes, rounded up to whole blocks of 1 MiB. Memory is taken at
+    /// first use.
     pub fn new(bytes: usize) -> Pool {
         let len = bytes.max(1).next_multiple_of(BLOCK_BYTES_MAX);
         let blocks = Mutex::new(Blocks::new(len / PAGE_BYTES));
         Pool { inner: Arc::new(Inner { start: map(len), len, blocks }) }
     }
 
-    /// A buffer of at least this length: a block of the region, or memory of its own where the
-    /// region has none.
+    /// Returns a buffer of at least this length: a block of the region, or allocated memory if the
+    /// region has no room.
     pub fn buffer(&self, len: usize) -> Buffer {
         let order = order_for(len);
         let page = self.inner.lock().take(order);
         let pool = Some(self.inner.clone());
         let Some(page) = page else {
-            let mut alone = Buffer::alone(len);
-            alone.pool = pool;
-            return alone;
+            let mut buffer = Buffer::alone(len);
+            buffer.pool = pool;
+            return buffer;
         };
         debug_assert!((page as usize + (1 << order)) * PAGE_BYTES <= self.inner.len);
-        // SAFETY: the page lies in the region, which begins at `start`.
+        // SAFETY: the page is within the region, which begins at `start`.
         let start = unsafe { self.inner.start.add(page as usize * PAGE_BYTES) };
-        Buffer { start, len: PAGE_BYTES << order, home: Home::Pool, pool }
+        Buffer { start, len: PAGE_BYTES << order, origin: Origin::Pool, pool }
     }
 
-    /// Where the region begins, and its length in bytes: for registering it with the kernel.
+    /// Returns the start of the region and its length in bytes.
     pub(crate) fn region(&self) -> (*mut u8, usize) {
         (self.inner.start.as_ptr(), self.inner.len)
     }
 
-    /// How many buffers that were asked of it are not dropped yet, those with memory of their own
-    /// among them.
+    /// Returns the number of buffers of this pool that exist, including those with allocated
+    /// memory.
     pub fn outstanding(&self) -> usize {
         self.inner.lock().outstanding
     }
 
-    /// How many bytes of the region buffers hold at present.
+    /// Returns the bytes of the region that buffers occupy.
     pub fn bytes_used(&self) -> usize {
         self.inner.lock().used_pages * PAGE_BYTES
     }
@@ -187,7 +185,7 @@ impl Inner {
     fn give_back(&self, buffer: &Buffer) {
         let mut blocks = self.lock();
         blocks.outstanding -= 1;
-        if buffer.home == Home::Pool {
+        if buffer.origin == Origin::Pool {
             let page = (buffer.start.as_ptr() as usize - self.start.as_ptr() as usize) / PAGE_BYTES;
             blocks.give_back(page as u32, order_for(buffer.len));
         }
@@ -227,7 +225,8 @@ impl Blocks {
         Some(page)
     }
 
-    /// Gives the recent blocks to the buddies, which may make a larger one of them.
+    /// Returns the recently freed blocks to the buddy system, which may merge them, and takes a
+    /// block.
     fn merge_and_take(&mut self, order: usize) -> Option<u32> {
         for (order, recent) in self.recent.iter_mut().enumerate() {
             for page in recent.drain(..) {
@@ -249,15 +248,17 @@ impl Blocks {
     }
 }
 
-/// How many blocks of an order are kept at hand: at most 1 MiB, 2 to 128 blocks.
+/// Returns the number of recently freed blocks to keep for an order: at most 1 MiB, 2 to 128
+/// blocks.
 fn recent_max(order: usize) -> usize {
     (BLOCK_BYTES_MAX / (PAGE_BYTES << order)).clamp(2, 128)
 }
 
-/// A buddy system: free blocks of each order in a list, linked by the number of their first page.
+/// A buddy system. The free blocks of each order form a list, linked by the index of their first
+/// page.
 struct Buddies {
     heads: [u32; ORDERS],
-    /// By page: the order of the free block that begins there, or `NONE`.
+    /// For each page: the order of the free block that begins there, or [`NO_ORDER`].
     order: Vec<u8>,
     next: Vec<u32>,
     previous: Vec<u32>,
@@ -275,7 +276,7 @@ impl Buddies {
             previous: vec![NO_PAGE; pages],
         };
         let step = 1 << (ORDERS - 1);
-        // Pushed from the end, so that blocks are taken from the beginning.
+        // Pushed in reverse order, so that blocks are taken from the start of the region.
         for page in (0..pages as u32).step_by(step).rev() {
             buddies.push(page, ORDERS - 1);
         }
@@ -286,7 +287,7 @@ impl Buddies {
         let found = (order..ORDERS).find(|&order| self.heads[order] != NO_PAGE)?;
         let page = self.heads[found];
         self.unlink(page, found);
-        // The upper halves stay free.
+        // The upper halves of larger blocks stay free.
         for order in (order..found).rev() {
             self.push(page + (1 << order), order);
         }
@@ -331,7 +332,7 @@ impl Buddies {
     }
 }
 
-/// The order of the smallest block that holds `len` bytes; `ORDERS` or more where none does.
+/// Returns the order of the smallest block that holds `len` bytes; [`ORDERS`] or more if none does.
 fn order_for(len: usize) -> usize {
     let pages = len.div_ceil(PAGE_BYTES).max(1);
     pages.checked_next_power_of_two().map_or(ORDERS, |pages| pages.trailing_zeros() as usize)
@@ -342,9 +343,9 @@ fn heap_layout(len: usize) -> Layout {
     Layout::from_size_align(len, PAGE_BYTES).expect("4 KiB is a power of two, and the length is below 128 KiB")
 }
 
-/// Maps memory of zeroes; like any allocation, it ends the program where there is none.
+/// Maps zeroed memory. Like any allocation, it aborts the process if memory runs out.
 fn map(len: usize) -> NonNull<u8> {
-    // SAFETY: a new mapping, at no address that is in use.
+    // SAFETY: the kernel chooses an unused address for the mapping.
     let start = unsafe {
         mmap_anonymous(
             std::ptr::null_mut(),
@@ -358,9 +359,9 @@ fn map(len: usize) -> NonNull<u8> {
 }
 
 fn unmap(start: NonNull<u8>, len: usize) {
-    // SAFETY: it was mapped by `map` with this length, and whoever had it is gone.
+    // SAFETY: `map` made the mapping with this length, and its owner is being dropped.
     if let Err(error) = unsafe { munmap(start.as_ptr().cast(), len) } {
-        tracing::error!(%error, len, "memory could not be unmapped");
+        tracing::error!(%error, len, "memory cannot be unmapped");
     }
 }
 
@@ -371,14 +372,14 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     #[test]
-    fn buffers_are_aligned_long_enough_and_apart() {
+    fn buffers_are_aligned_long_enough_and_disjoint() {
         let pool = Pool::new(4 << 20);
         let mut random = Pcg64Mcg::seed_from_u64(7);
         let mut held: Vec<(Buffer, u8)> = Vec::new();
         for round in 0..20_000u32 {
             if held.len() > 40 || (!held.is_empty() && random.random_range(0..2) == 0) {
                 let (buffer, mark) = held.swap_remove(random.random_range(0..held.len()));
-                assert!(buffer.iter().all(|byte| *byte == mark), "somebody else wrote into a buffer");
+                assert!(buffer.iter().all(|byte| *byte == mark), "another buffer overlaps");
                 continue;
             }
             let len = 1usize << random.random_range(0..21);
@@ -392,12 +393,12 @@ mod tests {
     }
 
     #[test]
-    fn all_blocks_merge_again_once_all_are_back() {
+    fn blocks_merge_when_all_are_freed() {
         let pool = Pool::new(2 << 20);
         let small: Vec<Buffer> = (0..512).map(|_| pool.buffer(4096)).collect();
         assert!(small.iter().all(Buffer::is_pooled));
         assert_eq!((pool.bytes_used(), pool.outstanding()), (2 << 20, 512));
-        assert!(!pool.buffer(1).is_pooled(), "512 pages are all there are");
+        assert!(!pool.buffer(1).is_pooled(), "the pool has 512 pages");
         drop(small);
         assert_eq!((pool.bytes_used(), pool.outstanding()), (0, 0));
         let large: Vec<Buffer> = (0..2).map(|_| pool.buffer(1 << 20)).collect();
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_a_block_is_memory_of_its_own() {
+    fn buffers_longer_than_a_block_are_allocated() {
         let pool = Pool::new(8 << 20);
         let long = pool.buffer((1 << 20) + 1);
         assert!(!long.is_pooled());
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_outlives_its_pool_and_can_be_dropped_elsewhere() {
+    fn a_buffer_outlives_its_pool_and_can_be_dropped_by_another_thread() {
         let pool = Pool::new(1);
         let mut buffer = pool.buffer(4096);
         drop(pool);

@@ -11,90 +11,91 @@ use std::os::fd::OwnedFd;
 use crate::buffer::Buffer;
 use crate::shared::Shared;
 
-/// Names a listening socket.
+/// The ID of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerId(pub u32);
 
-/// Names a connection; never used twice.
+/// The ID of a connection. IDs are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId {
-    /// Its place.
+    /// The slot, which later connections reuse.
     pub slot: u32,
-    /// How many had it before.
+    /// The number of earlier connections in the slot.
     pub generation: u32,
 }
 
-/// Names a file that the engine does block I/O on.
+/// The ID of a file for block I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(pub u32);
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Where from.
+    /// The address.
     pub address: Address,
-    /// Of a client on a Unix socket: its process, as it was when it connected.
+    /// For a Unix socket: the process that connected.
     pub process: Option<Process>,
 }
 
-/// Where a client comes from.
+/// The address of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A Unix socket.
+    /// A Unix socket, which has no address.
     Unix,
-    /// TCP.
+    /// The IP address and port of a TCP client.
     Tcp(SocketAddr),
 }
 
 /// A process on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process ID, or the thread ID of a thread.
     pub pid: u32,
-    /// Its user.
+    /// The user ID.
     pub uid: u32,
-    /// Its group.
+    /// The group ID.
     pub gid: u32,
-    /// Its command's name, at most 15 bytes.
+    /// The command name, at most 15 bytes.
     pub comm: String,
-    /// Its control group: the path of cgroup v2, or of the `blkio` controller of v1.
+    /// The control group: the path of cgroup v2, or of the `blkio` controller of v1.
     pub cgroup: String,
-    /// What `ioprio_get` says: class in the bits from 13 on, level below; 0 is unset.
+    /// The I/O priority as ioprio_get(2) returns it: class in the bits from 13 on, level below; 0
+    /// is unset.
     pub ioprio: u16,
-    /// Its nice value, -20 to 19.
+    /// The nice value, -20 to 19.
     pub nice: i8,
 }
 
-/// One thing to send: parts in order.
+/// A message to send.
 #[derive(Debug, Default)]
 pub struct Message {
-    /// Bytes that parts of the kind [`Part::Head`] lie in.
+    /// The bytes of all [`Part::Head`] parts, in order.
     pub head: Vec<u8>,
-    /// What is sent, in order.
+    /// The parts in order.
     pub parts: Vec<Part>,
 }
 
 /// A part of a message.
 #[derive(Debug)]
 pub enum Part {
-    /// Bytes of the head, from the end of the part of the head before.
+    /// The next bytes of the head.
     Head {
-        /// How many.
+        /// Length in bytes.
         len: usize,
     },
     /// The first bytes of a buffer.
     Buffer {
         /// The buffer.
         buffer: Buffer,
-        /// How many of its bytes.
+        /// Length in bytes.
         len: usize,
     },
-    /// Memory that is shared with a backend.
+    /// Memory shared with a backend.
     Shared(Shared),
 }
 
 impl Part {
-    /// Its bytes.
+    /// Returns the length in bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         match self {
@@ -104,188 +105,186 @@ impl Part {
     }
 }
 
-/// Block I/O on a file.
+/// A block I/O request.
 #[derive(Debug)]
 pub struct Io {
-    /// Which file.
+    /// The file.
     pub file: FileId,
-    /// What is done.
+    /// The operation.
     pub op: IoOp,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many bytes: at most the buffer's, where there is one.
+    /// Length in bytes, at most that of the buffer.
     pub length: u64,
-    /// Where data come from or go to, for reads and writes.
+    /// The data of a write, or the memory of a read; `None` for other operations.
     pub buffer: Option<Buffer>,
 }
 
-/// What is done to a file.
+/// The operation of a block I/O request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoOp {
-    /// Reads all of `length` (bytes beyond the end of the file are zeroes).
+    /// Reads the range. Bytes beyond the end of the file are zeroes.
     Read,
-    /// Writes all of `length`; with `durable`, to the medium.
+    /// Writes the range.
     Write {
-        /// Durable when it is done (`RWF_DSYNC`).
+        /// The data are durable at completion (`RWF_DSYNC`).
         durable: bool,
     },
-    /// Makes everything durable that was done before (`fdatasync`).
+    /// Makes completed writes durable (fdatasync(2)).
     Flush,
-    /// Makes a range read as zeroes.
+    /// Makes the range read as zeroes.
     Zero {
-        /// A hole will do.
+        /// The range may become a hole.
         punch: bool,
     },
-    /// Gives a range back.
+    /// Deallocates the range.
     Trim,
-    /// Finds out which parts of a range are allocated, beginning at `offset`; a few extents will
-    /// do.
+    /// Queries the allocation of the range from its start on, possibly only of a part.
     Status,
 }
 
-/// An extent of a file.
+/// An extent of a file, allocated or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Whether it is a hole, which reads as zeroes.
+    /// The extent is a hole, which reads as zeroes.
     pub hole: bool,
 }
 
-/// How block I/O ended.
+/// The completion of a block I/O request.
 #[derive(Debug)]
 pub struct IoDone {
-    /// The number of the system's error, if it failed.
+    /// The error number (`errno`) if the request failed.
     pub result: Result<(), i32>,
-    /// The buffer that it was given.
+    /// The buffer of the request.
     pub buffer: Option<Buffer>,
-    /// What [`IoOp::Status`] found.
+    /// The result of [`IoOp::Status`].
     pub extents: Vec<Allocation>,
 }
 
-/// Signals that the server heeds.
+/// A signal to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Drain and leave (SIGTERM, SIGINT); a second one leaves at once.
+    /// Drain and exit (SIGTERM, SIGINT); a second signal exits at once.
     Terminate,
-    /// Read the configuration anew (SIGHUP).
+    /// Reload the configuration (SIGHUP).
     Reload,
-    /// A child process ended (SIGCHLD).
+    /// A child process exited (SIGCHLD).
     Child,
 }
 
-/// What happened.
+/// An event that [`Engine::turn`] returns.
 #[derive(Debug)]
 pub enum Event {
-    /// Somebody has connected.
+    /// A client has connected.
     Accepted {
-        /// Where.
+        /// The listener.
         listener: ListenerId,
         /// The connection.
         conn: ConnId,
-        /// Who.
+        /// The client.
         peer: Peer,
     },
-    /// Bytes came, as many as `len` says; 0 when the other side will send no more.
+    /// Bytes have arrived, or the stream has ended.
     Received {
         /// The connection.
         conn: ConnId,
-        /// What they lie in.
+        /// The buffer with the bytes.
         buffer: Buffer,
-        /// How many.
+        /// Number of bytes; 0 at the end of the stream.
         len: usize,
     },
-    /// What [`Engine::receive_into`] waited for is there: all of it, or less when the other side
-    /// will send no more.
+    /// [`Engine::receive_into`] has filled its range, or the stream has ended before.
     Filled {
         /// The connection.
         conn: ConnId,
         /// The buffer.
         buffer: Buffer,
-        /// The end of the part of it that is filled.
+        /// The end of the filled part of the buffer.
         filled: usize,
     },
-    /// A message was sent, all of it. It comes back to be used again, without its buffers.
+    /// A message was sent. It returns for reuse, without its buffers.
     Sent {
         /// The connection.
         conn: ConnId,
         /// The message, empty.
         message: Message,
     },
-    /// The connection is of no use any more (reset, broken pipe). It has still to be closed.
+    /// A connection is unusable (reset, broken pipe). The host has to close it.
     Broken {
         /// The connection.
         conn: ConnId,
     },
-    /// Block I/O ended.
+    /// Block I/O has completed.
     Done {
-        /// The number that it was started with.
+        /// The tag from [`Engine::start`].
         tag: u64,
-        /// How.
+        /// The completion.
         done: IoDone,
     },
-    /// A signal came.
+    /// The process received a signal.
     Signal(Signal),
 }
 
-/// The outside.
+/// Sockets, files and time for one thread.
 ///
-/// A connection has at most one receive and one send under way. After [`Engine::close`] there are
-/// no more events of it.
+/// A connection has at most one pending receive and one pending send. After [`Engine::close`] it
+/// has no further events.
 pub trait Engine {
-    /// What it is called: `io_uring`, `threads`, `simulated`.
+    /// Returns the name of the engine: `io_uring`, `threads`, `virtual` or `simulated`.
     fn name(&self) -> &'static str {
         "simulated"
     }
 
-    /// The time in ns: monotonic, from any beginning. It stands still between turns or does not, as
-    /// the engine likes.
+    /// Returns the monotonic time in ns from an arbitrary origin. It may stand still between turns.
     fn now_ns(&self) -> u64;
 
-    /// Page-aligned memory of at least this length, from the engine's pool where there is room.
+    /// Returns page-aligned memory of at least this length, from the engine's pool if it has room.
     fn buffer(&mut self, len: usize) -> Buffer;
 
     /// Accepts connections from a listening socket from now on.
     fn listen(&mut self, socket: OwnedFd) -> ListenerId;
 
-    /// Stops to; the socket is closed.
+    /// Stops listening and closes the socket.
     fn unlisten(&mut self, listener: ListenerId);
 
-    /// Takes over a connected socket, as if it had been accepted.
+    /// Adds a connected socket, like an accepted one.
     fn adopt(&mut self, socket: OwnedFd) -> ConnId;
 
-    /// Wants the next bytes of a connection, as they come.
+    /// Starts a receive, which ends as [`Event::Received`] when any bytes have arrived.
     fn receive(&mut self, conn: ConnId);
 
-    /// Wants bytes of a connection in this buffer, from `from` to `to`, all of them.
+    /// Starts a receive into the buffer from `from` to `to`, which ends as [`Event::Filled`] when
+    /// the range is full.
     fn receive_into(&mut self, conn: ConnId, buffer: Buffer, from: usize, to: usize);
 
-    /// Sends a message.
+    /// Starts to send a message.
     fn send(&mut self, conn: ConnId, message: Message);
 
-    /// Ends a connection: what is under way is given up, and buffers go back to the pool once the
-    /// kernel has done with them.
+    /// Closes a connection. Pending operations are cancelled, and their buffers return to the pool
+    /// when the kernel has released them.
     fn close(&mut self, conn: ConnId);
 
-    /// Takes a file for block I/O.
+    /// Adds a file for block I/O.
     fn open(&mut self, file: OwnedFd) -> FileId;
 
-    /// Starts block I/O; it ends as an [`Event::Done`] with this tag.
+    /// Starts block I/O, which ends as [`Event::Done`] with this tag.
     fn start(&mut self, tag: u64, io: Io);
 
-    /// Whether it is worth while to watch for events before sleeping: it is where clients wait for
-    /// one answer each, not where they have sent many requests at once.
+    /// Sets whether waits may poll for events before they sleep. Polling pays off if each client
+    /// waits for one reply, not if clients have many requests in flight.
     fn allow_busy_poll(&mut self, _worthwhile: bool) {}
 
-    /// Times that [`Engine::turn`] waits until are to be met as exactly as the machine can, by
-    /// watching the clock for the last part of a wait.
+    /// Makes the timeouts of [`Engine::turn`] as precise as the machine permits, by polling the
+    /// clock at the end of each wait.
     fn require_precise_timers(&mut self) {}
 
-    /// Starts what was asked for, waits until something happens or `until_ns` has come (`None`: for
-    /// ever; a time that has passed: not at all), and adds what has happened.
+    /// Submits started operations, waits for an event or until `until_ns` (`None`: without a
+    /// timeout; a past time: not at all), and appends the events.
     ///
     /// # Errors
-    /// When the engine itself is broken.
+    /// The engine has failed.
     fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> std::io::Result<()>;
 }
 

@@ -136,8 +136,8 @@ impl BlockFile {
         retry(|| fallocate(&self.fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length))
     }
 
-    /// Returns the allocation of a range, from `SEEK_DATA` and `SEEK_HOLE` (lseek(2)). A file system
-    /// without holes reports data only.
+    /// Returns the allocation of a range, from `SEEK_DATA` and `SEEK_HOLE` (lseek(2)). A file
+    /// system without holes reports data only.
     fn status(&self, offset: u64, length: u64) -> Vec<Allocation> {
         let all_data = |length| Allocation { length, hole: false };
         if self.block_device {

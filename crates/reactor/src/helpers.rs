@@ -58,8 +58,8 @@ pub(crate) struct Job {
 }
 
 impl HelperThreads {
-    /// Creates the table, without threads. Each file gets at most `threads_max`; they wake the engine
-    /// by `waker`.
+    /// Creates the table, without threads. Each file gets at most `threads_max`; they wake the
+    /// engine by `waker`.
     pub fn new(threads_max: usize, waker: Waker) -> HelperThreads {
         let results = Arc::new(Results { list: Mutex::default(), waker });
         HelperThreads { results, files: Vec::new(), threads_max }
@@ -111,7 +111,8 @@ impl FileThreads {
 
 impl Drop for FileThreads {
     fn drop(&mut self) {
-        // The threads end by themselves. The engine does not wait for them, because a medium may hang.
+        // The threads end by themselves. The engine does not wait for them, because a medium may
+        // hang.
         lock(&self.shared.state).is_closed = true;
         self.shared.work.notify_all();
     }

@@ -14,16 +14,16 @@ pub struct Options {
     pub receive_bytes: usize,
     /// Handles SIGTERM, SIGINT, SIGHUP and SIGCHLD, and returns them as events; by default true.
     pub signals: bool,
-    /// Helper threads for each file of the engine without io_uring, by default 16. The number bounds
-    /// the requests of a file in flight.
+    /// Helper threads for each file of the engine without io_uring, by default 16. The number
+    /// bounds the requests of a file in flight.
     pub threads: usize,
     /// Maximum time in ns for which a wait polls for events before the thread sleeps; 0 disables
     /// polling. The default is [`WATCH_NS`].
     pub watch_ns: u64,
 }
 
-/// The default polling time of a wait in ns: 32 us, the duration of a wake-up on an idle CPU. A poll
-/// without an event then costs about as much as the sleep that it replaces.
+/// The default polling time of a wait in ns: 32 us, the duration of a wake-up on an idle CPU. A
+/// poll without an event then costs about as much as the sleep that it replaces.
 pub const WATCH_NS: u64 = 32_000;
 
 impl Default for Options {

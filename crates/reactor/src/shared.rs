@@ -1,4 +1,4 @@
-//! Memory that is mapped once and read by many: what a device in memory lies in, and zeroes.
+//! Memory that is mapped once and shared: the contents of a memory backend, and zeroes.
 
 use std::io;
 use std::ptr::NonNull;
@@ -6,22 +6,21 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// The most zeroes that [`Shared::zeroes`] gives at once, in bytes.
+/// Maximum length in bytes of [`Shared::zeroes`]: 32 MiB.
 pub const ZEROES_BYTES: usize = 32 << 20;
 
-/// Memory that a backend shares with a message on its way out, so that it is copied once only, into
-/// the socket. A write to the same range meanwhile may be seen, wholly or in part, as the protocol
-/// allows of requests that overlap.
+/// Memory that a backend shares with an outgoing message, so that it is copied only once, into the
+/// socket. A concurrent write to the same range may be visible in whole or in part, as the protocol
+/// permits for overlapping requests.
 #[derive(Clone, Debug)]
 pub struct Shared {
     start: *const u8,
     len: usize,
-    /// What keeps the memory mapped.
+    /// Keeps the memory mapped.
     _region: Arc<Region>,
 }
 
-// SAFETY: the memory is only read through it, by copies that do not care what is written meanwhile,
-// and it stays mapped.
+// SAFETY: the memory stays mapped and is only read, by copies that tolerate concurrent writes.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -33,14 +32,13 @@ pub struct Region {
     len: usize,
 }
 
-// SAFETY: it is an address and a length; whoever reads or writes there answers for it.
+// SAFETY: the region is an address and a length; accesses through them are unsafe themselves.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Shared {
-    /// Zeroes, at most 32 MiB of them: fewer than asked for if more are asked for. They cost no
-    /// memory.
+    /// Returns `len` zeroes, at most [`ZEROES_BYTES`]. They take no memory.
     pub fn zeroes(len: usize) -> Shared {
         static ZEROES: OnceLock<Arc<Region>> = OnceLock::new();
         let region = ZEROES.get_or_init(|| match Region::map(ZEROES_BYTES, ProtFlags::READ) {
@@ -51,38 +49,37 @@ impl Shared {
         Shared { start: region.start.as_ptr(), len, _region: region.clone() }
     }
 
-    /// Where it begins.
+    /// Returns the start of the memory.
     pub fn as_ptr(&self) -> *const u8 {
         self.start
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies it, as much as there is room for; says how many bytes.
+    /// Copies as many bytes as fit. Returns their number.
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
         let len = self.len.min(to.len());
-        // SAFETY: both are mapped for `len` bytes; nobody else has the destination, so they do not
-        // overlap.
+        // SAFETY: both are mapped for `len` bytes, and the exclusive destination does not overlap.
         unsafe { std::ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), len) };
         len
     }
 }
 
 impl Region {
-    /// Maps memory of zeroes, which is taken from the system when it is written to.
+    /// Maps zeroed memory, which is allocated at the first write.
     ///
     /// # Errors
-    /// When the address space, or a limit of the process, has no room for it.
+    /// The address space or a limit of the process has no room.
     pub fn map(len: usize, protection: ProtFlags) -> io::Result<Region> {
-        // SAFETY: a new mapping, at no address that is in use.
+        // SAFETY: the kernel chooses an unused address for the mapping.
         let start = unsafe {
             mmap_anonymous(std::ptr::null_mut(), len.max(1), protection, MapFlags::PRIVATE | MapFlags::NORESERVE)
         }?;
@@ -90,34 +87,34 @@ impl Region {
         Ok(Region { start, len })
     }
 
-    /// Where it begins.
+    /// Returns the start of the memory.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Shares a part of it; none that is not in it.
+    /// Returns a part of the region, or `None` if the part extends beyond it.
     pub fn share(self: &Arc<Region>, offset: usize, len: usize) -> Option<Shared> {
         let end = offset.checked_add(len)?;
-        // SAFETY: the end is checked to lie in the region.
+        // SAFETY: the end was checked to be within the region.
         (end <= self.len).then(|| Shared { start: unsafe { self.start().add(offset) }, len, _region: self.clone() })
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nobody shares it any more.
+        // SAFETY: the mapping has this length, and no part of it is shared any more.
         if let Err(error) = unsafe { munmap(self.start.as_ptr().cast(), self.len.max(1)) } {
-            tracing::error!(%error, len = self.len, "memory could not be unmapped");
+            tracing::error!(%error, len = self.len, "memory cannot be unmapped");
         }
     }
 }

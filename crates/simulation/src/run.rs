@@ -49,7 +49,7 @@ pub fn play(plan: &Plan, verbose: bool) -> Outcome {
     Outcome {
         problem: sim.violations.first().cloned().or(problem),
         hash: sim.trace.hash(),
-        happenings: sim.trace.happenings(),
+        happenings: sim.trace.events(),
         answered: world.common.answered.get(),
         crashes: world.crashes,
         ended_ns: sim.now_ns,

@@ -9,7 +9,7 @@ use hoistway_nbd::wire::{client_flags, option};
 
 use hoistway_config::{BackendConfig, Config, DeviceConfig, ExportConfig};
 use hoistway_reactor::simulated::{Actor, ActorId, LinkId, Sim};
-use hoistway_reactor::simulated::{LinkPlan, State};
+use hoistway_reactor::simulated::{LinkPlan, LinkState};
 use hoistway_reactor::simulated::{Prng, SimEngine};
 use hoistway_reactor::{Address, ListenerId, Peer};
 use hoistway_server::{Bounds, Purpose, Server, Settings};
@@ -129,7 +129,7 @@ impl Actor for Script {
                 sim.shut(link);
             }
         }
-        if sim.state(link) != State::Open {
+        if sim.state(link) != LinkState::Open {
             if self.shut {
                 self.over.set(true);
             } else {

@@ -19,8 +19,8 @@ const WEIGHT: u16 = 100;
 const DEPTH_MAX: usize = 16;
 
 /// Adds a process as a member of its control group. The group becomes a tenant below device groups
-/// for its ancestors. `weights` are theirs, the outermost first; terms that were set at run time take
-/// precedence.
+/// for its ancestors. `weights` are theirs, the outermost first; terms that were set at run time
+/// take precedence.
 pub(super) fn join(
     device: &mut DiskScheduler,
     process: &Process,

@@ -169,8 +169,8 @@ pub(super) struct Effects {
 }
 
 impl Queue {
-    /// Creates the queue of a disk. Terms that were set at run time take precedence over those of the
-    /// configuration. Returns warnings.
+    /// Creates the queue of a disk. Terms that were set at run time take precedence over those of
+    /// the configuration. Returns warnings.
     ///
     /// # Errors
     /// A configuration value out of range, or tenants that do not fit.

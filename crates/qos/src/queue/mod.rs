@@ -82,7 +82,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     ///
     /// The request keeps its number until its completion: it ends only by [`DiskQueue::end_io`], by
     /// [`Begin::Done`](crate::Begin::Done), or when its client leaves. A later request may have the
-    /// same number; [`DiskQueue::ticket_of`] tells them apart.
+    /// same number; [`DiskQueue::ticket_of`] distinguishes them.
     pub fn submit(&mut self, member: MemberId, request: IoRequest<D>, now_ns: u64) -> Option<u32> {
         self.scheduler.advance(now_ns);
         let tenant = self.scheduler.tenants.tenant_of(member)?;

@@ -1,64 +1,66 @@
-//! A disk with a volatile write cache: what is written is seen at once, and durable only after a
-//! flush or a durable write.
+//! A disk with a volatile write cache: reads return written data at once, but only a flush or a
+//! durable write makes data durable.
 
 use super::prng::Prng;
 use crate::Allocation;
 
-/// Bytes that are torn apart by nothing.
+/// The size in bytes of an atomic write.
 pub const SECTOR: usize = 512;
-/// The unit in which the disk knows what was ever written.
+/// The unit of allocation in bytes.
 const BLOCK: usize = 4096;
 
-/// How a disk behaves.
+/// The behaviour of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskPlan {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: usize,
-    /// The longest usual time of anything, in ns.
+    /// Maximum latency of an I/O that does not hang, in ns.
     pub latency_ns_max: u64,
-    /// How many of a thousand I/Os hang, and for how long at most, in ns.
+    /// I/Os of a thousand that hang.
     pub hangs_permille: u64,
-    /// See there.
+    /// Maximum duration of a hang, in ns.
     pub hang_ns_max: u64,
-    /// How many of a thousand I/Os fail with EIO, some of them half done.
+    /// I/Os of a thousand that fail with EIO, some of them after a part took effect.
     pub errors_permille: u64,
-    /// How many of a thousand writes fail with ENOSPC.
+    /// Writes of a thousand that fail with ENOSPC.
     pub no_space_permille: u64,
-    /// A flush that fails loses what it should have made durable, and the next one says that all is
-    /// well: so do kernels.
+    /// A failed flush loses the data that it covered, and the next flush succeeds, as in kernels.
     pub failed_flush_loses: bool,
-    /// A trim leaves the data as they were. (Otherwise it makes zeroes of them.)
+    /// A trim keeps the data; otherwise trimmed ranges read as zeroes.
     pub trim_keeps: bool,
 }
 
 /// A disk.
 #[derive(Debug)]
 pub struct Disk {
-    /// How it behaves.
+    /// The behaviour.
     pub plan: DiskPlan,
+    /// The data that reads return.
     seen: Vec<u8>,
+    /// For each block: it is allocated.
     written: Vec<bool>,
+    /// The durable data.
     stable: Vec<u8>,
-    /// The order of the write that a sector's durable content comes from.
+    /// For each sector: the order of the write that made its durable data.
     stable_order: Vec<u64>,
     cache: Vec<Cached>,
     order: u64,
     finished: u64,
 }
 
-/// A write in the cache: the sectors that it touched, whole, as they were after it.
+/// A write in the cache: all sectors that it touched, with their data after the write.
 #[derive(Debug)]
 struct Cached {
     order: u64,
     io: u64,
     first: usize,
     sectors: Vec<u8>,
-    /// Which I/O it was to be finished, from 1 on.
+    /// The rank of its completion among all I/Os, from 1 on.
     finished: Option<u64>,
 }
 
 impl Disk {
-    /// A disk of zeroes, all of them holes.
+    /// Creates a disk of zeroes without allocated blocks.
     pub fn new(plan: DiskPlan) -> Disk {
         Disk {
             plan,
@@ -72,7 +74,7 @@ impl Disk {
         }
     }
 
-    /// Reads; zeroes beyond the end.
+    /// Reads a range. Bytes beyond the end are zeroes.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.seen.len());
         let count = into.len().min(self.seen.len() - start);
@@ -80,17 +82,17 @@ impl Disk {
         into[count..].fill(0);
     }
 
-    /// Writes into the cache for this I/O.
+    /// Writes data of an I/O into the cache.
     pub fn write(&mut self, io: u64, offset: usize, data: &[u8]) {
         if data.is_empty() {
             return;
         }
         self.seen[offset..offset + data.len()].copy_from_slice(data);
         self.written[offset / BLOCK..=(offset + data.len() - 1) / BLOCK].fill(true);
-        self.remember(io, offset, data.len());
+        self.cache_write(io, offset, data.len());
     }
 
-    /// Makes zeroes for this I/O; whole blocks become holes with `punch`.
+    /// Zeroes a range by an I/O. With `punch`, whole blocks become holes.
     pub fn zero(&mut self, io: u64, offset: usize, length: usize, punch: bool) {
         if length == 0 {
             return;
@@ -104,17 +106,17 @@ impl Disk {
         } else {
             self.written[offset / BLOCK..=(offset + length - 1) / BLOCK].fill(true);
         }
-        self.remember(io, offset, length);
+        self.cache_write(io, offset, length);
     }
 
-    fn remember(&mut self, io: u64, offset: usize, length: usize) {
+    fn cache_write(&mut self, io: u64, offset: usize, length: usize) {
         self.order += 1;
         let (first, end) = (offset / SECTOR, (offset + length).div_ceil(SECTOR));
         let sectors = self.seen[first * SECTOR..(end * SECTOR).min(self.seen.len())].to_vec();
         self.cache.push(Cached { order: self.order, io, first, sectors, finished: None });
     }
 
-    /// An I/O is over: flushes that begin from now on cover it.
+    /// Completes an I/O. Flushes that begin later cover it.
     pub fn finish(&mut self, io: u64) {
         self.finished += 1;
         for cached in self.cache.iter_mut().filter(|cached| cached.io == io) {
@@ -122,26 +124,27 @@ impl Disk {
         }
     }
 
-    /// What a flush that begins now covers.
+    /// Returns the completions that a flush covers if it begins now.
     pub fn horizon(&self) -> u64 {
         self.finished
     }
 
-    /// Makes durable what was finished up to this horizon.
+    /// Makes writes durable that completed up to a horizon.
     pub fn flush(&mut self, horizon: u64) {
         self.settle(|cached| cached.finished.is_some_and(|at| at <= horizon), true);
     }
 
-    /// Makes an I/O durable.
+    /// Makes the writes of an I/O durable.
     pub fn persist(&mut self, io: u64) {
         self.settle(|cached| cached.io == io, true);
     }
 
-    /// Forgets to make durable what was finished up to this horizon.
+    /// Drops writes from the cache that completed up to a horizon, without making them durable.
     pub fn lose(&mut self, horizon: u64) {
         self.settle(|cached| cached.finished.is_some_and(|at| at <= horizon), false);
     }
 
+    /// Removes writes from the cache.
     fn settle(&mut self, which: impl Fn(&Cached) -> bool, durable: bool) {
         let (settled, kept) = std::mem::take(&mut self.cache).into_iter().partition::<Vec<_>, _>(which);
         self.cache = kept;
@@ -154,7 +157,7 @@ impl Disk {
         }
     }
 
-    /// Makes a sector of a cached write durable, unless a newer one is.
+    /// Makes a sector of a cached write durable, unless a newer write is.
     fn stabilise(&mut self, cached: &Cached, index: usize) {
         let sector = cached.first + index;
         if self.stable_order[sector] < cached.order {
@@ -164,8 +167,7 @@ impl Disk {
         }
     }
 
-    /// The power fails: of what is in the cache, sectors that chance decides reach the medium, and
-    /// the others do not.
+    /// Fails the power: random sectors of the cache reach the medium, the others are lost.
     pub fn crash(&mut self, prng: &mut Prng) {
         for cached in std::mem::take(&mut self.cache) {
             let kept_permille = prng.pick(&[0, 0, 500, 1000]);
@@ -176,13 +178,13 @@ impl Disk {
             }
         }
         self.seen.copy_from_slice(&self.stable);
-        // What had been punched and is there again is no hole.
+        // A punched block whose old data reappear is allocated.
         for (block, written) in self.seen.chunks(BLOCK).zip(&mut self.written) {
             *written |= block.iter().any(|byte| *byte != 0);
         }
     }
 
-    /// What is allocated, from an offset on.
+    /// Returns the allocation of a range, at most `extents_max` extents.
     pub fn status(&self, offset: u64, length: u64, extents_max: usize) -> Vec<Allocation> {
         let end = (offset + length).min(self.seen.len() as u64);
         let (mut at, mut extents) = (offset, Vec::<Allocation>::new());
@@ -216,7 +218,7 @@ mod tests {
         one[0]
     }
 
-    /// What a byte can be after crashes.
+    /// Returns the possible values of a byte after a crash.
     fn after_crashes(make: impl Fn() -> Disk, offset: usize) -> Vec<u8> {
         let mut found: Vec<u8> = (0..64)
             .map(|seed| {
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_seen_at_once_and_a_crash_may_keep_or_lose_them() {
+    fn reads_return_written_data_and_a_crash_keeps_or_loses_them() {
         let make = || {
             let mut disk = disk();
             disk.write(1, 600, &[7; 1000]);
@@ -245,11 +247,11 @@ mod tests {
             disk.crash(&mut Prng::new(seed));
             byte(&disk, 700) != byte(&disk, 1500)
         });
-        assert!(torn, "some crash tears the write at a sector");
+        assert!(torn, "some crash tears the write between sectors");
     }
 
     #[test]
-    fn a_flush_keeps_what_was_finished_before_it_began_and_nothing_else() {
+    fn a_flush_covers_exactly_the_writes_completed_before_it() {
         let make = || {
             let mut disk = disk();
             disk.write(1, 0, &[1; 512]);
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_write_never_comes_back_over_a_durable_one() {
+    fn an_older_write_never_replaces_a_durable_one() {
         let make = || {
             let mut disk = disk();
             disk.write(1, 0, &[1; 512]);
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_flush_loses_although_the_data_are_still_seen() {
+    fn a_failed_flush_loses_data_that_reads_still_return() {
         let make = || {
             let mut disk = disk();
             disk.write(1, 2048, &[9; 100]);
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_what_was_never_written_or_was_punched() {
+    fn unwritten_and_punched_blocks_are_holes() {
         let mut disk = Disk::new(DiskPlan { size: 4 * BLOCK, ..DiskPlan::default() });
         disk.write(1, BLOCK + 5, &[1]);
         let of = |length, hole| Allocation { length, hole };

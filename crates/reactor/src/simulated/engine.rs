@@ -1,4 +1,4 @@
-//! The engine of a simulated world.
+//! The engine of a simulated server.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -7,18 +7,16 @@ use std::rc::Rc;
 use rustix::fs::OFlags;
 
 use super::sim::{File, Sim};
-use crate::Buffer;
-use crate::{ConnId, Engine, Event, FileId, Io, ListenerId, Message};
+use crate::{Buffer, ConnId, Engine, Event, FileId, Io, ListenerId, Message};
 
-/// An [`Engine`] whose outside is a [`Sim`]. The time passes, and others act, in [`Engine::turn`]
-/// alone.
+/// An [`Engine`] over a [`Sim`]. Time passes and actors run only in [`Engine::turn`].
 #[derive(Clone)]
 pub struct SimEngine {
     sim: Rc<RefCell<Sim>>,
 }
 
 impl SimEngine {
-    /// The server's end of a world.
+    /// Creates the engine of a simulation.
     pub fn new(sim: Rc<RefCell<Sim>>) -> SimEngine {
         SimEngine { sim }
     }
@@ -43,7 +41,7 @@ impl Engine for SimEngine {
 
     fn adopt(&mut self, _socket: OwnedFd) -> ConnId {
         let mut sim = self.sim.borrow_mut();
-        sim.violated("a simulated world has no sockets to adopt".to_owned());
+        sim.violated("a simulation has no sockets to adopt".to_owned());
         ConnId { slot: u32::MAX, generation: 0 }
     }
 
@@ -65,11 +63,11 @@ impl Engine for SimEngine {
 
     fn open(&mut self, file: OwnedFd) -> FileId {
         let mut sim = self.sim.borrow_mut();
-        let door = rustix::fs::fstat(&file).map(|stat| (stat.st_dev, stat.st_ino));
+        let id = rustix::fs::fstat(&file).map(|stat| (stat.st_dev, stat.st_ino));
         let direct = rustix::fs::fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
-        let disk = door.ok().and_then(|door| sim.doors.iter().find(|(known, _)| *known == door)).map(|(_, disk)| *disk);
+        let disk = id.ok().and_then(|id| sim.disk_files.iter().find(|(known, _)| *known == id)).map(|(_, disk)| *disk);
         let Some(disk) = disk else {
-            sim.violated("a file was opened that stands for no simulated disk".to_owned());
+            sim.violated("a file was opened that represents no simulated disk".to_owned());
             return FileId(u32::MAX);
         };
         sim.files.push(File { disk, direct });

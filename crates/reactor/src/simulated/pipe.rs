@@ -1,73 +1,73 @@
-//! One direction of a connection: bytes that travel for a while, then lie in a bounded buffer until
-//! they are taken.
+//! One direction of a connection: bytes are in transit for the latency, then wait in a bounded
+//! buffer until they are read.
 
 use std::collections::VecDeque;
 
-/// Bytes under way from one side to the other.
+/// The bytes from one side to the other.
 #[derive(Debug, Default)]
 pub struct Pipe {
-    /// The most bytes that are under way or lie at the other end, as the two sockets' buffers bound
-    /// them.
+    /// Maximum number of bytes in transit and in the buffer, the sum of both sockets' buffers.
     capacity: usize,
-    under_way: usize,
+    in_transit: usize,
+    /// Bytes in transit, with their arrival times.
     transit: VecDeque<(u64, Vec<u8>)>,
     held: VecDeque<u8>,
-    /// When the other side learns that nothing more will come.
+    /// Arrival time of the end of the stream.
     ends_ns: Option<u64>,
     ended: bool,
 }
 
 impl Pipe {
-    /// An empty pipe that takes so many bytes.
+    /// Creates an empty pipe with a capacity in bytes.
     pub fn new(capacity: usize) -> Pipe {
         Pipe { capacity, ..Pipe::default() }
     }
 
-    /// How many bytes it takes now.
+    /// Returns the number of bytes that the pipe accepts now.
     pub fn room(&self) -> usize {
-        if self.ends_ns.is_some() { 0 } else { self.capacity.saturating_sub(self.under_way + self.held.len()) }
+        if self.ends_ns.is_some() { 0 } else { self.capacity.saturating_sub(self.in_transit + self.held.len()) }
     }
 
-    /// Sends bytes that arrive at this time or, as order is kept, when what went before has
-    /// arrived; answers when.
+    /// Sends bytes. They arrive at `arrive_ns`, or together with earlier bytes that arrive later.
+    /// Returns the arrival time.
     pub fn put(&mut self, bytes: Vec<u8>, arrive_ns: u64) -> u64 {
         let arrive_ns = self.transit.back().map_or(arrive_ns, |(before_ns, _)| arrive_ns.max(*before_ns));
-        self.under_way += bytes.len();
+        self.in_transit += bytes.len();
         self.transit.push_back((arrive_ns, bytes));
         arrive_ns
     }
 
-    /// Nothing more will be sent; the other side learns it after all bytes. Answers when.
+    /// Ends the stream after all sent bytes. Returns the arrival time of the end.
     pub fn end(&mut self, arrive_ns: u64) -> u64 {
         let arrive_ns = self.transit.back().map_or(arrive_ns, |(before_ns, _)| arrive_ns.max(*before_ns));
         *self.ends_ns.get_or_insert(arrive_ns)
     }
 
-    /// Lets what is due by now arrive.
+    /// Moves bytes that have arrived into the buffer.
     pub fn arrive(&mut self, now_ns: u64) {
         while let Some((at_ns, _)) = self.transit.front() {
             if *at_ns > now_ns {
                 return;
             }
             if let Some((_, bytes)) = self.transit.pop_front() {
-                self.under_way -= bytes.len();
+                self.in_transit -= bytes.len();
                 self.held.extend(bytes);
             }
         }
         self.ended |= self.ends_ns.is_some_and(|at_ns| at_ns <= now_ns);
     }
 
-    /// Bytes that have arrived and were not taken.
+    /// Returns the number of bytes in the buffer.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether everything was taken and nothing more will come.
+    /// Returns true if the stream has ended and all bytes were read.
     pub fn is_over(&self) -> bool {
         self.ended && self.held.is_empty() && self.transit.is_empty()
     }
 
-    /// Takes bytes that have arrived, as many as fit; answers how many.
+    /// Reads bytes from the buffer, as many as fit. Returns their number.
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.held.len());
         let (front, back) = self.held.as_slices();
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_arrive_in_order_and_the_end_comes_after_them() {
+    fn bytes_arrive_in_order_and_before_the_end() {
         let mut pipe = Pipe::new(10);
         pipe.put(vec![1, 2, 3], 100);
         assert_eq!(pipe.put(vec![4], 50), 100);

@@ -1,63 +1,51 @@
-//! The outside of a simulated server: virtual time, a network, disks, and those who act in it.
+//! The environment of a simulated server: virtual time, a network, disks, and actors.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::disk::{Disk, DiskPlan};
-use super::links::Link;
+use super::ids::{ActorId, DiskId, LinkId};
+use super::link::Link;
 use super::prng::Prng;
 use super::trace::Trace;
-use crate::Pool;
-use crate::{Event, FileId, Io, ListenerId, Signal};
+use crate::{Event, FileId, Io, ListenerId, Pool, Signal};
 
-/// Memory that buffers come from, in bytes; what does not fit is memory of its own.
+/// Size of the buffer pool in bytes: 2 MiB. Further buffers are allocated.
 const POOL_BYTES: usize = 2 << 20;
 
-/// Names a simulated connection, on the clients' side; never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub usize);
-
-/// Names one who acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ActorId(pub usize);
-
-/// Names a simulated disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DiskId(pub usize);
-
-/// One who acts in a world: a client, an operator.
+/// A participant of a simulation beside the server: a client or an operator.
 pub trait Actor {
-    /// Something may have happened to it: a time that it waited for has come, bytes have come,
-    /// there is room for more, a connection has ended.
+    /// Runs the actor: a time that it waited for is reached, bytes have arrived, a connection has
+    /// room for more bytes, or has ended.
     fn step(&mut self, me: ActorId, sim: &mut Sim);
 
-    /// Whether it will do nothing more by itself.
+    /// Returns true if the actor starts nothing more by itself.
     fn is_done(&self) -> bool;
 }
 
-/// Something wrong with the engine itself, to prove that a world finds it.
+/// A bug injected into the engine, to prove that a simulation detects it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Nothing is wrong.
+    /// No bug.
     #[default]
     None,
-    /// A flush is answered and makes nothing durable.
+    /// Flushes succeed but make nothing durable.
     FlushDoesNothing,
-    /// A durable write is answered and is not durable.
+    /// Durable writes succeed but are not durable.
     DurableWriteIsNot,
-    /// A completion is lost, now and then.
+    /// Some completions are lost.
     DropsCompletions,
-    /// Two reads that end together have each other's data, now and then.
+    /// Some concurrent reads of the same length exchange their data.
     SwapsReads,
-    /// A write ends well and was not done, now and then.
+    /// Some writes succeed without effect.
     LosesWrites,
-    /// A byte of what is sent is wrong, now and then.
+    /// Some sent bytes are wrong.
     FlipsSentBits,
-    /// A read, a write or a flush is done on another disk, now and then.
+    /// Some operations use another disk.
     MixesDisks,
 }
 
 impl Sabotage {
-    /// All that is wrong in some way.
+    /// All bugs.
     pub const ALL: [Sabotage; 7] = [
         Sabotage::FlushDoesNothing,
         Sabotage::DurableWriteIsNot,
@@ -69,90 +57,93 @@ impl Sabotage {
     ];
 }
 
-/// What is due at a time.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {
-    /// A client has connected.
+    /// The server accepts a connection.
     Accept(LinkId),
-    /// Bytes or the end come to the server.
+    /// Bytes or the end of the stream arrive at the server.
     Arrive(LinkId),
-    /// A receive that waits may be served.
+    /// The pending receive may complete.
     Deliver(LinkId),
-    /// A send that waits may go on.
+    /// The pending send may continue.
     Push(LinkId),
-    /// The connection is of no use to the server any more.
+    /// The server is notified of a reset.
     Break(LinkId),
-    /// The one at the other end may look.
-    Look(LinkId),
-    /// An I/O takes effect.
+    /// The client runs.
+    Notify(LinkId),
+    /// An I/O takes effect, or a part of it.
     Effect(u64),
-    /// An I/O is over.
-    Over(u64),
-    /// An actor's time has come.
+    /// An I/O completes.
+    Complete(u64),
+    /// An actor runs.
     Act(ActorId),
-    /// A signal to the server.
+    /// The server receives a signal.
     Signal(Signal),
     /// The power fails.
     Crash,
 }
 
-/// A file of the server: a descriptor of a disk.
+/// A file that the server has opened on a disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct File {
     pub disk: DiskId,
-    /// Whether offsets, lengths and memory have to be aligned.
+    /// Opened with `O_DIRECT`: offsets and lengths have to be aligned.
     pub direct: bool,
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct InFlightIo {
     pub tag: u64,
     pub io: Io,
     pub result: Result<(), i32>,
+    /// For a flush: the completed writes that it covers, from [`Disk::horizon`].
     pub horizon: u64,
-    /// How many of its bytes have been read or written.
+    /// Bytes read or written so far.
     pub moved: u64,
 }
 
-/// A world's outside.
+/// A simulation.
 pub struct Sim {
     /// The time in ns.
     pub now_ns: u64,
-    /// Chance.
+    /// The source of random numbers.
     pub prng: Prng,
-    /// What happened.
+    /// The log of events.
     pub trace: Trace,
-    /// What the server did that its contract with the engine forbids, and what else is wrong.
+    /// Violations of the contract between server and engine, and other errors.
     pub violations: Vec<String>,
-    /// What is wrong on purpose.
+    /// The injected bug.
     pub sabotage: Sabotage,
-    /// Power has failed: the server sees errors only.
+    /// The power has failed: all operations of the server fail.
     pub crashed: bool,
-    /// What buffers are taken from.
+    /// The pool of buffers.
     pub pool: Pool,
+    /// Scheduled events by time and serial number.
     pub(super) agenda: BTreeMap<(u64, u64), Due>,
     serial: u64,
     pub(super) links: Vec<Link>,
-    /// Generations of places of connections, and whether a place is taken.
-    pub(super) places: Vec<(u32, Option<LinkId>)>,
+    /// For each connection slot of the server: its generation, and its link.
+    pub(super) connections: Vec<(u32, Option<LinkId>)>,
     pub(super) listeners: Vec<bool>,
     pub(super) files: Vec<File>,
     pub(super) disks: Vec<Disk>,
-    /// Which real file stands for which disk, by device and inode.
-    pub(super) doors: Vec<((u64, u64), DiskId)>,
-    pub(super) under_way: BTreeMap<u64, UnderWay>,
+    /// Device and inode number of the real file that represents each disk.
+    pub(super) disk_files: Vec<((u64, u64), DiskId)>,
+    pub(super) in_flight: BTreeMap<u64, InFlightIo>,
+    /// Number of I/Os so far.
     pub(super) ios: u64,
     pub(super) events: VecDeque<Event>,
     pub(super) actors: Vec<Option<Box<dyn Actor>>>,
-    /// Whoever plays the world was given the chance to end it.
-    told_over: bool,
-    /// When each actor is to be woken next.
+    /// The end of the simulation was reported to the host once.
+    is_end_reported: bool,
+    /// The next wake-up of each actor.
     wakes_ns: Vec<Option<u64>>,
 }
 
 impl Sim {
-    /// An empty world.
+    /// Creates an empty simulation. `verbose` keeps the lines of the log.
     pub fn new(prng: Prng, verbose: bool) -> Sim {
         Sim {
             now_ns: 1_000_000,
@@ -165,44 +156,44 @@ impl Sim {
             agenda: BTreeMap::new(),
             serial: 0,
             links: Vec::new(),
-            places: Vec::new(),
+            connections: Vec::new(),
             listeners: Vec::new(),
             files: Vec::new(),
             disks: Vec::new(),
-            doors: Vec::new(),
-            under_way: BTreeMap::new(),
+            disk_files: Vec::new(),
+            in_flight: BTreeMap::new(),
             ios: 0,
             events: VecDeque::new(),
             actors: Vec::new(),
-            told_over: false,
+            is_end_reported: false,
             wakes_ns: Vec::new(),
         }
     }
 
-    /// Adds a disk, which the server opens through a real file of that device and inode number.
-    pub fn add_disk(&mut self, plan: DiskPlan, door: (u64, u64)) -> DiskId {
+    /// Adds a disk. The server opens it as the real file with this device and inode number.
+    pub fn add_disk(&mut self, plan: DiskPlan, file: (u64, u64)) -> DiskId {
         self.disks.push(Disk::new(plan));
         let id = DiskId(self.disks.len() - 1);
-        self.doors.push((door, id));
+        self.disk_files.push((file, id));
         id
     }
 
-    /// A disk.
+    /// Returns a disk.
     pub fn disk(&self, id: DiskId) -> &Disk {
         &self.disks[id.0]
     }
 
-    /// Adds one who acts, from this time on.
+    /// Adds an actor, which first runs at `from_ns`.
     pub fn add_actor(&mut self, actor: Box<dyn Actor>, from_ns: u64) -> ActorId {
         self.actors.push(Some(actor));
         self.wakes_ns.push(None);
-        self.told_over = false;
+        self.is_end_reported = false;
         let id = ActorId(self.actors.len() - 1);
         self.wake_at(from_ns, id);
         id
     }
 
-    /// Wakes an actor at this time, or earlier if it is to be woken earlier anyway.
+    /// Runs an actor at this time, unless an earlier run is scheduled.
     pub fn wake_at(&mut self, at_ns: u64, actor: ActorId) {
         let wakes_ns = &mut self.wakes_ns[actor.0];
         if wakes_ns.is_none_or(|before_ns| before_ns > at_ns) {
@@ -211,27 +202,27 @@ impl Sim {
         }
     }
 
-    /// Sends the server a signal after some ns.
+    /// Sends a signal to the server after a delay in ns.
     pub fn signal_in(&mut self, delay_ns: u64, signal: Signal) {
         self.due(self.now_ns + delay_ns, Due::Signal(signal));
     }
 
-    /// The power fails after some ns.
+    /// Fails the power after a delay in ns.
     pub fn crash_in(&mut self, delay_ns: u64) {
         self.due(self.now_ns + delay_ns, Due::Crash);
     }
 
-    /// Whether all who act are done.
+    /// Returns true if all actors are done.
     pub fn all_done(&self) -> bool {
         self.actors.iter().flatten().all(|actor| actor.is_done())
     }
 
-    /// Whether no I/O is under way.
+    /// Returns true if no I/O is in flight.
     pub fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.in_flight.is_empty()
     }
 
-    /// Something is wrong.
+    /// Records a violation, which ends the simulation.
     pub fn violated(&mut self, what: String) {
         self.trace.note(self.now_ns, &[99], format_args!("VIOLATION: {what}"));
         self.violations.push(what);
@@ -242,9 +233,9 @@ impl Sim {
         self.agenda.insert((at_ns.max(self.now_ns), self.serial), what);
     }
 
-    /// Lets the time pass until something has happened for the server, or `until_ns` has come.
+    /// Advances the time until there is an event for the server or `until_ns` is reached.
     pub(super) fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> std::io::Result<()> {
-        // The server's own work takes time as well.
+        // The server's own work takes time.
         self.now_ns += self.prng.between(0, 3_000);
         loop {
             if self.crashed {
@@ -254,18 +245,18 @@ impl Sim {
                 return Err(std::io::Error::other(what.clone()));
             }
             let next_ns = self.agenda.first_key_value().map(|((at_ns, _), _)| *at_ns);
-            let due = next_ns.is_some_and(|at_ns| at_ns <= self.now_ns);
-            if !self.events.is_empty() && (!due || self.prng.permille(200)) {
+            let is_due = next_ns.is_some_and(|at_ns| at_ns <= self.now_ns);
+            if !self.events.is_empty() && (!is_due || self.prng.permille(200)) {
                 break;
             }
             let Some(at_ns) = next_ns else {
                 let Some(until_ns) = until_ns else {
-                    // The world is over, and whoever plays it may say what comes next: once.
-                    if self.all_done() && !std::mem::replace(&mut self.told_over, true) {
+                    // The simulation has ended. The host may start something more, once.
+                    if self.all_done() && !std::mem::replace(&mut self.is_end_reported, true) {
                         break;
                     }
-                    self.violated("the server waits for ever, and nothing will happen".to_owned());
-                    return Err(std::io::Error::other("nothing will ever happen"));
+                    self.violated("the server waits for ever: no event is scheduled".to_owned());
+                    return Err(std::io::Error::other("no event is scheduled"));
                 };
                 self.now_ns = self.now_ns.max(until_ns);
                 break;
@@ -276,23 +267,23 @@ impl Sim {
             }
             self.now_ns = self.now_ns.max(at_ns);
             if let Some((_, what)) = self.agenda.pop_first() {
-                self.happen(what);
+                self.handle(what);
             }
         }
         events.extend(self.events.drain(..));
         Ok(())
     }
 
-    fn happen(&mut self, what: Due) {
-        match what {
+    fn handle(&mut self, event: Due) {
+        match event {
             Due::Accept(link) => self.accept(link),
             Due::Arrive(link) => self.arrive(link),
             Due::Deliver(link) => self.deliver(link),
             Due::Push(link) => self.push(link),
-            Due::Break(link) => self.break_off(link),
-            Due::Look(link) => self.look(link),
+            Due::Break(link) => self.report_reset(link),
+            Due::Notify(link) => self.notify(link),
             Due::Effect(io) => self.effect(io),
-            Due::Over(io) => self.over(io),
+            Due::Complete(io) => self.complete(io),
             Due::Act(actor) => self.woken(actor),
             Due::Signal(signal) => {
                 self.trace.note(self.now_ns, &[1], format_args!("signal {signal:?}"));
@@ -302,14 +293,14 @@ impl Sim {
         }
     }
 
-    /// The power fails.
+    /// Fails the power and ends the server.
     fn crash(&mut self) {
         self.crashed = true;
         self.fail_power();
         self.restart();
     }
 
-    /// Disks lose what is not durable.
+    /// Fails the power: disks lose data that is not durable.
     pub fn fail_power(&mut self) {
         self.trace.note(self.now_ns, &[2], format_args!("the power fails"));
         for disk in &mut self.disks {
@@ -317,16 +308,16 @@ impl Sim {
         }
     }
 
-    /// A connection was cut because the server was gone, not by the server.
+    /// Returns true if a connection ended with the server or its machine, not by a close.
     pub fn was_cut(&self, link: LinkId) -> bool {
         self.links[link.0].was_cut
     }
 
-    /// The server's side begins anew: its connections are cut, its files closed, its I/O is gone.
+    /// Restarts the server's side: its connections are cut, its files closed, its I/O is dropped.
     pub fn restart(&mut self) {
-        self.told_over = false;
+        self.is_end_reported = false;
         self.agenda.retain(|_, due| matches!(due, Due::Act(_)));
-        self.under_way.clear();
+        self.in_flight.clear();
         self.files.clear();
         self.events.clear();
         self.listeners.clear();
@@ -335,7 +326,7 @@ impl Sim {
         }
     }
 
-    /// A wake that was overtaken by an earlier one is for nothing.
+    /// Runs an actor, unless an earlier wake-up has replaced this one.
     fn woken(&mut self, id: ActorId) {
         if self.wakes_ns[id.0].is_some_and(|at_ns| at_ns <= self.now_ns) {
             self.wakes_ns[id.0] = None;
@@ -354,7 +345,7 @@ impl Sim {
         self.files.get(id.0 as usize).copied()
     }
 
-    /// A listener of the server, open.
+    /// Adds an open listener of the server.
     pub fn add_listener(&mut self) -> ListenerId {
         self.listeners.push(true);
         ListenerId(self.listeners.len() as u32 - 1)

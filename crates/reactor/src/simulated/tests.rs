@@ -2,66 +2,66 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::*;
-use crate::Buffer;
-use crate::{Address, ConnId, Engine, Event, Io, IoOp, Message, Part, Peer};
+use crate::{Address, Buffer, ConnId, Engine, Event, Io, IoOp, Message, Part, Peer};
 
-/// A client that sends bytes, reads what comes back at its own pace, and leaves when it has as
-/// many.
-struct Talker {
+/// A client that sends bytes, reads the echo at its own pace, and closes the connection when it has
+/// received all.
+struct EchoClient {
     link: Option<LinkId>,
     listener: crate::ListenerId,
     plan: LinkPlan,
     bytes: Vec<u8>,
     sent: usize,
-    heard: Rc<RefCell<Vec<u8>>>,
+    received: Rc<RefCell<Vec<u8>>>,
     resets_at: Option<usize>,
-    over: bool,
+    is_done: bool,
 }
 
-impl Actor for Talker {
+impl Actor for EchoClient {
     fn step(&mut self, me: ActorId, sim: &mut Sim) {
         let peer = Peer { address: Address::Unix, process: None };
         let link = *self.link.get_or_insert_with(|| sim.connect(self.listener, me, peer, self.plan).expect("open"));
-        if self.over {
+        if self.is_done {
             return;
         }
         self.sent += sim.write(link, &self.bytes[self.sent..]);
-        let mut some = [0; 100];
-        let count = sim.read(link, &mut some);
-        let mut heard = self.heard.borrow_mut();
-        heard.extend_from_slice(&some[..count]);
-        if self.resets_at.is_some_and(|at| heard.len() >= at) {
+        let mut piece = [0; 100];
+        let count = sim.read(link, &mut piece);
+        let mut received = self.received.borrow_mut();
+        received.extend_from_slice(&piece[..count]);
+        if self.resets_at.is_some_and(|at| received.len() >= at) {
             sim.reset(link);
-            self.over = true;
-        } else if heard.len() == self.bytes.len() {
+            self.is_done = true;
+        } else if received.len() == self.bytes.len() {
             sim.shut(link);
-            self.over = true;
+            self.is_done = true;
         } else {
             sim.wake_at(sim.now_ns + 50_000, me);
         }
     }
 
     fn is_done(&self) -> bool {
-        self.over
+        self.is_done
     }
 }
 
-/// A server that sends back what it gets: the lengths of its receives, and how connections ended.
+/// Runs an echo server. Returns the bytes that each client received, the hash of the log, and the
+/// end of each connection.
 fn echo(seed: u64, clients: usize, resets_at: Option<usize>) -> (Vec<Vec<u8>>, u64, Vec<&'static str>) {
     let sim = Rc::new(RefCell::new(Sim::new(Prng::new(seed), false)));
     let mut engine = SimEngine::new(sim.clone());
     let listener = sim.borrow_mut().add_listener();
-    let heard: Vec<_> = (0..clients).map(|_| Rc::new(RefCell::new(Vec::new()))).collect();
-    for (number, heard) in heard.iter().enumerate() {
+    let received: Vec<_> = (0..clients).map(|_| Rc::new(RefCell::new(Vec::new()))).collect();
+    for (number, received) in received.iter().enumerate() {
         let plan = LinkPlan { latency_ns_max: 300_000, capacity: 700, piece_max: 90 };
         let bytes = (0..5_000usize).map(|at| (at * 7 + number) as u8).collect();
-        let heard = heard.clone();
-        let talker = Talker { link: None, listener, plan, bytes, sent: 0, heard, resets_at, over: false };
-        sim.borrow_mut().add_actor(Box::new(talker), 0);
+        let received = received.clone();
+        let client = EchoClient { link: None, listener, plan, bytes, sent: 0, received, resets_at, is_done: false };
+        sim.borrow_mut().add_actor(Box::new(client), 0);
     }
     let (mut ends, mut events, mut waiting) = (Vec::new(), Vec::new(), Vec::<(ConnId, Buffer, usize)>::new());
     while ends.len() < clients {
-        engine.turn(None, &mut events).expect("the world goes on");
+        engine.turn(None, &mut events).expect("the simulation continues");
         for event in events.drain(..) {
             match event {
                 Event::Accepted { conn, .. } => engine.receive(conn),
@@ -71,8 +71,8 @@ fn echo(seed: u64, clients: usize, resets_at: Option<usize>) -> (Vec<Vec<u8>>, u
                 }
                 Event::Received { conn, buffer, len } if len % 2 == 0 => waiting.push((conn, buffer, len)),
                 Event::Received { conn, buffer, len } => {
-                    // Odd ones wait for one more byte behind them; there is one, as the sum is
-                    // even.
+                    // A receive of odd length is completed by one more byte, which exists because
+                    // the total is even.
                     let mut longer = engine.buffer(len + 1);
                     longer[..len].copy_from_slice(&buffer[..len]);
                     engine.receive_into(conn, longer, len, len + 1);
@@ -87,7 +87,7 @@ fn echo(seed: u64, clients: usize, resets_at: Option<usize>) -> (Vec<Vec<u8>>, u
                     waiting.retain(|(waiting, ..)| *waiting != conn);
                     engine.close(conn);
                 }
-                Event::Done { .. } | Event::Signal(_) => panic!("nobody asked for it"),
+                Event::Done { .. } | Event::Signal(_) => panic!("unexpected event"),
             }
         }
         for (conn, buffer, len) in waiting.drain(..) {
@@ -102,37 +102,37 @@ fn echo(seed: u64, clients: usize, resets_at: Option<usize>) -> (Vec<Vec<u8>>, u
     }
     let sim = sim.borrow();
     assert_eq!(sim.violations, [""; 0]);
-    let heard = heard.iter().map(|heard| heard.borrow().clone()).collect();
-    (heard, sim.trace.hash(), ends)
+    let received = received.iter().map(|received| received.borrow().clone()).collect();
+    (received, sim.trace.hash(), ends)
 }
 
 #[test]
-fn bytes_come_back_whole_through_split_receives_and_short_sends() {
+fn bytes_are_echoed_through_split_receives_and_short_sends() {
     for seed in 0..20 {
-        let (heard, _, ends) = echo(seed, 3, None);
-        for (number, heard) in heard.iter().enumerate() {
-            assert!(heard.iter().enumerate().all(|(at, byte)| *byte == (at * 7 + number) as u8));
-            assert_eq!(heard.len(), 5_000);
+        let (received, _, ends) = echo(seed, 3, None);
+        for (number, received) in received.iter().enumerate() {
+            assert!(received.iter().enumerate().all(|(at, byte)| *byte == (at * 7 + number) as u8));
+            assert_eq!(received.len(), 5_000);
         }
         assert_eq!(ends, ["end"; 3]);
     }
 }
 
 #[test]
-fn a_seed_determines_everything_and_another_differs() {
+fn a_seed_determines_the_run_and_another_seed_differs() {
     assert_eq!(echo(5, 4, None), echo(5, 4, None));
     assert_ne!(echo(5, 4, None).1, echo(6, 4, None).1);
 }
 
 #[test]
-fn a_reset_is_told_once_whatever_is_under_way() {
+fn a_reset_is_reported_once() {
     for seed in 0..20 {
         let (_, _, ends) = echo(seed, 3, Some(1_000));
         assert_eq!(ends, ["broken"; 3]);
     }
 }
 
-/// A world with one disk, and its engine with a file on it.
+/// Returns a simulation with one disk, its engine, and an open file on the disk.
 fn with_disk(seed: u64, plan: DiskPlan) -> (Rc<RefCell<Sim>>, SimEngine, crate::FileId) {
     let sim = Rc::new(RefCell::new(Sim::new(Prng::new(seed), false)));
     let file = rustix::fs::memfd_create("disk", rustix::fs::MemfdFlags::CLOEXEC).expect("memory");
@@ -146,7 +146,7 @@ fn with_disk(seed: u64, plan: DiskPlan) -> (Rc<RefCell<Sim>>, SimEngine, crate::
 fn done(engine: &mut SimEngine, count: usize) -> Vec<(u64, crate::IoDone)> {
     let mut events = Vec::new();
     while events.len() < count {
-        engine.turn(None, &mut events).expect("the world goes on");
+        engine.turn(None, &mut events).expect("the simulation continues");
     }
     let each = events.into_iter().map(|event| match event {
         Event::Done { tag, done } => (tag, done),
@@ -162,7 +162,7 @@ fn write(file: crate::FileId, offset: u64, byte: u8, durable: bool) -> Io {
 }
 
 #[test]
-fn completions_come_in_another_order_and_a_crash_keeps_what_was_durable() {
+fn completions_are_reordered_and_a_crash_keeps_durable_data() {
     let (mut reordered, mut lost) = (0, 0);
     for seed in 0..50 {
         let plan = DiskPlan { size: 8192, latency_ns_max: 1_000_000, ..DiskPlan::default() };
@@ -176,7 +176,7 @@ fn completions_come_in_another_order_and_a_crash_keeps_what_was_durable() {
         assert!(engine.turn(None, &mut Vec::new()).is_err());
         let mut bytes = [0; 2048];
         sim.borrow().disk(DiskId(0)).read(0, &mut bytes);
-        assert_eq!(bytes[0], 1, "it was written durably");
+        assert_eq!(bytes[0], 1, "the write was durable");
         lost += u32::from(bytes[512] == 0);
     }
     assert!(reordered > 10 && lost > 10, "{reordered} reordered, {lost} lost");
@@ -194,21 +194,22 @@ fn reads_and_writes_take_effect_in_parts() {
         let done = done(&mut engine, 2);
         let read = done.iter().find(|(tag, done)| *tag == 1 && done.result.is_ok());
         let is_mixed = |bytes: &[u8]| bytes[0] != bytes[511];
-        read_mixed += u32::from(read.is_some_and(|(_, done)| is_mixed(done.buffer.as_ref().expect("what it read"))));
+        read_mixed +=
+            u32::from(read.is_some_and(|(_, done)| is_mixed(done.buffer.as_ref().expect("the buffer of a read"))));
         let mut bytes = [0; 512];
         sim.borrow().disk(DiskId(0)).read(0, &mut bytes);
         let has_failed = done.iter().any(|(tag, done)| *tag == 0 && done.result.is_err());
-        assert!(has_failed || bytes == [1; 512], "a write that ends well is done, all of it");
+        assert!(has_failed || bytes == [1; 512], "a successful write is complete");
         kept_mixed += u32::from(is_mixed(&bytes));
     }
     assert!(
         read_mixed > 3 && kept_mixed > 10,
-        "{read_mixed} reads of half a write, {kept_mixed} halves of a failed one"
+        "{read_mixed} reads of a partial write, {kept_mixed} partial failed writes"
     );
 }
 
 #[test]
-fn errors_and_hangs_come_as_often_as_planned() {
+fn errors_occur_as_often_as_planned() {
     let plan = DiskPlan { size: 4096, errors_permille: 300, no_space_permille: 300, ..DiskPlan::default() };
     let (_, mut engine, file) = with_disk(1, plan);
     for tag in 0..200 {
@@ -221,7 +222,7 @@ fn errors_and_hangs_come_as_often_as_planned() {
 }
 
 #[test]
-fn what_the_contract_forbids_is_noted() {
+fn violations_of_the_contract_are_recorded() {
     let (sim, mut engine, file) = with_disk(1, DiskPlan { size: 4096, ..DiskPlan::default() });
     engine.start(1, write(file, 4096, 1, false));
     engine.receive(ConnId { slot: 0, generation: 9 });
@@ -231,7 +232,7 @@ fn what_the_contract_forbids_is_noted() {
         assert!(violations.contains(part), "{violations}");
     }
     let (sim, mut engine, _) = with_disk(1, DiskPlan::default());
-    assert!(engine.turn(None, &mut Vec::new()).is_ok(), "nobody is there, which is told once");
+    assert!(engine.turn(None, &mut Vec::new()).is_ok(), "no actor exists, which is reported once");
     assert!(engine.turn(None, &mut Vec::new()).is_err());
     assert!(sim.borrow().violations[0].contains("waits for ever"));
 }

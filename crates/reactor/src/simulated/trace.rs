@@ -1,27 +1,26 @@
-//! What happened in a world: a hash of everything, by which two runs are compared, and a log for
-//! people.
+//! The log of a simulation: a hash of all events, which compares two runs, and readable lines.
 
 use std::fmt;
 
-/// The trace of a run.
+/// The log of a run.
 #[derive(Debug)]
 pub struct Trace {
     hash: u64,
-    happenings: u64,
+    events: u64,
     verbose: bool,
     lines: Vec<String>,
 }
 
 impl Trace {
-    /// An empty trace; `verbose` keeps the lines.
+    /// Creates an empty log. `verbose` keeps the lines.
     pub fn new(verbose: bool) -> Trace {
-        Trace { hash: 0xcbf2_9ce4_8422_2325, happenings: 0, verbose, lines: Vec::new() }
+        Trace { hash: 0xcbf2_9ce4_8422_2325, events: 0, verbose, lines: Vec::new() }
     }
 
-    /// Something happened: numbers that say what, and a line for people, which is made only if
-    /// somebody reads it.
+    /// Adds an event: numbers that identify it, and a line, which is formatted only if lines are
+    /// kept.
     pub fn note(&mut self, now_ns: u64, numbers: &[u64], line: fmt::Arguments<'_>) {
-        self.happenings += 1;
+        self.events += 1;
         self.mix(now_ns);
         for number in numbers {
             self.mix(*number);
@@ -31,7 +30,7 @@ impl Trace {
         }
     }
 
-    /// Bytes that passed.
+    /// Adds transferred bytes to the hash.
     pub fn bytes(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(8);
         for word in &mut words {
@@ -41,17 +40,17 @@ impl Trace {
         self.mix(rest);
     }
 
-    /// The hash of everything so far.
+    /// Returns the hash of all events so far.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// How many things happened.
-    pub fn happenings(&self) -> u64 {
-        self.happenings
+    /// Returns the number of events.
+    pub fn events(&self) -> u64 {
+        self.events
     }
 
-    /// The lines, if they were kept.
+    /// Returns the lines, if they were kept.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }

@@ -118,3 +118,124 @@ impl<T: BlockTarget> Drop for BlockRing<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::buffer::Buffer;
+
+    /// A transfer of a file that several transfers share.
+    struct Transfer {
+        file: Arc<File>,
+        buffer: Buffer,
+        tag: usize,
+    }
+
+    // SAFETY: the transfer shares ownership of the file and owns its buffer, which does not move.
+    unsafe impl BlockTarget for Transfer {
+        fn fd(&self) -> BorrowedFd<'_> {
+            self.file.as_fd()
+        }
+
+        fn memory(&mut self) -> &mut [u8] {
+            &mut self.buffer
+        }
+    }
+
+    /// Returns a ring, or `None` if the machine permits no io_uring.
+    fn ring() -> Option<BlockRing<Transfer>> {
+        let ring = BlockRing::new(4);
+        if let Err(error) = &ring {
+            eprintln!("skipped: io_uring is not available: {error}");
+        }
+        ring.ok()
+    }
+
+    /// Waits for this many transfers, and returns them by tag.
+    fn wait(ring: &mut BlockRing<Transfer>, count: usize) -> Vec<Ended<Transfer>> {
+        let mut ended = Vec::new();
+        while ended.len() < count {
+            ring.turn(&mut ended).expect("the ring works");
+        }
+        ended.sort_by_key(|ended| ended.target.tag);
+        ended
+    }
+
+    fn transfer(file: &Arc<File>, tag: usize) -> Transfer {
+        let mut buffer = Buffer::alone(4096);
+        buffer.fill(tag as u8 + 1);
+        Transfer { file: file.clone(), buffer, tag }
+    }
+
+    #[test]
+    fn a_shared_file_is_written_and_read_by_more_transfers_than_entries() {
+        let Some(mut ring) = ring() else { return };
+        let file = Arc::new(tempfile::tempfile().expect("a file"));
+        for tag in 0..100 {
+            let op = BlockOp::Write { rw_flags: if tag == 0 { libc::RWF_DSYNC } else { 0 } };
+            ring.start(op, tag as u64 * 4096, 4096, transfer(&file, tag));
+        }
+        assert_eq!(ring.in_flight(), 100);
+        let is_whole = |ended: &Ended<Transfer>| (ended.bytes, ended.error) == (4096, None);
+        assert!(wait(&mut ring, 100).iter().all(is_whole));
+        ring.start(BlockOp::Sync, 0, 0, transfer(&file, 0));
+        assert_eq!(wait(&mut ring, 1)[0].error, None);
+        for tag in 0..100 {
+            ring.start(BlockOp::Read, tag as u64 * 4096, 4096, transfer(&file, 7));
+        }
+        let mut first_bytes: Vec<u8> = wait(&mut ring, 100).iter().map(|ended| ended.target.buffer[0]).collect();
+        first_bytes.sort_unstable();
+        assert!(first_bytes.iter().copied().eq(1..=100) && ring.in_flight() == 0);
+    }
+
+    #[test]
+    fn a_read_is_short_at_the_end_of_the_file_and_errors_are_reported() {
+        let Some(mut ring) = ring() else { return };
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        file.as_file().write_all_at(&[9; 1000], 0).expect("there is room");
+        let read_only = Arc::new(File::open(file.path()).expect("the file"));
+        ring.start(BlockOp::Read, 0, 4096, transfer(&read_only, 0));
+        ring.start(BlockOp::Read, 5000, 4096, transfer(&read_only, 1));
+        ring.start(BlockOp::Read, 0, 1 << 40, transfer(&read_only, 2));
+        ring.start(BlockOp::Write { rw_flags: 0 }, 0, 4096, transfer(&read_only, 3));
+        let ended = wait(&mut ring, 4);
+        let results: Vec<_> = ended.iter().map(|ended| (ended.bytes, ended.error)).collect();
+        assert_eq!(results, [(1000, None), (0, None), (1000, None), (0, Some(libc::EBADF))]);
+        assert_eq!((ended[0].target.buffer[999], ended[0].target.buffer[1000]), (9, 1));
+    }
+
+    #[test]
+    fn another_thread_ends_the_wait() {
+        let Some(mut ring) = ring() else { return };
+        let waker = ring.waker();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            waker.wake();
+        });
+        let mut ended = Vec::new();
+        for _ in 0..2 {
+            ring.turn(&mut ended).expect("the ring works");
+            assert!(ended.is_empty());
+            ring.waker().wake();
+        }
+        thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_ring_is_dropped_with_transfers_in_flight() {
+        let Some(mut ring) = ring() else { return };
+        let file = Arc::new(tempfile::tempfile().expect("a file"));
+        for tag in 0..50 {
+            ring.start(BlockOp::Write { rw_flags: 0 }, tag as u64 * 4096, 4096, transfer(&file, tag));
+        }
+        drop(ring);
+        assert_eq!(Arc::strong_count(&file), 1, "the targets are dropped");
+        assert_eq!(file.metadata().expect("its length").len(), 50 * 4096);
+    }
+}

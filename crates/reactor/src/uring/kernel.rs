@@ -211,8 +211,8 @@ impl KernelRing {
         }
     }
 
-    /// Waits for a completion until `end_ns` while operations are pending. Returns false if there is
-    /// none to wait for.
+    /// Waits for a completion until `end_ns` while operations are pending. Returns false if there
+    /// is none to wait for.
     pub fn drain(&mut self, end_ns: u64) -> bool {
         if self.pending == 0 || clock::now_ns() >= end_ns {
             return false;

@@ -9,7 +9,7 @@ use hoistway_nbd::wire::{Command, CommandFlags};
 
 use crate::{Bounds, Purpose, ReloadError, Server, Settings, Turn};
 use hoistway_config::{Config, Draft, HostEnvironment};
-use hoistway_reactor::simulated::{Actor, ActorId, LinkId, LinkPlan, Prng, Sim, SimEngine, State};
+use hoistway_reactor::simulated::{Actor, ActorId, LinkId, LinkPlan, LinkState, Prng, Sim, SimEngine};
 use hoistway_reactor::{Address, ListenerId, Peer, Process};
 
 /// A millisecond in ns, the step of [`World::pass`].
@@ -134,7 +134,7 @@ impl World {
 
     /// Returns true if the client has not read the end of the connection.
     pub fn is_open(&self, link: LinkId) -> bool {
-        self.sim.borrow().state(link) == State::Open
+        self.sim.borrow().state(link) == LinkState::Open
     }
 
     /// Connects and chooses an export; `None` if the server does not admit the client.

@@ -7,7 +7,7 @@ use hoistway_nbd::server::Replies;
 
 use super::Client;
 use super::requests::Asked;
-use hoistway_reactor::simulated::State;
+use hoistway_reactor::simulated::LinkState;
 use hoistway_reactor::simulated::{ActorId, LinkId, Sim};
 
 /// The most bytes that a client reads at once.
@@ -83,8 +83,8 @@ impl Connection {
         self.speak(link, sim);
         self.leave_if_done(client, link, sim);
         match sim.state(link) {
-            State::Open => {}
-            State::Ended | State::Reset => self.closed(client, me, sim),
+            LinkState::Open => {}
+            LinkState::Ended | LinkState::Reset => self.closed(client, me, sim),
         }
         if self.link.is_some() {
             sim.wake_at(sim.now_ns + 1_000_000_000, me);
@@ -232,7 +232,7 @@ impl Connection {
         match mishap {
             Mishap::Reset => sim.reset(link),
             Mishap::Forsaken => {
-                sim.forsake(link);
+                sim.abandon(link);
                 self.closed(client, me, sim);
             }
             Mishap::Shut => {

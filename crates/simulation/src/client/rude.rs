@@ -9,7 +9,7 @@ use super::Common;
 use hoistway_reactor::Peer;
 use hoistway_reactor::simulated::Prng;
 use hoistway_reactor::simulated::{Actor, ActorId, LinkId, Sim};
-use hoistway_reactor::simulated::{LinkPlan, State};
+use hoistway_reactor::simulated::{LinkPlan, LinkState};
 
 /// What a client does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,12 +158,12 @@ impl Actor for Rude {
             self.speak(sim, link);
         }
         match sim.state(link) {
-            State::Open if self.plan != RudePlan::Silent && sim.room(link) > 0 => {
+            LinkState::Open if self.plan != RudePlan::Silent && sim.room(link) > 0 => {
                 let pause_ns = self.prng.magnitude(20_000_000);
                 sim.wake_at(sim.now_ns + pause_ns, me);
             }
-            State::Open => {}
-            State::Ended | State::Reset => {
+            LinkState::Open => {}
+            LinkState::Ended | LinkState::Reset => {
                 self.over = true;
                 sim.reset(link);
             }
