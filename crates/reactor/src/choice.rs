@@ -13,7 +13,7 @@ use crate::uring::Uring;
 /// An engine that does real I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// [`Uring`].
+    /// [`Uring`]: io_uring for sockets and files.
     Uring,
     /// [`Threads`](crate::Threads): epoll, and helper threads for files.
     Threads,

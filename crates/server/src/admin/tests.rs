@@ -272,3 +272,19 @@ fn a_detached_device_is_not_part_of_the_control_tree() {
     admin.server.reload(config(&CONFIG.replace("weight = 50", "weight = 80")), None).expect("a valid configuration");
     assert_eq!([weight(&admin, 0), weight(&admin, 1)], [80, 80]);
 }
+
+#[test]
+fn a_device_added_by_a_reload_has_the_same_terms_as_the_others() {
+    let mut admin = Administered::new();
+    assert_eq!(admin.request("set tenants/backup/weight 70"), "ok\n");
+    assert_eq!(admin.request("set groups/vms/weight 300"), "ok\n");
+    let with_more = format!("{CONFIG}\n[[device]]\nname = \"more\"\nbackend = \"mem:1M\"\n");
+    let checked = Draft::from_toml(&with_more, "test.toml").check(&HostEnvironment).expect("a good configuration");
+    admin.server.reload(checked.config, None).expect("a valid configuration");
+    // The file replaces the changes, on all devices alike.
+    let terms = |device: usize| {
+        let scheduler = admin.server.state.devices[device].scheduler();
+        (scheduler.terms("backup").unwrap().weight, scheduler.group_terms("vms").unwrap().weight)
+    };
+    assert_eq!([0, 1, 2].map(terms), [(50, 200); 3]);
+}
