@@ -3,7 +3,7 @@
 //!
 //! The device is read, never written, one request at a time, through the same path as a client's
 //! requests. First, several zones from the first byte to the last are read sequentially. The
-//! bandwidth is that of the slowest zone, because a reservation must hold wherever the data are.
+//! bandwidth is that of the slowest zone, because a reservation must hold in any zone.
 //! Then 4 KiB are read at random offsets. The positioning time is the mean time less the transfer
 //! time at that bandwidth. The result also has an upper bound of the mean, which is the safer
 //! figure for reservations.

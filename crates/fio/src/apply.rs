@@ -187,7 +187,7 @@ fn set_measuring(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> 
     Ok(true)
 }
 
-/// Parses the base of prefixes; the option applies to all others, wherever it stands.
+/// Parses the base of prefixes; the option applies to all others, in any position.
 pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
     match value {
         "1024" => Ok(KbBase::Compatible),

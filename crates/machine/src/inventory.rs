@@ -36,7 +36,8 @@ pub struct DeviceReport {
     /// The queue; `None` for a partition.
     pub queue: Option<QueueReport>,
     /// The devices one level below.
-    pub lies_on: Vec<String>,
+    #[serde(rename = "lies_on")]
+    pub below: Vec<String>,
     /// The devices whose queues order the requests last.
     pub queued_at: Vec<String>,
     /// The processes that have the device open; `None` if they were not looked for.
@@ -71,11 +72,11 @@ impl Inventory {
 impl DeviceReport {
     fn new(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> DeviceReport {
         let names = |of: Vec<&BlockDevice>| of.into_iter().map(|device| device.name.clone()).collect();
-        let (lies_on, queued_at) =
+        let (below, queued_at) =
             (names(directly_below(root, devices, device)), names(queues_below(root, devices, device)));
         let mut device = device.clone();
         let queue = device.queue.take().map(|queue| QueueReport { depth: queue.depth(), queue });
-        DeviceReport { device, queue, lies_on, queued_at, open_by: None }
+        DeviceReport { device, queue, below, queued_at, open_by: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Passes a directory through without scheduling, to measure the cost of the mount itself.
 //!
-//! `cargo run --example through -- SOURCE MOUNTPOINT [kernel] [everybody] [clean] [threads=N]
+//! `cargo run --example through -- SOURCE MOUNTPOINT [kernel] [all-users] [clean] [threads=N]
 //! [descriptors] [shared-queue]`
 
 use std::path::Path;
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [source, mount_point, rest @ ..] = words.as_slice() else {
         eprintln!(
-            "usage: through SOURCE MOUNTPOINT [kernel] [everybody] [clean] [threads=N] [descriptors] [shared-queue]"
+            "usage: through SOURCE MOUNTPOINT [kernel] [all-users] [clean] [threads=N] [descriptors] [shared-queue]"
         );
         return ExitCode::from(2);
     };
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     for word in rest {
         match word.as_str() {
             "kernel" => options.write_back = WriteBack::Kernel,
-            "everybody" => mount_options.users = Users::All,
+            "all-users" => mount_options.users = Users::All,
             "clean" => mount_options.clean = true,
             "descriptors" => options.handles = false,
             "shared-queue" => mount_options.clone_fd = false,
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
                 Some(threads) => mount_options.threads = threads,
                 None => {
                     eprintln!(
-                        "through: `{word}` is none of kernel, everybody, clean, threads=N, descriptors, shared-queue"
+                        "through: `{word}` is none of kernel, all-users, clean, threads=N, descriptors, shared-queue"
                     );
                     return ExitCode::from(2);
                 }

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_tell_where_an_extent_is() {
+    fn flags_show_the_place_of_an_extent() {
         assert_eq!(state_of(0), ExtentState::Written);
         assert_eq!(state_of(LAST | SHARED | ENCODED), ExtentState::Written);
         assert_eq!(state_of(UNWRITTEN), ExtentState::Unwritten);

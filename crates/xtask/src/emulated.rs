@@ -1,4 +1,4 @@
-//! Disks that are emulated: an image behind the model of a drive in real time, as a file, a loop
+//! Emulated disks: an image behind the model of a drive in real time, presented as a file, a loop
 //! device, and a file system.
 
 use std::fs;
@@ -11,25 +11,25 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::server::Server;
 use crate::tools;
 
-/// How long FUSE may take to show the file.
+/// The longest time until FUSE presents the file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is emulated.
+/// The parameters of an emulated disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// The program.
+    /// The hoistway program.
     pub hoistway: &'a Path,
     /// The file with the contents of the disk.
     pub image: &'a Path,
-    /// Where sockets and mounts are.
+    /// The directory of sockets and mounts.
     pub folder: &'a Path,
-    /// A profile's name or file.
+    /// The name or the file of a drive profile.
     pub drive: &'a str,
-    /// The elevator above it.
+    /// The elevator of the disk.
     pub elevator: &'a str,
-    /// Nothing is written.
+    /// Whether the file system is mounted read-only.
     pub read_only: bool,
-    /// Differs from that of the disk before, which may be on its way out.
+    /// A number that differs from that of the previous disk, which may not be detached yet.
     pub number: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Mounts it: nothing of it is in memory.
+    /// Starts the disk and mounts its file system, with cold caches.
     pub fn new(setup: &Setup<'_>) -> Result<Disk> {
         let socket = setup.folder.join(format!("nbd-{}.sock", setup.number));
         let mut serve = Command::new("chrt");
@@ -58,12 +58,12 @@ impl Disk {
         Ok(Disk { mounted, fuse, server })
     }
 
-    /// Where it is mounted, and how.
+    /// The mounted file system.
     pub fn mounted(&self) -> &Mounted {
         &self.mounted
     }
 
-    /// Unmounts it and ends the server, which must leave cleanly.
+    /// Unmounts the file system and stops the server, which must exit without an error.
     pub fn stop(self) -> Result<()> {
         let Disk { mounted, fuse, server } = self;
         drop(mounted);
@@ -77,17 +77,17 @@ impl Disk {
 #[derive(Debug)]
 pub struct Mounted {
     pub at: PathBuf,
-    /// As /dev/loop0.
+    /// The path of the device, such as /dev/loop0.
     pub device: String,
 }
 
 impl Mounted {
-    /// Mounts `image`, a file in any file system, for reading: nothing of it is in memory then.
+    /// Mounts `image`, a file in any file system, read-only and with cold caches.
     pub fn new(image: &Path, at: &Path) -> Result<Mounted> {
         Mounted::with(image, at, &["--read-only"], "ro,noatime")
     }
 
-    /// The same for reading and writing.
+    /// Mounts `image` for reading and writing, with cold caches.
     pub fn writable(image: &Path, at: &Path) -> Result<Mounted> {
         Mounted::with(image, at, &[], "noatime")
     }
@@ -104,7 +104,7 @@ impl Mounted {
         Ok(mounted)
     }
 
-    /// Reads that the device has done since it was made, and bytes.
+    /// The number of reads since the device was created, and their bytes.
     pub fn reads(&self) -> Result<(u64, u64)> {
         let name = self.device.rsplit('/').next().unwrap_or_default();
         // The kernel's Documentation/block/stat.rst: reads, merged reads, sectors.
@@ -124,7 +124,7 @@ impl Drop for Mounted {
     }
 }
 
-/// An export as a file.
+/// An export presented as a file by nbdfuse.
 #[derive(Debug)]
 pub struct Fuse {
     at: PathBuf,
@@ -132,7 +132,7 @@ pub struct Fuse {
 }
 
 impl Fuse {
-    /// Shows the export behind a socket; only to be read, if that is all that is wanted.
+    /// Presents the export behind a socket as a file, read-only if requested.
     pub fn new(at: &Path, socket: &Path, read_only: bool) -> Result<Fuse> {
         fs::create_dir_all(at)?;
         // One thread and one connection: several hand requests on in another order than they were
@@ -152,7 +152,7 @@ impl Fuse {
         Ok(fuse)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn file(&self) -> PathBuf {
         self.at.join("disk")
     }

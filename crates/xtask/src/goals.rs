@@ -1,31 +1,31 @@
-//! What is wanted of what is measured, and whether it was found: shared by the tasks that measure.
+//! Goals of measurements, shared by the tasks that measure.
 
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
 
-/// A statement, what was found, and whether it holds.
+/// A goal with its measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     pub text: String,
     pub found: String,
-    /// None: it could not be measured.
+    /// Whether the goal is reached; `None` if it could not be measured.
     pub holds: Option<bool>,
 }
 
 impl Goal {
-    /// One that was measured.
+    /// Creates a measured goal.
     pub fn found(text: &str, found: String, holds: bool) -> Goal {
         Goal { text: text.to_owned(), found, holds: Some(holds) }
     }
 
-    /// One that could not be measured, and why.
+    /// Creates a goal that could not be measured, with the reason.
     pub fn not_measured(text: &str, why: &str) -> Goal {
         Goal { text: text.to_owned(), found: why.to_owned(), holds: None }
     }
 }
 
-/// An error that names all goals that were missed or not measured.
+/// Returns an error that names all goals that were missed or not measured, if there are any.
 pub fn judge(goals: &[Goal]) -> Result<()> {
     let word = |goal: &Goal| if goal.holds.is_none() { "not measured" } else { "missed" };
     let failed: Vec<String> = goals
@@ -39,7 +39,7 @@ pub fn judge(goals: &[Goal]) -> Result<()> {
     bail!("{} of {} goals:\n  {}", failed.len(), goals.len(), failed.join("\n  "))
 }
 
-/// A table of goals: what was found, and whether it is as it should be.
+/// Appends a table of goals with their measured values.
 pub fn goal_rows(text: &mut String, goals: &[Goal]) {
     if goals.is_empty() {
         return;
@@ -55,7 +55,7 @@ pub fn goal_rows(text: &mut String, goals: &[Goal]) {
     }
 }
 
-/// Thousands apart.
+/// Formats a figure as an integer with commas between groups of three digits.
 pub fn grouped(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut text = String::new();
@@ -73,7 +73,7 @@ mod tests {
     use super::grouped;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         assert_eq!([grouped(7.0), grouped(1234.4), grouped(1_234_567.0)], ["7", "1,234", "1,234,567"]);
     }
 }

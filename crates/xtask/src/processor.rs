@@ -1,10 +1,10 @@
-//! The processor's time of a program, from procfs.
+//! The CPU time of a program, from procfs.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// CPU time.
+/// An amount of CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cpu {
     pub user_s: f64,
@@ -12,8 +12,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What a process has used, all threads and children included, those that it has waited for and
-    /// those that run.
+    /// The CPU time of a process with all of its threads and of its children, running or waited
+    /// for.
     pub fn of(pid: u32) -> Result<Cpu> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let mut cpu = Cpu::of_stat(&text, true).context("a short /proc/PID/stat")?;
@@ -26,8 +26,8 @@ impl Cpu {
         Ok(cpu)
     }
 
-    /// What a /proc/PID/stat tells: of the process, and perhaps of the children that it has waited
-    /// for.
+    /// Reads /proc/PID/stat: the CPU time of the process and, if requested, of the children that it
+    /// has waited for.
     fn of_stat(text: &str, with_children: bool) -> Option<Cpu> {
         let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
         // The name may hold anything, blanks and brackets too; the fields behind it begin with the
@@ -43,13 +43,13 @@ impl Cpu {
         Some(Cpu { user_s: user / ticks_per_second, system_s: system / ticks_per_second })
     }
 
-    /// All of it since another reading.
+    /// The CPU time since another reading, in s.
     pub fn since(self, before: Cpu) -> f64 {
         self.user_s + self.system_s - before.user_s - before.system_s
     }
 }
 
-/// The processes that a server has forked, one a client for some.
+/// The child processes of a server; some servers fork one per client.
 pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()

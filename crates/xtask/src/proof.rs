@@ -1,9 +1,9 @@
 //! The proof that the core cannot panic.
 //!
 //! `hoistway-capi` is compiled to a static library with overflow checks and optimised as one piece.
-//! Its panic handler calls a function that is defined nowhere. If the compiler cannot show that a
-//! panic is never reached, that function is among the object's undefined symbols; if it can for all
-//! of them, nothing is left but the copying and comparing of memory.
+//! Its panic handler calls a function without a definition. If the compiler cannot show that a
+//! panic is unreachable, that function is among the undefined symbols of the object. Otherwise the
+//! only undefined symbols are functions that copy and compare memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,21 +13,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
 
-/// What the compiler itself may call.
+/// The functions that the compiler itself may call.
 const ALLOWED: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
 /// The panic path that the feature `proof-selftest` adds.
 const SELFTEST: &str = "hoistway_proof_selftest";
 
-/// Proves it, after having shown that the proof can fail.
+/// Runs the proof, after a check that the proof detects a planted panic.
 pub fn run() -> Result<()> {
     let planted = examine("proof-selftest").context("the proof's own test")?;
     if !planted.culprits().contains(SELFTEST) {
-        bail!(
-            "the proof does not see a panic that was put in on purpose: undefined are only {}",
-            join(&planted.undefined)
-        );
+        bail!("the proof does not detect a planted panic: the undefined symbols are {}", join(&planted.undefined));
     }
-    println!("proof: a panic put in on purpose is seen, in {SELFTEST}");
+    println!("proof: a planted panic is detected in {SELFTEST}");
     let object = examine("proof")?;
     let forbidden = object.forbidden();
     println!("proof: undefined symbols of the core's object: {}", join(&object.undefined));
@@ -50,7 +47,8 @@ fn join(names: &BTreeSet<String>) -> String {
 
 /// Builds the library with a feature and looks into the object that holds our code.
 fn examine(feature: &str) -> Result<Object> {
-    tools::run(cargo().args([
+    // An incremental build is not optimised as one piece.
+    tools::run(cargo().env("CARGO_INCREMENTAL", "0").args([
         "rustc",
         "--quiet",
         "--package",

@@ -1,4 +1,4 @@
-//! Simulated worlds of the server, and the server that is killed for real.
+//! Simulated runs of the server, and the crash test of the real server.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::server;
 use crate::tools::{self, cargo};
 
-/// The package whose examples play the worlds.
+/// The package whose examples run the simulations.
 const PACKAGE: [&str; 2] = ["-p", "hoistway-simulation"];
 
 /// Arguments that are passed on to the program.
@@ -18,13 +18,13 @@ pub struct Options {
     pub arguments: Vec<String>,
 }
 
-/// Plays simulated worlds, built with optimisation and with all checks of a debug build.
+/// Runs simulations, built with optimisation and with all checks of a debug build.
 pub fn worlds(options: &Options) -> Result<()> {
     let example = ["run", "--quiet", "--profile", "checked", "--example", "worlds"];
     tools::run(cargo().args(example).args(PACKAGE).arg("--").args(&options.arguments))
 }
 
-/// Plays 500 worlds in the build that the tests use; takes less than a minute.
+/// Runs 500 simulations in the build of the tests, in less than a minute.
 pub fn some_worlds() -> Result<()> {
     let example = ["run", "--quiet", "--example", "worlds"];
     tools::run(cargo().args(example).args(PACKAGE).args(["--", "--seeds", "500"]))

@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: the server under clients that verify what they read.
+//! `cargo xtask soak`: the server under clients that verify their reads.
 //!
-//! There are four parts. fio writes and verifies while the elevator is switched again and again. A
-//! file system is made on an export through nbdfuse and a loop device, filled, checked and
+//! There are four parts. fio writes and verifies while the elevator is switched repeatedly. A
+//! file system is created on an export through nbdfuse and a loop device, filled, checked and
 //! compared. The tools of qemu and libnbd copy in and out. A drive in real time gets requests one
 //! at a time and many at once, and the lateness of its completions is printed.
 
@@ -28,7 +28,7 @@ const PACKAGES: [(&str, &str); 8] = [
     ("losetup", "mount"),
 ];
 
-/// How late 99 % of an emulated drive's completions may be.
+/// The largest delay of 99 % of the completions of an emulated drive.
 const LATENESS_P99_NS_MAX: u64 = 200_000;
 
 /// Options of `cargo xtask soak`.
@@ -57,8 +57,7 @@ enum Part {
     Lateness,
 }
 
-/// Runs the selected parts; one that fails does not keep the others from running. Fails at the end
-/// and names all that failed.
+/// Runs the selected parts, also after a failed one. Fails at the end and names all failed parts.
 pub fn run(options: &Options) -> Result<()> {
     tools::require_all(&PACKAGES, options.install)?;
     let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
@@ -103,7 +102,7 @@ impl Setup {
         self.directory.join(name)
     }
 
-    /// An empty file of this size.
+    /// Creates an empty file of this size.
     fn image(&self, name: &str, bytes: u64) -> Result<PathBuf> {
         let path = self.file(name);
         fs::File::create(&path)?.set_len(bytes)?;
@@ -118,7 +117,7 @@ impl Setup {
         self.serve_by(Command::new(&self.hoistway), arguments)
     }
 
-    /// The same with the processor before all others, where that is allowed; answers whether it is.
+    /// Starts a server with real-time priority where that is allowed. Returns whether it was.
     fn serve_first(&self, arguments: &[String]) -> Result<(Server, bool)> {
         let mut first = Command::new("chrt");
         first.args(["-f", "10"]);
@@ -220,7 +219,7 @@ fn first_device(setup: &Setup) -> Result<String> {
     Ok(name.trim_end_matches('/').to_owned())
 }
 
-/// ext4 on an export, through nbdfuse and a loop device: made, filled, checked, compared.
+/// ext4 on an export, through nbdfuse and a loop device: created, filled, checked, compared.
 fn file_system(setup: &Setup) -> Result<()> {
     if !Path::new("/dev/fuse").exists() {
         println!("skipped: there is no /dev/fuse");
@@ -331,8 +330,8 @@ fn tools_agree(setup: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// A disk in real time, one request at once and 32: how late the server's completions were against
-/// the model's.
+/// Measures the delay of the server's completions against those of the model, for a disk in real
+/// time at queue depths 1 and 32.
 fn lateness(setup: &Setup, duration: Duration) -> Result<()> {
     // As many commands as it takes at once, so that the same model is under both.
     const DRIVE: &str = "cmr-8tb";
@@ -362,12 +361,12 @@ fn lateness(setup: &Setup, duration: Duration) -> Result<()> {
     Ok(())
 }
 
-/// The figure behind `p99=`.
+/// The figure after `p99=`.
 fn p99_of(printed: &str) -> Option<u64> {
     printed.split_whitespace().find_map(|word| word.strip_prefix("p99="))?.parse().ok()
 }
 
-/// The lines in which a server that leaves tells how late its completions were.
+/// The lines in which an exiting server reports the delay of its completions.
 fn histogram_in(log: &str) -> impl Iterator<Item = &str> {
     log.lines()
         .filter(|line| line.contains(" completions came late ") || line.contains(" us ") && line.contains(" to "))

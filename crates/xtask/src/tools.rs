@@ -32,7 +32,7 @@ pub fn require(install: bool) -> Result<()> {
     require_all(PROGRAMS, install)
 }
 
-/// The same for these programs, each with its Debian package.
+/// Does the same for the given programs, each with its Debian package.
 pub fn require_all(programs: &[(&str, &str)], install: bool) -> Result<()> {
     let missing = |programs: &[(&str, &str)]| -> Vec<String> {
         let missing = programs.iter().filter(|(program, _)| find(program).is_none());

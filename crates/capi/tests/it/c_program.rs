@@ -92,6 +92,8 @@ fn build_library() -> PathBuf {
         .args(["rustc", "--quiet", "--package", "hoistway-capi", "--profile", "proof", "--features", "proof"])
         .args(["--crate-type", "staticlib", "--target-dir"])
         .arg(&target)
+        // An incremental build is not optimised as one piece: calls of the panic handler remain.
+        .env("CARGO_INCREMENTAL", "0")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");

@@ -154,13 +154,13 @@ impl ConfigBuilder<'_> {
 
     /// Returns true if every export of a device is read-only, so that nothing ever writes to it.
     fn all_read_only(&self, draft: &Draft, name: Option<&str>) -> bool {
-        let lies_here = |export: &&Entry| match export.get("device") {
+        let is_here = |export: &&Entry| match export.get("device") {
             Some(located) => located.text() == name,
             None => name.is_some() && draft.only_device() == name,
         };
         let read_only =
             |export: &Entry| export.get("read_only").is_some_and(|located| value::switch(&located.value) == Ok(true));
-        let mut here = draft.exports.iter().filter(lies_here).peekable();
+        let mut here = draft.exports.iter().filter(is_here).peekable();
         here.peek().is_some() && here.all(read_only)
     }
 }

@@ -323,7 +323,7 @@ fn blanks_around_names_and_values_do_not_count() {
 }
 
 #[test]
-fn comments_end_a_line_wherever_they_start() {
+fn comments_end_a_line_from_any_column() {
     assert_eq!(job("; iodepth=4\n  # iodepth=5\n").iodepth, 1);
     assert_eq!(job("iodepth=4 ; not 5").iodepth, 4);
     assert_eq!(job("filename=a#b").filename, ["a"], "as fio 3.33 has it");

@@ -215,11 +215,11 @@ impl AdminTarget for GateAdmin {
         }
     }
 
-    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+    fn account(&self, device: &str, tenant: &str, report: &mut dyn FnMut(&AccountView<'_>)) {
         let Some(queue) = self.queue(device) else { return };
         let account = queue.lock().device.scheduler().account(tenant).cloned();
         if let Some(account) = account.filter(is_used) {
-            tell(&view_of(&account));
+            report(&view_of(&account));
         }
     }
 

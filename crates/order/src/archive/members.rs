@@ -98,7 +98,7 @@ mod tests {
         assert!(plan(&tree, SortKey::Name, false, false).items.iter().all(|item| item.part == Pass::Only));
     }
     #[test]
-    fn the_last_root_wins_wherever_its_files_are_on_the_disk() {
+    fn the_last_root_wins_for_any_placement_on_the_disk() {
         let mut tree = Tree::new();
         let mut put = |parent, name: &str, kind, inode, at| {
             let id = tree.add(parent, OsStr::new(name), kind, inode, 1).unwrap();

@@ -18,7 +18,7 @@ fn reason(world: &mut World) -> String {
 }
 
 #[test]
-fn the_reason_tells_a_handshake_timeout_from_a_reply_timeout() {
+fn the_reason_distinguishes_handshake_and_reply_timeouts() {
     let mut world = World::of(DISK);
     world.connect(Purpose::Nbd, user(1));
     world.pass(MS);

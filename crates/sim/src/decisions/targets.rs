@@ -34,7 +34,7 @@ const TARGETS: &[Target] = &[
     target("linux-2.6.29 bfq", Kind::BfqV0, BlockLayer::V2_6_29),
     target("linux-3.4 fiops", Kind::Fiops, BlockLayer::V3_4),
     target("linux-4.19 noop", Kind::Noop, BlockLayer::V4_19),
-    // Form 2: the batch is counted in requests, wherever they are on the disk.
+    // Form 2: the batch is counted in requests, at any positions.
     Target { tunables: &[("form", 2)], ..target("linux-4.19 deadline", Kind::Deadline, BlockLayer::V4_19) },
     // A kernel without groups does not wait for them either.
     Target { tunables: &[("groups", 0), ("group_idle", 0)], ..target("linux-4.19 cfq", Kind::Cfq, BlockLayer::V4_19) },

@@ -1,4 +1,4 @@
-//! What stands between a process and its files costs: time, and the processor's time.
+//! The cost of a mount between a process and its files: throughput, latency and CPU time.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,28 +18,29 @@ use crate::tools;
 /// The elevators whose cost the page shows. The rates of the others are divided by that of the
 /// first.
 const ELEVATORS: [&str; 5] = ["mq-deadline", "noop", "kyber", "bfq", "cfq"];
-/// How long the file is.
+/// The size of the file in bytes.
 const FILE_BYTES: u64 = 2 << 30;
-/// The file.
+/// The name of the file.
 const FILE: &str = "data";
 
-const READ: Load = Load { what: "read, 1 MiB, sequential", options: &["--rw=read", "--bs=1m"] };
+const READ: Load = Load { title: "read, 1 MiB, sequential", options: &["--rw=read", "--bs=1m"] };
 const WRITE: Load =
-    Load { what: "write, 1 MiB, sequential", options: &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"] };
+    Load { title: "write, 1 MiB, sequential", options: &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"] };
 const RANDOM: Load = Load {
-    what: "read, 4 KiB, random, in memory",
+    title: "read, 4 KiB, random, in memory",
     options: &["--rw=randread", "--bs=4k", "--fadvise_hint=random", "--io_size=400m"],
 };
 const DIRECT: Load = Load {
-    what: "read, 4 KiB, random, O_DIRECT",
+    title: "read, 4 KiB, random, O_DIRECT",
     options: &["--rw=randread", "--bs=4k", "--direct=1", "--time_based", "--runtime=2"],
 };
 const DIRECT_WRITE: Load = Load {
-    what: "write, 4 KiB, random, O_DIRECT",
+    title: "write, 4 KiB, random, O_DIRECT",
     options: &["--rw=randwrite", "--bs=4k", "--direct=1", "--time_based", "--runtime=2"],
 };
 
-/// The file and its file system in memory: what stands between is all that is to be seen.
+/// Measures all loads on a file system in memory, so that only the cost of the path to the file
+/// counts.
 pub fn in_memory(bench: &Bench) -> Result<Section> {
     let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -59,7 +60,7 @@ pub fn in_memory(bench: &Bench) -> Result<Section> {
     Ok(Section { text, goals })
 }
 
-/// From the machine's own disk, with nothing in memory.
+/// Measures sequential reads from the machine's own disk with cold caches.
 pub fn cold(bench: &Bench) -> Result<Section> {
     let ways = [Way::Plain, Way::Bindfs, Way::Unscheduled, Way::Under(ELEVATORS[0]), Way::Under("bfq")];
     let found = compared(bench, &bench.folder, &[READ], &ways, true)?;
@@ -81,7 +82,7 @@ fn ways() -> Vec<Way> {
 
 type Row = Vec<(Way, Figures)>;
 
-/// Each load in each way, in rounds.
+/// Runs each load on each path, in rounds.
 fn compared(bench: &Bench, folder: &Path, loads: &[Load], ways: &[Way], is_cold: bool) -> Result<Vec<(Load, Row)>> {
     let image = image(folder)?;
     let mut found = Vec::new();
@@ -94,7 +95,7 @@ fn compared(bench: &Bench, folder: &Path, loads: &[Load], ways: &[Way], is_cold:
                     tools::run(Command::new("cat").arg(mounted.at.join(FILE)).stdout(std::process::Stdio::null()))?;
                 }
                 let reached = Reached::new(*way, &bench.hoistway, &mounted.at, &folder.join("seen"))?;
-                let figures = load.run(&reached, FILE).with_context(|| format!("{}: {}", way.name(), load.what));
+                let figures = load.run(&reached, FILE).with_context(|| format!("{}: {}", way.name(), load.title));
                 drop(reached);
                 measured.push(figures?);
             }
@@ -106,7 +107,7 @@ fn compared(bench: &Bench, folder: &Path, loads: &[Load], ways: &[Way], is_cold:
     Ok(found)
 }
 
-/// An ext4 with one file that was written.
+/// Creates an image of an ext4 with one written file.
 fn image(folder: &Path) -> Result<PathBuf> {
     let image = folder.join("disk.img");
     fs::File::create(&image)?.set_len(FILE_BYTES + (1 << 30))?;
@@ -124,13 +125,13 @@ fn image(folder: &Path) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// Measures the cost of scheduling itself: differences between rows of the table above are below
-/// its noise.
+/// Measures the cost of scheduling alone, because the differences between rows of the tables above
+/// are below their noise.
 fn scheduling(bench: &Bench, text: &mut String, goals: &mut Vec<Goal>) -> Result<()> {
     let mut bench = Command::new(&bench.hoistway);
     bench.args(["bench", "mount", "--json", "--elevators", &ELEVATORS.join(",")]);
     let document: serde_json::Value =
-        serde_json::from_str(&tools::output(&mut bench)?).context("what hoistway bench mount prints")?;
+        serde_json::from_str(&tools::output(&mut bench)?).context("the output of hoistway bench mount")?;
     text.push_str(
         "### cost of scheduling\n\n```console\n$ hoistway bench mount\n```\n\n| elevator | read, ns | fsync, ns | lookup, ns |\n|---|---|---|---|\n",
     );
@@ -149,7 +150,7 @@ fn table(text: &mut String, load: &Load, row: &Row) {
     let _ = write!(
         text,
         "### {}\n\n| access | MB/s | operations/s | median, us | CPU time, us per operation |\n|---|---|---|---|---|\n",
-        load.what
+        load.title
     );
     for (way, figures) in row {
         let rate = figures.bytes_per_second;
@@ -177,7 +178,7 @@ fn rate_goal(where_from: &str, load: &Load, row: &Row, against: &[Way]) -> Goal 
     let others = against.iter().copied().filter(|way| !matches!(way, Way::Under(_)));
     let best = others.map(rate).fold(0.0, f64::max);
     let text =
-        format!("{where_from}: {}: under {} >= 90 % of the best access without scheduling", load.what, ELEVATORS[0]);
+        format!("{where_from}: {}: under {} >= 90 % of the best access without scheduling", load.title, ELEVATORS[0]);
     Goal::found(&text, format!("{ours:.0} of {best:.0} MB/s = {:.0} %", ours / best * 100.0), ours >= 0.9 * best)
 }
 
@@ -185,15 +186,15 @@ fn goals(found: &[(Load, Row)]) -> Vec<Goal> {
     let mut goals = Vec::new();
     let passed_through = [Way::Bindfs, Way::Unscheduled];
     for (load, row) in found {
-        match load.what {
-            what if what == READ.what || what == WRITE.what => {
+        match load.title {
+            title if title == READ.title || title == WRITE.title => {
                 goals.push(rate_goal("in memory", load, row, &passed_through));
             }
-            what if what == RANDOM.what => {
+            title if title == RANDOM.title => {
                 let cpu = |way: Way| of(row, way).cpu_us();
                 let (ours, best) =
                     (cpu(Way::Under(ELEVATORS[0])), passed_through.into_iter().map(cpu).fold(f64::MAX, f64::min));
-                let text = format!("{what}: CPU time per operation <= 1.5 times the lowest without scheduling");
+                let text = format!("{title}: CPU time per operation <= 1.5 times the lowest without scheduling");
                 goals.push(Goal::found(
                     &text,
                     format!("{ours:.2} : {best:.2} us = {:.2}", ours / best),

@@ -1,4 +1,4 @@
-//! What fio does with a file, and what came of it.
+//! Loads of fio on a file, and their figures.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,27 +12,27 @@ use crate::tools;
 /// A load on one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// For tables.
-    pub what: &'static str,
-    /// fio's options beside file and output.
+    /// The heading of the load's table.
+    pub title: &'static str,
+    /// The options of fio, without file and output.
     pub options: &'static [&'static str],
 }
 
-/// What came of it.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     /// Bytes a second.
     pub bytes_per_second: f64,
     /// The number of operations.
     pub operations: f64,
-    /// The median time of one, in us.
+    /// The median latency of an operation, in us.
     pub median_us: f64,
-    /// The processor time of fio and of the processes that serve the mount, in s.
+    /// The CPU time of fio and of the processes that serve the mount, in s.
     pub cpu_s: f64,
 }
 
 impl Figures {
-    /// The processor's time an operation, in us.
+    /// The CPU time per operation, in us.
     pub fn cpu_us(&self) -> f64 {
         self.cpu_s * 1e6 / self.operations.max(1.0)
     }
@@ -44,8 +44,7 @@ impl Figures {
             figures.sort_by(f64::total_cmp);
             figures.get(figures.len() / 2).copied().unwrap_or(0.0)
         };
-        // The time of one operation is comparable between runs with different numbers of
-        // operations.
+        // CPU time per operation is comparable between runs with different numbers of operations.
         let operations = median(|figures| figures.operations);
         Figures {
             bytes_per_second: median(|figures| figures.bytes_per_second),
@@ -57,13 +56,13 @@ impl Figures {
 }
 
 impl Load {
-    /// Does it to a file.
+    /// Runs the load on a file.
     pub fn run(&self, reached: &Reached, file: &str) -> Result<Figures> {
         let path = reached.at.join(file);
         let before = reached.cpu()?;
         let printed = tools::output(fio(&path).args(self.options))?;
         let daemon_s = reached.cpu()?.since(before);
-        let document: Value = serde_json::from_str(&printed).context("what fio prints")?;
+        let document: Value = serde_json::from_str(&printed).context("the output of fio")?;
         let job = &document["jobs"][0];
         let figure = |value: &Value| value.as_f64().unwrap_or(0.0);
         let side = if figure(&job["read"]["total_ios"]) > 0.0 { &job["read"] } else { &job["write"] };

@@ -1,5 +1,5 @@
-//! `cargo xtask bench-mount`: what a mount costs beside other ways to the same files, and how
-//! processes share a disk through a mount: docs/mount-benchmarks.md.
+//! `cargo xtask bench-mount`: the cost of a mount compared with other paths to the same files, and
+//! the shares of processes that use a disk through a mount: docs/mount-benchmarks.md.
 //!
 //! The page is written even if goals are missed; then the task fails.
 
@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn prepare(options: &Options) -> Result<Bench> {
     if !tools::is_root() {
-        bail!("only root can mount what is compared");
+        bail!("only root can mount the file systems that are compared");
     }
     tools::require_all(&PROGRAMS, options.install)?;
     let hoistway = sections::program(options.hoistway.as_deref())?;

@@ -19,44 +19,45 @@ use crate::tools;
 const DRIVE: &str = "sata-7200-2006";
 /// The size of the file that the reader streams: more than it reads in a run.
 const STREAM_BYTES: u64 = 1600 << 20;
-/// What each of the others copies: the same.
+/// The size of the file that each copying process copies.
 const COPIED_BYTES: u64 = 600 << 20;
 const COPIES: usize = 4;
-/// What the reader reserves, in bytes a second: what a film in the best quality takes, twice over.
-/// Reservations count positioning for each request, so that a disk can promise only a part of its
+/// The reservation of the reader, in bytes a second: twice the rate of a film of high quality.
+/// Reservations include positioning for each request, so a disk can guarantee only a part of its
 /// streaming rate.
 const RESERVED: u64 = 20_000_000;
-/// The rate of the inner tracks of the disk and its positioning time, as the admission gets them.
+/// The rate of the inner tracks of the disk and its positioning time, for the admission of
+/// reservations.
 const FIGURES: &str = "bandwidth = \"35MB/s\"\nposition = \"10ms\"";
-/// What a paced reader wants, in bytes a second.
+/// The rate of a paced reader, in bytes a second.
 const PACE: u64 = 20_000_000;
 
-/// Who does what, and through what.
+/// The load of a run and the path to its files.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     what: &'static str,
-    /// The elevator of the mount; none: the file system itself.
+    /// The elevator of the mount; `None` without a mount.
     elevator: Option<&'static str>,
-    /// Words before the reader.
+    /// The command prefix of the reader.
     reader: &'static [&'static str],
-    /// Words before each copy; none: there are no copies.
+    /// The command prefix of each copy; `None` without copies.
     copies: Option<&'static [&'static str]>,
-    /// The reader has a reservation of [`RESERVED`].
+    /// Whether the reader has a reservation of [`RESERVED`].
     reserves: bool,
-    /// The reader wants no more than [`PACE`].
+    /// Whether the reader is limited to [`PACE`].
     is_paced: bool,
     wanted: Wanted,
 }
 
-/// What is wanted of the reader.
+/// The goal for the reader.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Wanted {
     Nothing,
-    /// 90 % of what it gets alone.
+    /// 90 % of its rate alone.
     Rate,
-    /// 90 % of what it reserved.
+    /// 90 % of its reservation.
     Reserved,
-    /// 98 % of its pace, and that the copies go on.
+    /// 98 % of its pace, while the copies continue.
     Pace,
 }
 
@@ -95,14 +96,14 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What came of a case, in bytes a second.
+/// The rates of a case, in bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rates {
     reader: f64,
     copies: f64,
 }
 
-/// Runs all of it.
+/// Runs all cases and returns the section of the page.
 pub fn measure(bench: &Bench) -> Result<Section> {
     let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -120,8 +121,9 @@ fn all(bench: &Bench, folder: &Path) -> Result<Section> {
     );
     let (mut alone, mut goals) = (None, Vec::new());
     for (number, case) in cases().into_iter().enumerate() {
-        let through =
-            case.elevator.map_or("the directory itself".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
+        let through = case
+            .elevator
+            .map_or("the directory without a mount".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
         let rates = match run(bench, folder, &image, &case, number as u32) {
             Ok(rates) => rates,
             Err(error) => {
@@ -193,7 +195,7 @@ fn run(bench: &Bench, folder: &Path, image: &Path, case: &Case, number: u32) -> 
     Ok(Rates { reader: reader?, copies: copied as f64 / f64::from(bench.seconds) })
 }
 
-/// What the reader got, in bytes a second.
+/// Runs the reader and returns its rate in bytes a second.
 fn stream(at: &Path, case: &Case, seconds: u32) -> Result<f64> {
     let words: Vec<&str> = case.reader.iter().copied().chain(["fio"]).collect();
     let mut command = Command::new(words[0]);
@@ -211,11 +213,11 @@ fn stream(at: &Path, case: &Case, seconds: u32) -> Result<f64> {
     if case.is_paced {
         command.arg(format!("--rate={PACE}"));
     }
-    let document: Value = serde_json::from_str(&tools::output(&mut command)?).context("what fio prints")?;
-    document["jobs"][0]["read"]["bw_bytes"].as_f64().context("fio tells no rate")
+    let document: Value = serde_json::from_str(&tools::output(&mut command)?).context("the output of fio")?;
+    document["jobs"][0]["read"]["bw_bytes"].as_f64().context("the output of fio has no rate")
 }
 
-/// Processes that copy until they are dropped.
+/// Processes that copy files. Dropping the value kills them.
 #[derive(Default)]
 struct Copies(Vec<Child>);
 
@@ -239,9 +241,9 @@ impl Drop for Copies {
     }
 }
 
-/// A configuration with the facts that the loop device hides: that the disk has an arm, and how
-/// fast it is. Processes named fio may have [`RESERVED`], in the requests of 1 MiB that a reader's
-/// read-ahead comes in.
+/// Writes a configuration with the properties that the loop device hides: the disk is rotational,
+/// and its rate and positioning time. With `reserves`, processes named fio have a reservation of
+/// [`RESERVED`] in requests of 1 MiB, the size of the read-ahead.
 fn config(folder: &Path, device: &str, reserves: bool) -> Result<PathBuf> {
     let file = folder.join("mount.toml");
     let mut text = format!("[[device]]\nname = \"{device}\"\nrotational = true\n{FIGURES}\n");
@@ -255,7 +257,7 @@ fn config(folder: &Path, device: &str, reserves: bool) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// An ext4 with what is read and copied.
+/// Creates an image of an ext4 with the files that are read and copied.
 fn image(folder: &Path) -> Result<PathBuf> {
     let image = folder.join("disk.img");
     let all = STREAM_BYTES + 2 * COPIES as u64 * COPIED_BYTES;

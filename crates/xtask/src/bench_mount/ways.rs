@@ -1,5 +1,5 @@
-//! The ways to the same files: the directory itself, pass-throughs, and the mount under an
-//! elevator.
+//! The paths to the same files: the directory without a mount, pass-through mounts, and the mount
+//! under an elevator.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,29 +11,29 @@ use anyhow::{Context, Result, bail};
 
 use crate::processor::Cpu;
 
-/// How long a mount may take to be there, or to be gone.
+/// The longest time until a mount appears or disappears.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One of them.
+/// A path to the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The directory itself.
+    /// The directory without a mount.
     Plain,
-    /// libfuse's pass-through as Debian has it.
+    /// bindfs: a pass-through mount over libfuse, from Debian.
     Bindfs,
     /// `hoistway mount` without scheduling.
     Unscheduled,
-    /// Under an elevator.
+    /// `hoistway mount` under an elevator.
     Under(&'static str),
-    /// The same, and the kernel gathers what is written.
+    /// `hoistway mount` under an elevator, with write-back by the kernel.
     KernelWrites(&'static str),
 }
 
 impl Way {
-    /// What it is called in tables.
+    /// The name of the path in tables.
     pub fn name(self) -> String {
         match self {
-            Way::Plain => "the directory itself".into(),
+            Way::Plain => "the directory without a mount".into(),
             Way::Bindfs => "bindfs".into(),
             Way::Unscheduled => "hoistway mount --elevator none".into(),
             Way::Under(elevator) => format!("hoistway mount --elevator {elevator}"),
@@ -42,16 +42,16 @@ impl Way {
     }
 }
 
-/// A directory that is reached in one of these ways. A mount is undone when it is dropped.
+/// A directory that is accessed through one of these paths. Dropping it unmounts it.
 #[derive(Debug)]
 pub struct Reached {
-    /// Where the files are seen.
+    /// The directory with the files.
     pub at: PathBuf,
     child: Option<Child>,
 }
 
 impl Reached {
-    /// Opens that way to the files in `source`; a mount is at `at`.
+    /// Opens this path to the files in `source`; a mount is at `at`.
     pub fn new(way: Way, hoistway: &Path, source: &Path, at: &Path) -> Result<Reached> {
         let command = match way {
             Way::Plain => return Ok(Reached { at: source.to_owned(), child: None }),
@@ -69,7 +69,7 @@ impl Reached {
         Reached::by(command, at)
     }
 
-    /// Runs a command that stays until the mount is undone.
+    /// Runs a command that serves a mount at `at` until it is unmounted.
     pub fn by(mut command: Command, at: &Path) -> Result<Reached> {
         fs::create_dir_all(at).with_context(|| format!("cannot make {}", at.display()))?;
         let before = fs::metadata(at)?.dev();
@@ -85,23 +85,23 @@ impl Reached {
                 if let Some(mut stderr) = child.stderr.take() {
                     std::io::Read::read_to_string(&mut stderr, &mut printed)?;
                 }
-                bail!("{:?} has ended ({status}) without a mount: {}", command.get_program(), printed.trim());
+                bail!("{:?} exited ({status}) without a mount: {}", command.get_program(), printed.trim());
             }
             if begun.elapsed() > PATIENCE {
-                bail!("{:?} has mounted nothing after {} s", command.get_program(), PATIENCE.as_secs());
+                bail!("{:?} has not mounted after {} s", command.get_program(), PATIENCE.as_secs());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(reached)
     }
 
-    /// The processor time of the processes that serve the mount; 0 for the directory itself.
+    /// The CPU time of the processes that serve the mount; 0 without a mount.
     pub fn cpu(&self) -> Result<Cpu> {
         self.child.as_ref().map_or(Ok(Cpu::default()), |child| Cpu::of(child.id()))
     }
 }
 
-/// `hoistway mount` with further words.
+/// `hoistway mount` with additional arguments.
 pub fn mount(hoistway: &Path, source: &Path, at: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(hoistway);
     command.arg("mount").arg(source).arg(at).args(words);
@@ -113,7 +113,7 @@ impl Drop for Reached {
         let Some(child) = &mut self.child else { return };
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            // A process that still has a file open there closes it soon.
+            // A process that still has a file open closes it soon.
             let _ = Command::new("umount").arg(&self.at).stderr(Stdio::null()).status();
             if child.try_wait().is_ok_and(|status| status.is_some()) {
                 return;

@@ -16,30 +16,30 @@ use crate::emulated::Mounted;
 use crate::processor::Cpu;
 use crate::tools;
 
-/// The large file, and what it is written by.
+/// The size of the large file, and of each write to it.
 const FILE_BYTES: u64 = 2 << 30;
 const WRITE_BYTES: usize = 64 << 10;
-/// The small ones, and how many of them are in a directory.
+/// The number and size of the small files, and their number per directory.
 const FILES: usize = 20_000;
 const SMALL_BYTES: usize = 4096;
 const A_FOLDER: usize = 200;
 
-/// The kernel's writing back is compared under the same elevator.
+/// The compared paths; write-back by the kernel has the same elevator.
 const WAYS: [Way; 4] = [Way::Plain, Way::Unscheduled, Way::Under("mq-deadline"), Way::KernelWrites("mq-deadline")];
 
-/// What a load took.
+/// The times of a load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Took {
-    /// Until the last call had returned, in s.
+    /// The time until the last call returned, in s.
     written_s: f64,
-    /// Until all of it was on the disk, in s.
+    /// The time until all data were on the disk, in s.
     durable_s: f64,
-    /// The processor time of this program and of the processes that serve the mount, in s, without
-    /// threads of the kernel.
+    /// The CPU time of this program and of the processes that serve the mount, in s, without kernel
+    /// threads.
     cpu_s: f64,
 }
 
-/// Measures all ways, in memory: what stands between is all that is to be seen.
+/// Measures all paths on a file system in memory, so that only the cost of the path counts.
 pub fn measure(bench: &Bench) -> Result<Section> {
     let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -85,7 +85,7 @@ fn all(bench: &Bench, folder: &Path) -> Result<Vec<(String, Row)>> {
     Ok(found)
 }
 
-/// One load on a new file system.
+/// Runs one load on a new file system.
 fn once(bench: &Bench, folder: &Path, way: Way, load: Load) -> Result<Took> {
     let image = folder.join("disk.img");
     File::create(&image)?.set_len(FILE_BYTES + (1 << 30))?;
@@ -130,9 +130,9 @@ fn small(reached: &Reached, below: &Path) -> Result<Took> {
     )
 }
 
-/// Does something, and then makes it durable.
+/// Measures writes and the time until they are durable.
 fn timed<T>(write: impl FnOnce() -> Result<T>, make_durable: impl FnOnce(T) -> Result<()>) -> Result<Took> {
-    // The processes that serve the mount are children of this program, and count with it.
+    // The CPU time of this program includes its children, which serve the mount.
     let me = std::process::id();
     let (before, begun) = (Cpu::of(me)?, Instant::now());
     let written = write()?;

@@ -1,6 +1,6 @@
-//! What is wanted of the server, and whether it was found.
+//! The goals for the server.
 
-use super::crowd::{ACTIVE, Crowd};
+use super::connections::{ACTIVE, ConnectionFigures};
 use super::servers::Server;
 use super::sharing::Shares;
 use super::transport::{self, Medians, Sample, Workload, best_peer};
@@ -8,42 +8,42 @@ use crate::goals::{Goal, grouped};
 
 const OURS: Server = Server::HoistwayMemory(None);
 /// The most resident memory with all connections open and busy, in bytes: 1 GiB.
-const CROWD_BYTES_MAX: u64 = 1 << 30;
-/// Of equal connections none may have less than this part of what another has: the client itself
-/// takes them in turns, so that what they are apart is chance and the server's doing.
-const CROWD_LEAST: f64 = 1.0 / 3.0;
+const CONNECTIONS_BYTES_MAX: u64 = 1 << 30;
+/// The least operations of a busy connection, as a part of the most operations of another. The
+/// client serves its connections in turn, so a difference is due to chance or to the server.
+const LEAST_PART: f64 = 1.0 / 3.0;
 
-/// Each row is one.
+/// One goal for each row.
 pub fn of_sharing(rows: &[Shares]) -> Vec<Goal> {
     let goal = |row: &Shares| {
-        let found = format!("{}, off by {:+.1} %, within {}", row.found, row.off_percent, row.bound);
+        let found = format!("{}, deviation {:+.1} %, tolerance {}", row.found, row.off_percent, row.bound);
         Goal::found(&format!("{}, under {}: {}", row.what, row.under, row.wanted), found, row.holds())
     };
     rows.iter().map(goal).collect()
 }
 
-/// Of many connections.
-pub fn of_crowd(crowd: &Crowd) -> Vec<Goal> {
-    let mib = crowd.busy_bytes as f64 / f64::from(1 << 20);
-    let part = crowd.least as f64 / crowd.most.max(1) as f64;
+/// The goals for many connections.
+pub fn of_connections(figures: &ConnectionFigures) -> Vec<Goal> {
+    let mib = figures.busy_bytes as f64 / f64::from(1 << 20);
+    let part = figures.least as f64 / figures.most.max(1) as f64;
     vec![
-        Goal::found("resident memory under 1 GiB", format!("{mib:.1} MiB"), crowd.busy_bytes < CROWD_BYTES_MAX),
+        Goal::found("resident memory under 1 GiB", format!("{mib:.1} MiB"), figures.busy_bytes < CONNECTIONS_BYTES_MAX),
         Goal::found(
-            &format!("none of the {ACTIVE} busy connections has less than a third of what another has"),
-            format!("{} : {} = {part:.2}", crowd.least, crowd.most),
-            part >= CROWD_LEAST,
+            &format!("each of the {ACTIVE} busy connections has at least a third of the operations of any other"),
+            format!("{} : {} = {part:.2}", figures.least, figures.most),
+            part >= LEAST_PART,
         ),
     ]
 }
 
-/// Of what a request costs.
+/// The goals for the cost of a request.
 pub fn of_cost(tables: &[(Workload, Medians)]) -> Vec<Goal> {
     let table = |title: &str| tables.iter().find(|(workload, _)| workload.title == title).map(|(_, medians)| medians);
     let mut goals = Vec::new();
     if let Some(medians) = table(transport::QD16) {
         let (cpu, iops): (Figure, Figure) = (|s| s.server_us, |s| s.operations_per_s);
         goals.push(at_most(
-            "QD16, memory: CPU an operation <= qemu-storage-daemon null-co's",
+            "QD16, memory: CPU per operation <= qemu-storage-daemon null-co's",
             medians,
             OURS,
             Server::QsdNull,
@@ -57,12 +57,12 @@ pub fn of_cost(tables: &[(Workload, Medians)]) -> Vec<Goal> {
             iops,
         ));
         let file = Server::HoistwayFile;
-        goals.push(at_most("QD16, file: CPU an operation <= nbdkit's", medians, file, Server::NbdkitFile, cpu));
+        goals.push(at_most("QD16, file: CPU per operation <= nbdkit's", medians, file, Server::NbdkitFile, cpu));
         goals.push(at_least("QD16, file: IOPS >= nbdkit's", medians, file, Server::NbdkitFile, iops));
     }
     for (title, text) in [
-        (transport::QD1_ONE_CPU, "QD1, on one CPU: p50 <= the best peer's"),
-        (transport::QD1_TWO_CPUS, "QD1, on a CPU each: p50 <= the best peer's"),
+        (transport::QD1_ONE_CPU, "QD1, both on one CPU: p50 <= the best peer's"),
+        (transport::QD1_TWO_CPUS, "QD1, on one CPU each: p50 <= the best peer's"),
     ] {
         if let Some(medians) = table(title) {
             goals.push(beats_best(text, medians, |s| s.p50_us));
@@ -123,7 +123,7 @@ fn against(
         }
         (mine, _) => {
             let missing = if mine.is_none() { ours } else { peer };
-            Goal::not_measured(text, &format!("{} is not here", missing.name()))
+            Goal::not_measured(text, &format!("{} is not installed", missing.name()))
         }
     }
 }
@@ -134,14 +134,14 @@ fn beats_best(text: &str, medians: &Medians, figure: Figure) -> Goal {
             let mine = figure(mine);
             Goal::found(text, format!("{} ({})", compared(mine, theirs), peer.name()), mine <= theirs)
         }
-        _ => Goal::not_measured(text, "no peer is here"),
+        _ => Goal::not_measured(text, "no peer is installed"),
     }
 }
 
-/// The dearest elevator over `noop`: differences of a few percent, so of the least disturbed
-/// rounds.
+/// The goal for the most expensive elevator compared with `noop`. The differences are a few
+/// percent, so the least disturbed rounds are compared.
 fn scheduling(medians: &Medians) -> Goal {
-    let text = "an elevator costs at most 0.5 us an operation over noop (least of the rounds)";
+    let text = "an elevator costs at most 0.5 us per operation more than noop (least of the rounds)";
     let noop = medians.get(&Server::HoistwayMemory(Some("noop"))).map(|sample| sample.server_us_least);
     let costs = medians.iter().map(|(server, sample)| (server, sample.server_us_least));
     match (noop, costs.max_by(|a, b| a.1.total_cmp(&b.1))) {
@@ -189,14 +189,14 @@ mod tests {
         let goals = of_cost(&[(workload(transport::QD16), medians)]);
         let found: Vec<_> = goals.iter().map(|goal| goal.holds).collect();
         assert_eq!(found, [Some(true), Some(true), None, None]);
-        assert_eq!(goals[2].found, "hoistway file is not here");
+        assert_eq!(goals[2].found, "hoistway file is not installed");
         let error = judge(&goals).expect_err("two were not measured").to_string();
         assert!(error.starts_with("2 of 4 goals:") && error.contains("not measured: QD16, file: IOPS"), "{error}");
     }
 
     #[test]
-    fn a_missed_goal_is_an_error_and_none_is_not() {
-        let crowd = |least| Crowd {
+    fn only_a_missed_goal_is_an_error() {
+        let with_least = |least| ConnectionFigures {
             alone_bytes: 1,
             open_bytes: 2,
             busy_bytes: 3,
@@ -205,8 +205,8 @@ mod tests {
             most: 900,
             seconds: 1.0,
         };
-        assert!(judge(&of_crowd(&crowd(300))).is_ok());
-        let error = judge(&of_crowd(&crowd(299))).expect_err("less than a third").to_string();
-        assert!(error.starts_with("1 of 2 goals:\n  missed: none of the 1000 busy"), "{error}");
+        assert!(judge(&of_connections(&with_least(300))).is_ok());
+        let error = judge(&of_connections(&with_least(299))).expect_err("less than a third").to_string();
+        assert!(error.starts_with("1 of 2 goals:\n  missed: each of the 1000 busy"), "{error}");
     }
 }

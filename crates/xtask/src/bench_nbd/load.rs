@@ -1,33 +1,33 @@
-//! The load: fio's nbd engine, one process a tenant.
+//! Loads of fio's nbd engine, one process per tenant.
 
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// What fio does.
+/// A load of fio.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// `randread`, `read`, `write` ...
     pub pattern: &'static str,
-    /// As fio takes it: `4k`.
+    /// The block size in fio's form, such as `4k`.
     pub block: &'static str,
-    /// Requests at once, each connection.
+    /// The queue depth of each connection.
     pub depth: u32,
     /// The number of connections.
     pub connections: u32,
-    /// How long, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// The time before measuring begins, in seconds.
+    /// The time before the measurement, in seconds.
     pub ramp_seconds: f64,
-    /// Where client and server run; without it, where the kernel puts them.
+    /// The CPUs of client and server; `None` for the kernel's choice.
     pub cpus: Option<Cpus>,
-    /// Further options.
+    /// Additional options of fio.
     pub more: Vec<String>,
 }
 
-/// The CPU of the server and that of the client. Which the kernel chooses for two processes that
-/// wake one another differs from run to run, and decides more about one request at a time than the
+/// The CPU of the server and that of the client. The kernel's choice for two processes that wake
+/// each other differs from run to run and affects the latency of single requests more than the
 /// server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
@@ -50,8 +50,8 @@ impl Load {
         }
     }
 
-    /// The command, as in the published tables of the peers: without fio's map of blocks, and with
-    /// other offsets in every run.
+    /// The command of fio, as in the published tables of the peers: without fio's map of blocks,
+    /// and with different offsets in every run.
     fn command(&self, uri: &str) -> Command {
         let mut command = match self.cpus {
             None => Command::new("fio"),
@@ -75,7 +75,7 @@ impl Load {
         command
     }
 
-    /// Starts it.
+    /// Starts the load.
     pub fn start(&self, uri: &str) -> Result<Running> {
         let mut command = self.command(uri);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -83,44 +83,44 @@ impl Load {
         Ok(Running { child })
     }
 
-    /// Runs it to its end.
-    pub fn run(&self, uri: &str) -> Result<Outcome> {
+    /// Runs the load to its end.
+    pub fn run(&self, uri: &str) -> Result<FioFigures> {
         self.start(uri)?.finish()
     }
 }
 
-/// A fio that runs.
+/// A running fio.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
 }
 
 impl Running {
-    /// Waits for its end.
-    pub fn finish(self) -> Result<Outcome> {
+    /// Waits for the end of fio and returns its figures.
+    pub fn finish(self) -> Result<FioFigures> {
         let output = self.child.wait_with_output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             bail!("fio: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
         }
         let json = text.find('{').map(|start| &text[start..]).context("fio printed no JSON")?;
-        Outcome::read(&serde_json::from_str(json).context("what fio printed")?)
+        FioFigures::read(&serde_json::from_str(json).context("the output of fio")?)
     }
 }
 
-/// What fio measured, reads and writes together where it did both.
+/// The figures of fio; rates of reads and writes are added.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct FioFigures {
     pub operations: f64,
     pub operations_per_s: f64,
     pub bytes_per_s: f64,
-    /// Of the direction that did more, in ns.
+    /// The median latency of the direction with more operations, in ns.
     pub p50_ns: f64,
     pub p99_ns: f64,
 }
 
-impl Outcome {
-    fn read(document: &Value) -> Result<Outcome> {
+impl FioFigures {
+    fn read(document: &Value) -> Result<FioFigures> {
         let job = document.pointer("/jobs/0").context("no job in fio's JSON")?;
         if job.get("error").and_then(Value::as_i64) != Some(0) {
             bail!("fio: error {}", job["error"]);
@@ -132,7 +132,7 @@ impl Outcome {
         } else {
             "write"
         };
-        Ok(Outcome {
+        Ok(FioFigures {
             operations: both("total_ios"),
             operations_per_s: both("iops"),
             bytes_per_s: both("bw_bytes"),
@@ -154,8 +154,8 @@ mod tests {
         };
         let document =
             serde_json::json!({"jobs": [{"error": 0, "read": direction(30, 100), "write": direction(10, 7)}]});
-        let outcome = Outcome::read(&document).expect("a whole document");
-        assert_eq!((outcome.operations, outcome.operations_per_s, outcome.bytes_per_s), (40.0, 20.0, 40.0 * 4096.0));
-        assert_eq!((outcome.p50_ns, outcome.p99_ns), (100.0, 200.0));
+        let figures = FioFigures::read(&document).expect("a whole document");
+        assert_eq!((figures.operations, figures.operations_per_s, figures.bytes_per_s), (40.0, 20.0, 40.0 * 4096.0));
+        assert_eq!((figures.p50_ns, figures.p99_ns), (100.0, 200.0));
     }
 }

@@ -1,10 +1,11 @@
-//! `cargo xtask bench-nbd`: hoistway's server beside other NBD servers: docs/serve-benchmarks.md.
+//! `cargo xtask bench-nbd`: hoistway's server compared with other NBD servers:
+//! docs/serve-benchmarks.md.
 //!
 //! Each run starts its server anew, the runs of a table are interleaved, and figures are medians
 //! over the rounds. Compare only figures of one table. The page is written even if goals are
 //! missed; then the task fails.
 
-mod crowd;
+mod connections;
 mod goals;
 pub(crate) mod load;
 mod page;
@@ -64,7 +65,7 @@ enum Part {
 }
 
 impl Options {
-    fn wants(&self, part: Part) -> bool {
+    fn includes(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
 }
@@ -81,7 +82,7 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let bench = prepare(hoistway)?;
     let (mut sections, mut goals) = (Vec::new(), Vec::new());
-    if options.wants(Part::Cost) {
+    if options.includes(Part::Cost) {
         let elevators = server::elevators(&bench.hoistway)?;
         let mut tables = Vec::new();
         for workload in transport::workloads(options.seconds, &elevators) {
@@ -92,15 +93,15 @@ pub fn run(options: &Options) -> Result<()> {
         sections.push(("cost", page::cost(&tables, &found, options.rounds, options.seconds)));
         goals.extend(found);
     }
-    if options.wants(Part::Sharing) {
+    if options.includes(Part::Sharing) {
         let results = sharing::measure(&bench, options.share_seconds)?;
         sections.push(("sharing", page::sharing(&results)));
         goals.extend(goals::of_sharing(&results));
     }
-    if options.wants(Part::Crowd) {
-        let crowd = crowd::measure(&bench, options.share_seconds)?;
-        let found = goals::of_crowd(&crowd);
-        sections.push(("crowd", page::crowd(&crowd, &found)));
+    if options.includes(Part::Crowd) {
+        let figures = connections::measure(&bench, options.share_seconds)?;
+        let found = goals::of_connections(&figures);
+        sections.push(("crowd", page::connections(&figures, &found)));
         goals.extend(found);
     }
     fs::remove_dir_all(&bench.directory)?;

@@ -1,8 +1,8 @@
-//! docs/serve-benchmarks.md from what was measured.
+//! Renders the sections of docs/serve-benchmarks.md.
 
 use std::fmt::Write;
 
-use super::crowd::{ACTIVE, Crowd, OPEN};
+use super::connections::{ACTIVE, ConnectionFigures, OPEN};
 use super::sharing::Shares;
 use super::transport::{Medians, Workload};
 use crate::goals::{Goal, goal_rows, grouped};
@@ -10,7 +10,7 @@ use crate::goals::{Goal, goal_rows, grouped};
 /// The path of the page from the root.
 pub const PAGE: &str = "docs/serve-benchmarks.md";
 
-/// The tables of what a request costs, and the goals.
+/// Renders the tables of the cost of a request, and the goals.
 pub fn cost(tables: &[(Workload, Medians)], goals: &[Goal], rounds: u32, seconds: f64) -> String {
     let mut text = format!("Medians of {rounds} rounds of {seconds} s each.\n\n");
     goal_rows(&mut text, goals);
@@ -19,7 +19,7 @@ pub fn cost(tables: &[(Workload, Medians)], goals: &[Goal], rounds: u32, seconds
         let unit = if workload.in_bytes { "MB/s" } else { "IOPS" };
         let _ = writeln!(
             text,
-            "| server | {unit} | p50 (us) | p99 (us) | server CPU an operation (us) | least of the rounds |\n|---|---|---|---|---|---|"
+            "| server | {unit} | p50 (us) | p99 (us) | server CPU per operation (us) | least of the rounds |\n|---|---|---|---|---|---|"
         );
         for server in workload.servers.iter() {
             let Some(sample) = medians.get(server) else {
@@ -42,10 +42,11 @@ pub fn cost(tables: &[(Workload, Medians)], goals: &[Goal], rounds: u32, seconds
     text
 }
 
-/// The table of shares.
+/// Renders the table of shares.
 pub fn sharing(results: &[Shares]) -> String {
     let mut text =
-        "| what | under | for | wanted | found | off by | within |\n|---|---|---|---|---|---|---|\n".to_owned();
+        "| case | elevator | duration | target | measured | deviation | tolerance |\n|---|---|---|---|---|---|---|\n"
+            .to_owned();
     for row in results {
         let word = if row.holds() { String::new() } else { " **no**".to_owned() };
         let _ = writeln!(
@@ -57,29 +58,29 @@ pub fn sharing(results: &[Shares]) -> String {
     text
 }
 
-/// What the crowd needed.
-pub fn crowd(crowd: &Crowd, goals: &[Goal]) -> String {
+/// Renders the section on many connections.
+pub fn connections(figures: &ConnectionFigures, goals: &[Goal]) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let mut text = format!(
         "{OPEN} connections open, {ACTIVE} of them busy with one 4 KiB read at a time each, for {} s:\n\n",
-        crowd.seconds
+        figures.seconds
     );
     goal_rows(&mut text, goals);
     let _ = write!(
         text,
         "\n| | |\n|---|---|\n\
-         | resident memory before anybody came | {:.1} MiB |\n\
+         | resident memory without connections | {:.1} MiB |\n\
          | with {OPEN} connections open | {:.1} MiB ({:.1} KiB a connection) |\n\
          | with {ACTIVE} of them busy | {:.1} MiB |\n\
          | operations a second | {} |\n\
-         | operations of the busy connection that had fewest : most | {} : {} |\n",
-        mib(crowd.alone_bytes),
-        mib(crowd.open_bytes),
-        (crowd.open_bytes.saturating_sub(crowd.alone_bytes)) as f64 / 1024.0 / OPEN as f64,
-        mib(crowd.busy_bytes),
-        grouped(crowd.operations_per_s),
-        crowd.least,
-        crowd.most,
+         | operations per busy connection, least : most | {} : {} |\n",
+        mib(figures.alone_bytes),
+        mib(figures.open_bytes),
+        (figures.open_bytes.saturating_sub(figures.alone_bytes)) as f64 / 1024.0 / OPEN as f64,
+        mib(figures.busy_bytes),
+        grouped(figures.operations_per_s),
+        figures.least,
+        figures.most,
     );
     text
 }

@@ -13,21 +13,21 @@ use crate::tools;
 
 /// Bytes of every export that is compared: 1 GiB.
 pub const EXPORT_BYTES: u64 = 1 << 30;
-/// Where nbd-server, which leaves for the background, writes its number.
+/// The file to which nbd-server, which runs in the background, writes its process id.
 const PID_FILE: &str = "nbd-server.pid";
-/// How long a server may take to open its socket.
+/// The longest time until a server opens its socket.
 const START_MAX: Duration = Duration::from_secs(10);
-/// How long it may take to leave once it is asked to, before it is killed.
+/// The longest time from SIGTERM to the exit of a server before it is killed.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
-/// A server and what it serves.
+/// A server with its backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Server {
-    /// hoistway from memory, under this elevator; without one, the one it chooses.
+    /// hoistway from memory, under this elevator or its default one.
     HoistwayMemory(Option<&'static str>),
     /// hoistway from a file.
     HoistwayFile,
-    /// hoistway from nothing.
+    /// hoistway without storage.
     HoistwayNull,
     NbdkitNull,
     NbdkitMemory,
@@ -42,7 +42,7 @@ pub enum Server {
 }
 
 impl Server {
-    /// How tables call it.
+    /// The name of the server in tables.
     pub fn name(self) -> String {
         match self {
             Server::HoistwayMemory(None) => "hoistway memory".to_owned(),
@@ -60,12 +60,12 @@ impl Server {
         }
     }
 
-    /// Whether it is ours.
+    /// Returns true for hoistway's server.
     pub fn is_ours(self) -> bool {
         matches!(self, Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull)
     }
 
-    /// The program that it needs.
+    /// The program of the server.
     fn program(self) -> &'static str {
         match self {
             Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull => "hoistway",
@@ -76,8 +76,8 @@ impl Server {
         }
     }
 
-    /// Whether it can be run here.
-    pub fn is_here(self) -> bool {
+    /// Returns true if the program of the server is installed.
+    pub fn is_installed(self) -> bool {
         self.is_ours() || tools::find(self.program()).is_some()
     }
 
@@ -89,7 +89,7 @@ impl Server {
             Server::HoistwayMemory(elevator) => {
                 command.args(["serve", "--export", &format!("=mem:{EXPORT_BYTES}")]);
                 if let Some(elevator) = elevator {
-                    // Without watching for requests, which would use up what an elevator leaves.
+                    // Without busy polling, which would use the CPU time that an elevator saves.
                     command.args(["--elevator", elevator, "--watch", "0"]);
                 }
             }
@@ -147,11 +147,11 @@ impl Server {
 /// The files of a run.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// A directory of the run's own.
+    /// The directory of the run.
     pub directory: PathBuf,
     /// The socket.
     pub socket: PathBuf,
-    /// The file that servers of files serve, on tmpfs.
+    /// The image for servers with files, on tmpfs.
     pub image: PathBuf,
     /// The program under test.
     pub hoistway: PathBuf,
@@ -164,11 +164,12 @@ impl Bench {
     }
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Running {
     process: Process,
-    /// The server's own number: another one than the child's if it has left for the background.
+    /// The process id of the server. It differs from the child's if the server runs in the
+    /// background.
     pid: u32,
 }
 
@@ -178,7 +179,7 @@ enum Process {
     Peer(Peer),
 }
 
-/// A server of another project. Dropping it kills it, a server in the background too.
+/// A server of another project. Dropping it kills the server, also one in the background.
 #[derive(Debug)]
 struct Peer {
     child: Child,
@@ -196,7 +197,7 @@ impl Drop for Peer {
 }
 
 impl Running {
-    /// Starts a server afresh and waits until it takes connections.
+    /// Starts a server and waits until it accepts connections.
     pub fn start(server: Server, bench: &Bench) -> Result<Running> {
         let mut command = server.command(bench)?;
         let started = if server.is_ours() {
@@ -207,7 +208,7 @@ impl Running {
         started.with_context(|| server.name())
     }
 
-    /// Starts one of ours as a command says.
+    /// Starts hoistway's server by this command.
     pub fn start_ours(command: &mut Command, directory: &Path) -> Result<Running> {
         let server = crate::server::Server::start(command, &directory.join("server.log"))?;
         Ok(Running { pid: server.pid(), process: Process::Ours(server) })
@@ -215,7 +216,7 @@ impl Running {
 
     /// Starts a server of another project and waits for its socket.
     fn start_peer(command: &mut Command, socket: &Path, directory: &Path) -> Result<Running> {
-        // A socket that was left behind would be taken for the new one.
+        // An old socket would be mistaken for the new one.
         let _ = fs::remove_file(socket);
         let _ = fs::remove_file(directory.join(PID_FILE));
         let log = fs::File::create(directory.join("server.log"))?;
@@ -228,7 +229,10 @@ impl Running {
             if let Some(status) = child.try_wait()? {
                 pid = fs::read_to_string(&pid_file).ok().and_then(|text| text.trim().parse().ok());
                 if !status.success() {
-                    bail!("it left at once ({status}): {}", fs::read_to_string(directory.join("server.log"))?);
+                    bail!(
+                        "the server exited at once ({status}): {}",
+                        fs::read_to_string(directory.join("server.log"))?
+                    );
                 }
             }
             if began.elapsed() > START_MAX {
@@ -242,11 +246,11 @@ impl Running {
             let text = fs::read_to_string(&pid_file).with_context(|| format!("cannot read {}", pid_file.display()))?;
             pid = text.trim().parse().ok();
         }
-        let pid = pid.context("the server tells no number of its own")?;
+        let pid = pid.context("the server has written no process id")?;
         Ok(Running { process: Process::Peer(Peer { child, pid }), pid })
     }
 
-    /// Keeps it on one CPU from now on, with all threads that it has and will have.
+    /// Binds all current and future threads of the server to one CPU.
     pub fn pin(&self, cpu: u32) -> Result<()> {
         for pid in processor::children(self.pid).into_iter().chain([self.pid]) {
             tools::run(
@@ -263,7 +267,7 @@ impl Running {
         Cpu::of(self.pid)
     }
 
-    /// Its resident memory, in bytes.
+    /// The resident memory of the server, in bytes.
     pub fn resident_bytes(&self) -> Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
@@ -271,10 +275,10 @@ impl Running {
         Ok(kib * 1024)
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub fn stop(self) {
         let mut peer = match self.process {
-            // How it leaves is not what is measured here.
+            // The exit status is not part of the measurement.
             Process::Ours(server) => return drop(server.stop()),
             Process::Peer(peer) => peer,
         };
@@ -291,7 +295,7 @@ impl Running {
 }
 
 fn terminate(pid: u32) {
-    // One that has left already is what was wanted.
+    // The process may have exited already.
     if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }

@@ -1,5 +1,5 @@
-//! How a device is shared: weights, a thinking client beside greedy ones, reservations and limits,
-//! each on a drive of constant time so that what is found is the scheduler's.
+//! Shares of a device: weights, a client with think time beside backlogged ones, reservations and
+//! limits. The drive has a constant service time, so the results show the scheduler alone.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,51 +8,51 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::load::{Load, Outcome};
+use super::load::{FioFigures, Load};
 use super::servers::{Bench, Running};
 use crate::tools;
 
-/// So many reads of 4 KiB are the budget that bfq has in [`sizes`].
+/// The number of reads of 4 KiB in the budget of bfq in [`sizes`].
 const BUDGET_REQUESTS: u32 = 128;
 
-/// One row: what was wanted, and what came out.
+/// One row of the table: the target and the measurement.
 #[derive(Clone, Debug)]
 pub struct Shares {
     pub what: String,
-    /// How long it was measured, what comes before left out.
+    /// The duration of the measurement, in s, without the ramp.
     pub seconds: f64,
     /// The elevator.
     pub under: String,
     pub wanted: String,
     pub found: String,
-    /// How far what was found is from what was wanted, in percent.
+    /// The deviation of the measurement from the target, in percent.
     pub off_percent: f64,
-    /// How far it may be, as the page shows it.
+    /// The tolerance, as the page shows it.
     pub bound: String,
     low_percent: f64,
     high_percent: f64,
 }
 
 impl Shares {
-    /// Whether it is within the bound.
+    /// Returns true if the deviation is within the tolerance.
     pub fn holds(&self) -> bool {
         (self.low_percent..=self.high_percent).contains(&self.off_percent)
     }
 }
 
-/// A tenant, its terms as in the configuration, and what it does.
+/// A tenant: its name, its terms as in the configuration, and its load.
 struct Tenant {
     name: &'static str,
     terms: String,
     load: Load,
 }
 
-/// A drive that takes the same time for everything.
+/// A drive with a constant service time.
 #[derive(Clone, Copy)]
 struct NullDrive {
     service_us: u32,
     depth: u32,
-    /// The elevator's, as in the configuration.
+    /// The tunables of the elevator, as in the configuration.
     tunables: &'static str,
 }
 
@@ -62,8 +62,8 @@ impl NullDrive {
     }
 }
 
-/// All rows. Tests of rates last `seconds` six times over, that buckets are emptied and shares
-/// settle.
+/// Measures all rows. Measurements of rates last six times `seconds`, so that token buckets are
+/// emptied and shares converge.
 pub fn measure(bench: &Bench, seconds: f64) -> Result<Vec<Shares>> {
     let mut rows = Vec::new();
     for elevator in ["fiops", "bfq", "cfq-wf2q"] {
@@ -82,7 +82,7 @@ pub fn measure(bench: &Bench, seconds: f64) -> Result<Vec<Shares>> {
     Ok(rows)
 }
 
-/// Two backlogged tenants, one with 4 requests at once and one with 64.
+/// Measures two backlogged tenants, one with queue depth 4 and one with 64.
 fn depths(bench: &Bench, elevator: &'static str, weights: (u32, u32), seconds: f64) -> Result<Shares> {
     let tenant = |name, weight, depth| Tenant {
         name,
@@ -103,8 +103,8 @@ fn depths(bench: &Bench, elevator: &'static str, weights: (u32, u32), seconds: f
     ))
 }
 
-/// Two backlogged tenants, one with so many requests of 4 KiB at once and one with four of 1 MiB:
-/// equal in what the elevator counts.
+/// Measures two backlogged tenants, one with requests of 4 KiB at queue depth `depth` and one with
+/// requests of 1 MiB at depth 4. Their shares are equal in the unit of the elevator.
 fn sizes(bench: &Bench, elevator: &'static str, depth: u32, seconds: f64) -> Result<Shares> {
     let reads = |depth| Load { ramp_seconds: 1.0, ..Load::random_reads(depth, seconds) };
     let tenants = [
@@ -117,26 +117,27 @@ fn sizes(bench: &Bench, elevator: &'static str, depth: u32, seconds: f64) -> Res
     let tunables = if is_bfq { "max_budget = 1024" } else { "" };
     let drive = NullDrive { tunables, ..NullDrive::of(500, 2) };
     let found = run(bench, elevator, drive, &tenants, "")?.0;
-    let (currency, figure): (&str, fn(&Outcome) -> f64) = match elevator {
-        "bfq" => ("bytes (max_budget=1024)", |outcome| outcome.bytes_per_s),
-        "fiops" => ("operations", |outcome| outcome.operations_per_s),
+    let (currency, figure): (&str, fn(&FioFigures) -> f64) = match elevator {
+        "bfq" => ("bytes (max_budget=1024)", |result| result.bytes_per_s),
+        "fiops" => ("operations", |result| result.operations_per_s),
         // Each operation takes the same time on this drive.
-        _ => ("device time", |outcome| outcome.operations_per_s),
+        _ => ("device time", |result| result.operations_per_s),
     };
     let share = figure(&found[0]) / (figure(&found[0]) + figure(&found[1]));
     let row =
         ratio_row(format!("QD{depth} of 4 KiB beside QD4 of 1 MiB, in {currency}"), elevator, seconds, 0.5, share);
     if is_bfq && depth < BUDGET_REQUESTS {
         let bound = format!(
-            "no goal: {depth} requests are less than a budget of {BUDGET_REQUESTS}, so the queue runs empty in each of its turns"
+            "no goal: {depth} requests are fewer than the {BUDGET_REQUESTS} of a budget, so the queue becomes empty in each turn"
         );
         return Ok(Shares { bound, low_percent: f64::NEG_INFINITY, high_percent: f64::INFINITY, ..row });
     }
     Ok(row)
 }
 
-/// A client with one request at a time and 10 ms of thought between, beside three greedy ones. Its
-/// 99th percentile in the server may be twice what it is alone, and one request of each rival.
+/// Measures a client with one request at a time and 10 ms of think time beside three backlogged
+/// clients. Its 99th percentile in the server may be twice that of a run alone, plus one request of
+/// each competitor.
 fn thinker(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Shares> {
     let light = || Tenant {
         name: "light",
@@ -151,39 +152,38 @@ fn thinker(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Shares
     let bound_ms = 2.0 * alone_ms + 3.0 * f64::from(drive.service_us) / 1e3;
     Ok(Shares {
         what: format!(
-            "p99 in the server of a QD1 client with 10 ms of thought, beside three with QD32 (alone {alone_ms:.2} ms)"
+            "p99 in the server of a QD1 client with 10 ms of think time, beside three with QD32 (alone {alone_ms:.2} ms)"
         ),
         seconds,
         under: elevator.to_owned(),
         wanted: format!("{bound_ms:.2} ms"),
         found: format!("{beside_ms:.2} ms"),
         off_percent: (beside_ms / bound_ms - 1.0) * 100.0,
-        bound: "at most".to_owned(),
+        bound: "upper bound".to_owned(),
         low_percent: -100.0,
         high_percent: 0.0,
     })
 }
 
-/// A reserving tenant beside two greedy ones: it asks for exactly what it has reserved, and for all
-/// that it can get.
+/// Measures a reserving tenant beside four backlogged ones: it submits exactly its reserved rate,
+/// and then has a permanent backlog.
 fn reservation(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
     let wanted = 40.0 * f64::from(1 << 20);
     let terms = "reserve = { rate = \"40M\", request = \"64k\" }".to_owned();
     let large = |depth| Load { block: "64k", ramp_seconds: 2.0, ..Load::random_reads(depth, seconds) };
     let greedy = |name| Tenant { name, terms: String::new(), load: large(64) };
     let mut rows = Vec::new();
-    for (what, load) in [
-        ("asks for its 40 MiB/s and no more", Load { more: vec!["--rate=40m".to_owned()], ..large(16) }),
-        ("asks for all that it can get", large(16)),
-    ] {
+    for (what, load) in
+        [("submits 40 MiB/s", Load { more: vec!["--rate=40m".to_owned()], ..large(16) }), ("backlogged", large(16))]
+    {
         let reserving = Tenant { name: "reserving", terms: terms.clone(), load };
-        // 1 ms, two at once: 2,000 a second or 125 MiB/s, of which a third would be 42 MiB/s: with
-        // four rivals a fair share is less.
+        // 1 ms and two at once: 2,000 requests a second or 125 MiB/s. A third would be 42 MiB/s;
+        // with four competitors a fair share is less.
         let tenants = [reserving, greedy("greedy-1"), greedy("greedy-2"), greedy("greedy-3"), greedy("greedy-4")];
         let found = run(bench, elevator, NullDrive::of(1000, 2), &tenants, "")?.0;
         let off_percent = (found[0].bytes_per_s / wanted - 1.0) * 100.0;
         rows.push(Shares {
-            what: format!("reserved 40 MiB/s of 125 beside four greedy; {what}"),
+            what: format!("reserved 40 MiB/s of 125 beside four backlogged tenants; {what}"),
             seconds,
             under: elevator.to_owned(),
             wanted: "40.0 MiB/s".to_owned(),
@@ -197,7 +197,7 @@ fn reservation(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Ve
     Ok(rows)
 }
 
-/// Two tenants held to bytes and to operations a second on a drive that could do far more.
+/// Measures two tenants with a limit of bytes and of operations a second on a much faster drive.
 fn limits(bench: &Bench, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
     let tenants = [
         Tenant {
@@ -254,7 +254,7 @@ fn run(
     drive: NullDrive,
     tenants: &[Tenant],
     observed: &str,
-) -> Result<(Vec<Outcome>, Value)> {
+) -> Result<(Vec<FioFigures>, Value)> {
     let configuration = bench.directory.join("shares.toml");
     fs::write(&configuration, text(bench, elevator, drive, tenants)?)?;
     let control = bench.directory.join("control.sock");
@@ -266,29 +266,29 @@ fn run(
     for tenant in tenants {
         running.push(tenant.load.start(&bench.uri(tenant.name))?);
     }
-    let outcomes = running.into_iter().map(|load| load.finish()).collect::<Result<Vec<_>>>()?;
+    let results = running.into_iter().map(|load| load.finish()).collect::<Result<Vec<_>>>()?;
     let stat = if observed.is_empty() {
         Value::Null
     } else {
         let path = format!("tenants/{observed}/stat.json");
         let printed =
             tools::output(Command::new(&bench.hoistway).args(["ctl", "get", &path, "--control"]).arg(&control))?;
-        serde_json::from_str(&printed).with_context(|| format!("what hoistway ctl get {path} prints"))?
+        serde_json::from_str(&printed).with_context(|| format!("the output of hoistway ctl get {path}"))?
     };
     server.stop();
-    for (tenant, outcome) in tenants.iter().zip(&outcomes) {
+    for (tenant, result) in tenants.iter().zip(&results) {
         eprintln!(
             "{elevator} · {}: {:.0} operations/s, {:.1} MB/s, p99 {:.0} us",
             tenant.name,
-            outcome.operations_per_s,
-            outcome.bytes_per_s / 1e6,
-            outcome.p99_ns / 1e3
+            result.operations_per_s,
+            result.bytes_per_s / 1e6,
+            result.p99_ns / 1e3
         );
     }
-    Ok((outcomes, stat))
+    Ok((results, stat))
 }
 
-/// The configuration: a drive of constant time over nothing.
+/// The configuration: a drive of constant service time without a backing file.
 fn text(bench: &Bench, elevator: &str, drive: NullDrive, tenants: &[Tenant]) -> Result<String> {
     let profile = bench.directory.join("constant.toml");
     let (service_ns, depth) = (drive.service_us * 1000, drive.depth);
@@ -296,7 +296,7 @@ fn text(bench: &Bench, elevator: &str, drive: NullDrive, tenants: &[Tenant]) -> 
     fs::write(
         &profile,
         format!(
-            "name = \"constant\"\nwhat = \"the same time for everything\"\nsource = \"none\"\n\
+            "name = \"constant\"\nwhat = \"a constant service time\"\nsource = \"none\"\n\
              [null]\nservice_ns = {service_ns}\ndepth = {depth}\ncapacity_sectors = {capacity_sectors}\n"
         ),
     )?;

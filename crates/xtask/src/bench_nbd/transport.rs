@@ -1,4 +1,4 @@
-//! What a request costs: hoistway beside other servers, the same load on each in turn.
+//! The cost of a request: the same load on hoistway and other servers in turn.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use anyhow::Result;
 use super::load::{Cpus, Load};
 use super::servers::{Bench, Running, Server};
 
-/// A load and the servers that it is put on.
+/// A load and the servers that it runs on.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Its title in the page.
+    /// The heading of its table.
     pub title: &'static str,
-    /// Whether bytes a second or operations a second are its measure.
+    /// Whether its rate is in bytes a second instead of operations a second.
     pub in_bytes: bool,
     pub load: Load,
     pub servers: Vec<Server>,
 }
 
-/// One run.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub operations_per_s: f64,
     pub bytes_per_s: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// CPU time of the server an operation, in us.
+    /// CPU time of the server per operation, in us.
     pub server_us: f64,
-    /// The same in the round where it was least: what disturbs a run only adds to it.
+    /// The least of the rounds: disturbances only add CPU time.
     pub server_us_least: f64,
 }
 
@@ -36,7 +36,7 @@ pub type Medians = BTreeMap<Server, Sample>;
 
 const MEMORY: Server = Server::HoistwayMemory(None);
 
-/// All loads; the last is put on each of these elevators.
+/// All loads; the last one runs under each of these elevators.
 pub fn workloads(seconds: f64, elevators: &[String]) -> Vec<Workload> {
     let random = vec![
         MEMORY,
@@ -59,7 +59,7 @@ pub fn workloads(seconds: f64, elevators: &[String]) -> Vec<Workload> {
         Server::NbdServerFile,
         Server::QemuNbdUring,
     ];
-    // Their names are few and serve until the task ends.
+    // The few names are needed until the task ends.
     let scheduled: Vec<Server> =
         elevators.iter().map(|name| Server::HoistwayMemory(Some(name.clone().leak()))).collect();
     let reads = |depth| Load::random_reads(depth, seconds);
@@ -80,20 +80,20 @@ pub fn workloads(seconds: f64, elevators: &[String]) -> Vec<Workload> {
 }
 
 pub const QD1_ONE_CPU: &str = "4 KiB random read, one connection, QD1, client and server on one CPU";
-pub const QD1_TWO_CPUS: &str = "4 KiB random read, one connection, QD1, client and server on a CPU each";
+pub const QD1_TWO_CPUS: &str = "4 KiB random read, one connection, QD1, client and server on one CPU each";
 pub const QD16: &str = "4 KiB random read, one connection, QD16";
 pub const QD64: &str = "4 KiB random read, one connection, QD64";
 pub const FOUR: &str = "4 KiB random read, four connections, QD16 each";
 pub const SEQUENTIAL_READ: &str = "256 KiB sequential read, QD16";
 pub const SEQUENTIAL_WRITE: &str = "256 KiB sequential write, QD16";
 pub const RANDOM_WRITE: &str = "4 KiB random write, QD16";
-pub const SCHEDULING: &str = "What an elevator costs: 4 KiB random read, QD16, from memory";
+pub const SCHEDULING: &str = "Cost of an elevator: 4 KiB random read, QD16, from memory";
 
-/// Runs one load on all of its servers that are here, in turn, `rounds` times.
+/// Runs one load on all of its installed servers, in turn, `rounds` times.
 pub fn measure(workload: &Workload, bench: &Bench, rounds: u32) -> Result<Medians> {
     let mut samples: BTreeMap<Server, Vec<Sample>> = BTreeMap::new();
     for round in 0..rounds {
-        for &server in workload.servers.iter().filter(|server| server.is_here()) {
+        for &server in workload.servers.iter().filter(|server| server.is_installed()) {
             let sample = one(server, &workload.load, bench)?;
             eprintln!(
                 "{} · round {} · {}: {:.0}/s, p50 {:.0} us, p99 {:.0} us, server {:.2} us",
@@ -117,15 +117,15 @@ fn one(server: Server, load: &Load, bench: &Bench) -> Result<Sample> {
         running.pin(cpus.server)?;
     }
     let before = running.cpu()?;
-    let outcome = load.run(&bench.uri(server.export()))?;
+    let result = load.run(&bench.uri(server.export()))?;
     let used_s = running.cpu()?.since(before);
     running.stop();
-    let server_us = used_s * 1e6 / outcome.operations.max(1.0);
+    let server_us = used_s * 1e6 / result.operations.max(1.0);
     Ok(Sample {
-        operations_per_s: outcome.operations_per_s,
-        bytes_per_s: outcome.bytes_per_s,
-        p50_us: outcome.p50_ns / 1e3,
-        p99_us: outcome.p99_ns / 1e3,
+        operations_per_s: result.operations_per_s,
+        bytes_per_s: result.bytes_per_s,
+        p50_us: result.p50_ns / 1e3,
+        p99_us: result.p99_ns / 1e3,
         server_us,
         server_us_least: server_us,
     })
@@ -143,7 +143,7 @@ fn medians(samples: &[Sample]) -> Sample {
     }
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// The median: the middle figure, or the mean of the two middle ones.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
@@ -154,7 +154,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// The best of the peers in a figure that should be small, and whose it is.
+/// The peer with the least figure, and the figure.
 pub fn best_peer(medians: &Medians, figure: fn(&Sample) -> f64) -> Option<(Server, f64)> {
     let peers = medians.iter().filter(|(server, _)| !server.is_ours());
     peers.map(|(server, sample)| (*server, figure(sample))).min_by(|a, b| a.1.total_cmp(&b.1))

@@ -1,5 +1,5 @@
-//! What archiving costs: the processor when all is in memory, and the machine's own disk when
-//! nothing is.
+//! The cost of archiving: CPU time with warm caches, and time on the machine's own disk with cold
+//! caches.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
 
-/// GNU tar first: the others are held against it.
+/// The compared programs; GNU tar comes first as the reference.
 fn commands(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
     if tools::find("bsdtar").is_none() {
         tools::install(&["libarchive-tools"])?;
@@ -25,7 +25,7 @@ fn commands(bench: &Bench) -> Result<Vec<(&'static str, String)>> {
     ])
 }
 
-/// All in memory: the processor's time, user and system, of the archiver alone.
+/// Measures the CPU time (user and system) of the archiver alone, with warm caches.
 pub fn warm(bench: &Bench) -> Result<Section> {
     let commands = commands(bench)?;
     let mut text = format!(
@@ -48,7 +48,7 @@ pub fn warm(bench: &Bench) -> Result<Section> {
     Ok(Section { text, goals })
 }
 
-/// Nothing in memory, on the disk that the images lie on.
+/// Measures the archivers with cold caches, on the disk of the images.
 pub fn cold(bench: &Bench) -> Result<Section> {
     let commands = commands(bench)?;
     let mut text = format!(
@@ -85,13 +85,13 @@ fn once(image: &Path, at: &Path, command: &str) -> Result<(Times, u64)> {
     Ok((times, mounted.reads()?.0 - before))
 }
 
-/// Whether the second takes no more than so much of what the first takes.
+/// The goal that the second program takes at most `most` times the figure of the first.
 fn against(text: &str, found: &[Times], figure: fn(&Times) -> f64, most: f64) -> Goal {
     match found {
         [tar, ours, ..] => {
             let (tar, ours) = (figure(tar), figure(ours));
             Goal::found(text, format!("{ours:.3} : {tar:.3} s = {:.2}", ours / tar), ours <= most * tar)
         }
-        _ => Goal::not_measured(text, "nothing was run"),
+        _ => Goal::not_measured(text, "no program was run"),
     }
 }

@@ -1,4 +1,4 @@
-//! Images of file systems, made by `examples/tar-reorder/image.sh`, and where they are mounted.
+//! Images of file systems, created by `examples/tar-reorder/image.sh`, and their mounts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use hoistway_order::{FileKind, Tree, locate, walk};
 use crate::emulated::Mounted;
 use crate::{repository, tools};
 
-/// As many as the reference tree has.
+/// The number of files of the reference tree.
 const FILES: &str = "22500";
 const SIZE: &str = "4G";
 
-/// The image of a file system in use, or of one that was written once; made if it is not there.
+/// The image of an aged file system, or of one that was written once; created if necessary.
 pub fn of_files(folder: &Path, aged: bool) -> Result<PathBuf> {
     let image = folder.join(if aged { "aged.img" } else { "fresh.img" });
     if !image.exists() {
@@ -44,7 +44,7 @@ pub fn layout(mounted: &Mounted) -> Result<TreeLayout> {
     for id in layout.tree.ids() {
         if matches!(layout.tree.entry(id).kind, FileKind::File | FileKind::Directory) {
             let data = locate::extents(&layout.tree, id, false)
-                .map_err(|trouble| anyhow::anyhow!("{:?}: {trouble:?}", layout.tree.name(id)))?;
+                .map_err(|error| anyhow::anyhow!("{:?}: {error:?}", layout.tree.name(id)))?;
             layout.set(id, data.bytes, &data.extents);
         }
     }

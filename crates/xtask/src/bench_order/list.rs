@@ -1,4 +1,4 @@
-//! What listing a million files costs, beside the pipeline that people use.
+//! The cost of listing a million files, compared with `find` and `sort`.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,10 +15,10 @@ use crate::tools;
 
 /// Files in a directory.
 const FOLDER_FILES: u64 = 1000;
-/// Inodes of an ext4 beyond the files': directories, and what mkfs makes.
+/// Inodes of an ext4 in addition to those of the files: directories, and those that mkfs creates.
 const MORE_INODES: u64 = 10_000;
 
-/// `hoistway order` against `find` and `sort`, all in memory.
+/// Compares `hoistway order` with `find` and `sort`, with warm caches.
 pub fn measure(bench: &Bench) -> Result<Section> {
     let image = image(bench)?;
     let mounted = Mounted::new(&image, &bench.folder.join("mnt"))?;
@@ -52,13 +52,13 @@ pub fn measure(bench: &Bench) -> Result<Section> {
             let text = format!("listing, warm: {what} <= twice that of find and sort");
             Goal::found(&text, format!("{ours:.2} : {find:.2} s = {:.2}", ours / find), ours <= 2.0 * find)
         }
-        _ => Goal::not_measured(what, "nothing was run"),
+        _ => Goal::not_measured(what, "no program was run"),
     };
-    let goals = vec![goal("processor time", |times| times.cpu()), goal("time", |times| times.wall)];
+    let goals = vec![goal("CPU time", |times| times.cpu()), goal("time", |times| times.wall)];
     Ok(Section { text, goals })
 }
 
-/// An ext4 with so many files, each with a block of its own.
+/// Creates an image of an ext4 with this number of files of one block each.
 fn image(bench: &Bench) -> Result<std::path::PathBuf> {
     let image = bench.folder.join(format!("list-written-{}.img", bench.files));
     if image.exists() {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench-order`: what disk order gains, on model drives and real ones, and what
-//! archiving and listing cost: docs/order-benchmarks.md.
+//! `cargo xtask bench-order`: the gain of disk order, on model drives and real ones, and the cost
+//! of archiving and listing: docs/order-benchmarks.md.
 //!
 //! The page is written even if goals are missed; then the task fails.
 

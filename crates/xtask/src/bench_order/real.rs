@@ -22,28 +22,27 @@ use crate::tools;
 const DRIVE: &str = "sata-7200-2006";
 /// The elevator sorts and merges, and never keeps the drive idle.
 const ELEVATOR: &str = "deadline";
-/// How much faster than tar, and how near to what was simulated.
+/// The goals: the speedup over tar, and the largest deviation from the simulation.
 const FASTER: f64 = 3.9;
 const NEAR: f64 = 0.1;
-/// A disk's time for a small read far away: what is awake before it asks is asleep when it is
-/// answered.
+/// The service time of a disk for a distant small read: long enough for a waiting process to sleep.
 const EVEN_NS: u64 = 5_000_000;
 
-/// What is run, and how it reads.
+/// A command and its reads.
 struct Case {
     name: &'static str,
     command: String,
     reads: fn(&Plans) -> Vec<(&ReadPlan, usize)>,
 }
 
-/// What was measured of a case and what was expected of it.
+/// The measurement and the prediction of a case.
 struct Found {
     measured: Measured,
     predicted_s: f64,
     pause_ns: u64,
 }
 
-/// What came of a run.
+/// The figures of a run.
 struct Measured {
     times: Times,
     reads: u64,
@@ -129,7 +128,7 @@ fn wanted(case: &Case, found: &Found, first_s: f64) -> Vec<Goal> {
     goals
 }
 
-/// The image in memory, and where sockets and mounts are.
+/// The image in memory, and the directory of sockets and mounts.
 struct Emulation<'p> {
     bench: &'p Bench,
     image: PathBuf,
@@ -152,8 +151,8 @@ impl<'p> Emulation<'p> {
         Ok(Plans::of(&image::layout(&mounted)?))
     }
 
-    /// The pause between answers and requests is taken right before: it hangs on what else the
-    /// machine does.
+    /// Predicts and measures a case. The pause between a completion and the next request is
+    /// measured right before, because it depends on other work of the machine.
     fn case(&self, case: &Case, plans: &Plans) -> Result<Found> {
         let pause_ns = self.turnaround_ns()?;
         let predicted_s = taken(DRIVE, &(case.reads)(plans), pause_ns)?.ns as f64 / 1e9;
@@ -161,12 +160,12 @@ impl<'p> Emulation<'p> {
         Ok(Found { measured, predicted_s, pause_ns })
     }
 
-    /// What passes between a drive's answer and the next request: the time of a read, one at a
-    /// time, on a drive that takes [`EVEN_NS`] for each, without that.
+    /// The pause between a completion and the next request: the time per read, one at a time, on a
+    /// drive with a service time of [`EVEN_NS`], minus that service time.
     fn turnaround_ns(&self) -> Result<u64> {
         let drive = self.folder.join("even.toml");
         let text = format!(
-            "name = \"even\"\nwhat = \"takes as long for everything\"\nsource = \"none\"\n[null]\nservice_ns = {EVEN_NS}\ndepth = 1\ncapacity_sectors = 390721968\n"
+            "name = \"even\"\nwhat = \"a constant service time\"\nsource = \"none\"\n[null]\nservice_ns = {EVEN_NS}\ndepth = 1\ncapacity_sectors = 390721968\n"
         );
         fs::write(&drive, text)?;
         let measured = self.run(&drive.display().to_string(), "tar -cf - tree/d00[0-5]")?;
@@ -174,7 +173,7 @@ impl<'p> Emulation<'p> {
         Ok(a_read_ns.saturating_sub(EVEN_NS))
     }
 
-    /// Runs a command where the file system is mounted, of which nothing is in memory.
+    /// Runs a command in the mounted file system, with cold caches.
     fn run(&self, drive: &str, command: &str) -> Result<Measured> {
         let disk = Disk::new(&Setup {
             hoistway: &self.bench.hoistway,
@@ -195,7 +194,7 @@ impl<'p> Emulation<'p> {
 
 impl Drop for Emulation<'_> {
     fn drop(&mut self) {
-        // The files that are left are in memory; their names show where they come from.
+        // Remaining files are in memory; their names show their origin.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

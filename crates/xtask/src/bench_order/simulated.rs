@@ -15,19 +15,19 @@ use super::Section;
 use crate::goals::Goal;
 use crate::repository;
 
-/// Where the image's files lay once; a test has the same.
-const LAID: &str = "crates/order/testdata/aged.laid.xz";
+/// The stored layout of the image's files; a test uses the same.
+const STORED_LAYOUT: &str = "crates/order/testdata/aged.laid.xz";
 pub const DRIVES: [&str; 2] = ["sata-7200-2006", "cmr-8tb"];
-/// The longest request that the host puts together.
-const LONGEST: u64 = 1 << 20;
-/// Gaps up to this are read through.
-const GAP: u64 = 128 << 10;
-/// Files that are under way at once, in a table of their own.
+/// The largest merged request of the host, in bytes.
+const REQUEST_BYTES_MAX: u64 = 1 << 20;
+/// Gaps up to this size in bytes are read through.
+const GAP_BYTES_MAX: u64 = 128 << 10;
+/// The numbers of parallel files in the table of depths.
 const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
-/// From an answer to the next request, in ms.
+/// The pauses from a completion to the next request, in ms.
 const TURNAROUNDS_MS: [f64; 4] = [0.0, 0.1, 0.2, 0.3];
 
-/// What is asked for in each order.
+/// The reads in each order.
 pub struct Plans {
     pub tar: ReadPlan,
     directory_inodes: ReadPlan,
@@ -64,29 +64,34 @@ fn by<K: Ord>(layout: &TreeLayout, key: impl Fn(EntryId) -> K) -> Vec<EntryId> {
     files
 }
 
-/// What a drive takes for plans one after the other, each with so many steps under way.
+/// Simulates consecutive plans, each with its number of parallel steps, and returns the read time.
 pub fn taken(drive: &str, plans: &[(&ReadPlan, usize)], turnaround_ns: u64) -> Result<ReadTime> {
     let profile = Profile::builtin(drive).with_context(|| format!("no drive {drive}"))?;
     let mut drive = Drive::new(&profile);
     let mut sum = ReadTime::default();
     for (plan, depth) in plans {
-        sum += simulate(&mut drive, sum.ns, plan, &ReaderModel { depth: *depth, turnaround_ns, longest: LONGEST })?;
+        sum += simulate(
+            &mut drive,
+            sum.ns,
+            plan,
+            &ReaderModel { depth: *depth, turnaround_ns, longest: REQUEST_BYTES_MAX },
+        )?;
     }
     Ok(sum)
 }
 
-/// A row of the table: what is done, and its reads.
+/// A row of the table: its name and its reads.
 struct Row<'p> {
     name: &'static str,
     plans: Vec<(&'p ReadPlan, usize)>,
 }
 
-/// All of them, from the stored list.
+/// Measures all rows, from the stored layout.
 pub fn measure() -> Result<Section> {
     let layout = stored()?;
     let plans = Plans::of(&layout);
     let sweep = plans.tar.sweep();
-    let through = plans.data.read_through(LONGEST, GAP);
+    let through = plans.data.read_through(REQUEST_BYTES_MAX, GAP_BYTES_MAX);
     let Plans { tar, directory_inodes, inodes, metadata, data, single, .. } = &plans;
     let rows = [
         Row { name: "`tar -c`: directory order", plans: vec![(tar, 1)] },
@@ -110,11 +115,13 @@ pub fn measure() -> Result<Section> {
 }
 
 fn stored() -> Result<TreeLayout> {
-    let path = repository::root().join(LAID);
+    let path = repository::root().join(STORED_LAYOUT);
     let file = std::fs::File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut listed = String::new();
-    liblzma::read::XzDecoder::new(file).read_to_string(&mut listed).with_context(|| format!("cannot read {LAID}"))?;
-    text::from_text(&listed).with_context(|| LAID.to_owned())
+    liblzma::read::XzDecoder::new(file)
+        .read_to_string(&mut listed)
+        .with_context(|| format!("cannot read {STORED_LAYOUT}"))?;
+    text::from_text(&listed).with_context(|| STORED_LAYOUT.to_owned())
 }
 
 fn heading(layout: &TreeLayout) -> String {
@@ -127,7 +134,7 @@ fn heading(layout: &TreeLayout) -> String {
     )
 }
 
-/// Writes the table of a drive, and answers its seconds.
+/// Writes the table of a drive and returns the seconds of its rows.
 fn table(text: &mut String, drive: &str, rows: &[Row<'_>]) -> Result<Vec<f64>> {
     let taken: Vec<ReadTime> = rows.iter().map(|row| taken(drive, &row.plans, 0)).collect::<Result<_>>()?;
     let [Some(first), Some(last)] = [taken.first(), taken.last()].map(|taken| taken.map(|taken| taken.ns as f64))
@@ -157,7 +164,7 @@ fn table(text: &mut String, drive: &str, rows: &[Row<'_>]) -> Result<Vec<f64>> {
     Ok(taken.iter().map(|taken| taken.ns as f64 / 1e9).collect())
 }
 
-/// What is wanted of a drive's table.
+/// The goals for the table of a drive.
 fn wanted(drive: &str, seconds: &[f64]) -> Result<Vec<Goal>> {
     let [tar, _, _, blocks, sweep, deep, through, single] = *seconds else { bail!("another number of rows") };
     let order = format!("{single:.2} < {sweep:.2} < {blocks:.2} < {tar:.2} s");
@@ -181,7 +188,7 @@ fn wanted(drive: &str, seconds: &[f64]) -> Result<Vec<Goal>> {
     ])
 }
 
-/// How many files are under way, and how long the reader thinks.
+/// Writes the table of parallel files and pauses.
 fn depths(text: &mut String, metadata: &ReadPlan, data: &ReadPlan) -> Result<()> {
     text.push_str(
         "\n### Parallel files and pauses\n\nTwo passes, in s, by the number of parallel files in the second pass and by the pause from a completion to the next request:\n",

@@ -1,11 +1,11 @@
-//! What a command takes: its time, and the processor's.
+//! The wall-clock time and the CPU time of a command.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// In seconds.
+/// The times of a command in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     pub wall: f64,
@@ -14,20 +14,20 @@ pub struct Times {
 }
 
 impl Times {
-    /// The processor's time.
+    /// The CPU time.
     pub fn cpu(&self) -> f64 {
         self.user + self.system
     }
 }
 
-/// Runs a command of the shell in a folder, what it prints through `cat` to nowhere (GNU tar reads
-/// no file when it sees that its archive is /dev/null): its times are its own, without cat's.
+/// Runs a shell command in a directory. Its output goes through `cat` to /dev/null, because GNU tar
+/// reads no files if its archive is /dev/null. The times do not include cat.
 pub fn run(command: &str, folder: &Path) -> Result<Times> {
     run_by(Command::new("bash"), command, folder)
 }
 
-/// The same before all other processes: of what is emulated in real time nothing shall be late
-/// because the machine is busy.
+/// Runs a command like [`run`], with real-time priority, so that other work of the machine does not
+/// delay the emulation.
 pub fn run_first(command: &str, folder: &Path) -> Result<Times> {
     let mut first = Command::new("chrt");
     first.args(["--fifo", "5", "bash"]);
@@ -51,8 +51,8 @@ fn times(printed: &str) -> Option<Times> {
     Some(Times { wall, user, system })
 }
 
-/// Of each command the medians of so many rounds, in which the commands take turns; a first round
-/// is not counted.
+/// Returns the medians of each command over `rounds` rounds in which the commands alternate; a
+/// first round is not counted.
 pub fn interleaved(
     commands: &[&str],
     folder: &Path,
@@ -79,7 +79,8 @@ pub fn medians(times: &[Times]) -> Times {
         figures.sort_by(f64::total_cmp);
         figures.get(figures.len() / 2).copied().unwrap_or(0.0)
     };
-    // The processor's time is taken as a whole: user and system time of one round belong together.
+    // The median is that of the CPU time, because user and system time of one round belong
+    // together.
     let cpu = median(Times::cpu);
     let user = median(|times| times.user).min(cpu);
     Times { wall: median(|times| times.wall), user, system: cpu - user }
@@ -90,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_stand_in_the_last_line_that_has_them() {
+    fn times_are_in_the_last_line_with_times() {
         let printed = "tar: nothing\ntimes 1.500000 0.250000 0.125000\n";
         assert_eq!(times(printed), Some(Times { wall: 1.5, user: 0.25, system: 0.125 }));
         assert_eq!(times("times 1.5 0.2"), None);
     }
 
     #[test]
-    fn a_median_is_the_middle_one() {
+    fn a_median_is_the_middle_figure() {
         let of = |wall: f64| Times { wall, user: wall / 10.0, system: 0.0 };
         let found = medians(&[of(9.0), of(1.0), of(4.0)]);
         assert_eq!((found.wall, found.cpu()), (4.0, 0.4));

@@ -1,30 +1,30 @@
-//! The cases: what is done, what is set, and what is to be good.
+//! The cases: a workload, the present scheduler, and the objective.
 
-/// A case.
+/// A case of the check.
 pub struct Case {
-    /// What it is called.
+    /// The name of the case.
     pub name: &'static str,
-    /// Who does what.
+    /// The workload.
     pub from: From,
-    /// What is set now; of a recording that under which it is made.
+    /// The present scheduler, under which a recording is made.
     pub now: &'static str,
-    /// As `--objective` takes it.
+    /// The objective in the form of `--objective`.
     pub objective: &'static str,
 }
 
-/// Where a workload is from.
+/// The origin of a workload.
 pub enum From {
-    /// Clients of `recorded_clients` of this kind, with this seed: they are recorded, and the
-    /// recording is what is advised on.
+    /// Clients of `recorded_clients` of this kind, with this seed. Their recording is the input of
+    /// the advice.
     Clients(&'static str, u64),
-    /// This job file, which fio does in real time.
+    /// A job file, which fio executes in real time.
     Job(&'static str),
 }
 
-/// What could be set: the schedulers of Linux 6.
+/// The candidates: the schedulers of Linux 6.
 pub const CANDIDATES: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// All of them. The seeds were not used while the advice was being made.
+/// All cases. Their seeds were not used during the development of the advice.
 pub const CASES: [Case; 7] = [
     Case {
         name: "streams beside each other",
@@ -70,13 +70,13 @@ pub const CASES: [Case; 7] = [
     },
 ];
 
-/// The elevator that stands for a scheduler's name.
+/// The elevator with the name of a scheduler.
 pub fn elevator(scheduler: &str) -> &str {
     if scheduler == "none" { "noop" } else { scheduler }
 }
 
 impl Case {
-    /// The figure that decides, and whether less of it is better.
+    /// The deciding figure, and whether less of it is better.
     pub fn goal(&self) -> (&'static str, bool) {
         let clause = self.objective.split(", ").next().unwrap_or_default();
         match clause.rsplit_once(' ') {

@@ -1,5 +1,5 @@
-//! The advice for a real loop device under each scheduler of the kernel: its text, whether its
-//! settings are in effect once it is applied, and whether the way back leads back.
+//! The advice for a real loop device under each scheduler of the kernel: its text, its settings
+//! after it is applied, and the settings after the undo.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,22 +13,22 @@ use crate::tools;
 use crate::whatif::Programs;
 use crate::whatif::real::DRIVE;
 
-/// The use that is advised on: its choices lie well apart on the drive.
+/// The use of the advice: its choices differ clearly on the drive.
 const USE: &str = "media";
-/// How large the file behind the loop device is, in bytes; it is sparse.
+/// The size in bytes of the sparse file behind the loop device.
 const IMAGE_BYTES: u64 = 1 << 30;
 
-/// What came of one scheduler.
+/// The results of one scheduler.
 pub struct Row {
     scheduler: String,
     advice: Value,
     /// The scheduler that was set after `--apply`.
     applied: String,
-    /// The scheduler that was set after the commands that lead back.
+    /// The scheduler that was set after the commands of the undo.
     back: String,
 }
 
-/// A loop device, which goes with this.
+/// A loop device. Dropping it detaches it.
 struct Loop(String);
 
 impl Loop {
@@ -59,8 +59,7 @@ impl Drop for Loop {
     }
 }
 
-/// A row for each scheduler that the kernel has for loop devices; none where there is no root to
-/// make one.
+/// One row for each scheduler that the kernel has for loop devices; `None` without root.
 pub fn rows(programs: &Programs, folder: &Path) -> Result<Option<Vec<Row>>> {
     if !tools::is_root() || tools::find("losetup").is_none() {
         eprintln!("skipped: a loop device under each scheduler, which needs root and losetup");
@@ -80,13 +79,17 @@ fn row(programs: &Programs, device: &Loop, scheduler: &str) -> Result<Row> {
     let mut command = Command::new(&programs.hoistway);
     command.args(["advise", &device.0, "--for", USE, "--drive", DRIVE, "--json", "--apply", "--yes"]);
     let text = tools::output(&mut command)?;
-    let advice: Value = serde_json::from_str(&text).context("what hoistway advise prints")?;
+    let advice: Value = serde_json::from_str(&text).context("the output of hoistway advise")?;
     let applied = device.schedulers()?.1;
     for line in advice["commands"]["back"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         tools::run(Command::new("sh").args(["-c", line]))?;
     }
     let back = device.schedulers()?.1;
-    ensure!(advice["now"]["scheduler"] == scheduler, "advise takes {} for {scheduler}", advice["now"]["scheduler"]);
+    ensure!(
+        advice["now"]["scheduler"] == scheduler,
+        "advise reports {} instead of {scheduler}",
+        advice["now"]["scheduler"]
+    );
     Ok(Row { scheduler: scheduler.to_owned(), advice, applied, back })
 }
 
@@ -100,9 +103,9 @@ pub fn section(text: &mut String, rows: Option<&[Row]>) {
     let _ = write!(
         text,
         "\n## A loop device under each scheduler\n\n\
-         A real loop device, with each scheduler that the kernel has for it set in turn: `hoistway advise LOOP --for {USE} --drive {DRIVE} --apply --yes`, then \
-         the commands that it prints for the way back. What is set after each is read from sysfs.\n\n\
-         | set now | advice | {} | `ionice` now | after `--apply` | after the way back |\n|---|---|---|---|---|---|\n",
+         A real loop device under each scheduler of the kernel in turn: `hoistway advise LOOP --for {USE} --drive {DRIVE} --apply --yes`, then \
+         the printed commands that undo the change. The scheduler after each step is read from sysfs.\n\n\
+         | present | advice | {} | `ionice` at present | after `--apply` | after the undo |\n|---|---|---|---|---|---|\n",
         rows.first().map_or_else(String::new, |row| figure(&row.advice, "figure"))
     );
     for row in rows {
@@ -111,10 +114,10 @@ pub fn section(text: &mut String, rows: Option<&[Row]>) {
         let leave = if advice["verdict"] == "leave" { "leave " } else { "" };
         let warnings: Vec<&str> =
             advice["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let said = |part: &str| warnings.iter().any(|warning| warning.contains(part));
+        let has_warning = |part: &str| warnings.iter().any(|warning| warning.contains(part));
         let ionice = match () {
-            () if said("`ionice` has no effect") => "told to have no effect",
-            () if said("only the class of `ionice` counts") => "told that its class counts",
+            () if has_warning("`ionice` has no effect") => "reported as without effect",
+            () if has_warning("only the class of `ionice` counts") => "reported: only its class counts",
             () => "no warning",
         };
         let Row { scheduler, applied, back, .. } = row;
@@ -127,7 +130,7 @@ pub fn section(text: &mut String, rows: Option<&[Row]>) {
     }
 }
 
-/// What a choice gets in the figure that decides.
+/// The mean of the deciding figure of a choice.
 fn mean(advice: &Value, name: &str) -> String {
     let choice = advice["choices"].as_array().into_iter().flatten().find(|choice| choice["name"] == name);
     choice.and_then(|choice| choice["figures"][0]["mean"].as_f64()).map_or("-".into(), |mean| format!("{mean:.1}"))

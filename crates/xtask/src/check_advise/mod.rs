@@ -1,5 +1,5 @@
-//! What `hoistway advise` says beside what `trace whatif` predicts and what real runs on the
-//! emulated drive measure.
+//! `cargo xtask check-advise`: compares the advice of `hoistway advise` with the predictions of
+//! `trace whatif` and with real runs on the emulated drive: docs/advise-checked.md.
 
 mod case;
 mod loops;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{tools, whatif};
 use case::CASES;
 
-/// The part of the page that measures nothing.
+/// The name of the part without measurements.
 const LOOPS: &str = "loop device";
 
 /// Options of `cargo xtask check-advise`.
@@ -35,10 +35,10 @@ pub fn run(options: &Options) -> Result<()> {
     let cases: Vec<_> = CASES.iter().filter(|case| wanted(case.name)).collect();
     let names = || CASES.iter().map(|case| case.name).chain([LOOPS]).collect::<Vec<_>>().join("; ");
     if cases.is_empty() && !wanted(LOOPS) {
-        bail!("--only `{}`: no case has that in its name; there are {}", only.unwrap_or_default(), names());
+        bail!("--only `{}`: no case has this text in its name; the names are {}", only.unwrap_or_default(), names());
     }
     if tools::find("fio").is_none() {
-        bail!("fio is not installed: one of the cases is run by it");
+        bail!("fio is not installed: one of the cases needs it");
     }
     let programs = whatif::programs(true)?;
     let folder = std::env::temp_dir().join(format!("hoistway-check-advise-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! docs/advise-checked.md from what was measured.
+//! Renders docs/advise-checked.md.
 
 use std::fmt::Write;
 
@@ -10,22 +10,22 @@ use super::runs::Outcome;
 use crate::repository;
 
 const PAGE: &str = "docs/advise-checked.md";
-/// What is lost against the best that was measured, up to which the advice is as good as that.
+/// The largest loss, as a part of the best measured figure, at which an advice counts as as good.
 const AS_GOOD: f64 = 0.1;
 
-/// Why figures may lie apart where the order is right.
+/// The section on deviations between predicted and measured figures.
 const SIZES: &str = "\n## How far sizes can be trusted\n\n\
-    The order of schedulers is what the advice is about; how much one gains is less sure where a scheduler makes long turns for one process, as `bfq \
-    low_latency=0` does for streams. Two things were found there:\n\n\
-    - Whether bfq waits for a process is decided by its first requests and kept for long. The same clients got 31, 37, 42 and 47 MB/s in four real runs of 15 s \
-    (`streams`), and 17, 33, 37 and 40 MB/s (`thinker`). A single run is no measure of such a choice: three are made, and the advice draws the pauses of \
-    processes anew with each seed, which shows its own spread in brackets.\n\
-    - Pauses are taken as they were recorded, and the time that the machine needs to wake a process that has slept for long is in them. The streams pause for \
+    The advice is about the order of schedulers. The size of a gain is less certain where a scheduler serves one process for long, as `bfq \
+    low_latency=0` does for streams. There are two reasons:\n\n\
+    - The first requests of a process decide for a long time whether bfq waits for it. The same clients got 31, 37, 42 and 47 MB/s in four real runs of 15 s \
+    (`streams`), and 17, 33, 37 and 40 MB/s (`thinker`). A single run is therefore no measure of such a choice: the check makes three runs, and the advice draws \
+    the pauses of processes again with each seed and shows the spread in brackets.\n\
+    - Pauses are taken from the recording, and they include the time that the machine needs to wake a process that has slept for long. The streams pause for \
     300 to 510 us in a recording under mq-deadline, where each request takes 84 ms, and for 160 to 430 us under bfq, which serves them in bursts. With \
-    pauses 0.55 times as long, as the shortest of these are, the prediction for `streams` is 30 MB/s (27 to 36 over eight seeds) instead of 24 (15 to 29), and \
-    that for `thinker` 38 (34 to 42) instead of 30 (29 to 31). A recording does not tell which part of a pause is the process's own, so that gains of schedulers that serve in bursts are told too low rather than too high.\n\n\
-    The model of the drive, its depth and its write cache have no part in it: the emulated drive is the model, the clients read, and the same recording is \
-    predicted within 1 % under the scheduler that it was made under.\n";
+    pauses 0.55 times as long, like the shortest of these, the prediction for `streams` is 30 MB/s (27 to 36 over eight seeds) instead of 24 (15 to 29), and \
+    that for `thinker` 38 (34 to 42) instead of 30 (29 to 31). A recording does not show which part of a pause is due to the process, so the advice understates rather than overstates the gain of schedulers that serve in bursts.\n\n\
+    The model of the drive, its depth and its write cache are not a reason: the emulated drive is the model, the clients read, and the prediction for the \
+    scheduler of the recording is within 1 %.\n";
 
 /// Writes the page.
 pub fn write(text: &str) -> Result<()> {
@@ -33,13 +33,14 @@ pub fn write(text: &str) -> Result<()> {
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What an advice came to.
+/// The advice of a case compared with the measurements.
 struct Judged {
-    /// The figure under what was set, what was advised, and the best; the name of the best.
+    /// The measured figure under the present scheduler, under the advised one, and the best with
+    /// its name.
     now: f64,
     advised: f64,
     best: (String, f64),
-    /// What is given away by following the advice, as a part of the best.
+    /// The loss of the advice against the best, as a part of the best.
     lost: f64,
     is_as_good: bool,
 }
@@ -57,7 +58,7 @@ fn judged(outcome: &Outcome) -> Option<Judged> {
     Some(Judged { now, advised, best, lost, is_as_good: lost <= AS_GOOD })
 }
 
-/// The page.
+/// Renders the page.
 pub fn text(outcomes: &[Outcome], seconds: u64) -> String {
     let all: Vec<(&Outcome, Option<Judged>)> = outcomes.iter().map(|outcome| (outcome, judged(outcome))).collect();
     let answered = all.iter().filter(|(_, judged)| judged.is_some()).count();
@@ -66,14 +67,14 @@ pub fn text(outcomes: &[Outcome], seconds: u64) -> String {
     let same = outcomes.iter().filter(|outcome| agrees(outcome) == Some(true)).count();
     let mut text = format!(
         "# The advice of `hoistway advise`, checked\n\n\
-         `cargo xtask check-advise --write` makes this page. Each case is advised on from a recording of {seconds} s (or from a job file), and then run in real \
-         time under each scheduler that could have been set, and under the advice with its tunables: `hoistway serve --drive sata-7200-2006`, whose emulated \
-         disk takes as long as the model says, with clients over its socket or fio's `nbd` engine. What is advised is run three times, and the run in the middle \
-         counts. A recording is also given to `hoistway trace whatif`.\n\n\
-         Of {} cases {answered} were answered. In {good} of these the advice is within {:.0} % of the best that was measured, in the figure that decides. In {same} of {asked} \
-         `trace whatif` finds the same scheduler best in that figure (it knows no constraints and no seeds, and calls something best even where nothing \
-         can be told apart). `p99(NAME)` is of the first client of that name.\n\n\
-         | case | good is | set now | advice | now, measured | advised, measured | best measured | lost | `whatif` says |\n\
+         `cargo xtask check-advise --write` writes this page. Each case has an advice from a recording of {seconds} s (or from a job file). It is then run in real \
+         time under each candidate scheduler, and under the advice with its tunables: `hoistway serve --drive sata-7200-2006`, whose emulated disk has the service \
+         times of the model, with clients over its socket or fio's `nbd` engine. The advised choice is run three times, and the median run counts. A recording is \
+         also given to `hoistway trace whatif`.\n\n\
+         {answered} of {} cases have an advice. In {good} of these the advice is within {:.0} % of the best measurement of the deciding figure. In {same} of {asked} \
+         `trace whatif` finds the same scheduler best in that figure (it has no constraints and no seeds, and names a best scheduler even where \
+         no difference is significant). `p99(NAME)` is that of the first client of that name.\n\n\
+         | case | objective | present | advice | present, measured | advised, measured | best measured | loss | best by `whatif` |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         outcomes.len(),
         AS_GOOD * 100.0
@@ -82,14 +83,14 @@ pub fn text(outcomes: &[Outcome], seconds: u64) -> String {
         row(&mut text, outcome, judged.as_ref());
     }
     text.push_str(SIZES);
-    text.push_str("\n## What happened\n");
+    text.push_str("\n## Cases\n");
     for (outcome, judged) in &all {
         details(&mut text, outcome, judged.as_ref());
     }
     text
 }
 
-/// Whether `trace whatif` finds best what is advised.
+/// Returns true if the best scheduler of `trace whatif` is the advised one; `None` without both.
 fn agrees(outcome: &Outcome) -> Option<bool> {
     Some(outcome.advice.as_ref()?["advice"]["scheduler"].as_str()? == outcome.whatif.as_deref()?)
 }
@@ -133,7 +134,7 @@ fn details(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
     };
     let _ = writeln!(text, "The workload: {from}.");
     let Some(advice) = &outcome.advice else {
-        let _ = writeln!(text, "There is no advice: the model misses the recording by more than 20 %.");
+        let _ = writeln!(text, "There is no advice: the error of the model on the recording exceeds 20 %.");
         return;
     };
     let because = advice["because"].as_str().unwrap_or_default();
@@ -145,8 +146,8 @@ fn details(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
     );
     if let Some(judged) = judged {
         let verdict = match judged.is_as_good {
-            true => "Right: nothing that was measured is better by more than a tenth.",
-            false => "Not the best that was measured.",
+            true => "The advice is right: no measurement is better by more than a tenth.",
+            false => "The advice is not the best measurement.",
         };
         let _ = writeln!(text, "{verdict}");
     }
@@ -163,13 +164,13 @@ fn details(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
     }
 }
 
-/// What the advice said of a scheduler, in the figure that decides.
+/// The advice's prediction of the deciding figure for a scheduler.
 fn predicted<'a>(advice: &'a Value, name: &str) -> Option<&'a Value> {
     let choice = advice["choices"].as_array()?.iter().find(|choice| choice["name"] == name)?;
     choice["figures"].as_array()?.first()
 }
 
-/// The mean over the seeds, and between which the seeds are where they differ.
+/// The mean over the seeds, with their range if they differ.
 fn range_of(case: &Case, figures: &Value) -> String {
     let [mean, min, max] =
         ["mean", "min", "max"].map(|field| formatted(case, figures[field].as_f64().unwrap_or(f64::NAN)));

@@ -1,4 +1,4 @@
-//! One case: the advice, the prediction, and what was measured under each scheduler.
+//! One case: the advice, the prediction, and the measurements under each scheduler.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,36 +12,35 @@ use crate::tools;
 use crate::whatif::Programs;
 use crate::whatif::real::{DRIVE, leave, measure_with, serve};
 
-/// What came of a case.
+/// The results of a case.
 pub struct Outcome {
     pub case: &'static Case,
-    /// What `hoistway advise --json` printed; none if it refused.
+    /// The output of `hoistway advise --json`; `None` if it refused.
     pub advice: Option<Value>,
-    /// The best of the candidates by `trace whatif`, in the figure that decides; none of a job
-    /// file, or if it refused.
+    /// The best candidate by `trace whatif` in the deciding figure; `None` for a job file or if it
+    /// refused.
     pub whatif: Option<String>,
     /// Each scheduler with its tunables, as measured.
     pub measured: Vec<Measured>,
 }
 
-/// The figure that decides under one scheduler, of each run: the least first.
+/// The deciding figure of each run under one scheduler, in rising order.
 pub struct Measured {
     pub name: String,
     pub values: Vec<f64>,
 }
 
 impl Measured {
-    /// Of an odd number of runs the one in the middle.
+    /// The median of an odd number of runs.
     pub fn median(&self) -> f64 {
         self.values.get(self.values.len() / 2).copied().unwrap_or(f64::NAN)
     }
 }
 
-/// How often what is advised is measured: what a scheduler makes of a run may hang on its first
-/// moments.
+/// The number of runs of the advised choice: the result of a run may depend on its first moments.
 const RUNS: usize = 3;
 
-/// What a process got; of a job of several processes the first one counts.
+/// The figures of a process; of a job with several processes the first one counts.
 struct Got {
     name: String,
     bytes_per_s: f64,
@@ -95,9 +94,9 @@ fn p99_predicted(process: &Value) -> Option<f64> {
     process["latency_ns"]["p99"].as_f64()
 }
 
-/// The objective with clients' names replaced by the numbers of their connections, which is all
-/// that the server knows of them. Clients and connections come in the same order; of several
-/// clients of a name the first is meant.
+/// The objective with the names of clients replaced by the numbers of their connections, because a
+/// recording of the server has no names. Clients and connections have the same order. Of several
+/// clients with one name the first counts.
 fn by_pid(objective: &str, names: &[String], predicted: &Value) -> Result<String> {
     let list = predicted["elevators"][0]["processes"].as_array().context("processes")?;
     let mut objective = objective.to_owned();
@@ -125,26 +124,26 @@ fn advice(programs: &Programs, case: &Case, objective: &str, seconds: u64, recor
     let output = command.output().context("cannot start hoistway advise")?;
     let said = String::from_utf8_lossy(&output.stderr);
     match output.status.code() {
-        Some(0) => Ok(Some(serde_json::from_slice(&output.stdout).context("what hoistway advise prints")?)),
-        // The model misses the recording: that is an answer.
+        Some(0) => Ok(Some(serde_json::from_slice(&output.stdout).context("the output of hoistway advise")?)),
+        // A refusal because of the error of the model is a result, not an error.
         Some(1) if said.contains("misses the recording") => Ok(None),
         _ => bail!("hoistway advise: {}: {said}", output.status),
     }
 }
 
-/// What `trace whatif` prints of a recording; none if it refuses.
+/// The output of `trace whatif` for a recording; `None` if it refuses.
 fn predicted(programs: &Programs, record: &Path) -> Result<Option<Value>> {
     let elevators = CANDIDATES.map(elevator).join(",");
     let mut command = Command::new(&programs.hoistway);
     command.args(["trace", "whatif"]).arg(record).args(["--drive", DRIVE, "--json", "--elevators", &elevators]);
     let output = command.stderr(Stdio::inherit()).output().context("cannot start hoistway trace whatif")?;
     match output.status.success() {
-        true => Ok(Some(serde_json::from_slice(&output.stdout).context("what hoistway trace whatif prints")?)),
+        true => Ok(Some(serde_json::from_slice(&output.stdout).context("the output of hoistway trace whatif")?)),
         false => Ok(None),
     }
 }
 
-/// The best of the candidates in what was predicted.
+/// The best candidate of the prediction.
 fn best(case: &Case, names: &[String], predicted: &Value) -> Result<String> {
     let runs = predicted["elevators"].as_array().context("elevators")?;
     let (goal, least) = case.goal();
@@ -197,7 +196,7 @@ fn measure(
     }
 }
 
-/// fio does the job on the server: its engine is the one that talks NBD, all else stays.
+/// Runs a job file on the server, with fio's nbd engine in place of its engine.
 fn fio(job: &Path, socket: &Path, seconds: u64, folder: &Path) -> Result<String> {
     let text = std::fs::read_to_string(job).with_context(|| job.display().to_string())?;
     let engine = format!("ioengine=nbd\nuri=nbd+unix:///?socket={}", socket.display());
@@ -209,10 +208,10 @@ fn fio(job: &Path, socket: &Path, seconds: u64, folder: &Path) -> Result<String>
     tools::output(&mut command)
 }
 
-/// fio's JSON; clones of a job have its name.
+/// Reads the JSON of fio; clones of a job have its name.
 fn of_fio(text: &str) -> Result<Vec<Got>> {
-    let from = text.find('{').context("what fio prints has no JSON in it")?;
-    let document: Value = serde_json::from_str(&text[from..]).context("what fio prints")?;
+    let from = text.find('{').context("the output of fio has no JSON")?;
+    let document: Value = serde_json::from_str(&text[from..]).context("the output of fio")?;
     let jobs = document["jobs"].as_array().context("jobs")?;
     let got = jobs.iter().map(|job| {
         let side = if job["read"]["total_ios"].as_u64().unwrap_or(0) > 0 { &job["read"] } else { &job["write"] };
@@ -235,12 +234,12 @@ fn figure(text: &str, got: &[Got]) -> Result<f64> {
     };
     let chosen: Vec<&Got> = got.iter().filter(|got| job.is_none_or(|job| job == "worst" || job == got.name)).collect();
     if chosen.is_empty() {
-        bail!("{text}: there is no job of this name");
+        bail!("{text}: no job has this name");
     }
     match (name, job) {
         ("throughput", _) => Ok(chosen.iter().map(|got| got.bytes_per_s).sum()),
         ("p99", Some("worst")) => Ok(chosen.iter().map(|got| got.p99_ns).fold(0.0, f64::max)),
         ("p99", _) => Ok(chosen[0].p99_ns),
-        _ => bail!("{text} is not measured here"),
+        _ => bail!("{text} is not measured"),
     }
 }

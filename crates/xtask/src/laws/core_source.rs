@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_of_the_core_is_found_wherever_it_is() {
+    fn a_dependency_of_the_core_is_found_in_any_section() {
         assert_eq!(dependencies("[package]\n[dependencies]\n[dev-dependencies]\na = '1'").unwrap(), [""; 0]);
         for text in
             ["[dependencies]\na = '1'", "[build-dependencies]\na = '1'", "[target.'cfg(unix)'.dependencies]\na = '1'"]

@@ -9,11 +9,25 @@ use crate::rust_tokens::{Kind, comments, tokens};
 /// A line of a comment ends at this column at most.
 const COMMENT_COLUMNS_MAX: usize = 100;
 
-/// Words that hide what they refer to, or treat machines as people.
-const BANNED: [&str; 5] =
-    [concat!("to", "ld"), concat!("who", "ever"), concat!("who", "m"), concat!("no", "body"), concat!("some", "body")];
-/// Banned in comments, where it means a place.
-const PLACE: &str = concat!("li", "es");
+/// Words without a technical referent, and words that treat machines as people. They are banned in
+/// names and comments.
+const BANNED: [&str; 13] = [
+    concat!("to", "ld"),
+    concat!("who", "ever"),
+    concat!("who", "m"),
+    concat!("no", "body"),
+    concat!("some", "body"),
+    concat!("any", "body"),
+    concat!("every", "body"),
+    concat!("any", "one"),
+    concat!("every", "one"),
+    concat!("some", "one"),
+    concat!("where", "ver"),
+    concat!("some", "where"),
+    concat!("li", "es"),
+];
+/// Verbs of speech: banned in names, where they stand for a format, a report or a notification.
+const BANNED_IN_NAMES: [&str; 2] = [concat!("te", "ll"), concat!("te", "lls")];
 
 /// The rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +83,7 @@ pub fn findings(file: &File) -> Vec<Finding> {
     let mut last_name = None;
     for token in tokens(&file.text).into_iter().filter(|token| token.kind == Kind::Word) {
         let repeated = last_name.as_ref() == Some(&token.text);
-        if let Some(word) = words_of(&token.text).into_iter().find(|word| BANNED.contains(&word.as_str()))
+        if let Some(word) = words_of(&token.text).into_iter().find(|word| is_banned_in_names(word))
             && !repeated
         {
             add(Rule::Name, token.line, format!("the name `{}` contains \"{word}\"", token.text));
@@ -80,7 +94,7 @@ pub fn findings(file: &File) -> Vec<Finding> {
     for comment in comments(&file.text) {
         for word in comment.text.split(|c: char| !c.is_alphanumeric() && c != '_') {
             let word = word.to_lowercase();
-            if BANNED.contains(&word.as_str()) || word == PLACE {
+            if BANNED.contains(&word.as_str()) {
                 add(Rule::Comment, comment.line, format!("the comment contains \"{word}\""));
             }
         }
@@ -97,6 +111,11 @@ pub fn findings(file: &File) -> Vec<Finding> {
         add(Rule::OneWord, line, format!("the doc comment is the word \"{word}\""));
     }
     found
+}
+
+/// Returns true if a word must not be part of a name.
+fn is_banned_in_names(word: &str) -> bool {
+    BANNED.contains(&word) || BANNED_IN_NAMES.contains(&word)
 }
 
 /// The words of a name in lower case: `two_words`, `TwoWords`.
@@ -153,11 +172,26 @@ mod tests {
 
     #[test]
     fn banned_words_are_found_in_names_of_either_style() {
-        let [first, _, _, fourth, _] = BANNED;
+        let [first, _, _, fourth, ..] = BANNED;
         assert_eq!(rules(&format!("fn is_{first}() {{}}")), [Rule::Name]);
         let camel = format!("{}{}", fourth[..1].to_uppercase(), &fourth[1..]);
         assert_eq!(rules(&format!("struct {camel}Waits;")), [Rule::Name]);
         assert_eq!(rules(&format!("fn un{first}s() {{}} const S: &str = \"{first}\";")), []);
+    }
+
+    #[test]
+    fn every_banned_word_is_found_in_names() {
+        for word in BANNED.iter().chain(&BANNED_IN_NAMES) {
+            assert_eq!(rules(&format!("fn {word}_it() {{}}")), [Rule::Name], "{word}");
+        }
+        assert_eq!(rules("fn intellect() {} fn satellites() {} fn families() {}"), []);
+    }
+
+    #[test]
+    fn every_banned_word_is_found_in_comments() {
+        for word in BANNED {
+            assert_eq!(rules(&format!("// It is {word}.")), [Rule::Comment], "{word}");
+        }
     }
 
     #[test]
@@ -166,7 +200,10 @@ mod tests {
         assert_eq!(rules(&format!("// It is {first}.")), [Rule::Comment]);
         assert_eq!(rules(&format!("let a = 1; // {second}")), [Rule::Comment]);
         assert_eq!(rules(&format!("/* {first} */")), [Rule::Comment]);
-        assert_eq!(rules(&format!("// The block {PLACE} there.")), [Rule::Comment]);
+        let [.., place] = BANNED;
+        assert_eq!(rules(&format!("// The block {place} there.")), [Rule::Comment]);
+        let [speech, _] = BANNED_IN_NAMES;
+        assert_eq!(rules(&format!("// The figures {speech} more.")), []);
         assert_eq!(rules("// A comment that names its subject."), []);
     }
 

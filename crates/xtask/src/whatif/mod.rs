@@ -1,5 +1,6 @@
-//! How good the predictions of `hoistway trace whatif` are: workloads are recorded under one
-//! elevator, the others are predicted from that, and then run.
+//! `cargo xtask whatif`: the accuracy of the predictions of `hoistway trace whatif`. Workloads are
+//! recorded under one elevator; the others are predicted from the recording, and then run:
+//! docs/whatif.md.
 
 mod page;
 mod pairs;
@@ -71,7 +72,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// The programs that run.
+/// The programs of the measurement.
 pub struct Programs {
     pub(crate) clients: PathBuf,
     pub(crate) hoistway: PathBuf,

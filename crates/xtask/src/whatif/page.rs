@@ -1,4 +1,4 @@
-//! docs/whatif.md from what was measured.
+//! Renders docs/whatif.md.
 
 use std::fmt::Write;
 
@@ -9,16 +9,17 @@ use crate::repository;
 
 const PAGE: &str = "docs/whatif.md";
 
-/// A statement, what was found, and whether it holds.
+/// A goal with its measured value.
 pub struct Goal {
     pub text: &'static str,
     pub found: String,
     pub holds: bool,
 }
 
-/// All that goes into the page.
+/// The data of the page.
 pub struct Measured<'a> {
-    /// With the drive's own profile, with one fitted to the recording, and in real time.
+    /// Cases with the drive's own profile, with a profile fitted to the recording, and in real
+    /// time.
     pub given: Vec<Case>,
     pub fitted: Vec<Case>,
     pub real: Vec<Case>,
@@ -28,7 +29,7 @@ pub struct Measured<'a> {
     pub real_seconds: u64,
 }
 
-/// What is wanted, of predictions with the drive's own profile.
+/// The goals for predictions with the drive's own profile.
 pub fn goals(summary: &Summary) -> Vec<Goal> {
     let (throughput, p99) = (percentile(&summary.throughput, 0.5), percentile(&summary.p99, 0.5));
     let right = summary.as_good as f64 / summary.questions.max(1) as f64;
@@ -39,14 +40,14 @@ pub fn goals(summary: &Summary) -> Vec<Goal> {
             holds: summary.pairs >= 40,
         },
         Goal {
-            text: "median error of throughput a process: <= 10 %",
+            text: "median error of throughput per process: <= 10 %",
             found: percent(throughput),
             holds: throughput <= 0.1,
         },
-        Goal { text: "median error of p99 latency a process: <= 25 %", found: percent(p99), holds: p99 <= 0.25 },
+        Goal { text: "median error of p99 latency per process: <= 25 %", found: percent(p99), holds: p99 <= 0.25 },
         Goal {
-            text: "the best elevator is named, or one within 2 % of it: >= 9 of 10",
-            found: format!("{} of {} ({} name the very best)", summary.as_good, summary.questions, summary.exact),
+            text: "the named elevator is within 2 % of the best: >= 9 of 10",
+            found: format!("{} of {} ({} name the best itself)", summary.as_good, summary.questions, summary.exact),
             holds: right >= 0.9,
         },
     ]
@@ -61,32 +62,32 @@ pub fn write(measured: &Measured<'_>) -> Result<()> {
 fn text(measured: &Measured<'_>) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = tell(measured, &mut text);
+    let _ = render(measured, &mut text);
     text
 }
 
-fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
+fn render(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     let Measured { seconds, seeds: (from, to), .. } = measured;
     writeln!(text, "# How good the predictions of `hoistway trace whatif` are\n")?;
     writeln!(
         text,
-        "`cargo xtask whatif --write` makes this page. Four kinds of workload, drawn from a seed (streams; random readers beside streams; a database-like mix of \
-         readers, a writer of batches and a log writer; a thinker among streams), work for {seconds} s on the server's device with an emulated drive \
-         (`sata-7200-2006`). Each is recorded under one elevator; from the recording alone the other {} are predicted; then they are run, and measured and predicted \
-         figures are set side by side. The seeds here ({from} to {to}) were not used while predictions were being made better.\n",
+        "`cargo xtask whatif --write` writes this page. Four kinds of workload, drawn from a seed (streams; random readers beside streams; a database-like mix of \
+         readers, a writer of batches and a log writer; a process with think time among streams), run for {seconds} s on the server's device with an emulated drive \
+         (`sata-7200-2006`). Each is recorded under one elevator. The other {} are predicted from the recording alone, then run, and measured and predicted \
+         figures are compared. The seeds here ({from} to {to}) were not used during the development of the predictions.\n",
         measured.given.iter().map(|case| case.pairs.len()).max().unwrap_or(0)
     )?;
     writeln!(
         text,
-        "What is measured is the server's device in virtual time, which runs the same elevators and the same model of the drive as the simulator that predicts. So with the \
-         drive told the errors below are those of what was found out about the *processes*: what their requests waited for, and how they go on where more of them are \
-         served than were recorded. Of a real drive, the error of its model comes on top; [drives](drives.md) tells how large that is.\n"
+        "The measurements are those of the server's device in virtual time, which runs the same elevators and the same model of the drive as the predicting simulator. So with a \
+         given drive, the errors below are those of the inferred behaviour of the *processes*: the requests that each request waited for, and the continuation where more requests are \
+         served than were recorded. With a real drive the error of its model is added; [drives](drives.md) has its size.\n"
     )?;
     writeln!(
         text,
-        "An error is |predicted / measured - 1|, for each process of each pair. A process that was served nothing and should have been has an endless error of throughput, and none of latency.\n"
+        "An error is |predicted / measured - 1|, for each process of each pair. A process without service that was predicted to be served has an infinite error of throughput, and none of latency.\n"
     )?;
-    writeln!(text, "| goal, with the drive told | found | |\n|---|---|---|")?;
+    writeln!(text, "| goal, with the drive given | measured | |\n|---|---|---|")?;
     for goal in measured.goals {
         writeln!(text, "| {} | {} | {} |", goal.text, goal.found, if goal.holds { "yes" } else { "**no**" })?;
     }
@@ -97,7 +98,7 @@ fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     writeln!(text, "## Every recording with a fitted drive\n")?;
     writeln!(
         text,
-        "A drive can be fitted to a recording that has requests far apart, and none to streams alone: that is said, and nothing is predicted.\n"
+        "A drive can be fitted to a recording with requests that are far apart, but not to streams alone. In that case the command refuses and predicts nothing.\n"
     )?;
     writeln!(
         text,
@@ -116,17 +117,17 @@ fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
             )?,
         }
     }
-    writeln!(text, "\n## Every pair with the drive told\n")?;
+    writeln!(text, "\n## Every pair with the drive given\n")?;
     measured.given.iter().try_for_each(|case| pairs(case, text))
 }
 
 fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     writeln!(
         text,
-        "| drive | recordings | refused | pairs | throughput a process: median | 90 % | p99 latency a process: median | 90 % | best named, or as good |"
+        "| drive | recordings | refused | pairs | throughput per process: median | 90 % | p99 latency per process: median | 90 % | named within 2 % of the best |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
-    for (what, cases) in [("told (`--drive NAME`)", &measured.given), ("fitted (`--drive fit`)", &measured.fitted)] {
+    for (what, cases) in [("given (`--drive NAME`)", &measured.given), ("fitted (`--drive fit`)", &measured.fitted)] {
         let Summary { pairs, refused, cases, throughput, p99, questions, as_good, .. } = Summary::of(cases);
         let share = |figures: &[f64], share| percent(percentile(figures, share));
         writeln!(
@@ -145,8 +146,8 @@ fn best(cases: &[Case], text: &mut String) -> std::fmt::Result {
     writeln!(text, "## Which elevator is best\n")?;
     writeln!(
         text,
-        "Two questions a recording: which elevator moves the most bytes, and under which the process that waits longest (by its p99 latency) waits least. *Lost* is what is \
-         given away by taking the named one. Where several are as good as each other, the one that is named is a matter of chance.\n"
+        "There are two questions per recording: which elevator transfers the most bytes, and which has the least p99 latency of the process with the greatest one. *Lost* is the loss \
+         of the named elevator against the best. Where several are equally good, the named one is a matter of chance.\n"
     )?;
     writeln!(
         text,
@@ -173,8 +174,8 @@ fn real(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     writeln!(text, "## In real time\n")?;
     writeln!(
         text,
-        "The same with `hoistway serve --drive sata-7200-2006 --record` itself, clients over its socket, and the command: {} s a run, {} pairs. The median error of throughput a \
-         process is {}, of p99 latency {}. Here the drive's angle at the start, the threads of clients and the machine's other work differ from run to run.\n",
+        "The same with `hoistway serve --drive sata-7200-2006 --record`, clients over its socket, and the command: {} s per run, {} pairs. The median error of throughput per \
+         process is {}, of p99 latency {}. The drive's initial angle, the threads of the clients and the other work of the machine differ from run to run.\n",
         measured.real_seconds,
         summary.pairs,
         percent(percentile(&summary.throughput, 0.5)),
@@ -195,10 +196,10 @@ fn pairs(case: &Case, text: &mut String) -> std::fmt::Result {
     if let Some(why) = &case.refused {
         return writeln!(text, "Refused: {why}.\n");
     }
-    writeln!(text, "The model misses the recording by {} at most.\n", percent(case.miss.unwrap_or(0.0)))?;
+    writeln!(text, "The largest error of the model on the recording is {}.\n", percent(case.miss.unwrap_or(0.0)))?;
     writeln!(
         text,
-        "| elevator | MB/s measured | predicted | off | throughput: median | worst | p99: median | worst | worst of |\n|---|---|---|---|---|---|---|---|---|"
+        "| elevator | MB/s measured | predicted | error | throughput: median | worst | p99: median | worst | worst process |\n|---|---|---|---|---|---|---|---|---|"
     )?;
     for pair in &case.pairs {
         let (measured, predicted) = pair.totals();
@@ -223,12 +224,12 @@ fn errors(throughput: &[f64], p99: &[f64]) -> String {
     both.concat()
 }
 
-/// The process whose throughput is most off.
+/// The process with the largest error of throughput.
 fn worst(pair: &Pair) -> String {
     let worst = pair.processes.iter().zip(pair.throughput_errors()).enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
-    worst.map_or(String::new(), |(place, (process, _))| format!("{} {}", process.name, place + 1))
+    worst.map_or(String::new(), |(index, (process, _))| format!("{} {}", process.name, index + 1))
 }
 
 fn percent(part: f64) -> String {
-    if part.is_finite() { format!("{:.1} %", part * 100.0) } else { "endless".into() }
+    if part.is_finite() { format!("{:.1} %", part * 100.0) } else { "infinite".into() }
 }

@@ -1,36 +1,37 @@
-//! Measured and predicted.
+//! Pairs of measured and predicted runs.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// The value of [`Case::drive`] where the prediction knew the profile of the drive.
+/// The value of [`Case::drive`] for predictions with the drive's own profile.
 pub const GIVEN: &str = "told";
 
-/// Elevators whose figure is within this part of the best one's are as good.
+/// The largest difference from the best figure, as a part of it, of an elevator that counts as as
+/// good.
 const AS_GOOD: f64 = 0.02;
 
-/// One recording and what was predicted from it.
+/// One recording and the predictions from it.
 pub struct Case {
     pub workload: String,
     pub seed: u64,
     pub recorded: String,
-    /// [`GIVEN`] or `fitted`: whether the prediction knew the profile of the drive.
+    /// [`GIVEN`] or `fitted`: the origin of the profile of the drive.
     pub drive: String,
     pub clients: Vec<String>,
     /// The error of the model on the recorded elevator.
     pub miss: Option<f64>,
-    /// Why nothing was predicted.
+    /// The reason for a refused prediction.
     pub refused: Option<String>,
     pub pairs: Vec<Pair>,
 }
 
-/// One elevator, predicted and run.
+/// The measured and predicted figures of one elevator.
 pub struct Pair {
     pub elevator: String,
     pub processes: Vec<Process>,
 }
 
-/// What one process got.
+/// The measured and predicted figures of one process.
 pub struct Process {
     pub name: String,
     pub measured: Got,
@@ -59,7 +60,8 @@ pub struct Summary {
     pub cases: usize,
     pub throughput: Vec<f64>,
     pub p99: Vec<f64>,
-    /// Questions, answers that name the best or one as good, and answers that name the very best.
+    /// The numbers of questions, of named elevators that are as good as the best, and of those that
+    /// are the best.
     pub questions: usize,
     pub as_good: usize,
     pub exact: usize,
@@ -88,8 +90,8 @@ impl Case {
         })
     }
 
-    /// What was named, and what was measured best, and the first one's measured figure as a part of
-    /// the second one's: at most 1.
+    /// The elevator with the best prediction, the one with the best measurement, and the measured
+    /// figure of the first as a part of that of the second: at most 1.
     pub fn best(&self, question: Question) -> Option<(&str, &str, f64)> {
         let figure = |got: fn(&Process) -> Got| move |pair: &Pair| pair.figure(question, got);
         let (predicted, measured) = (figure(|process| process.predicted), figure(|process| process.measured));
@@ -97,7 +99,7 @@ impl Case {
         let (named, truly) = (best(&predicted)?, best(&measured)?);
         let part = match question {
             Question::Throughput => measured(named) / measured(truly),
-            // These are negative.
+            // The figures are negative.
             Question::Latency => measured(truly) / measured(named),
         };
         Some((&named.elevator, &truly.elevator, part))
@@ -121,12 +123,12 @@ impl Pair {
         })
     }
 
-    /// What a question asks for: the greater the better.
+    /// The figure of a question: greater is better.
     fn figure(&self, question: Question, got: fn(&Process) -> Got) -> f64 {
         let of = self.processes.iter().map(got);
         match question {
             Question::Throughput => of.map(|got| got.bytes_per_s).sum(),
-            // Who was not served at all waited longer than the run.
+            // A process without service waited longer than the run.
             Question::Latency => {
                 -of.map(|got| if got.bytes_per_s > 0.0 { got.p99_ns } else { 1e15 }).fold(1.0, f64::max)
             }
@@ -139,12 +141,12 @@ impl Pair {
         (sum(|process| process.measured), sum(|process| process.predicted))
     }
 
-    /// How far off the throughput of each process is, as a part of what was measured.
+    /// The error of the throughput of each process, as a part of the measurement.
     pub fn throughput_errors(&self) -> impl Iterator<Item = f64> + '_ {
         self.processes.iter().map(|process| error(process.predicted.bytes_per_s, process.measured.bytes_per_s))
     }
 
-    /// The same of the 99th percentile of latency, of processes that were served in both.
+    /// The error of the 99th percentile of latency of each process that was served in both runs.
     pub fn p99_errors(&self) -> impl Iterator<Item = f64> + '_ {
         let served = self
             .processes
@@ -173,7 +175,7 @@ impl Summary {
     }
 }
 
-/// What so large a share of the figures does not exceed; infinite if there are none.
+/// The value that the given share of the figures does not exceed; infinite without figures.
 pub fn percentile(figures: &[f64], share: f64) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

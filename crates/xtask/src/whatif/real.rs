@@ -1,4 +1,4 @@
-//! The same in real time: the server itself, over its socket, and the command.
+//! Cases in real time: the server with clients over its socket, and the command.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,9 +11,8 @@ use super::Programs;
 use super::pairs::{Case, Got, Pair, Process};
 use crate::tools;
 
-/// Each workload, the seed of its clients, the elevator that is recorded, and those that are
-/// predicted. bfq is not among them: it favours new readers for up to 25 s, and these runs are
-/// shorter.
+/// The workloads, each with the seed of its clients, the recorded elevator and the predicted ones.
+/// bfq is not among them, because it favours new readers for up to 25 s and these runs are shorter.
 const RUNS: [(&str, u64, &str, [&str; 2]); 4] = [
     ("streams", 201, "mq-deadline", ["cfq-v3", "anticipatory"]),
     ("random-and-stream", 202, "cfq-v3", ["deadline", "fiops"]),
@@ -21,10 +20,10 @@ const RUNS: [(&str, u64, &str, [&str; 2]); 4] = [
     ("thinker", 204, "deadline", ["anticipatory", "cfq"]),
 ];
 pub(crate) const DRIVE: &str = "sata-7200-2006";
-/// How long the server may take to open its socket, and to leave.
+/// The longest time until the server opens its socket, and until it exits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// All of them, one after the other.
+/// Runs all cases one after the other.
 pub fn cases(programs: &Programs, seconds: u64) -> Result<Vec<Case>> {
     let folder = std::env::temp_dir().join(format!("hoistway-whatif-real-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -40,7 +39,7 @@ fn case(programs: &Programs, run: &(&str, u64, &str, [&str; 2]), seconds: u64, f
     let mut command = Command::new(&programs.hoistway);
     command.args(["trace", "whatif"]).arg(&record).args(["--json", "--elevators", &others.join(",")]);
     let output = command.stderr(Stdio::inherit()).output().context("cannot start hoistway trace whatif")?;
-    let predicted: Value = serde_json::from_slice(&output.stdout).context("what hoistway trace whatif prints")?;
+    let predicted: Value = serde_json::from_slice(&output.stdout).context("the output of hoistway trace whatif")?;
     let mut case = Case {
         workload: workload.into(),
         seed,
@@ -48,7 +47,7 @@ fn case(programs: &Programs, run: &(&str, u64, &str, [&str; 2]), seconds: u64, f
         drive: super::pairs::GIVEN.into(),
         clients: Vec::new(),
         miss: predicted["model"]["miss"].as_f64(),
-        refused: (!output.status.success()).then(|| "the model misses the recording by more than 20 %".to_owned()),
+        refused: (!output.status.success()).then(|| "the error of the model on the recording exceeds 20 %".to_owned()),
         pairs: Vec::new(),
     };
     for (place, elevator) in others.iter().enumerate() {
@@ -61,7 +60,7 @@ fn case(programs: &Programs, run: &(&str, u64, &str, [&str; 2]), seconds: u64, f
     Ok(case)
 }
 
-/// A server with the emulated drive, which listens on a socket; further arguments behind its own.
+/// Starts a server with the emulated drive on a socket, with additional arguments.
 pub(crate) fn serve(programs: &Programs, elevator: &str, socket: &Path, more: &[&str]) -> Result<Child> {
     let _ = std::fs::remove_file(socket);
     let mut command = Command::new(&programs.hoistway);
@@ -78,7 +77,7 @@ pub(crate) fn serve(programs: &Programs, elevator: &str, socket: &Path, more: &[
     Ok(server)
 }
 
-/// Lets the clients work on a server that is started for them: what they got.
+/// Runs the clients on a new server and returns their figures.
 fn measure(
     programs: &Programs,
     run: (&str, u64, &str),
@@ -91,7 +90,7 @@ fn measure(
     measure_with(programs, run, seconds, folder, &more)
 }
 
-/// The same with further arguments of the server's.
+/// Runs the clients on a new server with additional arguments, and returns their figures.
 pub(crate) fn measure_with(
     programs: &Programs,
     (workload, seed, elevator): (&str, u64, &str),
@@ -116,10 +115,10 @@ pub(crate) fn measure_with(
         .arg(&socket);
     let text = tools::output(&mut clients);
     leave(&mut server)?;
-    serde_json::from_str(&text?).context("what recorded_clients prints")
+    serde_json::from_str(&text?).context("the output of recorded_clients")
 }
 
-/// Tells a server to leave, and waits until it has.
+/// Sends SIGTERM to a server and waits for its exit.
 pub(crate) fn leave(server: &mut Child) -> Result<()> {
     let pid = i32::try_from(server.id()).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
     rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
@@ -131,15 +130,15 @@ pub(crate) fn leave(server: &mut Child) -> Result<()> {
         std::thread::sleep(Duration::from_millis(20));
     }
     server.kill()?;
-    bail!("hoistway serve did not leave in {} s", PATIENCE.as_secs())
+    bail!("hoistway serve did not exit in {} s", PATIENCE.as_secs())
 }
 
-/// Clients and connections come in the same order.
+/// Pairs the measured clients with the predicted connections, which have the same order.
 fn pair(elevator: &str, measured: &Value, predicted: &Value) -> Result<Pair> {
     let list = |value: &Value| value["processes"].as_array().cloned().context("processes");
     let (measured, predicted) = (list(measured)?, list(predicted)?);
     if measured.len() != predicted.len() {
-        bail!("{elevator}: {} clients were at work, and {} processes are predicted", measured.len(), predicted.len());
+        bail!("{elevator}: {} clients and {} predicted processes", measured.len(), predicted.len());
     }
     let number = |value: &Value, what: &str| value.as_f64().with_context(|| what.to_owned());
     let processes = measured.iter().zip(&predicted).map(|(was, is)| {

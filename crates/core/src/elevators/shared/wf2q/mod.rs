@@ -149,7 +149,7 @@ impl<H: HostTypes> Engine<H> {
             Entity { weight, base: weight, new_base: weight, level: parent, inner: group, ..Entity::default() };
     }
 
-    /// Removes an entity wherever it is, without an update of the levels above, before its slot is
+    /// Removes an entity from any tree, without an update of the levels above, before its slot is
     /// reused.
     pub fn forget_entirely(&mut self, entity: Slot) {
         self.leave_weights(entity);

@@ -1,8 +1,8 @@
-//! Ten thousand connections, a thousand of them busy: what the server needs, and whether each gets
-//! its turn.
+//! Ten thousand connections, a thousand of them busy: the memory of the server, and the operations
+//! of each connection.
 //!
-//! The client is one thread that polls non-blocking sockets, each with one request at a time, so
-//! that a connection that is passed over shows: the others go on without it.
+//! The client is one thread that polls non-blocking sockets with one request each. A connection
+//! that the server neglects therefore has fewer operations than the others.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -20,24 +20,24 @@ pub const OPEN: usize = 10_000;
 pub const ACTIVE: usize = 1_000;
 const BLOCK_BYTES: usize = 4096;
 
-/// What was found.
+/// The figures of the measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Crowd {
+pub struct ConnectionFigures {
     /// Resident memory of the server before the first connection, with all connected, and at the
     /// end, in bytes.
     pub alone_bytes: u64,
     pub open_bytes: u64,
     pub busy_bytes: u64,
     pub operations_per_s: f64,
-    /// Operations of the busy connection that had fewest, and most.
+    /// The least and the most operations of a busy connection.
     pub least: u64,
     pub most: u64,
-    /// How long they were busy.
+    /// The duration of the measurement in s.
     pub seconds: f64,
 }
 
-/// Opens the connections, keeps some busy for a while, and counts.
-pub fn measure(bench: &Bench, seconds: f64) -> Result<Crowd> {
+/// Opens the connections, keeps some of them busy, and counts their operations.
+pub fn measure(bench: &Bench, seconds: f64) -> Result<ConnectionFigures> {
     raise_open_files()?;
     let server = Running::start(Server::HoistwayMemory(None), bench)?;
     let alone_bytes = server.resident_bytes()?;
@@ -51,7 +51,7 @@ pub fn measure(bench: &Bench, seconds: f64) -> Result<Crowd> {
     for (index, client) in active.iter_mut().enumerate() {
         client.stream.set_nonblocking(true)?;
         client.random = index as u64 + 1;
-        client.ask()?;
+        client.send_request()?;
     }
     let duration = Duration::from_secs_f64(seconds);
     while began.elapsed() < duration {
@@ -61,7 +61,7 @@ pub fn measure(bench: &Bench, seconds: f64) -> Result<Crowd> {
     let busy_bytes = server.resident_bytes()?;
     server.stop();
     let done = || active.iter().map(|client| client.done);
-    Ok(Crowd {
+    Ok(ConnectionFigures {
         alone_bytes,
         open_bytes,
         busy_bytes,
@@ -72,7 +72,7 @@ pub fn measure(bench: &Bench, seconds: f64) -> Result<Crowd> {
     })
 }
 
-/// Reads what is there, and asks anew where a reply is complete.
+/// Reads the available data of all connections. Sends a new request after each complete reply.
 fn serve_ready(clients: &mut [Client]) -> Result<()> {
     let ready: Vec<bool> = {
         let mut polled: Vec<PollFd<'_>> =
@@ -84,7 +84,7 @@ fn serve_ready(clients: &mut [Client]) -> Result<()> {
     for (client, ready) in clients.iter_mut().zip(ready) {
         if ready && client.read_reply()? {
             client.done += 1;
-            client.ask()?;
+            client.send_request()?;
         }
     }
     Ok(())
@@ -94,15 +94,15 @@ fn serve_ready(clients: &mut [Client]) -> Result<()> {
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
-    /// Bytes of the present reply that have come.
+    /// The received bytes of the current reply.
     received: usize,
     done: u64,
     random: u64,
 }
 
 impl Client {
-    /// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no
-    /// zeroes), simple replies.
+    /// Connects and selects the default export by EXPORT_NAME: 10 bytes of reply (no zeroes),
+    /// simple replies.
     fn connect(socket: &Path) -> Result<Client> {
         let mut stream = UnixStream::connect(socket).context("cannot connect")?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -121,8 +121,8 @@ impl Client {
         Ok(Client { stream, received: 0, done: 0, random: 1 })
     }
 
-    fn ask(&mut self) -> Result<()> {
-        // Xorshift: any spread of offsets will do.
+    fn send_request(&mut self) -> Result<()> {
+        // Xorshift: the offsets need no particular distribution.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -138,7 +138,7 @@ impl Client {
         self.stream.write_all(&request).context("a request")
     }
 
-    /// Whether the reply is complete now.
+    /// Returns true if the reply is complete.
     fn read_reply(&mut self) -> Result<bool> {
         let mut bytes = [0; 16 + BLOCK_BYTES];
         let left = bytes.len() - self.received;
@@ -157,7 +157,8 @@ impl Client {
     }
 }
 
-/// Room for all connections in this process and, as children inherit it, in the server.
+/// Raises the limit of open files for all connections in this process and in the server, which
+/// inherits it.
 fn raise_open_files() -> Result<()> {
     let wanted = (OPEN + 1000) as u64;
     let limit = getrlimit(Resource::Nofile);
