@@ -167,7 +167,7 @@ pub(crate) fn seeds(from: u64, group: u64, count: u32) -> Vec<u64> {
 /// The figures of the objective, and total throughput.
 pub(crate) fn figures(objective: &Objective) -> Vec<Figure> {
     let mut figures = objective.figures();
-    let throughput = Figure { what: crate::Metric::Throughput, job: None };
+    let throughput = Figure { metric: crate::Metric::Throughput, job: None };
     if !figures.contains(&throughput) {
         figures.push(throughput);
     }
@@ -205,7 +205,7 @@ fn judge(
 
 fn against(of: &[RunFigures], now: &[RunFigures], figures: &[Figure], min_difference: f64) -> Vec<Difference> {
     let one = |(index, figure): (usize, &Figure)| {
-        Difference::new(&values(of, index), &values(now, index), figure.what.less_is_better(), min_difference)
+        Difference::new(&values(of, index), &values(now, index), figure.metric.less_is_better(), min_difference)
     };
     figures.iter().enumerate().map(one).collect()
 }
@@ -216,7 +216,7 @@ pub(crate) fn bounds(objective: &Objective, figures: &[Figure], spreads: &[Vec<S
     let bound = |constraint: &Constraint| {
         let Some(index) = figures.iter().position(|figure| *figure == constraint.figure) else { return f64::NAN };
         let means = || spreads.iter().filter_map(|spreads| spreads.get(index)).map(|spread| spread.mean);
-        let best = if constraint.figure.what.less_is_better() {
+        let best = if constraint.figure.metric.less_is_better() {
             means().fold(f64::INFINITY, f64::min)
         } else {
             means().fold(f64::NEG_INFINITY, f64::max)
@@ -372,7 +372,7 @@ impl Pick<'_> {
     fn why_change(&self, judged: &[EvaluatedChoice], checked: &Validation, now: usize) -> String {
         let text_of = |index: usize| {
             let figure = &self.figures[index];
-            let value = |choice: usize| value_text(judged[choice].spreads[index].mean, figure.what.unit());
+            let value = |choice: usize| value_text(judged[choice].spreads[index].mean, figure.metric.unit());
             let difference = &judged[checked.choice].against_now[index];
             format!("{figure} is {} instead of {} ({})", value(checked.choice), value(now), percent(difference))
         };
@@ -413,7 +413,7 @@ impl std::fmt::Display for Constraint {
         let relation = if self.at_least { ">=" } else { "<=" };
         write!(f, "{} {relation} ", self.figure)?;
         match self.bound {
-            Bound::At(value) => f.write_str(&value_text(value, self.figure.what.unit())),
+            Bound::At(value) => f.write_str(&value_text(value, self.figure.metric.unit())),
             Bound::OfBest(share) => write!(f, "{:.0}% of best", share * 100.0),
             Bound::OfNow(share) => write!(f, "{:.0}% of now", share * 100.0),
         }

@@ -190,7 +190,7 @@ impl Bench {
 
     fn figures_of(&self, run: &Run, figures: &[Figure]) -> RunFigures {
         let jobs = self.job_names().into_iter().map(|name| {
-            let of = |what| Figure { what, job: Some(name.to_owned()) }.of(run);
+            let of = |metric| Figure { metric, job: Some(name.to_owned()) }.of(run);
             JobFigures {
                 name: name.to_owned(),
                 bytes_per_s: of(Metric::Throughput),
@@ -215,7 +215,7 @@ impl Bench {
         let has_jobs = |time_based: bool| jobs.jobs.iter().any(|job| job.time_based == time_based);
         let is_sequential = jobs.jobs.iter().any(|job| job.stonewall);
         match figure {
-            Figure { what: Metric::Throughput, job: None } if !is_sequential && has_jobs(true) && has_jobs(false) => {
+            Figure { metric: Metric::Throughput, job: None } if !is_sequential && has_jobs(true) && has_jobs(false) => {
                 run.processes.iter().map(|process| process.bytes_per_s).sum()
             }
             figure => figure.of(run),

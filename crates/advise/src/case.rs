@@ -201,7 +201,7 @@ impl Case {
                 let (jobs, _) = use_.jobs(&profile).map_err(CaseError::Use)?;
                 let merit = common.objective.is_none().then_some(info.merit);
                 let case = common.with_jobs((jobs, WorkloadKind::Use), (profile, origin), info.objective)?;
-                Ok(Case { workload: format!("{}: {}", use_.name(), info.what), merit, ..case })
+                Ok(Case { workload: format!("{}: {}", use_.name(), info.description), merit, ..case })
             }
             WorkloadSource::Trace { name, loaded, recorded_under } => {
                 common.with_trace((name, *loaded, recorded_under), drive, cancel)
@@ -293,7 +293,7 @@ impl Common {
         let usual = (Objective::USUAL, Choice::plain(recorded_under));
         let case = self.with_bench((bench, WorkloadKind::Trace), origin, usual)?;
         let recorded = Some(Recorded { under: recorded_under, fidelity, confidence, duration_ns });
-        Ok(Case { workload: format!("what {name} has recorded"), recorded, notes, ..case })
+        Ok(Case { workload: format!("the recording {name}"), recorded, notes, ..case })
     }
 
     /// Completes the case; `usual` is the objective and the choice to fall back on.

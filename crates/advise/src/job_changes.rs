@@ -11,7 +11,8 @@ pub struct JobChange {
     /// The name of the job.
     pub job: String,
     /// The figure: `p99`, `throughput` or `time`.
-    pub what: &'static str,
+    #[serde(rename = "what")]
+    pub figure: &'static str,
     /// The mean before, in ns or bytes per second.
     pub before: f64,
     /// The mean after.
@@ -35,13 +36,13 @@ pub(crate) fn changes(after: &[RunFigures], before: &[RunFigures]) -> Vec<JobCha
             true => ("time", |job| job.time_ns, true),
             false => ("throughput", |job| job.bytes_per_s, false),
         };
-        for (what, value, least) in [("p99", (|job| job.p99_ns) as fn(&JobFigures) -> f64, true), rate] {
+        for (figure, value, least) in [("p99", (|job| job.p99_ns) as fn(&JobFigures) -> f64, true), rate] {
             let (is, was) = (values(after, value), values(before, value));
             let difference = Difference::new(&is, &was, least, MIN_DIFFERENCE);
             if difference.is_significant {
                 changes.push(JobChange {
                     job: job.name.clone(),
-                    what,
+                    figure,
                     before: Spread::of(&was).mean,
                     after: Spread::of(&is).mean,
                     is_better: difference.is_better,
@@ -69,8 +70,9 @@ const NAMED: usize = 2;
 pub(crate) fn summary(changes: &[JobChange], first: &[&str], after: &[RunFigures], before: &[RunFigures]) -> String {
     // A latency that changes in the opposite direction.
     let but = |change: &JobChange| {
-        let opposite =
-            |other: &&JobChange| other.job == change.job && other.what == "p99" && other.is_better != change.is_better;
+        let opposite = |other: &&JobChange| {
+            other.job == change.job && other.figure == "p99" && other.is_better != change.is_better
+        };
         changes.iter().find(opposite).map_or_else(String::new, |p99| {
             format!(
                 " (with a p99 of {} instead of {})",
@@ -80,16 +82,16 @@ pub(crate) fn summary(changes: &[JobChange], first: &[&str], after: &[RunFigures
         })
     };
     let text_of = |change: &JobChange| {
-        let unit = if change.what == "throughput" { Unit::Rate } else { Unit::Time };
+        let unit = if change.figure == "throughput" { Unit::Rate } else { Unit::Time };
         let (before, after) = (value_text(change.before, unit), value_text(change.after, unit));
-        match change.what {
+        match change.figure {
             "time" => format!("{} takes {after} instead of {before}{}", change.job, but(change)),
             "p99" => format!("{}'s p99 is {after} instead of {before}", change.job),
             _ => format!("{} gets {after} instead of {before}{}", change.job, but(change)),
         }
     };
     let counts = |change: &&JobChange| {
-        change.what != "p99" || !changes.iter().any(|other| other.job == change.job && other.what != "p99")
+        change.figure != "p99" || !changes.iter().any(|other| other.job == change.job && other.figure != "p99")
     };
     let list = |better: bool| {
         let mut named: Vec<&JobChange> =

@@ -63,7 +63,7 @@ pub enum Bound {
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Figure {
     /// The metric.
-    pub what: Metric,
+    pub metric: Metric,
     /// The job; `None` for all jobs together, [`WORST`] for the process with the worst value.
     pub job: Option<String>,
 }
@@ -145,13 +145,13 @@ impl Figure {
         };
         if self.job.as_deref() == Some(WORST) && !run.processes.iter().any(|process| process.name == WORST) {
             let each = run.processes.iter().map(|process| self.of_processes(run, &|other| other.pid == process.pid));
-            return if self.what.less_is_better() {
+            return if self.metric.less_is_better() {
                 each.fold(0.0, f64::max)
             } else {
                 each.fold(f64::INFINITY, f64::min)
             };
         }
-        if self.job.is_none() && self.what == Metric::Throughput {
+        if self.job.is_none() && self.metric == Metric::Throughput {
             return run.bytes_per_s;
         }
         self.of_processes(run, &counts)
@@ -165,7 +165,7 @@ impl Figure {
             let latencies = run.latencies_of(counts);
             if latencies.count() == 0 { f64::INFINITY } else { of(&latencies) }
         };
-        match self.what {
+        match self.metric {
             Metric::Percentile(percent) => latency(&|of| of.percentile_ns(percent) as f64),
             Metric::Mean => latency(&|of| of.mean_ns()),
             Metric::Longest => latency(&|of| of.max_ns() as f64),
@@ -191,7 +191,7 @@ impl Figure {
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what {
+        match self.metric {
             Metric::Percentile(percent) => write!(f, "p{percent}")?,
             Metric::Mean => f.write_str("mean")?,
             Metric::Longest => f.write_str("longest")?,

@@ -300,7 +300,7 @@ pub struct TuneReport<'a> {
 }
 
 fn unit_name(figure: &Figure) -> &'static str {
-    match figure.what.unit() {
+    match figure.metric.unit() {
         Unit::Time => "ns",
         Unit::Rate => "bytes/s",
         Unit::Number => "",

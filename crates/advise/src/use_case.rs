@@ -27,7 +27,7 @@ pub enum Use {
 #[derive(Clone, Copy, Debug)]
 pub struct UseInfo {
     /// The activity, in a clause.
-    pub what: &'static str,
+    pub description: &'static str,
     /// The objective, for [`Objective::parse`](crate::Objective::parse).
     pub objective: &'static str,
     /// The objective in words.
@@ -60,33 +60,33 @@ impl Use {
     pub const fn info(self) -> UseInfo {
         match self {
             Use::Desktop => UseInfo {
-                what: "a program starts while a large file is copied and an indexer runs",
+                description: "a program starts while a large file is copied and an indexer runs",
                 objective: "time(start) min, throughput >= 60%",
                 merit: "how long the program takes to start, with six tenths of the best total throughput kept",
                 text: include_str!("uses/desktop.fio"),
             },
             Use::Database => UseInfo {
-                what: "readers here and there, a log that is synced at every commit, checkpoints",
+                description: "readers here and there, a log that is synced at every commit, checkpoints",
                 objective: "p99(reader) min, throughput(reader) >= 80%, throughput(log) >= 40%",
                 merit: "the 99th percentile of the readers' latency, with eight tenths of the best rate of reads and four tenths of the best rate \
                         of commits kept",
                 text: include_str!("uses/database.fio"),
             },
             Use::VmHost => UseInfo {
-                what: "guests of several kinds, each in a control group of equal weight: a web server, a mail server, a build, a backup",
+                description: "guests of several kinds, each in a control group of equal weight: a web server, a mail server, a build, a backup",
                 objective: "p99(web) min, p99(mail) min, throughput(build) >= 80%, throughput(dump) >= 10%",
                 merit: "the 99th percentile of latency of the web server's guest, then of the mail server's; the build keeps eight tenths of the \
                         most it can get, and the backup, which takes whatever the others leave, a tenth",
                 text: include_str!("uses/vm-host.fio"),
             },
             Use::Backup => UseInfo {
-                what: "a backup reads everything while a few people work lightly",
+                description: "a backup reads everything while a few people work lightly",
                 objective: "p99(people) min, throughput(backup) >= 10%",
                 merit: "the 99th percentile of the people's latency, while the backup keeps a tenth of the best rate that it can have",
                 text: include_str!("uses/backup.fio"),
             },
             Use::Media => UseInfo {
-                what: "four films are watched while a torrent is filled and another film arrives over the network",
+                description: "four films are watched while a torrent is filled and another film arrives over the network",
                 objective: "misses(film) min, p99(film) min, throughput >= 80%",
                 merit: "how many seconds of the films come late, then the 99th percentile of their reads' latency, with eight tenths of the best total \
                         throughput kept",

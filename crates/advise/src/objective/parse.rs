@@ -128,7 +128,7 @@ fn goal(clause: Piece<'_>, jobs: &[&str]) -> Result<Goal, ObjectiveError> {
         }
     };
     let figure = figure(clause.part(0, split), jobs)?;
-    let is_opposite = least != figure.what.less_is_better();
+    let is_opposite = least != figure.metric.less_is_better();
     if is_opposite {
         let right = if least { "max" } else { "min" };
         return Err(word.error(format!(
@@ -146,10 +146,10 @@ fn constraint(clause: Piece<'_>, at: usize, jobs: &[&str]) -> Result<Constraint,
     let at_least = match relation.text() {
         ">=" | ">" => true,
         "<=" | "<" => false,
-        other => return Err(relation.error(format!("`{other}` is no relation: there are >= and <="))),
+        other => return Err(relation.error(format!("`{other}` is not a relation: there are >= and <="))),
     };
     let figure = figure(clause.part(0, at), jobs)?;
-    let bound = bound(clause.part(at + length, text.len()), relation, figure.what)?;
+    let bound = bound(clause.part(at + length, text.len()), relation, figure.metric)?;
     Ok(Constraint { figure, at_least, bound })
 }
 
@@ -167,15 +167,15 @@ fn figure(piece: Piece<'_>, jobs: &[&str]) -> Result<Figure, ObjectiveError> {
             (piece.part(0, open), Some(piece.part(open + 1, inner.len())))
         }
     };
-    let what = what(name)?;
+    let metric = metric(name)?;
     let job = match job {
         None => None,
         Some(job) => Some(known_job(job, jobs)?),
     };
-    Ok(Figure { what, job })
+    Ok(Figure { metric, job })
 }
 
-fn what(piece: Piece<'_>) -> Result<Metric, ObjectiveError> {
+fn metric(piece: Piece<'_>) -> Result<Metric, ObjectiveError> {
     let name = piece.text();
     let names = ["mean", "longest", "throughput", "iops", "fairness", "time", "sync", "misses", "p50", "p90", "p99"];
     Ok(match name {
@@ -196,9 +196,8 @@ fn what(piece: Piece<'_>) -> Result<Metric, ObjectiveError> {
             match percent.parse::<f64>() {
                 Ok(percent) if percent > 0.0 && percent < 100.0 => Metric::Percentile(percent),
                 _ => {
-                    return Err(
-                        piece.error(format!("`{name}` is no percentile: they go from p1 to p99.999, as in p99.9"))
-                    );
+                    return Err(piece
+                        .error(format!("`{name}` is not a percentile: percentiles are p1 to p99.999, as in p99.9")));
                 }
             }
         }
@@ -235,16 +234,20 @@ fn nearest(typed: &str, names: &[&str]) -> String {
     near.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
 }
 
-fn bound(piece: Piece<'_>, relation: Piece<'_>, what: Metric) -> Result<Bound, ObjectiveError> {
+fn bound(piece: Piece<'_>, relation: Piece<'_>, metric: Metric) -> Result<Bound, ObjectiveError> {
     let text = piece.text();
     if text.is_empty() {
-        return Err(relation.error(format!("a bound is missing behind {}: {}", relation.text(), bound_examples(what))));
+        return Err(relation.error(format!(
+            "a bound is missing after {}: {}",
+            relation.text(),
+            bound_examples(metric)
+        )));
     }
-    let error = || piece.error(format!("`{text}` is no bound of {}: {}", name_of(what), bound_examples(what)));
+    let error = || piece.error(format!("`{text}` is not a bound of {}: {}", name_of(metric), bound_examples(metric)));
     if let Some((share, of)) = text.split_once('%') {
         let share: f64 = share.trim().parse().map_err(|_| error())?;
         if !share.is_finite() || share <= 0.0 {
-            return Err(piece.error(format!("`{text}` is no share: it must be more than 0 %")));
+            return Err(piece.error(format!("`{text}` is not a share: a share must be more than 0 %")));
         }
         let of: Vec<&str> = of.split_whitespace().collect();
         return match of.as_slice() {
@@ -256,7 +259,7 @@ fn bound(piece: Piece<'_>, relation: Piece<'_>, what: Metric) -> Result<Bound, O
     let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..split].trim(), text[split..].trim());
     let number: f64 = number.parse().map_err(|_| error())?;
-    let factor = match what.unit() {
+    let factor = match metric.unit() {
         Unit::Number if unit.is_empty() => 1.0,
         Unit::Number => return Err(error()),
         Unit::Rate => rate_factor(unit).ok_or_else(error)?,
@@ -283,12 +286,12 @@ fn rate_factor(unit: &str) -> Option<f64> {
     })
 }
 
-fn name_of(what: Metric) -> String {
-    Figure { what, job: None }.to_string()
+fn name_of(metric: Metric) -> String {
+    Figure { metric, job: None }.to_string()
 }
 
-fn bound_examples(what: Metric) -> String {
-    let value = match (what, what.unit()) {
+fn bound_examples(metric: Metric) -> String {
+    let value = match (metric, metric.unit()) {
         (Metric::Fairness, _) => "0.9",
         (_, Unit::Time) => "20ms",
         (_, Unit::Rate) => "50 MB/s",
@@ -306,8 +309,8 @@ mod tests {
     #[test]
     fn valid_objectives_are_parsed() {
         let reader = Some("reader".to_owned());
-        let p99 = Figure { what: Metric::Percentile(99.0), job: reader.clone() };
-        let throughput = Figure { what: Metric::Throughput, job: None };
+        let p99 = Figure { metric: Metric::Percentile(99.0), job: reader.clone() };
+        let throughput = Figure { metric: Metric::Throughput, job: None };
         let table: &[(&str, Vec<Goal>, Vec<Constraint>)] = &[
             ("p99(reader) min", vec![Goal { figure: p99.clone(), least: true }], vec![]),
             (
@@ -320,22 +323,22 @@ mod tests {
                 vec![Goal { figure: throughput.clone(), least: false }],
                 vec![
                     Constraint {
-                        figure: Figure { what: Metric::Percentile(99.9), job: Some("worst".into()) },
+                        figure: Figure { metric: Metric::Percentile(99.9), job: Some("worst".into()) },
                         at_least: false,
                         bound: Bound::At(20e6),
                     },
                     Constraint {
-                        figure: Figure { what: Metric::Iops, job: Some("log".into()) },
+                        figure: Figure { metric: Metric::Iops, job: Some("log".into()) },
                         at_least: true,
                         bound: Bound::At(150.0),
                     },
                     Constraint {
-                        figure: Figure { what: Metric::Fairness, job: None },
+                        figure: Figure { metric: Metric::Fairness, job: None },
                         at_least: true,
                         bound: Bound::At(0.9),
                     },
                     Constraint {
-                        figure: Figure { what: Metric::Throughput, job: Some("copy, slow".into()) },
+                        figure: Figure { metric: Metric::Throughput, job: Some("copy, slow".into()) },
                         at_least: true,
                         bound: Bound::At(1.5 * 1024.0 * 1024.0),
                     },
@@ -344,8 +347,8 @@ mod tests {
             (
                 "time(reader) min, longest min, throughput >= 110 % of now",
                 vec![
-                    Goal { figure: Figure { what: Metric::Time, job: reader }, least: true },
-                    Goal { figure: Figure { what: Metric::Longest, job: None }, least: true },
+                    Goal { figure: Figure { metric: Metric::Time, job: reader }, least: true },
+                    Goal { figure: Figure { metric: Metric::Longest, job: None }, least: true },
                 ],
                 vec![Constraint { figure: throughput, at_least: true, bound: Bound::OfNow(1.1) }],
             ),

@@ -288,12 +288,12 @@ impl Search<'_> {
         let holds = difference(&winners, &nows);
         let is_better = (keeps && holds.is_significant && holds.is_better) || (keeps && !keeps_now);
         let other = self.request.objective.constraints.first().map(|constraint| &constraint.figure);
-        let throughput = Figure { what: crate::Metric::Throughput, job: None };
+        let throughput = Figure { metric: crate::Metric::Throughput, job: None };
         let other = other.filter(|figure| **figure != goal.figure).unwrap_or(&throughput);
         let other = self.figures.iter().position(|figure| figure == other).unwrap_or(0);
         let axes = |tried: &Trial| {
             let axis = |figure: usize| {
-                let less = self.figures[figure].what.less_is_better();
+                let less = self.figures[figure].metric.less_is_better();
                 tried.spreads[figure].mean * if less { 1.0 } else { -1.0 }
             };
             (axis(index), axis(other))

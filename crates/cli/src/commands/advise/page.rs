@@ -42,8 +42,8 @@ pub fn tuned(case: &Case, tuned: &TuneResult, plan: &ChangePlan) -> Sheet {
         let keeps = if tried.score.violation > 0.0 { "broken" } else { "kept" };
         vec![
             tried.choice.name(),
-            value_text(tried.spreads[0].mean, goal.what.unit()),
-            value_text(tried.spreads[tuned.other].mean, other.what.unit()),
+            value_text(tried.spreads[0].mean, goal.metric.unit()),
+            value_text(tried.spreads[tuned.other].mean, other.metric.unit()),
             keeps.to_owned(),
         ]
     });
@@ -115,7 +115,7 @@ fn rows(advice: &Advice) -> SheetTable {
 
 /// The factor and unit that suit all values of a figure.
 fn scale(figure: &Figure, greatest: f64) -> (f64, &'static str) {
-    match figure.what.unit() {
+    match figure.metric.unit() {
         Unit::Number => (1.0, ""),
         Unit::Rate => (1e-6, "MB/s"),
         Unit::Time if greatest >= 2e9 => (1e-9, "s"),
@@ -126,7 +126,7 @@ fn scale(figure: &Figure, greatest: f64) -> (f64, &'static str) {
 
 /// The title of an axis: figure, unit, and which direction is better.
 fn axis(figure: &Figure, unit: &str) -> String {
-    let better = if figure.what.less_is_better() { "less is better" } else { "more is better" };
+    let better = if figure.metric.less_is_better() { "less is better" } else { "more is better" };
     if unit.is_empty() { format!("{figure}; {better}") } else { format!("{figure}, {unit}; {better}") }
 }
 
@@ -150,10 +150,10 @@ fn changes(advice: &Advice) -> Option<SheetSection> {
         return None;
     }
     let rows = advice.changes.iter().map(|change| {
-        let unit = if change.what == "throughput" { Unit::Rate } else { Unit::Time };
+        let unit = if change.figure == "throughput" { Unit::Rate } else { Unit::Time };
         vec![
             change.job.clone(),
-            change.what.to_owned(),
+            change.figure.to_owned(),
             value_text(change.before, unit),
             value_text(change.after, unit),
             render::change(&change.difference),

@@ -233,7 +233,7 @@ pub fn broken(advice: &Advice) -> Vec<String> {
 
 /// A mean with its interval as text.
 pub fn cell(spread: &Spread, figure: &Figure, with_spread: bool) -> String {
-    let unit = figure.what.unit();
+    let unit = figure.metric.unit();
     let mean = value_text(spread.mean, unit);
     if !with_spread || !spread.plus_minus.is_finite() {
         return mean;

@@ -73,7 +73,7 @@ fn search(args: &AdviseArgs, request: &TuneRequest, cancel: &AtomicBool) -> Resu
                 "{}: {} tried, best {figure} {} by {name}",
                 progress.stage,
                 progress.evaluations,
-                value_text(mean.abs(), figure.what.unit())
+                value_text(mean.abs(), figure.metric.unit())
             ));
         }
     };
@@ -150,8 +150,8 @@ fn front(tuned: &TuneResult, out: &mut Out) -> Result<()> {
         let keeps = if tried.score.violation > 0.0 { "broken" } else { "kept" };
         rows.add_row([
             tried.choice.name(),
-            value_text(tried.spreads[0].mean, goal.what.unit()),
-            value_text(tried.spreads[tuned.other].mean, other.what.unit()),
+            value_text(tried.spreads[0].mean, goal.metric.unit()),
+            value_text(tried.spreads[tuned.other].mean, other.metric.unit()),
             keeps.to_owned(),
         ]);
     }

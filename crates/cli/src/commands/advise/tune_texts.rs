@@ -7,7 +7,7 @@ use super::render;
 /// The verdict in one line.
 pub fn verdict(tuned: &TuneResult) -> String {
     let goal = &tuned.figures[0];
-    let mean = |index: usize| value_text(tuned.spreads[index][0].mean, goal.what.unit());
+    let mean = |index: usize| value_text(tuned.spreads[index][0].mean, goal.metric.unit());
     match tuned.verdict {
         Verdict::Change => format!("Set {}: {goal} is {} instead of {}.", tuned.winner.name(), mean(0), mean(1)),
         Verdict::Leave if !tuned.keeps => {
