@@ -370,7 +370,7 @@ mod tests {
             ("p99(reader min", "p99(reader", "no closing bracket"),
             ("p99(reader)", "p99(reader)", "write `p99(reader) min`"),
             ("thruput max", "thruput", "did you mean `throughput`?"),
-            ("p100 min", "p100", "no percentile"),
+            ("p100 min", "p100", "not a percentile"),
             ("throughput min", "min", "write `throughput max`"),
             ("p99 max", "max", "write `p99 min`"),
             ("p99 min, throughput == 90%", "==", "there are >= and <="),
