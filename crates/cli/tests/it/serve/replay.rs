@@ -173,7 +173,7 @@ fn unsuitable_targets_are_refused_by_name() {
     // 4096 sectors and one request: 2,101,248 bytes.
     replay(&[&trace, "--on", &disk]).refused(1, &[&disk, "1048576 bytes", "2101248", "--wrap", "--shift"]);
     assert_eq!(replay(&[&trace, "--on", &disk, "--wrap"]).code, Some(0));
-    replay(&[&trace, "--on", &disk, "--shift", "-4k"]).refused(1, &["before the beginning"]);
+    replay(&[&trace, "--on", &disk, "--shift", "-4k"]).refused(1, &["before byte 0"]);
     replay(&[&trace, "--on", &disk, "--shift", "100"]).refused(2, &["not a multiple of 512"]);
     replay(&[&trace, "--on", "drive:sata-7200-2060"]).refused(2, &["did you mean"]);
     let socket = format!("nbd+unix:///?socket={missing}");
