@@ -1,25 +1,25 @@
-//! What tenants had, as texts.
+//! The accounts of tenants as text and JSON.
 
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
 use crate::histogram::Latencies;
-use crate::leaf::Ask;
+use crate::leaf::LeafQuery;
 use crate::names;
 use crate::target::{AccountView, ClientFacts, DeviceFacts, ObjectKind, OpView};
 use crate::text;
 use hoistway_qos::OpKind;
 
-/// How many tenants' histograms are told of a device: each costs the server some 10 us.
+/// The most tenants whose histograms are shown for a device: each costs the server some 10 us.
 const TENANTS_MAX: usize = 64;
 
-/// What a histogram is about: a name and where it lies in an [`OpView`].
+/// A phase of a request: its name and its histogram in an [`OpView`].
 type Phase = (&'static str, for<'a> fn(&OpView<'a>) -> Option<&'a Histogram<u64>>);
 /// The phases of a request.
 const PHASES: [Phase; 3] = [("queue", |op| op.queue_ns), ("device", |op| op.device_ns), ("total", |op| op.total_ns)];
 
-/// `devices/NAME/reserved`.
+/// Returns the value of `devices/NAME/reserved`.
 pub fn reserved(facts: &DeviceFacts) -> String {
     facts.reserved.map_or_else(
         || "-".to_owned(),
@@ -29,7 +29,7 @@ pub fn reserved(facts: &DeviceFacts) -> String {
     )
 }
 
-/// `devices/NAME/lateness`.
+/// Returns the value of `devices/NAME/lateness`.
 pub fn lateness(facts: &DeviceFacts) -> String {
     facts.lateness.as_ref().map_or_else(
         || "-".to_owned(),
@@ -37,11 +37,11 @@ pub fn lateness(facts: &DeviceFacts) -> String {
     )
 }
 
-/// `devices/NAME/stat`.
-pub fn device_stat(ask: &Ask<'_>) -> Option<String> {
-    let facts = ask.steer.device(ask.name)?;
+/// Returns the value of `devices/NAME/stat`.
+pub fn device_stat(query: &LeafQuery<'_>) -> Option<String> {
+    let facts = query.target.device(query.name)?;
     let mut sums = [(0u64, 0u64, 0.0f64); 4];
-    ask.steer.accounts(ask.name, &mut |_, account| {
+    query.target.accounts(query.name, &mut |_, account| {
         for (sum, op) in sums.iter_mut().zip(&account.ops) {
             sum.0 = sum.0.saturating_add(op.requests);
             sum.1 = sum.1.saturating_add(op.bytes);
@@ -64,13 +64,13 @@ pub fn device_stat(ask: &Ask<'_>) -> Option<String> {
     ))
 }
 
-/// `devices/NAME/tenants`.
-pub fn device_tenants(ask: &Ask<'_>) -> Option<String> {
-    ask.steer.device(ask.name)?;
+/// Returns the value of `devices/NAME/tenants`.
+pub fn device_tenants(query: &LeafQuery<'_>) -> Option<String> {
+    query.target.device(query.name)?;
     let mut lines = String::new();
-    ask.steer.accounts(ask.name, &mut |tenant, account| {
-        let terms = ask.steer.terms(tenant).unwrap_or_default();
-        let share = ask.watch.share(ask.name, tenant);
+    query.target.accounts(query.name, &mut |tenant, account| {
+        let terms = query.target.terms(tenant).unwrap_or_default();
+        let share = query.watch.share(query.name, tenant);
         let [bytes, time, entitlement] = [share.bytes, share.time, share.entitlement].map(text::fraction);
         let _ = writeln!(
             lines,
@@ -80,23 +80,23 @@ pub fn device_tenants(ask: &Ask<'_>) -> Option<String> {
             terms.weight,
             text::class(terms.priority.class()),
             terms.reserve.map_or(0, |reserve| reserve.bytes_per_second),
-            super::terms::tell_rate(terms.limits.bytes),
+            super::terms::show_rate(terms.limits.bytes),
         );
     });
     Some(lines)
 }
 
-/// `devices/NAME/histogram`.
-pub fn device_histograms(ask: &Ask<'_>) -> Option<String> {
-    ask.steer.device(ask.name)?;
+/// Returns the value of `devices/NAME/histogram`.
+pub fn device_histograms(query: &LeafQuery<'_>) -> Option<String> {
+    query.target.device(query.name)?;
     let mut busiest: Vec<(u64, String)> = Vec::new();
-    ask.steer.accounts(ask.name, &mut |tenant, account| {
+    query.target.accounts(query.name, &mut |tenant, account| {
         busiest.push((account.ops.iter().map(|op| op.requests).sum(), tenant.to_owned()));
     });
     busiest.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     busiest.truncate(TENANTS_MAX);
     let mut lines = String::new();
-    ask.steer.accounts(ask.name, &mut |tenant, account| {
+    query.target.accounts(query.name, &mut |tenant, account| {
         if busiest.iter().any(|(_, name)| name == tenant) {
             histograms(&mut lines, &names::escape(tenant), account);
         }
@@ -104,21 +104,21 @@ pub fn device_histograms(ask: &Ask<'_>) -> Option<String> {
     Some(lines)
 }
 
-/// `tenants/NAME/stat`.
-pub fn tenant_stat(ask: &Ask<'_>) -> Option<String> {
-    each_device(ask, |lines, device, account| {
+/// Returns the value of `tenants/NAME/stat`.
+pub fn tenant_stat(query: &LeafQuery<'_>) -> Option<String> {
+    each_device(query, |lines, device, account| {
         let _ = writeln!(lines, "{device} {}", stat(account));
     })
 }
 
-/// `tenants/NAME/histogram`.
-pub fn tenant_histograms(ask: &Ask<'_>) -> Option<String> {
-    each_device(ask, histograms)
+/// Returns the value of `tenants/NAME/histogram`.
+pub fn tenant_histograms(query: &LeafQuery<'_>) -> Option<String> {
+    each_device(query, histograms)
 }
 
-/// `tenants/NAME/latency`.
-pub fn tenant_latency(ask: &Ask<'_>) -> Option<String> {
-    each_device(ask, |lines, device, account| {
+/// Returns the value of `tenants/NAME/latency`.
+pub fn tenant_latency(query: &LeafQuery<'_>) -> Option<String> {
+    each_device(query, |lines, device, account| {
         for (name, histogram_of) in PHASES {
             for (op, view) in OpKind::ALL.iter().zip(&account.ops) {
                 let Some(histogram) = histogram_of(view).filter(|histogram| !histogram.is_empty()) else { continue };
@@ -139,29 +139,29 @@ pub fn tenant_latency(ask: &Ask<'_>) -> Option<String> {
     })
 }
 
-/// `tenants/NAME/share`.
-pub fn tenant_share(ask: &Ask<'_>) -> Option<String> {
-    each_device(ask, |lines, device, _| {
-        let share = ask.watch.share(&names::unescape(device).unwrap_or_default(), ask.name);
+/// Returns the value of `tenants/NAME/share`.
+pub fn tenant_share(query: &LeafQuery<'_>) -> Option<String> {
+    each_device(query, |lines, device, _| {
+        let share = query.watch.share(&names::unescape(device).unwrap_or_default(), query.name);
         let [bytes, time, entitlement] = [share.bytes, share.time, share.entitlement].map(text::fraction);
         let _ = writeln!(lines, "{device} bytes={bytes} time={time} entitlement={entitlement}");
     })
 }
 
-/// `tenants/NAME/entitlement`.
-pub fn tenant_entitlement(ask: &Ask<'_>) -> Option<String> {
-    each_device(ask, |lines, device, _| {
-        let share = ask.watch.share(&names::unescape(device).unwrap_or_default(), ask.name);
+/// Returns the value of `tenants/NAME/entitlement`.
+pub fn tenant_entitlement(query: &LeafQuery<'_>) -> Option<String> {
+    each_device(query, |lines, device, _| {
+        let share = query.watch.share(&names::unescape(device).unwrap_or_default(), query.name);
         let _ = writeln!(lines, "{device} {}", text::fraction(share.entitlement));
     })
 }
 
-/// `tenants/NAME/stat.json`.
-pub fn tenant_json(ask: &Ask<'_>) -> Option<String> {
-    ask.steer.tenant(ask.name)?;
+/// Returns the value of `tenants/NAME/stat.json`.
+pub fn tenant_json(query: &LeafQuery<'_>) -> Option<String> {
+    query.target.tenant(query.name)?;
     let (mut all, mut devices) = (Totals::default(), serde_json::Map::new());
-    for device in ask.steer.names(ObjectKind::Devices) {
-        ask.steer.account(&device, ask.name, &mut |account| {
+    for device in query.target.names(ObjectKind::Devices) {
+        query.target.account(&device, query.name, &mut |account| {
             let mut own = Totals::default();
             own.add(account);
             all.add(account);
@@ -173,7 +173,7 @@ pub fn tenant_json(ask: &Ask<'_>) -> Option<String> {
     Some(document.to_string())
 }
 
-/// `clients/ID/stat`.
+/// Returns the value of `clients/ID/stat`.
 pub fn client_stat(facts: &ClientFacts) -> String {
     format!(
         "requests={} in_flight={} rbytes={} wbytes={}",
@@ -181,23 +181,23 @@ pub fn client_stat(facts: &ClientFacts) -> String {
     )
 }
 
-/// What is told of the tenant's account with each device that it used, a line or several.
-fn each_device(ask: &Ask<'_>, mut tell: impl FnMut(&mut String, &str, &AccountView<'_>)) -> Option<String> {
-    ask.steer.tenant(ask.name)?;
+/// Returns lines of text on the tenant's account with each device that it used.
+fn each_device(query: &LeafQuery<'_>, mut show: impl FnMut(&mut String, &str, &AccountView<'_>)) -> Option<String> {
+    query.target.tenant(query.name)?;
     let mut lines = String::new();
-    for device in ask.steer.names(ObjectKind::Devices) {
-        ask.steer.account(&device, ask.name, &mut |account| tell(&mut lines, &names::escape(&device), account));
+    for device in query.target.names(ObjectKind::Devices) {
+        query.target.account(&device, query.name, &mut |account| show(&mut lines, &names::escape(&device), account));
     }
     Some(lines)
 }
 
-/// Accounts added up.
+/// The sums of several accounts.
 #[derive(Default)]
 struct Totals {
     counters: [u64; 3],
     service_ns: u64,
     now: [u64; 3],
-    /// In the order of [`PHASES`]; none: nothing was recorded.
+    /// In the order of [`PHASES`]; `None` without a recorded request.
     latencies: [Option<Histogram<u64>>; 3],
 }
 
@@ -250,7 +250,7 @@ impl Totals {
     }
 }
 
-/// An account as `io.stat` tells it, and the rest in the same form.
+/// Returns an account in the form of cgroup's `io.stat`, with further keys in the same form.
 fn stat(account: &AccountView<'_>) -> String {
     let [read, write, discard, flush] = &account.ops;
     let errors: u64 = account.ops.iter().map(|op| op.errors).sum();
@@ -272,7 +272,7 @@ fn stat(account: &AccountView<'_>) -> String {
     )
 }
 
-/// Latencies, a line a phase: all kinds of requests together.
+/// Appends a line per phase with the latencies of all kinds of requests together.
 fn histograms(lines: &mut String, of: &str, account: &AccountView<'_>) {
     for (name, histogram_of) in &PHASES[..2] {
         let mut latencies = Latencies::default();
@@ -283,7 +283,7 @@ fn histograms(lines: &mut String, of: &str, account: &AccountView<'_>) {
     }
 }
 
-/// How long requests of a kind took in all, in ms: waiting and in the device.
+/// Returns the sum of the times of requests of one kind, waiting and in the device, in ms.
 fn total_ms(op: &OpView<'_>) -> f64 {
     let sum =
         |histogram: Option<&Histogram<u64>>| histogram.map_or(0.0, |recorded| recorded.mean() * recorded.len() as f64);

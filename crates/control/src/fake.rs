@@ -1,4 +1,4 @@
-//! A server that is a few tables, for tests.
+//! A server of constant tables, for tests.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use hoistway_core::Kind;
 use super::*;
 use hoistway_qos::{Reserve, Terms};
 
-/// A server of one device, one export, two tenants and so many clients.
-pub struct Fake {
+/// A server with one device, two exports, two tenants and a number of clients.
+pub struct FakeTarget {
     pub elevator: Kind,
     pub tunables: BTreeMap<&'static str, i64>,
     pub depth: u32,
@@ -19,13 +19,13 @@ pub struct Fake {
     pub latency: Histogram<u64>,
     pub refuses: Option<Refused>,
     pub changes: Vec<Change>,
-    /// How often all accounts were walked over.
+    /// The number of walks over all accounts.
     pub walks: std::cell::Cell<u64>,
 }
 
-impl Fake {
-    /// With two clients.
-    pub fn new() -> Fake {
+impl FakeTarget {
+    /// Creates a server with two clients.
+    pub fn new() -> FakeTarget {
         let mut latency = Histogram::new_with_bounds(1, 60_000_000_000, 2).unwrap();
         (1..=100).for_each(|ms| latency.record(ms * 1_000_000).unwrap());
         let reserve = Some(Reserve { bytes_per_second: 20 << 20, request_bytes: 128 << 10 });
@@ -33,7 +33,7 @@ impl Fake {
             ("backup".to_owned(), Terms { weight: 100, ..Terms::default() }),
             ("data base".to_owned(), Terms { weight: 300, reserve, ..Terms::default() }),
         ];
-        Fake {
+        FakeTarget {
             elevator: Kind::Cfq,
             tunables: BTreeMap::new(),
             depth: 2,
@@ -48,7 +48,7 @@ impl Fake {
     }
 }
 
-impl AdminTarget for Fake {
+impl AdminTarget for FakeTarget {
     fn server(&self) -> ServerFacts {
         ServerFacts {
             version: "0.1.0".into(),
@@ -129,14 +129,14 @@ impl AdminTarget for Fake {
         })
     }
 
-    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
+    fn accounts(&self, device: &str, visit: &mut dyn FnMut(&str, &AccountView<'_>)) {
         self.walks.set(self.walks.get() + 1);
         for name in ["backup", "data base"] {
-            self.account(device, name, &mut |view| each(name, view));
+            self.account(device, name, &mut |view| visit(name, view));
         }
     }
 
-    fn account(&self, _: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+    fn account(&self, _: &str, tenant: &str, visit: &mut dyn FnMut(&AccountView<'_>)) {
         if let Some((_, times)) = [("backup", 1), ("data base", 3)].into_iter().find(|(name, _)| *name == tenant) {
             let op = |requests, bytes| OpView {
                 requests,
@@ -156,7 +156,7 @@ impl AdminTarget for Fake {
                 service_ns: served * 1000,
                 reservation_missed: 0,
             };
-            tell(&view);
+            visit(&view);
         }
     }
 
@@ -172,6 +172,6 @@ impl AdminTarget for Fake {
             other => self.changes.push(other),
         }
         let weightless = matches!(&change, Change::Terms { .. } if !self.elevator.info().groups);
-        Ok(weightless.then(|| "the elevator knows no groups".to_owned()))
+        Ok(weightless.then(|| "the elevator does not support groups".to_owned()))
     }
 }

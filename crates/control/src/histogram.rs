@@ -1,31 +1,30 @@
-//! Latencies as they travel: 8 buckets an octave, so that two samples can be subtracted and read
-//! far from the server.
+//! Latency histograms in text form: 8 buckets per octave, so that a client can subtract two samples.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-/// Buckets an octave, as a power of 2.
+/// The binary logarithm of the number of buckets per octave.
 const STEPS_LOG2: u32 = 3;
-/// Below this many ns, a bucket is one ns wide.
+/// The time in ns below which a bucket is one ns wide.
 const LINEAR_NS: u64 = 1 << STEPS_LOG2;
 
-/// How many requests took how long: counts by the lower bounds of buckets, in ns. A bound is exact
-/// to an eighth.
+/// The number of requests by latency: counts by the lower bounds of buckets, in ns. The width of a
+/// bucket is at most an eighth of its lower bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     counts: BTreeMap<u64, u64>,
 }
 
 impl Latencies {
-    /// Adds what was recorded, in ns.
+    /// Adds a recorded histogram in ns.
     pub fn add(&mut self, recorded: &Histogram<u64>) {
         for value in recorded.iter_recorded() {
             self.add_count(value.value_iterated_to(), value.count_since_last_iteration());
         }
     }
 
-    /// Adds so many requests that took so long.
+    /// Adds `count` requests with a latency of `ns`.
     pub fn add_count(&mut self, ns: u64, count: u64) {
         if count > 0 {
             let entry = self.counts.entry(floor(ns)).or_default();
@@ -33,12 +32,12 @@ impl Latencies {
         }
     }
 
-    /// Adds another's.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Latencies) {
         other.counts.iter().for_each(|(ns, count)| self.add_count(*ns, *count));
     }
 
-    /// What came since `before`, of which this is a later sample.
+    /// Returns the requests since `before`, an earlier sample of the same histogram.
     pub fn since(&self, before: &Latencies) -> Latencies {
         let mut since = Latencies::default();
         for (ns, count) in &self.counts {
@@ -47,13 +46,12 @@ impl Latencies {
         since
     }
 
-    /// Requests.
+    /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// So many per cent took no longer than this many ns (the middle of a bucket); `None`: there
-    /// are none.
+    /// Returns a percentile in ns, the middle of a bucket; `None` without requests.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
         let wanted = (self.count() as f64 * percent / 100.0).ceil().max(1.0);
         let mut seen = 0.0;
@@ -66,13 +64,13 @@ impl Latencies {
         None
     }
 
-    /// `NS:COUNT` for each bucket, with blanks between them.
+    /// Returns `NS:COUNT` for each bucket, separated by blanks.
     pub fn to_text(&self) -> String {
         let buckets: Vec<String> = self.counts.iter().map(|(ns, count)| format!("{ns}:{count}")).collect();
         buckets.join(" ")
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote; `None`: it is not that.
+    /// Parses the form of [`to_text`](Self::to_text); `None` if it is invalid.
     pub fn from_text<'a>(buckets: impl IntoIterator<Item = &'a str>) -> Option<Latencies> {
         let mut latencies = Latencies::default();
         for bucket in buckets {
@@ -83,12 +81,12 @@ impl Latencies {
     }
 }
 
-/// The lower bound of the bucket that a time lies in.
+/// Returns the lower bound of the bucket of a time.
 fn floor(ns: u64) -> u64 {
     ns - ns % width(ns)
 }
 
-/// The width of the bucket that a time lies in.
+/// Returns the width of the bucket of a time.
 fn width(ns: u64) -> u64 {
     if ns < LINEAR_NS { 1 } else { 1 << (ns.ilog2() - STEPS_LOG2) }
 }
@@ -99,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_an_eighth_of_its_octave() {
-        // 1000 lies in 512..1024, whose eighths are 64 wide: 960..1024.
+        // 1000 is in 512..1024, whose eighths are 64 wide: 960..1024.
         assert_eq!((floor(1000), width(1000)), (960, 64));
         assert_eq!((floor(7), floor(8), floor(u64::MAX)), (7, 8, 0xF << 60));
         assert!(
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_what_came_between_two_samples() {
+    fn percentiles_of_the_requests_between_two_samples() {
         let mut before = Latencies::default();
         before.add_count(1_000_000, 50);
         let mut after = before.clone();
@@ -116,14 +114,14 @@ mod tests {
         after.add_count(80_000_000, 1);
         let since = after.since(&before);
         assert_eq!(since.count(), 100);
-        // 10,000 lies in 9216..10240; 80,000,000 in 75,497,472..83,886,080.
+        // 10,000 is in 9216..10240; 80,000,000 in 75,497,472..83,886,080.
         assert_eq!((since.percentile_ns(50.0), since.percentile_ns(99.0)), (Some(9728), Some(9728)));
         assert_eq!(since.percentile_ns(100.0), Some(79_691_776));
         assert_eq!(Latencies::default().percentile_ns(50.0), None);
     }
 
     #[test]
-    fn the_text_comes_back() {
+    fn the_text_form_is_parsed_again() {
         let mut recorded = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2).unwrap();
         [5, 700, 700, 123_456, 9_999_999_999].into_iter().for_each(|ns| recorded.record(ns).unwrap());
         let mut latencies = Latencies::default();

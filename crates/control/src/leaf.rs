@@ -27,9 +27,9 @@ impl Access {
 }
 
 /// Reads a leaf. `None` if the object no longer exists.
-pub type Get = fn(&Ask<'_>) -> Option<String>;
+pub type Get = fn(&LeafQuery<'_>) -> Option<String>;
 /// Translates the value of a leaf to the change that sets it.
-pub type Set = fn(&Ask<'_>, &str) -> Result<Change, SetError>;
+pub type Set = fn(&LeafQuery<'_>, &str) -> Result<Change, SetError>;
 
 /// A leaf of the tree, or of each tree that its pattern stands for.
 pub struct Leaf {
@@ -57,9 +57,9 @@ impl Leaf {
 }
 
 /// The object that a leaf is read or set for.
-pub struct Ask<'a> {
+pub struct LeafQuery<'a> {
     /// The administered server or mount.
-    pub steer: &'a dyn AdminTarget,
+    pub target: &'a dyn AdminTarget,
     /// The shares of the last ten seconds.
     pub watch: &'a Watch,
     /// The name of the object.
@@ -72,7 +72,7 @@ pub struct Ask<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// The object no longer exists.
-    #[error("it is gone")]
+    #[error("it no longer exists")]
     Gone,
     /// The value is invalid.
     #[error(transparent)]

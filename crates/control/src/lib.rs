@@ -2,7 +2,8 @@
 //! client's side.
 //!
 //! ```text
-//! ctl, top ── client ──▶ Session ─▶ tree of leaves ─▶ AdminTarget (server, mount) ── admin ─▶ Registry of devices
+//! ctl, top ── client ──▶ Session ─▶ tree of leaves ─▶ AdminTarget (server, mount)
+//!                                                      └─ admin ─▶ Registry of devices
 //! Prometheus ─▶ metrics::http ─▶ Metrics ────────────▶ AdminTarget, Watch
 //! ```
 //!
@@ -14,8 +15,10 @@
 //! - a path of the tree: its row in `leaves.rs`
 //! - what a host has to implement: `target.rs` (reading), `admin.rs` (changing)
 //! - what a tenant is entitled to: `share.rs`
-//! - a metric: `metrics/mod.rs`, its figures in `metrics/sample.rs`; HTTP: `metrics/http.rs`
-//! - requests and errors of the client: `client/mod.rs`; the figures of `hoistway top`: `top/view.rs`
+//! - a metric: `metrics/mod.rs`, its figures in `metrics/sample.rs`; HTTP: `metrics/http.rs`, over
+//!   the parser of the crate `httparse`
+//! - requests and errors of the client: `client/mod.rs`
+//! - the figures of `hoistway top`: `top/view.rs`
 //!
 //! A program that administers a server connects with [`client::ControlClient`]; [`top::Sampler`]
 //! computes rates, latencies and shares of an interval:
@@ -34,7 +37,8 @@
 //! if let Some(view) = sampler.view()? {
 //!     for device in &view.devices {
 //!         for tenant in device.sorted_tenants(SortBy::Bytes, false) {
-//!             println!("{} {}: {:.1} MB/s", device.name, tenant.name, tenant.bytes_per_second / 1e6);
+//!             let megabytes = tenant.bytes_per_second / 1e6;
+//!             println!("{} {}: {megabytes:.1} MB/s", device.name, tenant.name);
 //!         }
 //!     }
 //! }
@@ -68,7 +72,7 @@ pub use admin::{DeviceAdmin, DeviceChange, GroupTerms, LogControl, Registry};
 pub use client::{Reply, ReplyError, read_reply};
 pub use facts::{MediumFacts, device_facts, is_used, view_of};
 pub use histogram::Latencies;
-pub use leaf::{Access, Ask, Get, Leaf, Set, SetError};
+pub use leaf::{Access, Get, Leaf, LeafQuery, Set, SetError};
 pub use leaves::LEAVES;
 pub use markdown::table;
 pub use names::{escape, unescape};
@@ -79,4 +83,4 @@ pub use target::{
     Refused, ServerFacts, TenantFacts,
 };
 pub use text::BadValue;
-pub use tree::{leaves_under, meant_path};
+pub use tree::{leaves_under, suggest_path};

@@ -1,12 +1,12 @@
-//! The tree as a table, for docs/serve-control.md.
+//! The tree as a Markdown table, for docs/serve-control.md.
 
 use std::fmt::Write;
 
 use crate::leaves::LEAVES;
 
-/// All paths as a Markdown table.
+/// Returns all paths as a Markdown table.
 pub fn table() -> String {
-    let mut table = String::from("| path | | unit | what it tells |\n|---|---|---|---|\n");
+    let mut table = String::from("| path | | unit | meaning |\n|---|---|---|---|\n");
     for leaf in LEAVES {
         let _ = writeln!(table, "| `{}` | {} | {} | {} |", leaf.path, leaf.access().label(), leaf.unit, leaf.meaning);
     }

@@ -1,12 +1,12 @@
-//! Names as components of a path, and names that were meant.
+//! Names as components of a path, and suggestions for misspelt names.
 
 use std::fmt::Write;
 
-/// The empty name as a component.
+/// The component of the empty name.
 const EMPTY: &str = "%";
 
-/// A name as a component of a path: what a path or a line gives a meaning to (`/`, `%`, blanks,
-/// control characters, the names `.` and `..`) as `%XX`; the empty name as `%` alone.
+/// Encodes a name as a component of a path. Characters with a meaning in a path or a line (`/`, `%`,
+/// blanks, control characters, the names `.` and `..`) become `%XX`; the empty name becomes `%`.
 pub fn escape(name: &str) -> String {
     if name.is_empty() {
         return EMPTY.to_owned();
@@ -26,8 +26,8 @@ pub fn escape(name: &str) -> String {
     component
 }
 
-/// The name that a component stands for, or `None` if it is none: `%` without two hexadecimal
-/// digits behind it, or bytes that are no UTF-8.
+/// Decodes a component. Returns `None` for a `%` without two hexadecimal digits, and for bytes that
+/// are not UTF-8.
 pub fn unescape(component: &str) -> Option<String> {
     if component == EMPTY {
         return Some(String::new());
@@ -47,8 +47,8 @@ pub fn unescape(component: &str) -> Option<String> {
     String::from_utf8(name).ok()
 }
 
-/// The one of `known` that was probably meant.
-pub fn meant<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the name in `known` that is most similar to a misspelt one, if one is similar enough.
+pub fn suggest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |name: &&str| strsim::damerau_levenshtein(given, name) <= given.chars().count() / 3;
     known.into_iter().filter(near).min_by_key(|name| strsim::damerau_levenshtein(given, name))
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_one_component_and_comes_back() {
+    fn every_name_is_one_component_and_is_decoded_again() {
         for name in
             ["", "sda", "a/b", "100%", "two words", ".", "..", "a.b", "Größe", "line\nbreak", "\u{2028}", "%", "%41"]
         {
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_slip_of_the_finger_is_recognised_and_another_is_not() {
-        assert_eq!(meant("schedular", ["scheduler", "size"]), Some("scheduler"));
-        assert_eq!(meant("wieght", ["weight", "class"]), Some("weight"));
-        assert_eq!(meant("colour", ["weight", "class"]), None);
+    fn a_misspelt_name_has_a_suggestion_and_an_unrelated_one_has_none() {
+        assert_eq!(suggest("schedular", ["scheduler", "size"]), Some("scheduler"));
+        assert_eq!(suggest("wieght", ["weight", "class"]), Some("weight"));
+        assert_eq!(suggest("colour", ["weight", "class"]), None);
     }
 }

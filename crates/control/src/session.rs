@@ -1,8 +1,8 @@
 //! The control protocol, without a socket: bytes in, bytes out.
 //!
 //! A request is a line; a reply is any number of lines that begin with `= `, and one that does not:
-//! `ok`, `ok: WARNING`, or `error KIND: TEXT`. So a program knows where a reply ends and how, and a
-//! person at `socat` can read it.
+//! `ok`, `ok: WARNING`, or `error KIND: TEXT`. A program recognises the end of a reply, and a
+//! person can read it with `socat`.
 //!
 //! ```text
 //! get devices/sda/queue/scheduler
@@ -15,15 +15,15 @@
 use crate::leaf::SetError;
 use crate::share::Watch;
 use crate::target::{AdminTarget, Refused};
-use crate::tree::{self, Found, PathError, Place};
+use crate::tree::{self, Found, Node, PathError};
 
 /// The longest request, in bytes without its end.
 pub const LINE_BYTES_MAX: usize = 4096;
-/// A reply stops growing here, in bytes, until what there is of it was sent.
+/// The size in bytes at which a reply pauses until its first part is sent.
 const OUTPUT_BYTES: usize = 64 << 10;
 
-/// And after so many paths, as far as they tell anything: those that tell nothing take time as
-/// well.
+/// The number of paths after which a reply pauses, if it has any output: paths without output take
+/// time as well.
 const STEPS: usize = 512;
 
 /// A control connection.
@@ -31,40 +31,40 @@ const STEPS: usize = 512;
 pub struct Session {
     /// Bytes of requests that are not answered yet.
     pub(super) input: Vec<u8>,
-    /// The rest of the line is thrown away: it was too long, and was answered.
+    /// True while the rest of an overlong line, which was answered, is skipped.
     skipping: bool,
-    /// The reply under way.
+    /// The recursive reply in progress.
     walk: Option<Walk>,
 }
 
 impl Session {
-    /// A fresh one.
+    /// Creates the session of a new connection.
     pub fn new() -> Session {
         Session::default()
     }
 
-    /// Takes bytes that came, and adds replies to `out`. If [`has_more`](Self::has_more)
-    /// afterwards, the rest comes with [`resume`](Self::resume).
-    pub fn receive(&mut self, input: &[u8], watch: &Watch, steer: &mut dyn AdminTarget, out: &mut Vec<u8>) {
+    /// Handles received bytes and appends replies to `out`. If [`has_more`](Self::has_more) is true
+    /// afterwards, [`resume`](Self::resume) continues.
+    pub fn receive(&mut self, input: &[u8], watch: &Watch, target: &mut dyn AdminTarget, out: &mut Vec<u8>) {
         self.input.extend_from_slice(input);
-        self.resume(watch, steer, out);
+        self.resume(watch, target, out);
     }
 
-    /// The other side will send no more: a last line without an end is a line.
-    pub fn end(&mut self, watch: &Watch, steer: &mut dyn AdminTarget, out: &mut Vec<u8>) {
+    /// Handles the end of the stream. A last line without a line end is a request.
+    pub fn end(&mut self, watch: &Watch, target: &mut dyn AdminTarget, out: &mut Vec<u8>) {
         if !self.input.is_empty() {
             self.input.push(b'\n');
         }
-        self.resume(watch, steer, out);
+        self.resume(watch, target, out);
     }
 
-    /// Goes on with a reply, now that what there was of it was sent.
-    pub fn resume(&mut self, watch: &Watch, steer: &mut dyn AdminTarget, out: &mut Vec<u8>) {
+    /// Continues after the previous output was sent.
+    pub fn resume(&mut self, watch: &Watch, target: &mut dyn AdminTarget, out: &mut Vec<u8>) {
         let (empty, mut steps) = (out.len(), 0);
         while out.len() < empty + OUTPUT_BYTES && (steps < STEPS || out.len() == empty) {
             steps += 1;
             if let Some(walk) = &mut self.walk {
-                if !walk.step(watch, steer, out) {
+                if !walk.step(watch, target, out) {
                     self.walk = None;
                     ok(out, None);
                 }
@@ -72,24 +72,23 @@ impl Session {
             }
             let Some(line) = self.line(out) else { break };
             match String::from_utf8(line) {
-                Ok(line) => self.request(line.trim(), watch, steer, out),
-                Err(_) => error(out, "request", "the line is no UTF-8"),
+                Ok(line) => self.request(line.trim(), watch, target, out),
+                Err(_) => error(out, "request", "the line is not UTF-8"),
             }
         }
     }
 
-    /// Whether [`resume`](Self::resume) would add something.
+    /// Returns true if [`resume`](Self::resume) has work.
     pub fn has_more(&self) -> bool {
         self.walk.is_some() || self.input.contains(&b'\n')
     }
 
-    /// Whether bytes are wanted: not while a reply is under way.
+    /// Returns true if bytes are to be received: not while a reply is in progress.
     pub fn wants_input(&self) -> bool {
         !self.has_more()
     }
 
-    /// The next whole line. Of one that is too long the beginning is answered at once and no more
-    /// than that is kept.
+    /// Returns the next complete line. An overlong line is answered at once and not kept.
     fn line(&mut self, out: &mut Vec<u8>) -> Option<Vec<u8>> {
         loop {
             let end = self.input.iter().position(|byte| *byte == b'\n');
@@ -111,7 +110,7 @@ impl Session {
         }
     }
 
-    fn request(&mut self, line: &str, watch: &Watch, steer: &mut dyn AdminTarget, out: &mut Vec<u8>) {
+    fn request(&mut self, line: &str, watch: &Watch, target: &mut dyn AdminTarget, out: &mut Vec<u8>) {
         let (verb, rest) =
             line.split_once(char::is_whitespace).map_or((line, ""), |(verb, rest)| (verb, rest.trim_start()));
         let (recursive, path) = match rest.split_once(char::is_whitespace).unwrap_or((rest, "")) {
@@ -121,40 +120,42 @@ impl Session {
         match verb {
             "" => {}
             "help" => help(rest, out),
-            "ls" => self.list(path, recursive, steer, out),
-            "get" => self.get(path, recursive, watch, steer, out),
-            "set" => set(rest, watch, steer, out),
-            _ => {
-                error(out, "request", &format!("{:?} is no request; there are ls, get, set and help", shortened(verb)))
-            }
+            "ls" => self.list(path, recursive, target, out),
+            "get" => self.get(path, recursive, watch, target, out),
+            "set" => set(rest, watch, target, out),
+            _ => error(
+                out,
+                "request",
+                &format!("unknown request {:?}: the requests are ls, get, set and help", shortened(verb)),
+            ),
         }
     }
 
-    fn list(&mut self, path: &str, recursive: bool, steer: &dyn AdminTarget, out: &mut Vec<u8>) {
-        match tree::find(path, steer) {
-            Err(nowhere) => wrong_path(out, &nowhere),
-            Ok(Place::Leaf(found)) => {
-                say(out, &found.path());
+    fn list(&mut self, path: &str, recursive: bool, target: &dyn AdminTarget, out: &mut Vec<u8>) {
+        match tree::find(path, target) {
+            Err(error_of_path) => wrong_path(out, &error_of_path),
+            Ok(Node::Leaf(found)) => {
+                write_line(out, &found.path());
                 ok(out, None);
             }
-            Ok(Place::Directory(components)) if recursive => self.walk = Some(Walk::new(components, false)),
-            Ok(Place::Directory(components)) => {
-                for entry in tree::entries(&components, steer) {
+            Ok(Node::Directory(components)) if recursive => self.walk = Some(Walk::new(components, false)),
+            Ok(Node::Directory(components)) => {
+                for entry in tree::entries(&components, target) {
                     let mut below = components.clone();
                     below.push(entry);
                     let mark = if tree::is_directory(&below) { "/" } else { "" };
-                    say(out, &format!("{}{mark}", below.pop().unwrap_or_default()));
+                    write_line(out, &format!("{}{mark}", below.pop().unwrap_or_default()));
                 }
                 ok(out, None);
             }
         }
     }
 
-    fn get(&mut self, path: &str, recursive: bool, watch: &Watch, steer: &dyn AdminTarget, out: &mut Vec<u8>) {
-        match tree::find(path, steer) {
-            Err(nowhere) => wrong_path(out, &nowhere),
-            Ok(Place::Directory(components)) if recursive => self.walk = Some(Walk::new(components, true)),
-            Ok(Place::Directory(components)) => {
+    fn get(&mut self, path: &str, recursive: bool, watch: &Watch, target: &dyn AdminTarget, out: &mut Vec<u8>) {
+        match tree::find(path, target) {
+            Err(error_of_path) => wrong_path(out, &error_of_path),
+            Ok(Node::Directory(components)) if recursive => self.walk = Some(Walk::new(components, true)),
+            Ok(Node::Directory(components)) => {
                 let path = components.join("/");
                 error(
                     out,
@@ -162,23 +163,23 @@ impl Session {
                     &format!("{path:?} is a directory: `ls {path}` lists it, `get -r {path}` reads all below"),
                 );
             }
-            Ok(Place::Leaf(found)) if found.leaf.get.is_none() => {
+            Ok(Node::Leaf(found)) if found.leaf.get.is_none() => {
                 error(out, "access", &format!("{} can only be set", found.path()));
             }
-            Ok(Place::Leaf(found)) => match found.get(steer, watch) {
+            Ok(Node::Leaf(found)) => match found.get(target, watch) {
                 Some(value) => {
-                    value.lines().for_each(|line| say(out, line));
+                    value.lines().for_each(|line| write_line(out, line));
                     ok(out, None);
                 }
-                None => error(out, "path", &format!("{} is gone", found.path())),
+                None => error(out, "path", &format!("{} no longer exists", found.path())),
             },
         }
     }
 }
 
-/// A directory on its way out, leaf after leaf.
+/// A recursive reply on a directory, leaf by leaf.
 struct Walk {
-    /// What is still to be visited, the next one last.
+    /// The components of the nodes to be visited, the next one last.
     ahead: Vec<Vec<String>>,
     values: bool,
 }
@@ -188,13 +189,13 @@ impl Walk {
         Walk { ahead: vec![from], values }
     }
 
-    /// Visits one place; `false`: none is left.
-    fn step(&mut self, watch: &Watch, steer: &dyn AdminTarget, out: &mut Vec<u8>) -> bool {
+    /// Visits one node. Returns false if none is left.
+    fn step(&mut self, watch: &Watch, target: &dyn AdminTarget, out: &mut Vec<u8>) -> bool {
         let Some(components) = self.ahead.pop() else { return false };
         match tree::leaf_at(&components) {
-            Some(leaf) => self.tell(&tree::found(leaf, components), watch, steer, out),
+            Some(leaf) => self.show(&tree::found(leaf, components), watch, target, out),
             None => {
-                for entry in tree::entries(&components, steer).into_iter().rev() {
+                for entry in tree::entries(&components, target).into_iter().rev() {
                     let mut below = components.clone();
                     below.push(entry);
                     self.ahead.push(below);
@@ -204,14 +205,14 @@ impl Walk {
         true
     }
 
-    fn tell(&self, found: &Found, watch: &Watch, steer: &dyn AdminTarget, out: &mut Vec<u8>) {
+    fn show(&self, found: &Found, watch: &Watch, target: &dyn AdminTarget, out: &mut Vec<u8>) {
         let path = found.path();
         if !self.values {
-            return say(out, &path);
+            return write_line(out, &path);
         }
-        // What is gone meanwhile, and what can only be set, is left out.
-        for line in found.get(steer, watch).iter().flat_map(|value| value.lines()) {
-            say(out, &format!("{path}: {line}"));
+        // Objects that no longer exist and leaves that are write-only have no lines.
+        for line in found.get(target, watch).iter().flat_map(|value| value.lines()) {
+            write_line(out, &format!("{path}: {line}"));
         }
     }
 }
@@ -219,51 +220,53 @@ impl Walk {
 fn help(path: &str, out: &mut Vec<u8>) {
     if path.is_empty() {
         for line in [
-            "ls [-r] [PATH]    what lies in a directory; with -r, all paths below it",
-            "get PATH          what a path tells",
-            "get -r [PATH]     what all paths below tell, as PATH: VALUE",
-            "set PATH VALUE    sets it",
-            "help [PATH]       this, or what paths mean",
+            "ls [-r] [PATH]    list a directory; with -r, all paths below it",
+            "get PATH          read a path",
+            "get -r [PATH]     read all paths below, as PATH: VALUE",
+            "set PATH VALUE    set a path",
+            "help [PATH]       show this help, or the meaning of paths",
             "",
         ] {
-            say(out, line);
+            write_line(out, line);
         }
     }
     let mut any = false;
     for leaf in tree::leaves_under(path) {
         any = true;
         if path.is_empty() {
-            say(out, &format!("{:40} {}  {}", leaf.path, leaf.access().label(), leaf.unit));
+            write_line(out, &format!("{:40} {}  {}", leaf.path, leaf.access().label(), leaf.unit));
         } else {
-            say(out, &format!("{} ({}, {}): {}", leaf.path, leaf.access().label(), leaf.unit, leaf.meaning));
+            write_line(out, &format!("{} ({}, {}): {}", leaf.path, leaf.access().label(), leaf.unit, leaf.meaning));
         }
     }
-    if any { ok(out, None) } else { error(out, "path", &format!("nothing is known of {:?}", shortened(path))) }
+    if any { ok(out, None) } else { error(out, "path", &format!("no path begins with {:?}", shortened(path))) }
 }
 
-fn set(rest: &str, watch: &Watch, steer: &mut dyn AdminTarget, out: &mut Vec<u8>) {
+fn set(rest: &str, watch: &Watch, target: &mut dyn AdminTarget, out: &mut Vec<u8>) {
     let Some((path, value)) = rest.split_once(char::is_whitespace).map(|(path, value)| (path, value.trim())) else {
         return error(out, "request", "set needs a path and a value");
     };
-    let found = match tree::find(path, steer) {
-        Ok(Place::Leaf(found)) => found,
-        Ok(Place::Directory(_)) => return error(out, "path", &format!("{path:?} is a directory")),
-        Err(nowhere) => return wrong_path(out, &nowhere),
+    let found = match tree::find(path, target) {
+        Ok(Node::Leaf(found)) => found,
+        Ok(Node::Directory(_)) => return error(out, "path", &format!("{path:?} is a directory")),
+        Err(error_of_path) => return wrong_path(out, &error_of_path),
     };
-    let change = match found.set(steer, watch, value) {
+    let change = match found.set(target, watch, value) {
         None => return error(out, "access", &format!("{} can only be read", found.path())),
-        Some(Err(wrong)) => return not_set(out, &found, &wrong),
+        Some(Err(wrong)) => return refuse_set(out, &found, &wrong),
         Some(Ok(change)) => change,
     };
-    match steer.change(change) {
+    match target.change(change) {
         Ok(warning) => ok(out, warning.as_deref()),
-        Err(refused) => not_set(out, &found, &SetError::Refused(refused)),
+        Err(refused) => refuse_set(out, &found, &SetError::Refused(refused)),
     }
 }
 
-fn not_set(out: &mut Vec<u8>, found: &Found, wrong: &SetError) {
+fn refuse_set(out: &mut Vec<u8>, found: &Found, wrong: &SetError) {
     match wrong {
-        SetError::Gone | SetError::Refused(Refused::Gone) => error(out, "path", &format!("{} is gone", found.path())),
+        SetError::Gone | SetError::Refused(Refused::Gone) => {
+            error(out, "path", &format!("{} no longer exists", found.path()))
+        }
         SetError::Value(value) => error(out, "value", &value.to_string()),
         SetError::Refused(Refused::Busy(why)) => error(out, "busy", why),
         SetError::Refused(Refused::No(why)) => error(out, "refused", why),
@@ -274,7 +277,7 @@ fn wrong_path(out: &mut Vec<u8>, wrong: &PathError) {
     error(out, "path", &wrong.to_string());
 }
 
-fn say(out: &mut Vec<u8>, line: &str) {
+fn write_line(out: &mut Vec<u8>, line: &str) {
     out.extend_from_slice(b"= ");
     out.extend_from_slice(line.as_bytes());
     out.push(b'\n');
@@ -295,7 +298,7 @@ fn on_one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// The beginning of something that may be long.
+/// Returns the first 80 characters of a text.
 fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -1,4 +1,4 @@
-//! What tenants got of a device in the last ten seconds, and what their terms entitle them to.
+//! The shares of tenants in the last ten seconds, and the shares to which their terms entitle them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,48 +7,48 @@ use hoistway_core::Class;
 use crate::target::{AccountView, AdminTarget, ObjectKind};
 use hoistway_qos::Terms;
 
-/// How often [`Watch::tick`] is worth calling, in ns.
+/// The interval of [`Watch::tick`], in ns.
 pub const INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Over how many of these shares are told: a round of slices or budgets on a disk takes seconds,
-/// and shares of less than one mean nothing.
+/// The number of intervals that shares cover. A round of slices or budgets on a disk takes seconds,
+/// and shares of less than a round mean nothing.
 pub const INTERVALS: usize = 10;
 
-/// Rounds in which what limits leave over is divided anew: a thousand tenants with a limit each
-/// could otherwise ask for a thousand.
+/// The most rounds in which the rest that limits leave is divided again. Without it a thousand
+/// tenants with a limit each could need a thousand rounds.
 const ROUNDS_MAX: usize = 32;
 
-/// What a tenant got of a device in an interval.
+/// The share of a tenant of a device in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// The part of all bytes that the device moved, 0 to 1.
+    /// The share of all bytes that the device transferred, 0 to 1.
     pub bytes: Option<f64>,
-    /// The part of the device's time that was used, 0 to 1.
+    /// The share of the device's busy time, 0 to 1.
     pub time: Option<f64>,
-    /// The part that its terms entitle it to, were all who used the device in this interval to ask
-    /// for more; none: it did not use it.
+    /// The share to which the terms entitle the tenant if all tenants that used the device in this
+    /// interval were backlogged; `None` if the tenant did not use the device.
     pub entitlement: Option<f64>,
-    /// Bytes a second.
+    /// The throughput in bytes per second.
     pub bytes_per_second: f64,
-    /// Requests a second.
+    /// The throughput in requests per second.
     pub requests_per_second: f64,
 }
 
-/// Counters at one moment: those that shares are made of.
+/// The counters of an account at one time, from which shares are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests that were answered.
+    /// The number of completed requests.
     pub requests: u64,
-    /// Bytes.
+    /// The number of bytes transferred.
     pub bytes: u64,
-    /// Time of the device, in ns.
+    /// The device time, in ns.
     pub service_ns: u64,
-    /// Whether it has requests that are not answered yet.
+    /// True if the tenant has requests in progress.
     pub busy: bool,
 }
 
 impl Counters {
-    /// Those of an account.
+    /// Returns the counters of an account.
     pub fn of(account: &AccountView<'_>) -> Counters {
         Counters {
             requests: account.ops.iter().map(|op| op.requests).sum(),
@@ -59,21 +59,21 @@ impl Counters {
     }
 }
 
-/// What one tenant claims of a device.
+/// The claim of a tenant to a device.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
-    /// Its terms.
+    /// The terms of the tenant.
     pub terms: &'a Terms,
-    /// Whether it uses the device.
+    /// True if the tenant uses the device.
     pub active: bool,
 }
 
-/// The part of a device, 0 to 1, that each claim is entitled to, while the device moves so many
-/// bytes a second in all. `groups` tells weight and parent of a group by its name.
+/// Returns the share of a device, 0 to 1, to which each claim is entitled if the device transfers
+/// `bytes_per_second` in total. `groups` maps the name of a group to its weight and parent.
 ///
-/// First each has what it reserved. What is left goes to the highest class alone (real time before
-/// best effort before idle), divided by the weights in the tree of groups. What a limit keeps a
-/// tenant from goes to the others.
+/// Each tenant first gets its reservation. The highest class (real time before best effort before
+/// idle) gets the rest, divided by the weights in the tree of groups. A share that a limit denies to
+/// a tenant goes to the others.
 pub fn entitlements(
     claims: &[Claim<'_>],
     groups: &BTreeMap<String, (u16, Option<String>)>,
@@ -94,18 +94,18 @@ pub fn entitlements(
     let mut open: Vec<usize> =
         (0..claims.len()).filter(|&at| claims[at].active && Some(rank(claims[at].terms)) == best).collect();
     let mut rest = (1.0 - promised * scale).max(0.0);
-    // Each round but the last closes a tenant that its limit stops: a few rounds do, unless limits
-    // were chosen for that. Then a small rest stays undivided.
+    // Each round but the last removes a tenant at its limit. A few rounds suffice for ordinary
+    // limits; otherwise a small rest stays undivided.
     for _ in 0..ROUNDS_MAX {
         if rest <= 1e-9 || open.is_empty() {
             break;
         }
-        let ways = divided(&open, claims, groups);
+        let paths = divided(&open, claims, groups);
         let room = |at: usize| (ceiling(claims[at].terms, rate) - parts[at]).max(0.0);
         let stopped: Vec<Option<f64>> =
-            open.iter().zip(&ways).map(|(&at, way)| Some(room(at)).filter(|room| *room < rest * way)).collect();
+            open.iter().zip(&paths).map(|(&at, path)| Some(room(at)).filter(|room| *room < rest * path)).collect();
         if stopped.iter().all(Option::is_none) {
-            open.iter().zip(&ways).for_each(|(&at, way)| parts[at] += rest * way);
+            open.iter().zip(&paths).for_each(|(&at, path)| parts[at] += rest * path);
             break;
         }
         let mut still = Vec::with_capacity(open.len());
@@ -123,41 +123,41 @@ pub fn entitlements(
     claims.iter().zip(parts).map(|(claim, part)| claim.active.then_some(part)).collect()
 }
 
-/// Counters by device and tenant.
+/// The counters by device and tenant.
 type Sample = BTreeMap<(String, String), Counters>;
 
-/// Samples the accounts once an interval, so that shares can be told at any time: of the last ten,
-/// or of as many as there were.
+/// Samples the accounts once per interval and computes the shares of the last ten intervals, or of
+/// all intervals if there are fewer.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Counters at the ends of the last intervals, the newest last.
+    /// The counters at the ends of the last intervals, the newest last.
     past: VecDeque<(u64, Sample)>,
     shares: BTreeMap<(String, String), Share>,
 }
 
 impl Watch {
-    /// Nothing sampled yet.
+    /// Creates a watch without samples.
     pub fn new() -> Watch {
         Watch::default()
     }
 
-    /// When [`tick`](Self::tick) is due, in ns of the host's time; 0: now.
+    /// Returns the time in ns at which [`tick`](Self::tick) is due; 0 means now.
     pub fn due_ns(&self) -> u64 {
         self.past.back().map_or(0, |(at_ns, _)| at_ns.saturating_add(INTERVAL_NS))
     }
 
-    /// Samples, if an interval is over.
-    pub fn tick(&mut self, now_ns: u64, steer: &dyn AdminTarget) {
+    /// Takes a sample if an interval has elapsed.
+    pub fn tick(&mut self, now_ns: u64, target: &dyn AdminTarget) {
         if now_ns < self.due_ns() {
             return;
         }
-        let groups = groups(steer);
+        let groups = groups(target);
         let mut now = BTreeMap::new();
         self.shares.clear();
-        for device in steer.names(ObjectKind::Devices) {
+        for device in target.names(ObjectKind::Devices) {
             let mut tenants = Vec::new();
-            steer.accounts(&device, &mut |tenant, account| tenants.push((tenant.to_owned(), Counters::of(account))));
-            self.share_out(&device, &tenants, &groups, now_ns, steer);
+            target.accounts(&device, &mut |tenant, account| tenants.push((tenant.to_owned(), Counters::of(account))));
+            self.update_shares(&device, &tenants, &groups, now_ns, target);
             now.extend(tenants.into_iter().map(|(tenant, counters)| ((device.clone(), tenant), counters)));
         }
         self.past.push_back((now_ns, now));
@@ -166,20 +166,20 @@ impl Watch {
         }
     }
 
-    /// The shares of one device since the oldest sample.
-    fn share_out(
+    /// Computes the shares of one device since the oldest sample.
+    fn update_shares(
         &mut self,
         device: &str,
         tenants: &[(String, Counters)],
         groups: &BTreeMap<String, (u16, Option<String>)>,
         now_ns: u64,
-        steer: &dyn AdminTarget,
+        target: &dyn AdminTarget,
     ) {
         let Some((since_ns, before)) = self.past.front() else { return };
         let sampled: Vec<Sampled> = tenants
             .iter()
             .map(|(tenant, now)| Sampled {
-                terms: steer.terms(tenant).unwrap_or_default(),
+                terms: target.terms(tenant).unwrap_or_default(),
                 before: before.get(&(device.to_owned(), tenant.clone())).copied().unwrap_or_default(),
                 now: *now,
             })
@@ -190,24 +190,24 @@ impl Watch {
         self.shares.extend(keys.zip(found));
     }
 
-    /// What a tenant got of a device in the last intervals.
+    /// Returns the share of a tenant of a device in the last intervals.
     pub fn share(&self, device: &str, tenant: &str) -> Share {
         self.shares.get(&(device.to_owned(), tenant.to_owned())).copied().unwrap_or_default()
     }
 }
 
-/// A tenant's counters at both ends of an interval.
+/// The counters of a tenant at both ends of an interval.
 #[derive(Clone, Debug)]
 pub struct Sampled {
-    /// Its terms.
+    /// The terms of the tenant.
     pub terms: Terms,
-    /// At the beginning.
+    /// The counters at the start.
     pub before: Counters,
-    /// At the end.
+    /// The counters at the end.
     pub now: Counters,
 }
 
-/// The shares of all tenants of one device over an interval.
+/// Returns the shares of all tenants of one device over an interval.
 pub fn shares(sampled: &[Sampled], groups: &BTreeMap<String, (u16, Option<String>)>, elapsed_s: f64) -> Vec<Share> {
     let moved = |of: fn(&Counters) -> u64| -> Vec<u64> {
         sampled.iter().map(|sample| of(&sample.now).saturating_sub(of(&sample.before))).collect()
@@ -230,61 +230,60 @@ pub fn shares(sampled: &[Sampled], groups: &BTreeMap<String, (u16, Option<String
         .collect()
 }
 
-/// The groups of a server: weight and parent by name.
-pub fn groups(steer: &dyn AdminTarget) -> BTreeMap<String, (u16, Option<String>)> {
-    let facts = |name: String| steer.group(&name).map(|facts| (name, (facts.weight, facts.parent)));
-    steer.names(ObjectKind::Groups).into_iter().filter_map(facts).collect()
+/// Returns the weight and the parent of all groups by name.
+pub fn groups(target: &dyn AdminTarget) -> BTreeMap<String, (u16, Option<String>)> {
+    let facts = |name: String| target.group(&name).map(|facts| (name, (facts.weight, facts.parent)));
+    target.names(ObjectKind::Groups).into_iter().filter_map(facts).collect()
 }
 
-/// How the tree of groups divides 1 among the claims of these places.
+/// Returns the shares, with the sum 1, that the tree of groups gives to the claims at these indices.
 fn divided(open: &[usize], claims: &[Claim<'_>], groups: &BTreeMap<String, (u16, Option<String>)>) -> Vec<f64> {
-    let ways: Vec<Vec<&str>> = open.iter().map(|&at| way_to(claims[at].terms, groups)).collect();
-    // The sum of weights below each group that has an active tenant in it: each child group counts
-    // once.
+    let paths: Vec<Vec<&str>> = open.iter().map(|&at| group_path(claims[at].terms, groups)).collect();
+    // The sum of the weights below each group with an active tenant; each child group counts once.
     let mut below: BTreeMap<&[&str], f64> = BTreeMap::new();
     let mut counted: BTreeMap<&[&str], ()> = BTreeMap::new();
-    for (&at, way) in open.iter().zip(&ways) {
-        *below.entry(way).or_default() += f64::from(claims[at].terms.weight.max(1));
-        for depth in (0..way.len()).rev() {
-            if counted.insert(&way[..=depth], ()).is_none() {
-                *below.entry(&way[..depth]).or_default() += weight_of(way[depth], groups);
+    for (&at, path) in open.iter().zip(&paths) {
+        *below.entry(path).or_default() += f64::from(claims[at].terms.weight.max(1));
+        for depth in (0..path.len()).rev() {
+            if counted.insert(&path[..=depth], ()).is_none() {
+                *below.entry(&path[..depth]).or_default() += weight_of(path[depth], groups);
             }
         }
     }
     let fraction = |own: f64, parent: &[&str]| below.get(parent).map_or(0.0, |all| own / all.max(1.0));
     open.iter()
-        .zip(&ways)
-        .map(|(&at, way)| {
+        .zip(&paths)
+        .map(|(&at, path)| {
             let of_groups: f64 =
-                (0..way.len()).map(|depth| fraction(weight_of(way[depth], groups), &way[..depth])).product();
-            of_groups * fraction(f64::from(claims[at].terms.weight.max(1)), way)
+                (0..path.len()).map(|depth| fraction(weight_of(path[depth], groups), &path[..depth])).product();
+            of_groups * fraction(f64::from(claims[at].terms.weight.max(1)), path)
         })
         .collect()
 }
 
-/// The groups from the root to a tenant. A loop of parents, which no configuration has, ends where
-/// it closes.
-fn way_to<'a>(terms: &'a Terms, groups: &'a BTreeMap<String, (u16, Option<String>)>) -> Vec<&'a str> {
-    let mut way: Vec<&str> = Vec::new();
+/// Returns the groups from the root to a tenant. A cycle of parents, which a valid configuration
+/// does not have, ends at the first repetition.
+fn group_path<'a>(terms: &'a Terms, groups: &'a BTreeMap<String, (u16, Option<String>)>) -> Vec<&'a str> {
+    let mut path: Vec<&str> = Vec::new();
     let mut next = terms.parent.as_deref();
-    while let Some(name) = next.filter(|name| !way.contains(name)) {
-        way.push(name);
+    while let Some(name) = next.filter(|name| !path.contains(name)) {
+        path.push(name);
         next = groups.get(name).and_then(|(_, parent)| parent.as_deref());
     }
-    way.reverse();
-    way
+    path.reverse();
+    path
 }
 
 fn weight_of(group: &str, groups: &BTreeMap<String, (u16, Option<String>)>) -> f64 {
     groups.get(group).map_or(100.0, |(weight, _)| f64::from((*weight).max(1)))
 }
 
-/// The part that a tenant's limit in bytes leaves it.
+/// Returns the largest share that a tenant's limit in bytes allows.
 fn ceiling(terms: &Terms, rate: f64) -> f64 {
     terms.limits.bytes.map_or(1.0, |limit| limit.per_second as f64 / rate)
 }
 
-/// The order of classes: 0 is served first.
+/// Returns the rank of a class: 0 is served first.
 fn rank(terms: &Terms) -> u8 {
     match terms.priority.class() {
         Class::RealTime => 0,
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_divide_a_device_among_those_who_use_it() {
+    fn weights_divide_a_device_among_its_active_tenants() {
         assert_eq!(entitled(&[terms(300), terms(100)], &[], 100.0), [0.75, 0.25]);
         let (a, b, c) = (terms(300), terms(100), terms(600));
         let claims = [(&a, true), (&b, true), (&c, false)].map(|(terms, active)| Claim { terms, active });
@@ -321,9 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_its_weight_once_however_many_are_in_it() {
-        // vm (200) and backup (100) share 2:1; in vm, 1:3; web lies in vm/front, which weighs as
-        // much as its sibling db.
+    fn the_weight_of_a_group_does_not_depend_on_its_members() {
+        // vm (200) and backup (100) share 2:1; in vm, 1:3; web is in vm/front, which has the
+        // weight of its sibling db.
         let within = |weight, parent: &str| Terms { parent: Some(parent.to_owned()), ..terms(weight) };
         let groups = [("vm", 200, None), ("front", 300, Some("vm"))];
         let parts = entitled(&[within(100, "vm"), within(50, "front"), within(50, "front"), terms(100)], &groups, 1.0);
@@ -335,19 +334,19 @@ mod tests {
         // 40 of 100 bytes a second are reserved; the other 60 go 1:1.
         let reserve = Some(Reserve { bytes_per_second: 40, request_bytes: 1 });
         assert_eq!(entitled(&[Terms { reserve, ..terms(100) }, terms(100)], &[], 100.0), [0.7, 0.3]);
-        // A device that moves less than was reserved: nothing is left.
+        // The device transfers less than the reservation: nothing is left.
         assert_eq!(entitled(&[Terms { reserve, ..terms(100) }, terms(100)], &[], 20.0), [1.0, 0.0]);
     }
 
     #[test]
-    fn what_a_limit_forbids_goes_to_the_others() {
+    fn the_share_beyond_a_limit_goes_to_the_others() {
         let bytes = Some(Rate { per_second: 10, burst: 10 });
         let limited = Terms { limits: Limits { bytes, operations: None }, ..terms(200) };
         assert_eq!(entitled(&[limited, terms(100), terms(200)], &[], 100.0), [0.1, 0.3, 0.6]);
     }
 
     #[test]
-    fn the_higher_class_has_all() {
+    fn the_highest_class_gets_the_whole_device() {
         let real_time = Terms { priority: Priority::new(Class::RealTime, 4).unwrap(), ..terms(1) };
         let idle = Terms { priority: Priority::new(Class::Idle, 7).unwrap(), ..terms(1000) };
         assert_eq!(entitled(&[real_time, terms(1000), idle.clone()], &[], 1.0), [1.0, 0.0, 0.0]);
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_parts_of_what_was_moved_in_the_interval() {
+    fn shares_are_fractions_of_the_transfers_in_the_interval() {
         let counters = |requests, bytes, service_ns| Counters { requests, bytes, service_ns, busy: false };
         let sampled = [
             Sampled { terms: terms(100), before: counters(10, 1000, 50), now: counters(40, 4000, 60) },

@@ -1,323 +1,321 @@
-//! What the running server tells of itself, and what it can be told: the contract between the
-//! control tree and the server.
+//! The contract between the control tree and its host: the facts of a server and the changes to it.
 
 use hdrhistogram::Histogram;
 use hoistway_core::{Kind, ReservationSummary, Tunable};
 
 use hoistway_qos::Terms;
 
-/// The running server, as the control socket, the metrics and the screen see it.
+/// A running server or mount in the view of the control socket and the metrics.
 ///
-/// Whatever is told is cheap to tell: each call is about one thing. Names are those of the
-/// configuration; a client goes by its number.
+/// Each call is cheap and is about one object. Names are those of the configuration; a client has a
+/// number.
 pub trait AdminTarget {
-    /// The server itself.
+    /// Returns the facts of the server.
     fn server(&self) -> ServerFacts;
-    /// The names of all things of a kind, in a fixed order.
+    /// Returns the names of all objects of a kind, in a fixed order.
     fn names(&self, of: ObjectKind) -> Vec<String>;
-    /// A device.
+    /// Returns the facts of a device.
     fn device(&self, name: &str) -> Option<DeviceFacts>;
-    /// An export.
+    /// Returns the facts of an export.
     fn export(&self, name: &str) -> Option<ExportFacts>;
-    /// A tenant: configured ones, and those that clients without a rule are.
+    /// Returns the facts of a tenant: a configured one, or that of clients without a rule.
     fn tenant(&self, name: &str) -> Option<TenantFacts>;
-    /// A tenant's terms alone.
+    /// Returns the terms of a tenant.
     fn terms(&self, name: &str) -> Option<Terms> {
         self.tenant(name).map(|facts| facts.terms)
     }
-    /// A group of tenants.
+    /// Returns the facts of a group of tenants.
     fn group(&self, name: &str) -> Option<GroupFacts>;
-    /// A client by its number.
+    /// Returns the facts of a client by its number.
     fn client(&self, number: u64) -> Option<ClientFacts>;
-    /// What each tenant had of a device since the start. Tenants that never used it may be left
-    /// out.
-    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>));
-    /// What one of them had: the same, without a walk over all.
-    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+    /// Visits the accounts of all tenants of a device since the start. Tenants that never used the
+    /// device may be omitted.
+    fn accounts(&self, device: &str, visit: &mut dyn FnMut(&str, &AccountView<'_>));
+    /// Visits the account of one tenant of a device without a walk over all.
+    fn account(&self, device: &str, tenant: &str, visit: &mut dyn FnMut(&AccountView<'_>)) {
         self.accounts(device, &mut |other, account| {
             if other == tenant {
-                tell(account);
+                visit(account);
             }
         });
     }
-    /// Does something.
+    /// Applies a change and returns a warning.
     ///
     /// # Errors
-    /// Why it was not done; then nothing has changed. A warning is no error: it is the text of an
-    /// `Ok`.
+    /// Why the change was refused; then nothing has changed.
     fn change(&mut self, change: Change) -> Result<Option<String>, Refused>;
 }
 
-/// Kinds of things that there are several of.
+/// The kinds of objects of the control tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
-    /// Devices.
+    /// The devices.
     Devices,
-    /// Exports.
+    /// The exports.
     Exports,
-    /// Tenants.
+    /// The tenants.
     Tenants,
-    /// Groups.
+    /// The groups of tenants.
     Groups,
-    /// Clients: connections past the handshake.
+    /// The clients: connections after the handshake.
     Clients,
 }
 
-/// The server.
+/// The facts of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerFacts {
-    /// Its version.
+    /// The version of the program.
     pub version: String,
-    /// Its engine: `io_uring`, `threads`, `simulated`.
+    /// The I/O engine: `io_uring`, `threads`, `simulated`.
     pub engine: String,
-    /// How long it has been running, in ns.
+    /// The time since the start, in ns.
     pub uptime_ns: u64,
-    /// Connections that are open, those in the handshake included.
+    /// The number of open connections, those in the handshake included.
     pub connections: u64,
-    /// How many it takes at most.
+    /// The limit of connections.
     pub connections_max: u64,
-    /// Connections that came since the start.
+    /// The number of connections since the start.
     pub connections_total: u64,
-    /// What became of the last reload: `never`, `ok`, or the error.
+    /// The result of the last reload: `never`, `ok`, or the error.
     pub reload: String,
-    /// What is logged, as `RUST_LOG` would say it; none where it cannot be told or changed.
+    /// The log filter in the syntax of `RUST_LOG`; `None` if it cannot be read or changed.
     pub log: Option<String>,
 }
 
-/// A device.
+/// The facts of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceFacts {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Where its bytes lie: `file:PATH`, `mem:SIZE`, `null:SIZE`.
+    /// The storage that holds the data: `file:PATH`, `mem:SIZE`, `null:SIZE`.
     pub backend: String,
-    /// The name of the model of a drive before it.
+    /// The name of the emulated drive.
     pub drive: Option<String>,
-    /// The elevator.
+    /// The present elevator.
     pub elevator: Kind,
-    /// Whether the queue is being drained for another one.
+    /// True while the queue drains for a switch of the elevator.
     pub switching: bool,
-    /// Its tunables and what they are.
+    /// The tunables of the elevator with their values.
     pub tunables: Vec<(&'static Tunable, i64)>,
-    /// Requests that the device is given at once.
+    /// The most requests in the device.
     pub depth: u32,
-    /// Whether it has an arm that moves.
+    /// True if the device has a moving arm.
     pub rotational: bool,
-    /// Whether neighbouring requests are merged.
+    /// True if adjacent requests are merged.
     pub merge: bool,
-    /// The largest request in bytes: longer ones are split.
+    /// The size of the largest request in bytes; larger requests are split.
     pub request_bytes_max: u64,
-    /// Bytes that offsets and lengths are best multiples of.
+    /// The preferred unit of offsets and lengths in bytes.
     pub block_bytes: u32,
-    /// What it sustains in bytes a second, for the admission of reservations, if that is known.
+    /// The sustained bandwidth in bytes per second, for the admission of reservations, if known.
     pub bandwidth: Option<u64>,
-    /// What positioning costs a request, in ns, for the same.
+    /// The positioning time of a request in ns, for the admission of reservations, if known.
     pub position_ns: Option<u64>,
-    /// How much of it is reserved, where the layer of reservations is in use.
+    /// The reserved time, if reservations are in use.
     pub reserved: Option<ReservationSummary>,
-    /// Requests in the device, reads and all others.
+    /// The number of requests in the device: reads and all others.
     pub in_flight: [u64; 2],
-    /// Requests that wait in the queue above it.
+    /// The number of requests in the queue above the device.
     pub waiting: u64,
-    /// How long at least one request was in the device, in ns since the start.
+    /// The time with at least one request in the device, in ns since the start.
     pub busy_ns: u64,
-    /// Bios that were merged since the start, reads and all others.
+    /// The number of bios merged since the start: reads and all others.
     pub merges: [u64; 2],
-    /// Who holds the slice: the tenant (or process) that the elevator serves alone at this moment.
+    /// The holder of the slice: the tenant or process that the elevator serves exclusively.
     pub slice: Option<String>,
-    /// How late an emulated drive's completions were.
+    /// The lateness of the emulated drive's completions.
     pub lateness: Option<Lateness>,
 }
 
-/// How late completions of an emulated drive were delivered, after the model's time.
+/// The lateness of an emulated drive's completions against its model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Completions.
+    /// The number of completions.
     pub count: u64,
-    /// Half of them came within so many ns.
+    /// The median in ns.
     pub p50_ns: u64,
-    /// 99 of 100 came within so many ns.
+    /// The 99th percentile in ns.
     pub p99_ns: u64,
-    /// The latest, in ns.
+    /// The maximum in ns.
     pub max_ns: u64,
 }
 
-/// An export.
+/// The facts of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportFacts {
-    /// Its device.
+    /// The name of the device.
     pub device: String,
-    /// Its first byte on the device.
+    /// The offset of the first byte on the device, in bytes.
     pub offset: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Writes are refused.
+    /// True if writes are refused.
     pub read_only: bool,
-    /// A line for people.
+    /// The description from the configuration.
     pub description: String,
-    /// Clients that use it.
+    /// The number of clients.
     pub clients: u64,
 }
 
-/// A tenant.
+/// The facts of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantFacts {
-    /// Its terms, as they are now.
+    /// The present terms.
     pub terms: Terms,
-    /// Clients that are it.
+    /// The number of clients.
     pub clients: u64,
 }
 
-/// A group.
+/// The facts of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupFacts {
-    /// Its share among its siblings, 1 to 1000.
+    /// The weight among the siblings, 1 to 1000.
     pub weight: u16,
-    /// The group that it is part of; none is the root.
+    /// The parent group; `None` is the root.
     pub parent: Option<String>,
 }
 
-/// A client.
+/// The facts of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFacts {
-    /// The export that it chose.
+    /// The name of the export.
     pub export: String,
-    /// The tenant that it is.
+    /// The name of the tenant.
     pub tenant: String,
-    /// Where it comes from: `unix`, or an address and port.
+    /// The origin of the connection: `unix`, or an address and port.
     pub address: String,
-    /// Its process, on a Unix socket.
+    /// The id of the client's process, on a Unix socket.
     pub pid: Option<u32>,
-    /// Its user, on a Unix socket.
+    /// The user id of the client, on a Unix socket.
     pub uid: Option<u32>,
-    /// Its command's name, on a Unix socket.
+    /// The command name of the client, on a Unix socket.
     pub comm: Option<String>,
-    /// The name in its certificate.
+    /// The first name in the client's certificate.
     pub certificate: Option<String>,
-    /// How long it has been connected, in ns.
+    /// The duration of the connection, in ns.
     pub connected_ns: u64,
-    /// Requests that it waits for.
+    /// The number of requests in progress.
     pub in_flight: u64,
-    /// Requests that were answered.
+    /// The number of completed requests.
     pub requests: u64,
-    /// Bytes that it read.
+    /// The number of bytes read.
     pub read_bytes: u64,
-    /// Bytes that it wrote.
+    /// The number of bytes written.
     pub written_bytes: u64,
 }
 
-/// What one tenant had of one device since the start. Nothing in it ever decreases but `waiting`,
-/// `held` and `in_flight`.
+/// The account of a tenant on a device since the start. Only `waiting`, `held` and `in_flight` ever
+/// decrease.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountView<'a> {
-    /// By what was asked, in the order of [`OpKind::ALL`](hoistway_qos::OpKind::ALL).
+    /// The accounts by kind of request, in the order of [`OpKind::ALL`](hoistway_qos::OpKind::ALL).
     pub ops: [OpView<'a>; 4],
-    /// Requests that wait in the queue.
+    /// The number of requests in the queue.
     pub waiting: u64,
-    /// Requests that its limits hold back.
+    /// The number of requests that limits delay.
     pub held: u64,
-    /// Requests in the device.
+    /// The number of requests in the device.
     pub in_flight: u64,
-    /// The device's time that it had, in ns: while several requests are in the device, each has an
-    /// equal part of the time.
+    /// The device time in ns: while several requests are in the device, each accounts for an equal
+    /// part of the time.
     pub service_ns: u64,
-    /// Requests within its reservation that were done later than their bound.
+    /// The number of requests within the reservation that completed after their bound.
     pub reservation_missed: u64,
 }
 
-/// The same of one kind of requests.
+/// The account of one kind of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct OpView<'a> {
-    /// Requests that were answered, errors included.
+    /// The number of completed requests, errors included.
     pub requests: u64,
-    /// Bytes that were read, written or given back.
+    /// The number of bytes read, written or discarded.
     pub bytes: u64,
-    /// Requests that failed.
+    /// The number of failed requests.
     pub errors: u64,
-    /// From when a request came (limits included) until its first piece went to the device, in ns;
-    /// none: never counted.
+    /// The times from arrival, delays by limits included, to the dispatch of the first piece, in ns;
+    /// `None` without requests.
     pub queue_ns: Option<&'a Histogram<u64>>,
-    /// From then until it was done, in ns.
+    /// The times from dispatch to completion, in ns.
     pub device_ns: Option<&'a Histogram<u64>>,
-    /// Both together: the whole time in the server, in ns.
+    /// The sums of both: the times in the server, in ns.
     pub total_ns: Option<&'a Histogram<u64>>,
 }
 
-/// Something to be done.
+/// A change of a running server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Another elevator.
+    /// Switches the elevator of a device.
     Elevator {
         /// The device.
         device: String,
-        /// The elevator.
+        /// The new elevator.
         kind: Kind,
     },
-    /// A tunable of the elevator. The value lies within its range.
+    /// Sets a tunable of the elevator to a value within its range.
     Tunable {
         /// The device.
         device: String,
-        /// The kernel's name.
+        /// The name of the tunable in the kernel.
         name: &'static str,
         /// The value, in the tunable's unit.
         value: i64,
     },
-    /// Requests that the device is given at once, 1 or more.
+    /// Sets the most requests in the device, 1 or more.
     Depth {
         /// The device.
         device: String,
-        /// How many.
+        /// The number of requests.
         depth: u32,
     },
-    /// Whether neighbouring requests are merged.
+    /// Enables or disables merging of adjacent requests.
     Merge {
         /// The device.
         device: String,
-        /// Whether.
+        /// True to merge adjacent requests.
         merge: bool,
     },
-    /// The largest request.
+    /// Sets the size of the largest request.
     RequestBytesMax {
         /// The device.
         device: String,
-        /// In bytes, a multiple of 4096.
+        /// The size in bytes, a multiple of 4096.
         bytes: u32,
     },
-    /// All terms of a tenant; they differ from its present ones.
+    /// Replaces the terms of a tenant.
     Terms {
         /// The tenant.
         tenant: String,
         /// The terms.
         terms: Terms,
     },
-    /// The weight of a group.
+    /// Sets the weight of a group.
     GroupWeight {
         /// The group.
         group: String,
-        /// 1 to 1000.
+        /// The weight, 1 to 1000.
         weight: u16,
     },
-    /// A client's connection is closed.
+    /// Closes the connection of a client.
     Disconnect {
-        /// The client.
+        /// The number of the client.
         client: u64,
     },
-    /// The configuration is read anew, as on SIGHUP.
+    /// Reloads the configuration, as SIGHUP does.
     Reload,
-    /// What is logged, as `RUST_LOG` would say it.
+    /// Sets the log filter, in the syntax of `RUST_LOG`.
     Log(String),
 }
 
-/// Why something was not done. Nothing has changed.
+/// Why a change was refused. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// What it is about is gone.
-    #[error("it is gone")]
+    /// The object no longer exists.
+    #[error("it no longer exists")]
     Gone,
-    /// It cannot be done here, or now.
+    /// The change is not possible; the text is the reason.
     #[error("{0}")]
     No(String),
-    /// It is not possible while something else is going on, such as a switch: try again.
+    /// Another change, such as a switch of the elevator, is in progress: try again.
     #[error("{0}")]
     Busy(String),
 }

@@ -1,26 +1,26 @@
-//! The terms of a tenant, read and set one at a time.
+//! The terms of a tenant as leaves, one leaf a term.
 
 use hoistway_core::{Class, Priority, Reservation};
 
-use crate::leaf::{Ask, SetError};
+use crate::leaf::{LeafQuery, SetError};
 use crate::target::{Change, TenantFacts};
 use crate::text::{self, BadValue};
 use hoistway_qos::{Rate, Reserve, Terms};
 
 /// Sets the weight.
-pub fn weight(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| {
+pub fn weight(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| {
         let weight = text::parse_number("weight", value, 1, 1000)?;
         terms.weight = u16::try_from(weight).unwrap_or(1000);
         Ok(())
     })
 }
 
-/// Sets the class; the level stays, or is the usual one if there was none.
-pub fn class(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| {
+/// Sets the class. The level stays, or becomes the normal level if there was none.
+pub fn class(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| {
         let class = text::parse_class(value)?;
-        // Idle has no level of its own, so nothing of it is carried into another class.
+        // The class idle has no level, so none is kept.
         let level = match terms.priority.class() {
             Class::RealTime | Class::BestEffort => terms.priority.level(),
             Class::None | Class::Idle => hoistway_core::NORMAL_LEVEL,
@@ -31,8 +31,8 @@ pub fn class(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
 }
 
 /// Sets the level within the class.
-pub fn level(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| {
+pub fn level(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| {
         let level = u8::try_from(text::parse_number("level", value, 0, 7)?).unwrap_or(7);
         match terms.priority.class() {
             class @ (Class::RealTime | Class::BestEffort) => {
@@ -44,14 +44,14 @@ pub fn level(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
     })
 }
 
-/// What is reserved, in bytes a second.
-pub fn tell_reserve(facts: &TenantFacts) -> String {
+/// Returns the reservation in bytes per second.
+pub fn show_reserve(facts: &TenantFacts) -> String {
     facts.terms.reserve.map_or(0, |reserve| reserve.bytes_per_second).to_string()
 }
 
-/// Reserves, or gives the reservation back.
-pub fn reserve(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| {
+/// Sets or removes the reservation.
+pub fn reserve(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| {
         let rate = text::parse_rate("reserve", value, "0", Reservation::RATE_MAX)?;
         let request_bytes = terms.reserve.map_or(Reservation::REQUEST_DEFAULT, |reserve| reserve.request_bytes);
         terms.reserve = rate.map(|bytes_per_second| Reserve { bytes_per_second, request_bytes });
@@ -59,14 +59,14 @@ pub fn reserve(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
     })
 }
 
-/// The size of requests that the reservation reckons with, in bytes.
-pub fn tell_reserve_request(facts: &TenantFacts) -> String {
+/// Returns the request size that the reservation assumes, in bytes.
+pub fn show_reserve_request(facts: &TenantFacts) -> String {
     facts.terms.reserve.map_or_else(|| "-".to_owned(), |reserve| reserve.request_bytes.to_string())
 }
 
-/// Sets that size.
-pub fn reserve_request(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| {
+/// Sets the request size that the reservation assumes.
+pub fn reserve_request(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| {
         let bytes = amount("reserve_request", value, 512, Reservation::REQUEST_MAX)?;
         match &mut terms.reserve {
             Some(reserve) => reserve.request_bytes = bytes,
@@ -76,44 +76,44 @@ pub fn reserve_request(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
     })
 }
 
-/// A limit, or `max`.
-pub fn tell_rate(rate: Option<Rate>) -> String {
+/// Returns the rate of a limit, or `max`.
+pub fn show_rate(rate: Option<Rate>) -> String {
     rate.map_or_else(|| "max".to_owned(), |rate| rate.per_second.to_string())
 }
 
-/// A burst, or `-` where there is no limit.
-pub fn tell_burst(rate: Option<Rate>) -> String {
+/// Returns the burst of a limit, or `-` without a limit.
+pub fn show_burst(rate: Option<Rate>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| rate.burst.to_string())
 }
 
-/// Sets the limit in bytes a second.
-pub fn limit(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| set_rate("limit", &mut terms.limits.bytes, value))
+/// Sets the limit in bytes per second.
+pub fn limit(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| set_rate("limit", &mut terms.limits.bytes, value))
 }
 
-/// Sets the limit in requests a second.
-pub fn limit_iops(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| set_rate("limit_iops", &mut terms.limits.operations, value))
+/// Sets the limit in requests per second.
+pub fn limit_iops(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| set_rate("limit_iops", &mut terms.limits.operations, value))
 }
 
-/// Sets how many bytes may come at once.
-pub fn burst(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| set_burst("burst", "limit", &mut terms.limits.bytes, value))
+/// Sets the burst in bytes.
+pub fn burst(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| set_burst("burst", "limit", &mut terms.limits.bytes, value))
 }
 
-/// Sets how many requests may come at once.
-pub fn burst_iops(ask: &Ask<'_>, value: &str) -> Result<Change, SetError> {
-    change(ask, |terms| set_burst("burst_iops", "limit_iops", &mut terms.limits.operations, value))
+/// Sets the burst in requests.
+pub fn burst_iops(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
+    change(query, |terms| set_burst("burst_iops", "limit_iops", &mut terms.limits.operations, value))
 }
 
-/// The tenant's terms with something changed.
-fn change(ask: &Ask<'_>, with: impl FnOnce(&mut Terms) -> Result<(), BadValue>) -> Result<Change, SetError> {
-    let mut terms = ask.steer.tenant(ask.name).ok_or(SetError::Gone)?.terms;
+/// Returns the change to the tenant's terms that a closure makes.
+fn change(query: &LeafQuery<'_>, with: impl FnOnce(&mut Terms) -> Result<(), BadValue>) -> Result<Change, SetError> {
+    let mut terms = query.target.tenant(query.name).ok_or(SetError::Gone)?.terms;
     with(&mut terms)?;
-    Ok(Change::Terms { tenant: ask.name.to_owned(), terms })
+    Ok(Change::Terms { tenant: query.name.to_owned(), terms })
 }
 
-/// The burst is what a configuration would give the limit: one that was told stays, another follows
+/// Sets the rate of a limit. As in a configuration, a burst that was set stays, and another follows
 /// the limit.
 fn set_rate(what: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
     let per_second = text::parse_rate(what, value, "max", u64::MAX)?;
@@ -134,6 +134,6 @@ fn amount(what: &str, value: &str, min: u64, max: u64) -> Result<u64, BadValue> 
     match text::parse_amount(value) {
         Some(amount) if (min..=max).contains(&amount) => Ok(amount),
         Some(_) => text::bad(value, format!("is out of range: {what} takes {min} to {max}")),
-        None => text::bad(value, format!("is no amount: {what} takes a number such as 1048576 or 1M")),
+        None => text::bad(value, format!("is not an amount: {what} takes a number such as 1048576 or 1M")),
     }
 }

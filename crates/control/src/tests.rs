@@ -1,79 +1,79 @@
-//! The protocol and the tree, against a server that is a few tables.
+//! The protocol and the tree over a fake server.
 
 use hoistway_core::{Class, Kind, Priority};
 
-use super::fake::Fake;
+use super::fake::FakeTarget;
 use super::*;
 use hoistway_qos::{Limits, Rate};
 
-/// What a fresh session answers to all of this, sent as one.
-fn answer(steer: &mut Fake, request: &str) -> String {
-    answer_after(&Watch::new(), steer, request)
+/// Returns the replies of a new session to these requests.
+fn answer(target: &mut FakeTarget, request: &str) -> String {
+    answer_after(&Watch::new(), target, request)
 }
 
-fn answer_after(watch: &Watch, steer: &mut Fake, request: &str) -> String {
+fn answer_after(watch: &Watch, target: &mut FakeTarget, request: &str) -> String {
     let (mut session, mut out) = (Session::new(), Vec::new());
-    session.receive(request.as_bytes(), watch, steer, &mut out);
+    session.receive(request.as_bytes(), watch, target, &mut out);
     while session.has_more() {
-        session.resume(watch, steer, &mut out);
+        session.resume(watch, target, &mut out);
     }
-    session.end(watch, steer, &mut out);
+    session.end(watch, target, &mut out);
     String::from_utf8(out).unwrap()
 }
 
 #[test]
-fn the_scheduler_reads_and_switches_as_in_sysfs() {
-    let steer = &mut Fake::new();
-    let before = answer(steer, "get devices/sda/queue/scheduler\n");
+fn the_scheduler_is_read_and_switched_as_in_sysfs() {
+    let target = &mut FakeTarget::new();
+    let before = answer(target, "get devices/sda/queue/scheduler\n");
     assert!(before.starts_with("= linus noop deadline ") && before.ends_with("kyber\nok\n"), "{before}");
     assert!(before.contains(" [cfq] "), "{before}");
-    assert_eq!(answer(steer, "set devices/sda/queue/scheduler deadline\n"), "ok\n");
-    assert_eq!(steer.elevator, Kind::Deadline);
-    assert!(answer(steer, "get devices/sda/queue/scheduler").contains(" [deadline] "));
+    assert_eq!(answer(target, "set devices/sda/queue/scheduler deadline\n"), "ok\n");
+    assert_eq!(target.elevator, Kind::Deadline);
+    assert!(answer(target, "get devices/sda/queue/scheduler").contains(" [deadline] "));
     assert_eq!(
-        answer(steer, "set devices/sda/queue/scheduler cqf"),
+        answer(target, "set devices/sda/queue/scheduler cqf"),
         "error value: \"cqf\" is no elevator; did you mean \"cfq\"?\n"
     );
 }
 
 #[test]
-fn tunables_have_the_kernels_names_and_units_and_those_of_the_present_elevator_alone() {
-    let steer = &mut Fake::new();
-    assert_eq!(answer(steer, "get devices/sda/queue/iosched/slice_idle"), "= 8\nok\n");
+fn only_tunables_of_the_present_elevator_exist_with_the_names_and_units_of_the_kernel() {
+    let target = &mut FakeTarget::new();
+    assert_eq!(answer(target, "get devices/sda/queue/iosched/slice_idle"), "= 8\nok\n");
     assert_eq!(
-        answer(steer, "set devices/sda/queue/iosched/slice_idle 0\nget /devices//sda/queue/iosched/slice_idle/"),
+        answer(target, "set devices/sda/queue/iosched/slice_idle 0\nget /devices//sda/queue/iosched/slice_idle/"),
         "ok\n= 0\nok\n"
     );
-    let wrong = answer(steer, "set devices/sda/queue/iosched/slice_idle -3");
+    let wrong = answer(target, "set devices/sda/queue/iosched/slice_idle -3");
     assert!(wrong.starts_with("error value: \"-3\" is out of range: slice_idle takes 0 to "), "{wrong}");
     assert_eq!(
-        answer(steer, "get devices/sda/queue/iosched/slice_idel"),
+        answer(target, "get devices/sda/queue/iosched/slice_idel"),
         "error path: no \"slice_idel\" in devices/sda/queue/iosched; did you mean \"slice_idle\"?\n"
     );
-    assert_eq!(answer(steer, "set devices/sda/queue/scheduler noop\nls devices/sda/queue/iosched"), "ok\nok\n");
+    assert_eq!(answer(target, "set devices/sda/queue/scheduler noop\nls devices/sda/queue/iosched"), "ok\nok\n");
 }
 
 #[test]
-fn a_directory_lists_what_lies_in_it_and_marks_directories() {
-    let steer = &mut Fake::new();
-    assert_eq!(answer(steer, "ls"), "= devices/\n= exports/\n= tenants/\n= groups/\n= clients/\n= server/\nok\n");
-    assert_eq!(answer(steer, "ls devices/sda/queue").lines().next(), Some("= scheduler"));
-    assert_eq!(answer(steer, "ls exports"), "= %/\n= vm%2F1/\nok\n");
-    assert_eq!(answer(steer, "ls tenants"), "= backup/\n= data%20base/\nok\n");
-    assert_eq!(answer(steer, "ls server/version"), "= server/version\nok\n");
-    assert_eq!(answer(steer, "get exports/%/read_only\nget exports/vm%2f1/read_only"), "= 1\nok\n= 0\nok\n");
+fn a_directory_lists_its_entries_and_marks_directories() {
+    let target = &mut FakeTarget::new();
+    assert_eq!(answer(target, "ls"), "= devices/\n= exports/\n= tenants/\n= groups/\n= clients/\n= server/\nok\n");
+    assert_eq!(answer(target, "ls devices/sda/queue").lines().next(), Some("= scheduler"));
+    assert_eq!(answer(target, "ls exports"), "= %/\n= vm%2F1/\nok\n");
+    assert_eq!(answer(target, "ls tenants"), "= backup/\n= data%20base/\nok\n");
+    assert_eq!(answer(target, "ls server/version"), "= server/version\nok\n");
+    assert_eq!(answer(target, "get exports/%/read_only\nget exports/vm%2f1/read_only"), "= 1\nok\n= 0\nok\n");
 }
 
 #[test]
-fn all_that_can_be_read_below_a_directory_is_told_in_one_reply() {
-    let steer = &mut Fake::new();
-    let all = answer(steer, "get -r");
+fn one_reply_has_all_readable_leaves_below_a_directory() {
+    let target = &mut FakeTarget::new();
+    let all = answer(target, "get -r");
     assert!(all.contains("= tenants/data%20base/weight: 300\n") && all.ends_with("\nok\n"), "{all}");
     assert!(all.contains("= exports/%/description: two lines\n"), "{all}");
     assert!(all.contains("= clients/0/comm: fio [2J\n"), "{all}");
-    // Every leaf of the table is there, for each thing it is about: 1 device, 2 exports, 2 tenants,
-    // 1 group, 2 clients.
-    let listed = answer(steer, "ls -r");
+    // Every leaf of the table exists for each of its objects: 1 device, 2 exports, 2 tenants, 1 group,
+    // 2 clients.
+    let listed = answer(target, "ls -r");
     let of = |pattern: &str| match pattern.split('/').next() {
         _ if pattern.ends_with("TUNABLE") => Kind::Cfq.info().tunables.len(),
         Some("exports" | "tenants" | "clients") => 2,
@@ -82,23 +82,26 @@ fn all_that_can_be_read_below_a_directory_is_told_in_one_reply() {
     let expected: usize = LEAVES.iter().map(|leaf| of(leaf.path)).sum();
     assert_eq!(listed.lines().count(), expected + 1);
     for path in listed.lines().filter_map(|line| line.strip_prefix("= ")) {
-        let told = answer(steer, &format!("get {path}"));
-        assert!(told.ends_with("ok\n") || told == format!("error access: {path} can only be set\n"), "{path}: {told}");
-        assert!(!told.contains('\u{1b}'), "{path}");
+        let reply = answer(target, &format!("get {path}"));
+        assert!(
+            reply.ends_with("ok\n") || reply == format!("error access: {path} can only be set\n"),
+            "{path}: {reply}"
+        );
+        assert!(!reply.contains('\u{1b}'), "{path}");
     }
 }
 
 #[test]
-fn a_long_reply_comes_in_pieces_and_requests_behind_it_wait_their_turn() {
-    let steer = &mut Fake { clients: 10_000, ..Fake::new() };
+fn a_long_reply_is_sent_in_pieces_and_later_requests_wait() {
+    let target = &mut FakeTarget { clients: 10_000, ..FakeTarget::new() };
     let (mut session, watch) = (Session::new(), Watch::new());
     let mut all = Vec::new();
-    session.receive(b"get -r clients\nget server/engine\n", &watch, steer, &mut all);
+    session.receive(b"get -r clients\nget server/engine\n", &watch, target, &mut all);
     let mut pieces = 1;
     while session.has_more() {
         assert!(!session.wants_input());
         let mut piece = Vec::new();
-        session.resume(&watch, steer, &mut piece);
+        session.resume(&watch, target, &mut piece);
         assert!(piece.len() < (64 << 10) + 8192, "{}", piece.len());
         all.extend(piece);
         pieces += 1;
@@ -110,8 +113,8 @@ fn a_long_reply_comes_in_pieces_and_requests_behind_it_wait_their_turn() {
 
 #[test]
 fn terms_are_set_one_at_a_time() {
-    let steer = &mut Fake::new();
-    for (path, value, told) in [
+    let target = &mut FakeTarget::new();
+    for (path, value, expected) in [
         ("weight", "10", "10"),
         ("class", "realtime", "realtime"),
         ("level", "2", "2"),
@@ -121,26 +124,26 @@ fn terms_are_set_one_at_a_time() {
         ("reserve", "10M", "10485760"),
         ("reserve_request", "65536", "65536"),
     ] {
-        let told_of_it = answer(steer, &format!("set tenants/backup/{path} {value}\nget tenants/backup/{path}"));
-        assert_eq!(told_of_it, format!("ok\n= {told}\nok\n"), "{path}");
+        let replies = answer(target, &format!("set tenants/backup/{path} {value}\nget tenants/backup/{path}"));
+        assert_eq!(replies, format!("ok\n= {expected}\nok\n"), "{path}");
     }
-    let terms = &steer.tenants["backup"];
+    let terms = &target.tenants["backup"];
     assert_eq!(terms.priority, Priority::new(Class::RealTime, 2).unwrap());
     let bytes = Some(Rate { per_second: 50 << 20, burst: 1 << 20 });
     assert_eq!(terms.limits, Limits { bytes, operations: Some(Rate::new(500)) });
-    // As in a configuration: a burst that was told stays, another follows the limit.
-    answer(steer, "set tenants/backup/limit 1G\nset tenants/backup/limit_iops 70");
-    let terms = &steer.tenants["backup"];
+    // As in a configuration: a burst that was set stays, another follows the limit.
+    answer(target, "set tenants/backup/limit 1G\nset tenants/backup/limit_iops 70");
+    let terms = &target.tenants["backup"];
     let bytes = Some(Rate { per_second: 1 << 30, burst: 1 << 20 });
     assert_eq!(terms.limits, Limits { bytes, operations: Some(Rate { per_second: 70, burst: 7 }) });
-    assert_eq!(answer(steer, "get tenants/backup/ioprio"), "= realtime: prio 2\nok\n");
-    assert_eq!(answer(steer, "set tenants/backup/limit max\nget tenants/backup/burst"), "ok\n= -\nok\n");
-    assert_eq!(answer(steer, "set tenants/backup/reserve 0\nget tenants/backup/reserve"), "ok\n= 0\nok\n");
+    assert_eq!(answer(target, "get tenants/backup/ioprio"), "= realtime: prio 2\nok\n");
+    assert_eq!(answer(target, "set tenants/backup/limit max\nget tenants/backup/burst"), "ok\n= -\nok\n");
+    assert_eq!(answer(target, "set tenants/backup/reserve 0\nget tenants/backup/reserve"), "ok\n= 0\nok\n");
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_what_would_be_right() {
-    let steer = &mut Fake::new();
+fn errors_name_the_valid_paths_and_values() {
+    let target = &mut FakeTarget::new();
     for (request, error) in [
         ("set tenants/backup/weight 1001", "value: \"1001\" is out of range: weight takes 1 to 1000"),
         ("set tenants/backup/wieght 5", "path: no \"wieght\" in tenants/backup; did you mean \"weight\"?"),
@@ -149,129 +152,132 @@ fn what_cannot_be_done_is_refused_with_what_would_be_right() {
         ("set server/version 2", "access: server/version can only be read"),
         ("get clients/0/disconnect", "access: clients/0/disconnect can only be set"),
         ("get tenants/bakcup/weight", "path: no \"bakcup\" in tenants; did you mean \"backup\"?"),
-        ("get server/version/x", "path: server/version is no directory"),
+        ("get server/version/x", "path: server/version is not a directory"),
         ("get", "path: \"\" is a directory: `ls ` lists it, `get -r ` reads all below"),
         ("set server/reload", "request: set needs a path and a value"),
         ("set server/reload yes", "value: \"yes\" is not 1, which is all that reload takes"),
-        ("put x", "request: \"put\" is no request; there are ls, get, set and help"),
-        ("help nothing", "path: nothing is known of \"nothing\""),
+        ("put x", "request: unknown request \"put\": the requests are ls, get, set and help"),
+        ("help nothing", "path: no path begins with \"nothing\""),
     ] {
-        assert_eq!(answer(steer, request), format!("error {error}\n"), "{request}");
+        assert_eq!(answer(target, request), format!("error {error}\n"), "{request}");
     }
-    steer.refuses = Some(Refused::No("the device can promise 3 MB/s more".into()));
-    assert_eq!(answer(steer, "set tenants/backup/reserve 1g"), "error refused: the device can promise 3 MB/s more\n");
-    assert_eq!(steer.tenants["backup"].reserve, None);
-    steer.refuses = Some(Refused::Gone);
-    assert_eq!(answer(steer, "set tenants/backup/weight 7"), "error path: tenants/backup/weight is gone\n");
+    target.refuses = Some(Refused::No("the device can reserve 3 MB/s more".into()));
+    assert_eq!(answer(target, "set tenants/backup/reserve 1g"), "error refused: the device can reserve 3 MB/s more\n");
+    assert_eq!(target.tenants["backup"].reserve, None);
+    target.refuses = Some(Refused::Gone);
+    assert_eq!(answer(target, "set tenants/backup/weight 7"), "error path: tenants/backup/weight no longer exists\n");
 }
 
 #[test]
-fn a_warning_stands_behind_ok() {
-    let steer = &mut Fake::new();
+fn a_warning_follows_ok() {
+    let target = &mut FakeTarget::new();
     assert_eq!(
-        answer(steer, "set devices/sda/queue/scheduler noop\nset tenants/backup/weight 5"),
-        "ok\nok: the elevator knows no groups\n"
+        answer(target, "set devices/sda/queue/scheduler noop\nset tenants/backup/weight 5"),
+        "ok\nok: the elevator does not support groups\n"
     );
 }
 
 #[test]
-fn what_happens_once_is_asked_for_with_1() {
-    let steer = &mut Fake::new();
+fn actions_are_started_with_1() {
+    let target = &mut FakeTarget::new();
     assert_eq!(
-        answer(steer, "set server/reload 1\nset clients/1/disconnect 1\nset server/log debug\nset groups/vms/weight 9"),
+        answer(
+            target,
+            "set server/reload 1\nset clients/1/disconnect 1\nset server/log debug\nset groups/vms/weight 9"
+        ),
         "ok\n".repeat(4)
     );
     let weight = Change::GroupWeight { group: "vms".into(), weight: 9 };
-    assert_eq!(steer.changes, [Change::Reload, Change::Disconnect { client: 1 }, Change::Log("debug".into()), weight]);
-    assert_eq!(answer(steer, "set clients/7/disconnect 1"), "error path: no \"7\" in clients\n");
+    assert_eq!(target.changes, [Change::Reload, Change::Disconnect { client: 1 }, Change::Log("debug".into()), weight]);
+    assert_eq!(answer(target, "set clients/7/disconnect 1"), "error path: no \"7\" in clients\n");
 }
 
 #[test]
-fn bytes_may_come_one_at_a_time_and_too_many_of_them_are_bounded() {
-    let steer = &mut Fake::new();
+fn requests_may_arrive_bytewise_and_their_length_is_bounded() {
+    let target = &mut FakeTarget::new();
     let (mut session, watch, mut out) = (Session::new(), Watch::new(), Vec::new());
     for byte in b"get server/uptime\r\n\n  \nget devices/sda/drive" {
-        session.receive(&[*byte], &watch, steer, &mut out);
+        session.receive(&[*byte], &watch, target, &mut out);
     }
     assert_eq!(out, b"= 61.25\nok\n");
-    session.end(&watch, steer, &mut out);
+    session.end(&watch, target, &mut out);
     assert_eq!(out, b"= 61.25\nok\n= sata-7200-2006\nok\n");
     let mut out = Vec::new();
     for _ in 0..1000 {
-        session.receive(&[b'x'; 5000], &watch, steer, &mut out);
+        session.receive(&[b'x'; 5000], &watch, target, &mut out);
         assert!(session.input.len() <= 2 * LINE_BYTES_MAX);
     }
-    session.receive(b"\nget server/engine\n\xff\xfe\n", &watch, steer, &mut out);
-    let told = String::from_utf8(out).unwrap();
+    session.receive(b"\nget server/engine\n\xff\xfe\n", &watch, target, &mut out);
+    let reply = String::from_utf8(out).unwrap();
     assert_eq!(
-        told,
-        "error request: the line is longer than 4096 bytes\n= simulated\nok\nerror request: the line is no UTF-8\n"
+        reply,
+        "error request: the line is longer than 4096 bytes\n= simulated\nok\nerror request: the line is not UTF-8\n"
     );
 }
 
 #[test]
-fn what_tenants_had_is_told_as_the_kernel_tells_it() {
-    let steer = &mut Fake::new();
+fn accounts_have_the_form_of_the_kernel() {
+    let target = &mut FakeTarget::new();
     assert_eq!(
-        answer(steer, "get tenants/data%20base/stat"),
+        answer(target, "get tenants/data%20base/stat"),
         "= sda rbytes=12288 wbytes=0 rios=3 wios=0 dbytes=0 dios=0 fios=0 errors=0 service_usec=3 waiting=4 held=0 in_flight=1 \
          reservation_missed=0\nok\n"
     );
-    let tenants = answer(steer, "get devices/sda/tenants");
+    let tenants = answer(target, "get devices/sda/tenants");
     let end =
         " reservation_missed=0 weight=300 class=none reserve=20971520 limit=max bytes=- time=- entitlement=-\nok\n";
     assert!(tenants.contains("\n= data%20base rbytes=12288 ") && tenants.ends_with(end), "{tenants}");
-    let stat = answer(steer, "get devices/sda/stat");
+    let stat = answer(target, "get devices/sda/stat");
     let fields: Vec<_> = stat.lines().next().unwrap().split_whitespace().skip(1).collect();
     // 4 requests of 8 sectors, 3 merges; each of 8 histograms holds 1 to 100 ms: their sum is 5.05
     // s, to 1 %.
     assert_eq!((fields.len(), &fields[..3], &fields[8..10]), (17, &["4", "3", "32"][..], &["2", "7"][..]));
     let read_ms: u64 = fields[3].parse().unwrap();
     assert!((10_000..10_200).contains(&read_ms), "{read_ms}");
-    let latency = answer(steer, "get tenants/backup/latency");
+    let latency = answer(target, "get tenants/backup/latency");
     assert!(latency.starts_with("= sda read queue count=100 p50=50"), "{latency}");
-    let json: serde_json::Value = answer(steer, "get tenants/backup/stat.json")
+    let json: serde_json::Value = answer(target, "get tenants/backup/stat.json")
         .strip_prefix("= ")
-        .and_then(|told| serde_json::from_str(told.lines().next()?).ok())
+        .and_then(|reply| serde_json::from_str(reply.lines().next()?).ok())
         .unwrap();
     assert_eq!((&json["latency_ns"]["count"], &json["devices"]["sda"]["bytes"]), (&400.into(), &4096.into()));
     assert!((49.0..52.0).contains(&(json["latency_ns"]["p50"].as_f64().unwrap() / 1e6)), "{json}");
-    let histogram = answer(steer, "get devices/sda/histogram");
+    let histogram = answer(target, "get devices/sda/histogram");
     let buckets = histogram.lines().next().and_then(|line| line.strip_prefix("= backup queue ")).unwrap();
     let latencies = Latencies::from_text(buckets.split(' ')).unwrap();
     let p50_ms = latencies.percentile_ns(50.0).unwrap() as f64 / 1e6;
     assert!(latencies.count() == 400 && (45.0..57.0).contains(&p50_ms), "{p50_ms}");
-    assert_eq!(answer(steer, "get devices/sda/lateness"), "= count=10 p50=20000 p99=90000 max=150000\nok\n");
+    assert_eq!(answer(target, "get devices/sda/lateness"), "= count=10 p50=20000 p99=90000 max=150000\nok\n");
 }
 
 #[test]
-fn shares_are_those_of_the_last_ten_seconds() {
-    let steer = &mut Fake::new();
+fn shares_cover_the_last_ten_seconds() {
+    let target = &mut FakeTarget::new();
     let mut watch = Watch::new();
-    let told = answer_after(&watch, steer, "get tenants/backup/share");
-    assert_eq!(told, "= sda bytes=- time=- entitlement=-\nok\n");
+    let reply = answer_after(&watch, target, "get tenants/backup/share");
+    assert_eq!(reply, "= sda bytes=- time=- entitlement=-\nok\n");
     assert_eq!(watch.due_ns(), 0);
-    watch.tick(5, steer);
-    steer.served = 1001;
-    watch.tick(6, steer);
+    watch.tick(5, target);
+    target.served = 1001;
+    watch.tick(6, target);
     assert_eq!(watch.due_ns(), 5 + INTERVAL_NS);
-    watch.tick(5 + INTERVAL_NS, steer);
-    // 1000 and 3000 requests of 4 KiB. 20 MiB/s are reserved of 16.4 MB/s: all is promised.
-    let told = answer_after(&watch, steer, "get tenants/backup/share\nget tenants/data%20base/entitlement");
-    assert_eq!(told, "= sda bytes=0.250 time=0.250 entitlement=0.000\nok\n= sda 1.000\nok\n");
+    watch.tick(5 + INTERVAL_NS, target);
+    // 1000 and 3000 requests of 4 KiB. 20 MiB/s are reserved of 16.4 MB/s: everything.
+    let reply = answer_after(&watch, target, "get tenants/backup/share\nget tenants/data%20base/entitlement");
+    assert_eq!(reply, "= sda bytes=0.250 time=0.250 entitlement=0.000\nok\n= sda 1.000\nok\n");
     // Nine seconds later it still counts; another second later it does not.
     for second in 2..=10 {
-        watch.tick(5 + second * INTERVAL_NS, steer);
+        watch.tick(5 + second * INTERVAL_NS, target);
     }
     assert_eq!(watch.share("sda", "backup").bytes, Some(0.25));
-    watch.tick(5 + 11 * INTERVAL_NS, steer);
+    watch.tick(5 + 11 * INTERVAL_NS, target);
     assert_eq!(watch.share("sda", "backup").bytes, None);
 }
 
 #[test]
-fn help_tells_every_path() {
-    let steer = &mut Fake::new();
-    let all = answer(steer, "help");
+fn help_lists_every_path() {
+    let target = &mut FakeTarget::new();
+    let all = answer(target, "help");
     for leaf in LEAVES {
         assert!(all.contains(leaf.path), "{}", leaf.path);
         assert!(
@@ -281,7 +287,7 @@ fn help_tells_every_path() {
         );
         assert!(leaf.get.is_some() || leaf.set.is_some(), "{}", leaf.path);
     }
-    let one = answer(steer, "help tenants/backup/weight");
+    let one = answer(target, "help tenants/backup/weight");
     assert_eq!(
         one,
         format!(
@@ -292,7 +298,7 @@ fn help_tells_every_path() {
 }
 
 #[test]
-fn a_reply_is_read_to_its_end_and_not_beyond() {
+fn a_reply_is_read_up_to_its_end() {
     let mut input: &[u8] = b"= one\n= \nok: beware\nerror path: no \"x\" in y: z\n= cut";
     let reply = read_reply(&mut input).unwrap();
     assert_eq!(reply, Reply { lines: vec!["one".into(), "".into()], warning: Some("beware".into()) });
@@ -305,7 +311,7 @@ fn a_reply_is_read_to_its_end_and_not_beyond() {
 }
 
 #[test]
-fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
+fn the_documentation_has_the_table_of_all_paths() {
     let page = include_str!("../../../docs/serve-control.md");
     let table = table();
     assert!(
@@ -315,14 +321,14 @@ fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
 }
 
 #[test]
-fn what_one_tenant_had_is_told_without_a_walk_over_all() {
-    let mut fake = Fake::new();
+fn the_account_of_one_tenant_needs_no_walk_over_all() {
+    let mut fake = FakeTarget::new();
     let (mut session, watch, mut out) = (Session::new(), Watch::new(), Vec::new());
     session.receive(b"get -r tenants\n", &watch, &mut fake, &mut out);
     while session.has_more() {
         session.resume(&watch, &mut fake, &mut out);
     }
-    let told = String::from_utf8(out).unwrap();
-    assert!(told.contains("= tenants/data%20base/stat: sda rbytes=12288 "), "{told}");
+    let reply = String::from_utf8(out).unwrap();
+    assert!(reply.contains("= tenants/data%20base/stat: sda rbytes=12288 "), "{reply}");
     assert_eq!(fake.walks.get(), 0);
 }

@@ -1,8 +1,8 @@
 //! The NBD protocol as state machines without I/O: bytes in, bytes out, no sockets.
 //!
 //! ```text
-//!  server:  greeting, options ─▶ server::Handshake ─▶ server::Session: parse requests, write replies
-//!  client:  client::Handshake ─▶ client::Session ─▶ client::Collector: one completion for each request
+//! server: greeting, options ─▶ server::Handshake ─▶ server::Session: requests in, replies out
+//! client: client::Handshake ─▶ client::Session ─▶ client::Collector: one completion per request
 //! ```
 //!
 //! The caller moves bytes between a socket and a state machine: `receive` or `parse` consumes input

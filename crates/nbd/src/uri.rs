@@ -35,7 +35,7 @@ pub enum ServerAddress {
     Tcp {
         /// Host name or IP address without brackets.
         host: String,
-        /// Port.
+        /// The TCP port.
         port: u16,
     },
     /// A Unix socket.

@@ -114,7 +114,7 @@ pub mod option {
 
 /// Types of replies to options.
 pub mod rep {
-    /// Acknowledgement.
+    /// The option is acknowledged.
     pub const ACK: u32 = 1;
     /// An entry of the list of exports.
     pub const SERVER: u32 = 2;

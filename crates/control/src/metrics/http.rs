@@ -1,17 +1,24 @@
-//! As much of HTTP as a scrape needs, without a socket: bytes in, bytes out.
+//! HTTP for scrapes of the metrics, without a socket: bytes in, bytes out.
 //!
-//! `GET /metrics` (or `HEAD`) answers the metrics; anything else an error. Requests have no bodies:
-//! one that announces one is answered, and the connection ends. A connection is kept for the next
-//! scrape, as HTTP/1.1 has it.
+//! `GET /metrics` (or `HEAD`) returns the metrics; other requests return an error. `httparse` parses
+//! the heads of requests. Requests have no bodies: after the answer to a request that announces one
+//! the connection ends. Otherwise a connection stays open for the next scrape, as in HTTP/1.1.
+//!
+//! The session is ours because an HTTP server library owns its sockets and needs a runtime of its
+//! own, while the sockets here belong to the engine of the server.
 
 use super::Metrics;
 use crate::share::Watch;
 use crate::target::AdminTarget;
 
-/// The longest request, in bytes with its headers.
+/// The longest head of a request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 8192;
-/// What OpenMetrics calls itself.
+/// The most header lines of a request.
+const HEADERS_MAX: usize = 64;
+/// The media type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The media type of all other answers.
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// An HTTP connection.
 #[derive(Debug, Default)]
@@ -21,136 +28,155 @@ pub struct Session {
 }
 
 impl Session {
-    /// A fresh one.
+    /// Creates the session of a new connection.
     pub fn new() -> Session {
         Session::default()
     }
 
-    /// Takes bytes that came, and adds at most one answer to `out`: the next comes with
-    /// [`resume`](Self::resume), once that was sent.
+    /// Handles received bytes and appends at most one answer to `out`. After that answer was sent,
+    /// [`resume`](Self::resume) appends the next.
     pub fn receive(
         &mut self,
         input: &[u8],
         metrics: &mut Metrics,
         watch: &Watch,
-        steer: &dyn AdminTarget,
+        target: &dyn AdminTarget,
         out: &mut Vec<u8>,
     ) {
         if !self.closing {
             self.input.extend_from_slice(input);
-            self.resume(metrics, watch, steer, out);
+            self.resume(metrics, watch, target, out);
         }
     }
 
-    /// Answers the next request, if it is there.
-    pub fn resume(&mut self, metrics: &mut Metrics, watch: &Watch, steer: &dyn AdminTarget, out: &mut Vec<u8>) {
+    /// Answers the next request if its head is complete.
+    pub fn resume(&mut self, metrics: &mut Metrics, watch: &Watch, target: &dyn AdminTarget, out: &mut Vec<u8>) {
         if self.closing {
             return;
         }
-        match head_end(&self.input) {
-            Some(end) if end <= REQUEST_BYTES_MAX => {
-                let head: Vec<u8> = self.input.drain(..end).collect();
-                self.answer(&head, metrics, watch, steer, out);
+        match Input::parse(&self.input) {
+            Input::Partial => {}
+            Input::Request(request, head_bytes) => {
+                self.input.drain(..head_bytes);
+                self.answer(&request, metrics, watch, target, out);
             }
-            None if self.input.len() <= REQUEST_BYTES_MAX => {}
-            _ => self.refuse(out, "431 Request Header Fields Too Large", "The request is longer than 8192 bytes."),
+            Input::Invalid => self.refuse(out, "400 Bad Request", "The request is not valid HTTP/1."),
+            Input::TooLong => {
+                self.refuse(out, "431 Request Header Fields Too Large", "The request is longer than 8192 bytes.");
+            }
         }
     }
 
-    /// Whether [`resume`](Self::resume) would add something.
+    /// Returns true if [`resume`](Self::resume) has an answer.
     pub fn has_more(&self) -> bool {
-        !self.closing && head_end(&self.input).is_some()
+        !self.closing && !matches!(Input::parse(&self.input), Input::Partial)
     }
 
-    /// Whether bytes are wanted.
+    /// Returns true if bytes are to be received.
     pub fn wants_input(&self) -> bool {
         !self.closing && !self.has_more()
     }
 
-    /// Whether the connection ends when what there is was sent.
+    /// Returns true if the connection ends after the output was sent.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
     fn answer(
         &mut self,
-        head: &[u8],
+        request: &Request,
         metrics: &mut Metrics,
         watch: &Watch,
-        steer: &dyn AdminTarget,
+        target: &dyn AdminTarget,
         out: &mut Vec<u8>,
     ) {
-        let Some(request) = Request::parse(head) else {
-            return self.refuse(out, "400 Bad Request", "That is no HTTP request.");
-        };
         self.closing = !request.keeps_alive || request.has_body;
-        let path = request.target.split(['?', '#']).next().unwrap_or_default();
-        let (status, kind, body) = match (request.method, path) {
-            ("GET" | "HEAD", "/metrics") => ("200 OK", OPEN_METRICS, metrics.text(watch, steer)),
-            ("GET" | "HEAD", "/") => {
-                ("200 OK", "text/plain; charset=utf-8", "hoistway: the metrics are at /metrics\n".to_owned())
+        let (status, kind, body) = match (request.method, request.path.as_str()) {
+            (Method::Other, _) => {
+                ("405 Method Not Allowed\r\nAllow: GET, HEAD", PLAIN_TEXT, "Metrics are read-only.\n".to_owned())
             }
-            ("GET" | "HEAD", _) => {
-                ("404 Not Found", "text/plain; charset=utf-8", "There is only /metrics.\n".to_owned())
-            }
-            _ => (
-                "405 Method Not Allowed\r\nAllow: GET, HEAD",
-                "text/plain; charset=utf-8",
-                "Metrics are only read.\n".to_owned(),
-            ),
+            (_, "/metrics") => ("200 OK", OPEN_METRICS, metrics.text(watch, target)),
+            (_, "/") => ("200 OK", PLAIN_TEXT, "hoistway: the metrics are at /metrics\n".to_owned()),
+            _ => ("404 Not Found", PLAIN_TEXT, "The only path is /metrics.\n".to_owned()),
         };
-        respond(out, status, kind, &body, self.closing, request.method == "HEAD");
+        respond(out, status, kind, &body, self.closing, request.method == Method::Head);
     }
 
     fn refuse(&mut self, out: &mut Vec<u8>, status: &str, sentence: &str) {
         self.closing = true;
         self.input = Vec::new();
-        respond(out, status, "text/plain; charset=utf-8", &format!("{sentence}\n"), true, false);
+        respond(out, status, PLAIN_TEXT, &format!("{sentence}\n"), true, false);
     }
 }
 
-/// The head of a request, read.
-struct Request<'a> {
-    method: &'a str,
-    target: &'a str,
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Get,
+    Head,
+    Other,
+}
+
+/// The parts of a request's head that matter for its answer.
+#[derive(Debug)]
+struct Request {
+    method: Method,
+    /// The target without query and fragment.
+    path: String,
     keeps_alive: bool,
     has_body: bool,
 }
 
-impl Request<'_> {
-    fn parse(head: &[u8]) -> Option<Request<'_>> {
-        let head = std::str::from_utf8(head).ok()?;
-        let mut lines = head.lines();
-        let mut words = lines.next()?.split(' ');
-        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
-        let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
-        if words.next().is_some() || !is_method || !target.starts_with('/') {
-            return None;
-        }
-        let mut request = Request { method, target, keeps_alive: version == "HTTP/1.1", has_body: false };
-        if !matches!(version, "HTTP/1.0" | "HTTP/1.1") {
-            return None;
-        }
-        for line in lines.take_while(|line| !line.is_empty()) {
-            let (name, value) = line.split_once(':')?;
-            let value = value.trim();
-            if name.eq_ignore_ascii_case("connection") {
-                let asks = |what: &str| value.split(',').any(|token| token.trim().eq_ignore_ascii_case(what));
-                request.keeps_alive = !asks("close") && (request.keeps_alive || asks("keep-alive"));
+/// The state of the received bytes.
+#[derive(Debug)]
+enum Input {
+    /// The head of a request is incomplete.
+    Partial,
+    /// A request and the length of its head in bytes.
+    Request(Request, usize),
+    /// The bytes are not an HTTP request.
+    Invalid,
+    /// The head of a request is too long.
+    TooLong,
+}
+
+impl Input {
+    fn parse(input: &[u8]) -> Input {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut parsed = httparse::Request::new(&mut headers);
+        match parsed.parse(input) {
+            Ok(httparse::Status::Complete(bytes)) if bytes <= REQUEST_BYTES_MAX => {
+                Request::of(&parsed).map_or(Input::Invalid, |request| Input::Request(request, bytes))
             }
-            let announces = name.eq_ignore_ascii_case("content-length") && value != "0";
-            request.has_body |= announces || name.eq_ignore_ascii_case("transfer-encoding");
+            Ok(httparse::Status::Partial) if input.len() <= REQUEST_BYTES_MAX => Input::Partial,
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => Input::TooLong,
+            Err(_) => Input::Invalid,
         }
-        Some(request)
     }
 }
 
-/// Where the head of the first request ends: behind an empty line.
-fn head_end(input: &[u8]) -> Option<usize> {
-    let searched = &input[..input.len().min(REQUEST_BYTES_MAX + 4)];
-    let crlf = searched.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4);
-    let lf = searched.windows(2).position(|window| window == b"\n\n").map(|at| at + 2);
-    crlf.into_iter().chain(lf).min()
+impl Request {
+    /// Returns a parsed request; `None` if its target is not a path.
+    fn of(parsed: &httparse::Request<'_, '_>) -> Option<Request> {
+        let target = parsed.path.filter(|target| target.starts_with('/'))?;
+        let method = match parsed.method {
+            Some("GET") => Method::Get,
+            Some("HEAD") => Method::Head,
+            _ => Method::Other,
+        };
+        let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let mut request = Request { method, path, keeps_alive: parsed.version == Some(1), has_body: false };
+        for header in &*parsed.headers {
+            let value = String::from_utf8_lossy(header.value);
+            if header.name.eq_ignore_ascii_case("connection") {
+                let has = |option: &str| value.split(',').any(|token| token.trim().eq_ignore_ascii_case(option));
+                request.keeps_alive = !has("close") && (request.keeps_alive || has("keep-alive"));
+            }
+            let announces = header.name.eq_ignore_ascii_case("content-length") && value.trim() != "0";
+            request.has_body |= announces || header.name.eq_ignore_ascii_case("transfer-encoding");
+        }
+        Some(request)
+    }
 }
 
 fn respond(out: &mut Vec<u8>, status: &str, kind: &str, body: &str, closes: bool, head_only: bool) {

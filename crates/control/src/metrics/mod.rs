@@ -1,4 +1,4 @@
-//! What the server measures of itself, as OpenMetrics text for Prometheus and its kin.
+//! The metrics of the server as OpenMetrics text, for Prometheus and compatible scrapers.
 
 pub mod http;
 mod sample;
@@ -20,43 +20,43 @@ use crate::share::Watch;
 use crate::target::AdminTarget;
 use sample::{BOUNDS_S, Sample};
 
-/// How many tenants have labels of their own, at most; the others are told together.
+/// The most tenants with a label of their own. The others share one label.
 pub const TENANTS_MAX: usize = 64;
-/// A scrape that comes so soon after another gets the same text: whoever scrapes without a pause
-/// costs the server no more than five scrapes a second.
+/// The time in ns for which a scrape returns the text of the previous one. A client that scrapes
+/// without a pause costs the server at most five scrapes per second.
 pub const FRESH_NS: u64 = 200_000_000;
-/// The label of the others.
+/// The label of all tenants without a label of their own.
 pub const OTHERS: &str = "other";
 
-/// Makes the text of a scrape.
+/// Builds the text of a scrape.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Tenants that have a label of their own: the first that came, for a counter that changed its
+    /// The tenants with a label of their own: the first ones, because a counter that changed its
     /// label would seem to jump.
     labelled: BTreeSet<String>,
-    /// The last scrape, and how long the server had been running then.
+    /// The uptime in ns at the last scrape, and its text.
     last: Option<(u64, String)>,
 }
 
 impl Metrics {
-    /// Nobody has a label yet.
+    /// Creates metrics without labelled tenants.
     pub fn new() -> Metrics {
         Metrics::default()
     }
 
-    /// All metrics as OpenMetrics text, at most [`FRESH_NS`] old.
-    pub fn text(&mut self, watch: &Watch, steer: &dyn AdminTarget) -> String {
-        let server = steer.server();
+    /// Returns all metrics as OpenMetrics text, at most [`FRESH_NS`] old.
+    pub fn text(&mut self, watch: &Watch, target: &dyn AdminTarget) -> String {
+        let server = target.server();
         let at_ns = server.uptime_ns;
         if let Some((_, text)) = self.last.as_ref().filter(|(last_ns, _)| at_ns.saturating_sub(*last_ns) < FRESH_NS) {
             return text.clone();
         }
-        let sample = Sample::take(server, &mut self.labelled, watch, steer);
+        let sample = Sample::take(server, &mut self.labelled, watch, target);
         let mut registry = Registry::with_prefix("hoistway");
         registry.register_collector(Box::new(sample));
         let mut text = String::new();
-        // Writing to a string does not fail; if it did, what there is would lack its end, and a
-        // scraper refuses it.
+        // Writing to a string does not fail. If it did, the text would lack its end, and a scraper
+        // would refuse it.
         let _ = encode(&mut text, &registry);
         self.last = Some((at_ns, text.clone()));
         text
@@ -80,16 +80,16 @@ impl Sample {
         let uptime = ConstGauge::new(seconds(self.server.uptime_ns));
         uptime.encode(encoder.encode_descriptor(
             "uptime",
-            "How long it has been running",
+            "Time since the start",
             Some(&Unit::Seconds),
             MetricType::Gauge,
         )?)?;
         let open = ConstGauge::new(whole(self.server.connections));
-        open.encode(encoder.encode_descriptor("connections", "Connections that are open", None, MetricType::Gauge)?)?;
-        let came = ConstCounter::new(self.server.connections_total);
-        came.encode(encoder.encode_descriptor(
+        open.encode(encoder.encode_descriptor("connections", "Open connections", None, MetricType::Gauge)?)?;
+        let accepted = ConstCounter::new(self.server.connections_total);
+        accepted.encode(encoder.encode_descriptor(
             "connections_accepted",
-            "Connections that came",
+            "Connections accepted since the start",
             None,
             MetricType::Counter,
         )?)
@@ -100,7 +100,7 @@ impl Sample {
         gauges(
             encoder,
             "device_depth",
-            "Requests that the device is given at once",
+            "The most requests in the device",
             rows().map(|(labels, device)| (labels, whole(u64::from(device.depth)))),
         )?;
         gauges(
@@ -110,19 +110,13 @@ impl Sample {
             rows().map(|(labels, device)| (labels, whole(device.in_flight[0] + device.in_flight[1]))),
         )?;
         let busy = rows().map(|(labels, device)| (labels, seconds(device.busy_ns)));
-        counters(
-            encoder,
-            "device_busy",
-            "How long at least one request was in the device",
-            Some(&Unit::Seconds),
-            busy,
-        )?;
+        counters(encoder, "device_busy", "Time with at least one request in the device", Some(&Unit::Seconds), busy)?;
         let elevators =
             rows().map(|([device], facts)| ([device, ("elevator", facts.elevator.info().name.to_owned())], 1));
         gauges(encoder, "device_elevator", "The elevator of the device", elevators)?;
         let mut family = encoder.encode_descriptor(
             "lateness",
-            "How late completions of an emulated drive came, after the model's time, since the start",
+            "Lateness of an emulated drive's completions against the model since the start",
             Some(&Unit::Seconds),
             MetricType::Gauge,
         )?;
@@ -151,35 +145,35 @@ impl Sample {
                     .map(move |(op, figures)| ([("op", (*op).to_owned()), tenant.clone(), device.clone()], figures))
             })
         };
-        counters(
-            encoder,
-            "requests",
-            "Requests that were answered",
-            None,
-            ops().map(|(labels, op)| (labels, op.requests)),
-        )?;
+        counters(encoder, "requests", "Completed requests", None, ops().map(|(labels, op)| (labels, op.requests)))?;
         counters(
             encoder,
             "bytes",
-            "Bytes that were read, written or given back",
+            "Bytes read, written or discarded",
             None,
             ops().map(|(labels, op)| (labels, op.bytes)),
         )?;
-        counters(encoder, "errors", "Requests that failed", None, ops().map(|(labels, op)| (labels, op.errors)))?;
+        counters(encoder, "errors", "Failed requests", None, ops().map(|(labels, op)| (labels, op.errors)))?;
         let service = rows().map(|(labels, tally)| (labels, seconds(tally.service_ns)));
-        counters(encoder, "service", "The device's time that a tenant had", Some(&Unit::Seconds), service)?;
+        counters(encoder, "service", "Device time of a tenant", Some(&Unit::Seconds), service)?;
         let missed = rows().map(|(labels, tally)| (labels, tally.reservation_missed));
-        counters(encoder, "reservation_missed", "Requests within a reservation that were done too late", None, missed)?;
+        counters(
+            encoder,
+            "reservation_missed",
+            "Requests within a reservation that completed after their bound",
+            None,
+            missed,
+        )?;
         gauges(
             encoder,
             "queue_depth",
-            "Requests that wait in the queue",
+            "Requests waiting in the queue",
             rows().map(|(labels, tally)| (labels, whole(tally.waiting))),
         )?;
         gauges(
             encoder,
             "held",
-            "Requests that a tenant's limits hold back",
+            "Requests delayed by the limits of a tenant",
             rows().map(|(labels, tally)| (labels, whole(tally.held))),
         )?;
         gauges(
@@ -190,7 +184,7 @@ impl Sample {
         )?;
         let mut family = encoder.encode_descriptor(
             "share",
-            "A tenant's part of the device in the last ten seconds, and what it was entitled to",
+            "Share of a tenant of the device in the last ten seconds, and its entitlement",
             Some(&Unit::Ratios),
             MetricType::Gauge,
         )?;
@@ -210,7 +204,7 @@ impl Sample {
     fn durations(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let mut family = encoder.encode_descriptor(
             "request_duration",
-            "Latency of requests: until they went to the device (queue), and from there to their end (device)",
+            "Latency of requests: until dispatch to the device (queue), and from there to completion (device)",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;

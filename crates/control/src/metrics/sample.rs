@@ -1,4 +1,4 @@
-//! One scrape's figures, gathered and bounded.
+//! The figures of one scrape, with a bounded number of labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,84 +9,84 @@ use crate::share::{Share, Watch};
 use crate::target::{AccountView, AdminTarget, DeviceFacts, ObjectKind, OpView, ServerFacts};
 use hoistway_qos::OpKind;
 
-/// The upper bounds of the buckets of latencies, in seconds: 1, 2.5 and 5 of each decade from 10 us
-/// to 10 s; longer ones lie beyond.
+/// The upper bounds of the latency buckets in seconds: 1, 2.5 and 5 of each decade from 10 us to
+/// 10 s. A last bucket has no bound.
 pub const BOUNDS_S: [f64; 19] = [
     10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1.0,
     2.5, 5.0, 10.0,
 ];
 
-/// All that a scrape tells.
+/// All figures of a scrape.
 #[derive(Debug)]
 pub struct Sample {
-    /// The server.
+    /// The facts of the server.
     pub server: ServerFacts,
-    /// Devices by their names.
+    /// The devices with their names.
     pub devices: Vec<(String, DeviceFacts)>,
-    /// What tenants had, by device and label.
+    /// The figures of tenants by device and label.
     pub tenants: BTreeMap<(String, String), Tally>,
 }
 
-/// What the tenants of one label had of a device.
+/// The figures of the tenants with one label on a device.
 #[derive(Debug)]
 pub struct Tally {
-    /// By what was asked.
+    /// The figures by kind of request.
     pub ops: [(&'static str, Figures); 4],
-    /// The device's time, in ns.
+    /// The device time, in ns.
     pub service_ns: u64,
-    /// Requests within a reservation that were done too late.
+    /// The number of requests within a reservation that completed after their bound.
     pub reservation_missed: u64,
-    /// Requests that wait in the queue.
+    /// The number of requests in the queue.
     pub waiting: u64,
-    /// Requests that limits hold back.
+    /// The number of requests that limits delay.
     pub held: u64,
-    /// Requests in the device.
+    /// The number of requests in the device.
     pub in_flight: u64,
-    /// The share in the last ten seconds; of several tenants, nothing.
+    /// The share in the last ten seconds; empty for the label of several tenants.
     pub share: Share,
 }
 
-/// One kind of requests.
+/// The figures of one kind of requests.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Requests that were answered.
+    /// The number of completed requests.
     pub requests: u64,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Requests that failed.
+    /// The number of failed requests.
     pub errors: u64,
-    /// How long they waited.
+    /// The times in the queue.
     pub queue: Durations,
-    /// How long they were in the device.
+    /// The times in the device.
     pub device: Durations,
 }
 
-/// Latencies in the buckets of a scrape.
+/// A latency histogram with the buckets of a scrape.
 #[derive(Debug, Default)]
 pub struct Durations {
-    /// How many lie in each bucket of [`BOUNDS_S`], then beyond the last.
+    /// The number of requests in each bucket of [`BOUNDS_S`], then beyond the last.
     pub buckets: [u64; BOUNDS_S.len() + 1],
-    /// All of them.
+    /// The number of all requests.
     pub count: u64,
-    /// Their sum in seconds.
+    /// The sum of all latencies in seconds.
     pub sum_s: f64,
 }
 
 impl Sample {
-    /// Asks the server. `labelled` are the tenants with labels of their own; others join them while
-    /// there is room. Latencies are told of these alone: a histogram costs some 10 us, the counters
-    /// of the others nothing to speak of.
+    /// Reads the figures of the server. `labelled` are the tenants with a label of their own; further
+    /// tenants get one up to [`TENANTS_MAX`]. Only these have latencies: a histogram costs some
+    /// 10 us, while the cost of counters is negligible.
     pub fn take(
         server: ServerFacts,
         labelled: &mut BTreeSet<String>,
         watch: &Watch,
-        steer: &dyn AdminTarget,
+        target: &dyn AdminTarget,
     ) -> Sample {
         let mut devices = Vec::new();
         let mut tenants: BTreeMap<(String, String), Tally> = BTreeMap::new();
-        for name in steer.names(ObjectKind::Devices) {
-            let Some(facts) = steer.device(&name) else { continue };
-            steer.accounts(&name, &mut |tenant, account| {
+        for name in target.names(ObjectKind::Devices) {
+            let Some(facts) = target.device(&name) else { continue };
+            target.accounts(&name, &mut |tenant, account| {
                 if labelled.len() < TENANTS_MAX && !labelled.contains(tenant) {
                     labelled.insert(tenant.to_owned());
                 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_latency_lies_in_the_first_bucket_whose_bound_it_does_not_exceed() {
+    fn each_latency_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         let mut recorded = Histogram::<u64>::new_with_bounds(1_000, 1_000_000_000_000, 2).unwrap();
         for us in [1, 9, 11, 900, 2_000_000, 60_000_000] {
             recorded.record(us * 1000).unwrap();

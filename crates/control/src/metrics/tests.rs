@@ -1,27 +1,27 @@
-//! Scrapes of a server that is a few tables.
+//! Scrapes of a fake server.
 
 use super::http::{REQUEST_BYTES_MAX, Session};
 use super::*;
-use crate::fake::Fake;
+use crate::fake::FakeTarget;
 use crate::{
     AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, ObjectKind, Refused, ServerFacts,
     TenantFacts,
 };
 
-/// What a fresh connection answers to all of this, sent as one, and whether it closes.
+/// Returns the answers of a new connection to these bytes, and whether it closes.
 fn answer(request: &[u8]) -> (String, bool) {
-    let (mut session, mut metrics, watch, steer) = (Session::new(), Metrics::new(), Watch::new(), Fake::new());
+    let (mut session, mut metrics, watch, target) = (Session::new(), Metrics::new(), Watch::new(), FakeTarget::new());
     let mut out = Vec::new();
-    session.receive(request, &mut metrics, &watch, &steer, &mut out);
+    session.receive(request, &mut metrics, &watch, &target, &mut out);
     while session.has_more() {
-        session.resume(&mut metrics, &watch, &steer, &mut out);
+        session.resume(&mut metrics, &watch, &target, &mut out);
     }
     (String::from_utf8(out).unwrap(), session.is_closing())
 }
 
 #[test]
-fn a_scrape_tells_the_counters_of_tenants_in_base_units() {
-    let text = Metrics::new().text(&Watch::new(), &Fake::new());
+fn a_scrape_has_the_counters_of_tenants_in_base_units() {
+    let text = Metrics::new().text(&Watch::new(), &FakeTarget::new());
     for line in [
         "# TYPE hoistway_request_duration_seconds histogram",
         "hoistway_requests_total{op=\"read\",tenant=\"data base\",device=\"sda\"} 3",
@@ -39,10 +39,10 @@ fn a_scrape_tells_the_counters_of_tenants_in_base_units() {
         "hoistway_request_duration_seconds_count{op=\"read\",tenant=\"backup\",device=\"sda\",phase=\"queue\"} 100",
         "hoistway_request_duration_seconds_bucket{le=\"+Inf\",op=\"read\",tenant=\"backup\",device=\"sda\",phase=\"queue\"} 100",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+        assert!(text.lines().any(|present| present == line), "{line}\n{text}");
     }
     assert!(text.ends_with("# EOF\n"));
-    // 1 to 100 ms: 9 lie below 10 ms, as the tenth is known to 1 % only.
+    // 1 to 100 ms: at least 9 are below 10 ms; the histogram is exact to 1 %.
     let bucket = |le: &str| {
         let start = format!("hoistway_request_duration_seconds_bucket{{le=\"{le}\",op=\"read\",tenant=\"backup\"");
         text.lines()
@@ -56,7 +56,7 @@ fn a_scrape_tells_the_counters_of_tenants_in_base_units() {
 
 #[test]
 fn every_sample_belongs_to_a_family_that_was_declared() {
-    let text = Metrics::new().text(&Watch::new(), &Fake::new());
+    let text = Metrics::new().text(&Watch::new(), &FakeTarget::new());
     let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let mut distinct = families.clone();
     distinct.sort_unstable();
@@ -72,21 +72,21 @@ fn every_sample_belongs_to_a_family_that_was_declared() {
     }
 }
 
-/// A server of very many tenants, whose names hurt.
-struct Crowd {
+/// A server with many tenants, whose names need escapes.
+struct ManyTenants {
     tenants: u64,
     uptime_ns: u64,
 }
 
-impl AdminTarget for Crowd {
+impl AdminTarget for ManyTenants {
     fn server(&self) -> ServerFacts {
         ServerFacts { uptime_ns: self.uptime_ns, ..ServerFacts::default() }
     }
     fn names(&self, of: ObjectKind) -> Vec<String> {
-        Fake::new().names(of)
+        FakeTarget::new().names(of)
     }
     fn device(&self, name: &str) -> Option<DeviceFacts> {
-        Fake::new().device(name)
+        FakeTarget::new().device(name)
     }
     fn export(&self, _: &str) -> Option<ExportFacts> {
         None
@@ -100,10 +100,10 @@ impl AdminTarget for Crowd {
     fn client(&self, _: u64) -> Option<ClientFacts> {
         None
     }
-    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
-        Fake::new().accounts(device, &mut |name, view| {
+    fn accounts(&self, device: &str, visit: &mut dyn FnMut(&str, &AccountView<'_>)) {
+        FakeTarget::new().accounts(device, &mut |name, view| {
             if name == "backup" {
-                (0..self.tenants).rev().for_each(|number| each(&format!("\"t{number:05}\\\n"), view));
+                (0..self.tenants).rev().for_each(|number| visit(&format!("\"t{number:05}\\\n"), view));
             }
         });
     }
@@ -113,15 +113,15 @@ impl AdminTarget for Crowd {
 }
 
 #[test]
-fn labels_are_bounded_and_stay_with_those_who_came_first() {
+fn labels_are_bounded_and_stay_with_the_first_tenants() {
     let mut metrics = Metrics::new();
     let requests = |text: &str, tenant: &str| {
         let start = format!("hoistway_requests_total{{op=\"read\",tenant=\"{tenant}\"");
         text.lines().find(|line| line.starts_with(&start)).map(|line| line.rsplit(' ').next().unwrap().to_owned())
     };
-    let few = metrics.text(&Watch::new(), &Crowd { tenants: 60, uptime_ns: 0 });
+    let few = metrics.text(&Watch::new(), &ManyTenants { tenants: 60, uptime_ns: 0 });
     assert_eq!((requests(&few, "\\\"t00000\\\\\\n").as_deref(), requests(&few, OTHERS)), (Some("1"), None));
-    let many = metrics.text(&Watch::new(), &Crowd { tenants: 1000, uptime_ns: FRESH_NS });
+    let many = metrics.text(&Watch::new(), &ManyTenants { tenants: 1000, uptime_ns: FRESH_NS });
     assert_eq!(requests(&many, "\\\"t00000\\\\\\n").as_deref(), Some("1"));
     assert_eq!(requests(&many, OTHERS).as_deref(), Some("936"));
     assert_eq!(many.lines().filter(|line| line.starts_with("hoistway_queue_depth{")).count(), TENANTS_MAX + 1);
@@ -129,21 +129,21 @@ fn labels_are_bounded_and_stay_with_those_who_came_first() {
         |tenant: &str| many.contains(&format!("duration_seconds_count{{op=\"read\",tenant=\"{tenant}\""));
     assert!(
         latencies_of("\\\"t00999\\\\\\n") && !latencies_of(OTHERS),
-        "latencies are told of those with a label of their own"
+        "only tenants with a label of their own have latencies"
     );
 }
 
 #[test]
-fn scrapes_without_a_pause_get_the_same_text() {
+fn scrapes_without_a_pause_return_the_same_text() {
     let mut metrics = Metrics::new();
-    let mut at = |uptime_ns, tenants| metrics.text(&Watch::new(), &Crowd { tenants, uptime_ns });
+    let mut at = |uptime_ns, tenants| metrics.text(&Watch::new(), &ManyTenants { tenants, uptime_ns });
     let first = at(1, 3);
     assert_eq!(at(FRESH_NS, 5), first, "not yet");
     assert_ne!(at(FRESH_NS + 1, 5), first);
 }
 
 #[test]
-fn a_scraper_is_answered_and_its_connection_kept() {
+fn a_scraper_is_answered_and_its_connection_stays_open() {
     let (text, closes) = answer(b"GET /metrics HTTP/1.1\r\nHost: localhost:9\r\nAccept: */*\r\n\r\n");
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0"), "{head}");
@@ -157,16 +157,16 @@ fn a_scraper_is_answered_and_its_connection_kept() {
 }
 
 #[test]
-fn one_answer_is_made_at_a_time_however_many_requests_come() {
-    let (mut session, mut metrics, watch, steer) = (Session::new(), Metrics::new(), Watch::new(), Fake::new());
+fn pipelined_requests_are_answered_one_at_a_time() {
+    let (mut session, mut metrics, watch, target) = (Session::new(), Metrics::new(), Watch::new(), FakeTarget::new());
     let mut out = Vec::new();
-    session.receive(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100), &mut metrics, &watch, &steer, &mut out);
+    session.receive(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100), &mut metrics, &watch, &target, &mut out);
     assert!(session.has_more() && !session.wants_input());
     assert_eq!(String::from_utf8(out).unwrap().matches("# EOF").count(), 1);
 }
 
 #[test]
-fn what_is_no_scrape_gets_the_error_that_http_has_for_it() {
+fn other_requests_get_the_error_that_http_defines() {
     for (request, status, closes) in [
         (&b"GET /other HTTP/1.1\r\n\r\n"[..], "404 Not Found", false),
         (b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "405 Method Not Allowed", true),

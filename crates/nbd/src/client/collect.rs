@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::client::{Event, ProtocolError, RequestError, RequestSpec, Session, Status};
+use crate::client::decoder::ProtocolError;
+use crate::client::replies::{Event, Status};
+use crate::client::session::{RequestError, RequestSpec, Session};
 use crate::wire::{Command, Errno};
 
 /// A [`Session`] that assembles complete replies.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use crate::client::export_info::ExportInfo;
 use crate::client::session::{Context, Session};
 use crate::frame_buffer::FrameBuffer;
 use crate::server::Replies;
@@ -83,21 +84,6 @@ pub struct Findings {
     pub contexts: Vec<String>,
 }
 
-/// Properties of an export as reported by a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExportInfo {
-    /// Size in bytes.
-    pub size: u64,
-    /// [Transmission flags](crate::wire::transmission_flags).
-    pub flags: u16,
-    /// Canonical name.
-    pub name: Option<String>,
-    /// Description for humans.
-    pub description: Option<String>,
-    /// Minimum, preferred and maximum block sizes in bytes.
-    pub block_sizes: Option<(u32, u32, u32)>,
-}
-
 /// Error of a handshake. If the protocol requires ABORT, it is in the output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
@@ -146,7 +132,7 @@ pub enum HandshakeError {
     TooLong {
         /// Claimed or received length.
         bytes: u64,
-        /// Limit.
+        /// The limit that the server exceeded.
         bytes_max: u64,
     },
     /// The handshake has already ended.

@@ -4,13 +4,15 @@
 //! with a specific error.
 
 mod collect;
+mod decoder;
+mod export_info;
 mod handshake;
 mod replies;
 mod session;
 
 pub use collect::{Collector, Completion, ReplyContent};
-pub use handshake::{
-    ExportInfo, Findings, Goal, Handshake, HandshakeError, HandshakeOptions, Progress, TlsMode, send_option,
-};
-pub use replies::{Event, ProtocolError, Status};
+pub use decoder::ProtocolError;
+pub use export_info::ExportInfo;
+pub use handshake::{Findings, Goal, Handshake, HandshakeError, HandshakeOptions, Progress, TlsMode, send_option};
+pub use replies::{Event, Status};
 pub use session::{Context, RequestError, RequestSpec, Session};

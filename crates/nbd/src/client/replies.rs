@@ -1,9 +1,8 @@
 //! Parses replies: data, holes, errors and extents in order of arrival, each checked against its
 //! request.
 
-use crate::client::Session;
-use crate::client::session::{Context, Pending};
-use crate::frame_buffer::FrameBuffer;
+use crate::client::decoder::{ChunkHeader, ProtocolError, Stage};
+use crate::client::session::{Context, Pending, Session};
 use crate::server::Replies;
 use crate::wire::{
     Command, EXTENDED_REPLY_BYTES, EXTENDED_REPLY_MAGIC, EXTENTS_MAX, Errno, Reader, SIMPLE_REPLY_BYTES,
@@ -75,81 +74,6 @@ pub struct Status {
     pub length: u64,
     /// Status flags; for `base:allocation` see [`extent_flags`](crate::wire::extent_flags).
     pub flags: u64,
-}
-
-/// A violation of the protocol by the server. The connection cannot be used any more.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProtocolError {
-    /// A magic number is wrong, or not valid for the negotiated replies.
-    #[error("a reply begins with {found:#x}")]
-    Magic {
-        /// The received number.
-        found: u32,
-    },
-    /// A reply without a pending request.
-    #[error("a reply to request {cookie}, which is unknown or already answered")]
-    Cookie {
-        /// Cookie of the reply.
-        cookie: u64,
-    },
-    /// An invalid chunk.
-    #[error("request {cookie}: chunk of type {kind:#x} and {bytes} bytes: {what}")]
-    Chunk {
-        /// Cookie of the request.
-        cookie: u64,
-        /// Type of the chunk.
-        kind: u16,
-        /// Length of the chunk.
-        bytes: u64,
-        /// Description of the violation.
-        what: &'static str,
-    },
-    /// The reply ended without error before it was complete.
-    #[error("request {cookie}: success with an incomplete reply")]
-    Incomplete {
-        /// Cookie of the request.
-        cookie: u64,
-    },
-}
-
-/// State of the stream of replies.
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
-    stage: Stage,
-    unit: FrameBuffer,
-    /// A request whose last chunk was returned.
-    finished: Option<u64>,
-    /// The error that ended the stream; every further call returns it.
-    broken: Option<ProtocolError>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-enum Stage {
-    #[default]
-    Magic,
-    Header(u32),
-    Payload(ChunkHeader),
-    Data {
-        cookie: u64,
-        offset: u64,
-        left: u64,
-        last: bool,
-    },
-}
-
-/// The header of a chunk.
-#[derive(Clone, Copy, Debug)]
-struct ChunkHeader {
-    cookie: u64,
-    kind: u16,
-    last: bool,
-    bytes: u64,
-}
-
-impl ChunkHeader {
-    fn wrong<T>(&self, what: &'static str) -> Result<T, ProtocolError> {
-        Err(ProtocolError::Chunk { cookie: self.cookie, kind: self.kind, bytes: self.bytes, what })
-    }
 }
 
 impl Session {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::Abilities;
-use crate::client::ExportInfo;
-use crate::client::replies::Decoder;
+use crate::client::decoder::Decoder;
+use crate::client::export_info::ExportInfo;
 use crate::server::Replies;
 use crate::wire::{Command, CommandFlags, RequestHeader, command_flags, transmission_flags};
 

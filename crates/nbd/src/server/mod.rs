@@ -4,7 +4,9 @@ mod handshake;
 mod option;
 mod replies;
 mod session;
+mod violation;
 
-pub use handshake::{Catalogue, Handshake, Progress, Tls, Violation};
+pub use handshake::{Catalogue, Handshake, Progress, Tls};
 pub use replies::Extent;
 pub use session::{Parsed, Replies, Request, Session};
+pub use violation::Violation;

@@ -1,7 +1,7 @@
 //! Writes replies of the transmission phase. They are appended to a `Vec<u8>`, so that one send can
 //! carry many.
 
-use crate::server::{Replies, Request, Session};
+use crate::server::session::{Replies, Request, Session};
 use crate::wire::{
     EXTENDED_REPLY_BYTES, EXTENDED_REPLY_MAGIC, EXTENTS_MAX, Errno, SIMPLE_REPLY_BYTES, SIMPLE_REPLY_MAGIC,
     STRUCTURED_REPLY_BYTES, STRUCTURED_REPLY_MAGIC, chunk, extent_flags, fitting,

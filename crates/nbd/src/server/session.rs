@@ -1,6 +1,6 @@
 //! Reads requests of the transmission phase. Replies are in `replies.rs`.
 
-use crate::server::Violation;
+use crate::server::violation::Violation;
 use crate::wire::{
     Command, CommandFlags, EXTENDED_REQUEST_BYTES, EXTENDED_REQUEST_MAGIC, Errno, REQUEST_BYTES, REQUEST_MAGIC,
     RequestHeader, command_flags as flag,

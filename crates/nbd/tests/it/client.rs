@@ -44,7 +44,7 @@ fn a_client_enters_by_go_and_by_name_with_all_forms_of_replies() {
 }
 
 #[test]
-fn a_client_encrypts_as_it_wishes_and_as_it_must() {
+fn a_client_uses_tls_as_configured_and_as_the_server_requires() {
     for (tls, wish, encrypted) in [
         (Tls::Off, TlsMode::IfOffered, false),
         (Tls::Offered, TlsMode::IfOffered, true),
@@ -88,7 +88,7 @@ fn a_client_describes_an_export() {
 }
 
 #[test]
-fn an_export_that_is_not_there_is_a_failure_with_the_servers_words() {
+fn an_unknown_export_fails_with_the_text_of_the_server() {
     let failure = failed(HandshakeOptions { export: "absent".to_owned(), ..wants(Replies::Extended) }, Tls::Off);
     assert_eq!(failure.to_string(), "the server refused option 7 with ERR_UNKNOWN: there is no such export");
 }
@@ -104,7 +104,7 @@ fn reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     [&head[..], &(data.len() as u32).to_be_bytes(), data].concat()
 }
 
-fn size_told(option: u32) -> Vec<u8> {
+fn export_info_reply(option: u32) -> Vec<u8> {
     let data = [&[0, 0][..], &(1u64 << 20).to_be_bytes(), &[0, 1]].concat();
     [reply(option, rep::INFO, &data), reply(option, rep::ACK, &[])].concat()
 }
@@ -120,7 +120,7 @@ fn lead(wants: HandshakeOptions, said: &[Vec<u8>]) -> Result<Progress, Handshake
 }
 
 #[test]
-fn servers_that_do_not_know_an_option_are_met_with_a_lower_one() {
+fn a_client_falls_back_if_the_server_does_not_support_an_option() {
     // Extended headers, then structured replies, then neither; and GO becomes EXPORT_NAME.
     let mut by_name = [(1u64 << 20).to_be_bytes().to_vec(), vec![0, 1]].concat();
     by_name.extend([0; 124]);
@@ -141,7 +141,7 @@ fn servers_that_do_not_know_an_option_are_met_with_a_lower_one() {
 }
 
 #[test]
-fn a_server_that_is_none_is_known_by_its_first_bytes() {
+fn a_peer_without_nbd_is_detected_by_its_first_bytes() {
     let http = lead(wants(Replies::Simple), &[b"HTTP/1.1 400 Bad Request\r\n".to_vec()]).unwrap_err();
     assert!(matches!(http, HandshakeError::Magic { .. }));
     let oldstyle = [&b"NBDMAGIC"[..], &0x0000_4202_8186_1253u64.to_be_bytes(), &[0; 136]].concat();
@@ -149,7 +149,7 @@ fn a_server_that_is_none_is_known_by_its_first_bytes() {
 }
 
 #[test]
-fn replies_to_options_that_make_no_sense_end_the_handshake() {
+fn invalid_option_replies_end_the_handshake() {
     let go = |data: &[u8], kind| reply(option::GO, kind, data);
     let mut too_long = go(&[], rep::ACK);
     too_long[16..20].copy_from_slice(&u32::MAX.to_be_bytes());
@@ -175,12 +175,12 @@ fn replies_to_options_that_make_no_sense_end_the_handshake() {
         assert!(outcome.is_err(), "{said:?}: {outcome:?}");
     }
     // What is unknown in information is ignored.
-    let said = [go(&[0x77, 0x77, 1, 2, 3], rep::INFO), size_told(option::GO)].concat();
+    let said = [go(&[0x77, 0x77, 1, 2, 3], rep::INFO), export_info_reply(option::GO)].concat();
     assert!(matches!(lead(wants(Replies::Simple), &[greeting(3), said]), Ok(Progress::Ready(_))));
 }
 
 #[test]
-fn metadata_contexts_that_cannot_be_told_apart_end_the_handshake() {
+fn ambiguous_metadata_contexts_end_the_handshake() {
     let context = |id: u8, name: &str| {
         reply(option::SET_META_CONTEXT, rep::META_CONTEXT, &[&[0, 0, 0, id], name.as_bytes()].concat())
     };
@@ -190,7 +190,7 @@ fn metadata_contexts_that_cannot_be_told_apart_end_the_handshake() {
 }
 
 #[test]
-fn a_handshake_that_ended_takes_no_more() {
+fn a_finished_handshake_consumes_no_bytes() {
     let mut handshake = Handshake::new(wants(Replies::Simple));
     let mut out = Vec::new();
     assert!(handshake.receive(&[0; 18], &mut out).is_err());
@@ -311,7 +311,7 @@ fn a_write_or_flush_may_be_answered_simply_and_a_read_or_status_must_not() {
 }
 
 #[test]
-fn magic_numbers_must_be_those_that_were_agreed_on() {
+fn magic_numbers_must_match_the_negotiated_replies() {
     for (replies, said) in [
         (Replies::Simple, structured(true, NONE, 5, &[])),
         (Replies::Simple, extended(true, NONE, 5, 0, &[])),
@@ -325,7 +325,7 @@ fn magic_numbers_must_be_those_that_were_agreed_on() {
 }
 
 #[test]
-fn a_reply_to_nothing_or_to_what_is_answered_breaks_the_connection() {
+fn a_reply_with_an_unknown_or_completed_cookie_breaks_the_connection() {
     for replies in [Replies::Simple, Replies::Structured] {
         assert_eq!(broken(replies, &[simple(0, 99)]), ProtocolError::Cookie { cookie: 99 });
         assert_eq!(broken(replies, &[simple(0, 5), simple(0, 5)]), ProtocolError::Cookie { cookie: 5 });
@@ -359,7 +359,7 @@ fn content_must_lie_within_the_request_once_and_cover_it() {
 }
 
 #[test]
-fn what_is_not_to_be_fragmented_is_one_piece() {
+fn an_unfragmented_read_has_one_chunk() {
     let pieces = [structured(false, HOLE, 2, &hole(1024, 256)), structured(true, HOLE, 2, &hole(1280, 256))];
     assert!(matches!(broken(Replies::Structured, &pieces), ProtocolError::Chunk { cookie: 2, .. }));
     let mut done = Vec::new();
@@ -369,7 +369,7 @@ fn what_is_not_to_be_fragmented_is_one_piece() {
 }
 
 #[test]
-fn errors_have_a_number_a_text_that_fits_and_a_place_within_the_request() {
+fn errors_have_a_number_a_bounded_text_and_an_offset_within_the_request() {
     for payload in [
         error(0, "nothing", &[]),
         [5u32.to_be_bytes().to_vec(), vec![0xff, 0xff]].concat(),
@@ -422,7 +422,7 @@ fn unknown_chunks_break_the_connection() {
 }
 
 #[test]
-fn extents_keep_to_what_was_asked_for() {
+fn extents_stay_within_the_request() {
     for (cookie, payload) in [
         (3, extents(1, &[])),
         (3, extents(1, &[(4096, 0)])[..11].to_vec()),
@@ -473,7 +473,7 @@ fn extended_replies_repeat_the_offset_and_count_their_extents() {
 }
 
 #[test]
-fn an_error_to_a_simple_read_has_no_data_behind_it() {
+fn a_simple_error_reply_to_a_read_has_no_data() {
     let mut done = Vec::new();
     let said = [simple(5, 1), simple(0, 2), vec![8; 512], simple(0, 5)];
     asking(Replies::Simple).receive(&said.concat(), &mut done).unwrap();

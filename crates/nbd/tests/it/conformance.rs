@@ -94,7 +94,7 @@ fn the_server_in_memory_passes_all_checks() {
 }
 
 #[test]
-fn a_server_that_is_named_passes_all_checks() {
+fn the_server_named_by_the_environment_passes_all_checks() {
     let Ok(text) = std::env::var("HOISTWAY_NBD_URI") else {
         return eprintln!("skipped: HOISTWAY_NBD_URI names no server");
     };
@@ -132,7 +132,7 @@ fn nbdinfo_understands_the_server() {
 }
 
 #[test]
-fn nbdcopy_and_qemu_img_read_what_they_wrote() {
+fn nbdcopy_and_qemu_img_read_back_their_writes() {
     let folder = Folder::new("copy");
     let (socket, original, copy) = (folder.0.join("socket"), folder.0.join("original"), folder.0.join("copy"));
     serve(&socket);

@@ -106,7 +106,7 @@ fn meta(name: &str, queries: &[&[u8]]) -> Vec<u8> {
     data
 }
 
-fn flags_told(replies: &RepliesTo) -> u16 {
+fn transmission_flags_of(replies: &RepliesTo) -> u16 {
     let (_, data) = replies.iter().find(|(kind, data)| *kind == rep::INFO && data[..2] == [0, 0]).expect("the size");
     assert_eq!(data.len(), 12);
     u16::from_be_bytes([data[10], data[11]])
@@ -152,7 +152,7 @@ fn a_wrong_magic_number_before_an_option_closes_the_connection() {
 }
 
 #[test]
-fn nothing_is_answered_after_the_end_of_a_handshake() {
+fn a_finished_handshake_sends_no_replies() {
     let mut client = Client::new(Tls::Off);
     assert_eq!(client.ask(option::ABORT, &[]), ack());
     assert_eq!(client.server.standing, Standing::Aborted);
@@ -176,7 +176,7 @@ fn export_name_is_answered_with_size_flags_and_124_zeroes() {
 }
 
 #[test]
-fn the_zeroes_are_left_out_if_both_sides_do_without() {
+fn the_zeroes_are_omitted_if_both_sides_agree() {
     let mut client = Client::with(Tls::Off, FIXED_NO_ZEROES, Limits::default());
     let mut bytes = Vec::new();
     send_option(option::EXPORT_NAME, b"", &mut bytes);
@@ -185,7 +185,7 @@ fn the_zeroes_are_left_out_if_both_sides_do_without() {
 }
 
 #[test]
-fn export_name_of_what_is_not_there_closes_the_connection() {
+fn export_name_of_an_unknown_export_closes_the_connection() {
     for name in [&b"absent"[..], b"di\0sk", b"\xff\xfe", &[b'x'; 4097]] {
         let mut client = Client::new(Tls::Off);
         assert!(client.ask(option::EXPORT_NAME, name).is_empty());
@@ -194,7 +194,7 @@ fn export_name_of_what_is_not_there_closes_the_connection() {
 }
 
 #[test]
-fn a_client_without_fixed_newstyle_can_enter_an_export_and_do_nothing_else() {
+fn a_client_without_fixed_newstyle_can_only_send_export_name() {
     for flags in [0, 2] {
         let mut client = Client::with(Tls::Off, flags, Limits::default());
         let mut bytes = Vec::new();
@@ -221,7 +221,7 @@ fn abort_is_acknowledged_whatever_data_it_has() {
 }
 
 #[test]
-fn list_tells_names_and_descriptions_then_acknowledges() {
+fn list_sends_names_and_descriptions_then_acknowledges() {
     let mut client = Client::encrypted(Tls::Required);
     let replies = client.ask(option::LIST, &[]);
     let entry = |name: &str, description: &str| {
@@ -253,18 +253,18 @@ fn unknown_options_are_unsupported_and_the_next_one_is_understood() {
 // INFO and GO.
 
 #[test]
-fn go_tells_size_and_flags_and_enters_without_zeroes() {
+fn go_sends_size_and_flags_and_enters_without_zeroes() {
     let mut client = Client::with(Tls::Off, FIXED, Limits::default());
     let replies = client.ask(option::GO, &go("disk", &[]));
     assert_eq!(replies.len(), 2);
     assert_eq!(replies[0].1[2..10], (1u64 << 20).to_be_bytes());
-    assert_eq!(flags_told(&replies), ALL.flags(false));
+    assert_eq!(transmission_flags_of(&replies), ALL.flags(false));
     assert_eq!(replies[1], (rep::ACK, vec![]));
     assert_eq!(client.server.session.as_ref().unwrap().export.name, "disk");
 }
 
 #[test]
-fn go_answers_all_requests_for_information_that_are_known() {
+fn go_answers_all_known_information_requests() {
     let mut client = Client::new(Tls::Off);
     // Unknown requests are ignored, and so is a repetition.
     let items = [info::NAME, 77, info::BLOCK_SIZE, info::DESCRIPTION, info::EXPORT, info::NAME, 0xffff];
@@ -278,7 +278,7 @@ fn go_answers_all_requests_for_information_that_are_known() {
 }
 
 #[test]
-fn info_tells_the_same_as_go_and_does_not_enter() {
+fn info_sends_the_same_as_go_and_does_not_enter() {
     let mut client = Client::new(Tls::Off);
     let data = go("disk", &[info::BLOCK_SIZE, info::NAME]);
     let reported = client.ask(option::INFO, &data);
@@ -288,7 +288,7 @@ fn info_tells_the_same_as_go_and_does_not_enter() {
 }
 
 #[test]
-fn unusual_sizes_of_blocks_are_told_unasked() {
+fn unusual_block_sizes_are_sent_without_a_request() {
     for (block_min, payload_max) in [(512, 1 << 25), (1, 1 << 20)] {
         let mut client = Client::new(Tls::Off);
         client.server.shelf.0[1].block_min = block_min;
@@ -300,7 +300,7 @@ fn unusual_sizes_of_blocks_are_told_unasked() {
 }
 
 #[test]
-fn info_and_go_refuse_what_is_not_there_and_what_makes_no_sense() {
+fn info_and_go_refuse_unknown_exports_and_invalid_data() {
     let long = "x".repeat(4097);
     let mut wrong_count = go("disk", &[1, 2]);
     *wrong_count.last_chunk_mut::<6>().unwrap() = [0, 3, 0, 1, 0, 2];
@@ -338,7 +338,7 @@ fn df_is_advertised_with_structured_replies_only() {
             assert_eq!(client.ask(option, &[]), ack());
         }
         let replies = client.ask(option::INFO, &go("disk", &[]));
-        assert_eq!(flags_told(&replies) & flag::SEND_DF, df);
+        assert_eq!(transmission_flags_of(&replies) & flag::SEND_DF, df);
     }
 }
 
@@ -355,7 +355,7 @@ fn fast_zero_is_not_advertised_without_write_zeroes() {
 // Structured replies, extended headers.
 
 #[test]
-fn replies_take_the_form_that_was_agreed_on() {
+fn replies_have_the_negotiated_form() {
     for (options, replies) in [
         (&[][..], Replies::Simple),
         (&[option::STRUCTURED_REPLY], Replies::Structured),
@@ -372,7 +372,7 @@ fn replies_take_the_form_that_was_agreed_on() {
 }
 
 #[test]
-fn what_is_agreed_on_already_is_refused() {
+fn a_repeated_negotiation_is_refused() {
     for (first, second) in [
         (option::STRUCTURED_REPLY, option::STRUCTURED_REPLY),
         (option::EXTENDED_HEADERS, option::EXTENDED_HEADERS),
@@ -412,7 +412,7 @@ fn metadata_contexts_need_structured_replies() {
 }
 
 #[test]
-fn listing_contexts_finds_all_of_them_by_nothing_by_wildcard_and_by_name() {
+fn contexts_are_listed_without_query_by_wildcard_and_by_name() {
     let wildcards: [&[&[u8]]; 4] = [&[], &[b"base:"], &[b"base:allocation"], &[b"x-y:z", b"base:", b"base:"]];
     for queries in wildcards {
         let mut client = structured();
@@ -433,7 +433,7 @@ fn unknown_namespaces_and_leaves_are_ignored() {
 }
 
 #[test]
-fn setting_contexts_selects_by_name_alone() {
+fn contexts_are_selected_by_name_only() {
     let mut client = structured();
     let replies = client.ask(option::SET_META_CONTEXT, &meta("disk", &[b"x-y:z", b"base:allocation"]));
     assert_eq!(replies, [context(1), ack().remove(0)]);
@@ -454,7 +454,7 @@ fn contexts_belong_to_the_export_that_they_were_set_for() {
 }
 
 #[test]
-fn each_setting_of_contexts_replaces_the_one_before_also_when_it_fails() {
+fn each_selection_of_contexts_replaces_the_previous_one_even_if_it_fails() {
     let too_long = vec![0; 70_000];
     let later: [(Vec<u8>, u32); 5] = [
         (meta("disk", &[]), rep::ACK),
@@ -472,7 +472,7 @@ fn each_setting_of_contexts_replaces_the_one_before_also_when_it_fails() {
 }
 
 #[test]
-fn queries_that_make_no_sense_are_invalid() {
+fn malformed_queries_are_invalid() {
     let mut beyond = meta("disk", &[b"base:allocation"]);
     beyond[12 + 3] = 200;
     let mut many = meta("disk", &[]);
@@ -499,7 +499,7 @@ fn queries_that_make_no_sense_are_invalid() {
 }
 
 #[test]
-fn an_export_that_cannot_tell_of_blocks_has_no_context() {
+fn an_export_without_block_status_has_no_context() {
     let mut client = structured();
     client.server.shelf.0[1].abilities.block_status = false;
     assert_eq!(client.ask(option::LIST_META_CONTEXT, &meta("disk", &[])), ack());
@@ -523,7 +523,7 @@ fn a_server_without_tls_refuses_starttls_and_never_asks_for_tls() {
 }
 
 #[test]
-fn a_server_that_insists_on_tls_answers_nothing_else_before() {
+fn a_server_that_requires_tls_refuses_all_other_options_before_it() {
     for (option, data) in all_options() {
         let mut client = Client::new(Tls::Required);
         assert_eq!(client.refused(option, &data), rep::ERR_TLS_REQD, "{option}");
@@ -540,7 +540,7 @@ fn a_server_that_insists_on_tls_answers_nothing_else_before() {
 }
 
 #[test]
-fn tls_is_not_asked_for_once_it_is_there_and_a_second_starttls_is_invalid() {
+fn tls_is_not_required_twice_and_a_second_starttls_is_invalid() {
     for tls in [Tls::Offered, Tls::Required] {
         let mut client = Client::encrypted(tls);
         assert_eq!(client.refused(option::STARTTLS, &[]), rep::ERR_INVALID);
@@ -555,7 +555,7 @@ fn tls_is_not_asked_for_once_it_is_there_and_a_second_starttls_is_invalid() {
 }
 
 #[test]
-fn where_tls_is_offered_only_exports_that_insist_on_it_ask_for_it() {
+fn optional_tls_is_required_for_tls_only_exports_alone() {
     for option in [option::INFO, option::GO] {
         let mut client = Client::new(Tls::Offered);
         assert_eq!(client.refused(option, &go("secret", &[])), rep::ERR_TLS_REQD);
@@ -575,7 +575,7 @@ fn where_tls_is_offered_only_exports_that_insist_on_it_ask_for_it() {
 }
 
 #[test]
-fn starttls_forgets_what_was_agreed_on_before() {
+fn starttls_resets_the_negotiation() {
     for agreed in [option::STRUCTURED_REPLY, option::EXTENDED_HEADERS] {
         let mut client = Client::new(Tls::Offered);
         assert_eq!(client.ask(agreed, &[]), ack());
@@ -589,7 +589,7 @@ fn starttls_forgets_what_was_agreed_on_before() {
 }
 
 #[test]
-fn plain_bytes_behind_starttls_are_an_attack() {
+fn plain_bytes_after_starttls_are_an_attack() {
     for tls in [Tls::Offered, Tls::Required] {
         let mut client = Client::new(tls);
         let mut bytes = Vec::new();
@@ -605,7 +605,7 @@ fn plain_bytes_behind_starttls_are_an_attack() {
 // Leaving, and limits.
 
 #[test]
-fn a_server_that_leaves_says_so_to_all_but_abort() {
+fn a_server_in_shutdown_refuses_all_options_but_abort() {
     for (option, data) in all_options() {
         let mut client = Client::new(Tls::Off);
         client.server.shut_down();
@@ -619,7 +619,7 @@ fn a_server_that_leaves_says_so_to_all_but_abort() {
 }
 
 #[test]
-fn a_client_that_never_comes_to_the_point_is_left() {
+fn a_client_with_too_many_options_is_disconnected() {
     let mut client = Client::new(Tls::Off);
     for _ in 0..128 {
         client.ask(option::LIST, &[]);
@@ -630,7 +630,7 @@ fn a_client_that_never_comes_to_the_point_is_left() {
 }
 
 #[test]
-fn options_that_are_too_long_are_skipped_until_it_is_too_much() {
+fn overlong_options_are_skipped_up_to_a_limit() {
     let mut client = Client::new(Tls::Off);
     // 10 * 100,000 bytes are within 1 MiB; another 100,000 are not.
     for _ in 0..10 {
@@ -643,7 +643,7 @@ fn options_that_are_too_long_are_skipped_until_it_is_too_much() {
 }
 
 #[test]
-fn an_unknown_option_that_is_too_long_is_still_unknown() {
+fn an_overlong_unknown_option_is_reported_as_unknown() {
     let mut client = Client::new(Tls::Off);
     assert_eq!(client.refused(99, &[0; 100_000]), rep::ERR_UNSUP);
     client.still_works();
@@ -677,7 +677,7 @@ fn replies_beyond_the_limit_are_too_big() {
 }
 
 #[test]
-fn an_export_is_checked_before_it_is_told() {
+fn an_export_is_checked_before_it_is_sent() {
     assert_eq!(export("disk").check(), Ok(()));
     let wrong = |change: fn(&mut Export)| {
         let mut export = export("disk");

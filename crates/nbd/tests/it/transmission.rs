@@ -52,7 +52,7 @@ fn good_range(command: Command) -> (u64, u64) {
 }
 
 #[test]
-fn every_command_is_answered_in_every_form() {
+fn every_command_is_answered_in_every_reply_format() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, export("disk"));
         let written = ask(&mut pair, Command::Write, flag::FUA, 4096, 512);
@@ -74,7 +74,7 @@ fn every_command_is_answered_in_every_form() {
 }
 
 #[test]
-fn replies_carry_the_cookie_and_many_requests_can_be_under_way() {
+fn replies_carry_the_cookie_and_many_requests_can_be_in_flight() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, export("disk"));
         let mut bytes = Vec::new();
@@ -120,7 +120,7 @@ fn writes_to_a_read_only_export_are_eperm_and_their_data_are_skipped() {
 }
 
 #[test]
-fn writing_beyond_the_end_is_enospc_and_all_else_einval() {
+fn writes_beyond_the_end_are_enospc_and_other_commands_einval() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, export("disk"));
         for command in ALL_COMMANDS.into_iter().filter(|command| *command != Command::Flush) {
@@ -141,7 +141,7 @@ fn writing_beyond_the_end_is_enospc_and_all_else_einval() {
 }
 
 #[test]
-fn with_extended_headers_no_length_is_too_long_to_be_refused() {
+fn with_extended_headers_every_length_can_be_refused() {
     let mut pair = Pair::new(Replies::Extended, export("disk"));
     for length in [1 << 32, u64::MAX, u64::MAX - 4096] {
         for command in [Command::Read, Command::Trim, Command::Cache, Command::BlockStatus] {
@@ -152,7 +152,7 @@ fn with_extended_headers_no_length_is_too_long_to_be_refused() {
 }
 
 #[test]
-fn what_is_not_aligned_to_the_minimum_block_size_is_einval() {
+fn requests_not_aligned_to_the_minimum_block_size_are_einval() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, changed(|export| export.block_min = 512));
         for command in ALL_COMMANDS.into_iter().filter(|command| *command != Command::Flush) {
@@ -235,7 +235,7 @@ fn fua_is_accepted_on_all_commands_if_it_is_advertised_and_on_none_else() {
 }
 
 #[test]
-fn what_was_not_advertised_is_einval() {
+fn commands_that_were_not_advertised_are_einval() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, changed(|export| export.abilities = Abilities::default()));
         for command in ALL_COMMANDS {
@@ -373,7 +373,7 @@ fn a_wrong_magic_number_closes_the_connection_at_its_fourth_byte() {
 }
 
 #[test]
-fn a_header_that_is_not_whole_tells_how_much_it_takes() {
+fn an_incomplete_header_reports_the_needed_bytes() {
     for (replies, bytes) in [(Replies::Simple, 28), (Replies::Structured, 28), (Replies::Extended, 32)] {
         let session = session(replies, export("disk"));
         let mut header = Vec::new();
@@ -408,7 +408,7 @@ fn disconnecting_has_no_reply_and_is_never_refused() {
 // READ in pieces, and its errors.
 
 #[test]
-fn a_read_in_pieces_covers_all_and_zeroes_are_told_as_holes() {
+fn a_read_in_chunks_covers_the_range_and_sends_zeroes_as_holes() {
     for replies in IN_CHUNKS {
         let mut pair = Pair::new(replies, export("disk"));
         pair.server.disk[5000..6000].fill(7);
@@ -419,7 +419,7 @@ fn a_read_in_pieces_covers_all_and_zeroes_are_told_as_holes() {
 }
 
 #[test]
-fn a_read_error_names_the_place_where_replies_have_room_for_it() {
+fn a_read_error_has_an_offset_if_the_reply_format_supports_it() {
     for replies in ALL_REPLIES {
         let mut pair = Pair::new(replies, export("disk"));
         pair.server.bad_byte = Some(600);
@@ -433,7 +433,7 @@ fn a_read_error_names_the_place_where_replies_have_room_for_it() {
 }
 
 #[test]
-fn an_error_to_a_read_is_a_chunk_where_structured_replies_were_agreed_on() {
+fn a_read_error_is_a_chunk_with_structured_replies() {
     // The client refuses a simple reply to READ then; so an answer at all is the proof.
     for replies in IN_CHUNKS {
         let mut pair = Pair::new(replies, export("disk"));
@@ -490,7 +490,7 @@ const DATA: Extent = Extent { length: 4096, hole: false, zero: false };
 const HOLE: Extent = Extent { length: 4096, hole: true, zero: true };
 
 #[test]
-fn extents_of_one_state_are_told_as_one_and_end_with_the_range() {
+fn adjacent_extents_of_one_state_are_merged_and_end_with_the_range() {
     for replies in IN_CHUNKS {
         let extents = [DATA, DATA, HOLE, HOLE, DATA, HOLE];
         // All but the last must end before the range does: the hole ends at 16384, and the data
@@ -507,7 +507,7 @@ fn extents_of_one_state_are_told_as_one_and_end_with_the_range() {
 }
 
 #[test]
-fn one_extent_is_told_where_one_is_asked_for_and_it_is_not_longer() {
+fn the_flag_req_one_yields_one_extent_within_the_range() {
     for replies in IN_CHUNKS {
         let one = CommandFlags { one_extent: true, ..NO_FLAGS };
         for (length, wanted) in [(4096, 4096), (100, 100), (1 << 19, 8192)] {
@@ -526,7 +526,7 @@ fn extents_end_with_the_export() {
 }
 
 #[test]
-fn at_least_one_extent_is_told_and_none_is_empty() {
+fn at_least_one_extent_is_sent_and_none_is_empty() {
     for replies in IN_CHUNKS {
         let nothing = Extent { length: 0, ..HOLE };
         for extents in [&[][..], &[nothing, nothing]] {
@@ -573,7 +573,7 @@ fn extents_are_no_more_than_a_payload_holds_and_no_more_than_a_million() {
 // The client respects the advertised properties.
 
 #[test]
-fn a_client_does_not_ask_for_what_it_was_not_offered() {
+fn a_client_refuses_requests_that_were_not_advertised() {
     let export = changed(|export| (export.block_min, export.payload_max) = (512, 1 << 16));
     let mut pair = Pair::new(Replies::Structured, export);
     let mut out = Vec::new();

@@ -133,7 +133,7 @@ fn a_session_with_extended_headers() {
 }
 
 #[test]
-fn what_a_client_says_from_greeting_to_disconnecting() {
+fn the_bytes_of_a_client_from_greeting_to_disconnect() {
     let mut handshake = client::Handshake::new(crate::machine::wants(Replies::Structured));
     let mut out = Vec::new();
     let mut say = |handshake: &mut client::Handshake, bytes: &str| {

@@ -32,24 +32,24 @@ pub type Check = (&'static str, fn(&Live) -> Result<(), String>);
 
 /// All of them.
 pub const CHECKS: &[Check] = &[
-    ("it greets with fixed newstyle and closes on unknown client flags", greets),
+    ("it sends_the_greeting with fixed newstyle and closes on unknown client flags", sends_the_greeting),
     ("it says of unknown options that they are unsupported, and goes on", refuses_unknown_options),
     ("it says of unknown exports that they are unknown, and goes on", refuses_unknown_exports),
     ("it lists the export and acknowledges ABORT", lists),
     ("it refuses options whose lengths do not add up", refuses_malformed_options),
-    ("it leaves a client that sends options without end", leaves_the_endless),
+    ("it leaves a client that sends options without end", disconnects_endless_clients),
     ("it survives an option of 4 GiB", survives_huge_options),
-    ("it leaves a client that does not speak NBD", leaves_garbage),
-    ("it reads what was written, in every form of replies", reads_what_was_written),
+    ("it leaves a client that does not speak NBD", disconnects_garbage),
+    ("it reads what was written, in every form of replies", reads_back_writes),
     ("it enters by EXPORT_NAME", enters_by_name),
-    ("it keeps zeroes, trims, caches and flushes where it offers to", carries_out_the_rest),
-    ("it tells extents that cover what was asked for", tells_extents),
+    ("it keeps zeroes, trims, caches and flushes where it offers to", executes_other_commands),
+    ("it tells extents that cover what was asked for", reports_extents),
     ("it answers requests beyond the end with ENOSPC for writes and EINVAL else", refuses_beyond_the_end),
     ("it answers unaligned requests with EINVAL", refuses_unaligned),
     ("it answers unknown commands and flags with EINVAL", refuses_unknown),
-    ("it stays connected after lengths of 0", survives_nothing),
+    ("it stays connected after lengths of 0", survives_empty_requests),
     ("it refuses payloads that are too long, or leaves", refuses_long_payloads),
-    ("it leaves on a wrong magic number, and on nothing but that client", leaves_wrong_magic),
+    ("it leaves on a wrong magic number, and on nothing but that client", disconnects_wrong_magic),
     ("it closes the connection on a disconnect request", closes),
     ("it serves on when clients vanish in the middle of a request", survives_vanished_clients),
     ("it answers many requests under way, each once", answers_many),
@@ -241,7 +241,7 @@ fn go(name: &str) -> Vec<u8> {
     [&(name.len() as u32).to_be_bytes(), name.as_bytes(), &[0, 0]].concat()
 }
 
-fn greets(live: &Live) -> Result<(), String> {
+fn sends_the_greeting(live: &Live) -> Result<(), String> {
     closed(&mut live.greeted(0x8000_0003)?)?;
     last_kind(&mut live.greeted(3)?, option::ABORT, &[]).and_then(|kind| same(kind, rep::ACK))
 }
@@ -289,11 +289,11 @@ fn refuses_malformed_options(live: &Live) -> Result<(), String> {
     same(last_kind(&mut wire, option::INFO, &go(&live.uri.export))?, rep::ACK)
 }
 
-fn leaves_the_endless(live: &Live) -> Result<(), String> {
+fn disconnects_endless_clients(live: &Live) -> Result<(), String> {
     let mut wire = live.greeted(3)?;
     for _ in 0..100_000 {
         if last_kind(&mut wire, 99, &[]).is_err() {
-            return greets(live);
+            return sends_the_greeting(live);
         }
     }
     Err("it answered 100,000 options".to_owned())
@@ -313,10 +313,10 @@ fn survives_huge_options(live: &Live) -> Result<(), String> {
             }
         }
     }
-    greets(live)
+    sends_the_greeting(live)
 }
 
-fn leaves_garbage(live: &Live) -> Result<(), String> {
+fn disconnects_garbage(live: &Live) -> Result<(), String> {
     let mut wire = live.connect()?;
     wire.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").map_err(said)?;
     closed(&mut wire)?;
@@ -325,7 +325,7 @@ fn leaves_garbage(live: &Live) -> Result<(), String> {
     closed(&mut wire)
 }
 
-fn reads_what_was_written(live: &Live) -> Result<(), String> {
+fn reads_back_writes(live: &Live) -> Result<(), String> {
     for (number, replies) in FORMS.into_iter().enumerate() {
         let mut peer = live.enter(replies)?;
         let unit = peer.unit();
@@ -353,7 +353,7 @@ fn enters_by_name(live: &Live) -> Result<(), String> {
     same(matches!(read, Ok(ReplyContent::Data(_))), true)
 }
 
-fn carries_out_the_rest(live: &Live) -> Result<(), String> {
+fn executes_other_commands(live: &Live) -> Result<(), String> {
     for replies in FORMS {
         let mut peer = live.enter(replies)?;
         let can = peer.client.session.abilities();
@@ -386,7 +386,7 @@ fn carries_out_the_rest(live: &Live) -> Result<(), String> {
     Ok(())
 }
 
-fn tells_extents(live: &Live) -> Result<(), String> {
+fn reports_extents(live: &Live) -> Result<(), String> {
     for replies in [Replies::Structured, Replies::Extended] {
         let mut peer = live.enter(replies)?;
         if !peer.client.session.abilities().block_status {
@@ -468,7 +468,7 @@ fn refuses_unknown(live: &Live) -> Result<(), String> {
     Ok(())
 }
 
-fn survives_nothing(live: &Live) -> Result<(), String> {
+fn survives_empty_requests(live: &Live) -> Result<(), String> {
     for replies in FORMS {
         let mut peer = live.enter(replies)?;
         for command in [Command::Read, Command::Write, Command::Trim, Command::WriteZeroes] {
@@ -498,10 +498,10 @@ fn refuses_long_payloads(live: &Live) -> Result<(), String> {
             peer.left()?;
         }
     }
-    greets(live)
+    sends_the_greeting(live)
 }
 
-fn leaves_wrong_magic(live: &Live) -> Result<(), String> {
+fn disconnects_wrong_magic(live: &Live) -> Result<(), String> {
     let mut other = live.enter(Replies::Simple)?;
     for replies in FORMS {
         let mut peer = live.enter(replies)?;
@@ -557,7 +557,7 @@ fn survives_vanished_clients(live: &Live) -> Result<(), String> {
         }
         peer.wire.write_all(&bytes).map_err(said)?;
     }
-    reads_what_was_written(live)
+    reads_back_writes(live)
 }
 
 fn answers_many(live: &Live) -> Result<(), String> {
