@@ -1,4 +1,5 @@
-//! Latency histograms in text form: 8 buckets per octave, so that a client can subtract two samples.
+//! Latency histograms in text form: 8 buckets per octave, so that a client can subtract two
+//! samples.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,9 @@ use std::fmt::Write;
 /// The component of the empty name.
 const EMPTY: &str = "%";
 
-/// Encodes a name as a component of a path. Characters with a meaning in a path or a line (`/`, `%`,
-/// blanks, control characters, the names `.` and `..`) become `%XX`; the empty name becomes `%`.
+/// Encodes a name as a component of a path. Characters with a meaning in a path or a line (`/`,
+/// `%`, blanks, control characters, the names `.` and `..`) become `%XX`; the empty name becomes
+/// `%`.
 pub fn escape(name: &str) -> String {
     if name.is_empty() {
         return EMPTY.to_owned();

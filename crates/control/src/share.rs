@@ -72,8 +72,8 @@ pub struct Claim<'a> {
 /// `bytes_per_second` in total. `groups` maps the name of a group to its weight and parent.
 ///
 /// Each tenant first gets its reservation. The highest class (real time before best effort before
-/// idle) gets the rest, divided by the weights in the tree of groups. A share that a limit denies to
-/// a tenant goes to the others.
+/// idle) gets the rest, divided by the weights in the tree of groups. A share that a limit denies
+/// to a tenant goes to the others.
 pub fn entitlements(
     claims: &[Claim<'_>],
     groups: &BTreeMap<String, (u16, Option<String>)>,
@@ -236,7 +236,8 @@ pub fn groups(target: &dyn AdminTarget) -> BTreeMap<String, (u16, Option<String>
     target.names(ObjectKind::Groups).into_iter().filter_map(facts).collect()
 }
 
-/// Returns the shares, with the sum 1, that the tree of groups gives to the claims at these indices.
+/// Returns the shares, with the sum 1, that the tree of groups gives to the claims at these
+/// indices.
 fn divided(open: &[usize], claims: &[Claim<'_>], groups: &BTreeMap<String, (u16, Option<String>)>) -> Vec<f64> {
     let paths: Vec<Vec<&str>> = open.iter().map(|&at| group_path(claims[at].terms, groups)).collect();
     // The sum of the weights below each group with an active tenant; each child group counts once.

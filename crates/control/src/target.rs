@@ -232,8 +232,8 @@ pub struct OpView<'a> {
     pub bytes: u64,
     /// The number of failed requests.
     pub errors: u64,
-    /// The times from arrival, delays by limits included, to the dispatch of the first piece, in ns;
-    /// `None` without requests.
+    /// The times from arrival, delays by limits included, to the dispatch of the first piece, in
+    /// ns; `None` without requests.
     pub queue_ns: Option<&'a Histogram<u64>>,
     /// The times from dispatch to completion, in ns.
     pub device_ns: Option<&'a Histogram<u64>>,

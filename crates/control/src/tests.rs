@@ -71,8 +71,8 @@ fn one_reply_has_all_readable_leaves_below_a_directory() {
     assert!(all.contains("= tenants/data%20base/weight: 300\n") && all.ends_with("\nok\n"), "{all}");
     assert!(all.contains("= exports/%/description: two lines\n"), "{all}");
     assert!(all.contains("= clients/0/comm: fio [2J\n"), "{all}");
-    // Every leaf of the table exists for each of its objects: 1 device, 2 exports, 2 tenants, 1 group,
-    // 2 clients.
+    // Every leaf of the table exists for each of its objects: 1 device, 2 exports, 2 tenants, 1
+    // group, 2 clients.
     let listed = answer(target, "ls -r");
     let of = |pattern: &str| match pattern.split('/').next() {
         _ if pattern.ends_with("TUNABLE") => Kind::Cfq.info().tunables.len(),

@@ -69,7 +69,8 @@ impl Found {
     }
 }
 
-/// Resolves a path. Slashes at its ends and repeated slashes are ignored; the empty path is the root.
+/// Resolves a path. Slashes at its ends and repeated slashes are ignored; the empty path is the
+/// root.
 ///
 /// # Errors
 /// The first component that does not exist.

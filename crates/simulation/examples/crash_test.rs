@@ -1,8 +1,8 @@
-//! Kills the real server under load, again and again: `cargo xtask crash-test [--rounds N] [--seed
+//! Kills the server under load repeatedly: `cargo xtask crash-test [--rounds N] [--seed
 //! N] [--engine auto|uring|threads]`.
 //!
 //! The server works on a file of a small file system (FUSE) in this process, which keeps every
-//! write in memory until it is told to make it durable: `fsync`, or a write with `O_DSYNC`. It
+//! write in memory until a request makes it durable: `fsync`, or a write with `O_DSYNC`. The memory
 //! stands for the disk's cache where the server does direct I/O, and for the page cache where it
 //! does not: each round does one or the other. At a random moment the server is killed, or the
 //! power fails at once after an acknowledgement and the server is killed then: everything that was
@@ -83,17 +83,17 @@ fn options(arguments: &[String]) -> Result<Options> {
 fn run(arguments: Vec<String>) -> Result<()> {
     let options = options(&arguments)?;
     let began = Instant::now();
-    for lie in [Lie::Fsync, Lie::DurableWrites] {
+    for fault in [DiskFault::Fsync, DiskFault::DurableWrites] {
         for direct in [true, false] {
-            find_out(lie, direct, &options)?;
+            detect_fault(fault, direct, &options)?;
         }
     }
-    let lab = Lab::new(&options, Lie::None)?;
+    let bed = TestBed::new(&options, DiskFault::None)?;
     for round in 0..options.rounds {
         let direct = round % 2 == 0;
-        lab.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
+        bed.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
     }
-    let [writes, durable, flushes] = [&lab.counts.writes, &lab.counts.durable, &lab.counts.flushes];
+    let [writes, durable, flushes] = [&bed.counts.writes, &bed.counts.durable, &bed.counts.flushes];
     println!(
         "crash-test: {} rounds in {:.1} s: {} writes acknowledged, {} durable ones when the server died, {} flushes; 0 lost",
         options.rounds,
@@ -105,10 +105,10 @@ fn run(arguments: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// What a disk does not do although it says so.
+/// A fault of a disk: it acknowledges an operation without its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lie {
-    /// Everything is as it should be.
+enum DiskFault {
+    /// No fault.
     None,
     /// `fsync` makes nothing durable; writes with `O_DSYNC` are.
     Fsync,
@@ -116,46 +116,46 @@ enum Lie {
     DurableWrites,
 }
 
-/// The most crashes until a lie has to be found out.
-const LIE_ROUNDS_MAX: u64 = 100;
+/// The most crashes until a fault must be detected.
+const FAULT_ROUNDS_MAX: u64 = 100;
 
-/// Crashes over a disk that lies, until something is missing.
-fn find_out(lie: Lie, direct: bool, options: &Options) -> Result<()> {
-    let lab = Lab::new(options, lie)?;
+/// Crashes over a disk with a fault, until data are lost.
+fn detect_fault(fault: DiskFault, direct: bool, options: &Options) -> Result<()> {
+    let bed = TestBed::new(options, fault)?;
     let io = if direct { "direct I/O" } else { "buffered I/O" };
-    for round in 0..LIE_ROUNDS_MAX {
-        match lab.round(round, direct, options) {
+    for round in 0..FAULT_ROUNDS_MAX {
+        match bed.round(round, direct, options) {
             Ok(()) => {}
             Err(what) if what.contains(LOST) => {
-                println!("{io}: a disk with the fault {lie:?} is found out by crash {}: {what}", round + 1);
+                println!("{io}: a disk with the fault {fault:?} is detected by crash {}: {what}", round + 1);
                 return Ok(());
             }
-            Err(other) => return Err(format!("{lie:?}, {io}: {other}")),
+            Err(other) => return Err(format!("{fault:?}, {io}: {other}")),
         }
     }
-    Err(format!("{io}: {LIE_ROUNDS_MAX} crashes over a disk with the fault {lie:?}, and nothing was missing"))
+    Err(format!("{io}: {FAULT_ROUNDS_MAX} crashes over a disk with the fault {fault:?}, and nothing was missing"))
 }
 
-/// What a loss is told with.
+/// The text by which a loss is recognised in an error.
 const LOST: &str = "after the crash";
 
-/// The disk, and whether it has power.
+/// The disk and its power supply.
 struct Powered {
     disk: Disk,
     on: bool,
 }
 
 impl Powered {
-    /// The power fails: what is not durable is lost, and nothing works any more.
-    fn fail(&mut self, dice: &mut Prng) {
+    /// Fails the power: data that are not durable are lost, and all later I/O fails.
+    fn fail(&mut self, prng: &mut Prng) {
         if std::mem::take(&mut self.on) {
-            self.disk.crash(dice);
+            self.disk.crash(prng);
         }
     }
 }
 
-/// A file system with a disk, its clients' memory, and a place for sockets.
-struct Lab {
+/// A file system with a disk, the histories of its clients, and a directory for sockets.
+struct TestBed {
     dir: tempfile::TempDir,
     disk: Arc<Mutex<Powered>>,
     histories: Vec<Arc<Mutex<History>>>,
@@ -170,14 +170,14 @@ struct Counts {
     flushes: AtomicU64,
 }
 
-impl Lab {
-    fn new(options: &Options, lie: Lie) -> Result<Lab> {
+impl TestBed {
+    fn new(options: &Options, fault: DiskFault) -> Result<TestBed> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mount = dir.path().join("mount");
         std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
         let plan = DiskPlan { size: DISK_BYTES, ..DiskPlan::default() };
         let disk = Arc::new(Mutex::new(Powered { disk: Disk::new(plan), on: true }));
-        let volatile = Volatile { disk: disk.clone(), lie, ios: AtomicU64::new(0) };
+        let volatile = Volatile { disk: disk.clone(), fault, ios: AtomicU64::new(0) };
         let session = fuser::spawn_mount(volatile, &mount, &fuser::Config::default())
             .map_err(|error| format!("cannot mount a file system (FUSE): {error}"))?;
         let history = |at: usize| {
@@ -185,17 +185,17 @@ impl Lab {
             Arc::new(Mutex::new(History::new(start as u64, REGION_BYTES, 0, options.seed ^ start as u64, false)))
         };
         let histories = (0..REGIONS).map(history).collect();
-        Ok(Lab { dir, disk, histories, counts: Arc::default(), _session: session })
+        Ok(TestBed { dir, disk, histories, counts: Arc::default(), _session: session })
     }
 
-    /// A server, its clients, its death, and what is left.
+    /// Runs a server with clients, kills it, and checks the disk.
     fn round(&self, round: u64, direct: bool, options: &Options) -> Result<()> {
-        let mut dice = Prng::new(options.seed.wrapping_mul(1_000_003) ^ round);
+        let mut prng = Prng::new(options.seed.wrapping_mul(1_000_003) ^ round);
         let socket = self.dir.path().join(format!("{round}.sock"));
         let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber"];
         lock(&self.disk).on = true;
-        let mut server = start(options, self.dir.path(), &socket, dice.pick(&elevators), direct)?;
-        let cuts_permille = if dice.permille(600) { 20 } else { 0 };
+        let mut server = start(options, self.dir.path(), &socket, prng.pick(&elevators), direct)?;
+        let cuts_permille = if prng.permille(600) { 20 } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
         let (has_cut, cut) = channel();
         let clients: Vec<_> = (0..2 * REGIONS)
@@ -203,25 +203,25 @@ impl Lab {
                 let client = Client {
                     history: self.histories[number / 2].clone(),
                     counts: self.counts.clone(),
-                    dice: dice.split(),
+                    prng: prng.split(),
                     stop: stop.clone(),
                     disk: self.disk.clone(),
                     cuts_permille,
                     has_cut: has_cut.clone(),
-                    asked: BTreeMap::new(),
+                    pending: BTreeMap::new(),
                 };
                 let socket = socket.clone();
                 std::thread::spawn(move || client.run(&socket))
             })
             .collect();
         // At any time, or as soon as the power has failed after an acknowledgement.
-        let _ = cut.recv_timeout(Duration::from_micros(dice.between(20_000, 250_000)));
+        let _ = cut.recv_timeout(Duration::from_micros(prng.between(20_000, 250_000)));
         let alive = matches!(server.try_wait(), Ok(None));
         let _ = server.kill();
         let _ = server.wait();
-        lock(&self.disk).fail(&mut dice);
+        lock(&self.disk).fail(&mut prng);
         stop.store(true, Ordering::Relaxed);
-        let mut problem = (!alive).then(|| "the server was gone before it was killed".to_owned());
+        let mut problem = (!alive).then(|| "the server ended before it was killed".to_owned());
         for client in clients {
             let ended = client.join().map_err(|_| "a client panicked".to_owned()).and_then(|ended| ended);
             problem = problem.or(ended.err());
@@ -288,17 +288,17 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Client {
     history: Arc<Mutex<History>>,
     counts: Arc<Counts>,
-    dice: Prng,
+    prng: Prng,
     stop: Arc<AtomicBool>,
     disk: Arc<Mutex<Powered>>,
-    /// After how many of a thousand acknowledgements the power fails at once.
+    /// The share of acknowledgements after which the power fails at once, in permille.
     cuts_permille: u64,
-    /// Is told when that was done.
+    /// Signals a power failure.
     has_cut: Sender<()>,
-    asked: BTreeMap<u64, Asked>,
+    pending: BTreeMap<u64, PendingRequest>,
 }
 
-struct Asked {
+struct PendingRequest {
     command: Command,
     offset: u64,
     begun: u64,
@@ -309,36 +309,36 @@ struct Asked {
 impl Client {
     fn run(mut self, socket: &Path) -> Result<()> {
         let Ok(mut stream) = UnixStream::connect(socket) else { return Ok(()) };
-        let Some(session) = enter(&mut stream, self.dice.pick(&[Replies::Simple, Replies::Structured]))? else {
+        let Some(session) = enter(&mut stream, self.prng.pick(&[Replies::Simple, Replies::Structured]))? else {
             return Ok(());
         };
         let mut collector = Collector::new(*session);
         let mut input = vec![0; 256 << 10];
         while !self.stop.load(Ordering::Relaxed) {
             let mut out = Vec::new();
-            while self.asked.len() < DEPTH {
+            while self.pending.len() < DEPTH {
                 self.ask(&mut collector, &mut out)?;
             }
             if stream.write_all(&out).is_err() {
                 return Ok(());
             }
             let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(()) };
-            // What comes when the power has failed may be anything.
+            // Replies after a power failure have no meaning.
             if !lock(&self.disk).on {
                 return Ok(());
             }
             let mut completions = Vec::new();
             collector.receive(&input[..count], &mut completions).map_err(|broken| broken.to_string())?;
             for completion in completions {
-                let Some(asked) = self.asked.remove(&completion.cookie) else { continue };
-                self.answered(&asked, completion.result.map_err(|(errno, text)| format!("{errno} {text}")))?;
+                let Some(request) = self.pending.remove(&completion.cookie) else { continue };
+                self.handle_completion(&request, completion.result.map_err(|(errno, text)| format!("{errno} {text}")))?;
             }
         }
         Ok(())
     }
 
     fn ask(&mut self, collector: &mut Collector, out: &mut Vec<u8>) -> Result<()> {
-        let command = match self.dice.between(0, 99) {
+        let command = match self.prng.between(0, 99) {
             0..15 => Command::Read,
             15..80 => Command::Write,
             80..84 => Command::WriteZeroes,
@@ -347,8 +347,8 @@ impl Client {
         };
         let mut history = lock(&self.history);
         let begun = history.tick();
-        let (offset, length) = if command == Command::Flush { (0, 0) } else { range(&mut self.dice, history.start) };
-        let fua = command.changes() && self.dice.permille(200);
+        let (offset, length) = if command == Command::Flush { (0, 0) } else { range(&mut self.prng, history.start) };
+        let fua = command.changes() && self.prng.permille(200);
         let change = match command {
             Command::Write => Some(history.begin(offset, length, Content::Data(0))),
             Command::WriteZeroes => Some(history.begin(offset, length, Content::Zeroes)),
@@ -361,27 +361,31 @@ impl Client {
         let cookie = collector
             .request(&RequestSpec { command, flags, offset, length }, &data, out)
             .map_err(|misuse| misuse.to_string())?;
-        self.asked.insert(cookie, Asked { command, offset, begun, change, fua });
+        self.pending.insert(cookie, PendingRequest { command, offset, begun, change, fua });
         Ok(())
     }
 
-    fn answered(&mut self, asked: &Asked, result: std::result::Result<ReplyContent, String>) -> Result<()> {
-        let outcome = result.map_err(|error| format!("{:?} failed: {error}", asked.command))?;
+    fn handle_completion(
+        &mut self,
+        request: &PendingRequest,
+        result: std::result::Result<ReplyContent, String>,
+    ) -> Result<()> {
+        let outcome = result.map_err(|error| format!("{:?} failed: {error}", request.command))?;
         let mut history = lock(&self.history);
         if let ReplyContent::Data(data) = &outcome {
-            history.check_read(asked.offset, data, asked.begun)?;
+            history.check_read(request.offset, data, request.begun)?;
         }
-        if let Some(change) = asked.change {
-            history.end(change, true, asked.fua);
+        if let Some(change) = request.change {
+            history.end(change, true, request.fua);
             self.counts.writes.fetch_add(1, Ordering::Relaxed);
         }
-        if asked.command == Command::Flush {
-            history.flushed(asked.begun);
+        if request.command == Command::Flush {
+            history.flushed(request.begun);
             self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         }
         drop(history);
-        if (asked.fua || asked.command == Command::Flush) && self.dice.permille(self.cuts_permille) {
-            lock(&self.disk).fail(&mut self.dice);
+        if (request.fua || request.command == Command::Flush) && self.prng.permille(self.cuts_permille) {
+            lock(&self.disk).fail(&mut self.prng);
             let _ = self.has_cut.send(());
         }
         Ok(())
@@ -389,11 +393,11 @@ impl Client {
 }
 
 /// Somewhere in a region: a few hot pages, or anywhere; whole pages, sectors, or any bytes.
-fn range(dice: &mut Prng, start: u64) -> (u64, u64) {
-    let span = dice.pick(&[32 << 10, REGION_BYTES as u64 - (64 << 10)]);
-    let unit = dice.pick(&[1, 512, 4096]);
-    let length = (dice.magnitude((32 << 10) / unit) * unit).max(1);
-    let at = (start + dice.between(0, span)).next_multiple_of(unit);
+fn range(prng: &mut Prng, start: u64) -> (u64, u64) {
+    let span = prng.pick(&[32 << 10, REGION_BYTES as u64 - (64 << 10)]);
+    let unit = prng.pick(&[1, 512, 4096]);
+    let length = (prng.magnitude((32 << 10) / unit) * unit).max(1);
+    let at = (start + prng.between(0, span)).next_multiple_of(unit);
     (at, length)
 }
 
@@ -423,7 +427,7 @@ fn enter(stream: &mut UnixStream, replies: Replies) -> Result<Option<Box<hoistwa
 /// A file system with one file, whose writes are in memory until they are made durable.
 struct Volatile {
     disk: Arc<Mutex<Powered>>,
-    lie: Lie,
+    fault: DiskFault,
     ios: AtomicU64,
 }
 
@@ -453,7 +457,7 @@ impl Volatile {
         }
     }
 
-    /// A change, which is over as soon as it is made.
+    /// Applies a change, which completes at once.
     fn change(&self, flags: i32, change: impl FnOnce(&mut Disk, u64)) -> std::result::Result<(), Errno> {
         let io = self.ios.fetch_add(1, Ordering::Relaxed) + 1;
         let mut powered = lock(&self.disk);
@@ -463,7 +467,7 @@ impl Volatile {
         let disk = &mut powered.disk;
         change(disk, io);
         disk.finish(io);
-        if flags & libc::O_DSYNC != 0 && self.lie != Lie::DurableWrites {
+        if flags & libc::O_DSYNC != 0 && self.fault != DiskFault::DurableWrites {
             disk.persist(io);
         }
         Ok(())
@@ -483,7 +487,7 @@ impl Filesystem for Volatile {
         reply.attr(&TTL, &self.attributes(ino));
     }
 
-    /// Past the page cache, which would outlive the server.
+    /// Bypasses the page cache, which would outlive the server.
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
@@ -554,14 +558,14 @@ impl Filesystem for Volatile {
         if !powered.on {
             return reply.error(Errno::EIO);
         }
-        if self.lie != Lie::Fsync {
+        if self.fault != DiskFault::Fsync {
             let horizon = powered.disk.horizon();
             powered.disk.flush(horizon);
         }
         reply.ok();
     }
 
-    /// Of closing, which makes nothing durable.
+    /// Handles a close, which makes no data durable.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

@@ -1,9 +1,8 @@
-//! Plays simulated worlds of the server: `cargo xtask worlds [--seeds N] [--from SEED] [--seed
+//! Runs simulated worlds of the server: `cargo xtask worlds [--seeds N] [--from SEED] [--seed
 //! SEED] [-v] [--sabotage KIND] [--jobs N]`.
 //!
-//! Without anything it plays the seeds 0 to 9,999 on all cores. A seed that fails is told with the
-//! command that replays it; `--seed` plays one, twice, compares, and with `-v` tells everything
-//! that happened.
+//! Without options it runs the seeds 0 to 9,999 on all cores. For a seed that fails it prints the
+//! command that replays it. `--seed` runs one seed twice and compares; `-v` prints all events.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use hoistway_reactor::simulated::Sabotage;
-use hoistway_simulation::{Outcome, Plan, play};
+use hoistway_simulation::{Plan, WorldReport, play};
 
 struct Options {
     seeds: u64,
@@ -73,20 +72,20 @@ fn plan(seed: u64, options: &Options) -> Plan {
     Plan { sabotage: options.sabotage, ..Plan::new(seed) }
 }
 
-/// Plays a world; a panic is a problem like others.
-fn played(plan: &Plan, verbose: bool) -> Outcome {
+/// Runs a world. A panic is a violation.
+fn played(plan: &Plan, verbose: bool) -> WorldReport {
     let outcome = catch_unwind(AssertUnwindSafe(|| play(plan, verbose)));
     outcome.unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
         let text = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Outcome::unplayed(format!("panic: {}", text.unwrap_or_default()))
+        WorldReport::unplayed(format!("panic: {}", text.unwrap_or_default()))
     })
 }
 
 fn replay(seed: u64, options: &Options) -> bool {
     let plan = plan(seed, options);
     if options.verbose {
-        // What a panic says is part of the story.
+        // Print the messages of panics.
         let _ = std::panic::take_hook();
         print!("{plan}");
     }
@@ -95,20 +94,20 @@ fn replay(seed: u64, options: &Options) -> bool {
         println!("{line}");
     }
     let again = played(&plan, false);
-    let told = format!(
-        "seed {seed}: {} happenings, {} requests answered, {} crashes, {:.3} s of its own time, hash {:016x}",
-        outcome.happenings,
+    let summary = format!(
+        "seed {seed}: {} events, {} requests answered, {} crashes, {:.3} s of virtual time, hash {:016x}",
+        outcome.events,
         outcome.answered,
         outcome.crashes,
         outcome.ended_ns as f64 / 1e9,
         outcome.hash
     );
-    println!("{told}");
+    println!("{summary}");
     if let Some(problem) = &outcome.problem {
         println!("seed {seed}: {problem}");
     }
     if again.hash != outcome.hash {
-        println!("seed {seed}: played twice, and the hashes differ: {:016x} and {:016x}", outcome.hash, again.hash);
+        println!("seed {seed}: two runs differ in their hashes: {:016x} and {:016x}", outcome.hash, again.hash);
     }
     outcome.problem.is_none() && again.hash == outcome.hash
 }
@@ -117,7 +116,7 @@ fn all(options: &Options) -> bool {
     let next = AtomicU64::new(options.from);
     let stop = AtomicBool::new(false);
     let failed = Mutex::new(Vec::new());
-    let [happenings, answered, crashes] = [0; 3].map(AtomicU64::new);
+    let [events, answered, crashes] = [0; 3].map(AtomicU64::new);
     let end = options.from.saturating_add(options.seeds);
     let began = Instant::now();
     std::thread::scope(|scope| {
@@ -130,13 +129,12 @@ fn all(options: &Options) -> bool {
                     }
                     let plan = plan(seed, options);
                     let outcome = played(&plan, false);
-                    happenings.fetch_add(outcome.happenings, Ordering::Relaxed);
+                    events.fetch_add(outcome.events, Ordering::Relaxed);
                     answered.fetch_add(outcome.answered, Ordering::Relaxed);
                     crashes.fetch_add(u64::from(outcome.crashes), Ordering::Relaxed);
-                    // One of ten is played twice: what is not determined by the seed cannot be
-                    // replayed.
+                    // One world in ten runs twice: only a deterministic world can be replayed.
                     let differs = seed.is_multiple_of(10) && played(&plan, false).hash != outcome.hash;
-                    let problem = outcome.problem.or(differs.then(|| "played twice, and the hashes differ".to_owned()));
+                    let problem = outcome.problem.or(differs.then(|| "two runs differ in their hashes".to_owned()));
                     if let Some(problem) = problem {
                         println!("seed {seed}: {problem}\n  replay it: cargo xtask worlds --seed {seed} -v");
                         failed.lock().unwrap_or_else(|poison| poison.into_inner()).push(seed);
@@ -150,9 +148,9 @@ fn all(options: &Options) -> bool {
     let played = next.load(Ordering::Relaxed).min(end) - options.from;
     let failed = failed.into_inner().unwrap_or_else(|poison| poison.into_inner());
     println!(
-        "worlds: {played} seeds in {seconds:.1} s ({:.0} a second): {} happenings, {} requests answered, {} crashes, {} failed",
+        "worlds: {played} seeds in {seconds:.1} s ({:.0} a second): {} events, {} requests answered, {} crashes, {} failed",
         played as f64 / seconds,
-        happenings.into_inner(),
+        events.into_inner(),
         answered.into_inner(),
         crashes.into_inner(),
         failed.len()

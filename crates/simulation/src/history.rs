@@ -1,84 +1,84 @@
-//! What each byte of a region may be, given all that its clients have asked for and been answered.
+//! The possible values of each byte of a region, from the requests and replies of its clients.
 //!
-//! Requests that are under way at the same time may take effect in any order, those that follow
-//! each other may not: a write that was answered before another began is gone once the other was
-//! answered. After a crash the same holds with "was answered" replaced by "was answered and is
-//! durable": by FUA, or by a flush that began after the answer and was answered itself.
+//! Concurrent requests may take effect in any order. A write that was answered before another began
+//! is overwritten once the other is answered. After a crash the same holds for durable writes:
+//! those with FUA, and those followed by a flush that began after their reply and was answered
+//! itself.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A region that clients share, and what was done to it.
+/// The history of a region that several clients share.
 pub type SharedHistory = Rc<RefCell<History>>;
 
-/// What was done to a region. Times are those of its own clock, which ticks with every event.
+/// The changes of a region. Times are those of its own clock, which ticks with every event.
 #[derive(Debug)]
 pub struct History {
-    /// Where the region begins on the export.
+    /// The offset of the region on the export.
     pub start: u64,
-    /// Where the export begins on the disk.
+    /// The offset of the export on the disk.
     pub export_offset: u64,
     salt: u64,
     clock: u64,
-    /// What the bytes were before all writes.
+    /// The content before all writes.
     first: Vec<u8>,
     writes: Vec<Write>,
-    /// Reads are always zeroes: there is nothing behind the export.
+    /// True for an export without storage, whose reads are always zeroes.
     is_null: bool,
 }
 
-/// A change that was asked for.
+/// A requested change.
 #[derive(Debug)]
 struct Write {
     start: u64,
     end: u64,
     what: Content,
     begun: u64,
-    /// When it was answered; a request whose answer never came may still take effect at any time.
+    /// The time of the reply. A request without a reply may take effect at any time.
     ended: Option<u64>,
-    /// It was answered, and well: it is not only possible but has happened.
+    /// True if the change was acknowledged, so that it has taken effect.
     certain: bool,
     durable: bool,
 }
 
-/// What a change makes of bytes.
+/// The content that a change writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Data of this number.
+    /// Data derived from this number.
     Data(u64),
-    /// Zeroes.
+    /// Only zeroes.
     Zeroes,
-    /// Zeroes, or what was there before.
+    /// Zeroes, or the previous content.
     Trimmed,
 }
 
-/// Names a change.
+/// The id of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeId(usize);
 
 impl History {
-    /// A region of zeroes.
+    /// Creates the history of a region of zeroes.
     pub fn new(start: u64, length: usize, export_offset: u64, salt: u64, is_null: bool) -> History {
         History { start, export_offset, salt, clock: 1, first: vec![0; length], writes: Vec::new(), is_null }
     }
 
-    /// Its length in bytes.
+    /// Returns the length of the region in bytes.
     pub fn len(&self) -> u64 {
         self.first.len() as u64
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the region is empty.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// Now, on its clock.
+    /// Advances the clock and returns its time.
     pub fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    /// A change is asked for; `offset` is on the export.
+    /// Records a requested change; `offset` is relative to the export.
     pub fn begin(&mut self, offset: u64, length: u64, what: Content) -> ChangeId {
         let begun = self.tick();
         let start = offset - self.start;
@@ -88,13 +88,13 @@ impl History {
         ChangeId(self.writes.len() - 1)
     }
 
-    /// The data that a change of the kind [`Content::Data`] consists of.
+    /// Returns the data of a change of the kind [`Content::Data`].
     pub fn data(&self, change: ChangeId) -> Vec<u8> {
         let write = &self.writes[change.0];
         (write.start..write.end).map(|at| self.byte(write, at)).collect()
     }
 
-    /// A change was answered. With an error it may have happened, wholly or in part, or not.
+    /// Records the reply to a change. After an error the change may have taken effect in parts.
     pub fn end(&mut self, change: ChangeId, well: bool, durable: bool) {
         let now = self.tick();
         let write = &mut self.writes[change.0];
@@ -103,22 +103,22 @@ impl History {
         write.durable = durable && write.certain;
     }
 
-    /// A flush that began at this time was answered well.
+    /// Records the success of a flush that began at this time.
     pub fn flushed(&mut self, begun: u64) {
         for write in &mut self.writes {
             write.durable |= write.certain && write.ended.is_some_and(|ended| ended < begun);
         }
     }
 
-    /// How many changes are known to be durable.
+    /// Returns the number of changes that are durable.
     pub fn durable_changes(&self) -> u64 {
         self.writes.iter().filter(|write| write.durable).count() as u64
     }
 
-    /// Checks what a read that began at `begun` has brought, just now.
+    /// Checks the data of a read that began at `begun` and ends now.
     ///
     /// # Errors
-    /// Says which byte cannot be what it is.
+    /// The first byte with an impossible value.
     pub fn check_read(&mut self, offset: u64, data: &[u8], begun: u64) -> Result<(), String> {
         if self.is_null {
             return if data.iter().all(|byte| *byte == 0) { Ok(()) } else { Err("not zeroes".to_owned()) };
@@ -127,20 +127,20 @@ impl History {
         self.check(offset - self.start, data, &|write| write.certain && write.ended.is_some_and(|at| at < begun))
     }
 
-    /// Checks what is there after a crash, all of the region, and takes it for the beginning.
+    /// Checks the content of the whole region after a crash, which becomes the initial content.
     ///
     /// # Errors
-    /// Says which byte cannot be what it is.
+    /// The first byte with an impossible value.
     pub fn check_crash(&mut self, data: &[u8]) -> Result<(), String> {
         self.check(0, data, &|write| write.durable)?;
         self.first.copy_from_slice(data);
         self.writes.clear();
-        // What is written from now on looks different from all before.
+        // Later data differ from all previous data.
         self.salt = self.salt.wrapping_add(self.clock).rotate_left(7);
         Ok(())
     }
 
-    /// All is zeroes again, as memory is after the server that held it.
+    /// Resets the region to zeroes, as memory after the end of its server.
     pub fn forget(&mut self) {
         let zeroes = vec![0; self.first.len()];
         self.first.fill(0);
@@ -148,8 +148,7 @@ impl History {
         let _ = self.check_crash(&zeroes);
     }
 
-    /// Every byte must be of a change that was not followed by a settled one: one that is known to
-    /// have come later.
+    /// Checks that every byte is of a change that no settled later change has overwritten.
     fn check(&self, start: u64, data: &[u8], settled: &dyn Fn(&Write) -> bool) -> Result<(), String> {
         let end = start + data.len() as u64;
         let touching: Vec<&Write> = self.writes.iter().filter(|write| write.start < end && start < write.end).collect();
@@ -179,7 +178,7 @@ impl History {
         if candidates.iter().rev().any(|write| whole(&write)) || (0..bytes.len()).all(of_first) {
             return Ok(());
         }
-        // It may be mixed of several that were under way at the same time.
+        // The bytes may be a mixture of concurrent changes.
         let wrong = (0..bytes.len()).find(|index| {
             let is = |write: &&Write| self.byte(write, at(*index)) == bytes[*index];
             !of_first(*index) && !candidates.iter().any(is)
@@ -194,13 +193,13 @@ impl History {
         let place = self.start + at(index);
         let candidates: Vec<String> = candidates.iter().map(|write| write.to_string()).collect();
         let origin = match known {
-            Some(known) => format!("it looks like change {known} ({})", self.writes[known]),
+            Some(known) => format!("it has the value of change {known} ({})", self.writes[known]),
             None if found == 0 => "zero".to_owned(),
             None => "no change of this region".to_owned(),
         };
         Err(format!(
             "the byte at {place} of the export is {found:#04x}: {origin}; it may be{}: {}",
-            if first { " what it was at first, or" } else { "" },
+            if first { " the initial value, or" } else { "" },
             candidates.join("; ")
         ))
     }
@@ -254,13 +253,13 @@ mod tests {
         assert_eq!(history.check_read(1000, &one[..50], begun), Ok(()));
         assert_eq!(history.check_read(1050, &two, begun), Ok(()));
         let error = history.check_read(1000, &one, begun).unwrap_err();
-        assert!(error.contains("byte at 1050") && error.contains("looks like change 0"), "{error}");
+        assert!(error.contains("byte at 1050") && error.contains("has the value of change 0"), "{error}");
         assert!(history.check_read(1000, &[0; 10], begun).is_err());
         assert_eq!(history.check_read(1150, &[0; 10], begun), Ok(()));
     }
 
     #[test]
-    fn what_is_under_way_may_or_may_not_be_seen_even_in_parts() {
+    fn a_write_in_flight_may_be_visible_in_parts() {
         let mut history = history();
         let begun = history.tick();
         let one = history.begin(1000, 100, DATA);
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_what_was_durable_is_there_and_nothing_older() {
+    fn after_a_crash_durable_data_are_present_and_no_older_data() {
         let make = |durable: [bool; 2], flushes: bool| {
             let mut history = history();
             for durable in durable {
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_covers_only_what_was_answered_before_it_began() {
+    fn a_flush_covers_only_writes_answered_before_it_began() {
         let mut history = history();
         let one = history.begin(1000, 10, DATA);
         let begun = history.tick();

@@ -1,14 +1,14 @@
 //! Simulated worlds: the whole block server in virtual time, from a seed.
 //!
-//! [`Plan`] is what a seed makes of a world: devices, exports, tenants, clients, an operator and
+//! [`Plan`] derives a world from a seed: devices, exports, tenants, clients, an operator and
 //! faults. [`play`] runs it on the simulated engine of `hoistway_reactor`, and [`history`] checks
-//! that no client saw what it must not see.
+//! that the data of every reply are possible.
 //!
 //! Where to change what:
-//! - what a seed makes of a world: `plan.rs` and `plan/`
-//! - what clients do, well-behaved or not: `client/`
-//! - what an operator changes while the server runs: `operator.rs`
-//! - what must hold: `history.rs`, `run.rs`
+//! - the derivation of a world from a seed: `plan.rs` and `plan/`
+//! - the behaviour of clients: `client/`; of misbehaving ones: `client/misbehaving.rs`
+//! - changes by an operator while the server runs: `operator.rs`
+//! - invariants: `history.rs` (data), `run.rs` (memory, shutdown, disks)
 
 pub mod client;
 pub mod history;
@@ -18,4 +18,4 @@ mod run;
 pub mod wire;
 
 pub use plan::{DevicePlan, Medium, Plan};
-pub use run::{Outcome, play};
+pub use run::{WorldReport, play};

@@ -1,5 +1,4 @@
-//! Whoever runs the server of a world: changes everything that can be changed while clients are at
-//! work.
+//! The operator of a world's server: changes every setting while clients send requests.
 
 use super::plan::{Plan, device_name, random_figures, random_group, random_terms, random_tunable, rearrange};
 use hoistway_config::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
@@ -8,23 +7,23 @@ use hoistway_qos::DiskQueueConfig;
 use hoistway_reactor::simulated::{Prng, SimEngine};
 use hoistway_server::{ReloadError, Server};
 
-/// An operator.
+/// An operator of the server.
 pub(super) struct Operator {
     prng: Prng,
-    /// The configuration as its file has it by now.
+    /// The present configuration file.
     config: Config,
-    /// Elevators that are still to be switched to, the next one last.
+    /// The elevators of the remaining switches, the next one last.
     switches: Vec<hoistway_core::Kind>,
     next_ns: u64,
     pause_ns_max: u64,
-    /// Reservations may be refused: a device is said to do little.
+    /// True if reservations may be refused, because a device has a low bandwidth.
     may_refuse: bool,
-    /// What was done.
+    /// The number of actions.
     pub done: u64,
 }
 
 impl Operator {
-    /// An operator of a server with this configuration.
+    /// Creates the operator of a server with this configuration.
     pub fn new(plan: &Plan, config: Config, mut prng: Prng, now_ns: u64) -> Operator {
         let switches = plan.switches.iter().rev().copied().collect();
         let next_ns = now_ns + prng.magnitude(plan.switch_ns_max);
@@ -32,16 +31,17 @@ impl Operator {
         Operator { prng, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, may_refuse, done: 0 }
     }
 
-    /// Does something, if it is time; answers what.
+    /// Changes a setting if the time has come, and returns a description.
     ///
     /// # Errors
-    /// When it should have been possible and was not.
+    /// When a valid change was refused.
     pub fn act(&mut self, server: &mut Server<SimEngine>, now_ns: u64) -> Result<Option<String>, String> {
         let Some(kind) = self.switches.last().copied().filter(|_| now_ns >= self.next_ns) else { return Ok(None) };
         self.next_ns = now_ns + self.prng.magnitude(self.pause_ns_max);
         self.done += 1;
-        let device =
-            device_name(self.prng.index(self.config.devices.iter().filter(|it| it.queue.name != NOBODY).count()));
+        let device = device_name(
+            self.prng.index(self.config.devices.iter().filter(|device| device.queue.name != UNUSED).count()),
+        );
         let change = match self.prng.between(0, 11) {
             0 => Change::Depth { device, depth: self.prng.magnitude(64) as u32 },
             1 => Change::Merge { device, merge: self.prng.permille(500) },
@@ -63,20 +63,20 @@ impl Operator {
             }
         };
         let what = format!("{change:?}");
-        // While another elevator follows, a tunable of the one that goes may be refused.
-        let goes = match &change {
+        // During a switch a tunable of the old elevator may be refused.
+        let is_leaving = match &change {
             Change::Tunable { device, .. } => server.device(device).is_some_and(|facts| facts.switching),
             _ => false,
         };
         match server.change(change) {
             Ok(_) => Ok(Some(what)),
             Err(Refused::Busy(why)) => Ok(Some(format!("{what}: not now: {why}"))),
-            Err(Refused::No(why)) if goes => Ok(Some(format!("{what}: not now: {why}"))),
+            Err(Refused::No(why)) if is_leaving => Ok(Some(format!("{what}: not now: {why}"))),
             Err(other) => Err(format!("{what}: {other}")),
         }
     }
 
-    /// A tunable of the elevator that a device has at this moment.
+    /// Returns a change of a tunable of a device's present elevator.
     fn tunable(&mut self, server: &Server<SimEngine>, device: String) -> Option<Change> {
         let kind = server.device(&device)?.elevator;
         let (name, value) = random_tunable(&mut self.prng, kind)?;
@@ -84,8 +84,7 @@ impl Operator {
         Some(Change::Tunable { device, name, value })
     }
 
-    /// Other terms for a tenant. What cannot be reserved is refused, and then the terms are what
-    /// they were.
+    /// Sets the terms of a tenant. A refused reservation leaves the terms unchanged.
     fn set_terms(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
         let at = self.prng.index(self.config.tenants.len());
         let tenant = self.config.tenants[at].name.clone();
@@ -94,10 +93,10 @@ impl Operator {
         let before = server.terms(&tenant);
         match server.change(Change::Terms { tenant: tenant.clone(), terms: terms.clone() }) {
             Ok(_) if server.terms(&tenant).as_ref() == Some(&terms) => Ok(Some(what)),
-            Ok(_) => Err(format!("{what}: they are others")),
+            Ok(_) => Err(format!("{what}: other terms are in force")),
             Err(Refused::No(why)) if self.may_refuse && terms.reserve.is_some() => {
                 if server.terms(&tenant) != before {
-                    return Err(format!("{what}: refused ({why}), and the terms are not what they were"));
+                    return Err(format!("{what}: refused ({why}), and the terms have changed"));
                 }
                 Ok(Some(format!("{what}: refused: {why}")))
             }
@@ -105,19 +104,19 @@ impl Operator {
         }
     }
 
-    /// Reads a configuration anew in which a part is different: groups in another tree, terms, and
-    /// a device, an export, a group and a tenant that come or go and that nobody uses.
+    /// Reloads a changed configuration: another tree of groups, other terms, and an unused device,
+    /// export, group and tenant that are added or removed.
     fn reload(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
         let mut config = self.config.clone();
         self.change_groups(&mut config);
         for tenant in &mut config.tenants {
             tenant.terms = random_terms(&mut self.prng, &config.groups);
         }
-        match config.tenants.iter().position(|tenant| tenant.name == NOBODY) {
+        match config.tenants.iter().position(|tenant| tenant.name == UNUSED) {
             Some(at) => drop(config.tenants.remove(at)),
             None => {
                 let terms = random_terms(&mut self.prng, &config.groups);
-                config.tenants.push(TenantConfig { name: NOBODY.into(), rules: vec![Rule::Uid(12_345)], terms });
+                config.tenants.push(TenantConfig { name: UNUSED.into(), rules: vec![Rule::Uid(12_345)], terms });
             }
         }
         self.change_devices(&mut config);
@@ -131,17 +130,17 @@ impl Operator {
         }
     }
 
-    /// A group comes or goes, with tenants in it; and now and then the tree is another.
+    /// Adds or removes a group with tenants, and sometimes rearranges the tree.
     fn change_groups(&mut self, config: &mut Config) {
-        match config.groups.iter().position(|group| group.name == NOBODY) {
+        match config.groups.iter().position(|group| group.name == UNUSED) {
             Some(at) => {
-                let gone = config.groups.remove(at);
-                // What was in it is in what it was part of.
-                for group in config.groups.iter_mut().filter(|group| group.parent.as_deref() == Some(NOBODY)) {
-                    group.parent.clone_from(&gone.parent);
+                let removed = config.groups.remove(at);
+                // Its members move to its parent.
+                for group in config.groups.iter_mut().filter(|group| group.parent.as_deref() == Some(UNUSED)) {
+                    group.parent.clone_from(&removed.parent);
                 }
             }
-            None if self.prng.permille(500) => config.groups.push(random_group(&mut self.prng, NOBODY.into())),
+            None if self.prng.permille(500) => config.groups.push(random_group(&mut self.prng, UNUSED.into())),
             None => {}
         }
         if self.prng.permille(500) {
@@ -157,21 +156,21 @@ impl Operator {
             let count = self.prng.between(0, 2);
             device.queue.tunables = (0..count).filter_map(|_| random_tunable(&mut self.prng, kind)).collect();
         }
-        if self.may_refuse && device.queue.name != NOBODY {
+        if self.may_refuse && device.queue.name != UNUSED {
             let figures = random_figures(&mut self.prng);
             (device.queue.bandwidth, device.queue.position_ns) = figures.unzip();
         }
-        match config.exports.iter().position(|export| export.name == NOBODY) {
+        match config.exports.iter().position(|export| export.name == UNUSED) {
             Some(at) => {
                 config.exports.remove(at);
-                config.devices.retain(|device| device.queue.name != NOBODY);
+                config.devices.retain(|device| device.queue.name != UNUSED);
             }
             None => {
                 let mut export = config.exports[0].clone();
-                export.name = NOBODY.into();
+                export.name = UNUSED.into();
                 if self.prng.permille(300) {
                     config.devices.push(spare(&config.devices[0]));
-                    (export.device, export.offset, export.size) = (NOBODY.into(), 0, None);
+                    (export.device, export.offset, export.size) = (UNUSED.into(), 0, None);
                 }
                 config.exports.push(export);
             }
@@ -179,10 +178,10 @@ impl Operator {
     }
 }
 
-/// What nobody uses is called so.
-const NOBODY: &str = "nobody";
+/// The name of all unused objects.
+const UNUSED: &str = "unused";
 
 fn spare(like: &DeviceConfig) -> DeviceConfig {
     let backend = BackendConfig::Memory { bytes: 10_000 };
-    DeviceConfig { queue: DiskQueueConfig { name: NOBODY.into(), ..like.clone().queue }, backend, drive: None }
+    DeviceConfig { queue: DiskQueueConfig { name: UNUSED.into(), ..like.clone().queue }, backend, drive: None }
 }

@@ -1,4 +1,4 @@
-//! What a seed makes of a world: small seeds are small worlds.
+//! The derivation of a world from a seed. Small seeds are small worlds.
 
 mod device;
 mod tenants;
@@ -8,7 +8,7 @@ use std::fmt;
 use hoistway_core::Kind;
 use hoistway_nbd::server::Replies;
 
-use super::client::{ClientPlan, RudePlan};
+use super::client::{ClientPlan, Misbehavior};
 use hoistway_config::{Config, ExportConfig, GroupConfig, Rule, TenantConfig};
 use hoistway_qos::Terms;
 use hoistway_reactor::simulated::LinkPlan;
@@ -21,45 +21,44 @@ pub(super) use device::{device_name, random_figures, random_tunable};
 use tenants::random_groups;
 pub(super) use tenants::{random_group, random_terms, rearrange};
 
-/// Everything that is decided before a world begins.
+/// The properties of a world that are fixed before it starts.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// Its devices, 1 to 3: exports are spread over them.
+    /// The devices, 1 to 3, with the exports.
     pub devices: Vec<DevicePlan>,
-    /// Clients, each with its region: first byte and length.
+    /// The clients, each with the first byte and the length of its region.
     pub clients: Vec<(ClientPlan, u64, u64)>,
-    /// Rude clients, and when they leave, in ns from the beginning.
-    pub rude: Vec<(RudePlan, LinkPlan, u64)>,
-    /// When the power fails: at most once for each of these times, in ns after a server has
-    /// started.
+    /// Misbehaving clients, and the times in ns at which they leave.
+    pub misbehaving: Vec<(Misbehavior, LinkPlan, u64)>,
+    /// The times of power failures, in ns after the start of a server.
     pub crashes_ns: Vec<u64>,
-    /// The power may fail at once after an acknowledgement.
+    /// True if the power may fail directly after an acknowledgement.
     pub crash_after_acknowledgement: bool,
-    /// The elevators that the operator switches to, and the longest time between two, in ns.
+    /// The elevators to which the operator switches.
     pub switches: Vec<Kind>,
-    /// See there.
+    /// The longest time between two actions of the operator, in ns.
     pub switch_ns_max: u64,
-    /// How many times it leaves with clients there, to be started again.
+    /// The number of shutdowns and restarts with connected clients.
     pub drains: u32,
-    /// The tree of groups, each after the one that it is part of.
+    /// The groups, each after its parent.
     pub groups: Vec<GroupConfig>,
-    /// What tenants are there: by the user's number.
+    /// The terms of the tenants, by user id.
     pub tenants: Vec<Terms>,
-    /// What may be under way.
+    /// The bounds of the server.
     pub bounds: Bounds,
-    /// What is wrong on purpose.
+    /// The deliberate fault of the engine.
     pub sabotage: Sabotage,
 }
 
-/// The one that rude clients use, on the first device.
+/// The export that misbehaving clients use, on the first device.
 pub const SCRATCH: &str = "scratch";
 
 const MS: u64 = 1_000_000;
 
 impl Plan {
-    /// The plan of a seed.
+    /// Derives the plan of a seed.
     pub fn new(seed: u64) -> Plan {
         let mut prng = Prng::new(seed);
         let prng = &mut prng;
@@ -78,14 +77,14 @@ impl Plan {
         let groups = random_groups(prng, scale);
         let tenants = (0..prng.between(0, 3)).map(|_| {
             let terms = random_terms(prng, &groups);
-            // What a server starts with has to fit.
+            // The initial reservations must fit.
             if devices.iter().any(DevicePlan::may_refuse) { Terms { reserve: None, ..terms } } else { terms }
         });
         Plan {
             seed,
             tenants: tenants.collect(),
             groups,
-            rude: (0..if calm { 0 } else { prng.between(0, scale / 2) }).map(|_| rude(prng)).collect(),
+            misbehaving: (0..if calm { 0 } else { prng.between(0, scale / 2) }).map(|_| misbehaving(prng)).collect(),
             crashes_ns: (0..lives).map(|_| 2 * MS + prng.magnitude(500 * MS)).collect(),
             crash_after_acknowledgement: simulated && prng.permille(500),
             switches: (0..prng.between(0, scale)).map(|_| prng.pick(Kind::ALL)).collect(),
@@ -98,7 +97,7 @@ impl Plan {
         }
     }
 
-    /// The configuration of the server, whose disks are at these paths.
+    /// Returns the configuration of the server with disks at these paths.
     pub fn config(&self, paths: &[String]) -> Config {
         let numbered = || self.devices.iter().enumerate();
         let export = |name: String, number: usize, offset: u64, size: u64, read_only: bool| ExportConfig {
@@ -134,7 +133,7 @@ impl Plan {
     }
 }
 
-/// The export of a device that clients use, or its second name, under which nothing can be written.
+/// Returns the name of a device's export for clients, or of the same export without writes.
 pub fn export_name(device: usize, read_only: bool) -> String {
     format!("{}-{device}", if read_only { "frozen" } else { "shared" })
 }
@@ -160,7 +159,7 @@ impl fmt::Display for Plan {
         for (client, start, len) in &self.clients {
             writeln!(f, "  region {start}+{len}: {client:?}")?;
         }
-        self.rude.iter().try_for_each(|rude| writeln!(f, "  rude: {rude:?}"))
+        self.misbehaving.iter().try_for_each(|misbehaving| writeln!(f, "  misbehaving: {misbehaving:?}"))
     }
 }
 
@@ -194,11 +193,11 @@ fn peer(prng: &mut Prng) -> Peer {
 
 fn clients(prng: &mut Prng, count: u64, scale: u64, calm: bool, devices: &[DevicePlan]) -> Vec<(ClientPlan, u64, u64)> {
     let mut clients: Vec<(ClientPlan, u64, u64)> = Vec::new();
-    // Where the next region of each device begins.
+    // The start of the next region of each device.
     let mut starts = vec![0; devices.len()];
     for number in 0..count {
         let length = prng.magnitude(64 << 10).max(700);
-        // Some look at what others write.
+        // Some clients read the region of another.
         let spied = number > 0 && prng.permille(150);
         let (device, from, len) = match clients.get(prng.index(clients.len())) {
             Some((other, from, len)) if spied => (other.device, *from, *len),
@@ -240,9 +239,14 @@ fn clients(prng: &mut Prng, count: u64, scale: u64, calm: bool, devices: &[Devic
     clients
 }
 
-fn rude(prng: &mut Prng) -> (RudePlan, LinkPlan, u64) {
-    let plan =
-        prng.pick(&[RudePlan::Silent, RudePlan::Garbage, RudePlan::LateGarbage, RudePlan::Flips, RudePlan::NeverReads]);
+fn misbehaving(prng: &mut Prng) -> (Misbehavior, LinkPlan, u64) {
+    let plan = prng.pick(&[
+        Misbehavior::Silent,
+        Misbehavior::Garbage,
+        Misbehavior::LateGarbage,
+        Misbehavior::Flips,
+        Misbehavior::NeverReads,
+    ]);
     (plan, link(prng), 2 * MS + prng.magnitude(20_000 * MS))
 }
 
@@ -251,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_that_worlds_are_made_of_is_in_some_of_the_first() {
+    fn the_first_worlds_have_every_feature() {
         let plans: Vec<Plan> = (0..200).map(Plan::new).collect();
         let count = |what: &dyn Fn(&Plan) -> bool| plans.iter().filter(|plan| what(plan)).count();
         let any = |what: &'static dyn Fn(&DevicePlan) -> bool| count(&|plan| plan.devices.iter().any(what));

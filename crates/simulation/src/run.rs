@@ -1,4 +1,4 @@
-//! Runs a world from its seed and says what is wrong.
+//! Runs a world and checks its invariants.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
-use super::client::{Client, Common, Rude};
+use super::client::{Client, MisbehavingClient, SharedState};
 use super::history::{History, SharedHistory};
 use super::operator::Operator;
 use super::plan::{DevicePlan, Medium, Plan, SCRATCH};
@@ -14,70 +14,70 @@ use hoistway_reactor::simulated::{DiskId, Prng, Sim, SimEngine};
 use hoistway_reactor::{Address, Peer, Signal};
 use hoistway_server::{FLOOR_BYTES, Purpose, Server, Settings, Turn};
 
-/// How a world ended.
+/// The result of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// What is wrong; none: nothing.
+pub struct WorldReport {
+    /// The first violation, if any.
     pub problem: Option<String>,
-    /// The hash of everything that happened.
+    /// The hash of all events.
     pub hash: u64,
-    /// How many things happened.
-    pub happenings: u64,
-    /// Requests that were answered.
+    /// The number of events.
+    pub events: u64,
+    /// The number of answered requests.
     pub answered: u64,
-    /// How often the power failed.
+    /// The number of power failures.
     pub crashes: u32,
-    /// How long it was, in ns of its own time.
+    /// The end of the world in ns of virtual time.
     pub ended_ns: u64,
-    /// What happened, if it was to be kept.
+    /// The log of all events, if requested.
     pub log: Vec<String>,
 }
 
-/// The most turns of a server in one life; worlds have some ten thousand.
+/// The most turns of a server between start and end; worlds have some ten thousand.
 const TURNS_MAX: u64 = 3_000_000;
-/// The longest world, in ns.
+/// The longest duration of a world in ns of virtual time.
 const TIME_NS_MAX: u64 = 7_200_000_000_000;
 
-/// Plays a world.
-pub fn play(plan: &Plan, verbose: bool) -> Outcome {
+/// Runs a world.
+pub fn play(plan: &Plan, verbose: bool) -> WorldReport {
     let mut world = match World::new(plan, verbose) {
         Ok(world) => world,
-        Err(problem) => return Outcome::unplayed(problem),
+        Err(problem) => return WorldReport::unplayed(problem),
     };
     let problem = world.play().err();
     let sim = world.sim.borrow();
-    Outcome {
+    WorldReport {
         problem: sim.violations.first().cloned().or(problem),
         hash: sim.trace.hash(),
-        happenings: sim.trace.events(),
-        answered: world.common.answered.get(),
+        events: sim.trace.events(),
+        answered: world.shared.answered.get(),
         crashes: world.crashes,
         ended_ns: sim.now_ns,
         log: sim.trace.lines().to_vec(),
     }
 }
 
-impl Outcome {
-    /// A world that could not be played.
-    pub fn unplayed(problem: String) -> Outcome {
+impl WorldReport {
+    /// Returns the report of a world that could not run.
+    pub fn unplayed(problem: String) -> WorldReport {
         let log = Vec::new();
-        Outcome { problem: Some(problem), hash: 0, happenings: 0, answered: 0, crashes: 0, ended_ns: 0, log }
+        WorldReport { problem: Some(problem), hash: 0, events: 0, answered: 0, crashes: 0, ended_ns: 0, log }
     }
 }
 
 struct World<'a> {
     plan: &'a Plan,
     sim: Rc<RefCell<Sim>>,
-    common: Rc<Common>,
-    /// Regions, and the device that each lies on.
+    shared: Rc<SharedState>,
+    /// The regions with the number of their devices.
     histories: Vec<(usize, SharedHistory)>,
-    /// The real files that stand for the disks.
+    /// The files that stand for the simulated disks.
     files: Vec<File>,
     crashes: u32,
     drains: u32,
 }
 
-/// How a server's life ended.
+/// The end of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Crashed,
@@ -91,12 +91,12 @@ impl<'a> World<'a> {
         sim.sabotage = plan.sabotage;
         let mut files = Vec::new();
         for device in &plan.devices {
-            let file = door(device).map_err(|error| format!("no file for the disk: {error}"))?;
+            let file = placeholder_file(device).map_err(|error| format!("no file for the disk: {error}"))?;
             let stat = rustix::fs::fstat(&file).map_err(|error| error.to_string())?;
             sim.add_disk(device.disk, (stat.st_dev, stat.st_ino));
             files.push(file);
         }
-        let common = Rc::new(Common {
+        let shared = Rc::new(SharedState {
             listener: Cell::new(None),
             draining: Cell::new(false),
             unfinished: Cell::new(0),
@@ -112,23 +112,31 @@ impl<'a> World<'a> {
                 Rc::new(RefCell::new(history))
             };
             let history = histories.entry((client.device, *start, *len)).or_insert_with(make).clone();
-            let client = Client::new(client.clone(), common.clone(), history, prng.split());
+            let client = Client::new(client.clone(), shared.clone(), history, prng.split());
             sim.add_actor(Box::new(client), prng.magnitude(20_000_000));
         }
-        for (rude, link, leaves_ns) in &plan.rude {
+        for (misbehaving, link, leaves_ns) in &plan.misbehaving {
             let peer = Peer { address: Address::Unix, process: None };
-            let rude = Rude::new(*rude, SCRATCH.into(), common.clone(), prng.split(), *link, *leaves_ns, peer);
-            sim.add_actor(Box::new(rude), prng.magnitude(20_000_000));
+            let misbehaving = MisbehavingClient::new(
+                *misbehaving,
+                SCRATCH.into(),
+                shared.clone(),
+                prng.split(),
+                *link,
+                *leaves_ns,
+                peer,
+            );
+            sim.add_actor(Box::new(misbehaving), prng.magnitude(20_000_000));
         }
         let sim = Rc::new(RefCell::new(sim));
         let histories = histories.into_iter().map(|((device, ..), history)| (device, history)).collect();
-        Ok(World { plan, sim, common, histories, files, crashes: 0, drains: 0 })
+        Ok(World { plan, sim, shared, histories, files, crashes: 0, drains: 0 })
     }
 
     fn play(&mut self) -> Result<(), String> {
         loop {
-            let end = self.live()?;
-            self.common.listener.set(None);
+            let end = self.run_server()?;
+            self.shared.listener.set(None);
             self.sim.borrow_mut().crashed = false;
             let over = self.sim.borrow().all_done();
             match end {
@@ -136,17 +144,17 @@ impl<'a> World<'a> {
                     self.crashes += 1;
                     self.check_disk("after the power failed")?;
                 }
-                End::Left { clean } => self.check_left(clean, over)?,
+                End::Left { clean } => self.check_end(clean, over)?,
             }
             if over && end != End::Crashed {
                 return Ok(());
             }
-            self.common.draining.set(false);
+            self.shared.draining.set(false);
         }
     }
 
-    /// A server from its start to its end.
-    fn live(&mut self) -> Result<End, String> {
+    /// Runs a server from its start to its end.
+    fn run_server(&mut self) -> Result<End, String> {
         let paths: Vec<_> = self.files.iter().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd())).collect();
         let config = self.plan.config(&paths);
         let engine = SimEngine::new(self.sim.clone());
@@ -154,7 +162,7 @@ impl<'a> World<'a> {
         let mut server = Server::new(engine, &config, settings).map_err(|error| format!("no server: {error}"))?;
         let listener = self.sim.borrow_mut().add_listener();
         server.attach(listener, Purpose::Nbd);
-        self.common.listener.set(Some(listener));
+        self.shared.listener.set(Some(listener));
         if let Some(crash_ns) = self.plan.crashes_ns.get(self.crashes as usize) {
             self.sim.borrow_mut().crash_in(*crash_ns);
         }
@@ -171,22 +179,22 @@ impl<'a> World<'a> {
                     sim.restart();
                     return Ok(End::Left { clean });
                 }
-                Ok(other) => return Err(format!("the server wants {other:?}, which nobody asked for")),
+                Ok(other) => return Err(format!("the server wants {other:?}, which nothing requested")),
                 Err(_) if self.sim.borrow().crashed => return Ok(End::Crashed),
                 Err(error) => return Err(error.to_string()),
             }
             self.check_memory(&server, false)?;
             self.operate(&mut operator, &mut server)?;
-            self.leave_if_done();
+            self.shut_down_if_done();
             if self.sim.borrow().now_ns > TIME_NS_MAX {
                 break;
             }
         }
-        Err(format!("the world does not end: {} clients are not done", self.common.unfinished.get()))
+        Err(format!("the world does not end: {} clients are not done", self.shared.unfinished.get()))
     }
 
     fn operate(&self, operator: &mut Operator, server: &mut Server<SimEngine>) -> Result<(), String> {
-        if self.common.draining.get() {
+        if self.shared.draining.get() {
             return Ok(());
         }
         let now_ns = self.sim.borrow().now_ns;
@@ -196,45 +204,45 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Tells the server to leave when all is done, or somewhere in the middle.
-    fn leave_if_done(&mut self) {
-        let early = self.drains < self.plan.drains && self.common.answered.get() > 40;
+    /// Shuts the server down when all clients have finished, or earlier if planned.
+    fn shut_down_if_done(&mut self) {
+        let early = self.drains < self.plan.drains && self.shared.answered.get() > 40;
         let done = self.sim.borrow().all_done();
-        if (early || done) && !self.common.draining.replace(true) {
+        if (early || done) && !self.shared.draining.replace(true) {
             self.drains += u32::from(early);
             self.sim.borrow_mut().signal_in(0, Signal::Terminate);
         }
     }
 
-    /// What is under way stays within its bounds, and in the end nothing is kept.
+    /// Checks that the memory of requests is within its bounds, and that none is left at the end.
     fn check_memory(&self, server: &Server<SimEngine>, ended: bool) -> Result<(), String> {
         let bytes = server.bytes_in_progress();
         let connections = server.connection_count() as u64;
         let bytes_max = self.plan.bounds.bytes_max + connections * (FLOOR_BYTES + (32 << 20));
         if bytes > bytes_max {
             return Err(format!(
-                "{bytes} bytes are under way; {bytes_max} is the bound with {connections} connections"
+                "{bytes} bytes are in progress; the bound with {connections} connections is {bytes_max}"
             ));
         }
-        // Whoever has vanished may have left I/O behind that a disk hangs on: then the engine and
-        // the backend still hold its buffers.
+        // A hanging disk may still have I/O of clients that vanished: then the engine and the
+        // backend hold its buffers.
         let sim = self.sim.borrow();
         let buffers = if sim.is_idle() { sim.pool.outstanding() } else { 0 };
         if ended && (connections, bytes, buffers) != (0, 0, 0) {
             return Err(format!(
-                "the server has left with {connections} connections, {bytes} bytes under way, {buffers} buffers"
+                "the server ended with {connections} connections, {bytes} bytes in progress, {buffers} buffers"
             ));
         }
         Ok(())
     }
 
-    /// After a clean end everything that was answered is durable, whether it was flushed or not.
-    fn check_left(&mut self, clean: bool, over: bool) -> Result<(), String> {
+    /// Checks the end of a server: after a clean shutdown all acknowledged writes are durable.
+    fn check_end(&mut self, clean: bool, over: bool) -> Result<(), String> {
         let faulty = self.plan.devices.iter().any(|device| device.is_faulty());
-        let expected = !faulty && self.plan.rude.is_empty() && over;
+        let expected = !faulty && self.plan.misbehaving.is_empty() && over;
         let quiet = self.plan.clients.iter().all(|(client, ..)| client.mishaps_permille == 0);
         if expected && quiet && !clean {
-            return Err("the server has left and says that not everything was done".to_owned());
+            return Err("the shutdown was not clean".to_owned());
         }
         if clean {
             for (_, history) in &self.histories {
@@ -244,10 +252,10 @@ impl<'a> World<'a> {
             }
         }
         self.sim.borrow_mut().fail_power();
-        self.check_disk("after the server left and the power failed")
+        self.check_disk("after the shutdown and a power failure")
     }
 
-    /// Checks what the disks have kept. What memory held is gone.
+    /// Checks the content of the disks. The content of memory is lost.
     fn check_disk(&self, when: &str) -> Result<(), String> {
         let sim = self.sim.borrow();
         for (device, history) in &self.histories {
@@ -264,9 +272,9 @@ impl<'a> World<'a> {
     }
 }
 
-/// A real file that stands for the disk: it has the size and can do what backends ask for, but no
-/// byte of it is ever read.
-fn door(device: &DevicePlan) -> std::io::Result<File> {
+/// Creates a file that stands for a disk: it has the size and the capabilities, but its bytes are
+/// never read.
+fn placeholder_file(device: &DevicePlan) -> std::io::Result<File> {
     let file = if device.medium == Medium::Direct {
         tempfile()?
     } else {
@@ -276,7 +284,7 @@ fn door(device: &DevicePlan) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A file without a name, on a real file system.
+/// Creates a file without a name on a real file system.
 fn tempfile() -> std::io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -290,24 +298,24 @@ mod tests {
     use hoistway_reactor::simulated::Sabotage;
 
     #[test]
-    fn the_first_worlds_have_nothing_wrong() {
+    fn the_first_worlds_have_no_violation() {
         for seed in 0..40 {
             assert_eq!(play(&Plan::new(seed), false).problem, None, "seed {seed}: cargo xtask worlds --seed {seed} -v");
         }
     }
 
     #[test]
-    fn a_seed_determines_a_world() {
+    fn a_seed_determines_its_world() {
         for seed in [3, 40, 41] {
             let [one, two] = [true, false].map(|verbose| play(&Plan::new(seed), verbose));
-            assert_eq!((one.hash, one.happenings), (two.hash, two.happenings), "seed {seed}");
-            assert!(one.log.len() as u64 == one.happenings && two.log.is_empty());
+            assert_eq!((one.hash, one.events), (two.hash, two.events), "seed {seed}");
+            assert!(one.log.len() as u64 == one.events && two.log.is_empty());
         }
     }
 
-    /// A world that cannot fail proves nothing.
+    /// Worlds must find deliberate faults of the engine.
     #[test]
-    fn whatever_is_wrong_with_the_engine_is_found_within_a_few_worlds() {
+    fn every_deliberate_fault_of_the_engine_is_found_within_a_few_worlds() {
         for sabotage in Sabotage::ALL {
             let found = (0..SEEDS_UNTIL_FOUND_MAX).find_map(|seed| {
                 let plan = Plan { sabotage, ..Plan::new(seed) };

@@ -1,4 +1,4 @@
-//! A server for whatever bytes somebody sends: what the fuzzer of the whole server plays.
+//! A server for arbitrary bytes of clients, for the fuzz target of the whole server.
 
 use hoistway_qos::DiskQueueConfig;
 use std::cell::{Cell, RefCell};
@@ -14,22 +14,22 @@ use hoistway_reactor::simulated::{Prng, SimEngine};
 use hoistway_reactor::{Address, ListenerId, Peer};
 use hoistway_server::{Bounds, Purpose, Server, Settings};
 
-/// A server over memory, to which one client after the other says what it likes.
+/// A server over memory, to which one client after the other sends arbitrary bytes.
 pub struct Wire {
     sim: Rc<RefCell<Sim>>,
     server: Server<SimEngine>,
     listener: ListenerId,
 }
 
-/// The most turns that one input can take: some hundred a thousand bytes.
+/// The most turns of one input; a thousand bytes take some hundred.
 const TURNS_MAX: u32 = 200_000;
 const DEVICE_BYTES: u64 = 256 << 10;
 
 impl Wire {
-    /// A fresh server.
+    /// Creates a server.
     ///
     /// # Panics
-    /// When it cannot be made, which nothing outside decides.
+    /// When the server cannot be created, which does not depend on the input.
     pub fn new(seed: u64) -> Wire {
         let sim = Rc::new(RefCell::new(Sim::new(Prng::new(seed), false)));
         let settings = Settings { bounds: bounds(), ..Settings::default() };
@@ -40,13 +40,12 @@ impl Wire {
         Wire { sim, server, listener }
     }
 
-    /// A client connects and sends these bytes; the first says how: as they are, or after a
-    /// handshake with one form of replies or another, whole or in small pieces, with the end behind
-    /// them or a reset.
+    /// Connects a client that sends these bytes. The first byte selects the mode: with or without a
+    /// handshake, the form of replies, the size of the pieces, and an orderly end or a reset.
     ///
     /// # Errors
-    /// When the server breaks its contract with the engine, does not come to an end, or keeps
-    /// something.
+    /// When the server breaks its contract with the engine, does not close the connection, or keeps
+    /// memory.
     pub fn play(&mut self, input: &[u8]) -> Result<(), String> {
         let Some((mode, rest)) = input.split_first() else { return Ok(()) };
         let mut bytes = opening(mode & 3);
@@ -74,7 +73,7 @@ impl Wire {
             self.server.turn().map_err(|error| error.to_string())?;
             let bytes_max = bounds().bytes_max + (32 << 20);
             if self.server.bytes_in_progress() > bytes_max {
-                return Err(format!("{} bytes are under way", self.server.bytes_in_progress()));
+                return Err(format!("{} bytes are in progress", self.server.bytes_in_progress()));
             }
             if over.get() && self.server.connection_count() == 0 {
                 return self.check_left();
@@ -85,15 +84,15 @@ impl Wire {
 
     fn check_left(&self) -> Result<(), String> {
         let (bytes, buffers) = (self.server.bytes_in_progress(), self.sim.borrow().pool.outstanding());
-        // A read of a client that is gone may still be in the queue, without memory.
+        // A read of a closed connection may still be queued, without memory.
         if bytes != 0 || buffers != 0 {
-            return Err(format!("{bytes} bytes and {buffers} buffers are kept when nobody is there"));
+            return Err(format!("{bytes} bytes and {buffers} buffers are kept without a connection"));
         }
         Ok(())
     }
 }
 
-/// A client that says what it was told to say.
+/// A client that sends given bytes.
 struct Script {
     link: Option<LinkId>,
     listener: ListenerId,
@@ -119,7 +118,7 @@ impl Actor for Script {
         let mut some = [0; 4096];
         while self.reads && sim.read(link, &mut some) > 0 {}
         self.sent += sim.write(link, &self.bytes[self.sent..]);
-        // Whoever does not read may be in the way of itself: it gives up after a second.
+        // A client that does not read may block itself: it stops after a second.
         let stuck = sim.now_ns > 1_000_000_000 && !self.reads && sim.room(link) == 0;
         if (self.sent == self.bytes.len() || stuck) && !self.shut {
             self.shut = true;
@@ -133,7 +132,7 @@ impl Actor for Script {
             if self.shut {
                 self.over.set(true);
             } else {
-                // The server has closed: what is left is not sent.
+                // The server closed the connection: the rest is not sent.
                 self.sent = self.bytes.len();
             }
         }
@@ -147,7 +146,7 @@ impl Actor for Script {
     }
 }
 
-/// A handshake as a client begins it.
+/// Returns the first bytes of a handshake.
 fn opening(mode: u8) -> Vec<u8> {
     if mode == 0 {
         return Vec::new();
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
     use hoistway_nbd::wire::RequestHeader;
 
-    /// A session: a write, a read, a status, a goodbye, in compact form.
+    /// Returns a session in compact form: a write, reads, a flush, a zero write, a disconnect.
     fn session(mode: u8) -> Vec<u8> {
         let mut bytes = vec![mode];
         for (command, length) in [(1, 700), (0, 700), (3, 0), (6, 4096), (0, 60_000), (2, 0)] {
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_leave_a_server_as_it_was() {
+    fn arbitrary_bytes_leave_no_memory_in_use() {
         let mut prng = Prng::new(1);
         let mut wire = Wire::new(1);
         for mode in 0..64 {

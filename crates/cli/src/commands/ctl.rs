@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hoistway_control::client::ControlClient;
-use hoistway_control::{leaves_under, meant_path, table};
+use hoistway_control::{leaves_under, suggest_path, table};
 
 use crate::cli::{CtlArgs, CtlCommand};
 use crate::control;
@@ -56,7 +56,7 @@ fn one_word(path: &str) -> Result<&str> {
 fn explain(path: &str, out: &mut Out) -> Result<()> {
     let mut leaves = leaves_under(path).peekable();
     if leaves.peek().is_none() {
-        let hint = meant_path(path).map_or_else(String::new, |meant| format!("; did you mean {meant:?}?"));
+        let hint = suggest_path(path).map_or_else(String::new, |meant| format!("; did you mean {meant:?}?"));
         return Err(UsageError(format!("there is no path {path:?}{hint}")).into());
     }
     for leaf in leaves {

@@ -60,8 +60,8 @@ impl ControlClient {
     /// Connects to a control socket.
     ///
     /// # Errors
-    /// [`ClientError::Absent`], [`Stale`](ClientError::Stale), [`Forbidden`](ClientError::Forbidden)
-    /// or [`Io`](ClientError::Io).
+    /// [`ClientError::Absent`], [`Stale`](ClientError::Stale),
+    /// [`Forbidden`](ClientError::Forbidden) or [`Io`](ClientError::Io).
     pub fn connect(path: &Path) -> Result<ControlClient, ClientError> {
         let path = path.to_owned();
         let stream = match UnixStream::connect(&path) {

@@ -1,8 +1,9 @@
 //! HTTP for scrapes of the metrics, without a socket: bytes in, bytes out.
 //!
-//! `GET /metrics` (or `HEAD`) returns the metrics; other requests return an error. `httparse` parses
-//! the heads of requests. Requests have no bodies: after the answer to a request that announces one
-//! the connection ends. Otherwise a connection stays open for the next scrape, as in HTTP/1.1.
+//! `GET /metrics` (or `HEAD`) returns the metrics; other requests return an error. `httparse`
+//! parses the heads of requests. Requests have no bodies: after the answer to a request that
+//! announces one the connection ends. Otherwise a connection stays open for the next scrape, as in
+//! HTTP/1.1.
 //!
 //! The session is ours because an HTTP server library owns its sockets and needs a runtime of its
 //! own, while the sockets here belong to the engine of the server.

@@ -73,9 +73,9 @@ pub struct Durations {
 }
 
 impl Sample {
-    /// Reads the figures of the server. `labelled` are the tenants with a label of their own; further
-    /// tenants get one up to [`TENANTS_MAX`]. Only these have latencies: a histogram costs some
-    /// 10 us, while the cost of counters is negligible.
+    /// Reads the figures of the server. `labelled` are the tenants with a label of their own;
+    /// further tenants get one up to [`TENANTS_MAX`]. Only these have latencies: a histogram costs
+    /// some 10 us, while the cost of counters is negligible.
     pub fn take(
         server: ServerFacts,
         labelled: &mut BTreeSet<String>,

@@ -145,8 +145,8 @@ impl Collector {
 }
 
 impl PartialReply {
-    /// Returns the buffer of a range of the export. The session ensures that it lies within the
-    /// request.
+    /// Returns the buffer of a range of the export. The session ensures that the range is within
+    /// the request.
     fn buffer(&mut self, offset: u64, length: u64) -> Option<&mut [u8]> {
         if self.data.is_empty() {
             self.data = vec![0; usize::try_from(self.length).ok()?];

@@ -1,9 +1,9 @@
-//! Simulated clients: they ask for everything that the protocol has, know what the answers may be,
-//! and are as unpleasant as clients are.
+//! Simulated clients: they use every command of the protocol, check every reply, and disconnect in
+//! every way.
 
 mod connection;
+mod misbehaving;
 mod requests;
-mod rude;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,110 +16,110 @@ use hoistway_reactor::simulated::LinkPlan;
 use hoistway_reactor::simulated::{Actor, ActorId, Sim};
 use hoistway_reactor::simulated::{LinkId, Prng};
 use hoistway_reactor::{ListenerId, Peer};
-pub use rude::{Rude, RudePlan};
+pub use misbehaving::{MisbehavingClient, Misbehavior};
 
-/// What all clients of a world know.
+/// The state that all clients of a world share.
 #[derive(Debug)]
-pub struct Common {
-    /// Where they connect; none while there is no server.
+pub struct SharedState {
+    /// The listener of the server; `None` while no server runs.
     pub listener: Cell<Option<ListenerId>>,
-    /// The server is leaving: it may refuse and close.
+    /// True during a shutdown: the server may refuse requests and close connections.
     pub draining: Cell<bool>,
-    /// Clients that are not done, the greedy ones not counted.
+    /// The number of unfinished clients without the greedy ones.
     pub unfinished: Cell<usize>,
-    /// Requests that were answered.
+    /// The number of answered requests.
     pub answered: Cell<u64>,
-    /// The power may fail at once after an acknowledgement.
+    /// True if the power may fail directly after an acknowledgement.
     pub may_crash: bool,
 }
 
-/// How a client behaves.
+/// The behaviour of a client.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
-    /// A name for the log.
+    /// The name in the log.
     pub name: String,
-    /// The device that its export lies on, by number.
+    /// The number of the export's device.
     pub device: usize,
-    /// That may fail: EIO and ENOSPC are to be expected.
+    /// True if the device may fail: EIO and ENOSPC are then valid replies.
     pub faulty: bool,
-    /// Its export.
+    /// The name of the export.
     pub export: String,
-    /// It must not write there.
+    /// True if the export is read-only.
     pub read_only: bool,
-    /// Its connections, which share a region.
+    /// The number of connections, which share a region.
     pub connections: usize,
-    /// Requests that each has under way at most.
+    /// The most requests in flight of each connection.
     pub depth: usize,
-    /// Requests in all.
+    /// The number of requests of all connections.
     pub requests: u32,
-    /// The form of replies that it asks for.
+    /// The form of replies that the client negotiates.
     pub replies: Replies,
-    /// It enters with EXPORT_NAME.
+    /// True if the client chooses its export by EXPORT_NAME.
     pub by_name: bool,
-    /// The longest pause between an answer and the next request, in ns.
+    /// The longest pause between a reply and the next request, in ns.
     pub think_ns_max: u64,
     /// The longest request in bytes.
     pub length_max: u64,
-    /// How many of a thousand requests read, and how many of the others write; the rest is
-    /// anything.
+    /// The share of reads, in permille.
     pub reads_permille: u64,
-    /// See there.
+    /// The share of writes among the other requests, in permille; the rest are all other commands.
     pub writes_permille: u64,
-    /// How many of a thousand requests end in a mishap of the connection.
+    /// The share of requests that end with an abrupt disconnect, in permille.
     pub mishaps_permille: u64,
-    /// After how many of a thousand answers it stops reading for a while, and for how long at most,
-    /// in ns.
+    /// The share of replies after which the client stops reading for a time, in permille.
     pub pauses_permille: u64,
-    /// See there.
+    /// The longest time without reading, in ns.
     pub pause_ns_max: u64,
-    /// How many of a thousand requests are such as the server must refuse.
+    /// The share of requests that the server must refuse, in permille.
     pub wrong_permille: u64,
-    /// It goes on for as long as others are there.
+    /// True if the client continues until all other clients have finished.
     pub greedy: bool,
-    /// What its connections are like.
+    /// The properties of its links.
     pub link: LinkPlan,
-    /// Who it is.
+    /// The identity of the client.
     pub peer: Peer,
-    /// The longest that it may have to wait for an answer, in ns.
+    /// The longest valid latency of a reply, in ns.
     pub patience_ns: u64,
 }
 
-/// A client.
+/// A simulated client.
 pub struct Client {
     pub(super) plan: ClientPlan,
-    pub(super) common: Rc<Common>,
+    pub(super) shared: Rc<SharedState>,
     pub(super) history: SharedHistory,
     pub(super) prng: Prng,
     pub(super) left: u32,
     connections: Vec<Connection>,
     counted: bool,
-    /// What is read into.
+    /// The buffer of reads.
     scratch: Vec<u8>,
 }
 
 impl Client {
-    /// A client that has not connected yet.
-    pub fn new(plan: ClientPlan, common: Rc<Common>, history: SharedHistory, prng: Prng) -> Client {
+    /// Creates a client that has not connected.
+    pub fn new(plan: ClientPlan, shared: Rc<SharedState>, history: SharedHistory, prng: Prng) -> Client {
         if !plan.greedy {
-            common.unfinished.set(common.unfinished.get() + 1);
+            shared.unfinished.set(shared.unfinished.get() + 1);
         }
         let connections = (0..plan.connections).map(|_| Connection::default()).collect();
-        Client { left: plan.requests, plan, common, history, prng, connections, counted: false, scratch: Vec::new() }
+        Client { left: plan.requests, plan, shared, history, prng, connections, counted: false, scratch: Vec::new() }
     }
 
-    /// Whether there is no reason to ask for more.
-    fn has_enough(&self) -> bool {
-        self.left == 0 || (self.plan.greedy && self.common.unfinished.get() == 0)
+    /// Returns true if the client sends no more requests.
+    fn is_finished(&self) -> bool {
+        self.left == 0 || (self.plan.greedy && self.shared.unfinished.get() == 0)
     }
 
-    fn say(&self, sim: &mut Sim, link: Option<LinkId>, what: std::fmt::Arguments<'_>) {
+    /// Adds a line to the log of the world.
+    fn log(&self, sim: &mut Sim, link: Option<LinkId>, what: std::fmt::Arguments<'_>) {
         let number = link.map_or(0, |link| link.0 as u64 + 1);
         let name = &self.plan.name;
         let now_ns = sim.now_ns;
         sim.trace.note(now_ns, &[20, number], format_args!("{name} (link {}): {what}", number as i64 - 1));
     }
 
-    fn wrong(&self, sim: &mut Sim, what: std::fmt::Arguments<'_>) {
+    /// Reports a violation.
+    fn violation(&self, sim: &mut Sim, what: std::fmt::Arguments<'_>) {
         sim.violated(format!("{}: {what}", self.plan.name));
     }
 }
@@ -132,11 +132,11 @@ impl Actor for Client {
         }
         self.connections = connections;
         if self.is_done() && !self.plan.greedy && !std::mem::replace(&mut self.counted, true) {
-            self.common.unfinished.set(self.common.unfinished.get() - 1);
+            self.shared.unfinished.set(self.shared.unfinished.get() - 1);
         }
     }
 
     fn is_done(&self) -> bool {
-        self.connections.iter().all(Connection::is_gone)
+        self.connections.iter().all(Connection::is_finished)
     }
 }

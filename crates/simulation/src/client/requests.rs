@@ -1,4 +1,4 @@
-//! What clients ask for, and what they make of the answers.
+//! The requests of clients, and the checks of their replies.
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use super::Client;
 use crate::history::{ChangeId, Content};
 use hoistway_reactor::simulated::Sim;
 
-/// A request that was made.
+/// A request without a reply.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     command: Command,
     flags: CommandFlags,
     offset: u64,
     length: u64,
-    /// When, on the history's clock.
+    /// The start on the clock of the history.
     begun: u64,
-    /// When.
+    /// The start in ns of virtual time.
     pub since_ns: u64,
     change: Option<ChangeId>,
-    /// The server must refuse it with one of these.
+    /// The errors of which the server must return one; empty for a valid request.
     refused_with: &'static [Errno],
 }
 
-impl Asked {
-    /// Whether something is durable once this is answered well.
+impl PendingRequest {
+    /// Returns true if the success of the request makes data durable.
     pub fn makes_durable(&self) -> bool {
         self.command == Command::Flush || (self.change.is_some() && self.flags.fua)
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for PendingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} at {} length {}", self.command, self.offset, self.length)?;
         let flags = [
@@ -48,8 +48,13 @@ impl fmt::Display for Asked {
 }
 
 impl Client {
-    /// Makes a request.
-    pub(super) fn request(&mut self, collector: &mut Collector, out: &mut Vec<u8>, sim: &mut Sim) -> (u64, Asked) {
+    /// Appends a random request.
+    pub(super) fn request(
+        &mut self,
+        collector: &mut Collector,
+        out: &mut Vec<u8>,
+        sim: &mut Sim,
+    ) -> (u64, PendingRequest) {
         if self.prng.permille(self.plan.wrong_permille) {
             return self.wrong_request(collector, out, sim);
         }
@@ -70,12 +75,13 @@ impl Client {
             _ => Vec::new(),
         };
         drop(history);
-        let asked = Asked { command, flags, offset, length, begun, since_ns: sim.now_ns, change, refused_with: &[] };
+        let request =
+            PendingRequest { command, flags, offset, length, begun, since_ns: sim.now_ns, change, refused_with: &[] };
         match collector.request(&RequestSpec { command, flags, offset, length }, &data, out) {
-            Ok(cookie) => (cookie, asked),
+            Ok(cookie) => (cookie, request),
             Err(misuse) => {
-                self.wrong(sim, format_args!("{asked}: {misuse}"));
-                (u64::MAX, asked)
+                self.violation(sim, format_args!("{request}: {misuse}"));
+                (u64::MAX, request)
             }
         }
     }
@@ -103,7 +109,7 @@ impl Client {
         if allowed { command } else { Command::Read }
     }
 
-    /// A range of the region: often of whole sectors or pages, else of any bytes.
+    /// Returns a range of the region, often of whole sectors or pages, else of any bytes.
     fn range(&mut self) -> (u64, u64) {
         let (start, len) = {
             let history = self.history.borrow();
@@ -135,8 +141,8 @@ impl Client {
         }
     }
 
-    /// A request that the protocol forbids but the stream survives.
-    fn wrong_request(&mut self, collector: &mut Collector, out: &mut Vec<u8>, sim: &mut Sim) -> (u64, Asked) {
+    /// Appends an invalid request after which the stream continues.
+    fn wrong_request(&mut self, collector: &mut Collector, out: &mut Vec<u8>, sim: &mut Sim) -> (u64, PendingRequest) {
         let size = collector.session.info.size;
         let command = self.prng.pick(&[Command::Read, Command::Write, Command::Trim, Command::Other(77)]);
         let length = self.prng.between(1, 5000);
@@ -149,7 +155,8 @@ impl Client {
         };
         let begun = self.history.borrow_mut().tick();
         let since_ns = sim.now_ns;
-        let asked = Asked { command, flags, offset: beyond, length, begun, since_ns, change: None, refused_with };
+        let request =
+            PendingRequest { command, flags, offset: beyond, length, begun, since_ns, change: None, refused_with };
         let extended = collector.session.replies == hoistway_nbd::server::Replies::Extended;
         let payload_flag = hoistway_nbd::wire::command_flags::PAYLOAD_LEN;
         let bits = if extended && command == Command::Write { payload_flag } else { 0 };
@@ -157,54 +164,54 @@ impl Client {
         if command == Command::Write {
             out.resize(out.len() + length as usize, 0xbd);
         }
-        (cookie, asked)
+        (cookie, request)
     }
 
-    /// An answer has come: is it one that may be?
-    pub(super) fn settle(&mut self, asked: &Asked, completion: Completion, sim: &mut Sim) {
-        if !asked.refused_with.is_empty() {
+    /// Checks the completion of a request.
+    pub(super) fn check_completion(&mut self, request: &PendingRequest, completion: Completion, sim: &mut Sim) {
+        if !request.refused_with.is_empty() {
             match completion.result {
-                Err((errno, _)) if asked.refused_with.contains(&errno) => {}
-                Err((Errno::Shutdown, _)) if self.common.draining.get() => {}
+                Err((errno, _)) if request.refused_with.contains(&errno) => {}
+                Err((Errno::Shutdown, _)) if self.shared.draining.get() => {}
                 other => {
                     let other = other.map(|_| "success");
-                    self.wrong(sim, format_args!("{asked}: {other:?}, but {:?} was due", asked.refused_with));
+                    self.violation(sim, format_args!("{request}: {other:?}, expected {:?}", request.refused_with));
                 }
             }
             return;
         }
-        if let Some(change) = asked.change {
-            self.history.borrow_mut().end(change, completion.result.is_ok(), asked.flags.fua);
+        if let Some(change) = request.change {
+            self.history.borrow_mut().end(change, completion.result.is_ok(), request.flags.fua);
         }
         let checked = match completion.result {
-            Ok(ReplyContent::Data(data)) => self.history.borrow_mut().check_read(asked.offset, &data, asked.begun),
-            Ok(ReplyContent::Extents(extents)) => self.check_extents(asked, &extents),
+            Ok(ReplyContent::Data(data)) => self.history.borrow_mut().check_read(request.offset, &data, request.begun),
+            Ok(ReplyContent::Extents(extents)) => self.check_extents(request, &extents),
             Ok(ReplyContent::Nothing) => {
-                if asked.command == Command::Flush {
-                    self.history.borrow_mut().flushed(asked.begun);
+                if request.command == Command::Flush {
+                    self.history.borrow_mut().flushed(request.begun);
                 }
                 Ok(())
             }
             Err((Errno::Io | Errno::NoSpc, _)) if self.plan.faulty => Ok(()),
-            Err((Errno::NotSup, _)) if asked.flags.fast_zero => Ok(()),
-            Err((Errno::Shutdown, _)) if self.common.draining.get() => Ok(()),
-            Err((errno, text)) => Err(format!("{errno} ({text}), and nothing was wrong")),
+            Err((Errno::NotSup, _)) if request.flags.fast_zero => Ok(()),
+            Err((Errno::Shutdown, _)) if self.shared.draining.get() => Ok(()),
+            Err((errno, text)) => Err(format!("{errno} ({text}) for a valid request")),
         };
         if let Err(what) = checked {
-            self.wrong(sim, format_args!("{asked}: {what}"));
+            self.violation(sim, format_args!("{request}: {what}"));
         }
     }
 
-    fn check_extents(&self, asked: &Asked, contexts: &[(String, Vec<Status>)]) -> Result<(), String> {
+    fn check_extents(&self, request: &PendingRequest, contexts: &[(String, Vec<Status>)]) -> Result<(), String> {
         let [(name, extents)] = contexts else { return Err(format!("{} contexts", contexts.len())) };
         if name != "base:allocation" || extents.is_empty() {
             return Err(format!("{} extents of {name}", extents.len()));
         }
-        if asked.flags.one_extent && (extents.len() > 1 || extents[0].length > asked.length) {
-            return Err(format!("one extent was asked for: {extents:?}"));
+        if request.flags.one_extent && (extents.len() > 1 || extents[0].length > request.length) {
+            return Err(format!("one extent was requested: {extents:?}"));
         }
-        let mut at = asked.offset;
-        let end = asked.offset + asked.length;
+        let mut at = request.offset;
+        let end = request.offset + request.length;
         for extent in extents {
             if extent.length == 0 || at >= end {
                 return Err(format!("an extent that is empty or begins beyond the range: {extents:?}"));
@@ -212,7 +219,7 @@ impl Client {
             let stop = (at + extent.length).min(end);
             if extent.flags & u64::from(extent_flags::ZERO) != 0 {
                 let zeroes = vec![0; (stop - at) as usize];
-                let checked = self.history.borrow_mut().check_read(at, &zeroes, asked.begun);
+                let checked = self.history.borrow_mut().check_read(at, &zeroes, request.begun);
                 checked.map_err(|what| format!("an extent says zero: {what}"))?;
             }
             at += extent.length;

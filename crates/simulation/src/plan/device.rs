@@ -1,4 +1,4 @@
-//! What a seed makes of a device: what lies below it, what is put before it, how it works.
+//! The derivation of a device from a seed: medium, emulated drive, elevator.
 
 use hoistway_qos::DiskQueueConfig;
 use std::fmt;
@@ -11,59 +11,57 @@ use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_reactor::simulated::DiskPlan;
 use hoistway_reactor::simulated::Prng;
 
-/// What lies below the device.
+/// The storage of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Memory.
+    /// Memory of the server.
     Memory,
-    /// Nothing.
+    /// No storage: reads return zeroes.
     Null,
     /// A simulated disk, through the page cache.
     Buffered,
-    /// A simulated disk, with direct I/O where the real file that stands for it can do that.
+    /// A simulated disk with direct I/O, if the file that stands for it supports that.
     Direct,
 }
 
-/// A device.
+/// The plan of a device.
 #[derive(Clone, Debug)]
 pub struct DevicePlan {
-    /// What lies below it.
+    /// The storage of the device.
     pub medium: Medium,
-    /// The disk, of simulated ones.
+    /// The plan of a simulated disk.
     pub disk: DiskPlan,
-    /// Where the clients' export begins on it, and its bytes.
+    /// The offset of the clients' export, in bytes.
     pub export_offset: u64,
-    /// See there.
+    /// The length of the clients' export, in bytes.
     pub export_bytes: u64,
-    /// Bytes of the export behind it, which rude clients use.
+    /// The length of the export behind it, which misbehaving clients use, in bytes.
     pub scratch_bytes: u64,
-    /// What is put before it.
+    /// The emulated drive.
     pub drive: Option<Profile>,
-    /// The drive has sectors that cannot be read.
+    /// True if the drive has unreadable sectors.
     pub drive_has_bad_sectors: bool,
-    /// The disk may answer EIO and ENOSPC.
+    /// True if the disk may return EIO and ENOSPC.
     pub disk_may_fail: bool,
-    /// Its elevator, tunables of that, depth, largest request, merging.
+    /// The elevator; `None` lets the device choose.
     pub elevator: Option<Kind>,
-    /// See there.
+    /// The tunables of the elevator.
     pub tunables: Vec<(String, i64)>,
-    /// See there.
+    /// The most requests in the device.
     pub depth: Option<u32>,
-    /// See there.
+    /// The size of the largest request in bytes.
     pub request_bytes_max: u32,
-    /// See there.
+    /// True if adjacent requests are merged.
     pub merge: bool,
-    /// What it is said to sustain in bytes a second, and what positioning costs in ns, for
-    /// reservations; none: nothing is said.
+    /// The bandwidth in bytes per second and the positioning time in ns, for reservations.
     pub figures: Option<(u64, u64)>,
 }
 
-/// Figures with which nobody is refused anything.
+/// Figures with which no reservation is refused.
 const AMPLE: Option<(u64, u64)> = Some((1 << 30, 0));
 
 impl DevicePlan {
-    /// A device of a world. The export's bytes, and so the size of all, are not known yet: see
-    /// [`DevicePlan::lay_out`].
+    /// Derives a device without the length of its export, which [`DevicePlan::lay_out`] sets.
     pub(super) fn new(prng: &mut Prng, number: usize, calm: bool) -> DevicePlan {
         let media = [
             Medium::Memory,
@@ -76,7 +74,7 @@ impl DevicePlan {
         ];
         let medium = prng.pick(&media);
         let (drive, drive_has_bad_sectors) = drive(prng, calm);
-        // What is slow beside what is fast is enough: one drive a world.
+        // One emulated drive per world.
         let (drive, drive_has_bad_sectors) = if number == 0 { (drive, drive_has_bad_sectors) } else { (None, false) };
         let elevator = prng.permille(800).then(|| prng.pick(Kind::ALL));
         let tunables = elevator.map_or(0, |_| prng.between(0, 3));
@@ -99,32 +97,31 @@ impl DevicePlan {
         }
     }
 
-    /// The clients' export has so many bytes.
+    /// Sets the length of the clients' export and derives the disk.
     pub(super) fn lay_out(&mut self, export_bytes: u64, calm: bool, prng: &mut Prng) {
-        // Direct I/O is done to files of whole units only.
+        // Direct I/O needs files of whole units.
         let unit = if self.medium == Medium::Direct { 4096 } else { 1 };
         let size = (self.export_offset + export_bytes + 8192).next_multiple_of(unit);
         (self.export_bytes, self.scratch_bytes) = (export_bytes, size - self.export_offset - export_bytes);
         self.disk = disk(prng, size as usize, calm, self.disk_may_fail);
     }
 
-    /// Whether it lies on a simulated disk, which outlives the server.
+    /// Returns true if the storage is a simulated disk, which outlives the server.
     pub fn is_simulated(&self) -> bool {
         matches!(self.medium, Medium::Buffered | Medium::Direct)
     }
 
-    /// Whether requests may fail although nothing is wrong with them. A sound drive gives no reason
-    /// to.
+    /// Returns true if valid requests may fail.
     pub fn is_faulty(&self) -> bool {
         self.disk_may_fail || self.drive_has_bad_sectors
     }
 
-    /// Whether reservations may be refused.
+    /// Returns true if reservations may be refused.
     pub fn may_refuse(&self) -> bool {
         self.figures != AMPLE
     }
 
-    /// Its part of the configuration, with its disk at this path.
+    /// Returns the configuration of the device with its disk at this path.
     pub(super) fn config(&self, number: usize, path: &str) -> DeviceConfig {
         let bytes = self.disk.size as u64;
         let backend = match self.medium {
@@ -163,13 +160,13 @@ impl fmt::Display for DevicePlan {
     }
 }
 
-/// What devices are called.
+/// Returns the name of a device.
 pub(crate) fn device_name(number: usize) -> String {
     format!("disk-{number}")
 }
 
-/// What a device is said to do: often more than anybody asks for, else so little that some have to
-/// be refused.
+/// Returns the figures of a device: often more than all tenants reserve, else so little that some
+/// reservations are refused.
 pub(crate) fn random_figures(prng: &mut Prng) -> Option<(u64, u64)> {
     match prng.between(0, 9) {
         0 => None,
@@ -178,8 +175,8 @@ pub(crate) fn random_figures(prng: &mut Prng) -> Option<(u64, u64)> {
     }
 }
 
-/// A tunable of an elevator, and a value for it: within its range, and not so far from the default
-/// that somebody would wait for hours.
+/// Returns a tunable of an elevator with a value within its range, and so close to the default that
+/// no request waits for hours.
 pub(crate) fn random_tunable(prng: &mut Prng, kind: Kind) -> Option<(String, i64)> {
     let tunables = kind.info().tunables;
     let tunable = tunables.get(prng.index(tunables.len()))?;
@@ -202,8 +199,7 @@ fn disk(prng: &mut Prng, size: usize, calm: bool, faulty: bool) -> DiskPlan {
     }
 }
 
-/// The model of a drive, in one world of six, and whether it has bad sectors; disks may have those
-/// and hangs.
+/// Returns the emulated drive of one world in six, and whether it has bad sectors.
 fn drive(prng: &mut Prng, calm: bool) -> (Option<Profile>, bool) {
     if !prng.permille(160) {
         return (None, false);

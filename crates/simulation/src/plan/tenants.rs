@@ -1,4 +1,4 @@
-//! What a seed makes of tenants and the groups that they are part of.
+//! The derivation of tenants and their groups from a seed.
 
 use hoistway_core::{Class, Priority};
 
@@ -6,11 +6,11 @@ use hoistway_config::GroupConfig;
 use hoistway_qos::{Limits, Rate, Reserve, Terms};
 use hoistway_reactor::simulated::Prng;
 
-/// What all of a group, or of several groups of one, may have: above what one tenant is limited to.
+/// The limits of a group in bytes and operations per second, above those of a single tenant.
 const GROUP_BYTES: u64 = 8 << 20;
 const GROUP_OPERATIONS: u64 = 1_000;
 
-/// Terms that leave everybody something.
+/// Returns random terms with which no tenant starves.
 pub(crate) fn random_terms(prng: &mut Prng, groups: &[GroupConfig]) -> Terms {
     let class = prng.pick(&[Class::None, Class::BestEffort, Class::BestEffort, Class::RealTime]);
     let priority = Priority::new(class, prng.between(0, 7) as u8).unwrap_or(Priority::UNSET);
@@ -31,7 +31,7 @@ fn random_limits(prng: &mut Prng, bytes: u64, operations: u64) -> Limits {
     }
 }
 
-/// A tree of groups, in half of the worlds.
+/// Returns a tree of groups, in half of the worlds.
 pub(super) fn random_groups(prng: &mut Prng, scale: u64) -> Vec<GroupConfig> {
     let count = if prng.permille(500) { prng.between(1, 1 + scale.min(4)) } else { 0 };
     let mut groups: Vec<GroupConfig> = (0..count).map(|number| random_group(prng, format!("group-{number}"))).collect();
@@ -39,14 +39,14 @@ pub(super) fn random_groups(prng: &mut Prng, scale: u64) -> Vec<GroupConfig> {
     groups
 }
 
-/// A group that is part of none.
+/// Returns a group without a parent.
 pub(crate) fn random_group(prng: &mut Prng, name: String) -> GroupConfig {
     let limits = random_limits(prng, GROUP_BYTES, GROUP_OPERATIONS);
     GroupConfig { name, weight: prng.between(1, 1000) as u16, limits, parent: None }
 }
 
-/// Makes another tree of the same groups, some of them with other weights and limits. What lay
-/// above may lie below now.
+/// Rearranges groups to another tree, some of them with other weights and limits. A parent may
+/// become a child.
 pub(crate) fn rearrange(prng: &mut Prng, groups: &mut [GroupConfig]) {
     for at in (1..groups.len()).rev() {
         groups.swap(at, prng.index(at + 1));

@@ -1,36 +1,36 @@
-//! Clients that only do harm: garbage, silence, requests whose answers nobody reads.
+//! Misbehaving clients: garbage, silence, requests whose replies are never read.
 
 use hoistway_nbd::client::{Goal, Handshake, HandshakeOptions, Progress, RequestSpec, TlsMode};
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 use std::rc::Rc;
 
-use super::Common;
+use super::SharedState;
 use hoistway_reactor::Peer;
 use hoistway_reactor::simulated::Prng;
 use hoistway_reactor::simulated::{Actor, ActorId, LinkId, Sim};
 use hoistway_reactor::simulated::{LinkPlan, LinkState};
 
-/// What a client does wrong.
+/// The misbehaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RudePlan {
-    /// It connects and says nothing.
+pub enum Misbehavior {
+    /// The client connects and sends nothing.
     Silent,
-    /// It sends bytes that mean nothing.
+    /// The client sends random bytes.
     Garbage,
-    /// It shakes hands, and then sends bytes that mean nothing.
+    /// The client completes the handshake, then sends random bytes.
     LateGarbage,
-    /// It shakes hands, and then sends sound requests with wrong bits here and there.
+    /// The client completes the handshake, then sends valid requests with some flipped bits.
     Flips,
-    /// It asks for data for as long as it can, and reads nothing.
+    /// The client requests data as long as its link accepts bytes, and reads nothing.
     NeverReads,
 }
 
-/// A client that does harm, until it leaves without a word.
-pub struct Rude {
-    plan: RudePlan,
+/// A misbehaving client, until it resets its connection.
+pub struct MisbehavingClient {
+    plan: Misbehavior,
     export: String,
-    common: Rc<Common>,
+    shared: Rc<SharedState>,
     prng: Prng,
     link_plan: LinkPlan,
     peer: Peer,
@@ -42,25 +42,37 @@ pub struct Rude {
     over: bool,
 }
 
-impl Rude {
-    /// One that stays until a time of its own, in ns, and asks for this export, where it can spoil
-    /// nothing.
+impl MisbehavingClient {
+    /// Creates a client that stays until `leaves_ns` and uses an export whose data are not checked.
     pub fn new(
-        plan: RudePlan,
+        plan: Misbehavior,
         export: String,
-        common: Rc<Common>,
+        shared: Rc<SharedState>,
         prng: Prng,
         link: LinkPlan,
         leaves_ns: u64,
         peer: Peer,
-    ) -> Rude {
+    ) -> MisbehavingClient {
         let (link_plan, link) = (link, None);
         let (handshake, session, out) = (None, None, Vec::new());
-        Rude { plan, export, common, prng, link_plan, peer, link, handshake, session, out, leaves_ns, over: false }
+        MisbehavingClient {
+            plan,
+            export,
+            shared,
+            prng,
+            link_plan,
+            peer,
+            link,
+            handshake,
+            session,
+            out,
+            leaves_ns,
+            over: false,
+        }
     }
 
-    fn come(&mut self, me: ActorId, sim: &mut Sim) {
-        let Some(listener) = self.common.listener.get() else { return };
+    fn connect(&mut self, me: ActorId, sim: &mut Sim) {
+        let Some(listener) = self.shared.listener.get() else { return };
         self.link = sim.connect(listener, me, self.peer.clone(), self.link_plan);
         let replies = self.prng.pick(&[Replies::Simple, Replies::Structured, Replies::Extended]);
         let wants = HandshakeOptions {
@@ -72,14 +84,14 @@ impl Rude {
         };
         self.handshake = Some(Handshake::new(wants));
         let number = self.link.map_or(0, |link| link.0);
-        let what = format_args!("rude client (link {number}): {:?}", self.plan);
+        let what = format_args!("misbehaving client (link {number}): {:?}", self.plan);
         sim.trace.note(sim.now_ns, &[23, number as u64], what);
     }
 
-    fn hear(&mut self, link: LinkId, sim: &mut Sim) {
+    fn receive(&mut self, link: LinkId, sim: &mut Sim) {
         let mut bytes = [0; 4096];
         loop {
-            let count = if self.session.is_some() && self.plan == RudePlan::NeverReads {
+            let count = if self.session.is_some() && self.plan == Misbehavior::NeverReads {
                 0
             } else {
                 sim.read(link, &mut bytes)
@@ -99,15 +111,15 @@ impl Rude {
         }
     }
 
-    fn speak(&mut self, sim: &mut Sim, link: LinkId) {
+    fn send(&mut self, sim: &mut Sim, link: LinkId) {
         let room = sim.room(link);
         if self.out.is_empty() && room > 0 {
             match (self.plan, &mut self.session) {
-                (RudePlan::Garbage, _) | (RudePlan::LateGarbage, Some(_)) => {
+                (Misbehavior::Garbage, _) | (Misbehavior::LateGarbage, Some(_)) => {
                     let count = self.prng.magnitude(2000) as usize;
                     self.out = (0..count).map(|_| self.prng.any() as u8).collect();
                 }
-                (RudePlan::Flips, Some(session)) => {
+                (Misbehavior::Flips, Some(session)) => {
                     let command = self.prng.pick(&[Command::Read, Command::Write, Command::Trim, Command::Flush]);
                     let length = self.prng.magnitude(3000);
                     session.request_unchecked(command, 0, self.prng.magnitude(5000), length, &mut self.out);
@@ -119,7 +131,7 @@ impl Rude {
                         self.out[at] ^= 1 << self.prng.between(0, 7);
                     }
                 }
-                (RudePlan::NeverReads, Some(session)) => {
+                (Misbehavior::NeverReads, Some(session)) => {
                     let (flags, offset) = (CommandFlags::default(), self.prng.between(0, 100));
                     let length = session.info.size.saturating_sub(offset).clamp(1, 60_000);
                     let _ =
@@ -128,7 +140,8 @@ impl Rude {
                 _ => {}
             }
         }
-        let is_quiet = self.plan == RudePlan::Silent || (self.plan == RudePlan::Garbage && self.session.is_some());
+        let is_quiet =
+            self.plan == Misbehavior::Silent || (self.plan == Misbehavior::Garbage && self.session.is_some());
         if !is_quiet {
             let count = sim.write(link, &self.out);
             self.out.drain(..count);
@@ -136,7 +149,7 @@ impl Rude {
     }
 }
 
-impl Actor for Rude {
+impl Actor for MisbehavingClient {
     fn step(&mut self, me: ActorId, sim: &mut Sim) {
         if self.over {
             return;
@@ -150,15 +163,15 @@ impl Actor for Rude {
         }
         sim.wake_at(self.leaves_ns, me);
         let Some(link) = self.link else {
-            self.come(me, sim);
+            self.connect(me, sim);
             return sim.wake_at(sim.now_ns + 10_000_000, me);
         };
-        self.hear(link, sim);
+        self.receive(link, sim);
         if self.prng.permille(700) {
-            self.speak(sim, link);
+            self.send(sim, link);
         }
         match sim.state(link) {
-            LinkState::Open if self.plan != RudePlan::Silent && sim.room(link) > 0 => {
+            LinkState::Open if self.plan != Misbehavior::Silent && sim.room(link) > 0 => {
                 let pause_ns = self.prng.magnitude(20_000_000);
                 sim.wake_at(sim.now_ns + pause_ns, me);
             }
