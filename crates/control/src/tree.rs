@@ -54,7 +54,8 @@ impl Found {
         self.components.join("/")
     }
 
-    /// What the leaf tells; `None`: it is gone, or tells nothing.
+    /// Returns the value of the leaf; `None` if the object no longer exists or the leaf is
+    /// write-only.
     pub fn get(&self, target: &dyn AdminTarget, watch: &Watch) -> Option<String> {
         self.leaf.get?(&self.query(target, watch))
     }

@@ -1,7 +1,7 @@
-//! A request costs no memory: neither reading its header nor writing its reply allocates, once the
-//! buffer for replies has grown.
+//! Neither reading the header of a request nor writing its reply allocates memory, once the buffer
+//! of replies has grown.
 //!
-//! An allocator that counts stands in for the system's. Each thread counts its own allocations:
+//! A counting allocator replaces that of the system. Each thread counts its own allocations:
 //! those of the test harness do not matter.
 
 #[allow(dead_code)]
@@ -16,11 +16,11 @@ use hoistway_nbd::server::{Extent, Parsed, Replies, Session};
 use hoistway_nbd::wire::{Command, RequestHeader};
 use machine::export;
 
-/// Counts what it is asked for and passes it on.
+/// Counts allocations and passes them on to the allocator of the system.
 struct Counting;
 
 thread_local! {
-    // A constant without a destructor: to use it allocates nothing.
+    // A constant without a destructor does not allocate on first use.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 

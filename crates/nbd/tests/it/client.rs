@@ -1,4 +1,4 @@
-//! The client's side against servers that keep to the protocol, and against those that do not.
+//! The client with servers that follow the protocol and with servers that violate it.
 
 use crate::machine::{Ended, Shelf, Standing, export, shake, wants};
 use hoistway_nbd::client::{
@@ -24,7 +24,7 @@ fn ready(wants: HandshakeOptions, tls: Tls) -> Session {
 fn failed(wants: HandshakeOptions, tls: Tls) -> HandshakeError {
     let (server, ended) = shake(wants, shelf(), tls);
     let Ended::Failed(failure) = ended else { panic!("{ended:?}") };
-    // What a client cannot use it leaves with ABORT.
+    // A client that cannot continue sends ABORT.
     assert_eq!(server.standing, Standing::Aborted);
     failure
 }
@@ -109,7 +109,7 @@ fn export_info_reply(option: u32) -> Vec<u8> {
     [reply(option, rep::INFO, &data), reply(option, rep::ACK, &[])].concat()
 }
 
-/// Leads a handshake with a server that says these things one after the other.
+/// Runs a handshake with a server that sends these messages one after the other.
 fn lead(wants: HandshakeOptions, said: &[Vec<u8>]) -> Result<Progress, HandshakeError> {
     let mut handshake = Handshake::new(wants);
     let mut last = Progress::More;
@@ -133,7 +133,7 @@ fn a_client_falls_back_if_the_server_does_not_support_an_option() {
     ];
     let Ok(Progress::Ready(session)) = lead(wants(Replies::Extended), &said) else { panic!() };
     assert_eq!((session.replies, session.info.size, session.contexts.len()), (Replies::Simple, 1 << 20, 0));
-    // Without fixed newstyle there is EXPORT_NAME alone.
+    // Without fixed newstyle EXPORT_NAME is the only option.
     let said = [greeting(2), [(1u64 << 20).to_be_bytes().to_vec(), vec![0, 1]].concat()];
     assert!(matches!(lead(wants(Replies::Extended), &said), Ok(Progress::Ready(_))));
     let list = HandshakeOptions { goal: Goal::List, ..wants(Replies::Simple) };
@@ -174,7 +174,7 @@ fn invalid_option_replies_end_the_handshake() {
         let outcome = lead(wants(Replies::Simple), &[greeting(3), said.clone()]);
         assert!(outcome.is_err(), "{said:?}: {outcome:?}");
     }
-    // What is unknown in information is ignored.
+    // Unknown information is ignored.
     let said = [go(&[0x77, 0x77, 1, 2, 3], rep::INFO), export_info_reply(option::GO)].concat();
     assert!(matches!(lead(wants(Replies::Simple), &[greeting(3), said]), Ok(Progress::Ready(_))));
 }
@@ -200,7 +200,7 @@ fn a_finished_handshake_consumes_no_bytes() {
 // Replies.
 
 /// A client with a READ of 512 bytes at 1024 (1), the same with DF (2), a BLOCK_STATUS of 8192
-/// bytes at 0 (3), the same for one extent (4), a WRITE (5) and a FLUSH (6) under way.
+/// bytes at 0 (3), the same for one extent (4), a WRITE (5) and a FLUSH (6) in flight.
 fn asking(replies: Replies) -> Collector {
     let reported = ExportInfo { size: 1 << 20, flags: 0x0dfd, ..ExportInfo::default() };
     let contexts = [(1, "base:allocation"), (7, "x-test:colour")];
@@ -438,7 +438,7 @@ fn extents_stay_within_the_request() {
     }
     let twice = structured(false, STATUS, 3, &extents(1, &[(4096, 0)]));
     assert!(matches!(broken(Replies::Structured, &[twice.clone(), twice.clone()]), ProtocolError::Chunk { .. }));
-    // A success tells of every context.
+    // A success reports every context.
     let said = [twice, structured(true, NONE, 3, &[])];
     assert_eq!(broken(Replies::Structured, &said), ProtocolError::Incomplete { cookie: 3 });
 }

@@ -1,4 +1,4 @@
-//! What the protocol demands of a server before transmission.
+//! The requirements of the protocol on a server before transmission.
 
 use crate::machine::{ALL, Server, Shelf, Standing, export};
 use hoistway_nbd::client::send_option;
@@ -9,7 +9,7 @@ use hoistway_nbd::{Abilities, Export, ExportError, Limits};
 const FIXED: u32 = 1;
 const FIXED_NO_ZEROES: u32 = 3;
 
-/// A client by hand.
+/// A client whose bytes a test writes.
 struct Client {
     server: Server,
 }
@@ -35,7 +35,7 @@ impl Client {
         Client::with(tls, FIXED_NO_ZEROES, Limits::default())
     }
 
-    /// In an encrypted connection.
+    /// Creates a client on an encrypted connection.
     fn encrypted(tls: Tls) -> Client {
         let mut client = Client::new(tls);
         assert_eq!(client.ask(option::STARTTLS, &[]), ack());
@@ -55,7 +55,7 @@ impl Client {
         read_replies(&out, option)
     }
 
-    /// The kind of the one reply that an error is.
+    /// Sends an option and returns the type of its single error reply.
     fn refused(&mut self, option: u32, data: &[u8]) -> u32 {
         let replies = self.ask(option, data);
         assert_eq!(replies.len(), 1, "{replies:?}");
@@ -112,8 +112,7 @@ fn transmission_flags_of(replies: &RepliesTo) -> u16 {
     u16::from_be_bytes([data[10], data[11]])
 }
 
-/// All options that there are, and some that are not, with data that are right where they are not
-/// refused.
+/// Returns all options and some unknown ones, with valid data.
 fn all_options() -> Vec<(u32, Vec<u8>)> {
     let mut all = vec![
         (option::LIST, vec![]),
@@ -517,7 +516,7 @@ fn a_server_without_tls_refuses_starttls_and_never_asks_for_tls() {
         let replies = Client::new(Tls::Off).ask(option, &data);
         assert!(replies.iter().all(|(kind, _)| *kind != rep::ERR_TLS_REQD), "{option}");
     }
-    // What is for encrypted connections alone is not there at all.
+    // Exports for encrypted connections only do not exist here.
     assert_eq!(client.refused(option::GO, &go("secret", &[])), rep::ERR_UNKNOWN);
     assert_eq!(client.ask(option::LIST, &[]).len(), 2 + 1);
 }
@@ -565,7 +564,7 @@ fn optional_tls_is_required_for_tls_only_exports_alone() {
     let mut client = Client::new(Tls::Offered);
     assert!(client.ask(option::EXPORT_NAME, b"secret").is_empty());
     assert!(matches!(client.violation(), Violation::Unavailable { .. }));
-    // No other option may ask for TLS; what insists on it is not listed, and has no contexts.
+    // No other option may require TLS; a tls_only export is not listed and has no contexts.
     let mut client = Client::new(Tls::Offered);
     assert_eq!(client.ask(option::LIST, &[]).len(), 2 + 1);
     assert_eq!(client.ask(option::STRUCTURED_REPLY, &[]), ack());
@@ -602,7 +601,7 @@ fn plain_bytes_after_starttls_are_an_attack() {
     }
 }
 
-// Leaving, and limits.
+// Shutdown and limits.
 
 #[test]
 fn a_server_in_shutdown_refuses_all_options_but_abort() {
@@ -672,7 +671,7 @@ fn replies_beyond_the_limit_are_too_big() {
         assert_eq!(client.ask(option::INFO, &go(&name, &[])).last(), ack().last());
     }
     assert_eq!(client.refused(option::INFO, &go(&name, &[])), rep::ERR_TOO_BIG);
-    // What is asked for in the end is still answered.
+    // Later options are still answered.
     assert_eq!(client.ask(option::GO, &go(&name, &[])).last(), ack().last());
 }
 

@@ -1,5 +1,5 @@
-//! Any stream of bytes: pieces make no difference, nothing panics, memory is bounded. `machine`
-//! says what is checked; the fuzzers run the same.
+//! Arbitrary streams of bytes: the pieces make no difference, there is no panic, memory is bounded.
+//! The checks are in `machine`; the fuzz targets run the same ones.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn config(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Options as clients send them, and as they do not.
+/// Valid and invalid options.
 fn any_option() -> impl Strategy<Value = Vec<u8>> {
     let name =
         prop::sample::select(vec![&b"disk"[..], b"", b"secret", b"absent", b"a\0b", b"\xff", b"a long name, that is"]);
@@ -44,7 +44,7 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Requests' headers, most of them near what is allowed.
+/// Request headers, most of them near the limits.
 fn any_request(extended: bool) -> impl Strategy<Value = Vec<u8>> {
     let offset = prop_oneof![3 => 0u64..1 << 17, 1 => Just(u64::MAX), 1 => (0u64..258).prop_map(|block| block * 512)];
     let length = prop_oneof![3 => 0u64..4096, 2 => (0u64..260).prop_map(|block| block * 512), 1 => any::<u64>()];
@@ -185,7 +185,7 @@ fn a_whole_session_is_the_same_in_any_pieces_in_both_directions() {
     }
 }
 
-/// A handshake of which neither side gets more than a piece at once.
+/// Runs a handshake in which both sides receive single pieces.
 fn pair_in_pieces(replies: Replies, seed: u64) -> Pair {
     let mut to_client = Vec::new();
     let mut server = Server::new(Shelf(vec![export("disk")]), Tls::Off, Limits::default(), &mut to_client);
@@ -225,7 +225,7 @@ fn a_claim_of_bytes_that_do_not_come_costs_no_memory() {
     assert!(handshake.buffered_bytes() <= 4096, "what is done with is given back");
 }
 
-/// Inputs that were worth keeping: those that fuzzing found, and a whole session of each kind.
+/// The corpus: inputs found by fuzzing, and a whole session of each kind.
 #[test]
 fn the_corpus_holds() {
     for (folder, run) in [

@@ -1,4 +1,4 @@
-//! What the protocol demands of a server in transmission, in all three forms of replies.
+//! The requirements of the protocol on a server in transmission, in all three forms of replies.
 
 use crate::machine::{ALL, Answer, Pair, Standing, export};
 use hoistway_nbd::client::{ReplyContent, RequestError, RequestSpec, Status};
@@ -17,12 +17,12 @@ fn changed(change: impl FnOnce(&mut Export)) -> Export {
     export
 }
 
-/// The flags of a WRITE: with extended headers the payload has one.
+/// Returns the flags of a WRITE: extended headers need the flag of a payload.
 fn write_flags(replies: Replies) -> u16 {
     if replies == Replies::Extended { flag::PAYLOAD_LEN } else { 0 }
 }
 
-/// Asks for it as it is, with the payload that it has to have.
+/// Sends a request without checks, with the payload that its header announces.
 fn ask(pair: &mut Pair, command: Command, flags: u16, offset: u64, length: u64) -> Answer {
     let own = if command == Command::Write { write_flags(pair.client.session.replies) } else { 0 };
     let payload = if command == Command::Write { length as usize } else { 0 };
@@ -46,7 +46,7 @@ const ALL_COMMANDS: [Command; 7] = [
     Command::BlockStatus,
 ];
 
-/// The range of a request that is in order.
+/// Returns a valid range for a command.
 fn good_range(command: Command) -> (u64, u64) {
     if command == Command::Flush { (0, 0) } else { (4096, 512) }
 }
@@ -106,7 +106,7 @@ fn replies_carry_the_cookie_and_many_requests_can_be_in_flight() {
     }
 }
 
-// What is refused, and with which error.
+// Refusals and their errors.
 
 #[test]
 fn writes_to_a_read_only_export_are_eperm_and_their_data_are_skipped() {
@@ -323,7 +323,7 @@ fn a_payload_that_is_too_long_even_to_be_skipped_closes_the_connection() {
         assert!(pair.exchange(&request).is_empty());
         assert_eq!(pair.server.standing, Standing::Violated(Violation::Payload { bytes, bytes_max: 64 << 20 }));
     }
-    // A byte less is waited for.
+    // A payload at the limit is received.
     let mut pair = Pair::new(Replies::Simple, small_payloads());
     let mut request = Vec::new();
     pair.client.request_unchecked(Command::Write, 0, 0, 64 << 20, &mut request);
@@ -339,8 +339,8 @@ fn a_payload_that_is_too_long_even_to_be_skipped_closes_the_connection() {
 #[test]
 fn with_extended_headers_the_flag_alone_says_whether_a_payload_follows() {
     let mut pair = Pair::new(Replies::Extended, export("disk"));
-    // A WRITE without the flag has none, and is refused; anything else with it has one, and is
-    // refused.
+    // A WRITE without the flag has no payload and is refused; other commands with the flag have one
+    // and are refused.
     assert_eq!(errno(pair.unchecked(Command::Write, 0, 0, 512, 0)), Errno::Inval);
     for command in ALL_COMMANDS.into_iter().filter(|command| *command != Command::Write) {
         assert_eq!(errno(pair.unchecked(command, flag::PAYLOAD_LEN, 0, 512, 512)), Errno::Inval, "{command:?}");
@@ -434,7 +434,7 @@ fn a_read_error_has_an_offset_if_the_reply_format_supports_it() {
 
 #[test]
 fn a_read_error_is_a_chunk_with_structured_replies() {
-    // The client refuses a simple reply to READ then; so an answer at all is the proof.
+    // The client refuses a simple reply to READ here, so that any reply is the proof.
     for replies in IN_CHUNKS {
         let mut pair = Pair::new(replies, export("disk"));
         let Err((errno, text)) = ask(&mut pair, Command::Read, 0x8000, 0, 512) else { panic!() };
@@ -459,7 +459,7 @@ fn the_text_of_an_error_has_at_most_4096_bytes_and_no_nul() {
         let session = session(replies, export("disk"));
         let header = if replies == Replies::Extended { 32 } else { 20 };
         let mut out = Vec::new();
-        // The 4096th byte is in the middle of a character: it is left out whole.
+        // The 4096th byte is in the middle of a character: the whole character is omitted.
         session.error(&request(Command::Read, 0, 1), Errno::Io, &format!("x{}", "é".repeat(3000)), &mut out);
         assert_eq!(out.len(), header + 6 + 4095);
         assert_eq!(out[header + 4..header + 6], 4095u16.to_be_bytes());
@@ -497,7 +497,7 @@ fn adjacent_extents_of_one_state_are_merged_and_end_with_the_range() {
         // there would be beyond.
         let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 16384), &extents);
         assert_eq!(reported, [(8192, 0), (8192, 3)]);
-        // The last one may be longer than what was asked for.
+        // The last extent may end beyond the request.
         let reported = reported_extents(replies, 1 << 20, &request(Command::BlockStatus, 0, 9000), &extents);
         assert_eq!(reported, [(8192, 0), (8192, 3)]);
         let states = [Extent { zero: true, ..DATA }, Extent { zero: false, ..HOLE }];
@@ -561,7 +561,7 @@ fn extents_are_no_more_than_a_payload_holds_and_no_more_than_a_million() {
     let size = 1_100_000 * 4096;
     for (replies, each) in [(Replies::Structured, 8), (Replies::Extended, 16)] {
         let asked = request(Command::BlockStatus, 0, u32::MAX.into());
-        // 32 MiB of payload are room for 2^22 or 2^21 extents: it is the 2^20 that count.
+        // 32 MiB of payload are room for 2^22 or 2^21 extents: the limit of 2^20 applies.
         assert_eq!(reported_extents(replies, size, &asked, &many).len(), 1 << 20);
         let session = session(replies, changed(|export| (export.size, export.payload_max) = (size, 1 << 16)));
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Messages byte for byte, worked by hand from the text of the protocol.
+//! Messages byte for byte, derived by hand from the text of the protocol.
 
 use crate::machine::{Server, Shelf, export};
 use hoistway_nbd::client::RequestSpec;
@@ -6,7 +6,7 @@ use hoistway_nbd::server::{Extent, Parsed, Replies, Request, Session, Tls};
 use hoistway_nbd::wire::{Command, CommandFlags, Errno};
 use hoistway_nbd::{Limits, client};
 
-/// Bytes from hexadecimal digits; what follows a `#` in a line is a comment.
+/// Parses hexadecimal digits; the rest of a line after `#` is a comment.
 fn hex(text: &str) -> Vec<u8> {
     let digits = text
         .lines()
@@ -18,7 +18,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// What a server with the exports "" and "disk" (1 MiB) answers to bytes, after its greeting.
+/// Returns the replies of a server with the exports "" and "disk" (1 MiB), without its greeting.
 fn answer(bytes: &[u8]) -> Vec<u8> {
     let mut greeting = Vec::new();
     let mut server = Server::new(Shelf(vec![export(""), export("disk")]), Tls::Off, Limits::default(), &mut greeting);

@@ -46,7 +46,7 @@ pub struct World {
     pub sim: Rc<RefCell<Sim>>,
     actor: ActorId,
     listeners: [ListenerId; 3],
-    /// Whether the shutdown was clean, after its end.
+    /// True after a clean shutdown, false after another one; `None` before its end.
     pub ended: Option<bool>,
 }
 

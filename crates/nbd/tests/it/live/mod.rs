@@ -1,8 +1,7 @@
-//! What a live server must do, seen from outside: a list of checks, each with connections of its
-//! own.
+//! Checks of a live server from outside, each with its own connections.
 //!
-//! The checks write to the first MiB of the export: it must be writable, at least that long, and
-//! hold nothing that matters.
+//! The checks write to the first MiB of the export: it must be writable and at least
+//! that long. The checks overwrite its data.
 
 use std::fmt::Debug;
 use std::io::{self, Read, Write};
@@ -17,20 +16,20 @@ use hoistway_nbd::server::Replies;
 use hoistway_nbd::uri::{ServerAddress, Uri};
 use hoistway_nbd::wire::{Command, CommandFlags, Errno, command_flags as flag, option, rep};
 
-/// A socket.
+/// A connection to the server.
 pub trait Wire: Read + Write + Send {}
 impl Wire for UnixStream {}
 impl Wire for TcpStream {}
 
-/// A server that can be connected to.
+/// A live server.
 pub struct Live {
     pub uri: Uri,
 }
 
-/// A check: its name, and what it does. An error says what the server did instead.
+/// A check: its name and its function. An error is the description of the violation.
 pub type Check = (&'static str, fn(&Live) -> Result<(), String>);
 
-/// All of them.
+/// All checks.
 pub const CHECKS: &[Check] = &[
     ("it sends_the_greeting with fixed newstyle and closes on unknown client flags", sends_the_greeting),
     ("it says of unknown options that they are unsupported, and goes on", refuses_unknown_options),
@@ -56,7 +55,7 @@ pub const CHECKS: &[Check] = &[
     ("it gives a second connection what the first one wrote and flushed", shares_writes),
 ];
 
-/// Runs all checks; tells those that failed.
+/// Runs all checks and returns the failures.
 pub fn run(live: &Live) -> Vec<String> {
     let mut failures = Vec::new();
     for (name, check) in CHECKS {
@@ -95,7 +94,7 @@ impl Live {
         }
     }
 
-    /// Behind the greeting, with these client flags sent.
+    /// Connects and sends these client flags after the greeting.
     fn greeted(&self, flags: u32) -> Result<Box<dyn Wire>, String> {
         let mut wire = self.connect()?;
         let mut greeting = [0; 18];
@@ -137,7 +136,7 @@ impl Live {
 }
 
 impl Peer {
-    /// Sends bytes and waits for so many answers.
+    /// Sends bytes and waits for this number of replies.
     fn exchange(&mut self, bytes: &[u8], answers: usize) -> Result<Vec<Completion>, String> {
         self.wire.write_all(bytes).map_err(said)?;
         let (mut buffer, mut done) = (vec![0; 1 << 16], Vec::new());
@@ -165,7 +164,7 @@ impl Peer {
         same(self.exchange(&bytes, 1)?.remove(0).result, Ok(ReplyContent::Nothing))
     }
 
-    /// As it is, with so many bytes of payload.
+    /// Sends a request without checks, with the payload that its header announces.
     fn raw(&mut self, command: Command, flags: u16, offset: u64, length: u64) -> Result<Answer, String> {
         let extended = self.client.session.replies == Replies::Extended;
         let carries = command == Command::Write;
@@ -183,7 +182,7 @@ impl Peer {
         }
     }
 
-    /// Aligned to the minimum block size.
+    /// Returns a length aligned to the minimum block size.
     fn unit(&self) -> u64 {
         self.client.session.size_limits().0.into()
     }
@@ -203,7 +202,7 @@ fn same<T: PartialEq + Debug>(found: T, wanted: T) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("{found:.300?} where {wanted:.300?} belongs")) }
 }
 
-/// Whether the server closes, whatever it says before.
+/// Checks that the server closes the connection, with any output before.
 fn closed(wire: &mut Box<dyn Wire>) -> Result<(), String> {
     match io::copy(wire, &mut io::sink()) {
         Ok(_) => Ok(()),
@@ -212,7 +211,7 @@ fn closed(wire: &mut Box<dyn Wire>) -> Result<(), String> {
     }
 }
 
-/// The kinds of the replies to an option, up to the final one.
+/// Returns the types and data of the replies to an option, up to the final one.
 fn option_replies(wire: &mut Box<dyn Wire>, option: u32, data: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, String> {
     let mut bytes = Vec::new();
     send_option(option, data, &mut bytes);
@@ -304,8 +303,7 @@ fn survives_huge_options(live: &Live) -> Result<(), String> {
         let mut wire = live.greeted(3)?;
         let header = [&b"IHAVEOPT"[..], &option.to_be_bytes(), &u32::MAX.to_be_bytes()].concat();
         wire.write_all(&header).map_err(said)?;
-        // It may read some of it; it must not wait for 4 GiB with a connection that only it could
-        // end.
+        // The server may read a part of the data, but must not wait for 4 GiB.
         let some = vec![0; 1 << 20];
         for _ in 0..64 {
             if wire.write_all(&some).is_err() {
@@ -403,7 +401,7 @@ fn reports_extents(live: &Live) -> Result<(), String> {
                     return Err("no extents".to_owned());
                 };
                 same(reported.len(), 1)?;
-                // What was written does not read as zeroes.
+                // Written data do not read as zeroes.
                 same(at == 0 && reported[0].1[0].flags & 2 != 0, false)?;
                 at += reported[0].1.iter().map(|extent| extent.length).sum::<u64>();
                 asked += 1;
@@ -472,7 +470,7 @@ fn survives_empty_requests(live: &Live) -> Result<(), String> {
     for replies in FORMS {
         let mut peer = live.enter(replies)?;
         for command in [Command::Read, Command::Write, Command::Trim, Command::WriteZeroes] {
-            // What is answered is not said; that there is an answer is.
+            // The protocol requires a reply but not its result.
             let _ = peer.raw(command, 0, 0, 0)?;
         }
         let read = peer.ask(Command::Read, CommandFlags::default(), 0, 4096)?;
@@ -538,7 +536,7 @@ fn survives_vanished_clients(live: &Live) -> Result<(), String> {
                 .map_err(said)?;
             peer.wire.write_all(&bytes[..cut]).map_err(said)?;
         }
-        // And with replies that the client does not read.
+        // The same with replies that the client does not read.
         let mut peer = live.enter(Replies::Structured)?;
         let mut bytes = Vec::new();
         for _ in 0..64 {

@@ -1,12 +1,12 @@
-//! The protocol's two sides in memory, and what must hold of them for any bytes. Tests and fuzzers
-//! share it.
+//! Both sides of the protocol in memory, and the invariants for arbitrary bytes. Tests and fuzz
+//! targets share this module.
 
 use hoistway_nbd::client::{self, Collector, Completion, ReplyContent};
 use hoistway_nbd::server::{Catalogue, Extent, Handshake, Parsed, Progress, Replies, Request, Session, Tls, Violation};
 use hoistway_nbd::wire::{Command, Errno};
 use hoistway_nbd::{Abilities, Export, Limits};
 
-/// Everything an export can do.
+/// The abilities of an export with every feature.
 pub const ALL: Abilities = Abilities {
     read_only: false,
     flush: true,
@@ -20,7 +20,7 @@ pub const ALL: Abilities = Abilities {
     block_status: true,
 };
 
-/// An export of 1 MiB that can do everything, with the protocol's default sizes.
+/// Returns an export of 1 MiB with every feature and the default sizes of the protocol.
 pub fn export(name: &str) -> Export {
     Export {
         name: name.to_owned(),
@@ -47,7 +47,7 @@ impl Catalogue for Shelf {
     }
 }
 
-/// How a [`Server`] stands.
+/// The phase of a [`Server`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     Open,
@@ -56,16 +56,16 @@ pub enum Standing {
     Violated(Violation),
 }
 
-/// A server over memory: the state machines, and the least that is needed around them.
+/// A server over memory: the state machines with a minimal backend.
 pub struct Server {
     pub shelf: Shelf,
     pub disk: Vec<u8>,
     pub session: Option<Session>,
     pub standing: Standing,
-    /// READs are split into pieces of this size in bytes; pieces of zeroes become holes (not with
-    /// simple replies or DF).
+    /// The server splits READs into pieces of this size in bytes; pieces of zeroes become holes
+    /// (not with simple replies or DF).
     pub piece_bytes: usize,
-    /// This byte cannot be read.
+    /// The offset of an unreadable byte.
     pub bad_byte: Option<u64>,
     handshake: Handshake,
     input: Vec<u8>,
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    /// The server is about to leave.
+    /// Starts a shutdown.
     pub fn shut_down(&mut self) {
         self.handshake.shut_down();
     }
@@ -200,7 +200,7 @@ impl Server {
         }
     }
 
-    /// Blocks of 4096 bytes that are zero are holes.
+    /// Returns the extents from an offset on. Zero blocks of 4096 bytes are holes.
     pub fn extents(&self, from: usize) -> Vec<Extent> {
         let mut extents = Vec::new();
         let mut at = from;
@@ -214,7 +214,7 @@ impl Server {
     }
 }
 
-/// What a device may rely on when it is given a request that was not refused.
+/// Checks the properties that a device relies on in a request that was not refused.
 fn check_accepted(session: &Session, request: &Request) {
     let export = &session.export;
     assert!(!(export.abilities.read_only && request.command.changes()), "{request:?}");
@@ -235,13 +235,13 @@ fn check_accepted(session: &Session, request: &Request) {
     assert!(request.command != Command::BlockStatus || session.base_allocation);
 }
 
-/// A client and a server, connected.
+/// A connected client and server.
 pub struct Pair {
     pub server: Server,
     pub client: Collector,
 }
 
-/// How a client's handshake ended.
+/// The end of a client's handshake.
 #[derive(Debug)]
 pub enum Ended {
     Ready(Box<client::Session>),
@@ -249,7 +249,7 @@ pub enum Ended {
     Failed(client::HandshakeError),
 }
 
-/// Leads a handshake to its end.
+/// Runs a handshake to its end.
 pub fn shake(wants: client::HandshakeOptions, shelf: Shelf, tls: Tls) -> (Server, Ended) {
     let mut to_client = Vec::new();
     let mut server = Server::new(shelf, tls, Limits::default(), &mut to_client);
@@ -273,8 +273,8 @@ pub fn shake(wants: client::HandshakeOptions, shelf: Shelf, tls: Tls) -> (Server
     }
 }
 
-/// What a client wants that enters the export "disk" with these replies, and with `base:allocation`
-/// where it can be had.
+/// Returns the options of a client that enters the export "disk" with these replies, and with
+/// `base:allocation` if the replies allow it.
 pub fn wants(replies: Replies) -> client::HandshakeOptions {
     client::HandshakeOptions {
         export: "disk".to_owned(),
@@ -286,7 +286,7 @@ pub fn wants(replies: Replies) -> client::HandshakeOptions {
 }
 
 impl Pair {
-    /// A client in transmission with the export "disk" as given.
+    /// Creates a client in transmission with the given export "disk".
     pub fn new(replies: Replies, export: Export) -> Pair {
         let (server, ended) = shake(wants(replies), Shelf(vec![export]), Tls::Off);
         let Ended::Ready(session) = ended else { panic!("{ended:?}") };
@@ -294,7 +294,7 @@ impl Pair {
         Pair { server, client: Collector::new(*session) }
     }
 
-    /// Sends bytes; answers what comes back.
+    /// Sends bytes and returns the completions.
     pub fn exchange(&mut self, bytes: &[u8]) -> Vec<Completion> {
         let (mut out, mut completions) = (Vec::new(), Vec::new());
         self.server.receive(bytes, &mut out);
@@ -302,7 +302,7 @@ impl Pair {
         completions
     }
 
-    /// One request as it is, with so many bytes of payload.
+    /// Sends one request without checks, with a payload of this many bytes.
     pub fn unchecked(&mut self, command: Command, flags: u16, offset: u64, length: u64, payload: usize) -> Answer {
         let mut bytes = Vec::new();
         self.client.request_unchecked(command, flags, offset, length, &mut bytes);
@@ -313,10 +313,10 @@ impl Pair {
     }
 }
 
-/// The answer to a request.
+/// The reply to a request.
 pub type Answer = Result<ReplyContent, (Errno, String)>;
 
-/// A cheap source of numbers.
+/// A small pseudorandom number generator.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -332,7 +332,7 @@ impl Numbers {
     }
 }
 
-/// Pieces of bytes, cut where numbers say.
+/// Cuts bytes to pieces of pseudorandom lengths.
 pub fn cut(bytes: &[u8], seed: u64) -> Vec<&[u8]> {
     let mut numbers = Numbers::new(seed);
     let (mut rest, mut pieces) = (bytes, Vec::new());
@@ -345,20 +345,20 @@ pub fn cut(bytes: &[u8], seed: u64) -> Vec<&[u8]> {
     pieces
 }
 
-/// Byte for byte; long streams in as many pieces of more bytes, so that it ends.
+/// Cuts bytes to single bytes; a long stream to a bounded number of longer pieces.
 fn singly(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     stream.chunks(1 + stream.len() / 512)
 }
 
-/// What is left of a handshake: its replies, and how it ended.
+/// The transcript of a handshake: its replies and its end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Transcript {
     replies: Vec<u8>,
     ended: String,
 }
 
-/// Any bytes as what a client says in the handshake: the first byte chooses the server, the rest is
-/// the stream.
+/// Feeds arbitrary bytes of a client to the handshake. The first byte selects the server, the rest
+/// is the stream.
 pub fn handshake(bytes: &[u8]) {
     let Some((choice, stream)) = bytes.split_first() else { return };
     let whole = handshake_in([stream].into_iter(), *choice);
@@ -406,7 +406,7 @@ fn handshake_in<'a>(pieces: impl Iterator<Item = &'a [u8]>, choice: u8) -> Trans
         assert!(replies.len() <= replies_max, "{} bytes of replies", replies.len());
         match progress {
             Progress::More => assert_eq!(used, piece.len()),
-            // Whatever comes now is refused.
+            // All further bytes are refused.
             Progress::StartTls => assert_eq!(used, piece.len()),
             Progress::Ready(session) => {
                 rest = piece.len() - used;
@@ -422,7 +422,7 @@ fn handshake_in<'a>(pieces: impl Iterator<Item = &'a [u8]>, choice: u8) -> Trans
     Transcript { replies, ended }
 }
 
-/// The export that a fuzzer's byte chooses, and the form of replies.
+/// Returns the export and the form of replies that a byte selects.
 fn chosen(choice: u8) -> (Replies, Export) {
     let replies = [Replies::Simple, Replies::Structured, Replies::Extended][usize::from(choice % 3)];
     let mut disk = export("disk");
@@ -436,9 +436,9 @@ fn chosen(choice: u8) -> (Replies, Export) {
     (replies, disk)
 }
 
-/// Any bytes as requests. First as they are: nothing panics, and pieces make no difference. Then as
-/// a list of requests that a client makes, whatever the protocol says of them: each is answered
-/// once, as the protocol says.
+/// Feeds arbitrary bytes as requests. First unchanged: there is no panic, and the pieces make no
+/// difference. Then as a list of valid and invalid requests: each is answered once, as the protocol
+/// requires.
 pub fn requests(bytes: &[u8]) {
     let Some((choice, stream)) = bytes.split_first() else { return };
     let whole = requests_in([stream].into_iter(), *choice);
@@ -470,7 +470,7 @@ fn made_requests(bytes: &[u8], choice: u8) {
     for record in bytes.as_chunks::<6>().0.iter().take(100) {
         let [command, flags, offset_low, offset_high, length_low, length_high] = *record;
         let command = Command::from_number(u16::from(command % 10));
-        // The range reaches a little beyond the end, both in bytes and in blocks.
+        // The range may end beyond the export, both in bytes and in blocks.
         let offset = u64::from(offset_high) * 520 + u64::from(offset_low) * 2;
         let length = u64::from(length_high) * 512 + u64::from(length_low % 4);
         let extended = replies == Replies::Extended;
@@ -491,8 +491,8 @@ fn made_requests(bytes: &[u8], choice: u8) {
     assert_eq!(pair.server.standing, Standing::Open);
 }
 
-/// Any bytes as what a server says: the first byte chooses what the client has said, the rest is
-/// the stream.
+/// Feeds arbitrary bytes of a server to the client. The first byte selects the client's options,
+/// the rest is the stream.
 pub fn client(bytes: &[u8]) {
     let Some((choice, stream)) = bytes.split_first() else { return };
     let run = if choice & 0x80 != 0 { client_handshake_in } else { client_session_in };
