@@ -392,7 +392,7 @@ impl Client {
     }
 }
 
-/// Somewhere in a region: a few hot pages, or anywhere; whole pages, sectors, or any bytes.
+/// Returns a random range of a region: in a few hot pages or anywhere, of pages, sectors or bytes.
 fn range(prng: &mut Prng, start: u64) -> (u64, u64) {
     let span = prng.pick(&[32 << 10, REGION_BYTES as u64 - (64 << 10)]);
     let unit = prng.pick(&[1, 512, 4096]);
