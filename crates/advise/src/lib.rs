@@ -39,6 +39,7 @@
 //! # Where to change
 //!
 //! - when a difference is significant: `statistics.rs`
+//! - the simulations of a choice: `bench.rs`
 //! - which choice is picked, and the reason given: `advice.rs`; the jobs that gain and lose,
 //!   `job_changes.rs`
 //! - a typical use: `use_case.rs` and its job file in `uses/`

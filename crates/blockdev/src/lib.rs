@@ -10,8 +10,9 @@
 //! passes the engine and the time to each call.
 //!
 //! Where to change what:
-//! - a kind of backend, and its default queue depth: `backend.rs`; files with direct I/O:
-//!   `file.rs`; memory: `memory.rs`
+//! - a kind of backend: `backend.rs`; files with direct I/O: `file.rs`; memory: `memory.rs`
+//! - the default queue depths: `depth.rs`
+//! - the way between queue, backend and drive model: `device.rs`
 //! - what is detected about a file or block device: `file_properties.rs`
 //! - a drive model in real time, and the lateness of its completions: `emulated.rs`
 //! - the loop that runs one device for measurements and tests: `driver.rs`

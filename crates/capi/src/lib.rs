@@ -9,6 +9,12 @@
 //! `hoistway_core_can_panic`. A static library of the crate, optimised as a whole and with overflow
 //! checks, leaves that symbol undefined exactly if some code in it can panic. It contains every
 //! elevator, since a queue can be switched to any of them.
+//!
+//! Where to change what:
+//! - a call: `calls.rs` (contexts, bios, requests, time), `groups.rs`, or `names.rs` (elevators and
+//!   tunables by name), and `include/hoistway.h`
+//! - a structure or code: `types.rs` and `include/hoistway.h`; checks of arguments: `arguments.rs`
+//! - the division of the caller's memory: `memory.rs`; trace events: `events.rs`
 
 #![no_std]
 

@@ -1,8 +1,17 @@
 //! hoistway: finds the I/O scheduler for a workload, and the reason.
 //!
-//! Each subcommand has a file under `commands`. This crate is the only one of the project that
-//! prints. Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a
-//! difference, 130 interrupted.
+//! Each subcommand has a file or folder in `commands/`, and its options are declared in `cli.rs` or
+//! `cli/`. The crates below this one do not print. Exit codes: 0 success, 1 failure, 2 invalid
+//! command line, 3 `conform` found a difference, 130 interrupted. `tar` has the codes of GNU tar;
+//! `ionice` and other commands that run a program return the code of the program.
+//!
+//! Where to change what:
+//! - an option or a help text: `cli.rs` and `cli/`; names as arguments and suggestions: `names.rs`
+//! - the text of a result: the command's `render.rs`, `table.rs`, `describe.rs` or the like; its
+//!   figures and its JSON are values of the crates below
+//! - tables, colours and closed pipes: `output.rs`; progress bars: `progress.rs`
+//! - exit codes and the form of errors: `failure.rs`
+//! - files that appear under their name only when they are complete: `atomic_file.rs`
 
 #![forbid(unsafe_code)]
 

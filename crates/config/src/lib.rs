@@ -6,15 +6,15 @@
 //! [`Config::changes`] compares two configurations for a reload.
 //!
 //! ```text
-//! TOML file ── source ──┐
-//!                    ├─▶ Draft ── build ─▶ ConfigBuilder ── check ─▶ Config, or all Problems
-//! arguments ── argument ┘
+//! TOML file ─ source ───┐
+//!                       ├─▶ Draft ── build ─▶ ConfigBuilder ── check ─▶ Config, or all Problems
+//! arguments ─ argument ─┘
 //! ```
 //!
 //! Where to change what:
 //! - a key: its row in `keys.rs` (or `keys/mount.rs`), from which names, suggestions and the
 //!   reference in the documentation follow; the line that reads it in `build/`; checks that involve
-//!   other keys in `check.rs`
+//!   other keys in `check.rs`; for a mount, `mount/build.rs` and `mount/check.rs`
 //! - terms that tenants of a server and of a mount share: `build/terms.rs`
 //! - what a reload can change: `reload.rs`
 //! - how a client is assigned to a tenant: `rules.rs`

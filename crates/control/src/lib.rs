@@ -12,13 +12,14 @@
 //! [`admin::change`] is the one implementation of changes; [`Watch`] turns counters into shares.
 //!
 //! Where to change what:
-//! - a path of the tree: its row in `leaves.rs`
+//! - a path of the tree: its row in `leaves.rs`; how paths are found: `tree.rs`
+//! - the protocol: `session.rs`
 //! - what a host has to implement: `target.rs` (reading), `admin.rs` (changing)
 //! - what a tenant is entitled to: `share.rs`
 //! - a metric: `metrics/mod.rs`, its figures in `metrics/sample.rs`; HTTP: `metrics/http.rs`, over
 //!   the parser of the crate `httparse`
 //! - requests and errors of the client: `client/mod.rs`
-//! - the figures of `hoistway top`: `top/view.rs`
+//! - the figures of `hoistway top`: `top/view.rs`; its sort keys: `top/sort.rs`
 //!
 //! A program that administers a server connects with [`client::ControlClient`]; [`top::Sampler`]
 //! computes rates, latencies and shares of an interval:

@@ -29,7 +29,7 @@
 //! - A tunable: the `INFO` row in the elevator's file or its `tunables.rs`. Commands, pages and the
 //!   control tree follow from the row.
 //! - A new elevator: its file, one line in `elevators!` in `registry.rs`, `pub mod` in
-//!   `elevators/mod.rs`; see CONTRIBUTING.md.
+//!   `elevators/mod.rs`, the effect of priorities in `priority_effect.rs`; see CONTRIBUTING.md.
 //! - B-WF2Q+ (bfq, bfq-v0, cfq-wf2q): `elevators/shared/wf2q/`.
 //! - Turns of process queues (bfq-v0, cfq-wf2q): `elevators/shared/turns/`.
 //! - Deadlines and sorting: `elevators/shared/{sorted_fifo,read_write_queues,direction}.rs`.

@@ -30,7 +30,7 @@
 //!   `process/device_use.rs`
 //! - control groups: `cgroup.rs`
 //! - what a scheduler makes of an I/O priority, in words: `priority_effect.rs`; the figures are in
-//!   `hoistway_core`'s `effect.rs`
+//!   `hoistway_core`'s `priority_effect.rs`
 //! - remarks and JSON of `hoistway ionice --explain`: `priority_report.rs`
 //!
 //! # Parsing of procfs

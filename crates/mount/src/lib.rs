@@ -15,7 +15,24 @@
 //! [`Passthrough`] implements FUSE over the source directory and contains no scheduling.
 //! A [`Gate`] classifies callers, places requests on the device and schedules them, and contains no
 //! FUSE. [`Unscheduled`] is the gate that admits every request at once; with it the compiler
-//! removes scheduling.
+//! removes scheduling. [`scheduled`] is the gate with queues.
+//!
+//! Where to change what:
+//! - mounting, unmounting and session threads: `session.rs`
+//! - a FUSE operation: `passthrough/filesystem.rs` names the module that implements it, for example
+//!   `passthrough/data.rs` for reads and writes, `passthrough/namespace.rs` for changes of metadata
+//! - which reads count as cached: `page_cache.rs`
+//! - when a request waits: `scheduled/mod.rs`; its way through the disk's queue:
+//!   `scheduled/queue.rs`
+//! - what is known of a calling thread: `scheduled/thread_facts.rs`, `scheduled/issuers.rs`; its
+//!   tenant: `scheduled/rules.rs`, `scheduled/cgroups.rs`
+//! - addresses on the disk: `scheduled/extents.rs`; the disk of a file: `scheduled/disks.rs`
+//! - execution of dispatched requests: `scheduled/executors.rs`, `scheduled/task.rs`,
+//!   `scheduled/ring.rs`
+//! - timers, killed and exited threads: `scheduled/timer.rs`, `scheduled/maintenance.rs`
+//! - write-back and its limits: `scheduled/writeback/`
+//! - the control tree: `scheduled/admin.rs`, `scheduled/endpoints.rs`; terms that are changed at
+//!   run time: `scheduled/run_time_terms.rs`
 
 #![warn(missing_docs)]
 

@@ -1,9 +1,10 @@
 //! Sockets, files and time for single-threaded servers.
 //!
 //! [`Engine`] is the trait; its implementations are [`Uring`] (io_uring), [`Threads`] (epoll, and
-//! worker threads for files) and [`Virtual`] (virtual time without I/O) and, with the feature
-//! `simulated`, [`simulated::SimEngine`](crate::engine). One thread calls the engine, and only
-//! [`Engine::turn`] blocks. [`BlockRing`] does block I/O alone, on borrowed files, by io_uring.
+//! helper threads for files), [`Virtual`] (virtual time without I/O) and, with the feature
+//! `simulated`, `simulated::SimEngine` (a network and disks from a seed). One thread calls the
+//! engine, and only [`Engine::turn`] blocks. [`BlockRing`] does block I/O alone, on borrowed files,
+//! by io_uring.
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,13 +12,16 @@
 //! | [`buffer`], [`shared`] | page-aligned buffers from a pool, and memory that is mapped once and shared |
 //! | [`choice`], [`options`] | which engine works on this machine and why the other does not; sizes of an engine |
 //! | `uring/` | io_uring: sockets, receive buffers, block I/O ([`BlockRing`]) |
-//! | `threads`, `helpers` | epoll, and the worker threads for files |
+//! | `threads`, `helpers`, `files` | epoll, the helper threads, and their blocking system calls |
+//! | `simulated/` | simulated sockets, disks and time |
 //! | [`peer`] | the process at the other end of a Unix socket |
 //!
 //! Where to change what:
-//! - submission, waiting and completions of io_uring: `uring/kernel.rs`
-//! - block I/O on io_uring (short transfers, retries): `uring/transfer.rs`
-//! - the polling and sleeping of a wait: `wait.rs`
+//! - a turn of the engine on io_uring: `uring/mod.rs`; submission and completions:
+//!   `uring/kernel.rs`
+//! - connections on io_uring: `uring/sockets.rs`; their receive buffers: `uring/receives.rs`
+//! - block I/O on io_uring: `uring/block.rs`; short transfers and retries: `uring/transfer.rs`
+//! - how long a wait polls before it sleeps: `wait.rs`
 //!
 //! Both real engines pass one suite of tests, `tests.rs`.
 

@@ -7,7 +7,7 @@
 //!
 //! One turn processes all events that happened since the last turn before any device runs, so that
 //! an elevator sees every waiting request. Then devices run, and each connection sends its replies
-//! in one message. Nothing here blocks, reads a clock or opens a file.
+//! in one message. A turn blocks only in `Engine::turn`; it reads no clock and opens no file.
 //!
 //! Dependencies run one way: `state` (shared by all connections), then `connection`, then `server`
 //! (data and accessors), then the operations `turn`, `start`, `reload`, `drain` and `admin`.

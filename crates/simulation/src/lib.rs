@@ -9,6 +9,7 @@
 //! - the behaviour of clients: `client/`; of misbehaving ones: `client/misbehaving.rs`
 //! - changes by an operator while the server runs: `operator.rs`
 //! - invariants: `history.rs` (data), `run.rs` (memory, shutdown, disks)
+//! - the server that the fuzzers run: `wire.rs`
 
 pub mod client;
 pub mod history;

@@ -1,15 +1,15 @@
 //! Sizes, times and rates in text form: one parser for fio's job files, the server's configuration
 //! and command lines.
 //!
-//! Everywhere `k` is 1024, as in fio. `ki` and `kib` differ. In a job file they follow fio
-//! ([`parse_size`]: 1000, unless `kb_base` is set). In hoistway's own files and options they follow
-//! IEC 80000-13 ([`parse_bytes`]: 1024).
+//! `k` is 1024, as in fio, unless a job file sets `kb_base=1000`. `ki` and `kib` differ. In a job
+//! file they follow fio ([`parse_size`]: 1000, with `kb_base=1000` 1024). In hoistway's own files
+//! and options they follow IEC 80000-13 ([`parse_bytes`]: 1024).
 //!
 //! Source: sections "Parameter types" and "Units" of the manual of fio 3.33.
 //!
-//! Where to change: every parser splits its text in `split_number` and looks its unit up in a table
-//! of its own. Exact printing is `print_size` and `print_time`. Figures with three significant
-//! digits are in [`figures`].
+//! Where to change: every parser splits its text in `split_number` and finds its unit in
+//! `size_factor` or `time_factor_ns`. Exact printing is `print_size` and `print_time`. Figures with
+//! three significant digits are in [`figures`].
 #![forbid(unsafe_code)]
 
 pub mod figures;

@@ -1,5 +1,15 @@
 //! Tasks for the developers of the workspace: checks, generated documents, benchmarks. `cargo xtask
 //! help` lists them.
+//!
+//! Where to change what:
+//! - the steps of `check` and `test`: `checks/`; programs that are installed: `tools.rs`
+//! - arrows and sizes of crates: `laws/crates.rs`; circles of modules: `laws/modules/`; the source
+//!   of the core: `laws/core_source.rs`
+//! - banned words and comments: `tidy/language.rs`; lengths: `tidy/lengths.rs`; links:
+//!   `tidy/references.rs`
+//! - generated parts of documents: `pages/`
+//! - the proof that the core cannot panic: `proof.rs`
+//! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
 
