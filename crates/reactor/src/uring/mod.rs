@@ -1,12 +1,13 @@
-//! The engine on io_uring: one system call a turn submits all started operations and waits for
+//! The engine on io_uring: one system call per turn submits all started operations and waits for
 //! completions.
 //!
-//! - Sockets and block files are registered with the ring, and so is the buffer pool once a block
-//!   file is open (its pages are pinned then).
+//! - Connections and block files are registered with the ring. The first block file also registers
+//!   the buffer pool, which pins its pages.
 //! - A receive names no buffer: the kernel takes one from a ring of buffers when bytes arrive
 //!   ([`ReceiveBuffers`]).
-//! - A message is one `sendmsg` of all its parts, continued where the socket took less.
-//! - Helper threads do what io_uring cannot do without blocking: discards, block status.
+//! - A message is one `sendmsg` of all its parts. After a short send, another one sends the rest.
+//! - Helper threads execute the operations that would block the engine's thread or that a file does
+//!   not support: discards on block devices, block status, some zeroing.
 //! - A closed connection keeps its slot until the kernel has returned all its buffers.
 //!
 //! | module | contents |
@@ -46,46 +47,51 @@ use crate::table::Table;
 use crate::wait::WaitStrategy;
 use crate::wake::Waker;
 
-/// Submission queue entries. Further submissions of a turn enter the kernel in several calls.
+/// Number of submission queue entries. A turn with more submissions needs several system calls.
 const SUBMISSIONS: u32 = 1024;
-/// Completion queue entries. Further completions stay in the kernel until there is room.
+/// Number of completion queue entries. Further completions stay in the kernel until there is room.
 const COMPLETIONS: u32 = 16_384;
-/// The first entries of the ring's file table are block files, the others connections.
+/// Number of entries at the start of the ring's file table that are reserved for block files. The
+/// other entries are for connections.
 const BLOCK_FILES: u32 = 64;
-/// Maximum number of entries in the ring's file table. Further connections are used by their
-/// descriptors, which costs some more CPU time an operation.
+/// Maximum number of entries in the ring's file table. Operations on further connections name the
+/// file descriptor, which costs more CPU time per operation.
 const REGISTERED_MAX: u32 = 65_536;
-/// Helper threads for each file.
+/// Maximum number of helper threads for each file.
 const HELPERS_MAX: usize = 4;
 
 /// The engine on io_uring. The thread that creates it also uses it.
 pub struct Uring {
     ring: KernelRing,
+    /// Monotonic time of the last turn, in ns.
     now_ns: u64,
     wait_strategy: WaitStrategy,
     pool: Pool,
     receive_buffers: ReceiveBuffers,
     connections: Table<Connection>,
-    /// Number of connections that can be registered.
+    /// Number of connections that can be registered with the ring.
     connections_registered_max: u32,
     listeners: Vec<Option<Listener>>,
-    /// Time at which listeners accept again after the descriptors ran out.
+    /// Monotonic time in ns at which stopped listeners accept again: after a delay if the process
+    /// has no free descriptors.
     accept_again_ns: Option<u64>,
     files: Vec<BlockFile>,
-    /// For each file: it is registered under its index.
+    /// For each file: true if it is registered with the ring, under its index.
     files_registered: Vec<bool>,
-    /// Registered bytes from the start of the pool; `None` before the first block file.
+    /// Number of registered bytes from the start of the pool; `None` before the first block file.
     pool_registered: Option<usize>,
     transfers: Transfers<FileIo>,
-    /// Connections whose receive found no buffer.
+    /// Connections whose receive found no free receive buffer, oldest first.
     starved: VecDeque<ConnId>,
     helpers: HelperThreads,
     signals: Option<Signals>,
-    /// Events that need no kernel; the next turn returns them.
+    /// Events of operations that ended without the kernel. The next turn returns them.
     ready: Vec<Event>,
     #[expect(clippy::vec_box, reason = "the kernel reads the header in place: it must not move")]
     spare_messages: Vec<Box<OutgoingMessage>>,
+    /// Kept for reuse, empty between turns.
     completions: Vec<cqueue::Entry>,
+    /// Kept for reuse, empty between turns.
     helper_results: Vec<(u64, IoDone)>,
 }
 
@@ -93,7 +99,8 @@ impl Uring {
     /// Creates the engine.
     ///
     /// # Errors
-    /// io_uring is not permitted, or the kernel is older than 6.0: see [`crate::probe`].
+    /// The error of the kernel if io_uring is not permitted, the kernel is older than 6.0, or
+    /// memory or descriptors ran out. [`crate::probe`] explains the cause.
     pub fn new(options: &Options) -> io::Result<Uring> {
         let waker = Waker::new(EventfdFlags::empty())?;
         let ring = KernelRing::new(SUBMISSIONS, COMPLETIONS, waker.clone())?;
@@ -132,14 +139,15 @@ impl Uring {
         &self.pool
     }
 
-    /// Submits all queued operations, and waits until there is a completion or `until_ns` is
-    /// reached.
+    /// Submits all queued operations, and waits for a completion, at most until the monotonic time
+    /// `until_ns` (`u64::MAX`: without a timeout). The wait polls, sleeps, or both: see
+    /// [`WaitStrategy`]. It may return early without a completion.
     fn wait(&mut self, until_ns: u64) -> io::Result<()> {
         let began_ns = clock::now_ns();
         let plan = self.wait_strategy.plan(began_ns, until_ns);
         if plan.poll_until_ns > began_ns {
             self.ring.enter(None)?;
-            // A completion at the first poll would have been found without polling.
+            // A completion that is already present is not a success of polling: it is not recorded.
             if self.ring.has_completions() {
                 return Ok(());
             }
@@ -149,17 +157,18 @@ impl Uring {
                 return Ok(());
             }
         }
-        let asleep_ns = clock::now_ns();
-        if plan.sleep_until_ns > asleep_ns {
+        let sleep_from_ns = clock::now_ns();
+        if plan.sleep_until_ns > sleep_from_ns {
             self.ring.enter(Some(plan.sleep_until_ns))?;
         }
         let woke_ns = clock::now_ns();
         if self.ring.has_completions() {
             return Ok(());
         }
-        if plan.sleep_until_ns > asleep_ns && woke_ns >= plan.sleep_until_ns {
+        if plan.sleep_until_ns > sleep_from_ns && woke_ns >= plan.sleep_until_ns {
             self.wait_strategy.overslept(plan, woke_ns);
         }
+        // For a precise timer, the sleep ends before `until_ns`, and the thread polls for the rest.
         if plan.sleep_until_ns < until_ns && woke_ns < until_ns && woke_ns >= plan.sleep_until_ns {
             self.poll_until(until_ns)?;
             self.wait_strategy.polled_clock(clock::now_ns() - woke_ns);
@@ -167,8 +176,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Polls without sleeping until there is a completion or the time is reached. Returns true in
-    /// the first case.
+    /// Polls for a completion without sleeping, at most until the monotonic time `until_ns`.
+    /// Returns true if there is a completion.
     fn poll_until(&mut self, until_ns: u64) -> io::Result<bool> {
         loop {
             if self.ring.has_completions() {
@@ -177,7 +186,8 @@ impl Uring {
             if clock::now_ns() >= until_ns {
                 return Ok(false);
             }
-            // The kernel's flag may stay set without work, so the time is checked each time.
+            // This flag of the kernel may stay set although no completion appears. Each iteration
+            // therefore checks the time first.
             if self.ring.has_deferred_completions() {
                 self.ring.enter(None)?;
             } else {
@@ -186,7 +196,7 @@ impl Uring {
         }
     }
 
-    /// Handles all completions.
+    /// Handles all completions and appends their events.
     fn take_completions(&mut self, events: &mut Vec<Event>) {
         let mut completions = std::mem::take(&mut self.completions);
         self.ring.take_completions(&mut completions);
@@ -203,7 +213,7 @@ impl Uring {
         self.completions = completions;
     }
 
-    /// Takes results of helper threads and signals.
+    /// Handles a wake-up of the eventfd: appends the results of helper threads, and the signals.
     fn woken(&mut self, events: &mut Vec<Event>) {
         self.helpers.take_results(&mut self.helper_results);
         events.extend(self.helper_results.drain(..).map(|(tag, done)| Event::Done { tag, done }));
@@ -212,7 +222,9 @@ impl Uring {
         }
     }
 
-    /// Queues the operations that a turn always needs.
+    /// Queues the operations that are not started by the host: the backlog, the read of the
+    /// eventfd, receives that lacked a buffer, and accepts after a delay. Provides new receive
+    /// buffers.
     fn prepare(&mut self) {
         self.ring.push_backlog();
         self.ring.arm_wake();
@@ -305,8 +317,9 @@ impl Engine for Uring {
 }
 
 impl Drop for Uring {
-    /// Waits for pending operations, for 5 s at most: the kernel may still write to their buffers.
-    /// The memory of operations that are pending then is leaked.
+    /// Closes all listeners and connections, and waits up to 5 s for pending operations, because
+    /// the kernel may still access their memory. Leaks the memory if operations are pending after
+    /// that.
     fn drop(&mut self) {
         for index in 0..self.listeners.len() {
             self.remove_listener(ListenerId(index as u32));
