@@ -1,5 +1,5 @@
-//! A block device: a backend, perhaps with an emulated drive, below one queue that all exports of
-//! the device share.
+//! A block device: a backend, optionally with an emulated drive, below one queue that all exports
+//! of the device share.
 
 use hdrhistogram::Histogram;
 use hoistway_config::{BackendConfig, DeviceConfig};
@@ -24,18 +24,18 @@ use crate::output::IoOutput;
 /// A request to a block device.
 pub type BlockRequest = IoRequest<Buffer>;
 
-/// The tag of a flush in the drive model.
+/// The tag of a flush in the drive model. Commands use the number of their I/O as tag.
 const DRIVE_FLUSH_TAG: u32 = u32::MAX;
 
-/// An error of creating a device.
+/// Reasons why a device cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The backend cannot be opened.
     #[error("device {device}: {source}")]
     Backend {
-        /// The device.
+        /// The name of the device.
         device: String,
-        /// The reason.
+        /// The error of the backend.
         source: BackendError,
     },
     /// The configuration of the queue is invalid.
@@ -43,9 +43,11 @@ pub enum DeviceError {
     Queue(#[from] QueueError),
 }
 
-/// A block device.
+/// A block device: its backend, emulated drive, and queue. Times are in ns of the engine's clock
+/// ([`Engine::now_ns`]).
 #[derive(Debug)]
 pub struct Device {
+    /// The index in the tags of the device's I/O: see [`Device::index_of`].
     index: u32,
     backend: Backend,
     emulated: Option<EmulatedDrive>,
@@ -62,14 +64,16 @@ struct MediumAccess<'a, E> {
 }
 
 impl Device {
-    /// The name under which clients without a tenant are accounted.
+    /// The name of the tenant in whose account the requests of clients without a tenant are
+    /// counted.
     pub const DEFAULT_TENANT: &str = DiskScheduler::DEFAULT_TENANT;
 
-    /// Opens a device. The tags of its I/O in the engine contain `index`; [`Device::index_of`]
-    /// returns it.
+    /// Opens a device. `index` becomes part of the engine's tags of its I/O, from which
+    /// [`Device::index_of`] extracts it.
     ///
     /// # Errors
-    /// When its backend cannot be opened, or a value is out of its range.
+    /// [`DeviceError::Backend`] if the backend cannot be opened, [`DeviceError::Queue`] if a value
+    /// of the configuration is out of range.
     pub fn new<E: Engine>(
         index: u32,
         config: &DeviceConfig,
@@ -84,10 +88,11 @@ impl Device {
         Device::with_backend(index, config, backend, now_ns)
     }
 
-    /// Creates a device over an open backend.
+    /// Creates a device over an open backend. Unlike [`Device::new`], it does not request precise
+    /// timers of the engine for an emulated drive.
     ///
     /// # Errors
-    /// When a value is out of its range.
+    /// [`DeviceError::Queue`] if a value of the configuration is out of range.
     pub fn with_backend(
         index: u32,
         config: &DeviceConfig,
@@ -102,7 +107,7 @@ impl Device {
         Ok(Device { index, backend, emulated, queue, notices })
     }
 
-    /// Returns the index of the device that an engine's tag belongs to.
+    /// Returns the index of the device that started the I/O with this engine tag.
     pub fn index_of(tag: u64) -> u32 {
         (tag >> 32) as u32
     }
@@ -117,7 +122,7 @@ impl Device {
         self.queue.scheduler().size()
     }
 
-    /// Returns the scheduler: tenants, limits, elevator, accounts.
+    /// Returns the scheduler, which holds the tenants, limits, elevator and accounts.
     pub fn scheduler(&self) -> &DiskScheduler {
         self.queue.scheduler()
     }
@@ -127,14 +132,14 @@ impl Device {
         self.queue.scheduler_mut()
     }
 
-    /// Returns what the device can do.
+    /// Returns the operations and guarantees of the device.
     pub fn capabilities(&self) -> Capabilities {
         Capabilities { rotational: self.scheduler().is_rotational(), ..self.backend.capabilities() }
     }
 
-    /// Returns true if writing zeroes is faster than writing data; `punch`: where the range may
-    /// become a hole. Whether a file system can zero a range and keep it allocated is unknown
-    /// before it is tried, so it counts as slow.
+    /// Returns true if zeroing a range is faster than writing data to it. `punch` permits a hole in
+    /// the range. Without it, zeroing counts as slow on files: only an attempt shows if the file
+    /// system can zero a range and keep it allocated.
     pub fn zero_is_fast(&self, punch: bool) -> bool {
         let keeps_allocation = !self.backend.is_file();
         self.emulated.is_none() && self.backend.capabilities().fast_zero && (punch || keeps_allocation)
@@ -145,73 +150,77 @@ impl Device {
         &self.backend
     }
 
-    /// Returns the profile name of the emulated drive.
+    /// Returns the profile name of the emulated drive; `None` without one.
     pub fn drive(&self) -> Option<&str> {
         self.emulated.as_ref().map(EmulatedDrive::name)
     }
 
-    /// Returns how late the completions of the emulated drive were processed, in ns, with two
-    /// significant digits.
+    /// Returns the histogram of the lateness of the emulated drive's completions: the delay in ns
+    /// from the model's completion to its processing, with two significant digits. `None` without
+    /// an emulated drive.
     pub fn lateness(&self) -> Option<&Histogram<u64>> {
         self.emulated.as_ref().map(EmulatedDrive::lateness)
     }
 
-    /// Returns the lateness as lines of text; empty without an emulated drive.
+    /// Returns the lateness histogram as lines of text; empty without an emulated drive or without
+    /// completions.
     pub fn lateness_lines(&self) -> Vec<String> {
         self.emulated.as_ref().map_or_else(Vec::new, EmulatedDrive::lateness_lines)
     }
 
-    /// Returns notices about the setup of the device, as sentences for the log.
+    /// Returns notices about the configuration of the device, as sentences for the log.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Attaches a recorder of queue events, or detaches the present one.
+    /// Attaches a recorder of queue events, or with `None` detaches the current one.
     pub fn set_recorder(&mut self, recorder: Option<Box<dyn Recorder>>) {
         let drive = self.emulated.as_ref().map(EmulatedDrive::name);
         self.queue.scheduler_mut().set_recorder(recorder, drive);
     }
 
-    /// Returns true if a flush or a durable write has failed: all flushes then fail until the
+    /// Returns true if a flush or a durable write has failed. All flushes then fail until the
     /// device is opened again.
     pub fn has_lost_writes(&self) -> bool {
         self.queue.has_lost_writes()
     }
 
-    /// Returns true if no request waits or is in progress, including requests of clients that have
-    /// left.
+    /// Returns true if no request is queued or in progress. Requests of removed clients count until
+    /// they end.
     pub fn is_idle(&self) -> bool {
         self.queue.is_idle()
     }
 
-    /// Applies another configuration of the queue while requests are in progress; backend and drive
-    /// stay. Returns warnings.
+    /// Applies another configuration of the queue while requests are in progress, and returns
+    /// warnings. The backend and the emulated drive do not change.
     ///
     /// # Errors
-    /// When a value is out of its range, the elevator has no such tunable, or a switch is in
-    /// progress; nothing has changed then.
+    /// [`ReconfigureError`] if a value is out of range, the elevator lacks a tunable, or a switch
+    /// of elevators is in progress. The configuration is unchanged then.
     pub fn reconfigure(&mut self, config: &DeviceConfig, now_ns: u64) -> Result<Vec<String>, ReconfigureError> {
         self.scheduler_mut().reconfigure(&config.queue, now_ns)
     }
 
-    /// Submits a request. [`Device::run`] returns its completion, unless the client leaves before.
-    pub fn submit(&mut self, member: MemberId, work: BlockRequest, now_ns: u64) {
-        let data_bytes = work.data.as_ref().map_or(0, |data| data.len() as u64);
-        let lacks_data = work.op == RequestOp::Write && data_bytes < work.length;
-        if lacks_data && work.op.check_range(work.offset, work.length, self.size()).is_ok() {
-            return self.queue.refuse(member, work.ticket, IoError::InvalidArgument);
+    /// Submits a request of a client. [`Device::run`] returns its completion, also if the request
+    /// is invalid, unless the client is removed before.
+    pub fn submit(&mut self, member: MemberId, request: BlockRequest, now_ns: u64) {
+        let data_bytes = request.data.as_ref().map_or(0, |data| data.len() as u64);
+        let lacks_data = request.op == RequestOp::Write && data_bytes < request.length;
+        // The error of a range beyond the end takes precedence: the queue reports it.
+        if lacks_data && request.op.check_range(request.offset, request.length, self.size()).is_ok() {
+            return self.queue.refuse(member, request.ticket, IoError::InvalidArgument);
         }
-        // The server identifies its requests by their tickets.
-        let _ = self.queue.submit(member, work, now_ns);
+        // The number of the request is not needed: the server identifies it by its ticket.
+        let _ = self.queue.submit(member, request, now_ns);
     }
 
-    /// Removes a client. Its waiting requests are dropped; those in the device end without a
+    /// Removes a client. Its queued requests are dropped. Its requests in the device end without a
     /// completion.
     pub fn leave(&mut self, member: MemberId, now_ns: u64) {
         self.queue.leave(member, now_ns);
     }
 
-    /// Dispatches requests up to the queue depth, and appends the completions of ended requests to
+    /// Dispatches requests up to the queue depth, and appends the completions of all clients to
     /// `done`.
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Completion<IoOutput>>) {
         self.catch_up(engine, now_ns);
@@ -220,7 +229,8 @@ impl Device {
     }
 
     /// Processes the events of an emulated drive that were due since the last run, each at its own
-    /// time. The host calls it before it submits new requests. It does nothing for other devices.
+    /// time. The host calls this method before it submits new requests. Without an emulated drive,
+    /// the call has no effect.
     pub fn catch_up<E: Engine>(&mut self, engine: &mut E, now_ns: u64) {
         let Some(emulated) = &mut self.emulated else { return };
         emulated.set_woken(now_ns);
@@ -228,8 +238,10 @@ impl Device {
         queue.catch_up(&mut medium, now_ns);
     }
 
-    /// Processes the end of an I/O that the device started in the engine.
+    /// Processes the completion of an I/O that the device started in the engine. A completion with
+    /// an unknown tag is ignored.
     pub fn io_done<E: Engine>(&mut self, engine: &mut E, tag: u64, io: IoDone, now_ns: u64) {
+        // The lower half of a tag is the number of the I/O, the upper half is the device's index.
         let number = tag as u32;
         let Some(op) = self.queue.op_of(number) else { return };
         if let Begin::Done(result) = self.backend.finish(engine, tag, op, io) {
@@ -237,12 +249,14 @@ impl Device {
         }
     }
 
-    /// Returns the time at which [`Device::run`] has to be called if nothing else happens; a time
-    /// in the past means at once.
+    /// Returns the time in ns at which the host has to call [`Device::run`], unless it calls it
+    /// earlier because of a request or a completion. A time in the past means at once, `None` that
+    /// there is no timer.
     pub fn next_wake_ns(&self) -> Option<u64> {
         self.queue.next_wake_ns(self.emulated.as_ref().and_then(EmulatedDrive::next_ns))
     }
 
+    /// Borrows the queue and the medium below it separately.
     fn split<'a, E: Engine>(
         &'a mut self,
         engine: &'a mut E,
@@ -304,29 +318,32 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
     }
 }
 
+/// Returns the properties of the medium for a queue: those of the emulated drive, if there is one,
+/// otherwise those of the backend. `bytes` is the usable size.
 fn medium_properties(
     config: &DeviceConfig,
     backend: &Backend,
     emulated: Option<&EmulatedDrive>,
     bytes: u64,
 ) -> MediumProperties {
-    let in_memory = matches!(config.backend, BackendConfig::Memory { .. } | BackendConfig::Null { .. });
+    let backend_is_synchronous = matches!(config.backend, BackendConfig::Memory { .. } | BackendConfig::Null { .. });
     MediumProperties {
         bytes,
         rotational: config.drive.as_ref().map_or(backend.rotational(), |profile| profile.is_rotational()),
         is_emulated: emulated.is_some(),
-        is_synchronous: emulated.is_none() && in_memory,
+        is_synchronous: emulated.is_none() && backend_is_synchronous,
         splits_requests: true,
         default_depth: match emulated {
             Some(emulated) => emulated.depth().min(depth::EMULATED_MAX),
-            None if in_memory => depth::MEMORY,
+            None if backend_is_synchronous => depth::MEMORY,
             None => backend.default_depth(),
         },
         depth_max: emulated.map_or(DEPTH_MAX, EmulatedDrive::depth),
     }
 }
 
-/// Returns the smaller of the sizes of backend and drive in bytes, and notes the difference.
+/// Returns the smaller of the sizes of backend and emulated drive in bytes. Appends a notice if the
+/// sizes differ.
 fn usable_bytes(backend: &Backend, emulated: Option<&EmulatedDrive>, notices: &mut Vec<String>) -> u64 {
     let bytes = backend.size();
     let Some(drive) = emulated else { return bytes };
