@@ -1,4 +1,4 @@
-//! Host files: TOML with a key for every setting of [`HostConfig`].
+//! Host files describe a simulated machine: TOML with a key for each setting of [`HostConfig`].
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -10,18 +10,18 @@ use super::host::HostConfig;
 use super::kernel::Kernel;
 use super::keys::{KEYS, Key, ValueForm};
 
-/// Errors of a host file.
+/// Reasons why a host file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HostFileError {
     /// The file cannot be read.
-    #[error("{file}: cannot read the host: {source}")]
+    #[error("{file}: cannot read the host file: {source}")]
     Read {
         /// The name of the file.
         file: String,
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The content of the file is wrong.
+    /// The file is not valid TOML, or has an unknown key or an invalid value.
     #[error("{file}:{line}:{column}: {problem}")]
     Wrong {
         /// The name of the file.
@@ -30,16 +30,16 @@ pub enum HostFileError {
         line: usize,
         /// The column, in characters from 1.
         column: usize,
-        /// The problem, with the value, and the valid values.
+        /// The problem: the key, the value, and the valid values.
         problem: String,
     },
 }
 
 impl HostConfig {
-    /// Reads a host from a file.
+    /// Reads a host file.
     ///
     /// # Errors
-    /// [`HostFileError`]: the file cannot be read, or its content is wrong as for
+    /// [`HostFileError::Read`] if the file cannot be read, [`HostFileError::Wrong`] as for
     /// [`HostConfig::from_toml`].
     pub fn load(path: &Path) -> Result<HostConfig, HostFileError> {
         let file = path.display().to_string();
@@ -49,14 +49,15 @@ impl HostConfig {
         }
     }
 
-    /// Parses a host. `kernel` selects the defaults to start from (without it, those of
-    /// [`HostConfig::default`]); the other keys change single settings.
+    /// Parses the text of a host file. The key `kernel` selects a kernel, whose defaults apply to
+    /// all settings that the file lacks. Without `kernel`, the defaults are those of
+    /// [`HostConfig::default`].
     ///
     /// # Errors
-    /// [`HostFileError::Wrong`] names `file`, line, column and the value at fault (invalid TOML, an
-    /// unknown key, a wrong type, out of range), and describes the valid values.
+    /// [`HostFileError::Wrong`] for invalid TOML, an unknown key, a wrong type, or a value out of
+    /// range. The error names `file` and the position, and describes the valid values.
     pub fn from_toml(text: &str, file: &str) -> Result<HostConfig, HostFileError> {
-        let wrong = |span: Range<usize>, problem: String| {
+        let error_at = |span: Range<usize>, problem: String| {
             let before = text.get(..span.start).unwrap_or(text);
             let line_start = before.rfind('\n').map_or(0, |end| end + 1);
             HostFileError::Wrong {
@@ -67,40 +68,41 @@ impl HostConfig {
             }
         };
         let table = DeTable::parse(text)
-            .map_err(|error| wrong(error.span().unwrap_or_default(), error.message().to_owned()))?;
+            .map_err(|error| error_at(error.span().unwrap_or_default(), error.message().to_owned()))?;
         let table = table.get_ref();
         let known = |name: &str| name == "kernel" || KEYS.iter().any(|key| key.name == name);
         let unknown = table.keys().filter(|name| !known(name.get_ref())).min_by_key(|name| name.span().start);
         if let Some(name) = unknown {
-            return Err(wrong(
+            return Err(error_at(
                 name.span(),
-                format!("there is no host setting `{}`; there are {}", name.get_ref(), names()),
+                format!("there is no host setting `{}`; there are {}", name.get_ref(), key_names()),
             ));
         }
         let mut host = match table.get("kernel") {
             None => HostConfig::default(),
-            Some(value) => kernel_of(value.get_ref()).map_err(|problem| wrong(value.span(), problem))?,
+            Some(value) => host_of_kernel(value.get_ref()).map_err(|problem| error_at(value.span(), problem))?,
         };
-        // In the order of the keys, not of the file, because some settings depend on others.
+        // The settings are applied in the order of `KEYS`, not of the file, because some change the
+        // value of others: `nr_requests` switches `pool_follows_drive` off.
         for key in KEYS {
             if let Some(value) = table.get(key.name) {
-                let number = key.read(value.get_ref()).map_err(|problem| wrong(value.span(), problem))?;
+                let number = key.read(value.get_ref()).map_err(|problem| error_at(value.span(), problem))?;
                 (key.set)(&mut host, number);
             }
         }
         Ok(host)
     }
 
-    /// The table of docs/hosts.md in Markdown: all keys, with their values without a kernel and
-    /// under each kernel.
+    /// Returns the table of settings for docs/hosts.md in Markdown: a row for each key with its
+    /// valid values, the default without a kernel, the default of each kernel, and the description.
     pub fn keys_markdown() -> String {
         let hosts: Vec<HostConfig> =
             std::iter::once(HostConfig::default()).chain(Kernel::ALL.map(HostConfig::kernel)).collect();
-        let mut text = String::from("| key | takes | none |");
+        let mut text = String::from("| key | valid values | no kernel |");
         for kernel in Kernel::ALL {
             let _ = write!(text, " {} |", kernel.name());
         }
-        text.push_str(" what it is |\n|---|---|---|---|---|---|---|---|\n");
+        text.push_str(" description |\n|---|---|---|---|---|---|---|---|\n");
         for key in KEYS {
             let _ = write!(text, "| `{}` | {} |", key.name, key.form.describe());
             for host in &hosts {
@@ -112,20 +114,27 @@ impl HostConfig {
     }
 }
 
-fn kernel_of(value: &DeValue) -> Result<HostConfig, String> {
+/// Returns the host of the kernel that the key `kernel` names.
+///
+/// # Errors
+/// The problem: the value is not a string, or the kernel is unknown.
+fn host_of_kernel(value: &DeValue) -> Result<HostConfig, String> {
     let known = || Kernel::ALL.map(|kernel| format!("\"{}\"", kernel.name())).join(", ");
-    let name =
-        value.as_str().ok_or_else(|| format!("`kernel` is {}: write one of {}, with quotes", kind(value), known()))?;
+    let name = value
+        .as_str()
+        .ok_or_else(|| format!("`kernel` is {}: write one of {}, with quotes", describe(value), known()))?;
     let kernel = Kernel::from_name(name).ok_or_else(|| format!("`kernel` is \"{name}\": there are {}", known()))?;
     Ok(HostConfig::kernel(kernel))
 }
 
-fn names() -> String {
+/// Returns the names of all keys, separated by commas.
+fn key_names() -> String {
     let names: Vec<&str> = std::iter::once("kernel").chain(KEYS.iter().map(|key| key.name)).collect();
     names.join(", ")
 }
 
-fn kind(value: &DeValue) -> String {
+/// Returns a value of the file in the form of an error message.
+fn describe(value: &DeValue) -> String {
     match value {
         DeValue::String(text) => format!("\"{text}\""),
         DeValue::Integer(number) => number.as_str().to_owned(),
@@ -138,31 +147,35 @@ fn kind(value: &DeValue) -> String {
 }
 
 impl Key {
-    /// Reads a value of the file as the number that stands for it.
+    /// Converts a value of the file to the number that represents it: see [`Key`].
+    ///
+    /// # Errors
+    /// The problem: the key, the value, and the valid values.
     fn read(&self, value: &DeValue) -> Result<u64, String> {
         let name = self.name;
-        let refused = || format!("`{name}` is {}: it takes {}", kind(value), self.form.describe());
+        let problem = || format!("`{name}` is {}: it takes {}", describe(value), self.form.describe());
         match self.form {
             ValueForm::Number { min, max, .. } => {
-                let DeValue::Integer(number) = value else { return Err(refused()) };
+                let DeValue::Integer(number) = value else { return Err(problem()) };
                 let digits = number.as_str().replace('_', "");
-                let number = u64::from_str_radix(&digits, number.radix()).map_err(|_| refused())?;
-                if (min..=max).contains(&number) { Ok(number) } else { Err(refused()) }
+                let number = u64::from_str_radix(&digits, number.radix()).map_err(|_| problem())?;
+                if (min..=max).contains(&number) { Ok(number) } else { Err(problem()) }
             }
-            ValueForm::Switch => value.as_bool().map(u64::from).ok_or_else(refused),
+            ValueForm::Switch => value.as_bool().map(u64::from).ok_or_else(problem),
             ValueForm::Word(words) => {
                 let index = words.iter().position(|word| value.as_str() == Some(word));
-                index.map(|index| index as u64).ok_or_else(refused)
+                index.map(|index| index as u64).ok_or_else(problem)
             }
             ValueForm::Memory => {
-                value.as_str().and_then(mib).filter(|mib| (2..=1 << 24).contains(mib)).ok_or_else(refused)
+                value.as_str().and_then(parse_mib).filter(|mib| (2..=1 << 24).contains(mib)).ok_or_else(problem)
             }
         }
     }
 }
 
-/// Parses an amount of memory such as "2 GiB", in whole MiB.
-fn mib(text: &str) -> Option<u64> {
+/// Parses an amount of memory such as "2 GiB" to MiB. `None` if the text is not a whole number of
+/// MiB, GiB or TiB.
+fn parse_mib(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let factor = match unit.trim() {
         "MiB" => 1,
@@ -196,10 +209,10 @@ mod tests {
 
     #[test]
     fn errors_name_the_position_the_value_and_the_valid_values() {
-        let said = refused("cpus = 2\n  hertz = 100\n");
+        let message = refused("cpus = 2\n  hertz = 100\n");
         assert!(
-            said.starts_with("mine.toml:2:3: there is no host setting `hertz`; there are kernel, memory,"),
-            "{said}"
+            message.starts_with("mine.toml:2:3: there is no host setting `hertz`; there are kernel, memory,"),
+            "{message}"
         );
         assert_eq!(refused("hz = 2000"), "mine.toml:1:6: `hz` is 2000: it takes 1 to 1000");
         assert_eq!(refused("cpus = \"two\""), "mine.toml:1:8: `cpus` is \"two\": it takes 1 to 4096");
