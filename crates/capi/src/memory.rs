@@ -1,4 +1,4 @@
-//! The caller's block of memory and its division into tables.
+//! The caller's block of memory: a header with the queue, and behind it the queue's tables.
 
 use core::mem::{align_of, size_of};
 
@@ -11,17 +11,18 @@ use crate::types::{CCapacity, CConfig, Choice, Status};
 /// The host types of a queue whose tables are in the block behind it.
 pub(crate) type CHost = Borrowed<'static, EventRing>;
 
-/// The start of a block.
+/// The header at the start of a block: the queue, and the positions of its tables.
 #[allow(missing_debug_implementations)]
 #[repr(C, align(64))]
 pub struct Shell {
     magic: u64,
-    /// The start of the block as passed by the caller: a reference to the shell may not be used to
-    /// reach the tables behind it.
+    /// The caller's pointer to the block, through which the tables are accessed. A pointer derived
+    /// from a reference to the header may access only the header.
     base: *mut u8,
     layout: BlockLayout,
     /// The index of the set of elevator tables in use: 0 or 1.
     in_use: usize,
+    /// The capacity for merged bios: see [`CCapacity::merged_bios`].
     pub(crate) merged_bios: u32,
     pub(crate) queue: RequestQueue<CHost>,
 }
@@ -32,8 +33,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"hoistway");
 /// The alignment of the block in bytes.
 const ALIGNMENT: usize = 64;
 
-/// The number of bytes that `hoistway_queue_init` needs for this capacity; 0 if it is out of range
-/// or too large for this machine.
+/// Returns the size in bytes of the block that `hoistway_queue_init` needs for a capacity. Returns
+/// 0 if the capacity is out of range or too large for this machine, or the pointer is refused.
 ///
 /// # Safety
 ///
@@ -45,14 +46,18 @@ pub unsafe extern "C" fn hoistway_queue_size(capacity: *const CCapacity) -> usiz
     BlockLayout::new(capacity).map_or(0, |layout| layout.size)
 }
 
-/// Creates a queue in `memory` with the elevator of this index, and with the reservation layer over
-/// it if the index includes `RESERVING`. A queue needs no clean-up.
+/// Creates a queue in `memory`. `elevator` is the index of an elevator; the bit `RESERVING` adds
+/// the reservation layer over it. There is no destructor: the caller frees the memory when it no
+/// longer needs the queue.
+///
+/// Returns [`Status::Ok`]; [`Status::Invalid`] for a pointer, the capacity or the configuration,
+/// [`Status::Unknown`] for the elevator, [`Status::TooSmall`] for `size`.
 ///
 /// # Safety
 ///
-/// `memory` must point to `size` bytes that no other code uses while the queue exists and that do
-/// not move; `capacity` and `config` to readable structures. Null and misaligned pointers are
-/// refused.
+/// `memory` must point to `size` bytes that stay in place and that no other code uses while the
+/// queue exists. `capacity` and `config` must point to readable structures. Null and misaligned
+/// pointers are refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_queue_init(
     memory: *mut Shell,
@@ -63,8 +68,8 @@ pub unsafe extern "C" fn hoistway_queue_init(
     now_ns: u64,
 ) -> i32 {
     // SAFETY: guaranteed by the caller.
-    let made = unsafe { init(memory, size, capacity, config, elevator, now_ns) };
-    made.err().unwrap_or(Status::Ok) as i32
+    let result = unsafe { init(memory, size, capacity, config, elevator, now_ns) };
+    result.err().unwrap_or(Status::Ok) as i32
 }
 
 unsafe fn init(
@@ -90,12 +95,13 @@ unsafe fn init(
         let events = EventRing::new(layout.event_table(base));
         RequestQueue::new(config, layout.storage(base), layout.elevator_storage(base, 0, elevator), events, now_ns)
     };
-    // SAFETY: the block is aligned and begins with room for the shell.
+    // SAFETY: the block is aligned, and the layout begins with room for the header.
     unsafe { memory.write(Shell { magic: MAGIC, base, layout, in_use: 0, merged_bios: capacity.merged_bios, queue }) };
     Ok(())
 }
 
-/// The queue in a block.
+/// Returns the header of a block in which a queue was created. [`Status::Invalid`] if the pointer
+/// is null or misaligned, or the block has no magic number.
 ///
 /// # Safety
 ///
@@ -109,135 +115,157 @@ pub(crate) unsafe fn shell<'a>(memory: *mut Shell) -> Result<&'a mut Shell, Stat
 }
 
 impl Shell {
-    /// Makes tables for another elevator in the unused set, which becomes the one in use.
+    /// Creates the tables of the next elevator in the unused set, and marks that set as used.
     ///
     /// # Safety
     ///
-    /// No switch may be in progress, and the storage that the last one retired must be dropped, so
-    /// that there is no reference to that set.
+    /// There must be no reference to the unused set: no switch of elevators is in progress, and the
+    /// storage that the last switch retired was taken from the queue and dropped.
     pub(crate) unsafe fn other_elevator_storage(&mut self, elevator: Choice) -> ElevatorStorage<CHost> {
         self.in_use ^= 1;
-        // SAFETY: the tables are in the same block, behind the shell; the rest is guaranteed by the
-        // caller.
+        // SAFETY: the tables are in the same block, behind the header. The caller guarantees that
+        // nothing refers to the set.
         unsafe { self.layout.elevator_storage(self.base, self.in_use, elevator) }
     }
 }
 
-/// The offsets of the parts of a block: the queue's tables, the events, and two sets of elevator
-/// tables of the largest size needed, so that a switch has room for the new elevator's while the
-/// old one is still in use.
+/// The layout of a block: the header, the queue's tables, the table of events, and two sets of
+/// elevator tables. Each set has room for any elevator, so that the tables of the old and of the
+/// new elevator exist together during a switch. Offsets and sizes are in bytes.
 #[derive(Clone, Copy)]
 struct BlockLayout {
     capacity: Capacity,
+    /// The offset of the queue's tables.
     queue: usize,
+    /// The offset of the table of events.
     events: usize,
+    /// The number of entries of the table of events.
     event_count: u32,
+    /// The offsets of the two sets of elevator tables.
     elevators: [usize; 2],
+    /// The size of the block.
     size: usize,
 }
 
 impl BlockLayout {
+    /// Computes the layout for a capacity. `None` if the capacity is out of range, or the block
+    /// would exceed the address space.
     fn new(requested: CCapacity) -> Option<BlockLayout> {
         let capacity = requested.checked()?;
         let queue = align(size_of::<Shell>())?;
-        let events = queue.checked_add(measure(|ruler| _ = Storage::make(capacity, ruler))?)?;
-        let first = events.checked_add(measure(|ruler| _ = ruler.table::<CEvent>(requested.events))?)?;
+        let events = queue.checked_add(measure(|counter| _ = Storage::make(capacity, counter))?)?;
+        let first = events.checked_add(measure(|counter| _ = counter.table::<CEvent>(requested.events))?)?;
         let mut largest = 0;
         for &kind in Kind::ALL {
-            // No larger without the layer.
-            largest = measure(|ruler| _ = ElevatorStorage::make_reserving(kind, capacity, ruler))?.max(largest);
+            // Without the reservation layer, the tables of an elevator are not larger.
+            let needed = measure(|counter| _ = ElevatorStorage::make_reserving(kind, capacity, counter))?;
+            largest = needed.max(largest);
         }
         let second = first.checked_add(largest)?;
         let size = second.checked_add(largest).filter(|&size| size <= isize::MAX as usize)?;
         Some(BlockLayout { capacity, queue, events, event_count: requested.events, elevators: [first, second], size })
     }
 
+    /// Creates the tables of the queue.
+    ///
     /// # Safety
-    /// `base` is the start of a block of the layout's size, aligned, without other
-    /// references to the queue's tables.
+    /// `base` must be the aligned start of a block of this layout's size, without other references
+    /// to the tables of the queue.
     unsafe fn storage(&self, base: *mut u8) -> Storage<CHost> {
         // SAFETY: guaranteed by the caller.
-        Storage::make(self.capacity, &mut unsafe { Cutter::at(base, self.queue) })
+        Storage::make(self.capacity, &mut unsafe { BumpAllocator::at(base, self.queue) })
     }
 
+    /// Creates the table of events.
+    ///
     /// # Safety
-    /// As for [`BlockLayout::storage`], about the table of events.
+    /// As for [`BlockLayout::storage`], but for references to the table of events.
     unsafe fn event_table(&self, base: *mut u8) -> &'static mut [CEvent] {
         // SAFETY: guaranteed by the caller.
-        unsafe { Cutter::at(base, self.events) }.table(self.event_count)
+        unsafe { BumpAllocator::at(base, self.events) }.table(self.event_count)
     }
 
+    /// Creates the tables of an elevator in the set `index`, 0 or 1.
+    ///
     /// # Safety
-    /// As for [`BlockLayout::storage`], about the elevator's tables of set `index`, 0 or 1.
+    /// As for [`BlockLayout::storage`], but for references to the tables of this set.
     unsafe fn elevator_storage(&self, base: *mut u8, index: usize, elevator: Choice) -> ElevatorStorage<CHost> {
         let [first, second] = self.elevators;
         let offset = if index == 0 { first } else { second };
         // SAFETY: guaranteed by the caller.
-        let mut cutter = unsafe { Cutter::at(base, offset) };
+        let mut allocator = unsafe { BumpAllocator::at(base, offset) };
         if elevator.reserving {
-            ElevatorStorage::make_reserving(elevator.kind, self.capacity, &mut cutter)
+            ElevatorStorage::make_reserving(elevator.kind, self.capacity, &mut allocator)
         } else {
-            ElevatorStorage::make(elevator.kind, self.capacity, &mut cutter)
+            ElevatorStorage::make(elevator.kind, self.capacity, &mut allocator)
         }
     }
 }
 
-/// Rounds up to the next multiple of the block's alignment.
+/// Rounds an offset up to a multiple of the block's alignment; `None` on overflow.
 fn align(offset: usize) -> Option<usize> {
     offset.checked_next_multiple_of(ALIGNMENT)
 }
 
-/// The size in bytes of the tables that `make` requests, a multiple of the alignment.
-fn measure(make: impl FnOnce(&mut Ruler)) -> Option<usize> {
-    let mut ruler = Ruler { end: Some(0) };
-    make(&mut ruler);
-    ruler.end.and_then(align)
+/// Returns the size in bytes of the tables that `make` requests, rounded up to the alignment;
+/// `None` on overflow.
+fn measure(make: impl FnOnce(&mut SizeCounter)) -> Option<usize> {
+    let mut counter = SizeCounter { end: Some(0) };
+    make(&mut counter);
+    counter.end.and_then(align)
 }
 
-/// The end and the start of a table placed behind `end`.
-fn place<T>(end: usize, len: u32) -> Option<(usize, usize)> {
+/// Returns the offsets in bytes of the start and the end of a table of `len` entries, which is
+/// placed at the next aligned offset from `after` on; `None` on overflow.
+fn place<T>(after: usize, len: u32) -> Option<(usize, usize)> {
     const { assert!(align_of::<T>() <= ALIGNMENT) };
-    let start = end.checked_next_multiple_of(align_of::<T>())?;
+    let start = after.checked_next_multiple_of(align_of::<T>())?;
     let end = start.checked_add((len as usize).checked_mul(size_of::<T>())?)?;
     (end <= isize::MAX as usize).then_some((start, end))
 }
 
-/// A table maker that makes empty tables and computes the size of full ones.
-struct Ruler {
+/// A table maker that computes the size of the requested tables. The tables that it returns are
+/// empty.
+struct SizeCounter {
+    /// The offset in bytes behind the last table; `None` after an overflow.
     end: Option<usize>,
 }
 
-impl TableMaker<CHost> for Ruler {
+impl TableMaker<CHost> for SizeCounter {
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
         self.end = self.end.and_then(|end| place::<T>(end, len)).map(|(_, end)| end);
         &mut []
     }
 }
 
-/// A table maker that cuts tables out of a block, one behind the other.
-struct Cutter {
+/// A table maker that places tables one behind the other in a block.
+struct BumpAllocator {
     start: *mut u8,
+    /// The offset in bytes from `start` behind the last table.
     end: usize,
 }
 
-impl Cutter {
+impl BumpAllocator {
+    /// Creates an allocator whose first table is at `offset` in the block at `base`.
+    ///
     /// # Safety
     ///
-    /// `base` must be aligned to [`ALIGNMENT`] and `offset` be a multiple of it; from there the
-    /// block must have room for all requested tables, without other references to it.
-    unsafe fn at(base: *mut u8, offset: usize) -> Cutter {
+    /// `base` must be aligned to [`ALIGNMENT`], and `offset` must be a multiple of it. From
+    /// `offset` on, the block must have room for all requested tables, without other references to
+    /// them.
+    unsafe fn at(base: *mut u8, offset: usize) -> BumpAllocator {
         // SAFETY: the offset is within the block.
-        Cutter { start: unsafe { base.add(offset) }, end: 0 }
+        BumpAllocator { start: unsafe { base.add(offset) }, end: 0 }
     }
 }
 
-impl TableMaker<CHost> for Cutter {
+impl TableMaker<CHost> for BumpAllocator {
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
         let Some((start, end)) = place::<T>(self.end, len) else { return &mut [] };
         self.end = end;
-        // SAFETY: the caller of `at` guarantees room for these tables, which a ruler measured; the
-        // start is a multiple of the alignment of `T`. Every entry is written before a reference to
-        // it is made.
+        // SAFETY: the caller of `at` guarantees room for the tables, whose size a `SizeCounter`
+        // computed by the same rule. The start is a multiple of the alignment of `T`. Each entry is
+        // written before there is a reference to it.
         unsafe {
             let first = self.start.add(start).cast::<T>();
             for index in 0..len as usize {
