@@ -9,39 +9,40 @@ use hoistway_trace::{Action, Batch, DeviceId, Source};
 
 use super::recording::{RecordedProcess, Recording, WhatifError};
 
-/// The requests of one device of a trace.
+/// A trace, reduced to the requests of one device.
 #[derive(Debug)]
 pub struct LoadedTrace {
-    /// The requests by process.
+    /// The requests of each process as the process submitted them, for predictions.
     pub recording: Recording,
-    /// The requests in the order of their completions.
+    /// The history of each request in order of completion, including requests without a completion.
     pub requests: Vec<RequestRecord>,
-    /// The elevator, depth and drive of the recording.
+    /// The elevator, queue depth and drive that the trace names.
     pub setting: RecordedSetting,
-    /// Notes on the trace, one sentence each.
+    /// Notices for the user about damage and the choice of the device, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The elevator, depth and drive of a recording, from the trace's notes.
+/// The elevator, queue depth and drive under which a trace was recorded, from the messages in the
+/// trace (blktrace's `m` events), whichever device they belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedSetting {
-    /// The elevators, in the order of their use.
+    /// The elevators without repetition, in the order of their first use; empty if unknown.
     pub elevators: Vec<Kind>,
-    /// Greatest number of requests that the drive had at once.
+    /// The queue depth: the maximum number of requests in the drive. `None` if unknown.
     pub depth: Option<u32>,
-    /// Name of the drive's profile, if the drive was emulated.
+    /// The name of the drive's profile if the drive was emulated.
     pub drive: Option<String>,
-    /// True if hoistway's own server recorded the trace.
+    /// True if hoistway recorded the trace, false for a kernel.
     pub is_server: bool,
 }
 
 impl LoadedTrace {
-    /// Reads a trace to its end. `wanted` is the number of the device, as in `8,0`; without it, the
-    /// device with the most requests is chosen.
+    /// Reads a trace to its end. `wanted` is the device number as major and minor, such as `8,0`.
+    /// `None` selects the device with the most requests. A trace without requests is no error.
     ///
     /// # Errors
-    /// [`WhatifError::Read`] if the trace cannot be read, [`WhatifError::NoDevice`] if it does not
-    /// contain the device.
+    /// [`WhatifError::Read`] if the trace cannot be read, [`WhatifError::NoDevice`] if the trace
+    /// has no requests of the wanted device.
     pub fn read(source: &mut dyn Source, wanted: Option<&str>) -> Result<LoadedTrace, WhatifError> {
         let (mut tracker, mut requests) = (RequestTracker::new(), Vec::new());
         let (mut names, mut setting) = (BTreeMap::new(), RecordedSetting::default());
@@ -56,7 +57,7 @@ impl LoadedTrace {
                 let text = || String::from_utf8_lossy(batch.payload(event)).into_owned();
                 match event.action {
                     Action::Process => drop(names.insert(event.pid, text())),
-                    Action::Message => setting.take(&text()),
+                    Action::Message => setting.apply_message(&text()),
                     Action::Timestamp => {}
                     _ => {
                         let span = span_ns.entry(event.device).or_insert((event.time_ns, event.time_ns));
@@ -69,7 +70,7 @@ impl LoadedTrace {
         }
         requests.extend(tracker.into_outstanding());
         let mut notes: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
-        let device = device(&requests, wanted, &mut notes)?;
+        let device = choose_device(&requests, wanted, &mut notes)?;
         requests.retain(|request| request.device == device);
         let mut by_process = ProcessRequests::new();
         requests.iter().for_each(|request| by_process.take(request));
@@ -83,7 +84,13 @@ impl LoadedTrace {
     }
 }
 
-fn device(records: &[RequestRecord], wanted: Option<&str>, notes: &mut Vec<String>) -> Result<DeviceId, WhatifError> {
+/// Returns the wanted device, or the device with the most requests. Adds a notice if the trace has
+/// several devices and none is wanted.
+fn choose_device(
+    records: &[RequestRecord],
+    wanted: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<DeviceId, WhatifError> {
     let mut requests: BTreeMap<DeviceId, u64> = BTreeMap::new();
     for record in records {
         *requests.entry(record.device).or_default() += 1;
@@ -95,19 +102,19 @@ fn device(records: &[RequestRecord], wanted: Option<&str>, notes: &mut Vec<Strin
     }
     let busiest = requests.iter().max_by_key(|(_, count)| **count).map(|(device, _)| *device);
     if let (Some(busiest), true) = (busiest, requests.len() > 1) {
-        notes.push(format!("the trace has devices {}: {busiest} has the most requests", known()));
+        notes.push(format!("the trace has the devices {}; {busiest} is used, which has the most requests", known()));
     }
     Ok(busiest.unwrap_or_default())
 }
 
 impl RecordedSetting {
-    /// Evaluates a note: `elevator bfq, depth 1, drive ssd` is hoistway's own; the kernel's
-    /// elevators start their notes with their names.
-    fn take(&mut self, note: &str) {
-        let mut parts = note.split(", ");
-        let own = parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(Kind::from_name);
-        let kernels = ["bfq", "cfq"].into_iter().find(|name| note.starts_with(name)).and_then(Kind::from_name);
-        if own.is_some() {
+    /// Applies a message of the trace. hoistway writes `elevator bfq, depth 1, drive ssd`; messages
+    /// of the kernel's elevators start with `bfq` or `cfq`. Other messages have no effect.
+    fn apply_message(&mut self, message: &str) {
+        let mut parts = message.split(", ");
+        let from_hoistway = parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(Kind::from_name);
+        let from_kernel = ["bfq", "cfq"].into_iter().find(|name| message.starts_with(name)).and_then(Kind::from_name);
+        if from_hoistway.is_some() {
             self.is_server = true;
             for part in parts {
                 match part.split_once(' ') {
@@ -117,7 +124,7 @@ impl RecordedSetting {
                 }
             }
         }
-        if let Some(kind) = own.or(kernels)
+        if let Some(kind) = from_hoistway.or(from_kernel)
             && !self.elevators.contains(&kind)
         {
             self.elevators.push(kind);
@@ -130,10 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_of_the_server_name_elevator_depth_and_drive() {
+    fn messages_of_the_server_name_elevator_depth_and_drive() {
         let mut setting = RecordedSetting::default();
-        setting.take("elevator bfq, depth 1, drive sata-7200-2006");
-        setting.take("slice of 7 begins, level 4");
+        setting.apply_message("elevator bfq, depth 1, drive sata-7200-2006");
+        setting.apply_message("slice of 7 begins, level 4");
         let expected = RecordedSetting {
             elevators: vec![Kind::Bfq],
             depth: Some(1),
@@ -141,14 +148,14 @@ mod tests {
             is_server: true,
         };
         assert_eq!(setting, expected);
-        setting.take("elevator noop");
+        setting.apply_message("elevator noop");
         assert_eq!(setting.elevators, [Kind::Bfq, Kind::Noop]);
     }
 
     #[test]
-    fn notes_of_kernel_elevators_start_with_the_name() {
+    fn messages_of_kernel_elevators_start_with_the_name() {
         let mut setting = RecordedSetting::default();
-        setting.take("bfq124S dispatched async request");
+        setting.apply_message("bfq124S dispatched async request");
         assert_eq!((setting.elevators, setting.is_server), (vec![Kind::Bfq], false));
     }
 }
