@@ -1,4 +1,9 @@
-//! The terms of a tenant as leaves, one leaf a term.
+//! The leaves of the control tree for the terms of a tenant, one leaf for each term.
+//!
+//! A function with the name of a leaf parses a new value and returns the [`Change`] that sets the
+//! term; nothing has changed yet. Its errors are [`SetError::Gone`] if the tenant no longer exists
+//! and [`SetError::Value`] if the value is invalid. The functions `show_*` return the present
+//! value.
 
 use hoistway_core::{Class, Priority, Reservation};
 
@@ -7,7 +12,7 @@ use crate::target::{Change, TenantFacts};
 use crate::text::{self, BadValue};
 use hoistway_qos::{Rate, Reserve, Terms};
 
-/// Sets the weight.
+/// Sets the weight, 1 to 1000.
 pub fn weight(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
         let weight = text::parse_number("weight", value, 1, 1000)?;
@@ -20,7 +25,7 @@ pub fn weight(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
 pub fn class(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
         let class = text::parse_class(value)?;
-        // The class idle has no level, so none is kept.
+        // Without a class, or in the class idle, there is no level that could stay.
         let level = match terms.priority.class() {
             Class::RealTime | Class::BestEffort => terms.priority.level(),
             Class::None | Class::Idle => hoistway_core::NORMAL_LEVEL,
@@ -30,7 +35,7 @@ pub fn class(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     })
 }
 
-/// Sets the level within the class.
+/// Sets the level within the class, 0 (highest) to 7. The classes none and idle have no levels.
 pub fn level(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
         let level = u8::try_from(text::parse_number("level", value, 0, 7)?).unwrap_or(7);
@@ -44,12 +49,12 @@ pub fn level(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     })
 }
 
-/// Returns the reservation in bytes per second.
+/// Returns the reservation in bytes per second; 0 without a reservation.
 pub fn show_reserve(facts: &TenantFacts) -> String {
     facts.terms.reserve.map_or(0, |reserve| reserve.bytes_per_second).to_string()
 }
 
-/// Sets or removes the reservation.
+/// Sets the reservation in bytes per second; 0 removes it.
 pub fn reserve(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
         let rate = text::parse_rate("reserve", value, "0", Reservation::RATE_MAX)?;
@@ -59,12 +64,12 @@ pub fn reserve(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     })
 }
 
-/// Returns the request size that the reservation assumes, in bytes.
+/// Returns the request size that the reservation assumes, in bytes; `-` without a reservation.
 pub fn show_reserve_request(facts: &TenantFacts) -> String {
     facts.terms.reserve.map_or_else(|| "-".to_owned(), |reserve| reserve.request_bytes.to_string())
 }
 
-/// Sets the request size that the reservation assumes.
+/// Sets the request size that the reservation assumes, in bytes. The tenant needs a reservation.
 pub fn reserve_request(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
         let bytes = amount("reserve_request", value, 512, Reservation::REQUEST_MAX)?;
@@ -76,7 +81,7 @@ pub fn reserve_request(query: &LeafQuery<'_>, value: &str) -> Result<Change, Set
     })
 }
 
-/// Returns the rate of a limit, or `max`.
+/// Returns the rate of a limit, or `max` without a limit.
 pub fn show_rate(rate: Option<Rate>) -> String {
     rate.map_or_else(|| "max".to_owned(), |rate| rate.per_second.to_string())
 }
@@ -86,41 +91,43 @@ pub fn show_burst(rate: Option<Rate>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| rate.burst.to_string())
 }
 
-/// Sets the limit in bytes per second.
+/// Sets the limit in bytes per second; `max` removes it.
 pub fn limit(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| set_rate("limit", &mut terms.limits.bytes, value))
 }
 
-/// Sets the limit in requests per second.
+/// Sets the limit in requests per second; `max` removes it.
 pub fn limit_iops(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| set_rate("limit_iops", &mut terms.limits.operations, value))
 }
 
-/// Sets the burst in bytes.
+/// Sets the burst of the limit in bytes. The tenant needs that limit.
 pub fn burst(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| set_burst("burst", "limit", &mut terms.limits.bytes, value))
 }
 
-/// Sets the burst in requests.
+/// Sets the burst of the limit in requests. The tenant needs that limit.
 pub fn burst_iops(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| set_burst("burst_iops", "limit_iops", &mut terms.limits.operations, value))
 }
 
-/// Returns the change to the tenant's terms that a closure makes.
-fn change(query: &LeafQuery<'_>, with: impl FnOnce(&mut Terms) -> Result<(), BadValue>) -> Result<Change, SetError> {
+/// Applies `edit` to a copy of the tenant's terms, and returns the change to these terms.
+fn change(query: &LeafQuery<'_>, edit: impl FnOnce(&mut Terms) -> Result<(), BadValue>) -> Result<Change, SetError> {
     let mut terms = query.target.tenant(query.name).ok_or(SetError::Gone)?.terms;
-    with(&mut terms)?;
+    edit(&mut terms)?;
     Ok(Change::Terms { tenant: query.name.to_owned(), terms })
 }
 
-/// Sets the rate of a limit. As in a configuration, a burst that was set stays, and another follows
-/// the limit.
+/// Sets the rate of a limit; `max` removes the limit. An explicit burst stays, the default burst
+/// follows the rate. `what` is the name of the leaf.
 fn set_rate(what: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
     let per_second = text::parse_rate(what, value, "max", u64::MAX)?;
     *rate = per_second.map(|per_second| rate.map_or_else(|| Rate::new(per_second), |rate| rate.changed_to(per_second)));
     Ok(())
 }
 
+/// Sets the burst of a limit, 1 or more. `what` and `limit` are the names of the leaves of the
+/// burst and of the limit.
 fn set_burst(what: &str, limit: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
     let burst = amount(what, value, 1, u64::MAX)?;
     match rate {
@@ -130,6 +137,7 @@ fn set_burst(what: &str, limit: &str, rate: &mut Option<Rate>, value: &str) -> R
     Ok(())
 }
 
+/// Parses a number of bytes or requests, such as `1M`, within a range.
 fn amount(what: &str, value: &str, min: u64, max: u64) -> Result<u64, BadValue> {
     match text::parse_amount(value) {
         Some(amount) if (min..=max).contains(&amount) => Ok(amount),

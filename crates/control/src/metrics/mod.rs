@@ -20,7 +20,7 @@ use crate::share::Watch;
 use crate::target::AdminTarget;
 use sample::{BOUNDS_S, Sample};
 
-/// The most tenants with a label of their own. The others share one label.
+/// The maximum number of tenants with a label of their own. The others share one label.
 pub const TENANTS_MAX: usize = 64;
 /// The time in ns for which a scrape returns the text of the previous one. A client that scrapes
 /// without a pause costs the server at most five scrapes per second.
@@ -39,7 +39,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Creates metrics without labelled tenants.
+    /// Creates the state before the first scrape: no tenant has a label of its own.
     pub fn new() -> Metrics {
         Metrics::default()
     }
@@ -73,6 +73,7 @@ impl Collector for Sample {
 }
 
 impl Sample {
+    /// Encodes the metrics of the server.
     fn server(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let labels = vec![("version", self.server.version.clone()), ("engine", self.server.engine.clone())];
         let info = Info::new(labels);
@@ -95,6 +96,7 @@ impl Sample {
         )?)
     }
 
+    /// Encodes the metrics of the devices.
     fn devices(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let rows = || self.devices.iter().map(|(name, device)| ([("device", name.clone())], device));
         gauges(
@@ -131,6 +133,7 @@ impl Sample {
         Ok(())
     }
 
+    /// Encodes the metrics of each tenant on each device, apart from latencies.
     fn tenants(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let rows = || {
             self.tenants
@@ -189,18 +192,19 @@ impl Sample {
             MetricType::Gauge,
         )?;
         for ([tenant, device], tally) in rows() {
-            for (of, part) in
+            for (of, fraction) in
                 [("bytes", tally.share.bytes), ("time", tally.share.time), ("entitlement", tally.share.entitlement)]
             {
                 let labels = [tenant.clone(), device.clone(), ("of", of.to_owned())];
-                if let Some(part) = part {
-                    ConstGauge::new(part).encode(family.encode_family(&labels)?)?;
+                if let Some(fraction) = fraction {
+                    ConstGauge::new(fraction).encode(family.encode_family(&labels)?)?;
                 }
             }
         }
         Ok(())
     }
 
+    /// Encodes the latency histograms of each tenant on each device.
     fn durations(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let mut family = encoder.encode_descriptor(
             "request_duration",
@@ -217,8 +221,8 @@ impl Sample {
                     let labels = [("op", *op), ("tenant", tenant), ("device", device), ("phase", phase)];
                     let bounds = BOUNDS_S.iter().copied().chain([f64::INFINITY]);
                     let buckets: Vec<(f64, u64)> = bounds.zip(durations.buckets).collect();
-                    let mut one: MetricEncoder<'_> = family.encode_family(&labels)?;
-                    one.encode_histogram::<prometheus_client::encoding::NoLabelSet>(
+                    let mut histogram: MetricEncoder<'_> = family.encode_family(&labels)?;
+                    histogram.encode_histogram::<prometheus_client::encoding::NoLabelSet>(
                         durations.sum_s,
                         durations.count,
                         &buckets,
@@ -231,6 +235,8 @@ impl Sample {
     }
 }
 
+/// Encodes a counter family with one counter for each row of labels and value. The encoder appends
+/// the unit to `name`.
 fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -245,6 +251,7 @@ fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
     Ok(())
 }
 
+/// Encodes a gauge family with one gauge for each row of labels and value.
 fn gauges<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -262,6 +269,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
+/// Converts a count to the type of gauges; a larger count becomes the maximum.
 fn whole(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
