@@ -1,4 +1,4 @@
-//! Reads requests of the transmission phase. Replies are in `replies.rs`.
+//! Parses and checks the requests of the transmission phase. Replies are in `replies.rs`.
 
 use crate::server::violation::Violation;
 use crate::wire::{
@@ -31,17 +31,18 @@ pub struct Request {
     pub offset: u64,
     /// Length of the range in bytes.
     pub length: u64,
-    /// Length of the payload after the header. It must be read even if the request is refused.
+    /// Length in bytes of the payload after the header. The server must read the payload even if it
+    /// refuses the request.
     pub payload_bytes: u32,
-    /// The error and text of a refusal: range beyond the end, misalignment, wrong flag, read-only
-    /// export or excessive length.
+    /// The error and its text if the request must be refused: for the range, alignment, length,
+    /// flags or command, or for a write to a read-only export.
     pub refused: Option<(Errno, &'static str)>,
 }
 
 /// Result of parsing the next bytes of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// The header is incomplete: this total number of bytes is needed.
+    /// The header is incomplete: parse again with at least this total number of bytes.
     Need(usize),
     /// A request, and the length of its header in bytes.
     Request(Request, usize),
@@ -56,51 +57,56 @@ pub struct Session {
     pub export: Export,
     /// Format of the replies.
     pub replies: Replies,
-    /// True if `base:allocation` was selected.
+    /// True if the client selected the metadata context `base:allocation`, which BLOCK_STATUS
+    /// needs.
     pub base_allocation: bool,
     /// Limits of the connection.
     pub limits: Limits,
 }
 
 impl Session {
-    /// Parses the next header. [`Command::Disconnect`] is returned as a request and never refused.
+    /// Parses the header at the start of `input`. [`Command::Disconnect`] is returned as a request
+    /// and is never refused.
     ///
-    /// A request that is [`refused`](Request::refused) must be answered with [`Session::error`]
-    /// after its payload was read.
+    /// The server must read the payload of a [`refused`](Request::refused) request, and then reply
+    /// with [`Session::error`].
     pub fn parse(&self, input: &[u8]) -> Parsed {
         if self.replies == Replies::Extended {
             match input.first_chunk() {
                 Some(bytes) => self.request(input, RequestHeader::from_extended(bytes), EXTENDED_REQUEST_BYTES),
-                None => self.part(input, EXTENDED_REQUEST_BYTES),
+                None => self.incomplete(input, EXTENDED_REQUEST_BYTES),
             }
         } else {
             match input.first_chunk() {
                 Some(bytes) => self.request(input, RequestHeader::from_compact(bytes), REQUEST_BYTES),
-                None => self.part(input, REQUEST_BYTES),
+                None => self.incomplete(input, REQUEST_BYTES),
             }
         }
     }
 
     /// Handles an incomplete header: reports a wrong magic number, or the number of bytes needed.
-    fn part(&self, input: &[u8], bytes: usize) -> Parsed {
+    fn incomplete(&self, input: &[u8], bytes: usize) -> Parsed {
         self.wrong_magic(input).map_or(Parsed::Need(bytes), Parsed::Violated)
     }
 
+    /// Returns the violation if the magic number is complete and wrong.
     fn wrong_magic(&self, input: &[u8]) -> Option<Violation> {
         let found = u32::from_be_bytes(*input.first_chunk()?);
         let wanted = if self.replies == Replies::Extended { EXTENDED_REQUEST_MAGIC } else { REQUEST_MAGIC };
         (found != wanted).then_some(Violation::Magic { found: found.into(), wanted: wanted.into() })
     }
 
+    /// Checks a complete header.
     fn request(&self, input: &[u8], header: RequestHeader, header_bytes: usize) -> Parsed {
         if let Some(violation) = self.wrong_magic(input) {
             return Parsed::Violated(violation);
         }
         let command = Command::from_number(header.command);
         let payload = self.payload(command, &header);
-        let most = self.export.payload_max.max(self.limits.discarded_bytes_max);
-        let Some(payload_bytes) = u32::try_from(payload).ok().filter(|payload| *payload <= most) else {
-            return Parsed::Violated(Violation::Payload { bytes: payload, bytes_max: most });
+        // The payload of a refused request is read and discarded, up to a limit of its own.
+        let payload_max = self.export.payload_max.max(self.limits.discarded_bytes_max);
+        let Some(payload_bytes) = u32::try_from(payload).ok().filter(|payload| *payload <= payload_max) else {
+            return Parsed::Violated(Violation::Payload { bytes: payload, bytes_max: payload_max });
         };
         let request = Request {
             command,
@@ -114,8 +120,8 @@ impl Session {
         Parsed::Request(request, header_bytes)
     }
 
-    /// Length of the payload. With extended headers, a flag marks a payload for any command;
-    /// otherwise only WRITE has one.
+    /// Returns the length of the payload in bytes. With extended headers, a flag announces a
+    /// payload of any command. Otherwise only WRITE has a payload.
     fn payload(&self, command: Command, header: &RequestHeader) -> u64 {
         let follows = match self.replies {
             Replies::Extended => header.flags & flag::PAYLOAD_LEN != 0,
@@ -124,12 +130,13 @@ impl Session {
         if follows { header.length } else { 0 }
     }
 
+    /// Returns the error of a request that must be refused, or `None`.
     fn refusal(&self, command: Command, header: &RequestHeader) -> Option<(Errno, &'static str)> {
-        let can = &self.export.abilities;
+        let abilities = &self.export.abilities;
         if command == Command::Disconnect {
             return None;
         }
-        if can.read_only && command.changes() {
+        if abilities.read_only && command.changes() {
             return Some((Errno::Perm, "the export is read-only"));
         }
         if header.flags & !self.flags_allowed(command) != 0 {
@@ -143,40 +150,42 @@ impl Session {
             return (!zero).then_some((Errno::Inval, "FLUSH has an offset or a length"));
         }
         if command == Command::Write && self.replies == Replies::Extended && header.flags & flag::PAYLOAD_LEN == 0 {
-            return Some((Errno::Inval, "a WRITE with extended headers must say that it has a payload"));
+            return Some((Errno::Inval, "a WRITE with extended headers lacks the flag PAYLOAD_LEN"));
         }
-        self.out_of_range(command, header)
+        self.range_error(command, header)
     }
 
+    /// Returns the reason if the command is unknown or was not negotiated.
     fn unavailable(&self, command: Command) -> Option<&'static str> {
-        let can = &self.export.abilities;
+        let abilities = &self.export.abilities;
         match command {
-            Command::Flush if !can.flush => Some("FLUSH was not advertised"),
-            Command::Trim if !can.trim => Some("TRIM was not advertised"),
-            Command::Cache if !can.cache => Some("CACHE was not advertised"),
-            Command::WriteZeroes if !can.write_zeroes => Some("WRITE_ZEROES was not advertised"),
+            Command::Flush if !abilities.flush => Some("FLUSH was not advertised"),
+            Command::Trim if !abilities.trim => Some("TRIM was not advertised"),
+            Command::Cache if !abilities.cache => Some("CACHE was not advertised"),
+            Command::WriteZeroes if !abilities.write_zeroes => Some("WRITE_ZEROES was not advertised"),
             Command::BlockStatus if !self.base_allocation => Some("no metadata context was chosen for this export"),
             Command::Other(_) => Some("the command is unknown"),
             _ => None,
         }
     }
 
-    /// Returns the flags that a command may have. FUA is allowed on all commands if it was
-    /// advertised.
+    /// Returns the bits of the flags that a command may have. FUA is allowed on all commands if the
+    /// export advertises it.
     fn flags_allowed(&self, command: Command) -> u16 {
-        let can = &self.export.abilities;
+        let abilities = &self.export.abilities;
         let own = match command {
             Command::Read if self.replies != Replies::Simple => flag::DF,
             Command::Write if self.replies == Replies::Extended => flag::PAYLOAD_LEN,
-            Command::WriteZeroes if can.fast_zero => flag::NO_HOLE | flag::FAST_ZERO,
+            Command::WriteZeroes if abilities.fast_zero => flag::NO_HOLE | flag::FAST_ZERO,
             Command::WriteZeroes => flag::NO_HOLE,
             Command::BlockStatus => flag::REQ_ONE,
             _ => 0,
         };
-        if can.fua { own | flag::FUA } else { own }
+        if abilities.fua { own | flag::FUA } else { own }
     }
 
-    fn out_of_range(&self, command: Command, header: &RequestHeader) -> Option<(Errno, &'static str)> {
+    /// Returns the error of a range that is empty, beyond the end, misaligned or too long.
+    fn range_error(&self, command: Command, header: &RequestHeader) -> Option<(Errno, &'static str)> {
         let (offset, length) = (header.offset, header.length);
         if length == 0 {
             return Some((Errno::Inval, "the length is 0"));
@@ -199,8 +208,9 @@ impl Session {
         None
     }
 
-    /// EOVERFLOW is for replies that the server could have sent in several chunks; EINVAL for a
-    /// violation of the advertised limit.
+    /// Returns the error of a command whose length exceeds the maximum payload: EOVERFLOW for a
+    /// READ whose reply could consist of several chunks, EINVAL for WRITE and for a READ with a
+    /// simple reply. Other commands transfer no data and have no such limit.
     fn too_long(&self, command: Command) -> Option<(Errno, &'static str)> {
         let errno = match command {
             Command::Read if self.replies != Replies::Simple => Errno::Overflow,
