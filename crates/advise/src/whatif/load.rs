@@ -16,14 +16,14 @@ pub struct LoadedTrace {
     pub recording: Recording,
     /// The history of each request in order of completion, including requests without a completion.
     pub requests: Vec<RequestRecord>,
-    /// The elevator, queue depth and drive that the trace names.
+    /// The elevator, queue depth and drive that the trace names for the device.
     pub setting: RecordedSetting,
     /// Notices for the user about damage and the choice of the device, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The elevator, queue depth and drive under which a trace was recorded, from the messages in the
-/// trace (blktrace's `m` events), whichever device they belong to.
+/// The elevator, queue depth and drive under which the requests of a device were recorded, from the
+/// messages of the device in the trace (blktrace's `m` events).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedSetting {
     /// The elevators without repetition, in the order of their first use; empty if unknown.
@@ -45,7 +45,8 @@ impl LoadedTrace {
     /// has no requests of the wanted device.
     pub fn read(source: &mut dyn Source, wanted: Option<&str>) -> Result<LoadedTrace, WhatifError> {
         let (mut tracker, mut requests) = (RequestTracker::new(), Vec::new());
-        let (mut names, mut setting) = (BTreeMap::new(), RecordedSetting::default());
+        let mut names = BTreeMap::new();
+        let mut settings: BTreeMap<DeviceId, RecordedSetting> = BTreeMap::new();
         let mut span_ns: BTreeMap<DeviceId, (u64, u64)> = BTreeMap::new();
         let mut batch = Batch::new();
         loop {
@@ -57,7 +58,7 @@ impl LoadedTrace {
                 let text = || String::from_utf8_lossy(batch.payload(event)).into_owned();
                 match event.action {
                     Action::Process => drop(names.insert(event.pid, text())),
-                    Action::Message => setting.apply_message(&text()),
+                    Action::Message => settings.entry(event.device).or_default().apply_message(&text()),
                     Action::Timestamp => {}
                     _ => {
                         let span = span_ns.entry(event.device).or_insert((event.time_ns, event.time_ns));
@@ -79,6 +80,7 @@ impl LoadedTrace {
             RecordedProcess { name, pid, requests }
         });
         let processes = processes.collect();
+        let setting = settings.remove(&device).unwrap_or_default();
         let (from_ns, until_ns) = span_ns.get(&device).copied().unwrap_or_default();
         Ok(LoadedTrace { recording: Recording { processes, from_ns, until_ns }, requests, setting, notes })
     }
@@ -150,6 +152,23 @@ mod tests {
         assert_eq!(setting, expected);
         setting.apply_message("elevator noop");
         assert_eq!(setting.elevators, [Kind::Bfq, Kind::Noop]);
+    }
+
+    #[test]
+    fn messages_of_another_device_do_not_apply() {
+        let trace = "8,0 0 1 0.000000000 7 m N elevator bfq, depth 1\n\
+            8,16 0 2 0.000100000 7 m N elevator noop, depth 32\n\
+            8,0 0 3 0.000200000 7 Q R 8 + 8 [cat]\n\
+            8,0 0 4 0.000300000 7 D R 8 + 8 [cat]\n\
+            8,0 0 5 0.000400000 7 C R 8 + 8 [0]\n\
+            8,16 0 6 0.000500000 7 Q R 8 + 8 [cat]\n";
+        let load = |device: &str| {
+            let stream = hoistway_trace::Stream { name: "two-devices.txt".into(), read: Box::new(trace.as_bytes()) };
+            let mut source = hoistway_trace::blkparse::Reader::new(stream);
+            LoadedTrace::read(&mut source, Some(device)).expect("a trace of both devices").setting
+        };
+        assert_eq!((load("8,0").elevators, load("8,0").depth), (vec![Kind::Bfq], Some(1)));
+        assert_eq!((load("8,16").elevators, load("8,16").depth), (vec![Kind::Noop], Some(32)));
     }
 
     #[test]
