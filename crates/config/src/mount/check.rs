@@ -1,6 +1,6 @@
 //! Checks across entries in the configuration of a mount.
 
-use hoistway_core::{Class, Kind};
+use hoistway_core::{Class, Kind, Priority, PriorityEffect};
 
 use super::builder::MountBuilder;
 use super::{MountRule, MountTenant, Ops};
@@ -126,8 +126,5 @@ fn ineffective_terms(draft: &Draft, builder: &MountBuilder<'_>) -> Vec<Problem> 
 
 /// Returns true if an elevator serves priority classes and levels differently.
 fn supports_classes(kind: Kind) -> bool {
-    !matches!(
-        kind,
-        Kind::Noop | Kind::Linus | Kind::Deadline | Kind::Anticipatory | Kind::Sfq | Kind::CfqV1 | Kind::Kyber
-    )
+    kind.priority_effect(Priority::default()) != PriorityEffect::Nothing
 }

@@ -206,6 +206,10 @@ fn terms_without_effect_get_a_warning() {
             "m.toml:5:9: deadline does not support priority classes: `class` has no effect",
         ),
         (
+            "[mount]\nelevator = \"cfq-v2\"\n[[tenant]]\ncomm = \"a\"\nclass = \"idle\"",
+            "m.toml:5:9: cfq-v2 does not support priority classes: `class` has no effect",
+        ),
+        (
             "[[tenant]]\ncomm = \"a\"\nclass = \"idle\"\nreserve = \"1M\"",
             "m.toml:4:11: the tenant `a` has the class idle and a reservation",
         ),
