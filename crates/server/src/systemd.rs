@@ -77,6 +77,10 @@ pub enum ActivationError {
 /// # Errors
 /// [`ActivationError`].
 pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, ActivationError> {
+    // `listen_fds_with_names` refuses the names of descriptors that were passed to another process.
+    if sd_notify::listen_fds()?.len() == 0 {
+        return Ok(Vec::new());
+    }
     let passed: Vec<(RawFd, String)> = sd_notify::listen_fds_with_names()?.collect();
     check_listen(passed.iter().map(|(_, name)| name.as_str()), listen_given)?;
     let mut sockets = Vec::with_capacity(passed.len());
