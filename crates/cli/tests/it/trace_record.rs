@@ -385,8 +385,8 @@ fn a_mounted_device_is_not_written_to() {
     let behind = replay(&device.folder.name("disk"));
     let unmounted = Command::new("umount").arg(&place).status().expect("umount is there");
     assert!(unmounted.success());
-    refused.refused(1, &["is mounted at", "not written to"]);
-    behind.refused(1, &["behind the loop device", "not written to"]);
+    refused.refused(1, &["is mounted at", "refusing to overwrite it"]);
+    behind.refused(1, &["behind the loop device", "refusing to overwrite it"]);
     assert_eq!(replay(&device.path).code, Some(0), "now it is free");
 }
 

@@ -202,7 +202,7 @@ mod tests {
             ("nbd", "0.0.0.0:0", true, ""),
             ("metrics", "127.0.0.1:0", false, ""),
             ("metrics", "0.0.0.0:0", false, "in plain text"),
-            ("control", "127.0.0.1:0", true, "make it a Unix socket"),
+            ("control", "127.0.0.1:0", true, "use a Unix socket"),
         ] {
             let error = open(name, address, insecure);
             let holds = error.contains(expected) && error.is_empty() == expected.is_empty();
