@@ -31,10 +31,12 @@ impl Surroundings for Nowhere {
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let check = || Draft::from_toml(text, "fuzz.toml").check(&Nowhere);
     match (check(), check()) {
-        (Ok(one), Ok(two)) => assert!(one.config.changes(&two.config).is_empty(), "two readings of one configuration differ"),
+        (Ok(one), Ok(two)) => {
+            assert!(one.config.changes(&two.config).is_empty(), "two readings of one configuration differ")
+        }
         (Err(ConfigError::Wrong { problems }), Err(_)) => {
             assert!(!problems.is_empty());
-            assert!(problems.iter().all(|problem| problem.to_string().len() > problem.place.to_string().len()));
+            assert!(problems.iter().all(|problem| problem.to_string().len() > problem.location.to_string().len()));
         }
         (one, _) => panic!("{one:?}"),
     }
