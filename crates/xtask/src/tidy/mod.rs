@@ -16,18 +16,13 @@ use crate::repository::{self, File};
 /// Options of `cargo xtask tidy`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Print the number of findings of each crate and rule on language, excepted crates included
+    /// Print the number of findings of each crate and rule on language
     #[arg(long)]
     count: bool,
-    /// List the findings on language below this path from the root, for example `crates/core`,
-    /// excepted crates included
+    /// List the findings on language below this path from the root, for example `crates/core`
     #[arg(long, value_name = "PATH", conflicts_with = "count")]
     list: Option<String>,
 }
-
-/// Directories whose names and comments are not yet as the rules on language want them. The list
-/// only shrinks.
-const LANGUAGE_EXCEPTIONS: &[&str] = &[];
 
 /// Runs the task.
 pub fn run(options: &Options) -> Result<()> {
@@ -46,8 +41,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// Checks all files of the repository.
 pub fn check() -> Result<()> {
     let files = repository::text_files()?;
-    let mut findings: Vec<String> = files.iter().flat_map(of_file).collect();
-    findings.extend(unneeded_exceptions(&files));
+    let findings: Vec<String> = files.iter().flat_map(of_file).collect();
     if !findings.is_empty() {
         bail!("{} findings:\n  {}", findings.len(), findings.join("\n  "));
     }
@@ -61,9 +55,7 @@ fn of_file(file: &File) -> Vec<String> {
     if file.path.ends_with(".rs") {
         findings.extend(lengths::long_functions(file));
         findings.extend(lengths::long_file(file));
-        if !LANGUAGE_EXCEPTIONS.iter().any(|directory| file.path.starts_with(directory)) {
-            findings.extend(language::findings(file).iter().map(ToString::to_string));
-        }
+        findings.extend(language::findings(file).iter().map(ToString::to_string));
     }
     if file.path.ends_with("Cargo.lock") {
         findings.extend(references::foreign_sources(file));
@@ -72,17 +64,6 @@ fn of_file(file: &File) -> Vec<String> {
         findings.extend(references::dead_links(file, &|target: &Path| repository::root().join(target).exists()));
     }
     findings
-}
-
-/// Exceptions for directories that have no findings on language any more, or no files.
-fn unneeded_exceptions(files: &[File]) -> Vec<String> {
-    let has_findings = |directory: &str| {
-        files.iter().any(|file| file.path.starts_with(directory) && !language::findings(file).is_empty())
-    };
-    let unneeded = LANGUAGE_EXCEPTIONS.iter().filter(|directory| !has_findings(directory));
-    unneeded
-        .map(|directory| format!("{directory} has no findings: remove its exception in xtask/src/tidy/mod.rs"))
-        .collect()
 }
 
 /// Prints a table: a row a crate, a column a rule.

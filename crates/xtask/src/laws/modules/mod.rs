@@ -21,10 +21,6 @@ use crate::graph;
 use crate::repository::File;
 use references::Crate;
 
-/// Crates with circles, and the number of modules in them today. The numbers only shrink; a crate
-/// without circles leaves the list.
-const EXCEPTIONS: &[(&str, usize)] = &[];
-
 /// The path of a module in its crate, for example `["queue", "plug"]`; empty for the root.
 pub(super) type ModulePath = Vec<String>;
 
@@ -33,24 +29,9 @@ pub fn violations(packages: &[Package]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for package in packages {
         let circles = forbidden_circles(&package.sources()?, &format!("{}/src/", package.directory));
-        found.extend(report(&package.name, &circles));
+        found.extend(circles.iter().map(|circle| circle.message(&package.name)));
     }
     Ok(found)
-}
-
-/// The messages on the circles of a crate, none if its exception covers them.
-fn report(name: &str, circles: &[Circle]) -> Vec<String> {
-    let modules: usize = circles.iter().map(|circle| circle.modules.len()).sum();
-    let excepted = EXCEPTIONS.iter().find(|(known, _)| *known == name).map(|(_, most)| *most);
-    match excepted {
-        Some(most) if modules <= most => {
-            if modules < most {
-                println!("laws: {name} has {modules} modules in circles: lower its exception, {most}, in laws/modules");
-            }
-            Vec::new()
-        }
-        _ => circles.iter().map(|circle| circle.message(name)).collect(),
-    }
 }
 
 /// A forbidden circle.
