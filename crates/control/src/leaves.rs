@@ -13,24 +13,24 @@ pub const LEAVES: &[Leaf] = &[
     rw(
         "devices/NAME/queue/scheduler",
         "elevators",
-        "All elevators, the present one in brackets. A new value switches the elevator after the \
-        queued requests are drained; no request is lost.",
+        "The available elevators, the present one in brackets. Setting the path changes the \
+        elevator: the queued requests are sent to the device first, and none is lost.",
         |query| device(query, scheduler),
         |query, value| Ok(Change::Elevator { device: known(query)?, kind: text::parse_elevator(value)? }),
     ),
     rw(
         "devices/NAME/queue/iosched/TUNABLE",
         "the tunable's own",
-        "A tunable of the present elevator, by the kernel's name and in its unit; `hoistway elevators \
-        NAME` describes each.",
+        "A tunable of the present elevator, with the kernel's name and unit; `hoistway \
+        elevators NAME` describes each.",
         tunable,
         set_tunable,
     ),
     rw(
         "devices/NAME/queue/depth",
         "requests",
-        "The most requests in the device. The elevator orders only requests that wait above this \
-        depth.",
+        "The largest number of requests in the device at a time. The elevator orders only \
+        requests that are not yet in the device.",
         |query| device(query, |facts| facts.depth.to_string()),
         |query, value| Ok(Change::Depth { device: known(query)?, depth: number("depth", value, 1, DEPTH_MAX.into())? }),
     ),
@@ -56,108 +56,132 @@ pub const LEAVES: &[Leaf] = &[
             Ok(Change::RequestBytesMax { device: known(query)?, bytes: kib.saturating_mul(1024) & !4095 })
         },
     ),
-    ro("devices/NAME/queue/rotational", "0 or 1", "1 if the device has a moving arm, else 0.", |query| {
+    ro("devices/NAME/queue/rotational", "0 or 1", "1 if the device is a disk with a moving arm.", |query| {
         device(query, |facts| text::switch(facts.rotational))
     }),
-    ro("devices/NAME/queue/logical_block_size", "bytes", "The preferred unit of offsets and lengths.", |query| {
-        device(query, |facts| facts.block_bytes.to_string())
-    }),
+    ro(
+        "devices/NAME/queue/logical_block_size",
+        "bytes",
+        "The block size: requests are cheapest if their offset and length are multiples of \
+        it.",
+        |query| device(query, |facts| facts.block_bytes.to_string()),
+    ),
     ro("devices/NAME/size", "sectors of 512 bytes", "The size of the device.", |query| {
         device(query, |facts| (facts.bytes / 512).to_string())
     }),
-    ro("devices/NAME/backend", "kind:location", "The storage that holds the data.", |query| {
-        device(query, |facts| facts.backend.clone())
-    }),
-    ro("devices/NAME/drive", "name", "The name of the emulated drive; - without one.", |query| {
+    ro(
+        "devices/NAME/backend",
+        "kind:location",
+        "The storage of the device: `file:PATH`, `mem:SIZE` or `null:SIZE`.",
+        |query| device(query, |facts| facts.backend.clone()),
+    ),
+    ro("devices/NAME/drive", "name", "The drive model that determines service times; - if there is none.", |query| {
         device(query, |facts| facts.drive.clone().unwrap_or_else(|| "-".to_owned()))
     }),
     ro(
         "devices/NAME/bandwidth",
         "bytes/s",
-        "The sustained bandwidth of the device, for the admission of reservations; - if unknown.",
+        "The lowest sustained bandwidth of the device, for the admission of reservations; - \
+        if it is unknown.",
         |query| device(query, |facts| optional(facts.bandwidth)),
     ),
     ro(
         "devices/NAME/position",
         "ns",
-        "The positioning time of a request, for the admission of reservations; - if unknown.",
+        "The positioning time of a request, for the admission of reservations; - if it is \
+        unknown.",
         |query| device(query, |facts| optional(facts.position_ns)),
     ),
     ro(
         "devices/NAME/reserved",
         "ns a second",
-        "Of each second of the device: the reserved time, and the most that can be reserved; then the \
-        number of contexts with a reservation, and the longest delay of their requests in ns.",
+        "Four numbers: the device time that is reserved and the device time that can be \
+        reserved, both in ns a second; the I/O contexts with a reservation; the bound on the \
+        delay of reserved requests in ns. - without reservations.",
         |query| device(query, accounts::reserved),
     ),
-    ro("devices/NAME/lateness", "ns", "The lateness of an emulated drive's completions against its model.", |query| {
-        device(query, accounts::lateness)
-    }),
+    ro(
+        "devices/NAME/lateness",
+        "ns",
+        "The delay of an emulated drive's completions against the model's times: count, \
+        median, 99th percentile and maximum.",
+        |query| device(query, accounts::lateness),
+    ),
     ro(
         "devices/NAME/slice",
         "name",
-        "The tenant or process that the elevator serves exclusively at present; - without one.",
+        "The tenant or process that the elevator serves exclusively at this moment; - if \
+        there is none.",
         |query| device(query, |facts| facts.slice.clone().unwrap_or_else(|| "-".to_owned())),
     ),
-    ro("devices/NAME/switching", "0 or 1", "1 while the queue drains for a switch of the elevator, else 0.", |query| {
-        device(query, |facts| text::switch(facts.switching))
-    }),
-    ro("devices/NAME/inflight", "requests", "Requests in the device: reads, all others.", |query| {
+    ro(
+        "devices/NAME/switching",
+        "0 or 1",
+        "1 while the requests of the previous elevator are sent to the device, before a new \
+        elevator starts.",
+        |query| device(query, |facts| text::switch(facts.switching)),
+    ),
+    ro("devices/NAME/inflight", "requests", "The requests in the device: reads, then all others.", |query| {
         device(query, |facts| format!("{:8} {:8}", facts.in_flight[0], facts.in_flight[1]))
     }),
-    ro("devices/NAME/busy", "ns", "The time with at least one request in the device, since the start.", |query| {
-        device(query, |facts| facts.busy_ns.to_string())
-    }),
-    ro("devices/NAME/waiting", "requests", "Requests in the queue above the device.", |query| {
+    ro(
+        "devices/NAME/busy",
+        "ns",
+        "The time since the start in which at least one request was in the device.",
+        |query| device(query, |facts| facts.busy_ns.to_string()),
+    ),
+    ro("devices/NAME/waiting", "requests", "The requests that wait in the queue above the device.", |query| {
         device(query, |facts| facts.waiting.to_string())
     }),
     ro(
         "devices/NAME/stat",
         "17 fields",
-        "The counters of /sys/block/DEV/stat, in its order and units: for reads, then for writes: \
-        requests, merges, sectors, ms; then requests in flight, ms busy, ms of all requests; for \
-        discards the same four; flushes and their ms.",
+        "The counters of /sys/block/DEV/stat, in the kernel's order and units: reads \
+        (requests, merges, sectors, ms), writes (the same four), requests in flight, ms \
+        busy, ms of all requests added up, discards (the same four), flushes and their ms.",
         accounts::device_stat,
     ),
     ro(
         "devices/NAME/tenants",
-        "a line a tenant",
-        "For each tenant of the device: the counters of tenants/NAME/stat, its terms, and its shares of the last ten seconds.",
+        "one line per tenant",
+        "The counters of tenants/NAME/stat on this device, the tenant's weight, class, \
+        reservation and limit, and its shares in the last ten seconds.",
         accounts::device_tenants,
     ),
     ro(
         "devices/NAME/histogram",
-        "a line a tenant and phase",
-        "The latencies of tenants/NAME/histogram, for the 64 tenants with the most requests.",
+        "one line per tenant and phase",
+        "The histograms of tenants/NAME/histogram on this device, for the 64 tenants with the \
+        most requests.",
         accounts::device_histograms,
     ),
-    ro("exports/NAME/device", "name", "The name of the device.", |query| {
+    ro("exports/NAME/device", "name", "The device of the export.", |query| {
         export(query, |facts| names::escape(&facts.device))
     }),
-    ro("exports/NAME/offset", "bytes", "The offset of the first byte on the device.", |query| {
+    ro("exports/NAME/offset", "bytes", "The first byte of the export on the device.", |query| {
         export(query, |facts| facts.offset.to_string())
     }),
     ro("exports/NAME/size", "bytes", "The size of the export.", |query| export(query, |facts| facts.bytes.to_string())),
-    ro("exports/NAME/read_only", "0 or 1", "1 if writes are refused, else 0.", |query| {
+    ro("exports/NAME/read_only", "0 or 1", "1 if writes are refused.", |query| {
         export(query, |facts| text::switch(facts.read_only))
     }),
-    ro("exports/NAME/description", "text", "The description from the configuration.", |query| {
+    ro("exports/NAME/description", "text", "The description for users.", |query| {
         export(query, |facts| one_line(&facts.description))
     }),
-    ro("exports/NAME/clients", "clients", "The number of clients of the export.", |query| {
+    ro("exports/NAME/clients", "clients", "The number of clients that use the export.", |query| {
         export(query, |facts| facts.clients.to_string())
     }),
     rw(
         "tenants/NAME/weight",
         "1 to 1000",
-        "The weight among the tenants of its group, with elevators that support groups.",
+        "The share of the tenant among its siblings, under elevators that support groups.",
         |query| tenant(query, |facts| facts.terms.weight.to_string()),
         terms::weight,
     ),
     rw(
         "tenants/NAME/class",
         "name",
-        "The I/O class: none (each client's own), realtime, best-effort or idle.",
+        "The I/O class: none (each client has its own), realtime, best-effort or idle.",
         |query| tenant(query, |facts| text::class(facts.terms.priority.class()).to_owned()),
         terms::class,
     ),
@@ -168,145 +192,151 @@ pub const LEAVES: &[Leaf] = &[
         |query| tenant(query, |facts| facts.terms.priority.level().to_string()),
         terms::level,
     ),
-    ro("tenants/NAME/ioprio", "text", "Class and level in the form of `ionice -p`.", |query| {
+    ro("tenants/NAME/ioprio", "text", "Class and level in the format of `ionice -p`.", |query| {
         tenant(query, |facts| text::ionice(facts.terms.priority))
     }),
     rw(
         "tenants/NAME/reserve",
         "bytes/s, or 0",
-        "The reserved bandwidth. A reservation that the device cannot keep is refused.",
+        "The guaranteed bandwidth. A value that the device cannot provide is refused.",
         |query| tenant(query, terms::show_reserve),
         terms::reserve,
     ),
     rw(
         "tenants/NAME/reserve_request",
         "bytes",
-        "The request size that the reservation assumes.",
+        "The request size that the admission of the reservation assumes.",
         |query| tenant(query, terms::show_reserve_request),
         terms::reserve_request,
     ),
     rw(
         "tenants/NAME/limit",
         "bytes/s, or max",
-        "The limit of reads and writes together. A burst that was not set follows the limit: a tenth \
-        of a second.",
+        "The largest rate of reads and writes together. The burst is a tenth of a second of \
+        the limit, unless a burst was set.",
         |query| tenant(query, |facts| terms::show_rate(facts.terms.limits.bytes)),
         terms::limit,
     ),
     rw(
         "tenants/NAME/burst",
         "bytes",
-        "The most bytes at once after a pause, under the limit.",
+        "The bytes that may pass at once after a pause, under `limit`.",
         |query| tenant(query, |facts| terms::show_burst(facts.terms.limits.bytes)),
         terms::burst,
     ),
     rw(
         "tenants/NAME/limit_iops",
         "requests/s, or max",
-        "The limit in requests.",
+        "The largest rate of requests. The burst is a tenth of a second of the limit, unless \
+        a burst was set.",
         |query| tenant(query, |facts| terms::show_rate(facts.terms.limits.operations)),
         terms::limit_iops,
     ),
     rw(
         "tenants/NAME/burst_iops",
         "requests",
-        "The most requests at once after a pause, under the limit.",
+        "The requests that may pass at once after a pause, under `limit_iops`.",
         |query| tenant(query, |facts| terms::show_burst(facts.terms.limits.operations)),
         terms::burst_iops,
     ),
-    ro("tenants/NAME/parent", "name", "The parent group; - is the root.", |query| {
+    ro("tenants/NAME/parent", "name", "The parent group of the tenant; - is the root.", |query| {
         tenant(query, |facts| facts.terms.parent.as_deref().map_or_else(|| "-".to_owned(), names::escape))
     }),
-    ro("tenants/NAME/clients", "clients", "The number of clients of the tenant.", |query| {
+    ro("tenants/NAME/clients", "clients", "The number of clients that belong to the tenant.", |query| {
         tenant(query, |facts| facts.clients.to_string())
     }),
     ro(
         "tenants/NAME/stat",
-        "a line a device",
-        "Totals since the start in the form of cgroup's io.stat: bytes and requests read, written and \
-        discarded; then flushes, errors, us of device time, requests waiting, delayed by limits and \
-        in the device, missed reservations.",
+        "one line per device",
+        "Totals since the start, in the format of cgroup's io.stat: bytes and requests read, \
+        written and discarded; flushes; errors; the device's time in us; requests that wait, \
+        requests that limits hold back and requests in the device; reserved requests that \
+        completed too late.",
         accounts::tenant_stat,
     ),
     ro(
         "tenants/NAME/stat.json",
         "JSON",
-        "The same totals and the latencies in ns as JSON, over all devices and for each; latency_ns \
-        is the whole time in the server.",
+        "Totals and latencies since the start, for programs: over all devices, and for each \
+        device. Times are in ns; latency_ns is the whole time in the server.",
         accounts::tenant_json,
     ),
     ro(
         "tenants/NAME/latency",
         "ns",
-        "Latencies since the start: from the arrival of a request to its dispatch (queue), from there \
-        to its completion (device), and the sum (total).",
+        "Percentiles of latency since the start, for each kind of request: from arrival to \
+        dispatch (queue), from dispatch to completion (device), and both together (total).",
         accounts::tenant_latency,
     ),
     ro(
         "tenants/NAME/histogram",
         "ns:requests",
-        "The same latencies as a histogram: the lower bound of each non-empty bucket and its number \
-        of requests. An octave has 8 buckets.",
+        "Histograms of latency since the start, of all kinds of requests together, for the \
+        phases queue and device: the lower bound of each bucket that is not empty, and its \
+        number of requests. Each power of two has 8 buckets.",
         accounts::tenant_histograms,
     ),
     ro(
         "tenants/NAME/share",
         "0 to 1",
-        "For each device, in the last ten seconds: the share of its bytes, the share of its time, and \
-        the entitlement.",
+        "For each device, in the last ten seconds: the tenant's part of the bytes, its part \
+        of the device's time, and its entitlement.",
         accounts::tenant_share,
     ),
     ro(
         "tenants/NAME/entitlement",
         "0 to 1",
-        "The share of each device to which reservation, class, weight and limit entitle the tenant, \
+        "The part of each device that reservation, class, weight and limit give the tenant \
         among the tenants that used the device in the last ten seconds.",
         accounts::tenant_entitlement,
     ),
     rw(
         "groups/NAME/weight",
         "1 to 1000",
-        "The weight among the siblings of the group.",
+        "The share of the group among its siblings.",
         |query| group(query, |facts| facts.weight.to_string()),
         |query, value| {
             query.target.group(query.name).ok_or(SetError::Gone)?;
             Ok(Change::GroupWeight { group: query.name.to_owned(), weight: number("weight", value, 1, 1000)? })
         },
     ),
-    ro("groups/NAME/parent", "name", "The parent group; - is the root.", |query| {
+    ro("groups/NAME/parent", "name", "The parent group of the group; - is the root.", |query| {
         group(query, |facts| facts.parent.as_deref().map_or_else(|| "-".to_owned(), names::escape))
     }),
-    ro("clients/ID/export", "name", "The export of the client.", |query| {
+    ro("clients/ID/export", "name", "The export that the client requested.", |query| {
         client(query, |facts| names::escape(&facts.export))
     }),
-    ro("clients/ID/tenant", "name", "The tenant of the client.", |query| {
+    ro("clients/ID/tenant", "name", "The tenant that the client belongs to.", |query| {
         client(query, |facts| names::escape(&facts.tenant))
     }),
-    ro("clients/ID/address", "address", "The origin of the connection: unix, or an address and port.", |query| {
+    ro("clients/ID/address", "address", "The address of the client: `unix`, or IP address and port.", |query| {
         client(query, |facts| facts.address.clone())
     }),
     ro("clients/ID/pid", "number", "The process of the client, on a Unix socket.", |query| {
         client(query, |facts| optional(facts.pid))
     }),
-    ro("clients/ID/uid", "number", "The user of the client, on a Unix socket.", |query| {
+    ro("clients/ID/uid", "number", "The user of the client's process, on a Unix socket.", |query| {
         client(query, |facts| optional(facts.uid))
     }),
-    ro("clients/ID/comm", "name", "The command of the client, on a Unix socket.", |query| {
+    ro("clients/ID/comm", "name", "The command name of the client's process, on a Unix socket.", |query| {
         client(query, |facts| facts.comm.as_deref().map_or_else(|| "-".to_owned(), one_line))
     }),
-    ro("clients/ID/certificate", "name", "The first name in the client's certificate.", |query| {
+    ro("clients/ID/certificate", "name", "The name in the client's certificate.", |query| {
         client(query, |facts| facts.certificate.as_deref().map_or_else(|| "-".to_owned(), one_line))
     }),
-    ro("clients/ID/connected", "ns", "The duration of the connection.", |query| {
+    ro("clients/ID/connected", "ns", "The time since the client connected.", |query| {
         client(query, |facts| facts.connected_ns.to_string())
     }),
-    ro("clients/ID/stat", "key=number", "Requests answered and in flight, bytes read and written.", |query| {
-        client(query, accounts::client_stat)
-    }),
+    ro(
+        "clients/ID/stat",
+        "key=number",
+        "The client's completed requests, requests in flight, bytes read and bytes written.",
+        |query| client(query, accounts::client_stat),
+    ),
     wo(
         "clients/ID/disconnect",
         "1",
-        "Closes the connection. Requests in progress are not answered.",
+        "Closes the client's connection. Requests in progress get no reply.",
         |query, value| {
             let number = query.name.parse().map_err(|_| SetError::Gone)?;
             query.target.client(number).ok_or(SetError::Gone)?;
@@ -315,27 +345,36 @@ pub const LEAVES: &[Leaf] = &[
         },
     ),
     ro("server/version", "text", "The version of the program.", |query| server(query, |facts| facts.version.clone())),
-    ro("server/engine", "name", "The I/O engine: io_uring, threads or simulated.", |query| {
+    ro("server/engine", "name", "The engine that does the I/O: io_uring, threads or simulated.", |query| {
         server(query, |facts| facts.engine.clone())
     }),
     ro("server/uptime", "s", "The time since the start.", |query| {
         server(query, |facts| format!("{}.{:02}", facts.uptime_ns / 1_000_000_000, facts.uptime_ns / 10_000_000 % 100))
     }),
-    ro("server/connections", "connections", "Open connections, the limit, and connections since the start.", |query| {
-        server(query, |facts| format!("{} {} {}", facts.connections, facts.connections_max, facts.connections_total))
-    }),
+    ro(
+        "server/connections",
+        "connections",
+        "Three numbers: open connections, the largest permitted number, and connections \
+        accepted since the start.",
+        |query| {
+            server(query, |facts| {
+                format!("{} {} {}", facts.connections, facts.connections_max, facts.connections_total)
+            })
+        },
+    ),
     rw(
         "server/reload",
         "text",
-        "The result of the last reload. Setting 1 starts a reload, as SIGHUP does; the reply comes \
-        before its end.",
+        "The result of the last reload: never, ok or the error. Setting 1 reloads the \
+        configuration, as SIGHUP does; the reply comes before the reload has ended.",
         |query| server(query, |facts| one_line(&facts.reload)),
         |_, value| once("reload", value).map(|()| Change::Reload).map_err(SetError::from),
     ),
     rw(
         "server/log",
         "filter",
-        "The log filter in the syntax of RUST_LOG: error, warn, info, debug or trace, also by target.",
+        "The level of the log: error, warn, info, debug or trace, also for each target, in \
+        the syntax of RUST_LOG.",
         |query| server(query, |facts| facts.log.clone().unwrap_or_else(|| "-".to_owned())),
         |_, value| Ok(Change::Log(value.to_owned())),
     ),
