@@ -133,7 +133,7 @@ fn predict(
     let fidelity = model.fidelity(case.request.elevator, &machine, &cancel).map_err(|error| error.to_string())?;
     let case_head = head(case, drive);
     if !fidelity.holds() {
-        let why = format!("the model misses the recording by {:.0} %", fidelity.miss() * 100.0);
+        let why = format!("the error of the model on the recording is {:.0} %", fidelity.miss() * 100.0);
         return Ok(json!({ "case": case_head, "refused": why, "miss": fidelity.miss() }));
     }
     let comparison = model.predict(others, &machine, false, &|_| {}, &cancel).map_err(|error| error.to_string())?;

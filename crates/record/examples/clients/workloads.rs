@@ -106,7 +106,7 @@ impl Client {
         let pace = match (self.timer_ns, self.think) {
             (Some(ns), _) => format!("every {} ms", ns / MS),
             (None, Pause::About(ns)) => format!("pauses of {:.2} ms", ns as f64 / MS as f64),
-            (None, Pause::Exponential(ns)) => format!("exponential pauses of {} ms on average", ns / MS),
+            (None, Pause::Exponential(ns)) => format!("exponentially distributed pauses of {} ms on average", ns / MS),
         };
         let way = if self.batches { "in batches of" } else { "at depth" };
         format!("{name}: {what}, {} KiB {way} {depth}, {pace}", bytes / KIB)

@@ -46,8 +46,8 @@ pub fn goals(summary: &Summary) -> Vec<Goal> {
         },
         Goal { text: "median error of p99 latency per process: <= 25 %", found: percent(p99), holds: p99 <= 0.25 },
         Goal {
-            text: "the named elevator is within 2 % of the best: >= 9 of 10",
-            found: format!("{} of {} ({} name the best itself)", summary.as_good, summary.questions, summary.exact),
+            text: "the elevator with the best prediction is within 2 % of the best measurement: >= 9 of 10",
+            found: format!("{} of {} ({} are the best)", summary.as_good, summary.questions, summary.exact),
             holds: right >= 0.9,
         },
     ]
@@ -71,21 +71,31 @@ fn render(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     writeln!(text, "# How good the predictions of `hoistway trace whatif` are\n")?;
     writeln!(
         text,
-        "`cargo xtask whatif --write` writes this page. Four kinds of workload, drawn from a seed (streams; random readers beside streams; a database-like mix of \
-         readers, a writer of batches and a log writer; a process with think time among streams), run for {seconds} s on the server's device with an emulated drive \
-         (`sata-7200-2006`). Each is recorded under one elevator. The other {} are predicted from the recording alone, then run, and measured and predicted \
-         figures are compared. The seeds here ({from} to {to}) were not used during the development of the predictions.\n",
+        "`cargo xtask whatif --write` writes this page. It measures how far the predictions of `hoistway trace whatif` are from measurements.\n\n\
+         There are four kinds of workload. Seeds of a random number generator determine their clients:\n\n\
+         - *streams*: several sequential readers\n\
+         - *random-and-stream*: random readers beside sequential readers\n\
+         - *database*: random readers, a process that writes batches, and a process that writes a log\n\
+         - *thinker*: a sequential reader with longer [think times](glossary.md) among other sequential readers\n\n\
+         Each workload runs for {seconds} s on the server's device with an emulated drive (`sata-7200-2006`) under one elevator, and is recorded. \
+         From this recording alone, `trace whatif` predicts throughput and latency under the other {} elevators. \
+         Then the workload runs under each of these elevators, and the predicted figures are compared with the measured ones. \
+         A *pair* is the recorded elevator and a predicted one. The seeds on this page ({from} to {to}) were not used during the development of the predictions.\n",
         measured.given.iter().map(|case| case.pairs.len()).max().unwrap_or(0)
     )?;
     writeln!(
         text,
-        "The measurements are those of the server's device in virtual time, which runs the same elevators and the same model of the drive as the predicting simulator. So with a \
-         given drive, the errors below are those of the inferred behaviour of the *processes*: the requests that each request waited for, and the continuation where more requests are \
-         served than were recorded. With a real drive the error of its model is added; [drives](drives.md) has its size.\n"
+        "The measured runs use the server's device in virtual time, with the same elevators and the same drive model as the predicting simulator. \
+         So if the drive is given (`--drive NAME`), the errors below come only from the inferred behaviour of the *processes*: \
+         which earlier requests each request waited for, and how a process continues if the elevator serves more of its requests than were recorded. \
+         With a real drive, the error of the drive model is added; [drives](drives.md) has its size.\n\n\
+         Before it predicts, the command simulates the recorded elevator and compares the result with the recording. \
+         The difference is the *error of the model on the recording*. If it exceeds 20 %, the command refuses to predict.\n"
     )?;
     writeln!(
         text,
-        "An error is |predicted / measured - 1|, for each process of each pair. A process without service that was predicted to be served has an infinite error of throughput, and none of latency.\n"
+        "The error of a figure is |predicted / measured - 1|, for each process of each pair. If a process was predicted to be served and got no service, its error of throughput is infinite, \
+         and it has no error of latency.\n"
     )?;
     writeln!(text, "| goal, with the drive given | measured | |\n|---|---|---|")?;
     for goal in measured.goals {
@@ -95,14 +105,15 @@ fn render(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     summaries(measured, text)?;
     best(&measured.given, text)?;
     real(measured, text)?;
-    writeln!(text, "## Every recording with a fitted drive\n")?;
+    writeln!(text, "## Each recording with a fitted drive\n")?;
     writeln!(
         text,
-        "A drive can be fitted to a recording with requests that are far apart, but not to streams alone. In that case the command refuses and predicts nothing.\n"
+        "With `--drive fit`, the command derives the profile of the drive from the recording itself. The recording must have reads that are far apart from each other. \
+         Sequential streams alone do not have them; then the command refuses to predict.\n"
     )?;
     writeln!(
         text,
-        "| workload | seed | recorded under | error of the model | throughput: median | worst | p99: median | worst |\n|---|---|---|---|---|---|---|---|"
+        "| workload | seed | recorded under | error of the model on the recording | error of throughput: median | worst | error of p99 latency: median | worst |\n|---|---|---|---|---|---|---|---|"
     )?;
     for case in &measured.fitted {
         let summary = Summary::of(std::slice::from_ref(case));
@@ -117,14 +128,14 @@ fn render(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
             )?,
         }
     }
-    writeln!(text, "\n## Every pair with the drive given\n")?;
+    writeln!(text, "\n## Each pair with the drive given\n")?;
     measured.given.iter().try_for_each(|case| pairs(case, text))
 }
 
 fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
     writeln!(
         text,
-        "| drive | recordings | refused | pairs | throughput per process: median | 90 % | p99 latency per process: median | 90 % | named within 2 % of the best |"
+        "| drive | recordings | refused | pairs | error of throughput per process: median | 90 % | error of p99 latency per process: median | 90 % | best prediction within 2 % of the best measurement |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
     for (what, cases) in [("given (`--drive NAME`)", &measured.given), ("fitted (`--drive fit`)", &measured.fitted)] {
@@ -146,12 +157,13 @@ fn best(cases: &[Case], text: &mut String) -> std::fmt::Result {
     writeln!(text, "## Which elevator is best\n")?;
     writeln!(
         text,
-        "There are two questions per recording: which elevator transfers the most bytes, and which has the least p99 latency of the process with the greatest one. *Lost* is the loss \
-         of the named elevator against the best. Where several are equally good, the named one is a matter of chance.\n"
+        "There are two questions for each recording: which elevator transfers the most bytes, and under which elevator the largest p99 latency of a process is least. \
+         *Predicted* is the elevator with the best prediction, *measured* the one with the best measurement. *Loss* is 1 - r, where r (at most 1) is the ratio of the measurements of these \
+         two elevators. If several elevators are equally good, chance decides which of them is listed.\n"
     )?;
     writeln!(
         text,
-        "| workload | seed | recorded under | most bytes: named | measured | lost | least p99: named | measured | lost |\n|---|---|---|---|---|---|---|---|---|"
+        "| workload | seed | recorded under | most bytes: predicted | measured | loss | least p99 latency: predicted | measured | loss |\n|---|---|---|---|---|---|---|---|---|"
     )?;
     for case in cases {
         write!(text, "| {} | {} | {} |", case.workload, case.seed, case.recorded)?;
@@ -171,11 +183,12 @@ fn real(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
         return Ok(());
     }
     let summary = Summary::of(&measured.real);
-    writeln!(text, "## In real time\n")?;
+    writeln!(text, "## With a real server, in real time\n")?;
     writeln!(
         text,
-        "The same with `hoistway serve --drive sata-7200-2006 --record`, clients over its socket, and the command: {} s per run, {} pairs. The median error of throughput per \
-         process is {}, of p99 latency {}. The drive's initial angle, the threads of the clients and the other work of the machine differ from run to run.\n",
+        "The same comparison in real time: clients connect to the socket of `hoistway serve --drive sata-7200-2006 --record`, and `hoistway trace whatif` predicts from the recording. \
+         There are {1} pairs, and each run takes {0} s. The median error per process is {2} for throughput and {3} for p99 latency. \
+         The initial angle of the drive's platters, the scheduling of the clients' threads and the other load of the machine differ from run to run.\n",
         measured.real_seconds,
         summary.pairs,
         percent(percentile(&summary.throughput, 0.5)),
@@ -199,7 +212,7 @@ fn pairs(case: &Case, text: &mut String) -> std::fmt::Result {
     writeln!(text, "The largest error of the model on the recording is {}.\n", percent(case.miss.unwrap_or(0.0)))?;
     writeln!(
         text,
-        "| elevator | MB/s measured | predicted | error | throughput: median | worst | p99: median | worst | worst process |\n|---|---|---|---|---|---|---|---|---|"
+        "| elevator | MB/s measured | predicted | error | error of throughput per process: median | worst | error of p99 latency per process: median | worst | process with the worst throughput error |\n|---|---|---|---|---|---|---|---|---|"
     )?;
     for pair in &case.pairs {
         let (measured, predicted) = pair.totals();
