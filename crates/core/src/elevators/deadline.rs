@@ -26,9 +26,9 @@ pub(super) const WRITE_EXPIRE: Tunable = Tunable {
     default: 5000,
     min: 0,
     max: i32::MAX as i64,
-    meaning: "The time after which a write should have been started; checked when a batch of \
-              writes begins.",
-    trade_off: "Shorter writes back sooner and costs seeks.",
+    meaning: "The deadline of a write, counted from its arrival; checked when a batch of writes \
+              begins.",
+    trade_off: "A shorter time writes data back sooner and costs seeks.",
 };
 
 /// Whether front merges are searched for, of both deadline elevators.
@@ -38,8 +38,8 @@ pub(super) const FRONT_MERGES: Tunable = Tunable {
     default: 1,
     min: 0,
     max: 1,
-    meaning: "Whether to search for queued requests that begin where a bio ends.",
-    trade_off: "Off saves one search per bio where such merges never occur.",
+    meaning: "1: search for a queued request that begins where a new bio ends, to merge the two.",
+    trade_off: "0 saves one search per bio; useful where such merges never occur.",
 };
 
 /// The row of the registry.
@@ -65,8 +65,9 @@ pub(crate) const INFO: Info = Info {
             default: 500,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "The time after which a read should have been started.",
-            trade_off: "Shorter bounds the latency of reads and costs seeks.",
+            meaning: "The deadline of a read, counted from its arrival; checked when a batch of \
+                      reads begins.",
+            trade_off: "A shorter time bounds the latency of reads and costs seeks.",
         },
         WRITE_EXPIRE,
         WRITES_STARVED,
@@ -77,8 +78,8 @@ pub(crate) const INFO: Info = Info {
             default: 16,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "The length of a batch.",
-            trade_off: "Longer batches seek less, but deadlines are met less well.",
+            meaning: "The largest number of requests in a batch.",
+            trade_off: "With longer batches the disk seeks less, but requests miss their deadlines by more.",
         },
         Tunable {
             name: "form",
@@ -86,14 +87,15 @@ pub(crate) const INFO: Info = Info {
             default: 0,
             min: 0,
             max: 2,
-            meaning: "0 is 2.6.18: any non-contiguous step ends the batch; a new batch continues \
-                      from the last sector or starts at the lowest. 1 is 2.6.24: a new batch \
-                      starts with the oldest request. 2 is 2.6.28 and later, as recorded from \
-                      4.19: only the number of requests ends a batch, a request is overdue on the \
-                      tick of its deadline, and several requests may begin at one sector. Not a \
-                      tunable of the kernel.",
-            trade_off: "The later forms seek less among random requests and check deadlines less \
-                        often.",
+            meaning: "The Linux version of the algorithm. 0 is 2.6.18: a request that is not \
+                      adjacent to the previous one ends the batch; a new batch continues after \
+                      the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch \
+                      starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and \
+                      later, as recorded from 4.19: only the number of requests ends a batch, a \
+                      request is overdue on the tick of its deadline, and several requests may \
+                      begin at one sector. Not a tunable of the kernel.",
+            trade_off: "With the later forms the disk seeks less among random requests, and \
+                        deadlines are checked less often.",
         },
     ],
 };

@@ -47,9 +47,9 @@ pub(crate) const INFO: Info = Info {
             default: 500,
             min: 0,
             max: i32::MAX as i64,
-            meaning: "The time after which a read should have been started; checked when a batch \
+            meaning: "The deadline of a read, counted from its arrival; checked when a batch \
                       begins.",
-            trade_off: "Shorter bounds the latency of reads and costs seeks.",
+            trade_off: "A shorter time bounds the latency of reads and costs seeks.",
         },
         WRITE_EXPIRE,
         WRITES_STARVED,

@@ -38,7 +38,7 @@ pub(crate) const INFO: Info = Info {
             "write_expire",
             250,
             "The same for an async write.",
-            "Shorter writes back sooner and costs seeks.",
+            "A shorter time writes data back sooner and costs seeks.",
         ),
         milliseconds(
             "read_batch_expire",

@@ -46,8 +46,8 @@ pub(crate) const INFO: Info = Info {
     tunables: &[
         QUANTUM,
         Tunable {
-            meaning: "The age from which a queue's oldest sync request goes first, checked when \
-                      the queue's slot begins.",
+            meaning: "The age from which a queue's oldest sync request goes first. The elevator \
+                      checks it when the queue's slot begins.",
             ..FIFO_EXPIRE_SYNC
         },
         FIFO_EXPIRE_ASYNC,
@@ -59,16 +59,18 @@ pub(crate) const INFO: Info = Info {
             Unit::Sectors,
             0,
             [0, i32::MAX as i64],
-            "The maximum budget; 0: three quarters of the volume that the disk transfers in \
-             `timeout_sync` at the highest rate seen, and 16384 until 32 long slots were seen.",
-            "Larger budgets seek less; other processes wait longer for their turn.",
+            "The maximum budget. 0: three quarters of the volume that the disk transfers in \
+             `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were \
+             measured, 16384.",
+            "With larger budgets the disk seeks less; other processes wait longer for their turn.",
         ),
         row(
             "max_budget_async_rq",
             Unit::Requests,
             4,
             [1, i32::MAX as i64],
-            "The maximum of requests of an async queue in a batch while others wait.",
+            "The largest number of requests that an async queue dispatches in a slot while other \
+             queues wait.",
             "Higher favours writes and lengthens the wait of reads.",
         ),
         row(
@@ -76,9 +78,9 @@ pub(crate) const INFO: Info = Info {
             Unit::Milliseconds,
             125,
             [1, i32::MAX as i64],
-            "The time from the first completion in its slot after which a sync queue loses the \
-             disk and is charged its whole budget.",
-            "Shorter bounds the delay that slow processes cause; they receive less.",
+            "The time limit of a sync queue's slot, from the first completion in the slot. A queue \
+             that reaches it loses the disk and is charged its whole budget.",
+            "Shorter bounds the delay that slow processes cause; slow processes receive less.",
         ),
         row("timeout_async", Unit::Milliseconds, 40, [0, i32::MAX as i64], "The same for async queues.", "As above."),
         row(
@@ -86,44 +88,45 @@ pub(crate) const INFO: Info = Info {
             Unit::Factor,
             0,
             [0, 1000],
-            "Shrinks the budgets of seeky processes in proportion to their seek distance: budget / \
-             (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when \
-             BFQ was first discussed; no kernel had it.",
-            "A seeky process's slots get shorter, so that others wait less for it. Its share stays \
-             the same, as it gets more slots.",
+            "The larger the mean seek distance of a process, the smaller its budget: budget / (1 + \
+             seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was \
+             first discussed; no kernel had it.",
+            "The slots of seeky processes get shorter, so that other processes wait less. Their \
+             shares stay the same, because they get more slots.",
         ),
         switch(
             "search_fixed",
-            "1 always selects the eligible queue with the least finish. The search as shipped can \
-             overlook it. Not a tunable of the kernel.",
-            "The bounds on lag hold exactly.",
+            "With 1, the search always finds the eligible queue with the least finish. With 0, as \
+             shipped, it can overlook this queue. Not a tunable of the kernel.",
+            "The bounds on the deviation from shares hold exactly.",
         ),
         switch(
             "time_fixed",
-            "1 prevents the virtual time from going back. As shipped it can when no queue waits \
-             but idle ones are remembered. Not a tunable of the kernel.",
-            "Queues that return then do not get ahead of those that had requests meanwhile.",
+            "With 1, the virtual time never goes back. With 0, as shipped, it can go back when no \
+             queue has requests but the tree remembers queues without requests. Not a tunable of \
+             the kernel.",
+            "Queues that return do not get ahead of queues that had requests meanwhile.",
         ),
         switch(
             "async_fixed",
-            "1 gives a process with a changed priority the async queue of the new priority. As \
-             shipped, if that did not exist yet, the old queue with the old priority took its \
-             place, for all processes. Not a tunable of the kernel.",
-            "Priorities of writers take effect.",
+            "With 1, a process whose priority changes uses the async queue of the new priority. \
+             With 0, as shipped, if the new priority has no async queue yet, the queue of the old \
+             priority takes its place, for all processes. Not a tunable of the kernel.",
+            "Changed priorities of writers take effect.",
         ),
         switch(
             "slow_fixed",
-            "1 treats a queue as slow that could not have used up its budget in time. As shipped \
-             those count as slow that could have. Not a tunable of the kernel.",
-            "Processes that keep the disk idle are charged whole budgets if they are slow, not if \
-             they are fast.",
+            "With 1, a queue counts as slow if it could not have used up its budget in time. With \
+             0, as shipped, it counts as slow if it could have. Not a tunable of the kernel.",
+            "With 1, slow processes that keep the disk idle are charged whole budgets; with 0, \
+             fast ones are.",
         ),
         switch(
             "timeout_fixed",
-            "1 measures the rate of a timed-out slot before its whole budget is charged. As \
-             shipped, if the timeout is detected while a queue is selected, the rate comes out too \
-             high. Not a tunable of the kernel.",
-            "The automatic maximum budget follows the disk.",
+            "With 1, the rate of a slot that timed out is measured before the whole budget is \
+             charged. With 0, as shipped, the measured rate is too high if the timeout is detected \
+             while a queue is selected. Not a tunable of the kernel.",
+            "The automatic maximum budget follows the rate of the disk.",
         ),
     ],
 };

@@ -15,8 +15,8 @@ pub(in crate::elevators) const WRITES_STARVED: Tunable = Tunable {
     default: 2,
     min: i32::MIN as i64,
     max: i32::MAX as i64,
-    meaning: "The number of times that reads are preferred to waiting writes.",
-    trade_off: "Higher favours reads, lower keeps writes flowing.",
+    meaning: "The number of times in succession that reads are preferred to waiting writes.",
+    trade_off: "A higher number favours reads; a lower number shortens the wait of writes.",
 };
 
 /// The choice of the direction of the next batch.

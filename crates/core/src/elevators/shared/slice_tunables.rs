@@ -38,16 +38,16 @@ pub(crate) const BACK_SEEK_MAX: Tunable = row(
     Unit::Kibibytes,
     16384,
     0,
-    "The maximum distance behind the head of a request that may be chosen before the next sweep.",
-    "Longer shortens seeks and may keep the head in one place.",
+    "The largest distance behind the head at which a request may be chosen before the next sweep.",
+    "A larger distance shortens seeks, but the head may stay in one region.",
 );
 pub(crate) const BACK_SEEK_PENALTY: Tunable = row(
     "back_seek_penalty",
     Unit::Factor,
     2,
     1,
-    "The factor by which distances behind the head count more.",
-    "Higher makes the head move upwards more strictly.",
+    "The factor by which distances behind the head are multiplied in the choice of a request.",
+    "With a higher factor the head moves upwards more strictly.",
 );
 pub(crate) const SLICE_SYNC: Tunable = row(
     "slice_sync",
