@@ -128,7 +128,7 @@ fn sizes(bench: &Bench, elevator: &'static str, depth: u32, seconds: f64) -> Res
         ratio_row(format!("QD{depth} of 4 KiB beside QD4 of 1 MiB, in {currency}"), elevator, seconds, 0.5, share);
     if is_bfq && depth < BUDGET_REQUESTS {
         let bound = format!(
-            "no goal: {depth} requests are fewer than the {BUDGET_REQUESTS} of a budget, so the queue becomes empty in each turn"
+            "no goal: a budget is {BUDGET_REQUESTS} requests of 4 KiB and the tenant has {depth} in flight, so its queue becomes empty in each turn"
         );
         return Ok(Shares { bound, low_percent: f64::NEG_INFINITY, high_percent: f64::INFINITY, ..row });
     }
