@@ -221,10 +221,10 @@ fn help(path: &str, out: &mut Vec<u8>) {
     if path.is_empty() {
         for line in [
             "ls [-r] [PATH]    list a directory; with -r, all paths below it",
-            "get PATH          read a path",
-            "get -r [PATH]     read all paths below, as PATH: VALUE",
-            "set PATH VALUE    set a path",
-            "help [PATH]       show this help, or the meaning of paths",
+            "get PATH          print the value of a path",
+            "get -r [PATH]     print all readable values below a path, as PATH: VALUE",
+            "set PATH VALUE    set a value",
+            "help [PATH]       list the commands and paths, or describe paths",
             "",
         ] {
             write_line(out, line);

@@ -82,7 +82,14 @@ pub(crate) const INFO: Info = Info {
              that reaches it loses the disk and is charged its whole budget.",
             "Shorter bounds the delay that slow processes cause; slow processes receive less.",
         ),
-        row("timeout_async", Unit::Milliseconds, 40, [0, i32::MAX as i64], "The same for async queues.", "As above."),
+        row(
+            "timeout_async",
+            Unit::Milliseconds,
+            40,
+            [0, i32::MAX as i64],
+            "The time limit of an async queue's slot, from the first completion in the slot.",
+            "Shorter bounds the delay that writes cause; writes receive less.",
+        ),
         row(
             "seek_penalty",
             Unit::Factor,

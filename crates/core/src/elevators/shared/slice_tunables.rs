@@ -31,8 +31,14 @@ pub(crate) const FIFO_EXPIRE_SYNC: Tunable = row(
     "The age from which a queue's oldest sync request goes first, checked once a slice.",
     "Shorter bounds latency within a queue and costs seeks.",
 );
-pub(crate) const FIFO_EXPIRE_ASYNC: Tunable =
-    row("fifo_expire_async", Unit::Milliseconds, 250, 1, "The same for async requests.", "As above.");
+pub(crate) const FIFO_EXPIRE_ASYNC: Tunable = row(
+    "fifo_expire_async",
+    Unit::Milliseconds,
+    250,
+    1,
+    "The age from which a queue's oldest async request goes first.",
+    "Shorter bounds latency within a queue and costs seeks.",
+);
 pub(crate) const BACK_SEEK_MAX: Tunable = row(
     "back_seek_max",
     Unit::Kibibytes,
