@@ -58,7 +58,7 @@ pub struct ProcessFigures {
     pub rule: Option<Rule>,
 }
 
-/// The rule by which a process submits requests; see [`dependencies::find`].
+/// The rule by which a process submits requests; see [`dependencies::find_pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rule {
     /// Kind of the rule.
