@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hoistway_config::{Draft, Machine};
+use hoistway_config::{Draft, HostEnvironment};
 use hoistway_control::LINE_BYTES_MAX;
 use hoistway_control::metrics::{Metrics, http};
 use hoistway_control::{Session, Watch};
@@ -95,7 +95,7 @@ fn metrics(server: &mut Server<SimEngine>, bytes: &[u8], piece: usize) {
 }
 
 fn server() -> Server<SimEngine> {
-    let checked = Draft::from_toml(CONFIG, "fuzz.toml").check(&Machine).expect("a good configuration");
+    let checked = Draft::from_toml(CONFIG, "fuzz.toml").check(&HostEnvironment).expect("a good configuration");
     let engine = SimEngine::new(Rc::new(RefCell::new(Sim::new(Prng::new(1), false))));
     Server::new(engine, &checked.config, Settings::default()).expect("a server")
 }

@@ -5,12 +5,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hoistway_config::{ConfigError, Draft, Surroundings};
+use hoistway_config::{ConfigError, Draft, Environment};
 
 /// A machine on which every path is a file of 1 GiB that cannot be read.
 struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl Environment for Nowhere {
     fn read(&self, _: &Path) -> io::Result<String> {
         Err(io::ErrorKind::NotFound.into())
     }
@@ -23,7 +23,7 @@ impl Surroundings for Nowhere {
         path.to_owned()
     }
 
-    fn socket_folder(&self) -> PathBuf {
+    fn socket_directory(&self) -> PathBuf {
         PathBuf::from("/run")
     }
 }

@@ -37,11 +37,11 @@ fuzz_target!(|raw: Vec<RawEvent<'_>>| {
     describe.take(&batch);
     let description = describe.finish();
     assert_eq!(description.counts.events + description.counts.notes, batch.len() as u64);
-    let (mut lives, mut overview) = (RequestTracker::new(), Overview::new());
-    lives.take(&batch);
+    let (mut tracker, mut overview) = (RequestTracker::new(), Overview::new());
+    tracker.take(&batch);
     overview.add_events(&batch);
-    let over: Vec<_> = lives.over().collect();
-    over.iter().chain(&lives.rest()).for_each(|life| overview.add_request(life));
+    let finished: Vec<_> = tracker.take_finished().collect();
+    finished.iter().chain(&tracker.into_outstanding()).for_each(|request| overview.add_request(request));
     let tables = overview.into_tables();
     assert!(tables.processes.iter().map(|process| process.requests).sum::<u64>() == tables.requests);
     let (mut reorder, mut sorted) = (SectorSorter::new(Window::All, ()), Batch::new());
