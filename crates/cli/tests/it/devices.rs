@@ -82,7 +82,7 @@ fn a_device_is_described_with_the_trade_offs_of_its_tunables() {
         "Tunables of mq-deadline",
         "prio_aging_expire",
         "10000 ms",
-        "Trade-off: Shorter bounds the latency of reads and costs seeks.",
+        "Trade-off: A shorter time bounds the latency of reads and costs seeks.",
         "read_ahead_kb",
         "orders them itself",
     ] {
