@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::bench_mount::ways::{Reached, Way};
-use crate::bench_nbd::load::Load;
-use crate::bench_nbd::servers::{self, Bench, Running, Server};
+use crate::bench_nbd::servers::{Running, Server};
+use crate::bench_nbd::{self, load::Load};
 use crate::goals::{self, Goal};
 use crate::{server, tools};
 
@@ -172,9 +172,9 @@ fn scheduling(program: &Path) -> Result<Costs> {
 
 /// Reads a file in memory through a mount, at offsets spread over the file.
 fn mount(program: &Path) -> Result<Costs> {
-    let directory = scratch("compare-mount")?;
+    let directory = PathBuf::from(format!("/dev/shm/hoistway-compare-{}", std::process::id()));
     let source = directory.join("source");
-    fs::create_dir_all(&source)?;
+    fs::create_dir_all(&source).with_context(|| format!("cannot create {}", source.display()))?;
     fs::write(source.join("data"), vec![7; MOUNTED_FILE_BYTES])?;
     let mut costs = Costs::new();
     for elevator in ELEVATORS {
@@ -206,11 +206,7 @@ fn read_spread(path: &Path) -> Result<usize> {
 }
 
 fn servers_cost(program: &Path, seconds: f64) -> Result<Costs> {
-    let directory = scratch("compare-server")?;
-    let image = directory.join("disk.img");
-    fs::write(&image, vec![7; servers::EXPORT_BYTES as usize])?;
-    let bench =
-        Bench { socket: directory.join("nbd.sock"), image, directory: directory.clone(), hoistway: program.to_owned() };
+    let bench = bench_nbd::prepare(program.to_owned())?;
     let scheduled = ELEVATORS.map(|elevator| Server::HoistwayMemory(Some(elevator)));
     let mut costs = Costs::new();
     for kind in scheduled.into_iter().chain([Server::HoistwayNull, Server::HoistwayFile]) {
@@ -224,15 +220,8 @@ fn servers_cost(program: &Path, seconds: f64) -> Result<Costs> {
             used_s * 1e9 / outcome.operations.max(1.0),
         );
     }
-    fs::remove_dir_all(&directory)?;
+    fs::remove_dir_all(&bench.directory)?;
     Ok(costs)
-}
-
-/// Creates a directory on tmpfs.
-fn scratch(name: &str) -> Result<PathBuf> {
-    let directory = PathBuf::from(format!("/dev/shm/hoistway-{name}-{}", std::process::id()));
-    fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    Ok(directory)
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Creates a directory on tmpfs with an image that is filled, so that no server reads holes.
-fn prepare(hoistway: PathBuf) -> Result<Bench> {
+pub(crate) fn prepare(hoistway: PathBuf) -> Result<Bench> {
     let directory = PathBuf::from("/dev/shm").join(format!("hoistway-bench-{}", std::process::id()));
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let image = directory.join("disk.img");
