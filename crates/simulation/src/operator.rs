@@ -3,7 +3,7 @@
 use super::plan::{Plan, device_name, random_figures, random_group, random_terms, random_tunable, rearrange};
 use hoistway_config::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
 use hoistway_control::{AdminTarget, Change, Refused};
-use hoistway_qos::DiskQueueConfig;
+use hoistway_qos::{DiskQueueConfig, is_layer_tunable};
 use hoistway_reactor::simulated::{Prng, SimEngine};
 use hoistway_server::{ReloadError, Server};
 
@@ -18,6 +18,8 @@ pub(super) struct Operator {
     pause_ns_max: u64,
     /// True if reservations may be refused, because a device has a low bandwidth.
     may_refuse: bool,
+    /// True after a change of a tunable by which reservations are admitted.
+    changed_figures: bool,
     /// The number of actions.
     pub done: u64,
 }
@@ -28,7 +30,16 @@ impl Operator {
         let switches = plan.switches.iter().rev().copied().collect();
         let next_ns = now_ns + prng.magnitude(plan.switch_ns_max);
         let may_refuse = plan.devices.iter().any(|device| device.may_refuse());
-        Operator { prng, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, may_refuse, done: 0 }
+        Operator {
+            prng,
+            config,
+            switches,
+            next_ns,
+            pause_ns_max: plan.switch_ns_max,
+            may_refuse,
+            changed_figures: false,
+            done: 0,
+        }
     }
 
     /// Changes a setting if the time has come, and returns a description.
@@ -63,6 +74,7 @@ impl Operator {
             }
         };
         let what = format!("{change:?}");
+        self.changed_figures |= matches!(&change, Change::Tunable { name, .. } if is_layer_tunable(name));
         // During a switch a tunable of the old elevator may be refused.
         let is_leaving = match &change {
             Change::Tunable { device, .. } => server.device(device).is_some_and(|facts| facts.switching),
@@ -94,7 +106,7 @@ impl Operator {
         match server.change(Change::Terms { tenant: tenant.clone(), terms: terms.clone() }) {
             Ok(_) if server.terms(&tenant).as_ref() == Some(&terms) => Ok(Some(what)),
             Ok(_) => Err(format!("{what}: other terms are in force")),
-            Err(Refused::No(why)) if self.may_refuse && terms.reserve.is_some() => {
+            Err(Refused::No(why)) if (self.may_refuse || self.changed_figures) && terms.reserve.is_some() => {
                 if server.terms(&tenant) != before {
                     return Err(format!("{what}: refused ({why}), and the terms have changed"));
                 }
@@ -156,6 +168,7 @@ impl Operator {
             let count = self.prng.between(0, 2);
             device.queue.tunables = (0..count).filter_map(|_| random_tunable(&mut self.prng, kind)).collect();
         }
+        self.changed_figures |= device.queue.tunables.iter().any(|(name, _)| is_layer_tunable(name));
         if self.may_refuse && device.queue.name != UNUSED {
             let figures = random_figures(&mut self.prng);
             (device.queue.bandwidth, device.queue.position_ns) = figures.unzip();

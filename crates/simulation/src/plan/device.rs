@@ -1,10 +1,10 @@
 //! The derivation of a device from a seed: medium, emulated drive, elevator.
 
-use hoistway_qos::DiskQueueConfig;
 use std::fmt;
 
 use hoistway_core::Kind;
 use hoistway_drive::{Faults, Hang, Profile};
+use hoistway_qos::{DiskQueueConfig, reservation_figures};
 
 use super::MS;
 use hoistway_config::{BackendConfig, DeviceConfig};
@@ -116,9 +116,12 @@ impl DevicePlan {
         self.disk_may_fail || self.drive_has_bad_sectors
     }
 
-    /// Returns true if reservations may be refused.
+    /// Returns true if reservations may be refused, because the figures of the device are low or a
+    /// tunable of its elevator overrides them.
     pub fn may_refuse(&self) -> bool {
-        self.figures != AMPLE
+        let (bandwidth, position_ns) = self.figures.unzip();
+        let figures = |tunables| reservation_figures(bandwidth, position_ns, false, tunables);
+        self.figures != AMPLE || figures(&self.tunables) != figures(&[])
     }
 
     /// Returns the configuration of the device with its disk at this path.
