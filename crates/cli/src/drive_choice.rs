@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result};
 use hoistway_drive::Profile;
+use hoistway_units::names::suggestion;
 
 use crate::failure::UsageError;
-use crate::names::did_you_mean;
 
 /// The default drive.
 pub const DEFAULT: &str = "sata-7200-2006";
@@ -14,8 +14,8 @@ pub const DEFAULT: &str = "sata-7200-2006";
 /// Loads the built-in drive of this name, or the profile in this file.
 ///
 /// # Errors
-/// A [`UsageError`] with the known drives if it is neither, and [`hoistway_drive::ProfileError`]
-/// for a file.
+/// A [`UsageError`] with drives of similar names if it is neither, and
+/// [`hoistway_drive::ProfileError`] for a file.
 pub fn load(choice: &str) -> Result<Profile> {
     if let Some(profile) = Profile::builtin(choice) {
         return Ok(profile);
@@ -29,7 +29,7 @@ pub fn load(choice: &str) -> Result<Profile> {
 /// The text of a profile, with its name for error messages.
 ///
 /// # Errors
-/// A [`UsageError`] with the known drives for an unknown name, and the error of the operating
+/// A [`UsageError`] with drives of similar names for an unknown one, and the error of the operating
 /// system for an unreadable file.
 pub fn text(choice: &str) -> Result<(String, String)> {
     if let Some(text) = Profile::builtin_toml(choice) {
@@ -48,8 +48,6 @@ fn file(choice: &str) -> Option<&Path> {
 }
 
 fn unknown(choice: &str) -> Error {
-    let known = Profile::names().collect::<Vec<_>>().join(", ");
-    let nearest = did_you_mean(choice, Profile::names());
-    let text = format!("there is no drive `{choice}`{nearest}; there are {known}, and any FILE.toml");
-    UsageError(text).into()
+    let near = suggestion(choice, Profile::names(), "hoistway drives");
+    UsageError(format!("there is no drive `{choice}`{near}, and any FILE.toml is one")).into()
 }

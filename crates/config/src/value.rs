@@ -6,7 +6,7 @@ use hoistway_core::Kind;
 use hoistway_units::{UnitError, parse_bytes, parse_duration_ns, parse_rate, print_size};
 
 use crate::draft::{Entry, LocatedValue, Location, Problem, Value};
-use crate::names::{did_you_mean, list};
+use crate::names::suggestion;
 
 /// The TCP port of NBD.
 pub const NBD_PORT: u16 = 10_809;
@@ -268,7 +268,7 @@ pub(crate) fn elevator(value: &Value) -> ParseResult<Kind> {
     let typed = value_text(value).ok_or("it takes an elevator's name, in quotes")?;
     Kind::from_name(typed).ok_or_else(|| {
         let names = Kind::ALL.iter().map(|kind| kind.info().name);
-        format!("there is no such elevator{}; there are {}", did_you_mean(typed, names.clone()), list(names))
+        format!("there is no such elevator{}", suggestion(typed, names, "hoistway elevators"))
     })
 }
 

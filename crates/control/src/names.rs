@@ -50,8 +50,7 @@ pub fn unescape(component: &str) -> Option<String> {
 
 /// Returns the name in `known` that is most similar to a misspelt one, if one is similar enough.
 pub fn suggest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = |name: &&str| strsim::damerau_levenshtein(given, name) <= given.chars().count() / 3;
-    known.into_iter().filter(near).min_by_key(|name| strsim::damerau_levenshtein(given, name))
+    hoistway_units::names::near(given, known).first().copied()
 }
 
 fn hexadecimal(digit: u8) -> Option<u8> {

@@ -47,12 +47,12 @@ pub enum SimError {
         range: &'static str,
     },
     /// No elevator has this name.
-    #[error("there is no elevator `{name}`: there are {known}")]
+    #[error("there is no elevator `{name}`{suggestion}")]
     UnknownElevator {
         /// The unknown name.
         name: String,
-        /// The names of all elevators, separated by commas.
-        known: String,
+        /// The names near it, and the command that lists all.
+        suggestion: String,
     },
     /// A comparison without elevators.
     #[error("no elevator to compare: name at least one of {known}")]

@@ -2,6 +2,8 @@
 
 use hoistway_core::{HostTypes, Kind, RequestQueue, Tunable, TunableError, Unit};
 
+use hoistway_units::names::suggestion;
+
 use crate::error::SimError;
 
 /// A value for a tunable of one elevator.
@@ -21,7 +23,7 @@ impl Setting {
     /// tunable has one; without a unit, the value is in the tunable's own.
     ///
     /// # Errors
-    /// A [`SimError`] that names the elevators, the elevator's tunables, or the tunable's range.
+    /// A [`SimError`] that names near elevators, the elevator's tunables, or the tunable's range.
     pub fn parse(text: &str) -> Result<Setting, SimError> {
         let form = || SimError::SettingForm { text: text.into() };
         let (name, value) = text.split_once('=').ok_or_else(form)?;
@@ -61,9 +63,12 @@ impl Setting {
 /// Finds an elevator by name or alias.
 ///
 /// # Errors
-/// [`SimError::UnknownElevator`], with the names of all elevators.
+/// [`SimError::UnknownElevator`], with the names near to this one.
 pub fn elevator_of_name(name: &str) -> Result<Kind, SimError> {
-    Kind::from_name(name).ok_or_else(|| SimError::UnknownElevator { name: name.into(), known: elevator_names() })
+    Kind::from_name(name).ok_or_else(|| {
+        let names = Kind::ALL.iter().map(|kind| kind.info().name);
+        SimError::UnknownElevator { name: name.into(), suggestion: suggestion(name, names, "hoistway elevators") }
+    })
 }
 
 /// The names of all elevators, separated by commas.
@@ -134,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_errors_that_list_the_known_ones() {
+    fn unknown_names_are_errors_with_the_near_or_the_known_ones() {
         let elevator = Setting::parse("dedline.fifo_batch=8").unwrap_err().to_string();
-        assert!(elevator.contains("no elevator `dedline`") && elevator.contains("noop, deadline"), "{elevator}");
+        assert!(elevator.contains("no elevator `dedline` (did you mean `deadline`?)"), "{elevator}");
         let tunable = Setting::parse("deadline.fifo_bach=8").unwrap_err().to_string();
         assert!(tunable.contains("deadline has no tunable `fifo_bach`") && tunable.contains("fifo_batch"), "{tunable}");
         let none = Setting::parse("noop.x=8").unwrap_err().to_string();

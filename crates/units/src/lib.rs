@@ -9,10 +9,11 @@
 //!
 //! Where to change: every parser splits its text in `split_number` and finds its unit in
 //! `size_factor` or `time_factor_ns`. Exact printing is `print_size` and `print_time`. Figures with
-//! three significant digits are in [`figures`].
+//! three significant digits are in [`figures`]. [`names`] suggests names for mistyped ones.
 #![forbid(unsafe_code)]
 
 pub mod figures;
+pub mod names;
 
 use std::fmt;
 

@@ -229,9 +229,7 @@ fn known_job(piece: Piece<'_>, jobs: &[&str]) -> Result<String, ObjectiveError> 
 
 /// The text ` (did you mean `x`?)`, or nothing.
 fn nearest(typed: &str, names: &[&str]) -> String {
-    let near = names.iter().map(|name| (strsim::damerau_levenshtein(typed, name), name));
-    let near = near.filter(|(edits, name)| edits * 2 <= name.chars().count()).min_by_key(|(edits, _)| *edits);
-    near.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
+    hoistway_units::names::did_you_mean(typed, names.iter().copied())
 }
 
 fn bound(piece: Piece<'_>, relation: Piece<'_>, metric: Metric) -> Result<Bound, ObjectiveError> {

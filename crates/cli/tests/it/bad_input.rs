@@ -80,9 +80,17 @@ fn overlapping_zones_of_a_drive_file_are_reported_with_their_line() {
 }
 
 #[test]
-fn an_unknown_drive_is_refused_with_the_known_drives() {
-    run(&["drives", "sata-7200-2007"])
-        .refused(2, &["`sata-7200-2007`", "did you mean `sata-7200-2006`?", "scsi-15k-73"]);
+fn an_unknown_drive_is_refused_with_the_near_drives() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/two-readers/disk");
+    run(&["drives", "sata-7200-2007"]).refused(2, &["`sata-7200-2007` (did you mean `sata-7200-2006`?)"]);
+    for args in
+        [&["drives", "nvme"][..], &["compare", "--drive", "nvme"], &["trace", "whatif", trace, "--drive", "nvme"]]
+    {
+        let near = "(did you mean `ssd-nvme-tlc` or `ssd-nvme-tlc-mixed`?); `hoistway drives` lists all";
+        let ran = run(args);
+        ran.refused(2, &["there is no drive `nvme`", near]);
+        assert!(!ran.err.contains("scsi-15k-73"), "the list of all drives: {}", ran.err);
+    }
 }
 
 #[test]
@@ -101,9 +109,11 @@ fn a_drive_too_small_for_a_probe_is_refused_with_the_size() {
 }
 
 #[test]
-fn an_unknown_elevator_is_refused_with_the_known_elevators() {
+fn an_unknown_elevator_is_refused_with_the_near_elevators() {
     for args in [&["elevators", "cfq-v33"][..], &["compare", "--elevators", "noop,cfq-v33"]] {
-        run(args).refused(2, &["`cfq-v33`", "did you mean `cfq-v3`?", "noop, deadline"]);
+        let ran = run(args);
+        ran.refused(2, &["`cfq-v33` (did you mean `cfq-v3`?); `hoistway elevators` lists all"]);
+        assert!(!ran.err.contains("noop, deadline"), "the list of all elevators: {}", ran.err);
     }
 }
 

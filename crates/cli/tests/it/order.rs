@@ -281,7 +281,7 @@ fn an_explanation_is_a_table_and_a_page() {
     let page = fs::read_to_string(page).unwrap();
     assert_eq!(page.matches("class=\"points\" d=\"M").count(), 4);
     let small = Ran::of(order_in(&image.root, &["--explain", "--drive", "nowhere"]));
-    small.refused(2, &["there is no drive `nowhere`"]);
+    small.refused(2, &["there is no drive `nowhere`; `hoistway drives` lists all"]);
     Ran::of(order_in(&image.root, &["--drive", "cmr-8tb"])).refused(2, &["--explain"]);
 }
 

@@ -9,7 +9,7 @@ use crate::builder::ConfigBuilder;
 use crate::draft::{Draft, Entry, LocatedValue, Value};
 use crate::environment::Environment;
 use crate::model::{BackendConfig, DeviceConfig};
-use crate::names::{did_you_mean, list};
+use crate::names::{did_you_mean, list, suggestion};
 use crate::value::{self, ParseResult, backend_path};
 use hoistway_qos::{DiskQueueConfig, is_layer_tunable};
 
@@ -177,8 +177,8 @@ fn drive(
     }
     let is_path = typed.contains('/') || Path::new(&typed).extension().is_some_and(|extension| extension == "toml");
     if !is_path {
-        let near = did_you_mean(&typed, Profile::names());
-        return Err(format!("there is no such drive{near}; there are {}, and any FILE.toml", list(Profile::names())));
+        let near = suggestion(&typed, Profile::names(), "hoistway drives");
+        return Err(format!("there is no such drive{near}, and any FILE.toml is one"));
     }
     let path = resolve(&typed);
     let text = environment.read(&path).map_err(|error| format!("the profile cannot be read: {error}"))?;

@@ -334,9 +334,12 @@ fn impossible_arrays_are_refused_with_the_line() {
     }
     let unknown = good.replace("scsi-15k-73", "scsi-15k-74");
     let error = Profile::from_toml(&unknown, "a.toml").expect_err("refused").to_string();
-    assert!(error.starts_with(
-        "a.toml:31:9: `array.member.drive` is scsi-15k-74: there is no such drive; there are slide-5400, "
-    ));
+    assert!(
+        error.starts_with(
+            "a.toml:31:9: `array.member.drive` is scsi-15k-74: there is no such drive (did you mean `scsi-15k-73`"
+        ),
+        "{error}"
+    );
     let inner = "[[array.member]]\n[array.member.profile]\nname = \"i\"\nwhat = \"\"\nsource = \"\"\n[array.member.profile.array]\ndepth = 1\ncommand_us = 0.0\nlink_sector_ns = 0\n";
     let error = Profile::from_toml(&format!("{good}{inner}"), "a.toml").expect_err("refused").to_string();
     assert!(error.contains("`array` is given in a member: an array's members are single drives"), "{error}");

@@ -10,7 +10,7 @@ use crate::graph;
 /// any crate, but not in a circle.
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
-    ("drive", &[]),
+    ("drive", &["units"]),
     ("machine", &["core"]),
     ("nbd", &[]),
     ("report", &[]),
@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fio", &["units"]),
     ("trace", &["fio", "units"]),
     ("order", &["drive", "machine"]),
-    ("sim", &["core", "drive", "fio", "trace"]),
+    ("sim", &["core", "drive", "fio", "trace", "units"]),
     ("reproduce", &["core", "drive", "fio", "sim"]),
     ("advise", &["core", "drive", "fio", "machine", "sim", "trace", "units"]),
     ("qos", &["core"]),

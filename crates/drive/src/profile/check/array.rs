@@ -1,5 +1,6 @@
 //! Checks of the table `[array]`.
 
+use hoistway_units::names::suggestion;
 use toml::Spanned;
 
 use super::super::raw::{RawArray, RawArrayCache, RawMember};
@@ -90,8 +91,8 @@ impl Check<'_> {
         match (&spanned.as_ref().drive, &spanned.as_ref().profile) {
             (Some(name), None) => {
                 let Some((file, text)) = builtin::text(name.as_ref()) else {
-                    let known = builtin::names().collect::<Vec<_>>().join(", ");
-                    let expected = format!("there is no such drive; there are {known}");
+                    let near = suggestion(name.as_ref(), builtin::names(), "hoistway drives");
+                    let expected = format!("there is no such drive{near}");
                     return Err(self.value(name.span(), "array.member.drive", name.as_ref(), &expected));
                 };
                 let refused = |error| match error {
