@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use hoistway_control::top::{DeviceView, ServerView, SortBy, TenantView};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::columns::{COLUMNS, FIRST_SORT};
+use super::columns::{COLUMNS, FIRST_SORT, ShownColumn, shown_columns};
 
 /// Maximum number of intervals that the sparkline shows.
 const HISTORY_MAX: usize = 512;
@@ -71,6 +71,11 @@ impl App {
         self.device().map(|(_, device)| device.sorted_tenants(by, self.reversed)).unwrap_or_default()
     }
 
+    /// The columns that a terminal of this width shows.
+    pub fn columns(&self, width: u16) -> Vec<ShownColumn> {
+        shown_columns(&self.rows(), width)
+    }
+
     /// Handles a key; `width` is that of the terminal, in columns.
     pub fn handle_key(&mut self, key: KeyEvent, width: u16) {
         if key.kind == KeyEventKind::Release {
@@ -85,8 +90,8 @@ impl App {
             KeyCode::Char('h' | '?') | KeyCode::F(1) => self.help = true,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('r') => self.reversed = !self.reversed,
-            KeyCode::Right | KeyCode::Char('s') => self.sort = next_column(self.sort, width, true),
-            KeyCode::Left => self.sort = next_column(self.sort, width, false),
+            KeyCode::Right | KeyCode::Char('s') => self.sort_by_next(width, true),
+            KeyCode::Left => self.sort_by_next(width, false),
             KeyCode::Down => self.scroll_to(self.scroll.saturating_add(1)),
             KeyCode::PageDown => self.scroll_to(self.scroll.saturating_add(10)),
             KeyCode::Up => self.scroll_to(self.scroll.saturating_sub(1)),
@@ -113,15 +118,15 @@ impl App {
         self.device = devices.get(next).map(|device| device.name.clone());
         self.scroll = 0;
     }
-}
 
-/// Index of the next column that a terminal of this width shows; wraps around at the ends.
-fn next_column(sort: usize, width: u16, forward: bool) -> usize {
-    let shown: Vec<usize> = (0..COLUMNS.len()).filter(|at| COLUMNS[*at].terminal_width_min <= width).collect();
-    let next = if forward {
-        shown.iter().copied().find(|at| *at > sort).or(shown.first().copied())
-    } else {
-        shown.iter().copied().rfind(|at| *at < sort).or(shown.last().copied())
-    };
-    next.unwrap_or(0)
+    /// Sorts by the next column on a terminal of this width; wraps around at the ends.
+    fn sort_by_next(&mut self, width: u16, forward: bool) {
+        let shown: Vec<usize> = self.columns(width).iter().map(|column| column.index).collect();
+        let next = if forward {
+            shown.iter().copied().find(|index| *index > self.sort).or(shown.first().copied())
+        } else {
+            shown.iter().copied().rfind(|index| *index < self.sort).or(shown.last().copied())
+        };
+        self.sort = next.unwrap_or(0);
+    }
 }

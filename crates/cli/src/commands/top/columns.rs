@@ -8,10 +8,10 @@ use hoistway_units::figures::{figure, percent};
 pub struct Column {
     /// The two lines of the column's head.
     pub head: [&'static str; 2],
-    /// Width in columns of the terminal; the first column takes the remaining width.
+    /// Least width in columns of the terminal; the first column takes the remaining width.
     pub width: u16,
-    /// Least width of a terminal that shows the column, in columns.
-    pub terminal_width_min: u16,
+    /// Order in which columns are left out on a narrow terminal: the greatest rank first.
+    pub rank: u8,
     /// Formats the cell of a tenant.
     pub text: fn(&TenantView) -> String,
     /// Sort key of the column.
@@ -21,27 +21,85 @@ pub struct Column {
 /// All columns, from the left.
 pub const COLUMNS: [Column; 18] = [
     column(["", "TENANT"], 12, 0, SortBy::Name, |row| row.name.clone()),
-    column(["", "weight"], 6, WIDE, SortBy::Weight, |row| row.weight.to_string()),
-    column(["", "class"], 11, WIDE, SortBy::Class, |row| row.class.clone()),
-    column(["", "MB/s"], 6, 0, SortBy::Bytes, |row| megabytes(row.bytes_per_second)),
-    column(["read", "MB/s"], 6, WIDE, SortBy::ReadBytes, |row| megabytes(row.read_bytes_per_second)),
-    column(["write", "MB/s"], 6, WIDE, SortBy::WrittenBytes, |row| megabytes(row.written_bytes_per_second)),
-    column(["", "IOPS"], 6, 0, SortBy::Requests, |row| count(row.requests_per_second)),
-    column(["QUEUE", "p50"], 6, 0, SortBy::QueueP50, |row| time(row.queue_p50_ns)),
-    column(["QUEUE", "p99"], 6, 0, SortBy::QueueP99, |row| time(row.queue_p99_ns)),
-    column(["DEVICE", "p50"], 6, 0, SortBy::DeviceP50, |row| time(row.device_p50_ns)),
-    column(["DEVICE", "p99"], 6, 0, SortBy::DeviceP99, |row| time(row.device_p99_ns)),
-    column(["SHARE", "%"], 5, 0, SortBy::Share, share),
-    column(["of", "time"], 4, WIDE, SortBy::ShareOfTime, |row| optional_percent(row.share_of_time)),
-    column(["DUE", "%"], 4, 0, SortBy::Entitlement, |row| optional_percent(row.entitlement)),
-    column(["", "IN"], 3, 0, SortBy::InFlight, |row| row.in_flight.to_string()),
-    column(["", "WAIT"], 5, 0, SortBy::Waiting, |row| (row.waiting + row.held).to_string()),
-    column(["of it", "held"], 5, WIDE, SortBy::Held, |row| row.held.to_string()),
-    column(["err", "/s"], 5, WIDE, SortBy::Errors, |row| count(row.errors_per_second)),
+    column(["", "weight"], 6, 15, SortBy::Weight, |row| row.weight.to_string()),
+    column(["", "class"], 11, 16, SortBy::Class, |row| row.class.clone()),
+    column(["", "MB/s"], 6, 1, SortBy::Bytes, |row| megabytes(row.bytes_per_second)),
+    column(["read", "MB/s"], 6, 11, SortBy::ReadBytes, |row| megabytes(row.read_bytes_per_second)),
+    column(["write", "MB/s"], 6, 12, SortBy::WrittenBytes, |row| megabytes(row.written_bytes_per_second)),
+    column(["", "IOPS"], 6, 4, SortBy::Requests, |row| count(row.requests_per_second)),
+    column(["QUEUE", "p50"], 6, 8, SortBy::QueueP50, |row| time(row.queue_p50_ns)),
+    column(["QUEUE", "p99"], 6, 5, SortBy::QueueP99, |row| time(row.queue_p99_ns)),
+    column(["DEVICE", "p50"], 6, 10, SortBy::DeviceP50, |row| time(row.device_p50_ns)),
+    column(["DEVICE", "p99"], 6, 7, SortBy::DeviceP99, |row| time(row.device_p99_ns)),
+    column(["SHARE", "%"], 5, 2, SortBy::Share, share),
+    column(["of", "time"], 4, 14, SortBy::ShareOfTime, |row| optional_percent(row.share_of_time)),
+    column(["DUE", "%"], 4, 3, SortBy::Entitlement, |row| optional_percent(row.entitlement)),
+    column(["", "IN"], 3, 9, SortBy::InFlight, |row| row.in_flight.to_string()),
+    column(["", "WAIT"], 5, 6, SortBy::Waiting, |row| (row.waiting + row.held).to_string()),
+    column(["of it", "held"], 5, 13, SortBy::Held, |row| row.held.to_string()),
+    column(["err", "/s"], 5, 17, SortBy::Errors, |row| count(row.errors_per_second)),
 ];
 
-/// Width of a terminal, in columns, from which on all columns of the table are shown.
-const WIDE: u16 = 130;
+/// The rank of the first column that a name of usual length precedes: names are shortened to
+/// [`COLUMNS`]' first width for the columns of lower ranks only.
+const FIRST_DETAIL: u8 = 11;
+
+/// Greatest width of names beside columns from [`FIRST_DETAIL`] on.
+const NAME_WIDTH_MAX: u16 = 32;
+
+/// Width of the gap between two columns.
+pub const GAP: u16 = 1;
+
+/// A column that a terminal shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownColumn {
+    /// Index in [`COLUMNS`].
+    pub index: usize,
+    /// Width that holds its head and every cell; of the first column the remaining width.
+    pub width: u16,
+}
+
+/// Selects the columns for a terminal of this width, from the left. A column has its whole width or
+/// is left out, so that no figure loses digits; the columns of the greatest rank are left out
+/// first. Only the names of the first column are shortened.
+pub fn shown_columns(rows: &[&TenantView], terminal_width: u16) -> Vec<ShownColumn> {
+    let needed = |column: &Column| {
+        let longest = rows.iter().map(|row| (column.text)(row).chars().count()).max().unwrap_or(0);
+        column.width.max(u16::try_from(longest).unwrap_or(u16::MAX))
+    };
+    let mut by_rank: Vec<usize> = (1..COLUMNS.len()).collect();
+    by_rank.sort_by_key(|index| COLUMNS[*index].rank);
+    let mut free = terminal_width.saturating_sub(COLUMNS[0].width);
+    let mut name_width = COLUMNS[0].width.min(terminal_width);
+    let mut shown = Vec::new();
+    for index in by_rank {
+        let column = &COLUMNS[index];
+        if column.rank == FIRST_DETAIL {
+            // One more for the mark before a name.
+            let wanted = needed(&COLUMNS[0]).saturating_add(1).min(NAME_WIDTH_MAX) - COLUMNS[0].width;
+            name_width += wanted.min(free);
+            free = free.saturating_sub(wanted);
+        }
+        let width = needed(column);
+        let Some(left) = free.checked_sub(width.saturating_add(GAP)) else { break };
+        free = left;
+        shown.push(ShownColumn { index, width });
+    }
+    name_width += free;
+    shown.push(ShownColumn { index: 0, width: name_width });
+    shown.sort_by_key(|column| column.index);
+    shown
+}
+
+/// Shortens a text to a width; an ellipsis marks the end of a shortened one.
+pub fn shortened(text: &str, width: u16) -> String {
+    let width = usize::from(width);
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 { kept } else { format!("{kept}\u{2026}") }
+}
 
 /// Index of the column by which the screen is sorted at first: MB/s.
 pub const FIRST_SORT: usize = 3;
@@ -49,11 +107,11 @@ pub const FIRST_SORT: usize = 3;
 const fn column(
     head: [&'static str; 2],
     width: u16,
-    terminal_width_min: u16,
+    rank: u8,
     sort: SortBy,
     text: fn(&TenantView) -> String,
 ) -> Column {
-    Column { head, width, terminal_width_min, text, sort }
+    Column { head, width, rank, text, sort }
 }
 
 /// Megabytes (10^6 bytes) a second.
@@ -106,11 +164,26 @@ mod tests {
     }
 
     #[test]
-    fn the_narrow_table_fits_80_columns() {
-        let narrow = COLUMNS.iter().filter(|column| column.terminal_width_min <= 80);
-        let (columns, width) = narrow.fold((0, 0), |(columns, width), column| (columns + 1, width + column.width));
-        assert!(width + columns - 1 <= 80, "{width} and {columns}");
-        let all: u16 = COLUMNS.iter().map(|column| column.width + 1).sum();
-        assert!(all - 1 <= WIDE, "{all}");
+    fn columns_are_left_out_by_rank_and_every_rank_is_used_once() {
+        let mut ranks: Vec<u8> = COLUMNS.iter().map(|column| column.rank).collect();
+        ranks.sort_unstable();
+        assert!(ranks.iter().map(|rank| usize::from(*rank)).eq(0..COLUMNS.len()), "{ranks:?}");
+        for width in 0..200 {
+            let [narrow, wide] = [width, width + 1].map(|width| shown_columns(&[], width));
+            assert!(narrow.iter().all(|column| wide.iter().any(|other| other.index == column.index)), "{width}");
+            let taken: u16 = narrow.iter().map(|column| column.width + GAP).sum();
+            assert!(taken - GAP <= width, "{taken} at {width}");
+        }
+        let heads =
+            |width| shown_columns(&[], width).iter().map(|column| COLUMNS[column.index].head[1]).collect::<Vec<_>>();
+        assert_eq!(heads(60), ["TENANT", "MB/s", "IOPS", "p99", "p99", "%", "%", "WAIT"]);
+        assert_eq!(heads(80), ["TENANT", "MB/s", "IOPS", "p50", "p99", "p50", "p99", "%", "%", "IN", "WAIT"]);
+        assert_eq!(heads(130).len(), COLUMNS.len());
+    }
+
+    #[test]
+    fn names_are_shortened_with_a_mark() {
+        assert_eq!([shortened("tenant-000012", 12), shortened("web", 3)], ["tenant-0000\u{2026}", "web"]);
+        assert_eq!([shortened("web", 1), shortened("web", 0)], ["\u{2026}", ""]);
     }
 }

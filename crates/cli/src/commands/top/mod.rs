@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
+use comfy_table::Table;
 use hoistway_control::top::{DeviceView, SampleError, Sampler, ServerSample, ServerView};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
@@ -26,7 +27,7 @@ use crate::control;
 use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
 use app::App;
-use columns::COLUMNS;
+use columns::{COLUMNS, Column};
 
 /// Interval of the check for new views while no key is pressed.
 const KEY_WAIT: Duration = Duration::from_millis(100);
@@ -175,11 +176,21 @@ fn print_device(view: &ServerView, device: &DeviceView, out: &mut Out) -> Result
         device.in_flight,
         device.waiting,
     ))?;
-    let heads: Vec<String> = COLUMNS.iter().map(|column| column.head.join(" ").trim().to_owned()).collect();
+    // A terminal that is too narrow wraps the lines of a table, so columns are left out instead.
+    let by_rank = (1..=COLUMNS.len()).rev().map(|ranks| table(device, ranks));
+    let mut tables = by_rank.skip_while(|table| !out.takes(output::width(table)));
+    let mut widest = tables.next().unwrap_or_else(|| table(device, 1));
+    Ok(out.table(&mut widest)?)
+}
+
+/// The table of a device with the columns of the lowest ranks.
+fn table(device: &DeviceView, ranks: usize) -> Table {
+    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| usize::from(column.rank) < ranks).collect();
+    let heads: Vec<String> = columns.iter().map(|column| column.head.join(" ").trim().to_owned()).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = output::table(&heads, 1);
     for row in &device.tenants {
-        table.add_row(COLUMNS.iter().map(|column| (column.text)(row)));
+        table.add_row(columns.iter().map(|column| (column.text)(row)));
     }
-    Ok(out.table(&mut table)?)
+    table
 }

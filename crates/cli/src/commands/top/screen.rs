@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Row as TableRow, Sparkline, Table};
 
 use super::app::App;
-use super::columns::{COLUMNS, Column, count, megabytes, time};
+use super::columns::{COLUMNS, GAP, ShownColumn, count, megabytes, shortened, time};
 use hoistway_units::figures::percent;
 
 /// Keys and their effects, for the help.
@@ -22,6 +22,10 @@ const KEYS: [(&str, &str); 8] = [
     ("h ?", "this help"),
     ("", "any key closes the help"),
 ];
+
+/// Keys in the footer, the most important first: a narrow terminal shows the first ones.
+const FOOTER: [&str; 7] =
+    ["q quit", "h help", "\u{2190}\u{2192} sort", "r reverse", "\u{2191}\u{2193} scroll", "Tab device", "p hold"];
 
 /// Draws the whole screen.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {
@@ -45,13 +49,14 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
 fn draw_title(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let mut spans = vec![Span::styled("hoistway top", Style::new().add_modifier(Modifier::BOLD))];
     if let Some(view) = &app.view {
-        spans.push(Span::raw(format!(
-            "  {}  {}  up {}  {} connections",
-            view.version,
-            view.engine,
-            uptime(view.uptime_s),
-            view.connections
-        )));
+        let facts = [
+            view.version.clone(),
+            view.engine.clone(),
+            format!("up {}", uptime(view.uptime_s)),
+            format!("{} connections", view.connections),
+        ];
+        let free = usize::from(area.width).saturating_sub("hoistway top  ".len());
+        spans.push(Span::raw(format!("  {}", fitting(&facts, "  ", free))));
     }
     frame.render_widget(Line::from(spans), area);
     let state = match (&app.error, app.paused) {
@@ -69,37 +74,58 @@ fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect
     let rows = [Constraint::Length(1), Constraint::Length(1), Constraint::Length(1), Constraint::Length(2)];
     let [title, load, rates_area, history] = Layout::vertical(rows).areas(area);
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let drive = device.drive.as_ref().map_or_else(String::new, |drive| format!("  as {drive}"));
     let devices = app.view.as_ref().map_or(1, |view| view.devices.len());
     let number = app.device().map_or(0, |(index, _)| index + 1);
     let position = if devices > 1 { format!(" ({number} of {devices})") } else { String::new() };
+    let mut facts = vec![format!("depth {}", device.depth), device.backend.clone()];
+    facts.extend(device.drive.as_ref().map(|drive| format!("as {drive}")));
+    let before = device.name.chars().count() + position.len() + device.elevator.len() + "  []  ".len();
     let line = vec![
         Span::styled(device.name.clone(), bold),
         Span::raw(position),
         Span::raw("  ["),
         Span::styled(device.elevator.clone(), coloured(app, Color::Blue).add_modifier(Modifier::BOLD)),
-        Span::raw(format!("]  depth {}  {}{drive}", device.depth, device.backend)),
+        Span::raw(format!("]  {}", fitting(&facts, "  ", usize::from(area.width).saturating_sub(before)))),
     ];
     frame.render_widget(Line::from(line), title);
-    let slice = device.slice.as_ref().map_or_else(String::new, |slice| format!("   slice: {slice}"));
-    let late = device.lateness_p99_ns.map_or_else(String::new, |ns| format!("   late p99 {}", time(Some(ns))));
-    let busy = format!(
-        "busy {:>5} %   in the device {}   waiting {}{slice}{late}",
-        percent(device.utilisation),
-        device.in_flight,
-        device.waiting
-    );
-    frame.render_widget(Line::raw(busy), load);
+    let mut facts = vec![
+        format!("busy {:>5} %", percent(device.utilisation)),
+        format!("in the device {}", device.in_flight),
+        format!("waiting {}", device.waiting),
+    ];
+    facts.extend(device.slice.as_ref().map(|slice| format!("slice: {slice}")));
+    facts.extend(device.lateness_p99_ns.map(|ns| format!("late p99 {}", time(Some(ns)))));
+    frame.render_widget(Line::raw(fitting(&facts, "   ", usize::from(area.width))), load);
     let written = (device.bytes_per_second - device.read_bytes_per_second).max(0.0);
-    let rates = format!(
-        "{} MB/s ({} read, {} written)   {} requests/s",
-        megabytes(device.bytes_per_second),
-        megabytes(device.read_bytes_per_second),
-        megabytes(written),
-        count(device.requests_per_second)
-    );
+    let rates = [
+        format!(
+            "{} MB/s ({} read, {} written)",
+            megabytes(device.bytes_per_second),
+            megabytes(device.read_bytes_per_second),
+            megabytes(written)
+        ),
+        format!("{} requests/s", count(device.requests_per_second)),
+    ];
+    let narrow = [format!("{} MB/s", megabytes(device.bytes_per_second)), rates[1].clone()];
+    let fits = rates[0].len() <= usize::from(area.width);
+    let rates = fitting(if fits { &rates } else { &narrow }, "   ", usize::from(area.width));
     frame.render_widget(Line::styled(rates, bold), rates_area);
     draw_history(app, device, frame, history);
+}
+
+/// Joins as many facts as a line of this width holds whole; a part of a figure would be another
+/// figure.
+fn fitting(facts: &[String], gap: &str, width: usize) -> String {
+    let mut line = String::new();
+    for fact in facts {
+        let gap = if line.is_empty() { "" } else { gap };
+        if line.chars().count() + gap.len() + fact.chars().count() > width {
+            break;
+        }
+        line.push_str(gap);
+        line.push_str(fact);
+    }
+    line
 }
 
 /// Draws the bytes a second of the last intervals, the newest at the right.
@@ -118,35 +144,33 @@ fn draw_history(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rec
 
 fn draw_table(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let rows = app.rows();
-    let columns: Vec<(usize, &Column)> =
-        COLUMNS.iter().enumerate().filter(|(_, column)| column.terminal_width_min <= area.width).collect();
-    let head = columns.iter().map(|(at, column)| {
+    let columns = app.columns(area.width);
+    let head = columns.iter().map(|shown| {
         let style = Style::new().add_modifier(Modifier::BOLD);
-        let lower = if *at == app.sort { style.add_modifier(Modifier::REVERSED) } else { style };
-        let lines = vec![Line::styled(column.head[0], style), Line::styled(column.head[1], lower)];
-        ratatui::text::Text::from(lines).alignment(alignment(*at))
+        let lower = if shown.index == app.sort { style.add_modifier(Modifier::REVERSED) } else { style };
+        let [first, second] = COLUMNS[shown.index].head;
+        let lines = vec![Line::styled(first, style), Line::styled(second, lower)];
+        ratatui::text::Text::from(lines).alignment(alignment(shown.index))
     });
     let visible = usize::from(area.height.saturating_sub(2));
     let scroll = app.scroll.min(rows.len().saturating_sub(1));
     let body = rows.iter().skip(scroll).take(visible).map(|row| table_row(app, row, &columns));
-    let widths = columns.iter().map(|(at, column)| match at {
-        0 => Constraint::Min(column.width),
-        _ => Constraint::Length(column.width),
-    });
-    let table = Table::new(body, widths).header(TableRow::new(head).height(2)).column_spacing(1);
+    let widths = columns.iter().map(|shown| Constraint::Length(shown.width));
+    let table = Table::new(body, widths).header(TableRow::new(head).height(2)).column_spacing(GAP);
     frame.render_widget(table, area);
 }
 
-fn table_row<'a>(app: &App, row: &TenantView, columns: &[(usize, &Column)]) -> TableRow<'a> {
-    let cells = columns.iter().map(|(at, column)| {
+fn table_row<'a>(app: &App, row: &TenantView, columns: &[ShownColumn]) -> TableRow<'a> {
+    let cells = columns.iter().map(|shown| {
+        let column = &COLUMNS[shown.index];
         let mut text = (column.text)(row);
-        if *at == 0 {
+        if shown.index == 0 {
             // The arrow marks the tenant that has the slice.
-            text = format!("{}{text}", if row.has_slice { "\u{25b8}" } else { " " });
+            text = shortened(&format!("{}{text}", if row.has_slice { "\u{25b8}" } else { " " }), shown.width);
         }
         let short = column.head[0] == "SHARE" && row.is_short();
         let style = if short { coloured(app, Color::Red).add_modifier(Modifier::BOLD) } else { Style::new() };
-        ratatui::text::Text::from(Line::styled(text, style)).alignment(alignment(*at))
+        ratatui::text::Text::from(Line::styled(text, style)).alignment(alignment(shown.index))
     });
     let idle = row.requests_per_second == 0.0 && row.in_flight + row.waiting + row.held == 0;
     TableRow::new(cells).style(if idle { Style::new().add_modifier(Modifier::DIM) } else { Style::new() })
@@ -165,13 +189,9 @@ fn draw_footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let text = match (&app.error, &app.view) {
         (Some(error), Some(_)) => error.clone(),
         _ => {
-            let every = app
-                .view
-                .as_ref()
-                .map_or_else(String::new, |view: &ServerView| format!("  every {:.1} s", view.interval_s));
-            format!(
-                "q quit  \u{2190}\u{2192} sort  r reverse  \u{2191}\u{2193} scroll  Tab device  p hold  h help{every}"
-            )
+            let mut keys = FOOTER.map(str::to_owned).to_vec();
+            keys.extend(app.view.as_ref().map(|view: &ServerView| format!("every {:.1} s", view.interval_s)));
+            fitting(&keys, "  ", usize::from(area.width))
         }
     };
     let style = Style::new().add_modifier(Modifier::REVERSED);

@@ -106,6 +106,72 @@ fn everything_fits_on_a_terminal_of_80_columns() {
 }
 
 #[test]
+fn a_narrow_terminal_shows_fewer_columns_and_each_figure_whole() {
+    let cells = |width| -> Vec<Vec<String>> {
+        let lines = drawn(&app(), width, 24);
+        lines[7..11].iter().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    let whole = cells(200);
+    for width in 12..200 {
+        let narrow = cells(width);
+        let head = narrow[0].len();
+        for (line, whole) in narrow.iter().zip(&whole) {
+            assert_eq!(line.len(), head, "a cell of each column at {width}: {narrow:?}");
+            let names = [line[0].trim_end_matches('\u{2026}'), &whole[0]];
+            assert!(names[1].starts_with(names[0]), "{names:?} at {width}");
+            assert!(line[1..].iter().all(|cell| whole.contains(cell)), "{line:?} of {whole:?} at {width}");
+        }
+    }
+    assert_eq!(cells(60)[1], ["\u{25b8}database", "30.0", "3000", "45.6ms", "-", "75.0", "75.0", "35"]);
+}
+
+#[test]
+fn figures_wider_than_their_columns_make_the_columns_wider() {
+    let mut busy = view();
+    busy.devices[0].tenants[0].in_flight = 4096;
+    busy.devices[0].tenants[0].waiting = 1_234_567;
+    let mut app = App::new(None, true);
+    app.show(busy);
+    for width in [30, 45, 60, 80, 120, 160] {
+        for line in drawn(&app, width, 24).iter().filter(|line| line.contains("backup")) {
+            let last = line.split_whitespace().next_back().unwrap_or("");
+            assert!(!"1234572".starts_with(last) || last == "1234572", "{line}");
+        }
+    }
+    let line = drawn(&app, 120, 24)[9].clone();
+    assert!(line.contains(" 4096 1234572"), "{line}");
+}
+
+#[test]
+fn a_long_name_is_whole_before_columns_of_details_are_shown() {
+    let mut long = view();
+    long.devices[0].tenants[0].name = "database-production-eu-west".into();
+    let mut app = App::new(None, true);
+    app.show(long);
+    assert!(drawn(&app, 80, 24)[9].starts_with(" database-prod\u{2026}"), "{}", drawn(&app, 80, 24)[9]);
+    let lines = drawn(&app, 120, 24);
+    assert!(lines[9].starts_with(" database-production-eu-west "), "{}", lines[9]);
+    assert_eq!(lines[7].matches("MB/s").count(), 3, "{}", lines[7]);
+}
+
+#[test]
+fn a_line_of_facts_ends_before_the_fact_that_does_not_fit() {
+    for (width, load) in [
+        (77, "busy  98.7 %   in the device 2   waiting 60   slice: database   late p99 90.0us"),
+        (76, "busy  98.7 %   in the device 2   waiting 60   slice: database"),
+        (60, "busy  98.7 %   in the device 2   waiting 60"),
+        (42, "busy  98.7 %   in the device 2"),
+        (29, "busy  98.7 %"),
+    ] {
+        let width = if width == 77 { load.len() as u16 } else { width };
+        assert_eq!(drawn(&app(), width, 24)[2], load, "at {width}");
+    }
+    assert_eq!(drawn(&app(), 30, 24)[3], "40.0 MB/s   1234 requests/s");
+    assert_eq!(drawn(&app(), 40, 24)[1], "sda (1 of 2)  [bfq]  depth 2");
+    assert!(drawn(&app(), 60, 24)[23].starts_with("q quit  h help"));
+}
+
+#[test]
 fn a_wide_terminal_shows_every_column_and_a_tiny_one_does_not_break() {
     let wide = drawn(&app(), 160, 50);
     assert!(wide[7].contains("weight") && wide[6].contains("of it"), "{wide:#?}");
