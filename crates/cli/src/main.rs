@@ -9,6 +9,7 @@
 //! - an option or a help text: `cli.rs` and `cli/`; names as arguments and suggestions: `names.rs`
 //! - the text of a result: the command's `render.rs`, `table.rs`, `describe.rs` or the like; its
 //!   figures and its JSON are values of the crates below
+//! - shell completions: `complete.rs`; its names of elevators, drives ...: `complete/values.rs`
 //! - tables, colours and closed pipes: `output.rs`; progress bars: `progress.rs`
 //! - exit codes and the form of errors: `failure.rs`
 //! - files that appear under their name only when they are complete: `atomic_file.rs`
@@ -18,6 +19,7 @@
 mod atomic_file;
 mod cli;
 mod commands;
+mod complete;
 mod control;
 mod drive_choice;
 mod failure;
@@ -35,6 +37,9 @@ use cli::Cli;
 use output::Out;
 
 fn main() -> ExitCode {
+    if let Some(exit) = complete::answer(std::env::args_os()) {
+        return exit;
+    }
     let arguments = cli::with_dashes(std::env::args_os());
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

@@ -1,0 +1,104 @@
+//! The scripts for bash and zsh, and their answers.
+//!
+//! They replace those of `clap_complete`, which complete nothing behind `--option=` in bash, and in
+//! zsh end `elevator.tunable=` with a blank.
+
+use std::ffi::OsString;
+use std::io::{Error, Write};
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::env::{self, EnvCompleter};
+
+/// Completions for bash 4.3 and later.
+pub struct Bash;
+
+/// Completions for zsh, as a file of `fpath` or sourced.
+pub struct Zsh;
+
+/// Bash splits words at `=` and `:`. The script joins them as they were typed, and removes the part
+/// of a candidate that bash does not replace.
+const BASH: &str = r#"_hoistway() {
+    local IFS=$'\013' rest=${COMP_LINE:0:COMP_POINT} words=() word blanks index
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        blanks=${rest%%[![:space:]]*}
+        rest=${rest:${#blanks}}
+        word=${COMP_WORDS[index]}
+        ((index == COMP_CWORD)) && word=$rest
+        if ((index > 0)) && [[ -z $blanks ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+        rest=${rest:${#word}}
+    done
+    COMPREPLY=($(VARIABLE=bash _CLAP_IFS=$IFS _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) \
+        hoistway -- "${words[@]}" 2>/dev/null))
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/] ]] && compopt -o nospace
+    COMPREPLY=("${COMPREPLY[@]#"${words[-1]%"$2"}"}")
+}
+complete -o nosort -o bashdefault -F _hoistway hoistway
+"#;
+
+const ZSH: &str = r#"#compdef hoistway
+_hoistway() {
+    local reply
+    local -a open closed
+    for reply in "${(@f)$(VARIABLE=zsh _CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$((CURRENT - 1)) \
+        hoistway -- "${words[@]}" 2>/dev/null)}"; do
+        [[ -z $reply ]] && continue
+        if [[ ${reply%%:*} == *[=/] ]]; then open+=("$reply"); else closed+=("$reply"); fi
+    done
+    (($#closed)) && _describe -V values closed
+    (($#open)) && _describe -V values open -S ''
+}
+if [[ ${funcstack[1]} == _hoistway ]]; then _hoistway "$@"; else compdef _hoistway hoistway; fi
+"#;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "bash"
+    }
+
+    fn write_registration(&self, var: &str, _: &str, _: &str, _: &str, buf: &mut dyn Write) -> Result<(), Error> {
+        buf.write_all(BASH.replace("VARIABLE", var).as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        cmd: &mut Command,
+        args: Vec<OsString>,
+        current_dir: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        env::Bash.write_complete(cmd, args, current_dir, buf)
+    }
+}
+
+impl EnvCompleter for Zsh {
+    fn name(&self) -> &'static str {
+        "zsh"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "zsh"
+    }
+
+    fn write_registration(&self, var: &str, _: &str, _: &str, _: &str, buf: &mut dyn Write) -> Result<(), Error> {
+        buf.write_all(ZSH.replace("VARIABLE", var).as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        cmd: &mut Command,
+        args: Vec<OsString>,
+        current_dir: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        env::Zsh.write_complete(cmd, args, current_dir, buf)
+    }
+}
