@@ -46,7 +46,7 @@ Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a di
 ///
 /// hoistway runs a workload (a fio job file) under Linux's I/O schedulers, which Linux calls
 /// elevators, on the model of a disk with a moving arm and a turning platter. It reports which
-/// elevator did best and what decided it. Nothing is written to a real disk.
+/// elevator did best and what decided it. The simulation reads and writes no disk of this machine.
 #[derive(Debug, Parser)]
 #[command(name = "hoistway", version, after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
@@ -67,7 +67,7 @@ pub enum Command {
     Conform(ConformArgs),
     /// List the elevators, or explain one with its tunables
     Elevators(ElevatorsArgs),
-    /// List, describe, probe and fit drive models
+    /// List, describe, probe, fit and validate drive models
     Drives(DrivesArgs),
     /// Show this machine's block devices with their schedulers, and set them
     Devices(DevicesArgs),
@@ -91,10 +91,14 @@ pub enum Command {
     Ctl(CtlArgs),
     /// Monitor a running server: bandwidth and latency of each client on its devices
     Top(TopArgs),
-    /// Print completions for a shell
-    #[command(
-        after_help = "Example:\n  hoistway completions bash > ~/.local/share/bash-completion/completions/hoistway"
-    )]
+    /// Print the script with which a shell completes commands, options and names
+    #[command(after_help = "\
+Examples:
+  hoistway completions bash > ~/.local/share/bash-completion/completions/hoistway
+  hoistway completions zsh > ~/.zfunc/_hoistway              in a directory of $fpath
+  hoistway completions fish > ~/.config/fish/completions/hoistway.fish
+
+The script calls the program for the names of elevators, drives, tunables and files. Print it anew after an upgrade.")]
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands into a folder
     #[command(after_help = "Examples:\n  hoistway man | man -l -\n  hoistway man ~/.local/share/man/man1")]
@@ -241,9 +245,9 @@ pub enum BenchCommand {
 One thread enters the queue of a mount and leaves it without I/O in between, on a temporary file. Each figure is the least of \
 five runs. The system call that returns the thread's I/O priority is part of the figure.")]
 pub struct BenchMountArgs {
-    /// The elevators to measure, separated by commas [default: all]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
-    pub elevators: Vec<Kind>,
+    /// The elevators to measure, separated by commas, or `all` [default: all]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    pub elevators: Vec<Named>,
     /// Operations per run
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub operations: u64,
@@ -279,9 +283,9 @@ pub struct BenchElevatorsArgs {
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 8, 128, 1024, 8192],
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub processes: Vec<u32>,
-    /// The elevators to measure, separated by commas [default: all]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
-    pub elevators: Vec<Kind>,
+    /// The elevators to measure, separated by commas, or `all` [default: all]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    pub elevators: Vec<Named>,
     /// Requests per run
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub requests: u64,

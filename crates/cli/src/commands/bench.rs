@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use hoistway_bench::elevators::{self, ElevatorBench};
 use hoistway_bench::sim::{self, Load, SimCosts};
 use hoistway_bench::{mount, trace};
-use hoistway_core::Kind;
 
 use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchMountArgs, BenchSimArgs, BenchTraceArgs};
+use crate::commands::compare;
 use crate::drive_choice;
 use crate::failure::Exit;
 use crate::output::{self, Out};
@@ -26,14 +26,9 @@ pub fn run(what: &BenchCommand, out: &mut Out) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// The elevators of an option; all if it is missing.
-fn or_all(kinds: &[Kind]) -> &[Kind] {
-    if kinds.is_empty() { Kind::ALL } else { kinds }
-}
-
 fn bench_elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<()> {
     let bench = ElevatorBench {
-        kinds: or_all(&args.elevators).to_vec(),
+        kinds: compare::elevators(&args.elevators)?,
         processes: args.processes.clone(),
         requests: args.requests,
         runs: args.runs,
@@ -56,9 +51,9 @@ fn bench_elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<()> {
 }
 
 fn bench_mount(args: &BenchMountArgs, out: &mut Out) -> Result<()> {
-    let kinds = or_all(&args.elevators);
+    let kinds = compare::elevators(&args.elevators)?;
     let bar = Bar::new(kinds.len() as u64, "measuring");
-    let costs = mount::measure(kinds, args.operations, &|done| bar.set(done as u64));
+    let costs = mount::measure(&kinds, args.operations, &|done| bar.set(done as u64));
     bar.clear();
     let costs = costs?;
     if args.json {

@@ -1,4 +1,4 @@
-//! `hoistway elevators`, `drives`, `completions` and `man`, and the common behaviour of commands.
+//! `hoistway elevators`, `drives` and `man`, and the common behaviour of commands.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -65,6 +65,9 @@ fn every_drive_has_a_line() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[1..4], ["7200", "200", "GB"]);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
+    // The figure is a number of reads; `4 KiB/s` would be a rate of bytes.
+    let head: Vec<&str> = ran.out.lines().take_while(|line| !line.starts_with('-')).collect();
+    assert!(head[0].contains("random 4 KiB") && head[1].contains("reads/s"), "{head:?}");
 }
 
 #[test]
@@ -140,14 +143,6 @@ fn a_full_disk_under_standard_output_is_an_error() {
 }
 
 #[test]
-fn completions_contain_the_subcommands_for_each_shell() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = run(&["completions", shell]);
-        assert!(ran.code == Some(0) && ran.out.contains("conform"), "{shell}");
-    }
-}
-
-#[test]
 fn manual_pages_are_written_for_every_command() {
     let folder = Folder::new();
     let ran = run(&["man", &folder.name("man1")]);
@@ -174,6 +169,9 @@ fn a_benchmark_has_a_cell_for_each_elevator_and_number_of_processes() {
         cells.iter().map(|cell| (cell["name"].as_str().unwrap(), cell["processes"].as_u64().unwrap())).collect();
     assert_eq!(keys, [("noop", 1), ("noop", 3), ("cfq-v3", 1), ("cfq-v3", 3)]);
     assert!(cells.iter().all(|cell| cell["ns_per_request"].as_f64().is_some_and(|ns| ns > 0.0)));
+    let all = ["bench", "elevators", "--processes", "1", "--elevators", "all", "--requests", "100", "--runs", "1"];
+    let document = run(&[&all[..], &["--json"]].concat()).json();
+    assert_eq!(document["elevators"].as_array().map(Vec::len), Some(Kind::ALL.len()));
     assert_eq!(
         run(&args).out.lines().filter(|line| line.starts_with("noop ") || line.starts_with("cfq-v3 ")).count(),
         2

@@ -30,7 +30,7 @@ pub struct ReorderArgs {
 
     /// Also print the time that this drive takes for both orders, one request at a time: a name
     /// from `hoistway drives`, or FILE.toml
-    #[arg(long, value_name = "DRIVE")]
+    #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
 
     #[command(flatten)]

@@ -14,10 +14,12 @@ use crate::{names, setting};
 pub struct ReplayArgs {
     #[command(flatten)]
     pub input: TraceInput,
-    /// Target: a file or block device, an nbd:// or nbd+unix:// URI, or drive:NAME for a drive
-    /// model in virtual time (`hoistway drives` lists them)
-    #[arg(long, value_name = "TARGET")]
-    pub on: String,
+    /// Target: a file or block device, or an nbd:// or nbd+unix:// URI
+    #[arg(long, value_name = "TARGET", required_unless_present = "drive")]
+    pub on: Option<String>,
+    /// Target: a drive model in virtual time, a name from `hoistway drives` or a profile file
+    #[arg(long, value_name = "NAME|FILE.toml", conflicts_with = "on")]
+    pub drive: Option<String>,
     /// When requests are submitted
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub timing: TimingChoice,
@@ -55,6 +57,19 @@ pub struct ReplayArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl ReplayArgs {
+    /// The drive model of the replay; `None` for a file, a device or a server. `--on drive:NAME` is
+    /// the older form of `--drive NAME`.
+    pub fn drive(&self) -> Option<&str> {
+        self.drive.as_deref().or_else(|| self.on.as_deref()?.strip_prefix("drive:"))
+    }
+
+    /// The target as it was given.
+    pub fn target(&self) -> &str {
+        self.drive.as_deref().or(self.on.as_deref()).unwrap_or_default()
+    }
 }
 
 /// When requests are submitted.
@@ -106,7 +121,7 @@ Nothing is written without --write, and never to a device that is mounted or oth
 the target write back its cache. Discards are omitted and counted if the target does not support them.
 
 Examples:
-  hoistway trace replay sda.trace --on drive:sata-7200-2006 --elevator bfq --timing dependent
+  hoistway trace replay sda.trace --drive sata-7200-2006 --elevator bfq --timing dependent
   hoistway trace replay sda.trace --on /dev/sdb --reads-only
   hoistway trace replay sda.trace --on nbd+unix:///disk?socket=/run/hoistway.sock --write --timing asap --depth 32
 

@@ -8,7 +8,7 @@ use hoistway_units::figures::{bytes, figure};
 
 /// Writes a table with one row for each drive.
 pub fn write_list(drives: &[Description], out: &mut Out) -> Result<()> {
-    let header = ["drive", "rpm", "size", "mean seek\nms", "random\n4 KiB/s", "MB/s\nouter", "MB/s\ninner"];
+    let header = ["drive", "rpm", "size", "mean seek\nms", "random 4 KiB\nreads/s", "MB/s\nouter", "MB/s\ninner"];
     let mut table = output::table(&header, 1);
     for drive in drives {
         let disk = |value: f64| if drive.rpm.is_some() { figure(value) } else { "-".to_owned() };

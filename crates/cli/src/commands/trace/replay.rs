@@ -29,9 +29,9 @@ struct Replayed {
 }
 
 pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
-    let drive = args.on.strip_prefix("drive:");
+    let drive = args.drive();
     if drive.is_none() && (args.elevator.is_some() || !args.settings.is_empty()) {
-        let message = "--elevator and --set are for drive:NAME; a device's own scheduler is set in /sys/block, a server's by `hoistway ctl`";
+        let message = "--elevator and --set are for --drive; a device's own scheduler is set in /sys/block, a server's by `hoistway ctl`";
         return Err(UsageError(message.to_owned()).into());
     }
     let mut trace = read(args)?;
@@ -40,7 +40,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
         bail!(
             "{} has {changing} writes, discards and flushes: --write includes them, and the data on {} are lost; --reads-only omits them",
             trace.name,
-            args.on
+            args.target()
         );
     }
     let replayed = match drive {
@@ -112,8 +112,8 @@ fn on_engine(args: &ReplayArgs, trace: &mut ReplayTrace) -> Result<Replayed> {
 }
 
 fn on_target<E: Engine>(args: &ReplayArgs, trace: &mut ReplayTrace, mut engine: E) -> Result<Replayed> {
-    if args.on.starts_with("nbd") && args.on.contains("://") {
-        let uri: Uri = args.on.parse().map_err(|error| UsageError(format!("--on {error}")))?;
+    if args.target().starts_with("nbd") && args.target().contains("://") {
+        let uri: Uri = args.target().parse().map_err(|error| UsageError(format!("--on {error}")))?;
         let mut target = NbdTarget::connect(&uri, trace.plan.processes().len(), &mut engine)?;
         prepare_nbd(args, trace, &target)?;
         let (options, outcome) = execute(args, trace, &mut target, &mut engine, &mut || false)?;
@@ -122,7 +122,7 @@ fn on_target<E: Engine>(args: &ReplayArgs, trace: &mut ReplayTrace, mut engine: 
         let target = format!("{uri} by {}, connections: {connections}", engine.name());
         return Ok(Replayed { target, options, outcome });
     }
-    let path = std::path::Path::new(&args.on);
+    let path = std::path::Path::new(args.target());
     let writes = trace.plan.changing() > 0;
     if writes {
         check_unused(path)?;
@@ -139,7 +139,7 @@ fn on_target<E: Engine>(args: &ReplayArgs, trace: &mut ReplayTrace, mut engine: 
 /// Adapts the plan to the features of a server.
 fn prepare_nbd(args: &ReplayArgs, trace: &mut ReplayTrace, target: &NbdTarget) -> Result<()> {
     if target.is_read_only() && trace.plan.changing() > 0 {
-        bail!("{}: the export is read-only; --reads-only omits writes, discards and flushes", args.on);
+        bail!("{}: the export is read-only; --reads-only omits writes, discards and flushes", args.target());
     }
     trace.plan.omit(!target.can_discard(), !target.can_flush());
     fit(args, trace, target.size())?;
@@ -147,14 +147,14 @@ fn prepare_nbd(args: &ReplayArgs, trace: &mut ReplayTrace, target: &NbdTarget) -
     if grain < min {
         bail!(
             "{}: the server requires multiples of {min} bytes, but the trace has requests of multiples of {grain}",
-            args.on
+            args.target()
         );
     }
     Ok(())
 }
 
 fn fit(args: &ReplayArgs, trace: &mut ReplayTrace, size: u64) -> Result<()> {
-    Ok(trace.fit(Placement { shift_bytes: args.shift, wrap: args.wrap }, &args.on, size)?)
+    Ok(trace.fit(Placement { shift_bytes: args.shift, wrap: args.wrap }, args.target(), size)?)
 }
 
 fn execute<E: Engine, T: ReplayTarget<E>>(

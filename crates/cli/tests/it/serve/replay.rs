@@ -129,7 +129,7 @@ fn a_drive_model_is_deterministic() {
     let folder = Folder::new();
     let requests: Vec<_> = (0..50).map(|at| (READ, at * 1_000_003 % 100_000_000 / 8 * 8, 4096)).collect();
     let trace = trace(&folder, &requests);
-    let on = ["--on", "drive:sata-7200-2006", "--elevator", "deadline", "--set", "deadline.read_expire=100", "--json"];
+    let on = ["--drive", "sata-7200-2006", "--elevator", "deadline", "--set", "deadline.read_expire=100", "--json"];
     let run = || replay(&[&[trace.as_str()], on.as_slice()].concat()).json();
     let json = run();
     assert_eq!(json, run());
@@ -175,13 +175,15 @@ fn unsuitable_targets_are_refused_by_name() {
     assert_eq!(replay(&[&trace, "--on", &disk, "--wrap"]).code, Some(0));
     replay(&[&trace, "--on", &disk, "--shift", "-4k"]).refused(1, &["before byte 0"]);
     replay(&[&trace, "--on", &disk, "--shift", "100"]).refused(2, &["not a multiple of 512"]);
-    replay(&[&trace, "--on", "drive:sata-7200-2060"]).refused(2, &["did you mean"]);
+    replay(&[&trace, "--drive", "sata-7200-2060"]).refused(2, &["did you mean"]);
+    replay(&[&trace, "--drive", "null", "--on", &disk]).refused(2, &["cannot be used with"]);
+    replay(&[&trace]).refused(2, &["--on <TARGET>"]);
     let socket = format!("nbd+unix:///?socket={missing}");
     replay(&[&trace, "--on", &socket]).refused(1, &["cannot connect"]);
     replay(&[&trace, "--on", &socket.replace("nbd+", "nbds+")]).refused(1, &["TLS"]);
     replay(&[&trace, "--on", "nbd+unix:///"]).refused(2, &["socket is missing"]);
     replay(&[&trace, "--on", &disk, "--wrap", "--depth", "4"]).refused(2, &["--timing asap"]);
-    replay(&[&trace, "--on", &disk, "--elevator", "bfq"]).refused(2, &["drive:NAME"]);
+    replay(&[&trace, "--on", &disk, "--elevator", "bfq"]).refused(2, &["--drive"]);
     std::fs::write(folder.path("empty"), "").expect("the folder can be written");
     replay(&[&trace, "--on", &folder.name("empty")]).refused(1, &["its size is 0"]);
 }
