@@ -2,6 +2,7 @@
 
 use crate::command::{AccessError, Op, check_range};
 use crate::disk::Media;
+use crate::drive::Drive;
 use crate::profile::{DiskProfile, Profile};
 use crate::recording::Record;
 
@@ -97,6 +98,32 @@ pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>
         }
     };
     Ok(recording.iter().map(predict).collect())
+}
+
+/// Predicts the service time of every request with the model of any drive, at its recorded time or
+/// after the completion of the one before in the model.
+///
+/// # Errors
+/// [`ReplayError::Access`] if a request is invalid for the drive.
+pub fn replay_on_drive(profile: &Profile, records: &[Record]) -> Result<Vec<Prediction>, ReplayError> {
+    let mut drive = Drive::new(profile);
+    let (mut free_ns, mut recorded_free_ns) = (0u64, 0u64);
+    let mut predictions = Vec::with_capacity(records.len());
+    for (index, record) in records.iter().enumerate() {
+        let now_ns = record.issue_ns.max(free_ns);
+        let served = drive.serve(now_ns, record.access).map_err(|source| ReplayError::Access { index, source })?;
+        free_ns = served.service.finish_ns;
+        let idle_ns = record.issue_ns.saturating_sub(recorded_free_ns);
+        recorded_free_ns = record.issue_ns.saturating_add(record.service_ns);
+        predictions.push(Prediction {
+            op: record.access.op,
+            zone: 0,
+            predicted_ns: free_ns - now_ns,
+            recorded_ns: record.service_ns,
+            idle_ns,
+        });
+    }
+    Ok(predictions)
 }
 
 /// Root mean square error in ms; 0 without predictions.

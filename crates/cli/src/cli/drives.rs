@@ -18,10 +18,12 @@ Examples:
   hoistway drives --probe mine.toml --only seek,zones --report mine.html
   hoistway drives --fit requests.csv -o mine.toml
   hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
+  hoistway drives --validate mine.toml others.csv
 
-A trace for --fit is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of \
+A trace for --fit and --validate is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of \
 DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Both may be compressed with gzip. The requests must have been issued \
-one at a time. The profile is fitted to the first half of the requests; expect the error on the second half.")]
+one at a time. --fit fits the profile to the first half of the requests; expect the error on the second half. It warns of thin evidence on \
+standard error.")]
 pub struct DrivesArgs {
     /// The drive to describe: a listed name, or a drive file
     #[arg(value_name = "NAME|FILE.toml")]
@@ -52,9 +54,16 @@ pub struct DrivesArgs {
     /// Write the profile to this file [default: print it]
     #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub output: Option<PathBuf>,
+    /// Compare a drive model with a trace of the drive: RMS error, demerit and percentiles, by kind
+    /// of request
+    #[arg(long, num_args = 2, value_names = ["NAME|FILE.toml", "TRACE"], conflicts_with_all = ["drive", "probe", "fit"], help_heading = "Accuracy of the models")]
+    pub validate: Vec<String>,
+    /// The trace was recorded with the buffer and the write cache of the drive off
+    #[arg(long, requires = "validate", help_heading = "Accuracy of the models")]
+    pub buffer_off: bool,
     /// Measure every drive, with the recordings of this directory, and print the tables of
     /// docs/drives.md
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["drive", "json", "fit"], help_heading = "Accuracy of the models")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["drive", "json", "fit", "probe", "validate"], help_heading = "Accuracy of the models")]
     pub markdown: Option<PathBuf>,
     /// Write the plots of docs/drives.md to this directory
     #[arg(long, value_name = "FOLDER", requires = "markdown", help_heading = "Accuracy of the models")]

@@ -1,10 +1,14 @@
-//! `hoistway drives`: lists, describes, probes and fits drives.
+//! `hoistway drives`: lists, describes, probes, fits and validates drives.
 
+mod agreement;
 mod describe;
 mod fit;
 mod markdown;
 mod probe;
 mod sections;
+mod validate;
+
+use std::path::Path;
 
 use anyhow::Result;
 use hoistway_drive::DriveList;
@@ -20,6 +24,8 @@ pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
         fit::run(trace, args, out)?;
     } else if let Some(choice) = &args.probe {
         probe::run(choice, args, out)?;
+    } else if let [choice, trace] = args.validate.as_slice() {
+        validate::run(choice, Path::new(trace), args, out)?;
     } else if let Some(recordings) = &args.markdown {
         markdown::run(recordings, args.plots.as_deref(), out)?;
     } else {

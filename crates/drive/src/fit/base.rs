@@ -7,7 +7,8 @@ use crate::profile::{DiskProfile, Profile};
 use crate::recording::Record;
 use crate::seek::SeekCurve;
 
-use super::result::{Base, Finding, FitProfileError, FittedProfile, finish};
+use super::evidence;
+use super::result::{Base, Finding, FitProfileError, FittedProfile, Notes, finish};
 use super::rotation::fit_rotation;
 use super::stats::percentile;
 use crate::replay::{Prediction, PredictionErrors, ReplayError, replay};
@@ -94,7 +95,8 @@ pub(super) fn fit(
             rotation.coherence
         ));
     }
-    finish(toml, name, found, undetermined, |profile| replay(profile, records))
+    let notes = Notes { undetermined, warnings: evidence::of_base(half, rotation.coherence, COHERENT) };
+    finish(toml, name, found, notes, |profile| replay(profile, records))
 }
 
 /// The profile with a phase at which half of the predictions are too late.

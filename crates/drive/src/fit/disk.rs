@@ -8,9 +8,10 @@ use crate::recording::Record;
 
 use super::arm::{self, Arm, Platter};
 use super::buffer::{self, BufferCandidate, ChosenBuffer};
+use super::evidence;
 use super::layout::Layout;
 use super::requests::{Hits, Requests};
-use super::result::{Finding, FitProfileError, FittedProfile, finish, quoted};
+use super::result::{Finding, FitProfileError, FittedProfile, Notes, finish, quoted};
 use super::stats::percentile;
 use super::tracks::{self, Tracks};
 use crate::replay::replay;
@@ -77,8 +78,9 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     let make = |choice| Ok::<_, FitProfileError>(Profile::from_toml(&disk.toml(Some(choice)), &file)?);
     let chosen = if read_hits.is_some() { buffer::choose(half, &requests, make)? } else { None };
     let toml = disk.toml(chosen.map(|chosen| chosen.choice));
-    let (found, undetermined) = (disk.found(spread_ns, chosen), disk.undetermined());
-    finish(toml, name, found, undetermined, |profile| replay(profile, records))
+    let warnings = evidence::of_disk(&requests, disk.tracks, &disk.arm, revolution_ns);
+    let notes = Notes { undetermined: disk.undetermined(), warnings };
+    finish(toml, name, disk.found(spread_ns, chosen), notes, |profile| replay(profile, records))
 }
 
 /// A revolution from the spread of service times. Reads at equal distance wait for any part of a
@@ -175,8 +177,11 @@ impl Disk {
                 vec![finding("revolution", rotation, from.clone()), finding("sectors a track", sectors, from)]
             }
             None => {
-                let from =
-                    format!("the spread of service times, {:.2} ms, and the usual speed next to it", spread_ns / 1e6);
+                let next = match tracks::is_usual(self.revolution_ns) {
+                    true => "and the usual speed next to it",
+                    false => "as no usual speed is near",
+                };
+                let from = format!("the spread of service times, {:.2} ms, {next}", spread_ns / 1e6);
                 vec![finding("revolution", rotation, from)]
             }
         };
@@ -226,9 +231,11 @@ impl Disk {
             "The start of each track is unknown, so the rotational latency of a single request is right only on average.".to_string(),
         ];
         if self.tracks.is_none() {
-            undetermined.push(
-                "Pairs of reads on one track do not agree on a revolution: a usual speed is assumed.".to_string(),
-            );
+            let assumed = match tracks::is_usual(self.revolution_ns) {
+                true => "a usual speed is assumed",
+                false => "the spread of service times is taken for a revolution",
+            };
+            undetermined.push(format!("Pairs of reads on one track do not agree on a revolution: {assumed}."));
             if !self.sized {
                 undetermined
                     .push(format!("The number of sectors a track is unknown: {USUAL_TRACK_SECTORS} are assumed."));

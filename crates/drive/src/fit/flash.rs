@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::command::Op;
-use crate::drive::Drive;
-use crate::profile::Profile;
 use crate::recording::Record;
 
-use super::result::{Finding, FitProfileError, FittedProfile, finish, quoted};
+use super::evidence;
+use super::result::{Finding, FitProfileError, FittedProfile, Notes, finish, quoted};
 use super::stats::{line, percentile};
-use crate::replay::{Prediction, ReplayError};
+use crate::replay::replay_on_drive;
 
 /// The assumed share of the controller in a read if no buffered write determines it. One request at
 /// a time cannot separate it from the page read.
@@ -91,7 +90,11 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
             from: "the distribution of reads around that line".to_string(),
         });
     }
-    finish(flash.toml(name), name, found, flash.undetermined(), |profile| replay(profile, records))
+    let notes = Notes {
+        undetermined: flash.undetermined(),
+        warnings: evidence::of_flash(reads.sizes, reads.requests, writes.requests, buffered),
+    };
+    finish(flash.toml(name), name, found, notes, |profile| replay_on_drive(profile, records))
 }
 
 /// Page read times as steps of the distribution of reads, without transfer and controller.
@@ -117,7 +120,7 @@ impl Flash {
             text,
             "# Fitted to a trace of requests and their service times.\nname = {}\nwhat = \"a flash drive, fitted to a trace\"\n\
              source = \"\"\"\nFitted to a trace. {}\"\"\"\n\
-             inputs = [\"every figure: fitted to one trace, or assumed where the text assert_error so\"]\n\n\
+             inputs = [\"every figure: fitted to one trace, or assumed where the text says so\"]\n\n\
              [flash]\ndepth = 32\ncapacity_sectors = {}\ncommand_us = 0.0\ninterface_us = {:.3}\nlink_mb_s = {:.1}\n\
              channels = {CHANNELS}\nchannel_mb_s = {:.1}\ndies = {DIES}\nblocks_per_plane = {}\npages_per_block = {BLOCK_PAGES}\n\
              page_bytes = {PAGE_BYTES}\npage_read_us = [{}]\nprogram_us = {:.2}\nerase_us = 3500.0\nspare_factor = {SPARE_FACTOR}\n\
@@ -173,27 +176,4 @@ fn by_size(records: &[Record], op: Op) -> Line {
     });
     let (fixed_us, sector_us) = line(&quarters.collect::<Vec<_>>());
     Line { fixed_us: fixed_us.max(0.0), sector_us: sector_us.max(0.0), requests, sizes: sizes.len() }
-}
-
-/// Predicts the service time of every request at its recorded time, or after the completion of the
-/// one before.
-fn replay(profile: &Profile, records: &[Record]) -> Result<Vec<Prediction>, ReplayError> {
-    let mut drive = Drive::new(profile);
-    let (mut free_ns, mut recorded_free_ns) = (0u64, 0u64);
-    let mut predictions = Vec::with_capacity(records.len());
-    for (index, record) in records.iter().enumerate() {
-        let now_ns = record.issue_ns.max(free_ns);
-        let served = drive.serve(now_ns, record.access).map_err(|source| ReplayError::Access { index, source })?;
-        free_ns = served.service.finish_ns;
-        let idle_ns = record.issue_ns.saturating_sub(recorded_free_ns);
-        recorded_free_ns = record.issue_ns.saturating_add(record.service_ns);
-        predictions.push(Prediction {
-            op: record.access.op,
-            zone: 0,
-            predicted_ns: free_ns - now_ns,
-            recorded_ns: record.service_ns,
-            idle_ns,
-        });
-    }
-    Ok(predictions)
 }

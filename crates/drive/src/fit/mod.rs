@@ -4,6 +4,7 @@ mod arm;
 mod base;
 mod buffer;
 mod disk;
+mod evidence;
 mod flash;
 mod layout;
 mod requests;
@@ -13,7 +14,7 @@ mod stats;
 mod tracks;
 
 use crate::command::Op;
-use crate::recording::Record;
+use crate::recording::{Record, first_overlap};
 pub use result::{Agreement, Base, Finding, FitKind, FitOptions, FitProfileError, FittedProfile, REQUESTS_MIN};
 pub use rotation::{RotationFit, fit_rotation};
 use stats::percentile;
@@ -50,14 +51,7 @@ fn checked(records: &[Record]) -> Result<(), FitProfileError> {
     if last > 1 << 55 {
         return Err(FitProfileError::TooLarge { sector: last - 1 });
     }
-    // Times in whole microseconds may overlap by the rounding of the last digit.
-    let overlaps = |pair: &&[Record]| pair[0].issue_ns.saturating_add(pair[0].service_ns) > pair[1].issue_ns + 2000;
-    let overlapping: Vec<usize> =
-        records.windows(2).enumerate().filter(|(_, pair)| overlaps(pair)).map(|(index, _)| index + 1).collect();
-    match overlapping.first() {
-        Some(index) if overlapping.len() * 100 > records.len() => Err(FitProfileError::Overlap { index: *index }),
-        _ => Ok(()),
-    }
+    first_overlap(records).map_or(Ok(()), |index| Err(FitProfileError::Overlap { index }))
 }
 
 /// The kind of drive. Reads of a disk take milliseconds, or its writes if there are few reads.

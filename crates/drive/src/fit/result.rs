@@ -5,6 +5,7 @@ use crate::replay::{Prediction, PredictionErrors, ReplayError};
 
 use serde::Serialize;
 
+use super::evidence;
 use super::stats::percentile;
 
 /// The least number of requests for a fit. Half of them are held out.
@@ -78,6 +79,8 @@ pub struct FittedProfile {
     /// Parameters that the trace does not determine, one sentence each.
     #[serde(rename = "untold")]
     pub undetermined: Vec<String>,
+    /// Parts of the profile whose evidence in the trace is thin, one sentence each.
+    pub warnings: Vec<String>,
     /// The model against the first half of the requests, to which the profile was fitted.
     pub fitted_to: Agreement,
     /// The model against the second half of the requests, which the fit did not use.
@@ -169,12 +172,20 @@ impl Agreement {
     }
 }
 
+/// What a fit says about its own limits.
+pub(super) struct Notes {
+    /// Parameters that the trace does not determine.
+    pub(super) undetermined: Vec<String>,
+    /// Parameters with thin evidence.
+    pub(super) warnings: Vec<String>,
+}
+
 /// Parses the fitted profile and measures its errors.
 pub(super) fn finish(
     toml: String,
     name: &str,
     found: Vec<Finding>,
-    undetermined: Vec<String>,
+    notes: Notes,
     replayed: impl Fn(&Profile) -> Result<Vec<Prediction>, ReplayError>,
 ) -> Result<FittedProfile, FitProfileError> {
     let profile = Profile::from_toml(&toml, &format!("{name}.toml"))?;
@@ -182,7 +193,9 @@ pub(super) fn finish(
     let (first, second) = predictions.split_at(predictions.len() / 2);
     let (fitted_to, held_out) = (Agreement::of(first), Agreement::of(second));
     let name = profile.name().to_string();
-    Ok(FittedProfile { schema: 1, name, found, undetermined, fitted_to, held_out, toml, profile })
+    let Notes { undetermined, mut warnings } = notes;
+    warnings.extend(evidence::of_halves(fitted_to.errors.demerit_ms, held_out.errors.demerit_ms));
+    Ok(FittedProfile { schema: 1, name, found, undetermined, warnings, fitted_to, held_out, toml, profile })
 }
 
 /// A string as a TOML literal.

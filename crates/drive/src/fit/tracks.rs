@@ -104,6 +104,11 @@ pub(super) fn usual_ns(spread_ns: f64) -> f64 {
     nearest.filter(|usual| (usual / spread_ns - 1.0).abs() < USUAL_RANGE).unwrap_or(spread_ns)
 }
 
+/// Returns true for the revolution of a usual speed.
+pub(super) fn is_usual(revolution_ns: f64) -> bool {
+    USUAL_RPM.iter().any(|rpm| (6e10 / rpm - revolution_ns).abs() < 1.0)
+}
+
 /// Pairs of reads of equal size, nearest first.
 fn pairs(mut reads: Vec<Request>, capacity_sectors: u64) -> Vec<Pair> {
     reads.sort_by_key(|read| (read.sectors, read.sector));

@@ -69,6 +69,17 @@ pub fn parse(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingError>
     Ok(records)
 }
 
+/// Returns the index of the first request that was issued before the previous one completed; `None`
+/// if at most one request in a hundred was.
+pub fn first_overlap(records: &[Record]) -> Option<usize> {
+    // Times in whole microseconds may overlap by the rounding of the last digit.
+    let overlaps = |pair: &[Record]| pair[0].issue_ns.saturating_add(pair[0].service_ns) > pair[1].issue_ns + 2000;
+    let mut overlapping = records.windows(2).enumerate().filter(|(_, pair)| overlaps(pair)).map(|(index, _)| index + 1);
+    let first = overlapping.next()?;
+    let others = overlapping.count();
+    ((others + 1) * 100 > records.len()).then_some(first)
+}
+
 struct Line<'a> {
     file: &'a str,
     number: usize,

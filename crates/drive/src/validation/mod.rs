@@ -1,10 +1,14 @@
 //! The accuracy of a model against a recording of the same drive.
 
+mod report;
+
 use crate::command::Op;
 use crate::fit::fit_rotation;
 use crate::profile::Profile;
 use crate::recording::Record;
 use crate::replay::{Prediction, PredictionErrors, ReplayError, distributions, replay};
+
+pub use report::{KindAgreement, RecordedRotation, ValidationError, ValidationReport};
 
 /// The longest idle time in ns after which a request counts as following at once.
 const AT_ONCE_NS: u64 = 1_000_000;

@@ -202,3 +202,48 @@ fn unsuitable_traces_are_refused_with_the_reason() {
     let base = Base { toml: "name = 3", file_name: "b.toml" };
     assert!(error(&good, &FitOptions { base: Some(base), ..SCRATCH }).starts_with("b.toml:1:"));
 }
+
+#[track_caller]
+fn assert_warns(fitted: &FittedProfile, part: &str) {
+    assert!(fitted.warnings.iter().any(|warning| warning.contains(part)), "`{part}`: {:?}", fitted.warnings);
+}
+
+#[test]
+fn thin_evidence_is_reported() {
+    let disk = builtin("hp_c3323a").without_buffer().with_instant_interface();
+    let reads = fit_profile(&made_with(&disk, 800, 1.0), &SCRATCH).expect("a fit");
+    assert_warns(&reads, "the trace has no writes");
+    assert_warns(&reads, "reads determine the seek curve");
+    assert_warns(&reads, "no pairs of reads on one track agree");
+    let few_writes = fit_profile(&made_with(&disk, 3000, 0.98), &SCRATCH).expect("a fit");
+    assert_warns(&few_writes, "writes determine the times of writes");
+    // The model without a buffer writes to the media.
+    assert_warns(&few_writes, "the profile has no write cache");
+    let base = Base { toml: Profile::builtin_toml("cmr-4tb").expect("built in"), file_name: "cmr-4tb.toml" };
+    // Times of another drive do not show the angle of the base's platter.
+    let other = fit_profile(&made_with(&disk, 1000, 0.7), &FitOptions { base: Some(base), ..SCRATCH }).expect("a fit");
+    assert_warns(&other, "does not show the angle of the platter");
+    let flash = fit_profile(&made_with(&builtin("ssd-fiops"), 400, 1.0), &SCRATCH).expect("a fit");
+    assert_warns(&flash, "reads determine the page reads");
+    assert!(!flash.toml.contains("assert_error"), "{}", flash.toml);
+}
+
+#[test]
+fn ample_evidence_causes_no_warning_about_it() {
+    let disk = builtin("hp_c3323a").without_buffer().with_instant_interface();
+    let fitted = fit_profile(&made_with(&disk, 8000, 0.7), &SCRATCH).expect("a fit");
+    for part in ["pairs", "seek curve", "times of writes", "second half"] {
+        assert!(fitted.warnings.iter().all(|warning| !warning.contains(part)), "{:?}", fitted.warnings);
+    }
+}
+
+#[test]
+fn a_second_half_that_differs_is_reported() {
+    let (slow, fast) = (builtin("slide-5400"), builtin("slide-15000"));
+    let mut records = made_with(&fast, 1000, 0.7);
+    let end = records.last().map_or(0, |record| record.issue_ns + record.service_ns);
+    let later = |record: Record| Record { issue_ns: record.issue_ns + end, ..record };
+    records.extend(made_with(&slow, 1000, 0.7).into_iter().map(later));
+    let fitted = fit_profile(&records, &SCRATCH).expect("a fit");
+    assert_warns(&fitted, "the demerit of the second half of the trace");
+}

@@ -20,4 +20,5 @@ mod recorded;
 mod recording;
 mod small_flash;
 mod speed;
+mod validation;
 mod write_cache;

@@ -17,7 +17,7 @@ fn every_builtin_profile_loads() {
         let description = describe(&profile);
         assert_eq!(Drive::new(&profile).capacity_sectors(), description.capacity_sectors);
         assert_eq!(Drive::new(&profile).depth(), description.depth);
-        assert!(!description.what.is_empty() && !description.source.is_empty(), "{name} assert_error what it is");
+        assert!(!description.what.is_empty() && !description.source.is_empty(), "{name} says what it is");
         count += 1;
     }
     assert_eq!(

@@ -7,10 +7,12 @@ use anyhow::{Context, Result};
 use hoistway_drive::fit::{Base, FitKind, FitOptions, FittedProfile, fit_profile};
 use hoistway_drive::recording;
 
+use super::agreement;
 use super::describe::section;
 use crate::cli::{DriveKind, DrivesArgs};
 use crate::drive_choice;
-use crate::output::{self, Out};
+use crate::failure::print_message;
+use crate::output::Out;
 
 /// Fits a profile to `trace`, then prints the result and writes or prints the profile.
 pub fn run(trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<()> {
@@ -30,6 +32,7 @@ pub fn run(trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<()> {
         out.json(&fitted)?;
         return Ok(());
     }
+    fitted.warnings.iter().for_each(|warning| print_message(&format!("warning: {warning}")));
     write_figures(&fitted, out)?;
     write_errors(&fitted, out)?;
     write_profile(&fitted, args.output.as_deref(), out)
@@ -55,29 +58,10 @@ fn write_figures(fitted: &FittedProfile, out: &mut Out) -> Result<()> {
 
 fn write_errors(fitted: &FittedProfile, out: &mut Out) -> Result<()> {
     section("Remaining error, in ms", out)?;
-    let header = ["  half", "requests", "RMS", "demerit", "", "mean", "p50", "p90", "p99"];
-    let mut table = output::table(&header, 1);
-    for (half, agreement) in [("  fitted to", &fitted.fitted_to), ("  held out", &fitted.held_out)] {
-        let errors = &agreement.errors;
-        let ms = |value: f64| format!("{value:.3}");
-        let row = |name: &str, what: &str, first: [String; 3], mean: f64, percentiles: [f64; 3]| {
-            let mut row = vec![name.to_owned()];
-            row.extend(first);
-            row.push(what.to_owned());
-            row.push(ms(mean));
-            row.extend(percentiles.map(ms));
-            row
-        };
-        let first = [errors.requests.to_string(), ms(errors.rms_ms), ms(errors.demerit_ms)];
-        table.add_row(row(half, "recorded", first, errors.recorded_mean_ms, agreement.recorded_ms));
-        table.add_row(row("", "model", Default::default(), errors.predicted_mean_ms, agreement.predicted_ms));
-    }
-    out.table(&mut table)?;
+    let rows = [("fitted to", &fitted.fitted_to), ("held out", &fitted.held_out)];
+    agreement::write("half", &rows, out)?;
     out.line("")?;
-    out.paragraph(
-        2,
-        "RMS is the error request by request; the demerit is the RMS distance between the two distributions of service times.",
-    )?;
+    out.paragraph(2, agreement::MEANING)?;
     Ok(())
 }
 
