@@ -114,12 +114,26 @@ fn settings(choice: &Value) -> Vec<String> {
     tunables.map(|(name, value)| format!("{scheduler}.{name}={value}")).collect()
 }
 
+/// The text of a job file with another run time.
+fn with_runtime(job: &Path, seconds: u64) -> Result<String> {
+    let text = std::fs::read_to_string(job).with_context(|| job.display().to_string())?;
+    let lines = text.lines().map(|line| match line.strip_prefix("runtime=") {
+        Some(_) => format!("runtime={seconds}\n"),
+        None => format!("{line}\n"),
+    });
+    Ok(lines.collect())
+}
+
 fn advice(programs: &Programs, case: &Case, objective: &str, seconds: u64, record: &Path) -> Result<Option<Value>> {
     let mut command = Command::new(&programs.hoistway);
     command.args(["advise", "--drive", DRIVE, "--json", "--objective", objective]);
     match case.from {
         From::Clients(..) => command.arg("--trace").arg(record),
-        From::Job(job) => command.arg("--job").arg(repository::root().join(job)).env("SECONDS", seconds.to_string()),
+        From::Job(job) => {
+            let path = record.with_extension("fio");
+            std::fs::write(&path, with_runtime(&repository::root().join(job), seconds)?)?;
+            command.arg("--job").arg(path)
+        }
     };
     let output = command.output().context("cannot start hoistway advise")?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -198,13 +212,13 @@ fn measure(
 
 /// Runs a job file on the server, with fio's nbd engine in place of its engine.
 fn fio(job: &Path, socket: &Path, seconds: u64, folder: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(job).with_context(|| job.display().to_string())?;
+    let text = with_runtime(job, seconds)?;
     let engine = format!("ioengine=nbd\nuri=nbd+unix:///?socket={}", socket.display());
     let text = text.replace("ioengine=libaio", &engine).replace("direct=1\n", "");
     let path = folder.join("job.fio");
     std::fs::write(&path, text)?;
     let mut command = Command::new("fio");
-    command.arg(&path).args(["--output-format=json", "--thread"]).env("SECONDS", seconds.to_string());
+    command.arg(&path).args(["--output-format=json", "--thread"]);
     tools::output(&mut command)
 }
 

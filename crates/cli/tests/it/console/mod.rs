@@ -30,7 +30,7 @@ use session::{Block, blocks, differs};
 /// The documents whose blocks run, beside the guides in these directories. Pages of benchmarks are
 /// records of measurements, not guides: their commands take hours.
 const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md"];
-const DIRECTORIES: &[&str] = &["docs", "docs/elevators"];
+const DIRECTORIES: &[&str] = &["docs", "docs/elevators", "examples", "examples/slow-disk", "examples/tar-reorder"];
 
 /// All documents whose blocks run, as paths from the root of the repository.
 fn documents() -> Vec<String> {
