@@ -19,8 +19,7 @@ use super::attributes::{self, AclScope, AttributeSource};
 use super::block::BLOCK;
 use super::data::{CachedRead, CachedReader, PendingRead, detect_change, read_at};
 use super::event::{ArchiveEvent, ArchiveWarning};
-use super::header::Format;
-use super::header::{InodeMetadata, Member, NAME_MAX};
+use super::header::{Format, FormatError, InodeMetadata, Member, NAME_MAX};
 use super::members::{Pass, PlannedMember};
 use super::names::MemberNames;
 use super::options::{Options, ReadPhase};
@@ -333,8 +332,11 @@ impl<'a> Worker<'a> {
         {
             self.warn(ArchiveWarning::Attributes(errno))?;
         }
-        if !self.build(EntryType::Directory, &shown, &[], None)? {
-            return Ok(());
+        match self.try_build(EntryType::Directory, &shown, &[], None) {
+            Ok(()) => {}
+            // The first member of this directory has reported the error.
+            Err(_) if part == Pass::Final => return Ok(()),
+            Err(error) => return self.warn(ArchiveWarning::Format(error)),
         }
         if part == Pass::Final {
             return self.push_all();
@@ -387,6 +389,19 @@ impl<'a> Worker<'a> {
     }
 
     fn build(&mut self, kind: EntryType, stat: &Stat, link: &[u8], map: Option<&SparseMap>) -> Result<bool, Stopped> {
+        match self.try_build(kind, stat, link, map) {
+            Ok(()) => Ok(true),
+            Err(error) => self.warn(ArchiveWarning::Format(error)).map(|()| false),
+        }
+    }
+
+    fn try_build(
+        &mut self,
+        kind: EntryType,
+        stat: &Stat,
+        link: &[u8],
+        map: Option<&SparseMap>,
+    ) -> Result<(), FormatError> {
         let options = self.context.options;
         self.header.clear();
         let (user, group) =
@@ -394,10 +409,7 @@ impl<'a> Worker<'a> {
         let size = if kind == EntryType::Regular { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
         let metadata = InodeMetadata::of(stat);
         let member = Member { name: &self.name, link, kind, metadata, user, group, size, records: &self.records, map };
-        match member.append(options.format, &mut self.header) {
-            Ok(()) => Ok(true),
-            Err(error) => self.warn(ArchiveWarning::Format(error)).map(|()| false),
-        }
+        member.append(options.format, &mut self.header)
     }
 
     /// Returns true if the file may occur again under another name.
