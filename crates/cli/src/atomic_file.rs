@@ -22,7 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::failure::{Interrupted, print_message};
+use crate::failure::{InterruptedWrite, print_message};
 
 /// Longest part of the target's name in the name of the temporary file, in bytes. The rest of the
 /// 255 bytes is for dots, random letters and the suffix.
@@ -100,14 +100,14 @@ impl ReportFile {
     /// Writes the file, unless `cancelled` is true at the end.
     ///
     /// # Errors
-    /// The failed operation, or [`Interrupted`]. The previous file is then unchanged.
+    /// The failed operation, or [`InterruptedWrite`]. The previous file is then unchanged.
     pub fn write(&self, text: &str, cancelled: &AtomicBool) -> Result<()> {
         let failed = || format!("{}: the file cannot be written", self.path.display());
         let mut temporary = self.temporary()?;
         temporary.write_all(text.as_bytes()).with_context(failed)?;
         sync(temporary.as_file()).with_context(failed)?;
         if cancelled.load(Ordering::Relaxed) {
-            return Err(Interrupted.into());
+            return Err(InterruptedWrite(self.path.clone()).into());
         }
         temporary.persist(&self.path).map_err(|error| error.error).with_context(failed)?;
         Ok(())
@@ -282,7 +282,7 @@ mod tests {
         let path = folder.path().join("page.html");
         fs::write(&path, "old").unwrap();
         let error = ReportFile::new(&path).unwrap().write("new", &AtomicBool::new(true)).unwrap_err();
-        assert!(error.is::<Interrupted>());
+        assert!(error.is::<InterruptedWrite>());
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -1,6 +1,7 @@
 //! Exit codes, and the output of errors.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Error;
@@ -47,6 +48,11 @@ pub struct UsageError(pub String);
 #[error("interrupted: nothing was written")]
 pub struct Interrupted;
 
+/// The user pressed Ctrl-C while a file was written. Files that were complete before stay.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted: {} was not written", .0.display())]
+pub struct InterruptedWrite(pub PathBuf);
+
 /// Standard output could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output cannot be written: {0}")]
@@ -58,7 +64,7 @@ pub fn report(error: &Error) -> Exit {
     if error.downcast_ref::<OutputError>().is_some_and(|OutputError(io)| io.kind() == io::ErrorKind::BrokenPipe) {
         return Exit::Success;
     }
-    if error.is::<Interrupted>() {
+    if error.is::<Interrupted>() || error.is::<InterruptedWrite>() {
         print_message(&error.to_string());
         return Exit::Interrupted;
     }

@@ -146,5 +146,7 @@ mod tests {
             assert_eq!(page.matches(id).count(), 1, "{id}");
         }
         assert!(page.contains("default-src 'none'"));
+        // The least size of a target (WCAG 2.2, 2.5.8).
+        assert!(page.contains("nav a { display: inline-block; min-width: 24px; line-height: 24px; }"));
     }
 }

@@ -21,7 +21,8 @@ Examples:
   hoistway advise --job mine.fio --drive cmr-8tb       without a device
 
 Every scheduler that can be set is simulated on a model of the drive with several seeds. A difference that could be chance does \
-not count; the advice is then to leave the settings as they are. Nothing is written unless --apply is given.
+not count; the advice is then to leave the settings as they are. No setting changes unless --apply is given, and no file is \
+written but that of --report.
 
 An objective is a list separated by commas: goals (`FIGURE min`, `FIGURE max`; the first decides, the next among choices that \
 do not differ in it) and constraints (`FIGURE >= BOUND`, `FIGURE <= BOUND`). A figure is p99 or another percentile, mean, longest, \
