@@ -148,7 +148,7 @@ fn a_long_name_is_whole_before_columns_of_details_are_shown() {
     long.devices[0].tenants[0].name = "database-production-eu-west".into();
     let mut app = App::new(None, true);
     app.show(long);
-    assert!(drawn(&app, 80, 24)[9].starts_with(" database-prod\u{2026}"), "{}", drawn(&app, 80, 24)[9]);
+    assert!(drawn(&app, 80, 24)[9].starts_with(" database-produc\u{2026} "), "{}", drawn(&app, 80, 24)[9]);
     let lines = drawn(&app, 120, 24);
     assert!(lines[9].starts_with(" database-production-eu-west "), "{}", lines[9]);
     assert_eq!(lines[7].matches("MB/s").count(), 3, "{}", lines[7]);
