@@ -8,7 +8,7 @@ use super::requests::Requests;
 use super::tracks::{self, Tracks};
 
 /// Pairs of reads on one track below which the number of sectors a track is uncertain.
-const PAIRS_FEW: usize = 50;
+const PAIRS_FEW: usize = 25;
 /// Agreement of the pairs below which the revolution is uncertain.
 const COHERENCE_LOW: f64 = 0.5;
 /// Reads below which the seek curve of 14 points is uncertain.
@@ -55,8 +55,7 @@ pub(super) fn of_disk(requests: &Requests, tracks: Option<Tracks>, arm: &Arm, re
     if writes > 0 {
         match requests.write_hits {
             None => warnings.push(
-                "no write was faster than the media: the profile has no write cache, although the drive may have one that was off, or \
-                 that forced writes and flushes passed"
+                "no write was faster than the media: the profile has no write cache; the drive may have one that was off or bypassed (FUA, flushes)"
                     .to_string(),
             ),
             Some(_) if on_media * 100 < writes => warnings.push(format!(

@@ -151,7 +151,7 @@ fn warnings(rotation: Option<RecordedRotation>, kinds: &[KindAgreement]) -> Vec<
     }
     for row in kinds.iter().filter(|row| row.agreement.errors.requests < REQUESTS_FEW) {
         let requests = row.agreement.errors.requests;
-        warnings.push(format!("only {requests} requests are of the kind `{}`: its figures may be chance", row.kind));
+        warnings.push(format!("requests of the kind `{}`: only {requests}; their figures may be chance", row.kind));
     }
     let writes = kinds.iter().find(|row| row.kind == "writes").map(|row| row.agreement);
     if let Some(Agreement { recorded_ms: [recorded, ..], predicted_ms: [model, ..], .. }) = writes {
