@@ -39,7 +39,6 @@
 mod backing;
 mod buffer;
 mod gate;
-mod log_limit;
 mod page_cache;
 mod passthrough;
 pub mod scheduled;

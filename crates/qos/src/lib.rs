@@ -28,11 +28,13 @@
 //! - the order of admission, pieces, completion: `queue/dispatch.rs`; flush coalescing:
 //!   `queue/flush.rs`
 //! - the bandwidth figures that admission of reservations uses: `figures.rs`
+//! - the rate of log lines that clients cause, of server and mount: `log_limit.rs`
 
 pub mod account;
 mod entries;
 mod figures;
 pub mod limiter;
+mod log_limit;
 pub mod medium;
 pub mod queue;
 pub mod recorder;
@@ -43,6 +45,7 @@ pub mod terms;
 
 pub use account::{Account, OpAccount, OpKind};
 pub use figures::{is_layer_tunable, reservation_figures, reservation_of};
+pub use log_limit::LogRateLimiter;
 pub use medium::{Begin, Medium, MediumEvent, MediumProperties, MediumRequest, Output};
 pub use queue::DiskQueue;
 pub use recorder::Recorder;

@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use hoistway_qos::{DiskScheduler, JoinError, Limits, MemberId, Terms, TermsError};
+use hoistway_qos::{DiskScheduler, JoinError, Limits, LogRateLimiter, MemberId, Terms, TermsError};
 use hoistway_reactor::Process;
 
 use super::issuers::process_priority;
 use super::run_time_terms::RunTimeTerms;
-use crate::log_limit::LogRateLimiter;
 
 /// Mount point of the unified hierarchy (cgroups(7)).
 const ROOT: &str = "/sys/fs/cgroup";

@@ -6,8 +6,8 @@ use hoistway_config::mount::{MountConfig, MountDevice};
 use hoistway_core::Kind;
 use hoistway_qos::medium::{DEPTH_FLASH, DEPTH_ROTATIONAL};
 use hoistway_qos::{
-    Begin, Completion, DEPTH_MAX, DiskQueue, DiskQueueConfig, Hints, IoError, IoRequest, JoinError, Medium,
-    MediumProperties, MediumRequest, MemberId, RequestOp, TermsError,
+    Begin, Completion, DEPTH_MAX, DiskQueue, DiskQueueConfig, Hints, IoError, IoRequest, JoinError, LogRateLimiter,
+    Medium, MediumProperties, MediumRequest, MemberId, RequestOp, TermsError,
 };
 use hoistway_reactor::Process;
 
@@ -19,7 +19,6 @@ use super::writeback::DirtyTracker;
 use super::{SetUpError, cgroups};
 use crate::Job;
 use crate::gate::REQUEST_BYTES_MAX;
-use crate::log_limit::LogRateLimiter;
 
 /// Interval between two liveness checks of waiting issuers, in ns: 500 ms.
 const LIVENESS_NS: u64 = 500_000_000;

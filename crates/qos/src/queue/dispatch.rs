@@ -76,6 +76,14 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
     }
 
+    /// Returns the first byte and the length of an I/O in progress, both 0 for a flush.
+    pub fn range_of(&self, number: u32) -> (u64, u64) {
+        match number {
+            FLUSH_NUMBER => (0, 0),
+            _ => self.entries.get(number).map_or((0, 0), |entry| (entry.offset, entry.length)),
+        }
+    }
+
     /// Takes the result of an I/O that began as [`Begin::Pending`].
     #[inline]
     pub fn end_io(&mut self, number: u32, result: Result<O, IoError>, now_ns: u64) {

@@ -122,11 +122,13 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.flushes.in_progress = None;
         self.scheduler.kicked = true;
         if let Err(error) = result {
+            if !self.flushes.has_failed() {
+                tracing::error!(
+                    device = self.scheduler.name,
+                    "a flush failed ({error:?}): written data may be lost, and all further flushes fail"
+                );
+            }
             self.flushes.fail(error);
-            tracing::error!(
-                device = self.scheduler.name,
-                "a flush failed ({error:?}): written data may be lost, and all further flushes fail"
-            );
         }
         let result = self.flushes.failed.map_or(result, Err);
         for slot in std::mem::take(&mut self.flushes.covered) {

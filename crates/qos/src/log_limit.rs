@@ -7,22 +7,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const INTERVAL_NS: u64 = 60_000_000_000;
 
 /// The rate limiter of one kind of log line.
-pub(crate) struct LogRateLimiter {
+#[derive(Debug)]
+pub struct LogRateLimiter {
     /// Time from which the next line is allowed, in ns; 0 for at once.
     allowed_ns: AtomicU64,
     /// Lines suppressed since the last one that was logged.
     suppressed: AtomicU64,
 }
 
+impl Default for LogRateLimiter {
+    fn default() -> Self {
+        LogRateLimiter::new()
+    }
+}
+
 impl LogRateLimiter {
     /// Creates a limiter that allows the first line.
-    pub(crate) const fn new() -> LogRateLimiter {
+    pub const fn new() -> LogRateLimiter {
         LogRateLimiter { allowed_ns: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
     }
 
     /// Returns the number of lines suppressed since the last one if a line is allowed now, or
     /// `None` if this line is suppressed.
-    pub(crate) fn allow(&self, now_ns: u64) -> Option<u64> {
+    pub fn allow(&self, now_ns: u64) -> Option<u64> {
         let allowed_ns = self.allowed_ns.load(Ordering::Relaxed);
         let next_ns = now_ns.saturating_add(INTERVAL_NS);
         let is_due = now_ns >= allowed_ns;
