@@ -123,7 +123,8 @@ pub struct Io {
 /// The operation of a block I/O request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoOp {
-    /// Reads the range. Bytes beyond the end of the file are zeroes.
+    /// Reads the range. Bytes beyond the end of the file are zeroes; [`IoDone::missing`] counts
+    /// them.
     Read,
     /// Writes the range.
     Write {
@@ -161,6 +162,8 @@ pub struct IoDone {
     pub buffer: Option<Buffer>,
     /// The result of [`IoOp::Status`].
     pub extents: Vec<Allocation>,
+    /// The bytes of a read that were beyond the end of the file; 0 for other operations.
+    pub missing: u64,
 }
 
 /// A signal to the server.

@@ -41,9 +41,9 @@ impl BlockFile {
 
     /// Carries out an operation, which may block. `at` bytes of a read or write are already done.
     pub fn perform(&self, mut io: Io, at: u64) -> IoDone {
-        let mut extents = Vec::new();
+        let (mut extents, mut missing) = (Vec::new(), 0);
         let result = match io.op {
-            IoOp::Read => self.read(&mut io, at),
+            IoOp::Read => self.read(&mut io, at).map(|beyond_end| missing = beyond_end),
             IoOp::Write { durable } => self.write(&io, at, durable),
             IoOp::Flush => fdatasync(&self.fd),
             IoOp::Zero { punch } => self.zero(io.offset, io.length, punch),
@@ -53,7 +53,7 @@ impl BlockFile {
                 Ok(())
             }
         };
-        IoDone { result: result.map_err(Errno::raw_os_error), buffer: io.buffer, extents }
+        IoDone { result: result.map_err(Errno::raw_os_error), buffer: io.buffer, extents, missing }
     }
 
     /// Reads the bytes that are in the page cache, from the start of the range on. Returns their
@@ -68,7 +68,9 @@ impl BlockFile {
         got.unwrap_or(0) as u64
     }
 
-    fn read(&self, io: &mut Io, mut at: u64) -> Result<(), Errno> {
+    /// Reads, and fills the rest of the buffer with zeroes at the end of the file. Returns the
+    /// length of that rest.
+    fn read(&self, io: &mut Io, mut at: u64) -> Result<u64, Errno> {
         let (offset, length) = (io.offset, io.length as usize);
         let bytes = io.buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(..length)).ok_or(Errno::INVAL)?;
         while (at as usize) < length {
@@ -82,10 +84,10 @@ impl BlockFile {
             let is_complete = at as usize == length;
             if got == Ok(0) || (!is_complete && is_direct_end_of_file(self.direct, offset + at)) {
                 bytes[at as usize..].fill(0);
-                return Ok(());
+                return Ok(io.length - at);
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     fn write(&self, io: &Io, mut at: u64, durable: bool) -> Result<(), Errno> {

@@ -370,6 +370,12 @@ fn a_file_is_read_and_written(mut harness: Harness<impl Engine>) {
     assert!(harness.read(file, 4096, 3 << 20) == long);
 }
 
+/// Reads 8192 bytes, and returns how many of them were beyond the end of the file.
+fn missing(harness: &mut Harness<impl Engine>, file: FileId, offset: u64) -> u64 {
+    let buffer = harness.engine.buffer(8192);
+    harness.io(file, IoOp::Read, offset, 8192, Some(buffer)).missing
+}
+
 fn bytes_beyond_the_end_of_a_file_are_zeroes(mut harness: Harness<impl Engine>) {
     let temporary = temporary_file();
     temporary.as_file().write_all_at(&[7; 5000], 0).expect("written");
@@ -378,12 +384,14 @@ fn bytes_beyond_the_end_of_a_file_are_zeroes(mut harness: Harness<impl Engine>) 
     assert!(bytes[..904].iter().all(|byte| *byte == 7));
     assert!(bytes[904..].iter().all(|byte| *byte == 0));
     assert!(harness.read(file, 100_000, 4096).iter().all(|byte| *byte == 0));
+    assert_eq!([4096, 0, 100_000].map(|offset| missing(&mut harness, file, offset)), [7288, 3192, 8192]);
     let direct = File::options().read(true).custom_flags(libc::O_DIRECT).open(temporary.path());
     let Ok(direct) = direct else { return eprintln!("skipped: no direct I/O here") };
     let file = harness.engine.open(OwnedFd::from(direct));
     let bytes = harness.read(file, 4096, 8192);
     assert!(bytes[..904].iter().all(|byte| *byte == 7));
     assert!(bytes[904..].iter().all(|byte| *byte == 0));
+    assert_eq!(missing(&mut harness, file, 4096), 7288);
 }
 
 fn zeroed_and_trimmed_ranges_read_as_zeroes(mut harness: Harness<impl Engine>) {

@@ -462,13 +462,13 @@ impl Engine for Threads {
 
     fn start(&mut self, tag: u64, mut io: Io) {
         let Some(file) = self.files.get(io.file.0 as usize) else {
-            let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new() };
+            let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new(), missing: 0 };
             self.ready.push(Event::Done { tag, done });
             return;
         };
         let at = if io.op == IoOp::Read { file.read_cached(&mut io) } else { 0 };
         if io.op == IoOp::Read && at == io.length {
-            let done = IoDone { result: Ok(()), buffer: io.buffer, extents: Vec::new() };
+            let done = IoDone { result: Ok(()), buffer: io.buffer, extents: Vec::new(), missing: 0 };
             self.ready.push(Event::Done { tag, done });
         } else if matches!(io.op, IoOp::Read | IoOp::Write { .. }) && file.in_memory {
             let done = file.perform(io, at);

@@ -61,7 +61,7 @@ impl Engine for Virtual {
 
     /// Fails every operation with EBADF, because there are no files.
     fn start(&mut self, tag: u64, io: Io) {
-        let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new() };
+        let done = IoDone { result: Err(libc::EBADF), buffer: io.buffer, extents: Vec::new(), missing: 0 };
         self.refused.push(Event::Done { tag, done });
     }
 

@@ -59,7 +59,7 @@ impl Engine for FakeEngine {
     }
     fn start(&mut self, tag: u64, io: Io) {
         self.log.push((self.now_ns, io.op, io.offset, io.length));
-        let mut done = IoDone { result: Ok(()), buffer: io.buffer, extents: Vec::new() };
+        let mut done = IoDone { result: Ok(()), buffer: io.buffer, extents: Vec::new(), missing: 0 };
         let (from, to) = (io.offset as usize, (io.offset + io.length) as usize);
         match (io.op, &mut done.buffer) {
             (IoOp::Read, Some(buffer)) => buffer[..to - from].copy_from_slice(&self.file[from..to]),

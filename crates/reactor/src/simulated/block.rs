@@ -134,7 +134,7 @@ impl Sim {
             self.swap_read(id);
         }
         let Some(InFlightIo { tag, io, result, horizon, .. }) = self.in_flight.remove(&id) else { return };
-        let mut extents = Vec::new();
+        let (mut extents, mut missing) = (Vec::new(), 0);
         if let Some(file) = self.file(io.file) {
             let extents_max = self.prng.between(1, 5) as usize;
             let disk = &mut self.disks[file.disk.0];
@@ -145,6 +145,9 @@ impl Sim {
                     disk.persist(id);
                 }
                 (IoOp::Status, Ok(())) => extents = disk.status(io.offset, io.length, extents_max),
+                (IoOp::Read, Ok(())) => {
+                    missing = (io.offset + io.length).saturating_sub(disk.plan.size as u64).min(io.length)
+                }
                 _ => {}
             }
             disk.finish(id);
@@ -153,7 +156,7 @@ impl Sim {
             return;
         }
         self.trace.note(self.now_ns, &[4, id, tag], format_args!("io {id} completes: {result:?}"));
-        self.events.push_back(Event::Done { tag, done: IoDone { result, buffer: io.buffer, extents } });
+        self.events.push_back(Event::Done { tag, done: IoDone { result, buffer: io.buffer, extents, missing } });
     }
 
     /// Exchanges the data of two reads of the same length in flight.

@@ -118,15 +118,17 @@ impl Uring {
     }
 
     fn finish(&mut self, tag: u64, result: Result<(), i32>, io: Io) {
-        let done = IoDone { result, buffer: io.buffer, extents: Vec::new() };
+        let done = IoDone { result, buffer: io.buffer, extents: Vec::new(), missing: 0 };
         self.ready.push(Event::Done { tag, done });
     }
 
     pub(super) fn transfer_completed(&mut self, key: u32, result: i32, events: &mut Vec<Event>) {
         let Some(ended) = self.transfers.complete(&mut self.ring, key, result) else { return };
         let Ended { target: FileIo { tag, mut io, .. }, bytes, mut error } = ended;
+        let mut missing = 0;
         match io.op {
             IoOp::Read if error.is_none() && bytes < io.length => {
+                missing = io.length - bytes;
                 if let Some(beyond_end) =
                     io.buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(bytes as usize..io.length as usize))
                 {
@@ -140,7 +142,7 @@ impl Uring {
             }
             _ => {}
         }
-        let done = IoDone { result: error.map_or(Ok(()), Err), buffer: io.buffer, extents: Vec::new() };
+        let done = IoDone { result: error.map_or(Ok(()), Err), buffer: io.buffer, extents: Vec::new(), missing };
         events.push(Event::Done { tag, done });
     }
 }
