@@ -10,6 +10,7 @@
 //! - [`SettingsPlan`] changes schedulers, tunables and queue settings, and restores them on errors.
 //! - [`Inventory`], [`SettingsReport`] and [`PriorityReport`] are the answers of `hoistway
 //!   devices`, `hoistway devices set` and `hoistway ionice --explain`.
+//! - [`open_unused`] opens a file or block device for writing, unless it is in use.
 //! - [`SysfsDevice`], [`mounts()`] and [`ProcessFiles`] read single facts for other crates: this is
 //!   the one reader of `mountinfo` and `/proc/PID` in the workspace.
 //!
@@ -19,6 +20,7 @@
 //!   `identity.rs` and `kind.rs`
 //! - the names that [`find()`] accepts: `find.rs`
 //! - how stacked devices lead to queues: `stacking.rs`
+//! - what counts as a use that a second writer would destroy, and its text: `in_use.rs`
 //! - mounts and swap: `mounts.rs`; the memory of the machine: `memory.rs`
 //! - unit, range and text of a queue setting; the kernel's names of tunables: `attribute_info.rs`;
 //!   the texts of tunables are the elevators' own rows in `hoistway_core`
@@ -55,6 +57,7 @@ mod devices;
 mod files;
 mod find;
 mod identity;
+mod in_use;
 mod inventory;
 mod kind;
 mod memory;
@@ -77,6 +80,7 @@ pub use device_number::{DeviceNumber, DeviceNumberError};
 pub use devices::{DevicesError, devices, openers};
 pub use find::{FindError, find};
 pub use identity::{Identity, Transport};
+pub use in_use::{InUse, OpenUnusedError, OpenedForWriting, Use, create_unused, find_use, open_unused};
 pub use inventory::{DeviceReport, Inventory, QueueReport, queue_remarks, queues_instead};
 pub use kind::Kind;
 pub use memory::memory_bytes;

@@ -2,6 +2,7 @@
 
 mod devices;
 mod fake;
+mod in_use;
 mod process;
 mod set;
 mod udev;
