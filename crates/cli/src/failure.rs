@@ -88,8 +88,8 @@ pub fn print_message(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// The error with its causes; a cause that is part of the text already is left out.
-fn chain(error: &Error) -> String {
+/// Returns the error with its causes; a cause that is part of the text already is left out.
+pub fn chain(error: &Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();

@@ -68,8 +68,15 @@ impl Environment for HostEnvironment {
 pub fn read_text(path: &Path) -> io::Result<String> {
     let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
     // The kind is checked before the open, which would block on a pipe.
-    if !fs::metadata(path)?.is_file() {
-        return Err(wrong("it is no regular file"));
+    let kind = fs::metadata(path)?.file_type();
+    if !kind.is_file() {
+        let what = match kind {
+            _ if kind.is_dir() => "a directory",
+            _ if kind.is_fifo() => "a pipe",
+            _ if kind.is_socket() => "a socket",
+            _ => "a device",
+        };
+        return Err(wrong(&format!("it is {what}, and a regular file is needed")));
     }
     let mut text = String::new();
     File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;

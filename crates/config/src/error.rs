@@ -8,12 +8,12 @@ use crate::draft::{Location, Problem};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: cannot read the configuration: {source}", path.display())]
+    #[error("{}: cannot read the configuration: {cause}", path.display())]
     Read {
         /// The path of the file.
         path: PathBuf,
         /// The error of the system call.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The configuration has problems.
     #[error("{}", lines(problems))]

@@ -26,7 +26,7 @@ impl Draft {
     /// [`ConfigError::Read`] if the file is missing, not UTF-8, or longer than
     /// [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX). [`Draft::check`] reports errors in its contents.
     pub fn load(path: &Path) -> Result<Draft, ConfigError> {
-        let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let text = read_text(path).map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
         Ok(Draft::from_toml(&text, &path.display().to_string()))
     }
 }

@@ -3,6 +3,8 @@
 use hoistway_nbd::server::Violation;
 use hoistway_qos::JoinError;
 
+use crate::access::tls_error_text;
+
 /// Why a connection is closed. The texts appear in the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CloseReason {
@@ -22,7 +24,7 @@ pub(crate) enum CloseReason {
     #[error("{0} bytes came in plain text after STARTTLS: the connection may have been tampered with")]
     Injected(usize),
     /// The TLS handshake or a TLS record was invalid.
-    #[error("TLS failed: {0}")]
+    #[error("TLS failed: {}", tls_error_text(.0))]
     Tls(rustls::Error),
     /// The client requested STARTTLS from a server without a certificate.
     #[error("the client requested STARTTLS, and the server has no certificate")]

@@ -144,8 +144,8 @@ enum Closing {
     Finishing,
     /// As `Finishing`, but the client no longer receives: replies are dropped.
     FinishingSilently,
-    /// The connection is closed when all output is sent.
-    Flushing,
+    /// The connection is closed for this reason when all output is sent.
+    Flushing(CloseReason),
     /// The connection is to be closed now.
     Closed(CloseReason),
 }
@@ -277,7 +277,7 @@ impl Connection {
     pub(crate) fn expire(&mut self) {
         self.deadline_ns = None;
         match (&self.closing, self.grace, &self.phase) {
-            (Closing::Flushing, ..) => self.close(CloseReason::ReplyTimeout),
+            (Closing::Flushing(_), ..) => self.close(CloseReason::ReplyTimeout),
             (_, Grace::None, _) => self.close(CloseReason::HandshakeTimeout),
             (_, _, Phase::Haggling(_)) => self.close(CloseReason::Shutdown),
             (_, _, Phase::Transmission(_)) => self.grace = Grace::Over,
@@ -361,14 +361,13 @@ impl Connection {
     pub(crate) fn transport_failed(&mut self) {
         // No more receives.
         self.receiving = true;
-        self.closing = match self.closing {
+        self.closing = match std::mem::replace(&mut self.closing, Closing::Open) {
             // A client may close its socket after a disconnect request; its requests are completed
             // all the same.
             Closing::Finishing | Closing::FinishingSilently if !self.requests.is_empty() => Closing::FinishingSilently,
-            Closing::Finishing | Closing::FinishingSilently | Closing::Flushing => {
-                Closing::Closed(CloseReason::Disconnected)
-            }
-            _ => Closing::Closed(CloseReason::Broken),
+            Closing::Finishing | Closing::FinishingSilently => Closing::Closed(CloseReason::Disconnected),
+            Closing::Flushing(reason) | Closing::Closed(reason) => Closing::Closed(reason),
+            Closing::Open => Closing::Closed(CloseReason::Broken),
         };
     }
 
@@ -443,10 +442,8 @@ impl Connection {
             Closing::FinishingSilently if self.requests.is_empty() => self.close(CloseReason::Disconnected),
             _ => {}
         }
-        match self.closing {
-            Closing::Flushing if self.outgoing.is_empty() && !self.send_scheduled => {
-                self.close(CloseReason::Disconnected);
-            }
+        match &self.closing {
+            Closing::Flushing(_) if self.outgoing.is_empty() && !self.send_scheduled => self.finish_flushing(),
             Closing::Open => self.receive(state),
             _ => {}
         }
@@ -507,9 +504,16 @@ impl Connection {
             state.schedule_send(self.id, &mut self.send_scheduled);
         }
         tracing::debug!(client = self.number, %reason, "closing");
-        self.closing = Closing::Flushing;
+        self.closing = Closing::Flushing(reason);
         if self.deadline_ns.is_none() || self.grace != Grace::None {
             state.set_handshake_deadline(self.id, &mut self.deadline_ns);
+        }
+    }
+
+    /// Closes a connection whose last output was sent.
+    fn finish_flushing(&mut self) {
+        if let Closing::Flushing(reason) = std::mem::replace(&mut self.closing, Closing::Open) {
+            self.close(reason);
         }
     }
 

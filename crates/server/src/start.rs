@@ -40,14 +40,14 @@ pub enum StartError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A tenant or group cannot be created on a device.
-    #[error("device {device}: tenant or group {name}: {source}")]
+    #[error("device {device}: tenant or group {name}: {cause}")]
     Terms {
         /// The name of the device.
         device: String,
         /// The name of the tenant or group.
         name: String,
         /// The error of the device's queue.
-        source: TermsError,
+        cause: TermsError,
     },
     /// An export does not fit its device.
     #[error("export `{export}`: {reason}")]
@@ -126,7 +126,7 @@ impl<E: Engine> ServerState<E> {
         let mut warnings = Vec::new();
         for device in devices {
             let name = device.name().to_owned();
-            let failed = |term: &str, source| StartError::Terms { device: name.clone(), name: term.to_owned(), source };
+            let failed = |term: &str, cause| StartError::Terms { device: name.clone(), name: term.to_owned(), cause };
             for group in parents_first(config) {
                 let set = device.scheduler_mut().set_group(
                     &group.name,

@@ -204,8 +204,8 @@ impl Draft {
     /// [`ConfigError::Read`] if the file is missing, too long, or not UTF-8. [`Draft::check_mount`]
     /// reports errors in its contents.
     pub fn load_mount(path: &std::path::Path) -> Result<Draft, ConfigError> {
-        let text = crate::environment::read_text(path)
-            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let text =
+            crate::environment::read_text(path).map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
         Ok(Draft::mount_from_toml(&text, &path.display().to_string()))
     }
 

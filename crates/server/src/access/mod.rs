@@ -3,6 +3,7 @@
 mod certificate;
 mod sockets;
 mod tls;
+mod validity;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ pub use certificate::names as certificate_names;
 pub use rustls::ServerConfig;
 pub use sockets::{Bound, SocketError, bind_tcp, bind_unix};
 pub use tls::{TlsError, TlsFiles, tls_server};
+pub(crate) use validity::tls_error_text;
 
 /// Decides whether the server may listen on a socket that another process has bound, by the
 /// socket's own address. The owner of a Unix socket controls access to it; the control socket must

@@ -9,12 +9,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType, date_time_ymd};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 
-use super::{Bound, SocketError, bind_tcp, bind_unix, certificate_names, tls_server};
+use super::{Bound, SocketError, bind_tcp, bind_unix, certificate_names, tls_error_text, tls_server};
 use hoistway_config::TlsConfig;
 use hoistway_config::listen_policy::{ListenPolicy, judge};
 
@@ -131,9 +132,22 @@ struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
+/// The first and the last year in which a certificate is valid, until 1 January.
+type Years = (i32, i32);
+/// Years that include the present one.
+const VALID: Years = (1975, 4096);
+const EXPIRED: Years = (1975, 2001);
+const NOT_YET: Years = (4000, 4096);
+
 impl Authority {
     fn new() -> Authority {
+        Authority::named("the authority", VALID)
+    }
+
+    fn named(name: &str, (first, last): Years) -> Authority {
         let mut params = CertificateParams::new([]).expect("parameters");
+        params.distinguished_name.push(DnType::CommonName, name);
+        (params.not_before, params.not_after) = (date_time_ymd(first, 1, 1), date_time_ymd(last, 1, 1));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority");
         let folder = tempfile::tempdir().expect("a folder");
@@ -147,7 +161,12 @@ impl Authority {
 
     /// Writes NAME.pem and NAME.key.
     fn sign(&self, name: &str, alternative: Vec<SanType>) {
+        self.sign_for(VALID, name, alternative);
+    }
+
+    fn sign_for(&self, (first, last): Years, name: &str, alternative: Vec<SanType>) {
         let mut params = CertificateParams::new([]).expect("parameters");
+        (params.not_before, params.not_after) = (date_time_ymd(first, 1, 1), date_time_ymd(last, 1, 1));
         params.distinguished_name.push(DnType::CommonName, name);
         params.subject_alt_names = alternative;
         let key = KeyPair::generate().expect("a key");
@@ -186,7 +205,10 @@ fn client(authority: &Authority, certificate_name: Option<&str>) -> ClientConnec
             let certificate =
                 CertificateDer::from_pem_file(authority.path(&format!("{name}.pem"))).expect("a certificate");
             let key = PrivateKeyDer::from_pem_file(authority.path(&format!("{name}.key"))).expect("a key");
-            builder.with_client_auth_cert(vec![certificate], key).expect("a pair")
+            // Unlike `with_client_auth_cert`, this accepts certificates that TLS cannot use.
+            let key = rustls::crypto::ring::sign::any_supported_type(&key).expect("a key of a known kind");
+            let pair = CertifiedKey::new(vec![certificate], key);
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(pair)))
         }
     };
     ClientConnection::new(Arc::new(config), ServerName::try_from("server.test").expect("a name")).expect("a client")
@@ -306,7 +328,7 @@ fn errors_of_certificates_name_the_file() {
         ),
         (
             with(&|config| config.certificate = authority.folder.path().to_owned()),
-            "cannot read the certificate: it is no regular file",
+            "cannot read the certificate: it is a directory, and a regular file is needed",
         ),
     ];
     for (config, expected) in table {
@@ -333,4 +355,88 @@ fn a_key_that_all_users_can_read_is_used_with_a_warning() {
         tls_server(&config).expect("certificates").warnings,
         [format!("{}: all users of this machine can read the key (mode 0644): chmod o-r", config.key.display())]
     );
+}
+
+/// Copies the certificate of X.509 version 1 and its key, which `openssl x509 -req` made without
+/// extensions.
+fn copy_version_1(authority: &Authority) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tls");
+    for name in ["version-1.pem", "version-1.key"] {
+        fs::copy(from.join(name), authority.path(name)).expect("a file");
+    }
+}
+
+#[test]
+fn a_certificate_of_version_1_is_refused_with_the_version_that_tls_needs() {
+    let authority = Authority::new();
+    copy_version_1(&authority);
+    let error = tls_server(&authority.config("version-1")).expect_err("an old certificate").to_string();
+    let path = authority.path("version-1.pem");
+    let expected = format!(
+        "{}: not a valid certificate: it is an X.509 version 1 certificate, and TLS needs version 3: issue it again",
+        path.display()
+    );
+    assert!(error.starts_with(&expected), "{error}");
+    assert!(error.contains("-extfile") && error.contains("subjectAltName"), "{error}");
+}
+
+#[test]
+fn certificates_that_are_not_valid_now_cause_a_warning_with_the_time() {
+    let authority = Authority::new();
+    let warnings = |years, name: &str| {
+        authority.sign_for(years, name, vec![dns("server.test")]);
+        tls_server(&authority.config(name)).expect("the server starts all the same").warnings
+    };
+    assert_eq!(warnings(VALID, "valid"), [""; 0]);
+    for (years, name, fault) in [
+        (EXPIRED, "expired", "expired at 2001-01-01T00:00:00Z (it is 2"),
+        (NOT_YET, "future", "is not valid before 4000-01-01T00:00:00Z (it is 2"),
+    ] {
+        let path = authority.path(&format!("{name}.pem"));
+        let warnings = warnings(years, name);
+        let expected = format!("{}: certificate 1 of the chain {fault}", path.display());
+        assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{warnings:?}");
+        assert!(warnings[0].ends_with("clients that verify it refuse the server"), "{warnings:?}");
+    }
+}
+
+#[test]
+fn an_authority_that_has_expired_causes_a_warning_and_its_clients_are_accepted() {
+    let authority = Authority::named("the authority", EXPIRED);
+    authority.sign("server", vec![dns("server.test")]);
+    authority.sign("alice", vec![]);
+    let files = tls_server(&authority.config("server")).expect("certificates");
+    let expected = format!("{}: certificate 1 expired at 2001-01-01T00:00:00Z", authority.path("ca.pem").display());
+    assert!(files.warnings.len() == 1 && files.warnings[0].starts_with(&expected), "{:?}", files.warnings);
+    assert!(files.warnings[0].ends_with("are accepted all the same"), "{:?}", files.warnings);
+    handshake(&files, client(&authority, Some("alice"))).expect("the claim of the warning");
+}
+
+#[test]
+fn a_refused_client_certificate_is_explained() {
+    let authority = Authority::new();
+    authority.sign("server", vec![dns("server.test")]);
+    authority.sign_for(EXPIRED, "expired", vec![]);
+    authority.sign_for(NOT_YET, "future", vec![]);
+    copy_version_1(&authority);
+    for (issuer, name) in [("another authority", "stranger"), ("the authority", "mallory")] {
+        let other = Authority::named(issuer, VALID);
+        other.sign(name, vec![]);
+        for file in [format!("{name}.pem"), format!("{name}.key")] {
+            fs::copy(other.path(&file), authority.path(&file)).expect("a file");
+        }
+    }
+    let files = tls_server(&authority.config("server")).expect("certificates");
+    for (name, expected) in [
+        (Some("expired"), "the client's certificate expired at 2001-01-01T00:00:00Z (it is 2"),
+        (Some("future"), "the client's certificate is not valid before 4000-01-01T00:00:00Z (it is 2"),
+        (Some("stranger"), "the client's certificate was issued by none of the authorities in `client_authority`"),
+        (Some("mallory"), "the client's certificate was not signed by the authority in `client_authority`"),
+        (Some("version-1"), "the client's certificate is an X.509 version 1 certificate, and TLS needs version 3"),
+        (None, "the client presented no certificate, which `client_authority` requires"),
+    ] {
+        let error = handshake(&files, client(&authority, name)).expect_err("an invalid certificate");
+        let text = tls_error_text(&error);
+        assert!(text.starts_with(expected), "{text}\nshould begin with\n{expected}");
+    }
 }

@@ -5,27 +5,30 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
 use hoistway_config::{TlsConfig, read_text};
+
+use super::validity::{fault_of, validity_warning};
 
 /// Why certificates or keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("{}: cannot read the {what}: {source}", path.display())]
+    #[error("{}: cannot read the {what}: {cause}", path.display())]
     Read {
         /// The path of the file.
         path: PathBuf,
         /// The kind of the file: "certificate", "key", "client authority".
         what: &'static str,
         /// The error of the operating system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file has an invalid content.
     #[error("{}: not a valid {what}: {problem}", path.display())]
@@ -38,15 +41,20 @@ pub enum TlsError {
         problem: String,
     },
     /// The certificate and the key are valid but do not belong together.
-    #[error("{} and {} do not match: {problem}", certificate.display(), key.display())]
+    #[error(
+        "{} and {} do not match: the key belongs to another certificate; the first certificate of the file has to be the server's own",
+        certificate.display(),
+        key.display()
+    )]
     Mismatch {
         /// The path of the certificate.
         certificate: PathBuf,
         /// The path of the key.
         key: PathBuf,
-        /// The error of the TLS library.
-        problem: String,
     },
+    /// The TLS library refuses its settings.
+    #[error("TLS cannot be used: {0}")]
+    Library(String),
 }
 
 /// The TLS configuration of the server, read from files.
@@ -63,17 +71,17 @@ pub struct TlsFiles {
 /// # Errors
 /// [`TlsError`], which names the file.
 pub fn tls_server(config: &TlsConfig) -> Result<TlsFiles, TlsError> {
-    let certificates = certificates(&config.certificate, "certificate")?;
+    let certificates = certificates(&config.certificate, CERTIFICATE)?;
+    if let Some(problem) = certificates.first().and_then(fault_of) {
+        return Err(wrong(&config.certificate, CERTIFICATE, problem));
+    }
     let key = key(&config.key)?;
+    let mut warnings: Vec<String> = readable_by_others(&config.key).into_iter().collect();
+    warnings.extend(validity_warnings(config, &certificates)?);
     let provider = Arc::new(ring::default_provider());
-    let mismatch = |error: rustls::Error| TlsError::Mismatch {
-        certificate: config.certificate.clone(),
-        key: config.key.clone(),
-        problem: error.to_string(),
-    };
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(mismatch)?;
+        .map_err(|error| TlsError::Library(error.to_string()))?;
     let builder = match &config.client_authority {
         None => builder.with_no_client_auth(),
         Some(path) => {
@@ -82,12 +90,49 @@ pub fn tls_server(config: &TlsConfig) -> Result<TlsFiles, TlsError> {
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let server = builder.with_single_cert(certificates, key).map_err(mismatch)?;
-    Ok(TlsFiles { server: Arc::new(server), warnings: readable_by_others(&config.key).into_iter().collect() })
+    let server = builder.with_single_cert(certificates, key).map_err(|error| pair_error(config, error))?;
+    Ok(TlsFiles { server: Arc::new(server), warnings })
 }
 
-/// The name of the client authority in errors.
+/// The names of the certificate and of the client authority in errors.
+const CERTIFICATE: &str = "certificate";
 const AUTHORITY: &str = "client authority";
+
+/// Returns the error for a certificate and a key that the TLS library refuses.
+fn pair_error(config: &TlsConfig, error: rustls::Error) -> TlsError {
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            TlsError::Mismatch { certificate: config.certificate.clone(), key: config.key.clone() }
+        }
+        rustls::Error::InvalidCertificate(fault) => wrong(&config.certificate, CERTIFICATE, fault.to_string()),
+        other => wrong(&config.key, "key", other.to_string()),
+    }
+}
+
+/// Returns warnings of certificates that are not valid now. The server starts all the same: its
+/// clock may be wrong, and a client that does not verify it can connect.
+fn validity_warnings(config: &TlsConfig, own: &[CertificateDer<'_>]) -> Result<Vec<String>, TlsError> {
+    let now = SystemTime::now();
+    let mut warnings = Vec::new();
+    for (index, certificate) in own.iter().enumerate() {
+        if let Some(fault) = validity_warning(certificate, now) {
+            let (path, number) = (config.certificate.display(), index + 1);
+            warnings.push(format!(
+                "{path}: certificate {number} of the chain {fault}: clients that verify it refuse the server"
+            ));
+        }
+    }
+    let Some(path) = &config.client_authority else { return Ok(warnings) };
+    for (index, authority) in certificates(path, AUTHORITY)?.iter().enumerate() {
+        if let Some(fault) = validity_warning(authority, now) {
+            let (path, number) = (path.display(), index + 1);
+            warnings.push(format!(
+                "{path}: certificate {number} {fault}: the certificates of clients that it issued are accepted all the same"
+            ));
+        }
+    }
+    Ok(warnings)
+}
 
 /// Reads all certificates of a file.
 fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -122,7 +167,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
 }
 
 fn read(path: &Path, what: &'static str) -> Result<String, TlsError> {
-    read_text(path).map_err(|source| TlsError::Read { path: path.to_owned(), what, source })
+    read_text(path).map_err(|cause| TlsError::Read { path: path.to_owned(), what, cause })
 }
 
 fn wrong(path: &Path, what: &'static str, problem: String) -> TlsError {

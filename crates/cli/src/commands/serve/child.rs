@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 
-use crate::failure::Exit;
+use crate::failure::{Exit, chain};
 
 /// Timeout of the command and its child processes after SIGTERM.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -137,7 +137,7 @@ impl Drop for Companion {
     /// Ends the command if the server fails.
     fn drop(&mut self) {
         if let Err(error) = self.stop(END_TIMEOUT) {
-            tracing::error!("{error:#}");
+            tracing::error!("{}", chain(&error));
         }
     }
 }

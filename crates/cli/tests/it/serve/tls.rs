@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hoistway_nbd::client::{HandshakeOptions, TlsMode};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
+};
 use rustls::ClientConfig;
 use rustls::RootCertStore;
 use rustls::crypto::ring;
@@ -11,7 +13,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::client::{Client, Led, shake_hands, wants};
 use super::server::Server;
-use crate::common::Folder;
+use crate::common::{Folder, run};
+
+/// The year at whose beginning certificates expire.
+const LAST_YEAR: i32 = 4096;
 
 /// A certificate authority, and the files of a server certificate.
 struct Authority {
@@ -27,14 +32,20 @@ impl Authority {
         let issuer = CertifiedIssuer::self_signed(params, key).expect("a certificate");
         folder.file("ca.pem", issuer.pem());
         let authority = Authority { issuer };
-        let (certificate, key) = authority.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth);
-        folder.file("cert.pem", certificate.pem());
-        folder.file("key.pem", key.serialize_pem());
+        authority.issue_server(folder, LAST_YEAR);
         authority
     }
 
-    fn issue(&self, name: &str, purpose: ExtendedKeyUsagePurpose) -> (rcgen::Certificate, KeyPair) {
+    /// Writes a certificate of the server that is valid until 1 January of a year.
+    fn issue_server(&self, folder: &Folder, last_year: i32) {
+        let (certificate, key) = self.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth, last_year);
+        folder.file("cert.pem", certificate.pem());
+        folder.file("key.pem", key.serialize_pem());
+    }
+
+    fn issue(&self, name: &str, purpose: ExtendedKeyUsagePurpose, last_year: i32) -> (rcgen::Certificate, KeyPair) {
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.not_after = date_time_ymd(last_year, 1, 1);
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages.push(purpose);
         let key = KeyPair::generate().expect("a key");
@@ -43,6 +54,10 @@ impl Authority {
 
     /// The TLS configuration of a client: its trusted authority and its certificate.
     fn client(&self, shows: Option<&str>) -> Arc<ClientConfig> {
+        self.client_until(LAST_YEAR, shows)
+    }
+
+    fn client_until(&self, last_year: i32, shows: Option<&str>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(self.issuer.der().to_vec())).expect("an authority");
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -52,7 +67,7 @@ impl Authority {
         let config = match shows {
             None => builder.with_no_client_auth(),
             Some(name) => {
-                let (certificate, key) = self.issue(name, ExtendedKeyUsagePurpose::ClientAuth);
+                let (certificate, key) = self.issue(name, ExtendedKeyUsagePurpose::ClientAuth, last_year);
                 let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
                 builder.with_client_auth_cert(vec![certificate.der().clone()], key).expect("they fit together")
             }
@@ -143,4 +158,61 @@ fn a_client_certificate_determines_the_tenant() {
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("tenant=\"database\"") && log.contains("tenant=\"others\""), "{log}");
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_a_warning_and_its_refusal_by_a_client_is_explained() {
+    let folder = Folder::new();
+    let authority = Authority::new(&folder);
+    authority.issue_server(&folder, 2001);
+    let server = Server::start_in(
+        folder,
+        &["--export", "=mem:1M", "--tls-cert", "FOLDER/cert.pem", "--tls-key", "FOLDER/key.pem"],
+    );
+    let refused = shake_hands(&server.socket(), encrypted(""), Some(authority.client(None)));
+    assert!(refused.is_err(), "the client verifies the certificate");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    for line in [
+        "cert.pem: certificate 1 of the chain expired at 2001-01-01T00:00:00Z",
+        "TLS failed: the client refused the server's certificate: it has expired, or is not valid yet, by the client's clock",
+    ] {
+        assert!(log.contains(line), "`{line}` is missing in:\n{log}");
+    }
+}
+
+#[test]
+fn a_client_certificate_that_has_expired_is_refused_with_the_reason_in_the_log() {
+    let folder = Folder::new();
+    let authority = Authority::new(&folder);
+    let server = Server::start_in(
+        folder,
+        &[
+            "--export",
+            "=mem:1M",
+            "--tls-cert",
+            "FOLDER/cert.pem",
+            "--tls-key",
+            "FOLDER/key.pem",
+            "--tls-ca",
+            "FOLDER/ca.pem",
+        ],
+    );
+    let expired = authority.client_until(2001, Some("db-1.example"));
+    assert!(shake_hands(&server.socket(), encrypted(""), Some(expired)).is_err());
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    let line = "TLS failed: the client's certificate expired at 2001-01-01T00:00:00Z";
+    let has_line = log.lines().any(|logged| logged.contains("WARN") && logged.contains(line));
+    assert!(has_line, "{log}");
+}
+
+#[test]
+fn a_certificate_of_version_1_is_refused_at_the_start() {
+    let folder = Folder::new();
+    let file = |name: &str| format!("{}/../../testdata/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (certificate, key) = (file("version-1.pem"), file("version-1.key"));
+    let socket = folder.name("s");
+    let args = ["serve", "--export", "=mem:1M", "--socket", &socket, "--tls-cert", &certificate, "--tls-key", &key];
+    run(&args).refused(1, &["version-1.pem: not a valid certificate: it is an X.509 version 1 certificate"]);
 }
