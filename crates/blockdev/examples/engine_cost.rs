@@ -54,7 +54,7 @@ fn run(mut engine: impl Engine, job: &Job) {
     let (depth, bytes) = (job.depth, job.bytes);
     let client = std::thread::spawn(move || client(other, depth, bytes));
     let config = match &job.file {
-        Some(path) => BackendConfig::File { path: path.into(), direct: None, read_only: false },
+        Some(path) => BackendConfig::File { path: path.into(), direct: None, read_only: false, force_in_use: false },
         None => BackendConfig::Memory { bytes: 256 << 20 },
     };
     let mut backend = Backend::open(&config, &mut engine).expect("a backend");

@@ -37,13 +37,14 @@ impl Backend {
     ///
     /// # Errors
     /// The file is missing, is neither a regular file nor a block device, is locked by another
-    /// process, is empty, or does not support the required direct I/O.
+    /// process, is empty, does not support the required direct I/O, or is to be written and is in
+    /// use.
     pub fn open<E: Engine>(config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
         match config {
             BackendConfig::Memory { bytes } => Backend::memory(*bytes),
             BackendConfig::Null { bytes } => Ok(Backend::null(*bytes)),
-            BackendConfig::File { path, direct, read_only } => {
-                let file = file::File::open(path, *direct, *read_only, engine)?;
+            BackendConfig::File { path, direct, read_only, force_in_use } => {
+                let file = file::File::open(path, *direct, *read_only, *force_in_use, engine)?;
                 Ok(Backend { size: file.size(), kind: Kind::File(Box::new(file)) })
             }
         }
@@ -83,6 +84,16 @@ impl Backend {
     /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Returns the name of the storage for messages: the path of a file, `memory` or `null`.
+    pub fn name(&self) -> std::path::Display<'_> {
+        let path = match &self.kind {
+            Kind::File(file) => file.path(),
+            Kind::Memory(_) => Path::new("memory"),
+            Kind::Null => Path::new("null"),
+        };
+        path.display()
     }
 
     /// Returns the supported operations and guarantees.

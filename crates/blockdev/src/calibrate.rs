@@ -125,6 +125,7 @@ pub fn calibrate<E: Engine>(
             tunables: Vec::new(),
             ..config.clone().queue
         },
+        backend: for_reading(&config.backend),
         ..config.clone()
     };
     let now_ns = engine.now_ns();
@@ -155,6 +156,15 @@ pub fn calibrate<E: Engine>(
         position_ns_high: less(high_ns),
         samples: times_ns.len() as u64,
     })
+}
+
+/// Returns a backend that is only read, so that a device which is in use can be measured.
+fn for_reading(backend: &BackendConfig) -> BackendConfig {
+    let mut backend = backend.clone();
+    if let BackendConfig::File { read_only, .. } = &mut backend {
+        *read_only = true;
+    }
+    backend
 }
 
 /// Returns true if a calibration of the device would measure the page cache: direct I/O is off.

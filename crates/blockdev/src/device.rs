@@ -18,6 +18,7 @@ use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::emulated::EmulatedDrive;
 use crate::error::BackendError;
+use crate::error_log::{Cause, ErrorLog, FailedIo};
 use crate::operation::Operation;
 use crate::output::IoOutput;
 
@@ -31,12 +32,12 @@ const DRIVE_FLUSH_TAG: u32 = u32::MAX;
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The backend cannot be opened.
-    #[error("device {device}: {source}")]
+    #[error("device {device}: {cause}")]
     Backend {
         /// The name of the device.
         device: String,
         /// The error of the backend.
-        source: BackendError,
+        cause: BackendError,
     },
     /// The configuration of the queue is invalid.
     #[error(transparent)]
@@ -52,6 +53,7 @@ pub struct Device {
     backend: Backend,
     emulated: Option<EmulatedDrive>,
     queue: DiskQueue<Buffer, IoOutput>,
+    errors: ErrorLog,
     notices: Vec<String>,
 }
 
@@ -60,6 +62,7 @@ struct MediumAccess<'a, E> {
     index: u32,
     backend: &'a mut Backend,
     emulated: Option<&'a mut EmulatedDrive>,
+    errors: &'a ErrorLog,
     engine: &'a mut E,
 }
 
@@ -81,7 +84,7 @@ impl Device {
         now_ns: u64,
     ) -> Result<Device, DeviceError> {
         let backend = Backend::open(&config.backend, engine)
-            .map_err(|source| DeviceError::Backend { device: config.queue.name.clone(), source })?;
+            .map_err(|cause| DeviceError::Backend { device: config.queue.name.clone(), cause })?;
         if config.drive.is_some() {
             engine.require_precise_timers();
         }
@@ -104,7 +107,7 @@ impl Device {
         let bytes = usable_bytes(&backend, emulated.as_ref(), &mut notices);
         let medium = medium_properties(config, &backend, emulated.as_ref(), bytes);
         let queue = DiskQueue::new(&config.queue, medium, now_ns)?;
-        Ok(Device { index, backend, emulated, queue, notices })
+        Ok(Device { index, backend, emulated, queue, errors: ErrorLog::new(), notices })
     }
 
     /// Returns the index of the device that started the I/O with this engine tag.
@@ -244,7 +247,12 @@ impl Device {
         // The lower half of a tag is the number of the I/O, the upper half is the device's index.
         let number = tag as u32;
         let Some(op) = self.queue.op_of(number) else { return };
+        let cause = Cause::of(&io);
         if let Begin::Done(result) = self.backend.finish(engine, tag, op, io) {
+            if let Err(error) = result {
+                let (offset, length) = self.queue.range_of(number);
+                self.errors.log(&self.backend.name(), &FailedIo { op, offset, length, error, cause }, now_ns);
+            }
             self.queue.end_io(number, result, now_ns);
         }
     }
@@ -261,8 +269,8 @@ impl Device {
         &'a mut self,
         engine: &'a mut E,
     ) -> (&'a mut DiskQueue<Buffer, IoOutput>, MediumAccess<'a, E>) {
-        let Device { index, backend, emulated, queue, .. } = self;
-        (queue, MediumAccess { index: *index, backend, emulated: emulated.as_mut(), engine })
+        let Device { index, backend, emulated, queue, errors, .. } = self;
+        (queue, MediumAccess { index: *index, backend, emulated: emulated.as_mut(), errors, engine })
     }
 }
 
@@ -274,7 +282,12 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
         let MediumRequest { number, op, offset, length, durable, data, .. } = request;
         let tag = u64::from(self.index) << 32 | u64::from(number);
         debug_assert!(op == RequestOp::Flush || number != FLUSH_NUMBER, "only a flush has this number");
-        self.backend.begin(self.engine, Operation { tag, op, offset, length, durable, data })
+        let begun = self.backend.begin(self.engine, Operation { tag, op, offset, length, durable, data });
+        if let Begin::Done(Err(error)) = begun {
+            let failed = FailedIo { op, offset, length, error, cause: Cause::Refused };
+            self.errors.log(&self.backend.name(), &failed, self.engine.now_ns());
+        }
+        begun
     }
 
     fn copy_piece(&mut self, data: &Buffer, from: usize, length: usize) -> Option<Buffer> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use hoistway_machine::InUse;
 use hoistway_qos::IoError;
 
 /// An error of opening a backend.
@@ -23,6 +24,12 @@ pub enum BackendError {
         path: PathBuf,
         /// The kind of the file.
         what: &'static str,
+    },
+    /// The file is to be written and is in use, for example mounted.
+    #[error("{in_use} (--force-in-use overrides this, or `force_in_use` of the device)")]
+    InUse {
+        /// The file and its use.
+        in_use: InUse,
     },
     /// Another process holds a lock on the file.
     #[error("{path}: in use by another server or program (its lock, see flock(2), is held){holder}", path = .path.display())]
@@ -56,15 +63,31 @@ pub enum BackendError {
     },
 }
 
-/// Maps an error number of the operating system to a request error.
+/// Maps an error number of the operating system to a request error. A request that reaches the
+/// system has been checked, so EINVAL and EOPNOTSUPP are faults of the storage and not of the
+/// client.
 pub fn io_error_of_os(code: i32) -> IoError {
     match code {
         libc::EPERM | libc::EACCES | libc::EROFS => IoError::NotPermitted,
         libc::ENOMEM => IoError::NoMemory,
-        libc::EINVAL => IoError::InvalidArgument,
         libc::ENOSPC | libc::EDQUOT | libc::EFBIG => IoError::NoSpace,
-        libc::EOVERFLOW => IoError::Overflow,
-        libc::EOPNOTSUPP | libc::ENOSYS => IoError::NotSupported,
         _ => IoError::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_or_write_protected_storage_is_more_than_an_io_error() {
+        for code in [libc::ENOSPC, libc::EDQUOT, libc::EFBIG] {
+            assert_eq!(io_error_of_os(code), IoError::NoSpace);
+        }
+        assert_eq!(io_error_of_os(libc::EROFS), IoError::NotPermitted);
+        assert_eq!(io_error_of_os(libc::ENOMEM), IoError::NoMemory);
+        for code in [libc::EIO, libc::EINVAL, libc::EOPNOTSUPP, libc::EOVERFLOW, libc::ENXIO, libc::ENODEV] {
+            assert_eq!(io_error_of_os(code), IoError::Io, "{code}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hoistway_machine::{OpenUnusedError, OpenedForWriting, open_unused};
 use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Buffer, Engine, FileId, Io, IoDone, IoOp};
 use rustix::fs::{FlockOperation, flock};
@@ -20,6 +21,7 @@ use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::error::{BackendError, io_error_of_os};
 use crate::file_properties::{self, FileProperties, MediumKind};
+use crate::file_size::SizeWatch;
 use crate::operation::{Operation, Started};
 use crate::output::IoOutput;
 
@@ -35,6 +37,8 @@ pub struct File {
     /// files have none.
     identity: Option<(u64, u64)>,
     properties: FileProperties,
+    /// The size of the open file. Simulated files have none.
+    size_watch: Option<SizeWatch>,
     read_only: bool,
     id: FileId,
     /// The unit of direct I/O in bytes; `None` without direct I/O.
@@ -88,21 +92,17 @@ enum Step {
 
 impl File {
     /// Opens and locks the file (flock(2): shared for reading only, else exclusive), and detects
-    /// its properties.
+    /// its properties. A file or block device that is in use, for example mounted, is opened for
+    /// writing only with `force_in_use`.
     pub fn open<E: Engine>(
         path: &Path,
         direct: Option<bool>,
         read_only: bool,
+        force_in_use: bool,
         engine: &mut E,
     ) -> Result<File, BackendError> {
         let failed = |cause: io::Error| BackendError::Open { path: path.into(), cause };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(!read_only)
-            // The open of a pipe does not block; the pipe is refused below.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)
-            .map_err(|cause| open_error(path, cause))?;
+        let file = open_file(path, read_only, force_in_use)?;
         let block_device = file_properties::check_kind(path, &file)?;
         // Clears the flag: the engine waits for the medium.
         rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).map_err(|error| failed(error.into()))?;
@@ -113,11 +113,15 @@ impl File {
         }
         let unit = direct_unit(path, direct, &properties)?;
         let identity = file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let size_watch = SizeWatch::new(&file, block_device, properties.size);
+        let opened =
+            |id, unit| File { identity, size_watch, ..File::new(path.into(), properties, read_only, id, unit) };
         let id = match unit {
             None => engine.open(OwnedFd::from(file)),
             Some(_) => match reopen_direct(path, &file, read_only) {
                 Ok(own) => {
-                    // The lock belongs to the open file description, which the engine keeps open.
+                    // The lock and the exclusive use belong to the open file description, which the
+                    // engine keeps open.
                     engine.open(OwnedFd::from(file));
                     engine.open(own)
                 }
@@ -127,11 +131,11 @@ impl File {
                 Err(cause) => {
                     tracing::info!(path = %path.display(), %cause, "no direct I/O: through the page cache");
                     let id = engine.open(OwnedFd::from(file));
-                    return Ok(File { identity, ..File::new(path.into(), properties, read_only, id, None) });
+                    return Ok(opened(id, None));
                 }
             },
         };
-        Ok(File { identity, ..File::new(path.into(), properties, read_only, id, unit.map(u64::from)) })
+        Ok(opened(id, unit.map(u64::from)))
     }
 
     /// Creates a file of an engine whose files are simulated.
@@ -153,6 +157,7 @@ impl File {
             path,
             identity: None,
             properties,
+            size_watch: None,
             read_only,
             id,
             unit,
@@ -167,6 +172,10 @@ impl File {
     pub fn is_at(&self, path: &Path) -> bool {
         let there = std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
         self.identity.is_some() && self.identity == there
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     pub fn size(&self) -> u64 {
@@ -222,7 +231,9 @@ impl File {
     /// Begins an operation; its range has been checked.
     pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
         let Operation { tag, op, offset, length, durable, .. } = operation;
-        if self.has_lost_writes && (durable || op == RequestOp::Flush) {
+        if !self.is_intact(engine.now_ns(), op, offset + length)
+            || (self.has_lost_writes && (durable || op == RequestOp::Flush))
+        {
             return Begin::Done(Err(IoError::Io));
         }
         if durable && length > 0 {
@@ -239,8 +250,27 @@ impl File {
         }
     }
 
-    /// Processes the end of an I/O and remembers failed writes.
-    pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
+    /// Returns false if the file has become so short that a request up to `end` would meet lost
+    /// data.
+    fn is_intact(&mut self, now_ns: u64, op: RequestOp, end: u64) -> bool {
+        let Some(size) = &mut self.size_watch else { return true };
+        size.check_before(&self.path, op.writes(), now_ns);
+        self.has_lost_writes |= size.has_shrunk();
+        op == RequestOp::Flush || end <= size.intact_bytes()
+    }
+
+    /// Processes the end of an I/O and remembers failed writes. A read that met the end of the file
+    /// fails: the file had its bytes when it was opened. A flush fails if the file has lost bytes.
+    pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, mut done: IoDone) -> Started {
+        if (done.missing > 0 || op == RequestOp::Flush)
+            && let Some(size) = &mut self.size_watch
+        {
+            size.check(&self.path, engine.now_ns());
+            self.has_lost_writes |= size.has_shrunk();
+        }
+        if done.result.is_ok() && (done.missing > 0 || (op == RequestOp::Flush && self.has_lost_writes)) {
+            done.result = Err(libc::EIO);
+        }
         let started = self.finish_io(engine, tag, op, done);
         if let Begin::Done(result) = &started {
             let durable = self.durable.iter().position(|durable| *durable == tag);
@@ -486,6 +516,27 @@ impl Range {
     /// Returns true if the two writes may not be in flight at the same time.
     fn conflicts_with(&self, other: &Range) -> bool {
         (self.exclusive || other.exclusive) && self.from < other.to && other.from < self.to
+    }
+}
+
+/// Opens a file; for writing only if it is not in use, or with `force_in_use`.
+fn open_file(path: &Path, read_only: bool, force_in_use: bool) -> Result<std::fs::File, BackendError> {
+    // The open of a pipe does not block; the pipe is refused later.
+    let flags = libc::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).write(!read_only);
+    if read_only {
+        return options.custom_flags(flags).open(path).map_err(|cause| open_error(path, cause));
+    }
+    match open_unused(path, &options, flags, force_in_use) {
+        Ok(OpenedForWriting { file, overridden }) => {
+            if let Some(in_use) = overridden {
+                tracing::warn!("{in_use}: opened for writing all the same, because `force_in_use` is set");
+            }
+            Ok(file)
+        }
+        Err(OpenUnusedError::InUse(in_use)) => Err(BackendError::InUse { in_use }),
+        Err(OpenUnusedError::System(cause)) => Err(open_error(path, cause)),
     }
 }
 

@@ -13,7 +13,9 @@
 //! - a kind of backend: `backend.rs`; files with direct I/O: `file.rs`; memory: `memory.rs`
 //! - the default queue depths: `depth.rs`
 //! - the way between queue, backend and drive model: `device.rs`
-//! - what is detected about a file or block device: `file_properties.rs`
+//! - what is detected about a file or block device: `file_properties.rs`; a file that shrinks or
+//!   grows while it is open: `file_size.rs`
+//! - the log of failed I/O: `error_log.rs`
 //! - a drive model in real time, and the lateness of its completions: `emulated.rs`
 //! - the loop that runs one device for measurements and tests: `driver.rs`
 //! - the measurement of a device's bandwidth and positioning time: `calibrate.rs`
@@ -27,8 +29,10 @@ mod device;
 mod driver;
 mod emulated;
 mod error;
+mod error_log;
 mod file;
 mod file_properties;
+mod file_size;
 mod memory;
 mod operation;
 mod output;

@@ -129,7 +129,7 @@ fn options() -> Options {
 }
 
 fn file(path: &Path, direct: Option<bool>) -> BackendConfig {
-    BackendConfig::File { path: path.into(), direct, read_only: false }
+    BackendConfig::File { path: path.into(), direct, read_only: false, force_in_use: false }
 }
 
 fn threads(config: &BackendConfig) -> Result<TestBackend<Threads>, BackendError> {
@@ -332,11 +332,36 @@ fn after_a_failed_flush_none_succeeds() {
     assert_eq!(backend_under_test.read(0, 3), [0; 3], "reading goes on");
 }
 
+/// A second program cuts the file off while the backend has it open.
+#[test]
+fn data_that_were_cut_off_are_errors() {
+    for direct in [Some(false), None] {
+        let temporary = temporary(SIZE);
+        let mut backend_under_test = threads(&file(temporary.path(), direct)).expect("a file");
+        backend_under_test.run(RequestOp::Write, 0, SIZE, Some(&vec![7; SIZE as usize])).expect("written");
+        temporary.as_file().set_len(8192).expect("a length");
+        let mut run = |op, offset, length| {
+            let data = vec![1; length as usize];
+            let data = (op == RequestOp::Write).then_some(data.as_slice());
+            backend_under_test.run(op, offset, length, data).map(|_| ())
+        };
+        assert_eq!(run(RequestOp::Read, 8192, 512), Err(IoError::Io));
+        assert_eq!(run(RequestOp::Read, 8000, 300), Err(IoError::Io));
+        assert_eq!(run(RequestOp::Read, 4096, 4096), Ok(()));
+        for op in [RequestOp::Write, RequestOp::Zero { punch: true }, RequestOp::Trim] {
+            assert_eq!(run(op, SIZE - 4096, 4096), Err(IoError::Io), "{op:?}");
+        }
+        assert_eq!(temporary.as_file().metadata().expect("its length").len(), 8192);
+        assert_eq!(run(RequestOp::Flush, 0, 0), Err(IoError::Io));
+    }
+}
+
 #[test]
 fn a_read_only_file_is_not_written() {
     let temporary = temporary(4096);
     temporary.as_file().write_all_at(b"contents", 0).expect("written");
-    let config = BackendConfig::File { path: temporary.path().into(), direct: None, read_only: true };
+    let config =
+        BackendConfig::File { path: temporary.path().into(), direct: None, read_only: true, force_in_use: false };
     let mut backend_under_test = threads(&config).expect("a file");
     assert!(backend_under_test.backend.capabilities().read_only && !backend_under_test.backend.capabilities().trim);
     assert!(matches!(backend_under_test.run(RequestOp::Write, 0, 1, Some(b"x")), Err(IoError::NotPermitted)));

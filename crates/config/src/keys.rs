@@ -142,6 +142,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Device, "tunables", "a table: `{ slice_idle = 0 }`", "the elevator's", "Tunables of the elevator, in the kernel's names and units; `hoistway elevators NAME` lists them. Tunables of reservations (`excess`, `dirs`, ...) work with every elevator."),
     key(Section::Device, "depth", "1 to 4096", "the backend's", "The queue depth: the largest number of requests in flight. The elevator orders only requests that are not yet in flight."),
     key(Section::Device, "direct", "`true`, `false`", "where the file and the request allow", "Direct I/O, which bypasses the page cache. With `true`, the start fails where the file does not support it."),
+    key(Section::Device, "force_in_use", "`true`, `false`", "`false`", "Open the file or block device for writing even if it is in use: mounted, swap, part of a volume or array, behind a loop device. Two writers destroy each other's data."),
     key(Section::Device, "merge", "`true`, `false`", "`true`", "Merge adjacent waiting requests into one."),
     key(Section::Device, "request_max", "a size: 4k to 32M, whole sectors", "`\"1M\"`", "The largest request of the device. Longer requests are split; merging stops at this size."),
     key(Section::Device, "bandwidth", "a rate", "a drive's slowest; else none", "The lowest sustained bandwidth, for the admission of reservations."),

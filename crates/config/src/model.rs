@@ -75,6 +75,8 @@ pub enum BackendConfig {
         direct: Option<bool>,
         /// The file is opened for reading only.
         read_only: bool,
+        /// The file is opened for writing even if it is in use: mounted, swap, part of a volume.
+        force_in_use: bool,
     },
     /// Memory, all zeroes at the start.
     Memory {
@@ -182,8 +184,9 @@ pub struct CheckedConfig {
 impl BackendConfig {
     /// Returns the property that differs from `old` and needs a restart; `None` if a backend opened
     /// for `old` serves for this one too. A file opened for writing also serves for reading.
+    /// `force_in_use` only matters to the next open.
     pub fn differs_from(&self, old: &BackendConfig) -> Option<&'static str> {
-        let BackendConfig::File { path, direct, read_only } = self else {
+        let BackendConfig::File { path, direct, read_only, .. } = self else {
             return (self != old).then_some("backend");
         };
         match old {

@@ -21,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hoistway_core::{Event, Op};
+use hoistway_machine::{InUse, OpenUnusedError, open_unused};
 use hoistway_trace::blktrace::Writer;
 use hoistway_trace::{self as trace, Action, DeviceId, EventWriter as _, Rwbs};
 
@@ -53,6 +54,9 @@ pub enum RecordError {
         /// The error of the system call.
         source: io::Error,
     },
+    /// The file is in use, for example behind a mounted loop device.
+    #[error(transparent)]
+    InUse(#[from] InUse),
     /// The thread could not be started, or panicked.
     #[error("the recording thread failed: {0}")]
     Thread(String),
@@ -169,7 +173,13 @@ impl Recording {
                 self.made.push(path.clone());
                 file
             }
-            Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists => options.open(&path).map_err(error)?,
+            Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists => {
+                match open_unused(&path, File::options().write(true), 0, false) {
+                    Ok(opened) => opened.file,
+                    Err(OpenUnusedError::InUse(in_use)) => return Err(in_use.into()),
+                    Err(OpenUnusedError::System(cause)) => return Err(error(cause)),
+                }
+            }
             Err(other) => return Err(error(other)),
         };
         let device = DeviceId::new(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));

@@ -167,7 +167,7 @@ impl<E: Engine> Server<E> {
         let mut obstacle = None;
         for (open, was_detached) in detached.chain(removed.map(|removed| (removed, false))) {
             let (old, device) = (&open.config, self.state.devices.get(open.index));
-            let BackendConfig::File { path, direct, read_only } = &config.backend else {
+            let BackendConfig::File { path, direct, read_only, .. } = &config.backend else {
                 if (&old.queue.name, &old.backend, &old.drive) == (&config.queue.name, &config.backend, &config.drive) {
                     return Ok(Some((open, was_detached)));
                 }

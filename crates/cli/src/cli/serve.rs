@@ -28,7 +28,7 @@ Examples:
     hoistway serve --config /etc/hoistway.toml --calibrate
 
 An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; an empty name is the default export. Keys follow, separated by commas: of the \
-device (elevator, drive, depth, direct, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
+device (elevator, drive, depth, direct, force-in-use, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
 tenant of its clients (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
 Exports of one path share a device, whose elevator divides it among their clients. Sizes and rates: 4k, 256M, 1T; k is 1024.
 
@@ -51,6 +51,10 @@ pub struct ServeArgs {
     /// The drive that all devices emulate: a name from `hoistway drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
+    /// Serve files and block devices for writing even if they are in use: mounted, swap, part of a
+    /// volume or array, behind a loop device
+    #[arg(long)]
+    pub force_in_use: bool,
     /// Listen on this Unix socket [default: $XDG_RUNTIME_DIR/hoistway.sock, otherwise
     /// /run/hoistway.sock]; may be given several times
     #[arg(long = "socket", value_name = "PATH", help_heading = "Listening")]

@@ -114,6 +114,9 @@ pub struct TarArgs {
     /// Compress by the suffix of the archive's name: .gz, .tgz, .xz, .txz, .zst, .tzst
     #[arg(short = 'a', long, group = "compression", help_heading = "The archive")]
     pub auto_compress: bool,
+    /// Write to a device even if it is in use, for example mounted
+    #[arg(long, help_heading = "The archive")]
+    pub force_in_use: bool,
     /// Print help
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,

@@ -385,8 +385,8 @@ fn a_mounted_device_is_not_written_to() {
     let behind = replay(&device.folder.name("disk"));
     let unmounted = Command::new("umount").arg(&place).status().expect("umount is there");
     assert!(unmounted.success());
-    refused.refused(1, &["is mounted at", "refusing to overwrite it"]);
-    behind.refused(1, &["behind the loop device", "refusing to overwrite it"]);
+    refused.refused(1, &["is mounted at", "writing to it would destroy data"]);
+    behind.refused(1, &["behind the loop device", "writing to it would destroy data"]);
     assert_eq!(replay(&device.path).code, Some(0), "now it is free");
 }
 

@@ -34,6 +34,7 @@ impl ConfigBuilder<'_> {
         let elevator = fields.read("elevator", value::elevator);
         let depth = fields.read("depth", |value| value::whole(value, 1, 4096));
         let direct = fields.read("direct", value::switch);
+        let force_in_use = fields.read("force_in_use", value::switch).unwrap_or(false);
         let merge = fields.read("merge", value::switch).unwrap_or(true);
         let request_max = fields.read("request_max", |value| {
             value::sectors(value)?;
@@ -49,7 +50,7 @@ impl ConfigBuilder<'_> {
         let tunables = self.tunables(entry, elevator);
         let read_only = !draft.exports.is_empty() && self.all_read_only(draft, name.as_deref());
         let backend = match backend {
-            BackendConfig::File { path, direct, .. } => BackendConfig::File { path, direct, read_only },
+            BackendConfig::File { path, direct, .. } => BackendConfig::File { path, direct, read_only, force_in_use },
             other => other,
         };
         let rotates = match &drive {
@@ -99,7 +100,7 @@ impl ConfigBuilder<'_> {
                 }
                 let path = location.resolve(path);
                 let bytes = environment.bytes(&path).map_err(|error| error.to_string())?;
-                return Ok((BackendConfig::File { path, direct, read_only: false }, bytes));
+                return Ok((BackendConfig::File { path, direct, read_only: false, force_in_use: false }, bytes));
             }
             let (kind, size) = text.split_once(':').unwrap_or((&text, ""));
             let bytes = match (size, drive_bytes) {

@@ -29,7 +29,7 @@ fn an_export_needs_a_name_and_a_backend() {
     assert_eq!((config.exports[0].name.as_str(), config.exports[0].device.as_str()), ("db", "disk.img"));
     assert_eq!(
         config.devices[0].backend,
-        BackendConfig::File { path: "/srv/disk.img".into(), direct: None, read_only: false }
+        BackendConfig::File { path: "/srv/disk.img".into(), direct: None, read_only: false, force_in_use: false }
     );
     assert!(config.tenants.is_empty(), "no terms were given");
     for nameless in ["=/srv/disk.img", "/srv/disk.img", "=file:/srv/disk.img"] {

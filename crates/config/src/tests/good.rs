@@ -12,7 +12,10 @@ const DISK: &str = "[[device]]\nname = \"sda\"\nbackend = \"file:/srv/disk.img\"
 fn the_smallest_configuration_has_a_device_and_an_export() {
     let config = good(&format!("{DISK}[[export]]\nname = \"\"\n"));
     let device = &config.devices[0];
-    assert_eq!(device.backend, BackendConfig::File { path: "/srv/disk.img".into(), direct: None, read_only: false });
+    assert_eq!(
+        device.backend,
+        BackendConfig::File { path: "/srv/disk.img".into(), direct: None, read_only: false, force_in_use: false }
+    );
     assert_eq!(
         (device.queue.elevator, device.queue.depth, device.queue.merge, device.queue.request_bytes_max),
         (None, None, true, 1 << 20)

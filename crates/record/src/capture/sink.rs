@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use hoistway_machine::{OpenUnusedError, create_unused};
 use hoistway_trace::blktrace::Writer;
 use hoistway_trace::{Action, DeviceId, Event};
 
@@ -351,7 +352,10 @@ impl Sink {
         let (file, path) = (&mut self.files[place], &mut self.paths[place]);
         if file.is_none() {
             *path = self.output.path_of(cpu);
-            let made = File::create(&path).map_err(|cause| CaptureError::Output { path: path.clone(), cause })?;
+            let made = create_unused(path).map_err(|error| match error {
+                OpenUnusedError::InUse(in_use) => CaptureError::InUse(in_use.to_string()),
+                OpenUnusedError::System(cause) => CaptureError::Output { path: path.clone(), cause },
+            })?;
             *file = Some(BufWriter::with_capacity(1 << 20, made));
         }
         match file {

@@ -18,7 +18,6 @@ mod on_device;
 mod plan;
 mod report;
 mod request;
-mod safety;
 mod trace;
 
 use std::cmp::Reverse;
@@ -35,7 +34,6 @@ pub use on_device::DeviceTarget;
 pub use plan::{OmittedRequests, Placement, PlacementError, ReplayPlan, ReplayPlanBuilder, TraceLayer};
 pub use report::{KINDS, Percentiles, ProcessTotals, ReplayFigures, ReplayReport, RequestTotals};
 pub use request::{PlannedRequest, RequestKind};
-pub use safety::{InUse, check_unused};
 pub use trace::{ReplayTrace, ReplayTraceError, Selection};
 
 use dependent::Dependents;

@@ -33,12 +33,18 @@ pub struct DeviceTarget {
 
 impl DeviceTarget {
     /// Opens a file or a block device, with direct I/O where possible. Requests are dispatched in
-    /// order of arrival and are not merged.
+    /// order of arrival and are not merged. `force_in_use` opens it for writing even if it is in
+    /// use.
     ///
     /// # Errors
-    /// The file cannot be opened.
-    pub fn file<E: Engine>(path: &Path, writes: bool, engine: &mut E) -> Result<DeviceTarget, ReplayError> {
-        let backend = BackendConfig::File { path: path.into(), direct: None, read_only: !writes };
+    /// The file cannot be opened, or is to be written and is in use.
+    pub fn file<E: Engine>(
+        path: &Path,
+        writes: bool,
+        force_in_use: bool,
+        engine: &mut E,
+    ) -> Result<DeviceTarget, ReplayError> {
+        let backend = BackendConfig::File { path: path.into(), direct: None, read_only: !writes, force_in_use };
         let config = DeviceConfig {
             queue: DiskQueueConfig {
                 name: path.display().to_string(),

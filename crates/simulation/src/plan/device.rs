@@ -130,8 +130,12 @@ impl DevicePlan {
         let backend = match self.medium {
             Medium::Memory => BackendConfig::Memory { bytes },
             Medium::Null => BackendConfig::Null { bytes },
-            Medium::Buffered => BackendConfig::File { path: path.into(), direct: Some(false), read_only: false },
-            Medium::Direct => BackendConfig::File { path: path.into(), direct: None, read_only: false },
+            Medium::Buffered => {
+                BackendConfig::File { path: path.into(), direct: Some(false), read_only: false, force_in_use: false }
+            }
+            Medium::Direct => {
+                BackendConfig::File { path: path.into(), direct: None, read_only: false, force_in_use: false }
+            }
         };
         DeviceConfig {
             queue: DiskQueueConfig {

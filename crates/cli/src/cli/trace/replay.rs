@@ -42,6 +42,10 @@ pub struct ReplayArgs {
     /// Omit writes, discards and flushes
     #[arg(long, help_heading = "Target")]
     pub reads_only: bool,
+    /// Write to the target even if it is in use: mounted, swap, part of a volume or array, behind a
+    /// loop device
+    #[arg(long, requires = "write", help_heading = "Target")]
+    pub force_in_use: bool,
     /// Value added to each offset, as in 1G or -512M
     #[arg(long, value_name = "BYTES", default_value = "0", allow_hyphen_values = true, value_parser = shift, help_heading = "Target")]
     pub shift: i64,
@@ -117,7 +121,7 @@ const REPLAY_HELP: &str = "\
 The lag of submissions is printed as percentiles. A lag that is a considerable part of the latency means that the target is \
 too slow for the recorded times; --timing dependent keeps the pauses of the programs instead.
 
-Nothing is written without --write, and never to a device that is mounted or otherwise in use. Writes carry pseudo-random bytes. Flushes make \
+Nothing is written without --write, and not to a file or device that is mounted or otherwise in use, unless --force-in-use is given. Writes carry pseudo-random bytes. Flushes make \
 the target write back its cache. Discards are omitted and counted if the target does not support them.
 
 Examples:

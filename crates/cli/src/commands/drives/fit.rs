@@ -1,11 +1,12 @@
 //! `hoistway drives --fit`: fits a profile to a trace.
 
-use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use hoistway_drive::fit::{Base, FitKind, FitOptions, FittedProfile, fit_profile};
 use hoistway_drive::recording;
+use hoistway_machine::create_unused;
 
 use super::agreement;
 use super::describe::section;
@@ -26,7 +27,9 @@ pub fn run(trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<()> {
     let options = FitOptions { name: profile_name(args.output.as_deref().unwrap_or(trace)), kind, base };
     let fitted = fit_profile(&records, &options).with_context(|| trace.display().to_string())?;
     if let Some(path) = &args.output {
-        fs::write(path, &fitted.toml).with_context(|| format!("{}: cannot write the profile", path.display()))?;
+        let written =
+            create_unused(path).map_err(Error::from).and_then(|mut file| Ok(file.write_all(fitted.toml.as_bytes())?));
+        written.with_context(|| format!("{}: cannot write the profile", path.display()))?;
     }
     if args.json {
         out.json(&fitted)?;

@@ -44,6 +44,7 @@ pub fn config(args: &ServeArgs, environment: &dyn Environment) -> Result<Checked
     }
     for (given, section, key, option) in [
         (args.insecure, Section::Listen, "insecure", "--insecure"),
+        (args.force_in_use, Section::Device, "force_in_use", "--force-in-use"),
         (args.tls_required, Section::Tls, "required", "--tls-required"),
     ] {
         if given {

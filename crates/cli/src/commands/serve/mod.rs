@@ -9,11 +9,13 @@ pub(super) mod record;
 mod sockets;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use hoistway_config::{CheckedConfig, Config, HostEnvironment};
+use hoistway_machine::create_unused;
 use hoistway_reactor::{Engine, EngineKind, Options, Threads, Uring, probe};
 use hoistway_record::recording::Recording;
 use hoistway_server::access::tls_server;
@@ -21,7 +23,7 @@ use hoistway_server::systemd::{self, Notify};
 use hoistway_server::{Bounds, Server, Settings, Turn};
 
 use crate::cli::{EngineChoice, ServeArgs};
-use crate::failure::{Exit, print_message};
+use crate::failure::{Exit, chain, print_message};
 use crate::output::Out;
 use child::Companion;
 use sockets::SocketPlan;
@@ -171,8 +173,9 @@ fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) 
     match outcome {
         Ok(()) => notify.ready("configuration read anew"),
         Err(error) => {
-            tracing::error!("the configuration stays as it was: {error:#}");
-            server.reload_failed(&format!("{error:#}"));
+            let error = chain(&error);
+            tracing::error!("the configuration stays as it was: {error}");
+            server.reload_failed(&error);
             notify.ready("the new configuration is wrong: the old one stays");
         }
     }
@@ -205,8 +208,10 @@ struct PidFile(PathBuf);
 
 impl PidFile {
     fn write(path: &Path) -> Result<PidFile> {
-        fs::write(path, format!("{}\n", std::process::id()))
-            .with_context(|| format!("{}: the process id cannot be written", path.display()))?;
+        let written = create_unused(path)
+            .map_err(Error::from)
+            .and_then(|mut file| Ok(file.write_all(format!("{}\n", std::process::id()).as_bytes())?));
+        written.with_context(|| format!("{}: the process id cannot be written", path.display()))?;
         Ok(PidFile(path.to_owned()))
     }
 }

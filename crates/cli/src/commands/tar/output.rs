@@ -1,7 +1,7 @@
 //! The output of `hoistway tar`: standard output, or a file that appears when it is complete.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,6 +10,7 @@ use std::thread;
 
 use anyhow::{Context as _, Error, Result, anyhow};
 use flate2::write::GzEncoder;
+use hoistway_machine::{OpenUnusedError, open_unused};
 use liblzma::stream::MtStreamBuilder;
 use liblzma::write::XzEncoder;
 
@@ -69,7 +70,7 @@ impl Output {
         let (file, destination, name) = match path {
             None => (standard_output()?, Destination::Direct, "standard output".to_owned()),
             Some(path) => {
-                let (file, destination) = open_at(path).with_context(|| format!("{}: Cannot open", path.display()))?;
+                let (file, destination) = open_at(path, args.force_in_use)?;
                 (file, destination, path.display().to_string())
             }
         };
@@ -209,13 +210,28 @@ fn standard_output() -> Result<File> {
     Ok(File::from(stdout.as_fd().try_clone_to_owned().context("standard output")?))
 }
 
-/// Opens a path for output: a device in place, a file by way of a temporary file.
-fn open_at(path: &Path) -> io::Result<(File, Destination)> {
+/// Opens a path for output: a device in place, unless it is in use, and a file by way of a
+/// temporary file.
+fn open_at(path: &Path, force_in_use: bool) -> Result<(File, Destination)> {
+    open_output(path, force_in_use).map_err(|error| match error {
+        OpenUnusedError::InUse(in_use) => anyhow!("{in_use} (--force-in-use overrides this)"),
+        OpenUnusedError::System(error) => Error::new(error).context(format!("{}: Cannot open", path.display())),
+    })
+}
+
+fn open_output(path: &Path, force_in_use: bool) -> Result<(File, Destination), OpenUnusedError> {
+    let in_place = |target: &Path, options: &OpenOptions| {
+        let opened = open_unused(target, options, 0, force_in_use)?;
+        if let Some(in_use) = opened.overridden {
+            print_message(&format!("hoistway tar: {in_use}: --force-in-use overrides this"));
+        }
+        Ok((opened.file, Destination::Direct))
+    };
     let target = resolve_links(path)?;
     let there = fs::metadata(&target).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
         // A device or a pipe; the system refuses a directory.
-        return Ok((File::options().write(true).open(&target)?, Destination::Direct));
+        return in_place(&target, File::options().write(true));
     }
     let made = TemporaryFile::beside(&target);
     let Some(there) = there else {
@@ -229,14 +245,14 @@ fn open_at(path: &Path) -> io::Result<(File, Destination)> {
         }
         // The process may be allowed to write this file, but not to create files here.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let file = File::options().write(true).truncate(true).open(&target)?;
+            let opened = in_place(&target, File::options().write(true).truncate(true))?;
             let path = path.display();
             print_message(&format!(
                 "hoistway tar: {path}: no temporary file can be created beside it: the old archive is overwritten"
             ));
-            Ok((file, Destination::Direct))
+            Ok(opened)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, bail};
+use hoistway_machine::{InUse, OpenUnusedError, Root, create_unused, find_use};
 use hoistway_trace::Source;
 use hoistway_trace::convert::{Destination, OutputError as TraceError, OutputFormat, OutputOptions, write_trace};
 
@@ -28,7 +29,7 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
     let options = OutputOptions { format, name, quiet: args.quiet, all_messages: args.all_messages };
     let destination = match file {
         Some(file) if format == OutputFormat::BlktraceCpus => Destination::CpuFiles(file),
-        Some(file) => Destination::Stream(Box::new(move || Ok(buffered(File::create(file)?)))),
+        Some(file) => Destination::Stream(Box::new(move || Ok(buffered(create(file)?)))),
         None => Destination::Stream(Box::new(|| Ok(buffered(io::stdout())))),
     };
     let (summary, result) = write_trace(source, destination, &options);
@@ -55,6 +56,14 @@ fn buffered(out: impl Write + 'static) -> Box<dyn Write> {
     Box::new(BufWriter::with_capacity(BUFFER_BYTES, out))
 }
 
+/// Creates the output; an output that came into use since the check is an error of the system call.
+fn create(file: &Path) -> io::Result<File> {
+    create_unused(file).map_err(|error| match error {
+        OpenUnusedError::InUse(in_use) => io::Error::other(in_use),
+        OpenUnusedError::System(error) => error,
+    })
+}
+
 fn check_standard_output(format: OutputFormat) -> Result<(), UsageError> {
     if format == OutputFormat::BlktraceCpus {
         return Err(UsageError("several files cannot go to standard output: name them with -o".into()));
@@ -75,7 +84,10 @@ fn check_file(file: &Path, format: OutputFormat, read: &[PathBuf]) -> Result<()>
     if let Some(same) = read.iter().find(|read| is_same(read, file, format)) {
         bail!("{}: it is an input and would be overwritten: write to another file", same.display());
     }
-    Ok(())
+    match find_use(&Root::machine(), file) {
+        Some(found) => Err(InUse { path: file.to_owned(), found: Box::new(found) }.into()),
+        None => Ok(()),
+    }
 }
 
 fn output_failed(error: io::Error, file: Option<&Path>) -> Error {

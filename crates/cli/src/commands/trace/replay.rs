@@ -11,7 +11,7 @@ use hoistway_nbd::uri::Uri;
 use hoistway_reactor::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
 use hoistway_record::replay::{
     DeviceTarget, NbdTarget, Options, Placement, Progress, ReplayOutcome, ReplayReport, ReplayTarget, ReplayTrace,
-    Selection, Timing, TraceLayer, Virtual, check_unused, replay,
+    Selection, Timing, TraceLayer, Virtual, replay,
 };
 
 use crate::cli::trace::{LayerChoice, ReplayArgs, TimingChoice};
@@ -124,10 +124,7 @@ fn on_target<E: Engine>(args: &ReplayArgs, trace: &mut ReplayTrace, mut engine: 
     }
     let path = std::path::Path::new(args.target());
     let writes = trace.plan.changing() > 0;
-    if writes {
-        check_unused(path)?;
-    }
-    let mut target = DeviceTarget::file(path, writes, &mut engine)?;
+    let mut target = DeviceTarget::file(path, writes, args.force_in_use, &mut engine)?;
     trace.plan.omit(!target.can_discard(), false);
     fit(args, trace, target.size())?;
     let now_ns = engine.now_ns();

@@ -138,3 +138,24 @@ fn the_socket_of_a_running_server_is_not_replaced() {
     Client::of(&socket, "").write(0, &[1; 512]).expect("the first is still there");
     assert_eq!(server.end().0, Some(0));
 }
+
+#[test]
+fn a_configuration_that_is_a_directory_is_named_once_with_one_cause() {
+    let expected = "serve.toml: cannot read the configuration: it is a directory, and a regular file is needed";
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("serve.toml")).expect("it is ours");
+    let ran = run(&["serve", "--config", &folder.name("serve.toml"), "--socket", &folder.name("s")]);
+    ran.refused(1, &[&format!("{expected}\n")]);
+    std::fs::remove_dir(folder.path("serve.toml")).expect("it is empty");
+    folder.file("serve.toml", "[[device]]\nname = \"m\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"\"\n");
+    let server = Server::start_in(folder, &["--config", "FOLDER/serve.toml"]);
+    std::fs::remove_file(server.folder.path("serve.toml")).expect("it is ours");
+    std::fs::create_dir(server.folder.path("serve.toml")).expect("it is ours");
+    server.signal(Signal::HUP);
+    Client::of(&server.socket(), "").read(0, 512).expect("the old configuration stays");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("cannot read the configuration")).collect();
+    assert!(lines.len() == 1 && lines[0].ends_with(expected), "{lines:?}");
+    assert_eq!(lines[0].matches("a directory").count(), 1, "{lines:?}");
+}

@@ -1,9 +1,11 @@
 //! `hoistway serve` from outside: the built program, real sockets, clients of other programs and a
 //! test client.
 
+mod backend_errors;
 mod check;
 mod client;
 mod exports;
+mod in_use;
 mod life;
 mod many;
 mod replay;

@@ -13,7 +13,7 @@ const WRITE: Rwbs = Rwbs::WRITE;
 
 /// A trace of one process with requests at intervals of 2 ms that take 1 ms each: operation, first
 /// sector, bytes.
-fn write_trace(path: &Path, requests: &[(Rwbs, u64, u32)]) {
+pub(super) fn write_trace(path: &Path, requests: &[(Rwbs, u64, u32)]) {
     let mut writer = Writer::new(Vec::new()).counting();
     let device = DeviceId::new(8, 0);
     let name = Event { device, pid: 7, ..Event::new(1_000, Action::Process) };
