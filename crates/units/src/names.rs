@@ -10,6 +10,9 @@ const LETTERS_MAX: usize = 64;
 /// The least number of letters of a part of a name that is searched for in other names.
 const PART_LETTERS_MIN: usize = 3;
 
+/// A rule by which a name is near: from the number of differing letters, and the name.
+type Rule<'r> = &'r dyn Fn(usize, &str) -> bool;
+
 /// Returns the names near a mistyped one, the nearest first; at most five.
 ///
 /// A name is near if few letters differ (one in four, at least one), or if it contains the typed
@@ -32,14 +35,14 @@ pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'
     let shares_a_part =
         |name: &str| parts.iter().any(|part| name.contains(part)) || (is_long(name) && typed.contains(name));
     let least = all.first().map_or(0, |(edits, _)| *edits);
-    let rules: [&dyn Fn(usize, &str) -> bool; 3] = [
+    let rules: [Rule<'_>; 3] = [
         &|edits, name| {
             (edits <= few && edits < name.chars().count()) || (letters >= 2 && name.to_lowercase().contains(&typed))
         },
         &|_, name| shares_a_part(&name.to_lowercase()),
         &|edits, name| edits == least && edits * 2 <= name.chars().count(),
     ];
-    let found = |rule: &dyn Fn(usize, &str) -> bool| -> Vec<&'a str> {
+    let found = |rule: Rule<'_>| -> Vec<&'a str> {
         all.iter().filter(|(edits, name)| rule(*edits, name)).map(|(_, name)| *name).take(SUGGESTIONS_MAX).collect()
     };
     rules.into_iter().map(found).find(|near| !near.is_empty()).unwrap_or_default()

@@ -95,7 +95,7 @@ mark precedes a SHARE below nine tenths of DUE while requests wait. An arrow pre
 Keys: q quits, left and right choose the sort column, r reverses the order, up and down scroll, Tab or d shows the next device, space or p holds \
 the screen, h shows help.
 
-Latencies are those of the interval, with an accuracy of an eighth. Without a terminal, the command acts as with --once.")]
+Latencies are those of the interval, with an accuracy of an eighth. A narrow terminal shows fewer columns; a shortened name ends with an ellipsis. Without a terminal, the command acts as with --once.")]
 pub struct TopArgs {
     /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in
     /// /run, then /run/hoistway/control.sock]

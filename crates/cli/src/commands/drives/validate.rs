@@ -20,7 +20,7 @@ pub fn run(choice: &str, trace: &Path, args: &DrivesArgs, out: &mut Out) -> Resu
     let records = recording::load(trace)?;
     let report = ValidationReport::measure(&profile, &records).with_context(|| trace.display().to_string())?;
     if args.json {
-        return Ok(out.json(&report)?);
+        return out.json(&report);
     }
     report.warnings.iter().for_each(|warning| print_message(&format!("warning: {warning}")));
     write(&report, trace, out)
