@@ -207,7 +207,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The end of all time axes in seconds, slightly beyond the last point.
+/// The last time of all charts in seconds.
 fn time_end(page: &ComparePage) -> f64 {
     let of = |e: &ElevatorResult| {
         let windows = e.bandwidth.iter().map(|b| b.bytes_per_s.len() as u64).max().unwrap_or(0);
@@ -218,7 +218,14 @@ fn time_end(page: &ComparePage) -> f64 {
         e.runtime_ns.max(head).max(slices).max(windows)
     };
     let end = page.elevators.iter().map(of).max().unwrap_or(0);
-    if end == 0 { 1.0 } else { seconds(end) * 1.005 }
+    if end == 0 { 1.0 } else { seconds(end) }
+}
+
+/// The common range of all time axes, with room for dots at both ends: the plotting library cuts
+/// dots at the edge of a chart in half.
+fn time_range(page: &ComparePage) -> AxisRange {
+    let end = time_end(page);
+    range(-0.01 * end, 1.01 * end)
 }
 
 fn frame() -> Layout {
@@ -277,7 +284,7 @@ fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palett
     drawing.layout = frame()
         .hover_mode(if unified { HoverMode::XUnified } else { HoverMode::Closest })
         .margin(margin(48, 8, 40))
-        .x_axis(axis("time, s").range(range(0.0, time_end(page))).hover_format(".2f").tick_suffix(""))
+        .x_axis(axis("time, s").range(time_range(page)).hover_format(".2f").tick_suffix(""))
         .y_axis(axis("MB/s").range(range(0.0, top)).n_ticks(5));
     let label = format!(
         "Bandwidth over time of {} processes under {}: from {} for the slowest to {} for the fastest.",
@@ -333,7 +340,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     let y = axis(&format!("latency, {unit}")).type_(AxisType::Log).dtick(1.0);
     drawing.layout = frame()
         .margin(margin(56, 8, 44))
-        .x_axis(x.range(range(0.0, top.log10() + 0.05)))
+        .x_axis(x.range(range(-0.05, top.log10() + 0.05)))
         .y_axis(y.tick_format(",~r").exponent_format(plotly::common::ExponentFormat::None));
     let of = |e: &ElevatorResult| {
         format!("{} {} at p99, {} at most", e.name, duration(e.latency.p99_ns), duration(e.latency.max_ns))
@@ -413,7 +420,13 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
         .uniform_text(UniformText::new().mode(UniformTextMode::Hide).min_size(10))
         .margin(margin(16, 8, 44))
         .x_axis(axis("time, s").range(range(0.0, most * 1.005)))
-        .y_axis(axis("").tick_values(places).tick_text(names).range(range(rows as f64 - 0.5, -0.5)).show_grid(false));
+        .y_axis(
+            axis("elevator")
+                .tick_values(places)
+                .tick_text(names)
+                .range(range(rows as f64 - 0.5, -0.5))
+                .show_grid(false),
+        );
     let of = |e: &ElevatorResult| {
         let percent = |ns: u64| 100.0 * seconds(ns) / total(&e.drive).max(f64::MIN_POSITIVE);
         format!("{} {:.0} % transfer, {:.0} % seek", e.name, percent(e.drive.transfer_ns), percent(e.drive.seek_ns))
@@ -485,7 +498,7 @@ fn head_figure(
         drawing.data.push(trace);
         drawing.keys.push(key);
     }
-    let x = axis("time, s").range(range(0.0, time_end(page)));
+    let x = axis("time, s").range(time_range(page));
     let y = axis("sector").tick_format("~s").n_ticks(5).range(sector_range(page));
     drawing.layout = frame().margin(margin(60, 8, 40)).x_axis(x).y_axis(y);
     let label = format!("Sector over time of every request under {}: {note}.", elevator.name);
@@ -539,14 +552,12 @@ fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Pa
         drawing.data.push(trace);
         drawing.keys.push(key);
     }
-    let mut y = axis("").range(range(lanes as f64 - 0.4, -0.6)).show_grid(false);
+    let mut y = axis("process").range(range(lanes as f64 - 0.4, -0.6)).show_grid(false);
     if lanes <= NAMED_MAX {
         let names = page.processes.iter().map(|p| plain(&shorten(p, 20))).collect();
         y = y.tick_values((0..lanes).map(|l| l as f64).collect()).tick_text(names);
-    } else {
-        y = y.title(Title::with_text("process"));
     }
-    let x = axis("time, s").range(range(0.0, time_end(page)));
+    let x = axis("time, s").range(time_range(page));
     drawing.layout = frame().margin(margin(16, 8, 40).pad(2)).x_axis(x).y_axis(y);
     let note = if reduction.slices_shown < reduction.slices {
         let (shown, all) = (count(reduction.slices_shown as u64), count(reduction.slices as u64));

@@ -39,6 +39,8 @@ const RIGHT: f64 = 660.0;
 const TOP: f64 = 62.0;
 const PANEL: f64 = 112.0;
 const GAP: f64 = 14.0;
+/// Distance of the outermost points from the edges of a panel.
+const MARGIN: f64 = 4.0;
 const NAMES: f64 = RIGHT + 18.0;
 /// Points for each px.
 const FINE: f64 = 2.0;
@@ -69,8 +71,8 @@ pub fn footprint_svg(footprint: &Footprint) -> String {
         text(&mut svg, "note", NAMES, top + 36.0, &escaped(&panel.note));
         let at = |(x, y): (f64, f64)| {
             let part = |value: f64, span: f64| if span > 0.0 { (value / span).clamp(0.0, 1.0) } else { 0.0 };
-            let x = LEFT + (RIGHT - LEFT - 1.0) * part(x, longest);
-            let y = top + (PANEL - 1.5) * (1.0 - part(y - low, high - low)) + 0.75;
+            let x = LEFT + MARGIN + (RIGHT - LEFT - 2.0 * MARGIN) * part(x, longest);
+            let y = top + MARGIN + (PANEL - 2.0 * MARGIN) * (1.0 - part(y - low, high - low));
             ((x * FINE) as i64, (y * FINE) as i64)
         };
         let drawn: BTreeSet<(i64, i64)> =
@@ -79,7 +81,13 @@ pub fn footprint_svg(footprint: &Footprint) -> String {
     }
     let below = height - 32.0;
     for tick in round_ticks(0.0, longest) {
-        text(&mut svg, "below", LEFT + (RIGHT - LEFT) * tick / longest, below, &tick.to_string());
+        text(
+            &mut svg,
+            "below",
+            LEFT + MARGIN + (RIGHT - LEFT - 2.0 * MARGIN) * tick / longest,
+            below,
+            &tick.to_string(),
+        );
     }
     text(&mut svg, "below", (LEFT + RIGHT) / 2.0, height - 12.0, &escaped(&footprint.x));
     svg.push_str("</svg>\n");
@@ -130,11 +138,11 @@ mod tests {
         let slow = panel(&[(0.0, 0.0), (0.01, 0.0), (100.0, 50.0), (100.0, 50.0)]);
         let fast = panel(&[(50.0, 25.0)]);
         let svg = footprint_svg(&Footprint { panels: vec![slow, fast], ..Footprint::default() });
-        // The first panel is 112 px high from 62 on, with a margin of 0.75 px. Its last point is at
-        // the right end of 583 px.
-        assert!(svg.contains("d=\"M76,173h0m583,-110.5h0\""), "{svg}");
+        // The first panel is 112 px high from 62 on and 584 px wide from 76 on, with a margin of
+        // 4 px: no point touches an edge.
+        assert!(svg.contains("d=\"M80,170h0m576,-104h0\""), "{svg}");
         // The middle of both axes of the second panel, which is 126 px below.
-        assert!(svg.contains("d=\"M367.5,244h0\""), "{svg}");
+        assert!(svg.contains("d=\"M368,244h0\""), "{svg}");
         assert!(svg.contains("&lt;name&gt;") && !svg.contains("<name>"));
     }
 

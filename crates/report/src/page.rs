@@ -128,7 +128,7 @@ fn library() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{ElevatorResult, HeadTrack, ProcessBandwidth, Slice};
+    use crate::data::{ElevatorResult, HeadTrack, PercentileLatency, ProcessBandwidth, Slice};
 
     fn page(processes: u32) -> ComparePage {
         let elevator = ElevatorResult {
@@ -167,6 +167,32 @@ mod tests {
             let read: ComparePage = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
             assert_eq!(read, page);
         }
+    }
+
+    #[test]
+    fn each_axis_has_a_title_and_no_dot_is_at_the_edge_of_its_chart() {
+        let mut page = page(2);
+        let elevator = &mut page.elevators[0];
+        elevator.percentiles = vec![PercentileLatency { percentile: 0.0, latency_ns: 1_000_000 }];
+        elevator.drive.seek_ns = 5_000_000_000;
+        elevator.head[0].time_ns = vec![0, 5_000_000_000];
+        let html = compare_page(&page).unwrap();
+        let charts: serde_json::Value = serde_json::from_str(embedded(&html, "hoistway-charts")).unwrap();
+        let figures = charts["figures"].as_array().expect("figures");
+        assert_eq!(figures.len(), 5, "one chart of each section");
+        for figure in figures {
+            for axis in ["xaxis", "yaxis"] {
+                let title = figure["layout"][axis]["title"]["text"].as_str().unwrap_or_default();
+                assert!(!title.is_empty(), "{} of {} has no title", axis, figure["id"]);
+            }
+        }
+        let range = |id: &str| -> [f64; 2] {
+            let figure = figures.iter().find(|figure| figure["id"] == id).expect("the chart");
+            serde_json::from_value(figure["layout"]["xaxis"]["range"].clone()).expect("two numbers")
+        };
+        // The run takes 5 s. The percentile 0 is at 1, which is 0 on the logarithmic axis.
+        assert!(range("head-0")[0] < 0.0 && range("head-0")[1] > 5.0, "{:?}", range("head-0"));
+        assert!(range("latency-all")[0] < 0.0, "{:?}", range("latency-all"));
     }
 
     #[test]
