@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use crate::whatif::{Confidence, Fidelity, LoadedTrace};
+use crate::whatif::{Confidence, Fidelity, LoadedTrace, LoopModel, TraceContents};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::FittedProfile;
 use hoistway_fio::{Diagnostics, JobFile};
 use hoistway_sim::{HostConfig, Kernel};
+use hoistway_units::figures::magnitude;
 use serde::Serialize;
 
 use crate::bench::{Bench, KERNEL_SCHEDULERS, Workload};
@@ -17,7 +18,7 @@ use crate::device_facts::{self, ModelQuality};
 use crate::objective::{Objective, ObjectiveError};
 use crate::statistics::MIN_DIFFERENCE;
 use crate::subject::Subject;
-use crate::trace_case::{DriveSource, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+use crate::trace_case::{DriveSource, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use crate::use_case::Use;
 
 /// The input of a [`Case`].
@@ -166,8 +167,16 @@ pub enum CaseError {
     /// The trace cannot be modelled.
     #[error(transparent)]
     Trace(#[from] TraceCaseError),
+    /// The trace has no completions, so that no model can be compared with it.
+    #[error("{name}: the trace holds {contents}: without completions no model can be compared with the recording")]
+    SubmissionsAlone {
+        /// The trace.
+        name: String,
+        /// The contents of the trace.
+        contents: TraceContents,
+    },
     /// The model misses the recording by more than 20 %.
-    #[error("{name}: the model misses the recording by {:.0} %", fidelity.miss() * 100.0)]
+    #[error("{name}: the model misses the recording by {}", magnitude(fidelity.miss()))]
     ModelMisses {
         /// The trace.
         name: String,
@@ -271,17 +280,27 @@ impl Common {
             name,
             loaded,
             recorded_under,
+            loop_model: LoopModel::Open,
             drive: trace_drive,
             depth_max: None,
             kernel,
             settings: Vec::new(),
         };
-        let trace = TraceCase::new(request, cancel)?;
-        if !trace.fidelity.holds() {
-            return Err(CaseError::ModelMisses { name: trace.name, fidelity: Box::new(trace.fidelity) });
+        // Advice without a comparison with the recording would be a guess.
+        let contents = request.loaded.contents;
+        if contents.requests > 0 && !contents.has_completions() {
+            return Err(CaseError::SubmissionsAlone { name: request.name, contents });
         }
+        let trace = TraceCase::new(request, cancel)?;
         let (confidence, duration_ns) = (trace.confidence(None), trace.duration_ns());
-        let TraceCase { name, recorded_under, model, machine, drive_source, fitted, fidelity, notes } = trace;
+        let TraceCase { name, model, machine, drive_source, fitted, basis, notes, .. } = trace;
+        let (recorded_under, fidelity) = match basis {
+            ModelBasis::Validated { recorded_under, fidelity } => (recorded_under, *fidelity),
+            ModelBasis::Unvalidated(_) => return Err(CaseError::SubmissionsAlone { name, contents }),
+        };
+        if !fidelity.holds() {
+            return Err(CaseError::ModelMisses { name, fidelity: Box::new(fidelity) });
+        }
         let origin = match nearest {
             Some((_, origin)) => origin,
             None => trace_origin(drive_source, fitted),
@@ -356,6 +375,9 @@ fn given_origin() -> DriveOrigin {
 fn trace_origin(source: DriveSource, fitted: Option<FittedProfile>) -> DriveOrigin {
     match source {
         DriveSource::Given => given_origin(),
+        DriveSource::Assumed => {
+            DriveOrigin { why: "assumed: the trace names none".into(), quality: ModelQuality::Unknown, fitted: None }
+        }
         DriveSource::Trace => {
             DriveOrigin { why: "named by the trace".into(), quality: ModelQuality::Named, fitted: None }
         }

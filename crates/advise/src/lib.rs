@@ -54,7 +54,8 @@
 //! - commands, udev rules and the way back: `change_plan.rs`
 //! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
-//!   `whatif/report.rs`
+//!   `whatif/report.rs`; from submissions alone, `whatif/submissions.rs`; damaged requests,
+//!   `whatif/damage.rs`
 
 #![forbid(unsafe_code)]
 
@@ -95,7 +96,7 @@ pub use report::{
 pub use statistics::{Difference, MIN_DIFFERENCE, Spread};
 pub use subject::{NoSchedulerError, Subject, device_line};
 pub use text::value_text;
-pub use trace_case::{DriveSource, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+pub use trace_case::{DriveSource, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 pub use tune::{TuneRequest, TuneResult, tune};
 pub use use_case::{Use, UseInfo};
 pub use whatif::{Confidence, Level};

@@ -1,23 +1,32 @@
 //! A recorded workload, ready for predictions: which elevator it was recorded under, on which
 //! drive, and how well the model reproduces the recording.
 //!
-//! `hoistway advise --trace` and `hoistway trace whatif` both start here.
+//! `hoistway advise --trace` and `hoistway trace whatif` both start here. A trace of submissions
+//! alone has a case, too, whose model is not validated against the recording.
 
 use std::sync::atomic::AtomicBool;
 
-use crate::whatif::{Confidence, Fidelity, LoadedTrace, Machine, Model, WhatifError, service_times};
+use crate::whatif::{
+    Confidence, Fidelity, LoadedTrace, LoopModel, Machine, Model, TraceContents, Unvalidated, WhatifError,
+    service_times,
+};
 use hoistway_core::Kind;
-use hoistway_drive::Profile;
 use hoistway_drive::fit::{FitOptions, FitProfileError, FittedProfile, fit_profile};
+use hoistway_drive::{Drive, Profile};
 use hoistway_sim::{Comparison, Kernel, Setting};
 
 /// The name of a drive that is fitted to a trace.
 const FITTED_NAME: &str = "fitted-to-the-trace";
 
+/// Drives that may stand for the unknown drive of a trace of submissions, in the order of their
+/// sizes; the first one that holds the trace is taken.
+const ASSUMED_DRIVES: [&str; 4] = ["sata-7200-2006", "cmr-4tb", "cmr-8tb", "cmr-20tb"];
+
 /// The drive that a recorded workload runs on.
 #[derive(Clone, Debug)]
 pub enum TraceDrive {
-    /// The drive that the trace names, else one fitted to its service times.
+    /// The drive that the trace names, else one fitted to its service times. For a trace of
+    /// submissions alone, which has none, a usual disk that is large enough.
     FromTrace,
     /// A drive fitted to the service times of the trace.
     Fitted,
@@ -34,6 +43,8 @@ pub enum DriveSource {
     Fitted,
     /// The caller gave the drive.
     Given,
+    /// The trace does not determine the drive: a usual one of sufficient size is assumed.
+    Assumed,
 }
 
 /// The input of a [`TraceCase`].
@@ -45,6 +56,8 @@ pub struct TraceCaseRequest {
     pub loaded: LoadedTrace,
     /// The elevator of the recording; `None` for the one that the trace names.
     pub recorded_under: Option<Kind>,
+    /// What requests wait for if the trace has submissions alone.
+    pub loop_model: LoopModel,
     /// The drive model.
     pub drive: TraceDrive,
     /// The largest number of requests in the drive; `None` for the depth that the trace names, else
@@ -56,13 +69,26 @@ pub struct TraceCaseRequest {
     pub settings: Vec<Setting>,
 }
 
-/// A recorded workload with its model and the error of the model.
+/// The foundation of a model.
+#[derive(Clone, Debug)]
+pub enum ModelBasis {
+    /// The rules of the processes were found in the trace, and the model was compared with the
+    /// recording.
+    Validated {
+        /// The elevator of the recording.
+        recorded_under: Kind,
+        /// The error of the model under that elevator.
+        fidelity: Box<Fidelity>,
+    },
+    /// The trace has submissions alone: the rules are assumed.
+    Unvalidated(Unvalidated),
+}
+
+/// A recorded workload with its model and the foundation of the model.
 #[derive(Debug)]
 pub struct TraceCase {
     /// The name of the trace for messages.
     pub name: String,
-    /// The elevator of the recording.
-    pub recorded_under: Kind,
     /// The workload model.
     pub model: Model,
     /// The drive and block layer that the model runs on.
@@ -71,8 +97,10 @@ pub struct TraceCase {
     pub drive_source: DriveSource,
     /// The fitted drive with its fit errors, if the drive was fitted.
     pub fitted: Option<FittedProfile>,
-    /// The error of the model under the elevator of the recording.
-    pub fidelity: Fidelity,
+    /// The foundation of the model.
+    pub basis: ModelBasis,
+    /// The numbers of records and requests of the trace.
+    pub contents: TraceContents,
     /// Requests that were left out, and assumptions; a sentence each.
     pub notes: Vec<String>,
 }
@@ -96,11 +124,29 @@ pub enum TraceCaseError {
         /// The second elevator.
         to: Kind,
     },
+    /// The trace has no requests that could be simulated.
+    #[error("{name}: the trace holds {contents}; no request with data and a submission (Q) or issue (D) is among them")]
+    Empty {
+        /// The trace.
+        name: String,
+        /// The contents of the trace.
+        contents: TraceContents,
+    },
+    /// A drive is to be fitted to a trace without completions.
+    #[error("{name}: the trace holds {contents}: without the times from issue to completion no drive can be fitted")]
+    NoServiceTimes {
+        /// The trace.
+        name: String,
+        /// The contents of the trace.
+        contents: TraceContents,
+    },
     /// No drive can be fitted to the trace.
-    #[error("{name}: no drive can be fitted to the trace: {cause}")]
+    #[error("{name}: the trace holds {contents}: no drive can be fitted to it: {cause}")]
     Fit {
         /// The trace.
         name: String,
+        /// The contents of the trace.
+        contents: TraceContents,
         /// The reason.
         cause: Box<FitProfileError>,
     },
@@ -118,18 +164,27 @@ pub enum TraceCaseError {
 }
 
 impl TraceCase {
-    /// Builds the model of a trace and measures its error.
+    /// Builds the model of a trace, and measures its error if the trace has completions.
     ///
     /// # Errors
-    /// [`TraceCaseError`] if the trace names no single elevator and none was given, if no drive
-    /// fits the trace, or if the simulation of the recording fails or is cancelled.
-    pub fn new(request: TraceCaseRequest, cancel: &AtomicBool) -> Result<TraceCase, TraceCaseError> {
-        let TraceCaseRequest { name, loaded, recorded_under, drive, depth_max, kernel, settings } = request;
-        let recorded_under = match recorded_under {
-            Some(kind) => kind,
-            None => recorded_elevator(&name, &loaded)?,
+    /// [`TraceCaseError`] if the trace has no requests, or has completions but names no single
+    /// elevator and none was given, if no drive fits the trace, or if the simulation of the
+    /// recording fails or is cancelled.
+    pub fn new(mut request: TraceCaseRequest, cancel: &AtomicBool) -> Result<TraceCase, TraceCaseError> {
+        let (name, contents) = (request.name.clone(), request.loaded.contents);
+        if contents.requests == 0 {
+            return Err(TraceCaseError::Empty { name, contents });
+        }
+        let recorded_under = match request.recorded_under {
+            Some(kind) => Some(kind),
+            None if contents.has_completions() => Some(recorded_elevator(&name, &request.loaded)?),
+            None => request.loaded.setting.elevators.first().copied(),
         };
-        let (profile, drive_source, fitted) = drive_model(&name, &loaded, drive)?;
+        let (profile, drive_source, fitted) = drive_model(&mut request)?;
+        let TraceCaseRequest { mut loaded, loop_model, depth_max, kernel, settings, .. } = request;
+        let of_model = |cause| TraceCaseError::Model { name: name.clone(), cause: Box::new(cause) };
+        let capacity_sectors = Drive::new(&profile).capacity_sectors();
+        loaded.leave_out_beyond_drive(profile.name(), capacity_sectors).map_err(of_model)?;
         let LoadedTrace { recording, setting, mut notes, .. } = loaded;
         let machine = Machine {
             profile,
@@ -139,18 +194,42 @@ impl TraceCase {
             settings,
             seed: 1,
         };
-        let model = Model::new(recording)
-            .map_err(|cause| TraceCaseError::Model { name: name.clone(), cause: Box::new(cause) })?;
+        let model = match contents.has_completions() {
+            true => Model::new(recording),
+            false => Model::of_submissions(recording, loop_model),
+        };
+        let model = model.map_err(of_model)?;
         notes.extend(model.notes().iter().cloned());
-        let fidelity = model
-            .fidelity(recorded_under, &machine, cancel)
-            .map_err(|error| TraceCaseError::Simulation(Box::new(error)))?;
-        Ok(TraceCase { name, recorded_under, model, machine, drive_source, fitted, fidelity, notes })
+        let basis = match recorded_under.filter(|_| contents.has_completions()) {
+            Some(recorded_under) => {
+                let fidelity = model
+                    .fidelity(recorded_under, &machine, cancel)
+                    .map_err(|error| TraceCaseError::Simulation(Box::new(error)))?;
+                ModelBasis::Validated { recorded_under, fidelity: Box::new(fidelity) }
+            }
+            None => {
+                let assumed_drive = (drive_source == DriveSource::Assumed).then(|| machine.profile.name().to_owned());
+                let of = Unvalidated::new(loop_model, recorded_under, &model, &contents, assumed_drive);
+                ModelBasis::Unvalidated(of)
+            }
+        };
+        Ok(TraceCase { name, model, machine, drive_source, fitted, basis, contents, notes })
     }
 
     /// How far predictions can be trusted; `comparison` holds the predictions if there are any.
     pub fn confidence(&self, comparison: Option<&Comparison>) -> Confidence {
-        self.fidelity.confidence(&self.model, comparison)
+        match &self.basis {
+            ModelBasis::Validated { fidelity, .. } => fidelity.confidence(&self.model, comparison),
+            ModelBasis::Unvalidated(of) => of.confidence(&self.model, comparison),
+        }
+    }
+
+    /// The elevator of the recording, if it is known.
+    pub fn recorded_under(&self) -> Option<Kind> {
+        match &self.basis {
+            ModelBasis::Validated { recorded_under, .. } => Some(*recorded_under),
+            ModelBasis::Unvalidated(of) => of.recorded_under,
+        }
     }
 
     /// The length of the recording in ns.
@@ -167,22 +246,48 @@ fn recorded_elevator(name: &str, loaded: &LoadedTrace) -> Result<Kind, TraceCase
     }
 }
 
+/// The drive of a case. Requests whose sectors are implausible for any drive are left out if the
+/// drive is unknown.
 fn drive_model(
-    name: &str,
-    loaded: &LoadedTrace,
-    drive: TraceDrive,
+    request: &mut TraceCaseRequest,
 ) -> Result<(Profile, DriveSource, Option<FittedProfile>), TraceCaseError> {
+    let TraceCaseRequest { name, loaded, drive, .. } = request;
     let named = || loaded.setting.drive.as_deref().and_then(Profile::builtin);
     let named = match drive {
-        TraceDrive::Given(profile) => return Ok((*profile, DriveSource::Given, None)),
+        TraceDrive::Given(profile) => return Ok(((**profile).clone(), DriveSource::Given, None)),
         TraceDrive::FromTrace => named(),
         TraceDrive::Fitted => None,
     };
     if let Some(profile) = named {
         return Ok((profile, DriveSource::Trace, None));
     }
+    loaded.leave_out_implausible_sectors(0);
+    let contents = loaded.contents;
+    if !contents.has_completions() {
+        return match drive {
+            TraceDrive::Fitted => Err(TraceCaseError::NoServiceTimes { name: name.clone(), contents }),
+            _ => Ok((assumed_drive(loaded), DriveSource::Assumed, None)),
+        };
+    }
     let options = FitOptions { name: FITTED_NAME, kind: None, base: None };
-    let fitted = fit_profile(&service_times(&loaded.requests), &options)
-        .map_err(|cause| TraceCaseError::Fit { name: name.to_owned(), cause: Box::new(cause) })?;
+    let fitted = fit_profile(&service_times(&loaded.requests), &options).map_err(|cause| TraceCaseError::Fit {
+        name: name.clone(),
+        contents,
+        cause: Box::new(cause),
+    })?;
     Ok((fitted.profile.clone(), DriveSource::Fitted, Some(fitted)))
+}
+
+/// The smallest usual disk that holds the requests of a trace; the largest if none does.
+fn assumed_drive(loaded: &LoadedTrace) -> Profile {
+    let end = loaded.end_sector();
+    let mut drives = ASSUMED_DRIVES.into_iter().filter_map(Profile::builtin).peekable();
+    let mut largest = None;
+    while let Some(profile) = drives.next() {
+        if Drive::new(&profile).capacity_sectors() >= end {
+            return profile;
+        }
+        largest = Some(profile);
+    }
+    largest.unwrap_or_else(|| Profile::builtin(ASSUMED_DRIVES[0]).expect("a built-in profile"))
 }

@@ -116,6 +116,10 @@ pub enum ReleaseDelay {
     Think(u64),
     /// A time in ns after the first request of the process, or no delay if that time has passed.
     At(u64),
+    /// A time in ns after the release of the previous request of the process, or no delay if that
+    /// time has passed. [`find_pattern`] does not return it: it is for traces without completions,
+    /// whose only known times are those between submissions.
+    Gap(u64),
 }
 
 /// The rule of one process and how well it explains the requests.

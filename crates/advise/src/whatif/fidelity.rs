@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use hoistway_core::Kind;
 use hoistway_sim::{Comparison, Latencies, Latency, ProcessRun, bytes_per_s};
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
+use hoistway_units::figures::magnitude;
 
 use super::model::{Machine, Model};
 use super::recording::{RecordedProcess, WhatifError};
@@ -174,21 +175,14 @@ impl Fidelity {
         limit(
             of_miss,
             format!(
-                "the model misses the recording under {} by {:.1} % at most (throughput and mean latency)",
+                "the model misses the recording under {} by {} at most (throughput and mean latency)",
                 self.elevator,
-                miss * 100.0
+                magnitude(miss)
             ),
         );
         let recording = model.recording();
-        let length_ns = recording.length_ns();
-        if length_ns < SETTLED_NS {
-            limit(
-                Level::Fair,
-                format!(
-                    "the recording is {:.1} s long: bfq favours new readers for 3 to 25 s, so the prediction of bfq covers little but that time",
-                    length_ns as f64 / 1e9
-                ),
-            );
+        if let Some(reason) = note_on_new_readers(recording.length_ns()) {
+            limit(Level::Fair, reason);
         }
         let all: usize = recording.processes.iter().map(|process| process.requests.len()).sum();
         for (process, finding) in model.findings() {
@@ -211,6 +205,17 @@ impl Fidelity {
         }
         Confidence { level, reasons }
     }
+}
+
+/// The reason for which predictions of bfq from a recording of this length say little about a
+/// longer run.
+pub(super) fn note_on_new_readers(length_ns: u64) -> Option<String> {
+    (length_ns < SETTLED_NS).then(|| {
+        format!(
+            "the recording is {:.1} s long: bfq favours new readers for 3 to 25 s, so the prediction of bfq covers little but that time",
+            length_ns as f64 / 1e9
+        )
+    })
 }
 
 /// Describes a doubt about the dependency rule of a process.

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use hoistway_core::Kind;
 use hoistway_trace::dependencies::ProcessRequests;
 use hoistway_trace::request::{RequestRecord, RequestTracker};
-use hoistway_trace::{Action, Batch, DeviceId, Source};
+use hoistway_trace::{Action, Batch, DeviceId, RecordCounts, Source};
 
-use super::recording::{RecordedProcess, Recording, WhatifError};
+use super::contents::TraceContents;
+use super::damage;
+use super::recording::{RecordedProcess, Recording, WhatifError, end_of};
 
 /// A trace, reduced to the requests of one device.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct LoadedTrace {
     pub requests: Vec<RequestRecord>,
     /// The elevator, queue depth and drive that the trace names for the device.
     pub setting: RecordedSetting,
+    /// The numbers of records and requests of the device.
+    pub contents: TraceContents,
     /// Notices for the user about damage and the choice of the device, one sentence each.
     pub notes: Vec<String>,
 }
@@ -48,6 +52,7 @@ impl LoadedTrace {
         let mut names = BTreeMap::new();
         let mut settings: BTreeMap<DeviceId, RecordedSetting> = BTreeMap::new();
         let mut span_ns: BTreeMap<DeviceId, (u64, u64)> = BTreeMap::new();
+        let mut counts: BTreeMap<DeviceId, RecordCounts> = BTreeMap::new();
         let mut batch = Batch::new();
         loop {
             source.next(&mut batch)?;
@@ -55,6 +60,7 @@ impl LoadedTrace {
                 break;
             }
             for event in batch.events() {
+                counts.entry(event.device).or_default().count(event);
                 let text = || String::from_utf8_lossy(batch.payload(event)).into_owned();
                 match event.action {
                     Action::Process => drop(names.insert(event.pid, text())),
@@ -73,6 +79,9 @@ impl LoadedTrace {
         let mut notes: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
         let device = choose_device(&requests, wanted, &mut notes)?;
         requests.retain(|request| request.device == device);
+        let counts = counts.remove(&device).unwrap_or_else(|| all_of(&counts));
+        let contents = TraceContents::new(counts, &requests);
+        notes.extend(damage::leave_out(&mut requests));
         let mut by_process = ProcessRequests::new();
         requests.iter().for_each(|request| by_process.take(request));
         let processes = by_process.finish().into_iter().map(|((_, pid), requests)| {
@@ -81,9 +90,77 @@ impl LoadedTrace {
         });
         let processes = processes.collect();
         let setting = settings.remove(&device).unwrap_or_default();
-        let (from_ns, until_ns) = span_ns.get(&device).copied().unwrap_or_default();
-        Ok(LoadedTrace { recording: Recording { processes, from_ns, until_ns }, requests, setting, notes })
+        let span_ns = span_ns.get(&device).copied().unwrap_or_default();
+        let (from_ns, until_ns) = damage::plausible_span(span_ns, &requests);
+        Ok(LoadedTrace { recording: Recording { processes, from_ns, until_ns }, requests, setting, contents, notes })
     }
+
+    /// Leaves out the requests whose sectors are far beyond those of all others and beyond a drive
+    /// of `capacity_sectors`, 0 if the drive is unknown. Adds a note about them.
+    pub(crate) fn leave_out_implausible_sectors(&mut self, capacity_sectors: u64) {
+        let end_sector = damage::plausible_end(self.ends()).max(capacity_sectors);
+        let count = self.leave_out_beyond(end_sector);
+        if count > 0 {
+            let what = damage::requests_of("impossible sector", count);
+            self.notes.push(format!("{what} left out: beyond sector {end_sector}, far from the others"));
+        }
+    }
+
+    /// Leaves out requests beyond the end of a drive that are implausible for any drive, or at most
+    /// 1 % of all, and adds a note about them.
+    ///
+    /// # Errors
+    /// [`WhatifError::Beyond`] if there are more.
+    pub(crate) fn leave_out_beyond_drive(&mut self, drive: &str, capacity_sectors: u64) -> Result<(), WhatifError> {
+        if self.end_sector() > capacity_sectors {
+            self.leave_out_implausible_sectors(capacity_sectors);
+        }
+        let (mut all, mut beyond, mut end) = (0u64, 0u64, 0);
+        for request_end in self.ends() {
+            all += 1;
+            beyond += u64::from(request_end > capacity_sectors);
+            end = request_end.max(end);
+        }
+        if beyond as f64 > all as f64 * damage::BEYOND_SHARE_MAX {
+            return Err(WhatifError::Beyond { sector: end - 1, drive: drive.to_owned(), capacity_sectors });
+        }
+        if beyond > 0 {
+            self.leave_out_beyond(capacity_sectors);
+            let what = damage::requests_of("impossible sector", beyond);
+            self.notes.push(format!("{what} left out: up to sector {}, and {drive} has {capacity_sectors}", end - 1));
+        }
+        Ok(())
+    }
+
+    /// Leaves out the requests that end beyond `end_sector` and returns their number.
+    fn leave_out_beyond(&mut self, end_sector: u64) -> u64 {
+        self.requests.retain(|request| request.end_sector() <= end_sector);
+        let mut count = 0;
+        for process in &mut self.recording.processes {
+            let before = process.requests.len();
+            process.requests.retain(|request| end_of(request) <= end_sector);
+            count += before - process.requests.len();
+        }
+        count as u64
+    }
+
+    /// The sector after the last request with data; 0 without requests.
+    pub(crate) fn end_sector(&self) -> u64 {
+        self.ends().max().unwrap_or(0)
+    }
+
+    /// The ends of all requests with data, in sectors.
+    fn ends(&self) -> impl Iterator<Item = u64> + '_ {
+        let requests = self.recording.processes.iter().flat_map(|process| &process.requests);
+        requests.filter(|request| request.bytes > 0).map(end_of)
+    }
+}
+
+/// The numbers of all devices together, for a trace without requests.
+fn all_of(counts: &BTreeMap<DeviceId, RecordCounts>) -> RecordCounts {
+    let mut all = RecordCounts::default();
+    counts.values().for_each(|of_device| all.add(of_device));
+    all
 }
 
 /// Returns the wanted device, or the device with the most requests. Adds a notice if the trace has

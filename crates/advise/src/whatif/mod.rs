@@ -7,6 +7,9 @@
 //! the drive: the difference from the recording is the error of the model. [`Model::predict`] runs
 //! the workload under other elevators.
 //!
+//! A trace of submissions alone has no completions to wait for or to compare with:
+//! [`Model::of_submissions`] assumes a [`LoopModel`], and its predictions are not validated.
+//!
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //!
@@ -45,16 +48,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod contents;
+mod damage;
 mod fidelity;
 mod load;
 mod model;
 mod recording;
 mod report;
 mod service;
+mod submissions;
+mod unvalidated;
 
+pub use contents::TraceContents;
 pub use fidelity::{Confidence, Fidelity, Figures, Level, MISS_MAX, ProcessFidelity};
 pub use load::{LoadedTrace, RecordedSetting};
 pub use model::{Machine, Model};
 pub use recording::{RecordedProcess, Recording, WhatifError};
-pub use report::{ModelError, Prediction, ProcessErrors, ProcessPrediction, ProcessRule, WhatifReport};
+pub use report::{ModelError, Prediction, ProcessErrors, ProcessPrediction, ProcessRule, WhatifReport, validation};
 pub use service::service_times;
+pub use submissions::LoopModel;
+pub use unvalidated::Unvalidated;

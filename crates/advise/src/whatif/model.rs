@@ -12,10 +12,12 @@ use hoistway_sim::{
 };
 use hoistway_trace::Rwbs;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find_pattern};
+use hoistway_trace::request::ABANDON_AFTER_NS;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::recording::{RecordedProcess, Recording, WhatifError};
+use super::recording::{RecordedProcess, Recording, WhatifError, end_of, op_of};
+use super::submissions::{LoopModel, assumed_pattern, divide_into_streams};
 
 /// Share of a process's requests that have to follow one of its last few requests for the process
 /// to count as sequential: its repetitions then continue after the recorded range.
@@ -53,6 +55,8 @@ pub struct Model {
     recording: Recording,
     workload: RecordedWorkload,
     findings: Vec<PatternAnalysis>,
+    /// True if sequential streams stand for processes that the trace does not name.
+    has_streams: bool,
     notes: Vec<String>,
 }
 
@@ -62,21 +66,7 @@ impl Model {
     /// # Errors
     /// [`WhatifError::Nothing`] if the recording has no completed request with data.
     pub fn new(recording: Recording) -> Result<Model, WhatifError> {
-        let mut recording = recording;
-        let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
-        for process in &mut recording.processes {
-            process.requests.retain(|request| {
-                let why = match op_of(request.op) {
-                    None => "without a direction (flushes without data among them)",
-                    Some(_) if request.bytes == 0 => "without data",
-                    Some(_) => return true,
-                };
-                *left_out.entry(why).or_default() += 1;
-                false
-            });
-        }
-        recording.processes.retain(|process| !process.requests.is_empty());
-        recording.processes.sort_by_key(|process| process.pid);
+        let (recording, notes) = with_data(recording);
         let has_completed = |process: &RecordedProcess| process.requests.iter().any(SubmittedRequest::is_completed);
         if !recording.processes.iter().any(has_completed) {
             return Err(WhatifError::Nothing);
@@ -85,9 +75,28 @@ impl Model {
             recording.processes.iter().map(|process| find_pattern(&process.requests)).collect();
         let scripts = recording.processes.iter().zip(&findings);
         let scripts = scripts.map(|(process, finding)| Arc::new(script(process, finding, &recording))).collect();
-        let workload = RecordedWorkload { scripts, length_ns: recording.length_ns() };
-        let notes = left_out.into_iter().map(|(why, count)| format!("{count} requests {why} are left out")).collect();
-        Ok(Model { recording, workload, findings, notes })
+        let workload = RecordedWorkload { scripts, length_ns: Some(recording.length_ns()) };
+        Ok(Model { recording, workload, findings, has_streams: false, notes })
+    }
+
+    /// Builds the workload of a recording of submissions alone, whose requests wait as `loop_model`
+    /// assumes. Each request is made once, and a run ends with the last completion. Completions of
+    /// the recording are not used.
+    ///
+    /// # Errors
+    /// [`WhatifError::Nothing`] if the recording has no request with data.
+    pub fn of_submissions(recording: Recording, loop_model: LoopModel) -> Result<Model, WhatifError> {
+        let (mut recording, notes) = with_data(recording);
+        if recording.processes.is_empty() {
+            return Err(WhatifError::Nothing);
+        }
+        let has_streams = divide_into_streams(&mut recording);
+        let findings: Vec<PatternAnalysis> =
+            recording.processes.iter().map(|process| assumed_pattern(&process.requests, loop_model)).collect();
+        let scripts = recording.processes.iter().zip(&findings);
+        let scripts = scripts.map(|(process, finding)| Arc::new(finite_script(process, finding, &recording)));
+        let workload = RecordedWorkload { scripts: scripts.collect(), length_ns: None };
+        Ok(Model { recording, workload, findings, has_streams, notes })
     }
 
     /// The recording.
@@ -104,6 +113,11 @@ impl Model {
     /// repeated for as long as the prediction takes.
     pub fn endless(&self) -> impl Iterator<Item = bool> + '_ {
         self.workload.scripts.iter().map(|script| script.is_endless)
+    }
+
+    /// Returns true if sequential streams stand for processes that the trace does not name.
+    pub fn has_streams(&self) -> bool {
+        self.has_streams
     }
 
     /// Notes on left-out parts of the recording, one sentence each.
@@ -199,7 +213,55 @@ fn rotated(script: &RequestScript, rng: &mut Pcg64) -> RequestScript {
 fn think_ns(wait: Release) -> Option<u64> {
     match wait.then {
         ReleaseDelay::Think(ns) => Some(ns),
-        ReleaseDelay::At(_) => None,
+        ReleaseDelay::At(_) | ReleaseDelay::Gap(_) => None,
+    }
+}
+
+/// The recording without requests that have no data, the processes in the order of their ids, and
+/// notes on what was left out.
+fn with_data(mut recording: Recording) -> (Recording, Vec<String>) {
+    let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
+    for process in &mut recording.processes {
+        process.requests.retain(|request| {
+            let why = match op_of(request.op) {
+                None => "without a direction (flushes without data among them)",
+                Some(_) if request.bytes == 0 => "without data",
+                Some(_) => return true,
+            };
+            *left_out.entry(why).or_default() += 1;
+            false
+        });
+    }
+    recording.processes.retain(|process| !process.requests.is_empty());
+    recording.processes.sort_by_key(|process| process.pid);
+    let notes = left_out.into_iter().map(|(why, count)| format!("{count} requests {why} are left out")).collect();
+    (recording, notes)
+}
+
+fn scripted((request, wait): (&SubmittedRequest, &Release)) -> ScriptedRequest {
+    ScriptedRequest {
+        op: op_of(request.op).unwrap_or(Op::Read),
+        flags: flags_of(request.op),
+        sector: request.sector,
+        sectors: request.bytes.div_ceil(512),
+        wait: *wait,
+    }
+}
+
+/// The script of a process whose requests are made once.
+fn finite_script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Recording) -> RequestScript {
+    let first_ns = process.requests.first().map_or(recording.from_ns, |first| first.queued_ns);
+    RequestScript {
+        name: process.name.clone(),
+        pid: process.pid,
+        depth: finding.depth.max(1),
+        start_ns: first_ns.saturating_sub(recording.from_ns),
+        requests: process.requests.iter().zip(&finding.waits).map(scripted).collect(),
+        is_endless: false,
+        stride_sectors: 0,
+        end_sector: process.requests.iter().map(end_of).max().unwrap_or(0),
+        usual_think_ns: None,
+        pass_ns: PASS_NS_MIN,
     }
 }
 
@@ -208,18 +270,14 @@ fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Reco
     let requests = &process.requests;
     let first_ns = requests.first().map_or(recording.from_ns, |first| first.queued_ns);
     let last_ns = requests.last().map_or(first_ns, |last| last.queued_ns);
-    let scripted = |(request, wait): (&SubmittedRequest, &Release)| ScriptedRequest {
-        op: op_of(request.op).unwrap_or(Op::Read),
-        flags: flags_of(request.op),
-        sector: request.sector,
-        sectors: request.bytes.div_ceil(512),
-        wait: *wait,
-    };
     let intervals_ns = requests.windows(2).map(|pair| pair[1].queued_ns.saturating_sub(pair[0].queued_ns));
     let longest_ns = intervals_ns.max().unwrap_or(0);
     let completed = requests.iter().filter(|request| request.is_completed());
     let last_activity_ns = completed.map(|request| request.completed_ns).max().unwrap_or(last_ns).max(last_ns);
-    let some_in_flight = requests.iter().any(|request| !request.is_completed());
+    // An older request without a completion is not in flight: its completion was lost.
+    let is_recent =
+        |request: &SubmittedRequest| recording.until_ns.saturating_sub(request.queued_ns) <= ABANDON_AFTER_NS;
+    let some_in_flight = requests.iter().any(|request| !request.is_completed() && is_recent(request));
     let none_completed = !requests.iter().any(SubmittedRequest::is_completed);
     let is_endless =
         requests.len() > 1 && (some_in_flight || recording.until_ns.saturating_sub(last_activity_ns) <= longest_ns);
@@ -253,11 +311,6 @@ fn is_sequential(requests: &[SubmittedRequest]) -> bool {
     following as f64 > SEQUENTIAL_SHARE * requests.len() as f64
 }
 
-/// The sector after a request.
-fn end_of(request: &SubmittedRequest) -> u64 {
-    request.sector.saturating_add(u64::from(request.bytes).div_ceil(512))
-}
-
 /// A host whose kernel takes no CPU time: the recorded think times include that of the recorded
 /// machine.
 fn host(machine: &Machine, processes: usize) -> HostConfig {
@@ -289,19 +342,6 @@ fn settings(machine: &Machine, elevators: &[Kind]) -> Result<Vec<Setting>, SimEr
     }
     settings.extend(machine.settings.iter().filter(|setting| elevators.contains(&setting.elevator)).cloned());
     Ok(settings)
-}
-
-/// The operation of a request with data.
-fn op_of(op: Rwbs) -> Option<Op> {
-    if op.has(Rwbs::DISCARD) {
-        Some(Op::Discard)
-    } else if op.has(Rwbs::WRITE) {
-        Some(Op::Write)
-    } else if op.has(Rwbs::READ) {
-        Some(Op::Read)
-    } else {
-        None
-    }
 }
 
 fn flags_of(op: Rwbs) -> Flags {

@@ -1,8 +1,9 @@
 //! The recorded requests of a device, and the errors of predictions from them.
 
+use hoistway_core::Op;
 use hoistway_sim::SimError;
-use hoistway_trace::ReadError;
 use hoistway_trace::dependencies::SubmittedRequest;
+use hoistway_trace::{ReadError, Rwbs};
 
 /// The recorded requests of one device.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +34,31 @@ impl Recording {
     }
 }
 
+/// The operation of a request with data.
+pub(super) fn op_of(op: Rwbs) -> Option<Op> {
+    if op.has(Rwbs::DISCARD) {
+        Some(Op::Discard)
+    } else if op.has(Rwbs::WRITE) {
+        Some(Op::Write)
+    } else if op.has(Rwbs::READ) {
+        Some(Op::Read)
+    } else {
+        None
+    }
+}
+
+/// The sector after a request.
+pub(super) fn end_of(request: &SubmittedRequest) -> u64 {
+    request.sector.saturating_add(u64::from(request.bytes).div_ceil(512))
+}
+
 /// Reasons why there is no prediction.
 #[derive(Debug, thiserror::Error)]
 pub enum WhatifError {
     /// The recording has no completed request with data.
-    #[error("the trace has no request with data whose start and completion it shows: it allows no prediction")]
+    #[error(
+        "the trace has no request with data whose start and completion it shows: it allows no validated prediction"
+    )]
     Nothing,
     /// The recording reaches beyond the drive's last sector.
     #[error(

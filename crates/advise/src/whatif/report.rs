@@ -5,7 +5,7 @@ use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 use serde::Serialize;
 
 use super::fidelity::{Confidence, Fidelity, Level, ProcessFidelity};
-use crate::trace_case::TraceCase;
+use crate::trace_case::{ModelBasis, TraceCase};
 
 /// Predictions for a recorded workload. Keys of the serialised form may be added within a version;
 /// none is removed or changes its meaning.
@@ -20,14 +20,26 @@ pub struct WhatifReport<'a> {
     /// The RMS error of the fitted drive on the half of the trace that it was not fitted to, in ms;
     /// `None` for a given drive.
     pub fit_error_ms: Option<f64>,
-    /// The elevator of the recording.
-    pub recorded: &'a str,
-    /// The length of the recording and of each prediction, in ns.
+    /// The elevator of the recording; `None` if it is unknown, for a trace of submissions alone.
+    pub recorded: Option<&'a str>,
+    /// The length of the recording, in ns. Validated predictions have the same length, others last
+    /// until the last request has completed.
     pub duration_ns: u64,
+    /// True if the model was compared with the recording.
+    pub validated: bool,
+    /// `validated against the recording` or `not validated against the recording`.
+    pub validation: &'static str,
+    /// `open` or `closed`, for a trace of submissions alone: what requests are assumed to wait for.
+    #[serde(rename = "loop")]
+    pub loop_model: Option<&'static str>,
+    /// The largest number of outstanding requests of a process in a closed loop.
+    pub outstanding: Option<u32>,
+    /// The assumptions of a model that was not compared with the recording, a clause each.
+    pub assumptions: &'a [String],
     /// The event that the requests of each process wait for.
     pub processes: Vec<ProcessRule<'a>>,
-    /// The error of the model under the elevator of the recording.
-    pub model: ModelError<'a>,
+    /// The error of the model under the elevator of the recording; `None` if it was not validated.
+    pub model: Option<ModelError<'a>>,
     /// How far the predictions can be trusted.
     pub confidence: Level,
     /// The reasons for the confidence.
@@ -49,16 +61,17 @@ pub struct ProcessRule<'a> {
     pub requests: usize,
     /// `closed`, `batches`, `timer` or `open`.
     pub pattern: &'static str,
-    /// The largest number of requests in flight.
+    /// The largest number of requests in flight; 0 if it is unknown.
     pub depth: u32,
     /// The period of a timer, in ns; `None` for other rules.
     pub period_ns: Option<u64>,
-    /// Think times at 10, 50, 90 and 99 %, in ns; zeros for requests that wait for no other.
+    /// Think times at 10, 50, 90 and 99 %, in ns; zeros for requests that wait for no other. For a
+    /// trace of submissions alone, the gaps between submissions.
     pub think_ns: [u64; 4],
     /// The slope of pauses over latencies: 0 for requests that wait, -1 for others; `None` if
     /// unknown.
     pub slope: Option<f64>,
-    /// The share of requests that follow the rule, 0 to 1.
+    /// The share of requests that follow the rule, 0 to 1; 0 for an assumed rule.
     pub explained: f64,
 }
 
@@ -96,6 +109,8 @@ pub struct Prediction<'a> {
     pub name: &'a str,
     /// The total throughput from the first start to the last end, in bytes a second.
     pub bytes_per_s: f64,
+    /// The time from the first start to the last end, in ns.
+    pub runtime_ns: u64,
     /// Jain's fairness index of the throughputs of the processes, 1/n to 1.
     pub jain: f64,
     /// The latencies of all requests, in ns.
@@ -128,30 +143,49 @@ impl<'a> WhatifReport<'a> {
         comparison: Option<&'a Comparison>,
         confidence: &'a Confidence,
     ) -> WhatifReport<'a> {
-        let fidelity = &case.fidelity;
         let rules = case
             .model
             .findings()
             .map(|(process, finding)| ProcessRule::new(&process.name, process.pid, process.requests.len(), finding));
+        let (model, unvalidated) = match &case.basis {
+            ModelBasis::Validated { fidelity, .. } => (Some(ModelError::new(fidelity)), None),
+            ModelBasis::Unvalidated(of) => (None, Some(of)),
+        };
         WhatifReport {
             schema: 1,
             trace: &case.name,
             drive: case.machine.profile.name(),
             fit_error_ms: case.fitted.as_ref().map(|fitted| fitted.held_out.errors.rms_ms),
-            recorded: case.recorded_under.info().name,
+            recorded: case.recorded_under().map(|kind| kind.info().name),
             duration_ns: case.duration_ns(),
+            validated: unvalidated.is_none(),
+            validation: validation(unvalidated.is_none()),
+            loop_model: unvalidated.map(|of| of.loop_model.name()),
+            outstanding: unvalidated.and_then(|of| of.loop_model.outstanding()),
+            assumptions: unvalidated.map_or(&[], |of| &of.assumptions),
             processes: rules.collect(),
-            model: ModelError {
-                miss: fidelity.miss(),
-                holds: fidelity.holds(),
-                fidelity,
-                errors: fidelity.processes.iter().chain([&fidelity.all]).map(ProcessErrors::new).collect(),
-            },
+            model,
             confidence: confidence.level,
             reasons: &confidence.reasons,
             notes: &case.notes,
             elevators: comparison
                 .map_or(Vec::new(), |comparison| comparison.runs.iter().map(Prediction::new).collect()),
+        }
+    }
+}
+
+/// The mark of predictions in all forms of output.
+pub fn validation(is_validated: bool) -> &'static str {
+    if is_validated { "validated against the recording" } else { "not validated against the recording" }
+}
+
+impl<'a> ModelError<'a> {
+    fn new(fidelity: &'a Fidelity) -> ModelError<'a> {
+        ModelError {
+            miss: fidelity.miss(),
+            holds: fidelity.holds(),
+            fidelity,
+            errors: fidelity.processes.iter().chain([&fidelity.all]).map(ProcessErrors::new).collect(),
         }
     }
 }
@@ -192,6 +226,7 @@ impl<'a> Prediction<'a> {
         Prediction {
             name: &run.elevator,
             bytes_per_s: run.bytes_per_s,
+            runtime_ns: run.runtime_ns,
             jain: run.jain,
             latency_ns: run.latency_ns,
             drive_ns: run.drive_ns,

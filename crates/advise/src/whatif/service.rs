@@ -9,9 +9,13 @@ use hoistway_trace::request::RequestRecord;
 ///
 /// A drive with an arm serves queued requests one after the other: the service of a request starts
 /// at the end of the previous one, if the request had been issued by then. Work that the drive does
-/// for the next request in the meantime is missing from these times.
+/// for the next request in the meantime is missing from these times. In a trace without issues (D),
+/// submissions stand for them.
 pub fn service_times(requests: &[RequestRecord]) -> Vec<Record> {
-    let mut served: Vec<(u64, u64, Access)> = requests.iter().filter_map(served).collect();
+    let has_issues = requests.iter().any(|request| request.issued_ns.is_some());
+    let begin_ns = |request: &RequestRecord| if has_issues { request.issued_ns } else { request.first_seen_ns() };
+    let mut served: Vec<(u64, u64, Access)> =
+        requests.iter().filter_map(|request| served(request, begin_ns(request)?)).collect();
     served.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
     let first_ns = served.iter().map(|(issued_ns, ..)| *issued_ns).min().unwrap_or(0);
     let mut free_ns = 0;
@@ -26,8 +30,8 @@ pub fn service_times(requests: &[RequestRecord]) -> Vec<Record> {
     records
 }
 
-/// Issue and completion time of a read or write that succeeded at the first attempt.
-fn served(record: &RequestRecord) -> Option<(u64, u64, Access)> {
+/// Begin and completion time of a read or write that succeeded at the first attempt.
+fn served(record: &RequestRecord, begin_ns: u64) -> Option<(u64, u64, Access)> {
     let op = match record.op {
         op if op.has(Rwbs::DISCARD) || op.has(Rwbs::FLUSH) => return None,
         op if op.has(Rwbs::READ) => Op::Read,
@@ -38,7 +42,7 @@ fn served(record: &RequestRecord) -> Option<(u64, u64, Access)> {
         return None;
     }
     let access = Access { op, sector: record.sector, sectors: record.bytes.div_ceil(512) };
-    Some((record.issued_ns?, record.completed_ns?, access))
+    Some((begin_ns, record.completed_ns?, access))
 }
 
 #[cfg(test)]
@@ -62,6 +66,20 @@ mod tests {
             requeues: 0,
             error: 0,
         }
+    }
+
+    #[test]
+    fn submissions_stand_for_issues_in_a_trace_without_them() {
+        let submitted = |sector, queued_ns, completed_ns| RequestRecord {
+            queued_ns: Some(queued_ns),
+            issued_ns: None,
+            ..request(sector, 0, completed_ns)
+        };
+        let times: Vec<_> = service_times(&[submitted(8, 100, 300), submitted(16, 200, 350)])
+            .iter()
+            .map(|record| record.service_ns)
+            .collect();
+        assert_eq!(times, [200, 50]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hoistway_advise::whatif::{Level, Machine, Model, RecordedProcess, Recording, WhatifError};
+use hoistway_advise::whatif::{Level, LoopModel, Machine, Model, RecordedProcess, Recording, WhatifError};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_trace::Rwbs;
@@ -130,4 +130,69 @@ fn impossible_predictions_are_errors_with_reasons() {
     far.requests[5].sector = 1 << 40;
     let error = model(vec![far]).fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(error.contains("reaches sector 1099511627783") && error.contains("`millisecond` has 4194304"), "{error}");
+}
+
+/// A process that submits `count` reads with this gap in between; no completion is recorded.
+fn submissions(count: u64, gap_ns: u64) -> Recording {
+    let mut process = process(7, MS, MS);
+    process.requests.truncate(count as usize);
+    for (number, request) in (0..).zip(&mut process.requests) {
+        // Apart from one another, so that no two requests are merged.
+        request.sector = 1000 * number;
+        (request.queued_ns, request.completed_ns) = (number * gap_ns, u64::MAX);
+    }
+    Recording { processes: vec![process], from_ns: 0, until_ns: (count - 1) * gap_ns }
+}
+
+/// Length of the run, median and maximum of the latency, in ms.
+fn run_of_submissions(recording: Recording, loop_model: LoopModel) -> [f64; 3] {
+    let model = Model::of_submissions(recording, loop_model).expect("a recording with requests");
+    let runs = model.run_each(&[Kind::Noop], &machine(), &AtomicBool::new(false)).expect("a run");
+    assert_eq!(runs[0].processes[0].read.ios, 100, "each request is made once");
+    let latency = runs[0].latency_ns;
+    [runs[0].runtime_ns, latency.p50, latency.max].map(|ns| ns as f64 / MS as f64)
+}
+
+#[test]
+fn submissions_with_long_gaps_keep_their_times_in_both_loops() {
+    // 99 gaps of 4 ms, and 1 ms for the last request.
+    for loop_model in [LoopModel::Open, LoopModel::Closed { outstanding: 1 }] {
+        let [length, p50, max] = run_of_submissions(submissions(100, 4 * MS), loop_model);
+        assert!(
+            (length - 397.0).abs() < 0.1 && (p50 - 1.0).abs() < 0.01 && (max - 1.0).abs() < 0.01,
+            "{length} {p50} {max}"
+        );
+    }
+}
+
+#[test]
+fn submissions_that_are_faster_than_the_drive_queue_up_in_an_open_loop_and_wait_in_a_closed_one() {
+    // 100 requests of 1 ms each need 100 ms; the last is submitted after 49.5 ms in the open loop.
+    let [length, _, max] = run_of_submissions(submissions(100, MS / 2), LoopModel::Open);
+    assert!((length - 100.0).abs() < 0.1 && (max - 50.5).abs() < 0.6, "{length} {max}");
+    let [length, p50, max] = run_of_submissions(submissions(100, MS / 2), LoopModel::Closed { outstanding: 1 });
+    assert!(
+        (length - 100.0).abs() < 0.1 && (p50 - 1.0).abs() < 0.01 && (max - 1.0).abs() < 0.01,
+        "{length} {p50} {max}"
+    );
+    // With two outstanding requests each waits for the one before it.
+    let [length, p50, _] = run_of_submissions(submissions(100, MS / 2), LoopModel::Closed { outstanding: 2 });
+    assert!((length - 100.0).abs() < 0.1 && (1.4..2.1).contains(&p50), "{length} {p50}");
+}
+
+#[test]
+fn a_process_with_a_lost_completion_does_not_repeat_its_requests_for_the_rest_of_a_long_recording() {
+    // Active for 10 s of a recording of 100,000 s, in which another process makes the last request.
+    let mut early = process(7, MS, MS);
+    early.requests[17].completed_ns = u64::MAX;
+    let made = early.requests.len() as u64;
+    let late_ns = 100_000_000 * MS;
+    let mut late = process(9, MS, MS);
+    late.requests.truncate(2);
+    (late.requests[1].queued_ns, late.requests[1].completed_ns) = (late_ns, late_ns + MS);
+    let recording = Recording { processes: vec![early, late], from_ns: 0, until_ns: late_ns + MS };
+    let model = Model::new(recording).expect("a recording with requests");
+    assert_eq!(model.endless().collect::<Vec<_>>(), [false, true]);
+    let runs = model.run_each(&[Kind::Noop], &machine(), &AtomicBool::new(false)).expect("a run");
+    assert!(runs[0].processes[0].read.ios <= made, "{}", runs[0].processes[0].read.ios);
 }

@@ -21,6 +21,8 @@ struct Process {
     completions: usize,
     /// The recorded time of the first request, in ns since the first one of the trace.
     began_ns: u64,
+    /// The due time of the last released request, in ns since the beginning.
+    last_due_ns: u64,
 }
 
 impl Dependents {
@@ -28,7 +30,7 @@ impl Dependents {
         let processes = plan.waits().into_iter().map(|(indices, waits)| {
             let first = indices.first().and_then(|index| plan.requests().get(*index as usize));
             let began_ns = first.map_or(0, |request| request.at_ns);
-            Process { indices, waits, next: 0, completions: 0, began_ns }
+            Process { indices, waits, next: 0, completions: 0, began_ns, last_due_ns: 0 }
         });
         Dependents { processes: processes.collect() }
     }
@@ -77,8 +79,10 @@ impl Process {
                 _ if needed == 0 => scaled(plan.requests().get(*index as usize).map_or(0, |request| request.at_ns)),
                 ReleaseDelay::Think(think_ns) => now_ns.saturating_add(scaled(think_ns)),
                 ReleaseDelay::At(after_ns) => now_ns.max(scaled(self.began_ns.saturating_add(after_ns))),
+                ReleaseDelay::Gap(gap_ns) => now_ns.max(self.last_due_ns.saturating_add(scaled(gap_ns))),
             };
             release(*index, at_ns);
+            self.last_due_ns = at_ns;
             self.next += 1;
         }
     }

@@ -16,8 +16,9 @@ use hoistway_trace::dependencies::{Release, ReleaseDelay};
 pub struct RecordedWorkload {
     /// One script per process.
     pub scripts: Vec<Arc<RequestScript>>,
-    /// Length of each run, in ns.
-    pub length_ns: u64,
+    /// Length of each run, in ns. With `None`, a run ends with the completion of the last request;
+    /// no script may be endless then.
+    pub length_ns: Option<u64>,
 }
 
 /// The recorded requests of a process.
@@ -86,8 +87,8 @@ impl RecordedWorkload {
 }
 
 impl RequestScript {
-    /// The job that describes the process in a run of `length_ns`.
-    fn job(&self, length_ns: u64) -> Job {
+    /// The job that describes the process in a run of `length_ns`, or in one without an end.
+    fn job(&self, length_ns: Option<u64>) -> Job {
         let has = |reads: bool| self.requests.iter().any(|request| (request.op == Op::Read) == reads);
         Job {
             name: self.name.clone(),
@@ -100,8 +101,8 @@ impl RequestScript {
             direct: true,
             ioengine: Ioengine::Libaio,
             iodepth: self.depth,
-            runtime_ns: Some(length_ns.saturating_sub(self.start_ns).max(1)),
-            time_based: self.is_endless,
+            runtime_ns: length_ns.map(|length_ns| length_ns.saturating_sub(self.start_ns).max(1)),
+            time_based: self.is_endless && length_ns.is_some(),
             startdelay_ns: self.start_ns..=self.start_ns,
             file: "the trace".into(),
             ..Job::default()
@@ -150,6 +151,7 @@ impl Player {
             let due_ns = match (request.wait.then, self.script.usual_think_ns) {
                 (ReleaseDelay::Think(ns), _) => now_ns.saturating_add(ns),
                 (ReleaseDelay::At(_), Some(ns)) if pass > 0 => now_ns.saturating_add(ns),
+                (ReleaseDelay::Gap(ns), _) => self.last_due_ns.saturating_add(ns).max(now_ns),
                 (ReleaseDelay::At(ns), _) => {
                     start_ns.saturating_add(pass.saturating_mul(self.script.pass_ns)).saturating_add(ns).max(now_ns)
                 }
@@ -271,6 +273,27 @@ mod tests {
         assert_eq!(player.next_ns(), Some(30));
         player.release(0, 1_005);
         assert_eq!(player.released, 102, "two of the next pass, which begins at 1000");
+    }
+
+    #[test]
+    fn a_gap_counts_from_the_previous_release_and_ends_with_the_completion_at_the_earliest() {
+        let waits = [0, 10, 10, 10].map(|gap_ns| wait(0, ReleaseDelay::Gap(gap_ns)));
+        let mut player = Player::new(script(&waits, false), 1000);
+        player.release(100, 100);
+        assert_eq!(player.next_ns(), Some(100));
+        player.take();
+        player.completed(1);
+        // The completion after 4 ns leaves 6 ns of the gap; that after 25 ns leaves nothing.
+        player.release(100, 104);
+        assert_eq!(player.next_ns(), Some(110));
+        player.take();
+        player.completed(1);
+        player.release(100, 135);
+        assert_eq!(player.next_ns(), Some(135));
+        player.take();
+        player.completed(1);
+        player.release(100, 136);
+        assert_eq!(player.next_ns(), Some(145), "the delay is not made up for");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl<S: Observer> World<S> {
         player.release(start_ns, now_ns);
         match player.next_ns() {
             Some(due_ns) if due_ns <= now_ns => match player.take() {
-                Some(request) => self.begin_recorded(task, request),
+                Some(request) => self.begin_recorded(task, request, due_ns),
                 None => Flow::Block,
             },
             Some(due_ns) => {
@@ -37,14 +37,18 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Submits a recorded request; a request longer than the queue's limit is submitted in pieces.
-    fn begin_recorded(&mut self, task: u32, request: ScriptedRequest) -> Flow {
-        let ScriptedRequest { op, flags, sector, sectors, .. } = request;
+    /// Submits a recorded request that was due at `due_ns`; a request longer than the queue's limit
+    /// is submitted in pieces.
+    fn begin_recorded(&mut self, task: u32, request: ScriptedRequest, due_ns: u64) -> Flow {
+        let ScriptedRequest { op, flags, sector, sectors, wait } = request;
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
         let unit = IoUnit { direction, file: 0, offset: sector * 512, bytes: u64::from(sectors) * 512 };
         let now_ns = self.now_ns;
-        let io = DirectIo { process: task, unit, start_ns: now_ns, issued_ns: now_ns, pending: 1, failed: false };
+        // The wait for room in a full queue is part of the latency of a request that comes at a
+        // time of its own; one that follows a completion begins when it is submitted.
+        let start_ns = if wait.outstanding_max == u32::MAX { due_ns } else { now_ns };
+        let io = DirectIo { process: task, unit, start_ns, issued_ns: start_ns, pending: 1, failed: false };
         let slot = self.direct.insert(io);
         process.in_flight += 1;
         process.stats.level.record_level(process.in_flight);

@@ -90,7 +90,7 @@ fn render(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
          which earlier requests each request waited for, and how a process continues if the elevator serves more of its requests than were recorded. \
          With a real drive, the error of the drive model is added; [drives](drives.md) has its size.\n\n\
          Before it predicts, the command simulates the recorded elevator and compares the result with the recording. \
-         The largest error of throughput or mean latency, of all processes together or of one process, is the *error of the model on the recording*. If it exceeds 20 %, the command refuses to predict.\n"
+         The largest error of throughput or mean latency, of all processes together or of one process, is the *error of the model on the recording*. If it exceeds 20 %, the command refuses to predict. Predictions from traces of submissions alone have no recording to compare with and are not on this page.\n"
     )?;
     writeln!(
         text,

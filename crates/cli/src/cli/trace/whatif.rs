@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hoistway_advise::whatif::LoopModel;
 use hoistway_core::Kind;
 use hoistway_sim::{Kernel, Setting};
 
@@ -17,18 +18,27 @@ The command first finds what each request waited for: a completion of its proces
 runs on a model of the drive, first under the elevator of the recording, which gives the error of the model, then under the others. If the model misses \
 the recording by more than 20 %, only its error is printed, and the exit code is 1.
 
+A trace without completions does not show what requests waited for. --loop assumes it, and the predictions are marked as not validated against the \
+recording: open submits each request at its recorded time; closed lets it wait for the previous request of its process, and closed:N until fewer than N \
+are outstanding.
+
 Examples:
   hoistway trace whatif disk                           as `hoistway serve --record disk` wrote it
   hoistway trace whatif sda --recorded mq-deadline     as `blktrace -o sda` wrote it
-  hoistway trace whatif disk --elevators bfq,cfq --report whatif.html")]
+  hoistway trace whatif disk --elevators bfq,cfq --report whatif.html
+  hoistway trace whatif tpcc.trace --drive ssd-nvme-tlc --loop closed:8    submissions alone")]
 pub struct WhatifArgs {
     #[command(flatten)]
     pub input: TraceInput,
     /// The drive: a name that `hoistway drives` lists, a profile of your own, or `fit` for one
     /// fitted to the service times of the trace [default: the drive that the trace names, or else
-    /// `fit`]
+    /// `fit`; for a trace without completions a usual disk that is large enough]
     #[arg(long, value_name = "NAME|FILE.toml|fit")]
     pub drive: Option<String>,
+    /// What requests of a trace without completions wait for: open (nothing), closed (the previous
+    /// request of the process) or closed:N (until fewer than N are outstanding) [default: open]
+    #[arg(long = "loop", value_name = "open|closed[:N]", value_parser = loop_model)]
+    pub loop_model: Option<LoopModel>,
     /// The elevators to predict, separated by commas, or `all` [default: all]
     #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
     pub elevators: Vec<Named>,
@@ -55,4 +65,15 @@ pub struct WhatifArgs {
     /// Print JSON instead of the table
     #[arg(long)]
     pub json: bool,
+}
+
+fn loop_model(text: &str) -> Result<LoopModel, String> {
+    let outstanding = match text.split_once(':') {
+        None if text == "open" => return Ok(LoopModel::Open),
+        None if text == "closed" => Some(1),
+        Some(("closed", number)) => number.parse().ok().filter(|number| (1..=4096).contains(number)),
+        _ => None,
+    };
+    let outstanding = outstanding.ok_or("expected open, closed, or closed:N with N from 1 to 4096, as in closed:8")?;
+    Ok(LoopModel::Closed { outstanding })
 }

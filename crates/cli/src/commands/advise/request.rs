@@ -9,6 +9,7 @@ use hoistway_advise::whatif::{Fidelity, LoadedTrace, MISS_MAX, WhatifError};
 use hoistway_advise::{Case, CaseError, CaseRequest, DriveChoice, Subject, TraceCaseError, WorkloadSource};
 use hoistway_machine::{Queue, Root, devices};
 use hoistway_sim::{HostConfig, SimError};
+use hoistway_units::figures::magnitude;
 
 use crate::cli::AdviseArgs;
 use crate::cli::trace::TraceInput;
@@ -86,9 +87,9 @@ pub fn usage(text: impl Into<String>) -> Error {
 
 fn refusal(name: &str, fidelity: &Fidelity) -> String {
     format!(
-        "error: {name}: the model misses the recording by {:.0} %, and advice needs {:.0} % or less: there is no advice. `hoistway trace whatif {name}` \
+        "error: {name}: the model misses the recording by {}, and advice needs {:.0} % or less: there is no advice. `hoistway trace whatif {name}` \
          shows the errors; another drive (--drive) or a part of the trace (`hoistway trace cut`) may do better",
-        fidelity.miss() * 100.0,
+        magnitude(fidelity.miss()),
         MISS_MAX * 100.0
     )
 }
@@ -107,6 +108,10 @@ fn case_error(args: &AdviseArgs, error: CaseError) -> Error {
             some_devices(args)
         )),
         CaseError::Objective(error) => usage(format!("--objective: {error}")),
+        CaseError::SubmissionsAlone { ref name, .. } => Error::msg(format!(
+            "{error}, and advice is not given without. `hoistway trace whatif {name}` predicts without validation; \
+             `hoistway trace record DEVICE` and `blktrace -d DEVICE` record completions, too"
+        )),
         CaseError::Trace(error) => trace_error(error),
         error => error.into(),
     }
@@ -121,9 +126,14 @@ pub fn trace_error(error: TraceCaseError) -> Error {
         error @ TraceCaseError::Switched { .. } => usage(format!(
             "{error}: cut the trace at the switch (`hoistway trace cut`), or name the one that counts with --recorded"
         )),
-        TraceCaseError::Fit { name, cause } => {
-            Error::new(*cause).context(format!("{name}: no drive can be fitted to it: name one with --drive"))
-        }
+        error @ TraceCaseError::Empty { .. } => Error::msg(format!(
+            "{error}. `hoistway trace describe` shows its contents; `hoistway trace record DEVICE` and `blktrace -d \
+             DEVICE`, without a filter of actions (-a), record submissions, issues and completions"
+        )),
+        error @ (TraceCaseError::NoServiceTimes { .. } | TraceCaseError::Fit { .. }) => Error::msg(format!(
+            "{error}. Name a drive with --drive, as in --drive {} (`hoistway drives` lists them)",
+            drive_choice::DEFAULT
+        )),
         TraceCaseError::Simulation(error) => match *error {
             WhatifError::Sim(SimError::Cancelled) => Interrupted.into(),
             WhatifError::Sim(error @ (SimError::SettingUnused { .. } | SimError::TunableValue { .. })) => {

@@ -3,8 +3,8 @@
 mod render;
 
 use anyhow::Result;
-use hoistway_advise::whatif::{LoadedTrace, WhatifError, WhatifReport};
-use hoistway_advise::{Confidence, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation};
+use hoistway_advise::{Confidence, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use hoistway_report::compare_page;
 use hoistway_sim::Comparison;
 
@@ -32,18 +32,27 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
         Some(FIT) => TraceDrive::Fitted,
         Some(choice) => TraceDrive::Given(Box::new(drive_choice::load(choice)?)),
     };
+    if args.loop_model.is_some() && loaded.contents.has_completions() {
+        let text = format!(
+            "--loop: {name} has completions, from which the command finds what requests waited for; leave --loop out"
+        );
+        return Err(UsageError(text).into());
+    }
     let request = TraceCaseRequest {
         name,
         loaded,
         recorded_under: args.recorded,
+        loop_model: args.loop_model.unwrap_or(LoopModel::Open),
         drive,
         depth_max: args.depth,
         kernel: args.kernel,
         settings: args.settings.clone(),
     };
     let case = TraceCase::new(request, &cancel).map_err(trace_error)?;
-    if !case.fidelity.holds() {
-        return refuse(&case, args, out);
+    if let ModelBasis::Validated { fidelity, .. } = &case.basis
+        && !fidelity.holds()
+    {
+        return refuse(&case, fidelity, args, out);
     }
     let bar = compare::RunProgressBar::new(elevators.len() + 1);
     let comparison =
@@ -79,10 +88,19 @@ fn print(
         return out.json(&WhatifReport::new(case, Some(comparison), confidence));
     }
     render::heading(case, out)?;
-    render::processes(case, out)?;
-    render::fidelity(case, out)?;
-    out.line("")?;
-    out.heading("Predicted")?;
+    match &case.basis {
+        ModelBasis::Validated { fidelity, .. } => {
+            render::processes(case, out)?;
+            render::fidelity(fidelity, out)?;
+            out.line("")?;
+            out.heading("Predicted")?;
+        }
+        ModelBasis::Unvalidated(of) => {
+            render::assumptions(of, out)?;
+            render::assumed_processes(case, out)?;
+            out.heading(format_args!("Predicted, {}", validation(false)))?;
+        }
+    }
     compare::print_table(comparison, "The busiest process alone", out)?;
     out.line("")?;
     out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;
@@ -97,16 +115,16 @@ fn print(
 }
 
 /// Prints only the error of a model that is not good enough for predictions.
-fn refuse(case: &TraceCase, args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
+fn refuse(case: &TraceCase, fidelity: &Fidelity, args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&WhatifReport::new(case, None, &case.confidence(None)))?;
     } else {
         render::heading(case, out)?;
         render::processes(case, out)?;
-        render::fidelity(case, out)?;
+        render::fidelity(fidelity, out)?;
     }
     out.flush()?;
     case.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
-    print_message(&render::refusal(case));
+    print_message(&render::refusal(fidelity));
     Ok(Exit::Failed)
 }

@@ -1,15 +1,18 @@
 //! Predictions as text and as a page.
 
 use anyhow::Result;
-use hoistway_advise::TraceCase;
-use hoistway_advise::whatif::{Confidence, Level, MISS_MAX, ProcessFidelity};
+use hoistway_advise::whatif::{Confidence, Fidelity, Level, MISS_MAX, ProcessFidelity, Unvalidated, validation};
+use hoistway_advise::{ModelBasis, TraceCase};
 use hoistway_report::{ComparePage, Fact};
 use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use crate::commands::compare;
 use crate::output::{self, Out};
-use hoistway_units::figures::figure;
+use hoistway_units::figures::{change, figure, magnitude};
+
+/// Maximum number of printed processes of a trace without completions.
+const PROCESSES_SHOWN: usize = 20;
 
 /// Prints trace, drive and elevator.
 pub fn heading(case: &TraceCase, out: &mut Out) -> Result<()> {
@@ -17,12 +20,8 @@ pub fn heading(case: &TraceCase, out: &mut Out) -> Result<()> {
     let seconds = recording.until_ns.saturating_sub(recording.from_ns) as f64 / 1e9;
     let requests: usize = recording.processes.iter().map(|process| process.requests.len()).sum();
     let drive = case.machine.profile.name();
-    out.line(format_args!(
-        "{}: {requests} requests in {} s under {}, on {drive}",
-        case.name,
-        figure(seconds),
-        case.recorded_under.info().name
-    ))?;
+    let under = case.recorded_under().map_or_else(String::new, |kind| format!(" under {}", kind.info().name));
+    out.line(format_args!("{}: {requests} requests in {} s{under}, on {drive}", case.name, figure(seconds)))?;
     if let Some(fitted) = &case.fitted {
         let errors = &fitted.held_out.errors;
         out.paragraph(
@@ -58,6 +57,45 @@ pub fn processes(case: &TraceCase, out: &mut Out) -> Result<()> {
     Ok(out.line("")?)
 }
 
+/// Prints the assumptions of a model that is not compared with the recording.
+pub fn assumptions(of: &Unvalidated, out: &mut Out) -> Result<()> {
+    out.heading(format_args!("Assumed, because {}", of.why))?;
+    of.assumptions.iter().try_for_each(|assumption| out.paragraph(2, &sentence(assumption)))?;
+    Ok(out.line("")?)
+}
+
+/// Prints the processes of a trace without completions, those with the most requests first.
+pub fn assumed_processes(case: &TraceCase, out: &mut Out) -> Result<()> {
+    let issuer = if case.model.has_streams() { "  stream" } else { "  process" };
+    let mut table = output::table(&[issuer, "waits for", "requests", "gap p50", "p90", "p99"], 2);
+    let mut processes: Vec<_> = case.model.findings().collect();
+    processes.sort_by_key(|(process, _)| std::cmp::Reverse(process.requests.len()));
+    for (process, finding) in processes.iter().take(PROCESSES_SHOWN) {
+        let name = if case.model.has_streams() { process.name.clone() } else { title(&process.name, process.pid) };
+        let gaps = finding.think_ns.iter().skip(1).map(|ns| time(*ns));
+        let row = [format!("  {name}"), assumed_rule(finding), process.requests.len().to_string()];
+        table.add_row(row.into_iter().chain(gaps));
+    }
+    out.table(&mut table)?;
+    if let Some(more) = processes.len().checked_sub(PROCESSES_SHOWN).filter(|more| *more > 0) {
+        out.line(format_args!("  and {more} more (--json has all)"))?;
+    }
+    Ok(out.line("")?)
+}
+
+/// The assumed rule of a process in words.
+fn assumed_rule(finding: &PatternAnalysis) -> String {
+    match finding.pattern {
+        Pattern::Open => "its recorded time".into(),
+        _ => format!("{} and its gap", rule(finding)),
+    }
+}
+
+/// Name and id of a process; a name made of the id is enough alone.
+fn title(name: &str, pid: u32) -> String {
+    if name == format!("pid {pid}") { name.to_owned() } else { format!("{name} ({pid})") }
+}
+
 /// The dependency rule of a process in words.
 pub fn rule(finding: &PatternAnalysis) -> String {
     match finding.pattern {
@@ -70,18 +108,18 @@ pub fn rule(finding: &PatternAnalysis) -> String {
 }
 
 /// Prints recorded and predicted figures under the elevator of the recording.
-pub fn fidelity(case: &TraceCase, out: &mut Out) -> Result<()> {
-    out.heading(format_args!("The error of the model: {}, recorded and predicted", case.recorded_under.info().name))?;
+pub fn fidelity(fidelity: &Fidelity, out: &mut Out) -> Result<()> {
+    out.heading(format_args!("The error of the model: {}, recorded and predicted", fidelity.elevator))?;
     let header = ["  process", "MB/s", "predicted", "off", "mean ms", "predicted", "off", "p99 ms", "predicted", "off"];
     let mut table = output::table(&header, 1);
-    for process in case.fidelity.processes.iter().chain([&case.fidelity.all]) {
+    for process in fidelity.processes.iter().chain([&fidelity.all]) {
         let mut row = vec![process_name(process)];
         let (was, is) = (&process.recorded, &process.predicted);
-        row.extend([figure(was.bytes_per_s / 1e6), figure(is.bytes_per_s / 1e6), off(process.throughput_error())]);
+        row.extend([figure(was.bytes_per_s / 1e6), figure(is.bytes_per_s / 1e6), change(process.throughput_error())]);
         row.extend([was, is].map(|figures| figure(figures.latency_ns.mean / 1e6)));
-        row.push(off(process.mean_latency_error()));
+        row.push(change(process.mean_latency_error()));
         row.extend([was, is].map(|figures| figure(figures.latency_ns.p99 as f64 / 1e6)));
-        row.push(off(process.p99_latency_error()));
+        row.push(change(process.p99_latency_error()));
         table.add_row(row);
     }
     out.table(&mut table)?;
@@ -107,20 +145,20 @@ pub fn confidence(confidence: &Confidence, out: &mut Out) -> Result<()> {
 }
 
 /// The message for a model that is not good enough for predictions.
-pub fn refusal(case: &TraceCase) -> String {
-    let worst = case.fidelity.judged().max_by(|a, b| a.miss().total_cmp(&b.miss()));
+pub fn refusal(fidelity: &Fidelity) -> String {
+    let worst = fidelity.judged().max_by(|a, b| a.miss().total_cmp(&b.miss()));
     let what = worst.map_or(String::new(), |worst| {
         format!(
             ": {} by {} in throughput and {} in mean latency",
             process_name(worst).trim(),
-            off(worst.throughput_error()),
-            off(worst.mean_latency_error())
+            magnitude(worst.throughput_error()),
+            magnitude(worst.mean_latency_error())
         )
     });
     format!(
         "error: the model misses the recording under {} by more than {:.0} %{what}: predictions for other elevators would be meaningless.\n\
          Check that --recorded, --drive and --depth match the recording.",
-        case.recorded_under.info().name,
+        fidelity.elevator,
         MISS_MAX * 100.0
     )
 }
@@ -131,11 +169,16 @@ pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) 
     let drive = hoistway_drive::describe(&case.machine.profile).what;
     let mut page = compare::report_page(comparison, &case.name, &drive, &settings);
     page.title = format!("What if: {}", case.name);
-    page.subtitle = format!(
-        "{} elevators, predicted from a trace recorded under {}",
-        comparison.runs.len(),
-        case.recorded_under.info().name
-    );
+    page.subtitle = match &case.basis {
+        ModelBasis::Validated { recorded_under, .. } => format!(
+            "{} elevators, predicted from a trace recorded under {}",
+            comparison.runs.len(),
+            recorded_under.info().name
+        ),
+        ModelBasis::Unvalidated(_) => {
+            format!("{} elevators, predicted from submissions alone: {}", comparison.runs.len(), validation(false))
+        }
+    };
     // Process ids distinguish processes of the same name.
     let run = comparison.runs.first().map_or(&[][..], |run| &run.processes);
     for (name, process) in page.processes.iter_mut().zip(run) {
@@ -145,31 +188,52 @@ pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) 
         fact.label = "trace".into();
     }
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
-    page.facts.push(fact("error of the model", format!("{:.1} % at most", case.fidelity.miss() * 100.0)));
+    match &case.basis {
+        ModelBasis::Validated { fidelity, .. } => page.facts.extend(fidelity_facts(fidelity)),
+        ModelBasis::Unvalidated(of) => {
+            page.verdict = format!("Predicted, {}: {}", validation(false), page.verdict);
+            page.facts.push(fact("validation", format!("{}: {}", validation(false), of.why)));
+            page.facts.push(fact("loop", of.loop_model.name().to_owned()));
+        }
+    }
     page.facts.push(fact("confidence", level(confidence.level).to_owned()));
-    for process in case.fidelity.processes.iter().chain([&case.fidelity.all]) {
+    match &case.basis {
+        ModelBasis::Validated { .. } => {
+            let rules = case.model.findings();
+            let rules = rules.map(|(process, finding)| {
+                format!("{} waits for {}.", title(&process.name, process.pid), rule(finding))
+            });
+            page.notes.extend(rules);
+        }
+        ModelBasis::Unvalidated(of) => {
+            page.notes.extend(of.assumptions.iter().map(|assumption| format!("Assumed: {assumption}.")));
+        }
+    }
+    page.notes.extend(confidence.reasons.iter().map(|reason| sentence(reason)));
+    page.notes.extend(case.notes.iter().map(|note| sentence(note)));
+    page
+}
+
+/// The error of the model in all and for each process.
+fn fidelity_facts(fidelity: &Fidelity) -> Vec<Fact> {
+    let of_process = |process: &ProcessFidelity| {
         let value = format!(
             "{} MB/s recorded, {} predicted ({}); mean latency {} ms, {} ({}); p99 {} ms, {} ({})",
             figure(process.recorded.bytes_per_s / 1e6),
             figure(process.predicted.bytes_per_s / 1e6),
-            off(process.throughput_error()),
+            change(process.throughput_error()),
             figure(process.recorded.latency_ns.mean / 1e6),
             figure(process.predicted.latency_ns.mean / 1e6),
-            off(process.mean_latency_error()),
+            change(process.mean_latency_error()),
             figure(process.recorded.latency_ns.p99 as f64 / 1e6),
             figure(process.predicted.latency_ns.p99 as f64 / 1e6),
-            off(process.p99_latency_error()),
+            change(process.p99_latency_error()),
         );
-        page.facts
-            .push(fact(&format!("{} under {}", process_name(process).trim(), case.recorded_under.info().name), value));
-    }
-    let rules = case
-        .model
-        .findings()
-        .map(|(process, finding)| format!("{} ({}) waits for {}.", process.name, process.pid, rule(finding)));
-    page.notes.extend(rules.chain(confidence.reasons.iter().map(|reason| sentence(reason))));
-    page.notes.extend(case.notes.iter().map(|note| sentence(note)));
-    page
+        Fact { label: format!("{} under {}", process_name(process).trim(), fidelity.elevator), value }
+    };
+    let miss =
+        Fact { label: "error of the model".to_owned(), value: format!("{} at most", magnitude(fidelity.miss())) };
+    std::iter::once(miss).chain(fidelity.processes.iter().chain([&fidelity.all]).map(of_process)).collect()
 }
 
 fn level(level: Level) -> &'static str {
@@ -178,10 +242,6 @@ fn level(level: Level) -> &'static str {
         Level::Fair => "fair",
         Level::Low => "low",
     }
-}
-
-fn off(error: f64) -> String {
-    if error.is_finite() { format!("{:+.1} %", error * 100.0) } else { "all of it".into() }
 }
 
 fn sentence(text: &str) -> String {
