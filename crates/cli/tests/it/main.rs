@@ -27,4 +27,5 @@ mod trace_describe;
 mod trace_formats;
 mod trace_record;
 mod trace_view;
+mod trace_whatif;
 mod writes;

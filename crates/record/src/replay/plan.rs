@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hoistway_trace::dependencies::{self, Release, SubmittedRequest};
+use hoistway_trace::dependencies::{self, Release, ReleaseDelay, SubmittedRequest};
 use hoistway_trace::request::RequestRecord;
 use hoistway_trace::{DeviceId, Rwbs};
 
@@ -220,6 +220,11 @@ impl ReplayPlan {
         &self.recorded
     }
 
+    /// Returns true if the completion of a request is recorded.
+    pub fn has_completions(&self) -> bool {
+        self.requests.iter().any(|request| request.recorded_ns != u64::MAX)
+    }
+
     /// Returns the number of requests that change the target.
     pub fn changing(&self) -> u64 {
         self.requests.iter().filter(|request| request.kind.changes()).count() as u64
@@ -285,7 +290,9 @@ impl ReplayPlan {
         Ok(())
     }
 
-    /// Returns the indices and the dependencies of each process's requests, by process.
+    /// Returns the indices and the dependencies of each process's requests, by process. Without any
+    /// completion no dependency can be found: each request waits for the previous one of its
+    /// process, and for the recorded gap after its submission.
     pub(super) fn waits(&self) -> Vec<(Vec<u32>, Vec<Release>)> {
         let mut by_process: Vec<Vec<u32>> = vec![Vec::new(); self.processes.len()];
         for (index, request) in self.requests.iter().enumerate() {
@@ -303,11 +310,28 @@ impl ReplayPlan {
                 op: Rwbs::default(),
             }
         };
+        let has_completions = self.has_completions();
         let found = by_process.into_iter().map(|indices| {
+            if !has_completions {
+                let waits = self.gaps(&indices);
+                return (indices, waits);
+            }
             let submitted: Vec<SubmittedRequest> = indices.iter().map(submitted).collect();
             let waits = dependencies::find_pattern(&submitted).waits;
             (indices, waits)
         });
         found.collect()
+    }
+
+    /// Returns the dependencies of the requests of a process without completions.
+    fn gaps(&self, indices: &[u32]) -> Vec<Release> {
+        let at_ns = |index: u32| self.requests.get(index as usize).map_or(0, |request| request.at_ns);
+        let mut before_ns = indices.first().map_or(0, |index| at_ns(*index));
+        let mut wait = |index: &u32| {
+            let gap_ns = at_ns(*index).saturating_sub(before_ns);
+            before_ns = at_ns(*index);
+            Release { outstanding_max: 0, then: ReleaseDelay::Gap(gap_ns) }
+        };
+        indices.iter().map(&mut wait).collect()
     }
 }

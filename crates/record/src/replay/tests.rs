@@ -197,3 +197,20 @@ fn a_late_timer_keeps_its_interval_on_a_slower_drive() {
     let longer = outcome.replayed.elapsed_ns as f64 / plan.recorded().elapsed_ns as f64;
     assert!((0.98..1.02).contains(&longer) && outcome.replayed.depth_max == 1, "{longer} times as long");
 }
+
+#[test]
+fn requests_without_completions_wait_for_the_one_before_and_for_their_gap() {
+    // Gaps of 20 ms and of 0.1 ms: a read of this drive takes some milliseconds.
+    let submitted = |sector, at_ns| RequestRecord { completed_ns: None, ..record(1, sector, at_ns, 0) };
+    let plan = plan(
+        TraceLayer::Queue,
+        false,
+        &[submitted(0, 0), submitted(80_000_000, 20_000_000), submitted(40_000_000, 20_100_000)],
+    );
+    assert!(!plan.has_completions());
+    let outcome = on_drive(&plan, "sata-7200-2006", Timing::Dependent, 1.0);
+    assert_eq!((outcome.replayed.depth_max, outcome.lag.max()), (1, 0));
+    assert!(outcome.replayed.elapsed_ns > 25_000_000, "{}", outcome.replayed.elapsed_ns);
+    let outcome = on_drive(&plan, "sata-7200-2006", Timing::Recorded, 1.0);
+    assert_eq!(outcome.replayed.depth_max, 2);
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hoistway_trace::request::{RequestRecord, RequestTracker};
-use hoistway_trace::{Action, Batch, DeviceId, ReadError, Source};
+use hoistway_trace::{Action, Batch, DeviceId, ReadError, RecordCounts, Source};
 
 use super::plan::{OmittedRequests, Placement, PlacementError, ReplayPlan, ReplayPlanBuilder, TraceLayer};
 
@@ -27,6 +27,8 @@ pub struct ReplayTrace {
     pub plan: ReplayPlan,
     /// The device of the plan.
     pub device: DeviceId,
+    /// The contents of the trace, all devices together.
+    pub records: RecordCounts,
     /// Process names by process id.
     pub process_names: BTreeMap<u32, String>,
     /// Notices of the reader, and the choice of the device, as sentences.
@@ -48,10 +50,12 @@ pub enum ReplayTraceError {
         device: DeviceId,
     },
     /// No request is left.
-    #[error("{trace}: there is nothing to replay: {left_out}")]
+    #[error("{trace}: there is nothing to replay: the trace holds {records}; {left_out}")]
     Empty {
         /// Name of the trace.
         trace: String,
+        /// The contents of the trace.
+        records: RecordCounts,
         /// The requests that were left out, in words.
         left_out: String,
     },
@@ -73,6 +77,7 @@ impl ReplayTrace {
     pub fn read(source: &mut dyn Source, name: &str, selection: Selection) -> Result<ReplayTrace, ReplayTraceError> {
         let mut plans = DevicePlans { selection, by_device: BTreeMap::new() };
         let (mut tracker, mut batch, mut process_names) = (RequestTracker::new(), Batch::new(), BTreeMap::new());
+        let mut records = RecordCounts::default();
         loop {
             source.next(&mut batch)?;
             if batch.is_empty() {
@@ -81,13 +86,14 @@ impl ReplayTrace {
             for event in batch.events().iter().filter(|event| event.action == Action::Process) {
                 process_names.insert(event.pid, String::from_utf8_lossy(batch.payload(event)).into_owned());
             }
+            batch.events().iter().for_each(|event| records.count(event));
             tracker.take(&batch);
             tracker.take_finished().for_each(|record| plans.add(&record));
         }
         tracker.into_outstanding().iter().for_each(|record| plans.add(record));
         let mut notes: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
-        let (device, plan) = plans.choose(name, &mut notes)?;
-        let trace = ReplayTrace { name: name.to_owned(), plan, device, process_names, notes };
+        let (device, plan) = plans.choose(name, &records, &mut notes)?;
+        let trace = ReplayTrace { name: name.to_owned(), plan, device, records, process_names, notes };
         trace.require_requests().map(|()| trace)
     }
 
@@ -105,7 +111,7 @@ impl ReplayTrace {
     fn require_requests(&self) -> Result<(), ReplayTraceError> {
         if self.plan.requests().is_empty() {
             let left_out = self.plan.left_out().to_string();
-            return Err(ReplayTraceError::Empty { trace: self.name.clone(), left_out });
+            return Err(ReplayTraceError::Empty { trace: self.name.clone(), records: self.records, left_out });
         }
         Ok(())
     }
@@ -154,7 +160,12 @@ impl DevicePlans {
     }
 
     /// Returns the device with the most requests and its plan.
-    fn choose(self, trace: &str, notes: &mut Vec<String>) -> Result<(DeviceId, ReplayPlan), ReplayTraceError> {
+    fn choose(
+        self,
+        trace: &str,
+        records: &RecordCounts,
+        notes: &mut Vec<String>,
+    ) -> Result<(DeviceId, ReplayPlan), ReplayTraceError> {
         let devices: Vec<String> =
             (self.by_device.iter()).map(|(device, (_, count))| format!("{device} ({count} requests)")).collect();
         let most = self.by_device.into_iter().max_by_key(|(_, (_, count))| *count);
@@ -162,7 +173,10 @@ impl DevicePlans {
             let trace = trace.to_owned();
             return Err(match self.selection.device {
                 Some(device) => ReplayTraceError::NoDevice { trace, device },
-                None => ReplayTraceError::Empty { trace, left_out: OmittedRequests::default().to_string() },
+                None => {
+                    let left_out = OmittedRequests::default().to_string();
+                    ReplayTraceError::Empty { trace, records: *records, left_out }
+                }
             });
         };
         if devices.len() > 1 {

@@ -43,6 +43,7 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
             args.target()
         );
     }
+    trace.notes.extend(note_on_completions(args, &trace));
     let replayed = match drive {
         Some(name) => on_drive(args, name, &mut trace),
         None => on_engine(args, &mut trace),
@@ -61,6 +62,23 @@ pub fn run(args: &ReplayArgs, out: &mut Out) -> Result<Exit> {
         return Ok(Exit::Failed);
     }
     Ok(if outcome.interrupted { Exit::Interrupted } else { Exit::Success })
+}
+
+/// A note on a timing that needs the completions of the recording.
+fn note_on_completions(args: &ReplayArgs, trace: &ReplayTrace) -> Option<String> {
+    let consequence = match args.timing {
+        _ if trace.plan.has_completions() => return None,
+        TimingChoice::Dependent => {
+            "each request is submitted when the previous one of its process has completed, and at the earliest the \
+             recorded gap after its submission"
+        }
+        TimingChoice::Asap if args.depth.is_none() => {
+            "the recorded maximum of outstanding requests is unknown, and requests are submitted one at a time; --depth \
+             N submits up to N at once"
+        }
+        TimingChoice::Asap | TimingChoice::Recorded => return None,
+    };
+    Some(format!("the trace has no completions: {consequence}"))
 }
 
 fn read(args: &ReplayArgs) -> Result<ReplayTrace> {

@@ -206,6 +206,7 @@ fn traces_without_requests_are_refused() {
     let empty = folder.file("nothing", "");
     replay(&[&empty, "--on", &disk]).refused(1, &[&empty]);
     let writes = trace(&folder, &[(WRITE, 0, 4096)]);
-    replay(&[&writes, "--on", &disk, "--reads-only"]).refused(1, &["nothing to replay: left out: 1 writes"]);
+    replay(&[&writes, "--on", &disk, "--reads-only"])
+        .refused(1, &["nothing to replay: the trace holds 6 records", "left out: 1 writes"]);
     replay(&[&folder.name("away"), "--on", &disk]).refused(1, &["away", "there is no such file"]);
 }

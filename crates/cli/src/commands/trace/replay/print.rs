@@ -16,6 +16,9 @@ pub fn text(trace: &ReplayTrace, replayed: &Replayed, out: &mut Out) -> Result<(
     let timing = match options.timing {
         Timing::Recorded => "at the recorded times".to_owned(),
         Timing::Asap { .. } => format!("as fast as possible, up to {} at once", outcome.replayed.depth_max),
+        Timing::Dependent if !trace.plan.has_completions() => {
+            "each after the previous one of its process, with the recorded gaps".to_owned()
+        }
         Timing::Dependent => "each after the completions that it waited for".to_owned(),
     };
     let scaled = if options.scale == 1.0 { String::new() } else { format!(", times {}", options.scale) };
@@ -43,7 +46,7 @@ pub fn text(trace: &ReplayTrace, replayed: &Replayed, out: &mut Out) -> Result<(
         figure(seconds(outcome.replayed.elapsed_ns)),
         figure(seconds(recorded.elapsed_ns)),
         outcome.replayed.depth_max,
-        recorded.depth_max
+        if trace.plan.has_completions() { recorded.depth_max.to_string() } else { "unknown".to_owned() }
     ))?;
     if matches!(options.timing, Timing::Asap { .. }) {
         return Ok(());
