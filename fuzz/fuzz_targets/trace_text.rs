@@ -1,4 +1,4 @@
-//! Arbitrary bytes as a trace in a text format: the reader returns events or an error. All writers
+//! Arbitrary bytes as a trace in any format but blktrace's: the reader returns events or an error. All writers
 //! accept the events, and hoistway's CSV preserves them.
 #![no_main]
 
@@ -11,9 +11,9 @@ use hoistway_trace::{
 
 libfuzzer_sys::fuzz_target!(|input: (u8, u8, &[u8])| {
     let (format, unit, bytes) = input;
-    let texts: Vec<Format> = Format::ALL.into_iter().filter(|format| *format != Format::Blktrace).collect();
+    let formats: Vec<Format> = Format::ALL.into_iter().filter(|format| *format != Format::Blktrace).collect();
     let options = OpenOptions {
-        format: texts.get(usize::from(format) % (texts.len() + 1)).copied(),
+        format: formats.get(usize::from(format) % (formats.len() + 1)).copied(),
         time_unit: TimeUnit::ALL.get(usize::from(unit) % (TimeUnit::ALL.len() + 1)).copied(),
         sector_bytes: None,
     };

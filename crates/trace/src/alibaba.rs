@@ -42,7 +42,7 @@ impl LineFormat for Alibaba {
         let offset = number(fields.want("the offset")?, "the offset")?;
         let bytes = number(fields.want("the length")?, "the length")?;
         let time_ns = self.epoch.ns(fields.want("the time")?)?;
-        self.requests.take(&Request { time_ns, response_ns: None, device, op, offset, bytes }, out)?;
+        self.requests.take(&Request { time_ns, device, op, offset, bytes, ..Request::default() }, out)?;
         Ok(true)
     }
 

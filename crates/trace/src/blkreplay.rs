@@ -15,6 +15,8 @@ pub(crate) struct Blkreplay {
     sector_bytes: u64,
     /// True after the titles or the first record; earlier lines are a preface.
     is_begun: bool,
+    /// The first line of the preface, with which the header of a second load begins.
+    preface: Vec<u8>,
     requests: RequestSorter,
 }
 
@@ -26,6 +28,7 @@ impl Blkreplay {
             unit_ps,
             sector_bytes: u64::from(sector_bytes),
             is_begun: false,
+            preface: Vec::new(),
             requests: RequestSorter::default(),
         }
     }
@@ -43,8 +46,18 @@ impl LineFormat for Blkreplay {
             self.is_begun = true;
             return Ok(false);
         }
+        if self.is_begun && !self.preface.is_empty() && line == self.preface {
+            let kind = "the header of a load stands again: times of a second load begin at 0 again";
+            out.notices.count(kind, out.position, || shown(line));
+            self.is_begun = false;
+        }
         let time_ns = match decimal_ns(start, self.unit_ps, "the start") {
-            Err(_) if !self.is_begun => return Ok(false),
+            Err(_) if !self.is_begun => {
+                if self.preface.is_empty() {
+                    self.preface = line.to_vec();
+                }
+                return Ok(false);
+            }
             time => time?,
         };
         self.is_begun = true;
@@ -65,6 +78,7 @@ impl LineFormat for Blkreplay {
             op,
             offset,
             bytes,
+            ..Request::default()
         };
         self.requests.take(&request, out)?;
         Ok(true)
@@ -79,7 +93,7 @@ impl LineFormat for Blkreplay {
 mod tests {
     use super::*;
     use crate::event::Action;
-    use crate::text::test_support::{failure, read};
+    use crate::text::test_support::{events, failure, read};
 
     const START: &str = "Copyright: anybody\n\nUse it; as you like\n####\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n";
 
@@ -97,6 +111,16 @@ mod tests {
                 (2_751_000_000, Action::Complete, 8, 512)
             ]
         );
+    }
+
+    #[test]
+    fn a_header_that_stands_twice_is_skipped_with_a_notice() {
+        let record = "  0.5 ; 8 ; 1 ; R ; 0.0 ; 0.0\n";
+        for text in [format!("{START}{START}{record}"), format!("{START}{record}{START}{record}")] {
+            let (count, notices) = events(Blkreplay::new(None, 512), &text);
+            assert_eq!(count, Ok(text.matches(record).count()));
+            assert!(notices[0].contains("the header of a load stands again"), "{notices:?}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl LineFormat for Mqsim {
             b"1" => Rwbs::READ,
             other => return Err(format!("{} stands where 0 (a write) or 1 (a read) should be", shown(other))),
         };
-        self.requests.take(&Request { time_ns, response_ns: None, device, op, offset, bytes }, out)?;
+        self.requests.take(&Request { time_ns, device, op, offset, bytes, ..Request::default() }, out)?;
         Ok(true)
     }
 

@@ -87,7 +87,10 @@ impl LineFormat for Msr {
         let bytes = number(fields.want("the length")?, "the length")?;
         let response_ns = decimal_ns(fields.want("the response time")?, self.epoch.unit_ps(), "the response time")?;
         let device = DeviceId::new(self.server(server, out)?, disk);
-        self.requests.take(&Request { time_ns, response_ns: Some(response_ns), device, op, offset, bytes }, out)?;
+        self.requests.take(
+            &Request { time_ns, response_ns: Some(response_ns), device, op, offset, bytes, ..Request::default() },
+            out,
+        )?;
         Ok(true)
     }
 

@@ -4,25 +4,35 @@ mod compression;
 mod detect;
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::alibaba::Alibaba;
 use crate::batch::Batch;
+use crate::biosnoop::Biosnoop;
 use crate::blkparse;
 use crate::blkreplay::Blkreplay;
 use crate::blktrace;
+use crate::cloudphysics;
 use crate::csv::Csv;
+use crate::disksim::Disksim;
+use crate::fio_log::FioLog;
+use crate::fiu::Fiu;
 use crate::ftrace::Ftrace;
-use crate::iolog::{self, Iolog};
+use crate::iolog::Iolog;
 use crate::merge::Merge;
 use crate::mqsim::Mqsim;
 use crate::msr::{self, Msr};
 use crate::source::{Format, InputPosition, Notice, ReadError, Source};
+use crate::spc::Spc;
 use crate::stream::{Input, Stream};
-use crate::text::{LineFormat, TextSource, TimeUnit};
+use crate::systor::Systor;
+use crate::tencent::Tencent;
+use crate::text::{DeviceNames, LineFormat, TextSource, TimeUnit};
+use crate::trace_dat;
 use compression::Compression;
 
 /// Number of bytes at the start of an input that format detection examines.
@@ -39,6 +49,28 @@ pub struct OpenOptions {
     pub sector_bytes: Option<u32>,
 }
 
+/// The detected format of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detection {
+    /// Name of the input.
+    pub file: String,
+    /// Tool whose compression was removed: `gzip`, `xz` or `zstd`.
+    pub compression: Option<&'static str>,
+    /// The format.
+    pub format: Format,
+    /// What the format was detected from.
+    pub reason: String,
+}
+
+/// An input without its compression.
+struct UnpackedInput {
+    stream: Stream,
+    /// The first bytes.
+    head: Vec<u8>,
+    /// Path of an uncompressed regular file.
+    path: Option<PathBuf>,
+}
+
 /// Opens a trace that consists of one or more inputs of one format: files of several CPUs, disks or
 /// servers, which are merged by time.
 ///
@@ -48,34 +80,48 @@ pub struct OpenOptions {
 /// Fails if an input cannot be read, has an unknown format or another format than the others, or
 /// has times of an undetermined unit.
 pub fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source + Send>, ReadError> {
-    let mut opened = Opened::default();
-    let mut found: Option<(Format, String)> = None;
-    let mut heads = Vec::new();
+    Ok(Box::new(open_detected(inputs, options)?))
+}
+
+/// Opens a trace as [`open`] does; the result also has the format of each input.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_detected(inputs: Vec<Input>, options: &OpenOptions) -> Result<OpenTrace, ReadError> {
+    let mut opened = OpenTrace::default();
+    let mut unpacked = Vec::new();
     let mut last_name = String::from("-");
     for input in inputs {
+        let path = match &input {
+            Input::Path(path) => Some(path.clone()),
+            Input::Stream(_) => None,
+        };
         let stream = stream_of(input)?;
         last_name.clone_from(&stream.name);
-        let Some((stream, head)) = opened.unpack(stream)? else { continue };
-        let format = match options.format {
-            Some(format) => format,
-            None => detect::detect(&head).map_err(|what| ReadError::Unknown { file: stream.name.clone(), what })?,
+        let Some((stream, head, compression)) = opened.unpack(stream)? else { continue };
+        let found = match options.format {
+            Some(format) => Ok((format, "it was specified".to_owned())),
+            None => detect::detect(&head),
         };
-        match &found {
-            Some((other, file)) if *other != format => {
-                let what =
-                    format!("this is {}, but {file} is {}: one trace has one format", format.title(), other.title());
-                return Err(ReadError::Bad { file: stream.name, position: InputPosition::All, what });
-            }
-            Some(_) => {}
-            None => found = Some((format, stream.name.clone())),
+        let (format, reason) = found.map_err(|what| ReadError::Unknown { file: stream.name.clone(), what })?;
+        if let Some(other) = opened.detections.first().filter(|other| other.format != format) {
+            let (title, other_title) = (format.title(), other.format.title());
+            let what = format!("this is {title}, but {} is {other_title}: one trace has one format", other.file);
+            return Err(ReadError::Bad { file: stream.name, position: InputPosition::All, what });
         }
-        heads.push((stream, head));
+        opened.detections.push(Detection { file: stream.name.clone(), compression, format, reason });
+        let path = path.filter(|path| compression.is_none() && is_regular(path));
+        unpacked.push(UnpackedInput { stream, head, path });
     }
-    let Some((format, _)) = found else {
+    let Some(format) = opened.detections.first().map(|first| first.format) else {
         return Err(ReadError::Unknown { file: last_name, what: "it is empty".to_owned() });
     };
-    opened.source = Some(source_of(format, heads, options)?);
-    Ok(Box::new(opened))
+    opened.source = Some(source_of(format, unpacked, options)?);
+    Ok(opened)
+}
+
+fn is_regular(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 fn stream_of(input: Input) -> Result<Stream, ReadError> {
@@ -94,19 +140,19 @@ fn stream_of(input: Input) -> Result<Stream, ReadError> {
 /// Creates the reader of a format for all inputs.
 fn source_of(
     format: Format,
-    mut heads: Vec<(Stream, Vec<u8>)>,
+    mut inputs: Vec<UnpackedInput>,
     options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
     if format == Format::Blktrace {
-        return Ok(Box::new(blktrace::Reader::new(heads.into_iter().map(|(stream, _)| stream).collect())));
+        return Ok(Box::new(blktrace::Reader::new(inputs.into_iter().map(|input| input.stream).collect())));
     }
     let shared = Shared::default();
-    if heads.len() == 1
-        && let Some((stream, head)) = heads.pop()
+    if inputs.len() == 1
+        && let Some(input) = inputs.pop()
     {
-        return reader_of(format, stream, &head, options, &shared);
+        return reader_of(format, input, options, &shared);
     }
-    let sources = heads.into_iter().map(|(stream, head)| Ok((reader_of(format, stream, &head, options, &shared)?, 0)));
+    let sources = inputs.into_iter().map(|input| Ok((reader_of(format, input, options, &shared)?, 0)));
     Ok(Box::new(Merge::new(sources.collect::<Result<_, ReadError>>()?)))
 }
 
@@ -114,22 +160,21 @@ fn source_of(
 /// them.
 #[derive(Default)]
 struct Shared {
-    files: iolog::DeviceNames,
+    names: DeviceNames,
     servers: msr::Servers,
 }
 
 /// Creates the reader of one input.
 fn reader_of(
     format: Format,
-    stream: Stream,
-    head: &[u8],
+    input: UnpackedInput,
     options: &OpenOptions,
     shared: &Shared,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
-    let unit = options.time_unit;
-    let sector_bytes = options.sector_bytes.unwrap_or(512);
+    let UnpackedInput { stream, head, path } = input;
     let file = stream.name.clone();
-    let invalid = |what| ReadError::Bad { file, position: InputPosition::All, what };
+    let invalid = |what: String| ReadError::Bad { file: file.clone(), position: InputPosition::All, what };
+    let sector_bytes = options.sector_bytes.unwrap_or(512);
     if !sector_bytes.is_power_of_two() || !(512..=65_536).contains(&sector_bytes) {
         return Err(invalid(format!(
             "sectors of {sector_bytes} bytes: a power of two from 512 to 65536 would be right"
@@ -138,14 +183,53 @@ fn reader_of(
     match format {
         Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
         Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream))),
-        Format::Ftrace => Ok(text(stream, (Ftrace::default(), None))),
-        Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(invalid)?)),
-        Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(invalid)?)),
-        Format::Alibaba => Ok(text(stream, Alibaba::new(head, unit).map_err(invalid)?)),
-        Format::Mqsim => Ok(text(stream, Mqsim::new(head, unit, sector_bytes).map_err(invalid)?)),
-        Format::Blkreplay => Ok(text(stream, (Blkreplay::new(unit, sector_bytes), None))),
-        Format::Csv => Ok(text(stream, (Csv::default(), None))),
+        Format::TraceDat => Ok(Box::new(match path.map(File::open) {
+            Some(Ok(seekable)) => trace_dat::Reader::new(&file, Box::new(seekable))?,
+            Some(Err(source)) => return Err(ReadError::Io { file, source }),
+            None => trace_dat::Reader::of_stream(stream)?,
+        })),
+        Format::Vscsi => {
+            let version = cloudphysics::Version::of(&head).ok_or_else(|| {
+                invalid("it has no vscsi records: 1 or 2 in the upper byte of the version would be right".to_owned())
+            })?;
+            Ok(Box::new(cloudphysics::Reader::new(stream, version)))
+        }
+        format => text_reader_of(format, stream, &head, options, shared).map_err(invalid),
     }
+}
+
+/// Creates the reader of one text.
+fn text_reader_of(
+    format: Format,
+    stream: Stream,
+    head: &[u8],
+    options: &OpenOptions,
+    shared: &Shared,
+) -> Result<Box<dyn Source + Send>, String> {
+    let (unit, sector_bytes) = (options.time_unit, options.sector_bytes.unwrap_or(512));
+    Ok(match format {
+        Format::Ftrace | Format::Perf => text(stream, (Ftrace::default(), None)),
+        Format::Biosnoop => text(stream, Biosnoop::new(head, &shared.names)?),
+        Format::Iolog => text(stream, Iolog::new(head, &shared.names, unit)?),
+        Format::FioLog => {
+            let log = FioLog::new(&stream.name, head, unit)?;
+            text(stream, log)
+        }
+        Format::Msr => text(stream, Msr::new(head, &shared.servers, unit)?),
+        Format::Alibaba => text(stream, Alibaba::new(head, unit)?),
+        Format::Spc => text(stream, Spc::new(head, unit, sector_bytes)?),
+        Format::Tencent => text(stream, Tencent::new(unit, sector_bytes)),
+        Format::Systor => text(stream, (Systor::new(unit), None)),
+        Format::Fiu => text(stream, Fiu::new(head, unit, sector_bytes)?),
+        Format::CloudPhysics => text(stream, (cloudphysics::Table::new(head, unit, sector_bytes)?, None)),
+        Format::Disksim => text(stream, (Disksim::new(unit, sector_bytes), None)),
+        Format::Mqsim => text(stream, Mqsim::new(head, unit, sector_bytes)?),
+        Format::Blkreplay => text(stream, (Blkreplay::new(unit, sector_bytes), None)),
+        Format::Csv => text(stream, (Csv::default(), None)),
+        Format::Blktrace | Format::Blkparse | Format::TraceDat | Format::Vscsi => {
+            return Err(format!("{} has a reader of its own", format.title()));
+        }
+    })
 }
 
 /// Creates the reader of a text, with a notice of its assumptions.
@@ -160,18 +244,27 @@ fn text<F: LineFormat + Send + 'static>(
     Box::new(text)
 }
 
-/// An opened trace: its source, and notices about the inputs.
+/// An opened trace: its source, the formats of its inputs, and notices about them.
 #[derive(Default)]
-struct Opened {
+pub struct OpenTrace {
     source: Option<Box<dyn Source + Send>>,
+    detections: Vec<Detection>,
     notices: Vec<Notice>,
     /// For each compressed input: its name, and a flag that is set when the input ends early.
     cuts: VecDeque<(String, Arc<AtomicBool>)>,
 }
 
-impl Opened {
+/// An input, its first bytes and the tool of its compression.
+type Unpacked = (Stream, Vec<u8>, Option<&'static str>);
+
+impl OpenTrace {
+    /// The formats of the inputs that are not empty, in their order.
+    pub fn detections(&self) -> &[Detection] {
+        &self.detections
+    }
+
     /// Removes the compression. An empty input only causes a notice.
-    fn unpack(&mut self, stream: Stream) -> Result<Option<(Stream, Vec<u8>)>, ReadError> {
+    fn unpack(&mut self, stream: Stream) -> Result<Option<Unpacked>, ReadError> {
         let Stream { name, read } = stream;
         let failed = |source: io::Error| ReadError::Io { file: name.clone(), source };
         let (head, mut read) = compression::peek(read, 6).map_err(failed)?;
@@ -195,11 +288,17 @@ impl Opened {
             self.notices.push(Notice { file: name, position: InputPosition::All, what });
             return Ok(None);
         }
-        Ok(Some((Stream { name, read }, head)))
+        Ok(Some((Stream { name, read }, head, compression.tool())))
     }
 }
 
-impl Source for Opened {
+impl std::fmt::Debug for OpenTrace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenTrace of {:?}", self.detections)
+    }
+}
+
+impl Source for OpenTrace {
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         match &mut self.source {
             Some(source) => source.next(batch),

@@ -71,14 +71,37 @@ pub enum Format {
     Blktrace,
     /// blkparse's text in its default format.
     Blkparse,
-    /// The text of the tracefs `blk` tracer (`blk_classic` or the default of `trace_pipe`).
+    /// The text of tracefs: of the `blk` tracer (`blk_classic` or the default of `trace_pipe`), and
+    /// of `block:` events, also as `trace-cmd report` prints them.
     Ftrace,
+    /// The text of `perf script` with `block:` events.
+    Perf,
+    /// trace-cmd's binary file with `block:` events, version 6 or 7.
+    TraceDat,
+    /// The text of biosnoop, of bcc or bpftrace.
+    Biosnoop,
     /// fio's iolog, version 2 or 3.
     Iolog,
+    /// fio's latency logs.
+    FioLog,
     /// MSR Cambridge CSV.
     Msr,
     /// Alibaba's block traces (CSV).
     Alibaba,
+    /// The trace format of the Storage Performance Council, also used by UMass.
+    Spc,
+    /// Tencent's block traces (CSV).
+    Tencent,
+    /// The traces of the SYSTOR '17 paper on virtual desktops (CSV).
+    Systor,
+    /// The traces of Florida International University.
+    Fiu,
+    /// CloudPhysics' binary records of VMware's virtual SCSI layer.
+    Vscsi,
+    /// CloudPhysics' records as a table (CSV).
+    CloudPhysics,
+    /// DiskSim's ASCII text.
+    Disksim,
     /// MQSim's text.
     Mqsim,
     /// blkreplay's load files.
@@ -89,13 +112,24 @@ pub enum Format {
 
 impl Format {
     /// All formats in the order in which help texts list them.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 20] = [
         Format::Blktrace,
         Format::Blkparse,
         Format::Ftrace,
+        Format::TraceDat,
+        Format::Perf,
+        Format::Biosnoop,
         Format::Iolog,
+        Format::FioLog,
         Format::Msr,
         Format::Alibaba,
+        Format::Tencent,
+        Format::Spc,
+        Format::Systor,
+        Format::Fiu,
+        Format::Vscsi,
+        Format::CloudPhysics,
+        Format::Disksim,
         Format::Mqsim,
         Format::Blkreplay,
         Format::Csv,
@@ -107,6 +141,17 @@ impl Format {
             Format::Blktrace => "blktrace",
             Format::Blkparse => "blkparse",
             Format::Ftrace => "ftrace",
+            Format::TraceDat => "trace-dat",
+            Format::Perf => "perf",
+            Format::Biosnoop => "biosnoop",
+            Format::FioLog => "fio-lat",
+            Format::Tencent => "tencent",
+            Format::Spc => "spc",
+            Format::Systor => "systor17",
+            Format::Fiu => "fiu",
+            Format::Vscsi => "vscsi",
+            Format::CloudPhysics => "cloudphysics",
+            Format::Disksim => "disksim",
             Format::Iolog => "iolog",
             Format::Msr => "msr",
             Format::Alibaba => "alibaba",
@@ -121,7 +166,18 @@ impl Format {
         match self {
             Format::Blktrace => "blktrace's binary format",
             Format::Blkparse => "blkparse's text",
-            Format::Ftrace => "text of the kernel's blk tracer",
+            Format::Ftrace => "text of the kernel's tracing",
+            Format::TraceDat => "a trace.dat of trace-cmd",
+            Format::Perf => "text of perf script",
+            Format::Biosnoop => "text of biosnoop",
+            Format::FioLog => "a latency log of fio",
+            Format::Tencent => "Tencent's CSV",
+            Format::Spc => "SPC's text",
+            Format::Systor => "CSV of the SYSTOR '17 traces",
+            Format::Fiu => "text of the FIU traces",
+            Format::Vscsi => "binary vscsi records of CloudPhysics",
+            Format::CloudPhysics => "CloudPhysics' CSV",
+            Format::Disksim => "DiskSim's text",
             Format::Iolog => "an iolog of fio",
             Format::Msr => "MSR Cambridge CSV",
             Format::Alibaba => "Alibaba's CSV",

@@ -17,8 +17,6 @@
 mod line;
 mod reader;
 mod summary;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub use reader::Reader;

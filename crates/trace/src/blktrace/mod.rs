@@ -40,8 +40,6 @@ mod order;
 mod reader;
 mod record;
 mod record_reader;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub use files::CpuFiles;

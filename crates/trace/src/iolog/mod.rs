@@ -16,6 +16,6 @@
 mod reader;
 mod writer;
 
-pub(crate) use reader::{DeviceNames, Iolog};
+pub(crate) use reader::Iolog;
 
 pub use writer::{LogVersion, Writer};

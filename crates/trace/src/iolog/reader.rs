@@ -1,17 +1,10 @@
 //! Reads iologs.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-
-use crate::event::{DeviceId, Rwbs};
+use crate::event::Rwbs;
 use crate::text::{
-    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
+    DeviceNames, Fields, Head, LineFormat, LineOutput, NamedDevices, Request, RequestSorter, TimeUnit, decide_unit,
+    decimal_ns, number, shown,
 };
-
-/// Maximum number of files: a minor device number has 20 bits.
-const FILES_MAX: u32 = 1 << 20;
-/// Maximum number of files whose device numbers are reported.
-const FILES_REPORTED_MAX: usize = 8;
 
 /// The version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +15,12 @@ pub(crate) enum Version {
     Three,
 }
 
-/// Names of the files of all logs that are read together. The value is the minor device number.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DeviceNames(Arc<Mutex<HashMap<Vec<u8>, u32>>>);
-
 /// Parser of an iolog.
 #[derive(Debug)]
 pub(crate) struct Iolog {
     version: Version,
     unit_ps: u64,
-    files: DeviceNames,
-    /// Devices of the files of this log.
-    known: HashMap<Vec<u8>, DeviceId>,
+    files: NamedDevices,
     /// Current time according to the waits, in ns (version 2).
     now_ns: u64,
     is_first: bool,
@@ -70,34 +57,12 @@ impl Iolog {
         let log = Iolog {
             version,
             unit_ps: unit.ps(),
-            files: files.clone(),
-            known: HashMap::new(),
+            files: NamedDevices::new(files),
             now_ns: 0,
             is_first: true,
             requests: RequestSorter::default(),
         };
         Ok((log, remark))
-    }
-
-    /// Returns the device of a file. Reports it on its first occurrence.
-    fn device(&mut self, file: &[u8], out: &mut LineOutput<'_>) -> Result<DeviceId, String> {
-        if let Some(device) = self.known.get(file) {
-            return Ok(*device);
-        }
-        // The lock is never held across a panic; if it were, the names would still be consistent.
-        let mut files = self.files.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let next = files.len() as u32;
-        if next >= FILES_MAX && !files.contains_key(file) {
-            return Err(format!("there are more than {FILES_MAX} files here"));
-        }
-        let minor = *files.entry(file.to_owned()).or_insert(next);
-        drop(files);
-        let device = DeviceId::new(0, minor);
-        self.known.insert(file.to_owned(), device);
-        if self.known.len() <= FILES_REPORTED_MAX {
-            out.notices.add(out.position, format!("device {device} stands for {}", shown(file)));
-        }
-        Ok(device)
     }
 
     fn request(
@@ -107,7 +72,7 @@ impl Iolog {
         fields: &mut Fields<'_>,
         out: &mut LineOutput<'_>,
     ) -> Result<(), String> {
-        let device = self.device(file, out)?;
+        let device = self.files.device(file, out)?;
         let is_sync = op.has(Rwbs::FLUSH);
         // In some logs syncs have an offset and a length without a meaning.
         let (offset, bytes) = if is_sync {
@@ -115,7 +80,7 @@ impl Iolog {
         } else {
             (number(fields.want("the offset")?, "the offset")?, number(fields.want("the length")?, "the length")?)
         };
-        let request = Request { time_ns: self.now_ns, response_ns: None, device, op, offset, bytes };
+        let request = Request { time_ns: self.now_ns, device, op, offset, bytes, ..Request::default() };
         self.requests.take(&request, out)
     }
 }
@@ -136,7 +101,7 @@ impl LineFormat for Iolog {
         let action = fields.want("the action")?;
         let op = match action {
             b"add" | b"open" | b"close" => {
-                self.device(file, out)?;
+                self.files.device(file, out)?;
                 return Ok(false);
             }
             b"wait" if self.version == Version::Two => {

@@ -41,6 +41,17 @@ impl Compression {
         }
     }
 
+    /// Name of the tool that unpacks the compression; None without compression.
+    pub fn tool(self) -> Option<&'static str> {
+        match self {
+            Compression::None => None,
+            Compression::Gzip => Some("gzip"),
+            Compression::Zstd => Some("zstd"),
+            Compression::Xz => Some("xz"),
+            Compression::Other(tool) => Some(tool),
+        }
+    }
+
     /// Creates a decoder. If the input ends early, the decoded data end there and `cut` is set.
     pub fn decode(self, read: Box<dyn Read + Send>, cut: &Arc<AtomicBool>) -> io::Result<Box<dyn Read + Send>> {
         let buffered = BufReader::with_capacity(INPUT_BYTES, read);

@@ -2,6 +2,8 @@
 //! for an incomplete last line.
 
 mod clock;
+mod device_names;
+mod durations;
 mod fields;
 mod request_sorter;
 #[cfg(test)]
@@ -9,6 +11,8 @@ pub(crate) mod test_support;
 
 pub(crate) use clock::{Epoch, Head, decide_epoch, decide_unit};
 pub use clock::{TimeUnit, time_ns};
+pub(crate) use device_names::{DeviceNames, NamedDevices};
+pub(crate) use durations::{CompletionClock, InventedOffsets};
 pub(crate) use fields::{Fields, decimal_ns, device_of, number, parse_rwbs, pid_of, shown};
 pub(crate) use request_sorter::{Request, RequestSorter};
 

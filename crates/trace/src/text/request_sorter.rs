@@ -13,25 +13,31 @@ const SUBMISSIONS_BUFFERED: usize = 4096;
 /// Maximum number of buffered events.
 const BUFFERED_MAX: usize = 1 << 20;
 
-/// A request of a format with response times.
-#[derive(Clone, Copy, Debug)]
+/// A request of a format with one line for each request.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request {
-    /// Time of submission in ns.
+    /// Time of submission in ns, or of the issue to the device if the submission is unknown.
     pub time_ns: u64,
-    /// Response time in ns, if known.
+    /// True if the format records the issue to the device instead of the submission.
+    pub is_unqueued: bool,
+    /// Time from submission to the issue to the device in ns, if known.
+    pub issue_ns: Option<u64>,
+    /// Time from submission to completion in ns, if known.
     pub response_ns: Option<u64>,
     pub device: DeviceId,
     pub op: Rwbs,
     /// Offset of the first byte.
     pub offset: u64,
     pub bytes: u64,
+    /// Process id; 0 if the format has none.
+    pub pid: u32,
 }
 
 /// Sorts submissions and completions of requests by time.
 #[derive(Debug, Default)]
 pub(crate) struct RequestSorter {
     buffered: BinaryHeap<Reverse<BufferedEvent>>,
-    /// Number of submissions among the buffered events.
+    /// Number of first events of requests among the buffered events.
     submissions: usize,
     taken: u64,
     last_ns: u64,
@@ -41,6 +47,8 @@ pub(crate) struct RequestSorter {
 struct BufferedEvent {
     event: Event,
     order: u64,
+    /// True for the first event of a request.
+    is_first: bool,
 }
 
 impl RequestSorter {
@@ -66,13 +74,14 @@ impl RequestSorter {
             bytes: whole_bytes,
             device: request.device,
             op: request.op,
-            ..Event::new(request.time_ns, Action::Queue)
+            pid: request.pid,
+            ..Event::new(request.time_ns, if request.is_unqueued { Action::Issue } else { Action::Queue })
         };
-        self.buffer(event);
+        self.buffer(event, true);
         self.submissions += 1;
-        if let Some(response_ns) = request.response_ns {
-            let time_ns = request.time_ns.saturating_add(response_ns);
-            self.buffer(Event { time_ns, action: Action::Complete, ..event });
+        let later = [(Action::Issue, request.issue_ns), (Action::Complete, request.response_ns)];
+        for (action, delay_ns) in later.into_iter().filter_map(|(action, delay_ns)| Some((action, delay_ns?))) {
+            self.buffer(Event { time_ns: request.time_ns.saturating_add(delay_ns), action, ..event }, false);
         }
         while self.submissions > SUBMISSIONS_BUFFERED {
             self.emit(out);
@@ -93,14 +102,14 @@ impl RequestSorter {
         self.buffered.is_empty()
     }
 
-    fn buffer(&mut self, event: Event) {
+    fn buffer(&mut self, event: Event, is_first: bool) {
         self.taken += 1;
-        self.buffered.push(Reverse(BufferedEvent { event, order: self.taken }));
+        self.buffered.push(Reverse(BufferedEvent { event, order: self.taken, is_first }));
     }
 
     fn emit(&mut self, out: &mut LineOutput<'_>) {
-        let Some(Reverse(BufferedEvent { event, .. })) = self.buffered.pop() else { return };
-        self.submissions -= usize::from(event.action == Action::Queue);
+        let Some(Reverse(BufferedEvent { event, is_first, .. })) = self.buffered.pop() else { return };
+        self.submissions -= usize::from(is_first);
         if event.time_ns < self.last_ns {
             out.notices.count(
                 "a request is earlier than the one 4,096 lines before it: the order of time is broken",

@@ -2,8 +2,12 @@
 
 mod any_events;
 mod blkparse;
+mod blkparse_lines;
+mod blktrace_files;
 mod captures;
 mod common;
 mod describe;
 mod formats;
+mod kernel_events;
+mod other_recorders;
 mod properties;

@@ -52,6 +52,23 @@ pub fn failure(bytes: Vec<u8>, options: &OpenOptions) -> String {
     result.unwrap_err().to_string()
 }
 
+/// Returns the number of events without notes or the error, and the notices.
+pub fn events_and_notices(bytes: Vec<u8>, options: &OpenOptions) -> (Result<usize, String>, Vec<String>) {
+    let mut source = match open(vec![input("input", bytes)], options) {
+        Ok(source) => source,
+        Err(error) => return (Err(error.to_string()), Vec::new()),
+    };
+    let (mut batch, mut count) = (Batch::new(), 0);
+    let result = loop {
+        match source.next(&mut batch) {
+            Ok(()) if batch.is_empty() => break Ok(count),
+            Ok(()) => count += batch.events().iter().filter(|event| !event.action.is_note()).count(),
+            Err(error) => break Err(error.to_string()),
+        }
+    };
+    (result, source.notices().iter().map(ToString::to_string).collect())
+}
+
 /// Returns all events with their payloads, independent of the positions of the payloads.
 pub fn events(source: &mut dyn Source) -> Vec<(Event, Vec<u8>)> {
     let (mut events, mut batch) = (Vec::new(), Batch::new());

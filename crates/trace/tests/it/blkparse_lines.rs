@@ -1,11 +1,11 @@
 //! Compares lines and summaries with the output of blkparse 1.2, and reads them back.
 
-use super::{Reader, Writer};
-use crate::batch::Batch;
-use crate::event::{Action, DeviceId, Event, Rwbs, Span};
-use crate::source::{ReadError, Source};
-use crate::stream::Stream;
-use crate::writer::EventWriter;
+use hoistway_trace::Batch;
+use hoistway_trace::EventWriter;
+use hoistway_trace::Stream;
+use hoistway_trace::blkparse::{Reader, Writer};
+use hoistway_trace::{Action, DeviceId, Event, Rwbs, Span};
+use hoistway_trace::{ReadError, Source};
 
 /// An event with a payload of its own.
 type EventWithPayload = (Event, Vec<u8>);

@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use super::{Reader, Version, Writer};
-use crate::batch::Batch;
-use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::source::{ReadError, Source};
-use crate::stream::Stream;
-use crate::writer::EventWriter;
+use hoistway_trace::Batch;
+use hoistway_trace::EventWriter;
+use hoistway_trace::Stream;
+use hoistway_trace::blktrace::{Reader, Version, Writer};
+use hoistway_trace::{Action, DeviceId, Event, Rwbs};
+use hoistway_trace::{ReadError, Source};
 
 /// An event with a payload of its own.
 type EventWithPayload = (Event, Vec<u8>);

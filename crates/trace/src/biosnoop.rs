@@ -1,0 +1,186 @@
+//! Reads the output of biosnoop, of bcc and of bpftrace. The line of titles tells the columns:
+//!
+//! ```text
+//! TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)     bcc; QUE with -Q
+//! TIME(ms)     DISK             COMM             PID    LAT(ms)                     bpftrace
+//! ```
+//!
+//! A time is that of the completion, LAT the time from the issue to the device to the completion,
+//! QUE the time from the submission to the issue. bcc counts sectors of 512 bytes and sizes in
+//! bytes. bpftrace has neither these nor the direction. The name of a process may contain blanks.
+
+use crate::event::{Action, Event, Rwbs};
+use crate::process_names::ProcessNames;
+use crate::text::{
+    CompletionClock, DeviceNames, Fields, InventedOffsets, LineFormat, LineOutput, NamedDevices, Request,
+    RequestSorter, TimeUnit, decimal_ns, number, parse_rwbs, shown,
+};
+
+/// A column of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    /// A time in units of this number of ps.
+    Time(u64),
+    Name,
+    Pid,
+    Disk,
+    Operation,
+    Sector,
+    Bytes,
+    Queued(u64),
+    Latency(u64),
+    Other,
+}
+
+/// Parser of the lines.
+#[derive(Debug)]
+pub(crate) struct Biosnoop {
+    columns: Vec<Column>,
+    is_begun: bool,
+    clock: CompletionClock,
+    offsets: InventedOffsets,
+    devices: NamedDevices,
+    names: ProcessNames,
+    requests: RequestSorter,
+}
+
+impl Biosnoop {
+    /// Creates a parser for a text with this beginning, which has the line of titles. Also returns
+    /// a remark about missing columns.
+    ///
+    /// # Errors
+    /// Fails if the beginning has no line of titles.
+    pub fn new(head: &[u8], names: &DeviceNames) -> Result<(Biosnoop, Option<String>), String> {
+        let columns = head.split(|byte| *byte == b'\n').find(|line| is_titles(line)).map(columns_of);
+        let columns = columns.ok_or(
+            "there is no line of titles: \"TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\" (bcc) or \
+             \"TIME(ms) DISK COMM PID LAT(ms)\" (bpftrace) would be right",
+        )?;
+        let times = |line: &[u8]| {
+            let row = Row::parse(line, &columns).ok()?;
+            Some((row.completed_ns, row.latency_ns.saturating_add(row.queued_ns.unwrap_or(0))))
+        };
+        let has_place = columns.contains(&Column::Sector) && columns.contains(&Column::Bytes);
+        let what = "the text of bpftrace has no directions and sizes: all requests count as reads of 0 bytes";
+        let remark = (!has_place).then(|| format!("{what}; {}", InventedOffsets::REMARK));
+        let biosnoop = Biosnoop {
+            clock: CompletionClock::new(head, times),
+            columns,
+            is_begun: false,
+            offsets: InventedOffsets::default(),
+            devices: NamedDevices::new(names),
+            names: ProcessNames::default(),
+            requests: RequestSorter::default(),
+        };
+        Ok((biosnoop, remark))
+    }
+}
+
+/// Returns true for the line of titles.
+pub(crate) fn is_titles(line: &[u8]) -> bool {
+    let starts = Fields::blanks(line).next().is_some_and(|word| word.starts_with(b"TIME("));
+    starts && Fields::blanks(line).any(|word| word.starts_with(b"LAT("))
+}
+
+fn columns_of(line: &[u8]) -> Vec<Column> {
+    let unit = |title: &[u8]| {
+        let open = memchr::memchr(b'(', title).map_or(title.len(), |at| at + 1);
+        let name = std::str::from_utf8(title.get(open..).unwrap_or_default()).unwrap_or_default();
+        TimeUnit::from_name(name.trim_end_matches(')')).unwrap_or(TimeUnit::Millisecond).ps()
+    };
+    let column = |title: &[u8]| match title {
+        b"COMM" => Column::Name,
+        b"PID" | b"TID" => Column::Pid,
+        b"DISK" => Column::Disk,
+        b"T" => Column::Operation,
+        b"SECTOR" => Column::Sector,
+        b"BYTES" => Column::Bytes,
+        title if title.starts_with(b"TIME(") => Column::Time(unit(title)),
+        title if title.starts_with(b"QUE(") => Column::Queued(unit(title)),
+        title if title.starts_with(b"LAT(") => Column::Latency(unit(title)),
+        _ => Column::Other,
+    };
+    Fields::blanks(line).map(column).collect()
+}
+
+/// The values of a line.
+#[derive(Debug, Default)]
+struct Row<'a> {
+    completed_ns: u64,
+    latency_ns: u64,
+    queued_ns: Option<u64>,
+    name: Vec<u8>,
+    pid: u32,
+    disk: &'a [u8],
+    op: Rwbs,
+    sector: u64,
+    bytes: u64,
+}
+
+impl<'a> Row<'a> {
+    fn parse(line: &'a [u8], columns: &[Column]) -> Result<Row<'a>, String> {
+        let fields: Vec<&[u8]> = Fields::blanks(line).collect();
+        // The name has all words that no other column has.
+        let extra = fields.len().checked_sub(columns.len()).ok_or_else(|| {
+            format!("the line has {} columns, the titles have {}: {}", fields.len(), columns.len(), shown(line))
+        })?;
+        let mut row = Row { op: Rwbs::READ, ..Row::default() };
+        let mut rest = fields.as_slice();
+        for column in columns {
+            let words = if *column == Column::Name { extra + 1 } else { 1 };
+            let (now, after) = rest.split_at_checked(words).unwrap_or((rest, &[]));
+            rest = after;
+            let field = now.first().copied().unwrap_or_default();
+            match *column {
+                Column::Time(ps) => row.completed_ns = decimal_ns(field, ps, "the time")?,
+                Column::Queued(ps) => row.queued_ns = Some(decimal_ns(field, ps, "the time in the queue")?),
+                Column::Latency(ps) => row.latency_ns = decimal_ns(field, ps, "the latency")?,
+                Column::Name => row.name = now.join(&b' '),
+                Column::Pid => row.pid = number(field, "the process id")?,
+                Column::Disk => row.disk = field,
+                Column::Operation => row.op = parse_rwbs(field)?,
+                Column::Sector => row.sector = number(field, "the sector")?,
+                Column::Bytes => row.bytes = number(field, "the size")?,
+                Column::Other => {}
+            }
+        }
+        Ok(row)
+    }
+}
+
+impl LineFormat for Biosnoop {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
+        let line = line.trim_ascii();
+        if is_titles(line) {
+            self.is_begun = true;
+            return Ok(false);
+        }
+        if line.is_empty() || line.starts_with(b"#") || !self.is_begun {
+            return Ok(false);
+        }
+        let row = Row::parse(line, &self.columns)?;
+        let waited_ns = row.queued_ns.unwrap_or(0);
+        let time_ns = self.clock.submission_ns(row.completed_ns, row.latency_ns.saturating_add(waited_ns), out);
+        if self.names.set(row.pid, &row.name) {
+            out.batch.push_with(Event { pid: row.pid, ..Event::new(time_ns, Action::Process) }, &row.name);
+        }
+        let has_place = self.columns.contains(&Column::Sector);
+        let request = Request {
+            time_ns,
+            is_unqueued: row.queued_ns.is_none(),
+            issue_ns: row.queued_ns,
+            response_ns: Some(row.latency_ns.saturating_add(waited_ns)),
+            device: self.devices.device(row.disk, out)?,
+            op: row.op,
+            offset: if has_place { row.sector.saturating_mul(512) } else { self.offsets.next(row.bytes) },
+            bytes: row.bytes,
+            pid: row.pid,
+        };
+        self.requests.take(&request, out)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
+        self.requests.end(out)
+    }
+}

@@ -1,0 +1,100 @@
+//! Reads the traces of Florida International University: `time pid process LBA size R|W major minor
+//! MD5`, separated by blanks.
+//!
+//! Times are ns, addresses and sizes count blocks of 512 bytes. The name of a process may contain
+//! blanks. The checksum of the contents is left out.
+
+use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::mqsim::sectors;
+use crate::process_names::ProcessNames;
+use crate::text::{
+    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
+};
+
+/// Parser of the lines.
+#[derive(Debug)]
+pub(crate) struct Fiu {
+    unit_ps: u64,
+    sector_bytes: u64,
+    names: ProcessNames,
+    requests: RequestSorter,
+}
+
+impl Fiu {
+    /// Creates a parser for a text with this beginning. Also returns the assumption that it makes,
+    /// if any.
+    ///
+    /// # Errors
+    /// Fails if the unit of the times must be specified.
+    pub fn new(head: &[u8], specified: Option<TimeUnit>, sector_bytes: u32) -> Result<(Fiu, Option<String>), String> {
+        let time = |line: &[u8]| number(Fields::blanks(line).next()?, "").ok();
+        let why = "as the description of these traces says";
+        let (unit, remark) = decide_unit(specified, TimeUnit::Nanosecond, why, &Head::of(head, time))?;
+        let fiu = Fiu {
+            unit_ps: unit.ps(),
+            sector_bytes: u64::from(sector_bytes),
+            names: ProcessNames::default(),
+            requests: RequestSorter::default(),
+        };
+        Ok((fiu, remark))
+    }
+}
+
+/// Returns the position of the operation in the fields of a line: the last `R` or `W` between the
+/// numbers of address and size and those of the device.
+pub(crate) fn operation_at(fields: &[&[u8]]) -> Option<usize> {
+    let is_number = |at: usize| fields.get(at).is_some_and(|field| number::<u64>(field, "").is_ok());
+    (4..fields.len()).rev().find(|&at| {
+        operation(fields.get(at).copied().unwrap_or_default()).is_some()
+            && [at - 2, at - 1, at + 1, at + 2].into_iter().all(is_number)
+    })
+}
+
+fn operation(word: &[u8]) -> Option<Rwbs> {
+    match word.to_ascii_lowercase().as_slice() {
+        b"r" | b"read" => Some(Rwbs::READ),
+        b"w" | b"write" => Some(Rwbs::WRITE),
+        _ => None,
+    }
+}
+
+impl LineFormat for Fiu {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            return Ok(false);
+        }
+        let all: Vec<&[u8]> = Fields::blanks(line).collect();
+        let at = operation_at(&all).ok_or_else(|| {
+            format!("{} has no R or W between address, size and device: \"0 4892 syslogd 904265560 8 W 6 0\" would be right", shown(line))
+        })?;
+        let field = |at: usize| all.get(at).copied().unwrap_or_default();
+        let time_ns = decimal_ns(field(0), self.unit_ps, "the time")?;
+        let pid = number(field(1), "the process id")?;
+        let name = all.get(2..at - 2).unwrap_or_default().join(&b' ');
+        if !name.is_empty() && self.names.set(pid, &name) {
+            out.batch.push_with(Event { pid, ..Event::new(time_ns, Action::Process) }, &name);
+        }
+        let device = match (number(field(at + 1), "")?, number(field(at + 2), "")?) {
+            (major @ 0..=0xFFF, minor @ 0..=0xF_FFFF) => DeviceId::new(major, minor),
+            (major, minor) => {
+                return Err(format!("the device {major} {minor} does not exist: below 4096 and 1048576 are right"));
+            }
+        };
+        let request = Request {
+            time_ns,
+            device,
+            op: operation(field(at)).unwrap_or_default(),
+            offset: sectors(field(at - 2), "the address", self.sector_bytes)?,
+            bytes: sectors(field(at - 1), "the size", self.sector_bytes)?,
+            pid,
+            ..Request::default()
+        };
+        self.requests.take(&request, out)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
+        self.requests.end(out)
+    }
+}
