@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a trace in any format but blktrace's: the reader returns events or an error. All writers
-//! accept the events, and hoistway's CSV preserves them.
+//! Arbitrary bytes as a trace in any format but that of blktrace: the reader returns events or an
+//! error. All writers accept the events, and hoistway's CSV preserves them.
 #![no_main]
 
 use std::io::Cursor;

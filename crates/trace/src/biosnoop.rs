@@ -1,7 +1,7 @@
 //! Reads the output of biosnoop, of bcc and of bpftrace. The line of titles tells the columns:
 //!
 //! ```text
-//! TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)     bcc; QUE with -Q
+//! TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)   bcc -Q
 //! TIME(ms)     DISK             COMM             PID    LAT(ms)                     bpftrace
 //! ```
 //!

@@ -1,4 +1,5 @@
-//! Reads fio's latency logs (`write_lat_log`): `time, latency, direction, size[, offset], priority`.
+//! Reads fio's latency logs (`write_lat_log`): `time, latency, direction, size[, offset],
+//! priority`.
 //!
 //! Times are ms since the start of the job at which requests completed, latencies ns (fio 3) and
 //! offsets, which `log_offset=1` adds, bytes. `log_issue_time` adds the time of submission in ns.

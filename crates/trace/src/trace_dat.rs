@@ -10,7 +10,7 @@ use crate::event::{Action, DeviceId, Event, Rwbs};
 use crate::notices::NoticeCollector;
 use crate::payload::Payload;
 use crate::process_names::ProcessNames;
-use crate::source::{InputPosition, Notice, ReadError, Source};
+use crate::source::{DeferredError, InputPosition, Notice, ReadError, Source};
 use crate::stream::Stream;
 use crate::text::LineOutput;
 
@@ -27,6 +27,8 @@ pub(crate) struct Reader {
     /// Names of the processes that were not emitted yet.
     first_names: Vec<(u32, Vec<u8>)>,
     is_over: bool,
+    /// The error of the file, returned after the events before it.
+    failed: DeferredError,
 }
 
 impl Reader {
@@ -48,7 +50,15 @@ impl Reader {
             notices.add(InputPosition::All, what);
         }
         let first_names = dat.process_names().iter().map(|(pid, name)| (*pid, name.clone())).collect();
-        Ok(Reader { dat, file: file.to_owned(), notices, names: ProcessNames::default(), first_names, is_over: false })
+        Ok(Reader {
+            dat,
+            file: file.to_owned(),
+            notices,
+            names: ProcessNames::default(),
+            first_names,
+            is_over: false,
+            failed: DeferredError::default(),
+        })
     }
 
     /// Opens a stream, which is read into memory.
@@ -65,14 +75,6 @@ impl Reader {
             return Err(ReadError::Bad { file: name, position: InputPosition::All, what });
         }
         Reader::new(&name, Box::new(Cursor::new(bytes)))
-    }
-
-    fn emit_names(&mut self, time_ns: u64, batch: &mut Batch) {
-        for (pid, name) in std::mem::take(&mut self.first_names) {
-            if pid != 0 && self.names.set(pid, &name) {
-                batch.push_with(Event { pid, ..Event::new(time_ns, Action::Process) }, &name);
-            }
-        }
     }
 
     /// Reports damage at the end of the file.
@@ -94,6 +96,14 @@ impl Reader {
     }
 }
 
+fn emit_names(first: Vec<(u32, Vec<u8>)>, names: &mut ProcessNames, time_ns: u64, batch: &mut Batch) {
+    for (pid, name) in first {
+        if pid != 0 && names.set(pid, &name) {
+            batch.push_with(Event { pid, ..Event::new(time_ns, Action::Process) }, &name);
+        }
+    }
+}
+
 impl Source for Reader {
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         batch.clear();
@@ -104,20 +114,26 @@ impl Source for Reader {
                     self.end();
                     break;
                 }
-                Err(error) if batch.is_empty() => {
+                Err(error) => {
+                    self.failed.set(failed(&self.file, error));
                     self.end();
-                    return Err(failed(&self.file, error));
+                    break;
                 }
-                Err(_) => break,
             };
             let mut out = LineOutput { batch, notices: &mut self.notices, position: InputPosition::All };
             let Some((event, payload)) = event_of(&record, &mut out) else { continue };
             if !self.first_names.is_empty() {
-                self.emit_names(event.time_ns, batch);
+                emit_names(std::mem::take(&mut self.first_names), &mut self.names, event.time_ns, batch);
+            }
+            if let Some(name) = name_of(&record).filter(|_| event.action != Action::Complete && event.pid != 0)
+                && self.names.get(event.pid).is_none()
+            {
+                self.names.set(event.pid, name);
+                batch.push_with(Event { pid: event.pid, ..Event::new(event.time_ns, Action::Process) }, name);
             }
             batch.push_with(event, payload.bytes());
         }
-        Ok(())
+        self.failed.report_after(batch)
     }
 
     fn notices(&mut self) -> Vec<Notice> {
@@ -182,6 +198,12 @@ fn event_of(record: &Record<'_>, out: &mut LineOutput<'_>) -> Option<(Event, Pay
         _ => {}
     }
     Some((event, payload))
+}
+
+/// Returns the name of the process of a record.
+fn name_of<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
+    let name = record.format?.field("comm")?.text(record.data, record.is_big_endian)?;
+    (!name.is_empty() && name != b"<...>").then_some(name)
 }
 
 fn field_number(format: &EventFormat, record: &Record<'_>, name: &str) -> Option<u64> {

@@ -18,7 +18,7 @@
 //! use hoistway_tracedat::TraceDat;
 //!
 //! let error = TraceDat::open(Box::new(std::io::Cursor::new(b"hello"))).err().unwrap();
-//! assert_eq!(error.to_string(), " at byte 0: the magic number of trace-cmd is missing: 17 08 44 and \"tracing\" would be right");
+//! assert!(error.to_string().starts_with(" at byte 0: the magic number of trace-cmd is missing"));
 //! ```
 //!
 //! # Where to change what
@@ -151,7 +151,7 @@ impl TraceDat {
         self.layout.version
     }
 
-    /// Name of the clock of the recording, such as `local` or `mono`; empty if the file has no name.
+    /// Name of the clock of the recording, such as `local` or `mono`; empty if it is unknown.
     pub fn clock(&self) -> &str {
         &self.layout.clock
     }

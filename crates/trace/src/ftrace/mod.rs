@@ -6,8 +6,8 @@
 //!   7,0    1  1781.997780178  2894  Q  RS 0 + 128 [fio]
 //!         fio-22180   [000] d..1. 48820.033531:   7,1    Q  RS 3952 + 8 [fio]
 //!         fio-22180   [000] d..1. 48820.033569:   7,1   1,0  m   N bfq0A new_ioprio 4
-//!         fio-24899   [001]  1306.788584: block_rq_insert:      7,0 R 4096 () 7408 + 8 0x2,0,4 [fio]
-//!         fio 25114 [000]  1309.556297:      block:block_rq_issue: 7,0 R 4096 () 7408 + 8 0x2,0,4 [fio]
+//!   fio-24899   [001]  1306.788584: block_rq_insert:      7,0 R 4096 () 8 + 8 0x2,0,4 [fio]
+//!   fio 25114 [000]  1309.556297:      block:block_rq_issue: 7,0 R 4096 () 8 + 8 0x2,0,4 [fio]
 //! ```
 //!
 //! The layout is that of the output of Linux 6.18, trace-cmd 3.1.6 and perf 6.1. The numbers before

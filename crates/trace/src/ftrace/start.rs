@@ -63,8 +63,8 @@ fn classic(line: &[u8]) -> Result<Option<Start<'_>>, String> {
     Ok(Some(Start { time_ns, cpu, pid, name: None, rest: fields.rest(), device: Some(device) }))
 }
 
-/// Parses `name-pid [cpu] flags seconds:` (tracefs, trace-cmd), `name pid/tid [cpu] seconds:` (perf)
-/// and `name-pid cpuflags seconds:` (`trace-cmd report -l`). The name may contain blanks.
+/// Parses `name-pid [cpu] flags seconds:` (tracefs, trace-cmd), `name pid/tid [cpu] seconds:`
+/// (perf) and `name-pid cpuflags seconds:` (`trace-cmd report -l`). The name may contain blanks.
 fn named(line: &[u8]) -> Result<Start<'_>, String> {
     let wrong = || {
         format!(
@@ -123,7 +123,7 @@ fn without_brackets(line: &[u8]) -> Option<Start<'_>> {
     start(name, pid, 0)
 }
 
-/// Splits `name-pid`, `name-pid (tgid)`, `name pid` and `name pid/tid` into the name and the thread.
+/// Splits `name-pid`, `name-pid (tgid)`, `name pid` and `name pid/tid` into name and thread.
 fn process_of(field: &[u8]) -> Option<(&[u8], u32)> {
     let field = match memchr::memrchr(b'(', field) {
         Some(open) if open > 0 && field.ends_with(b")") => {

@@ -1,5 +1,6 @@
 //! Texts of the kernel's tracing: the `blk` tracer, and `block:` events of tracefs, trace-cmd and
-//! perf. The recordings are of one job: 30 random reads and 10 writes of fio, a flush and a discard.
+//! perf. The recordings are of one job: 30 random reads and 10 writes of fio, a flush and a
+//! discard.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
-//! Traces of other recorders: samples made to the published descriptions of the formats, and logs of
-//! fio 3.33. All figures were computed by hand from the lines of the samples.
+//! Traces of other recorders: samples made to the published descriptions of the formats, and logs
+//! of fio 3.33. All figures were computed by hand from the lines of the samples.
 
 use crate::common::{events, events_and_notices, failure, file, input, open_files};
 use hoistway_trace::describe::describe;
@@ -188,7 +188,7 @@ fn latency_logs_of_fio_have_requests_with_and_without_offsets() {
         let events = sample(name);
         let of =
             |action: Action, op: Rwbs| events.iter().filter(|event| event.action == action && event.op.has(op)).count();
-        // Counted with awk: 20 lines, 7 of which are reads of 4 KiB; the others are writes of 8 KiB.
+        // Counted with awk: 20 lines, 7 reads of 4 KiB and 13 writes of 8 KiB.
         assert_eq!([of(Action::Queue, Rwbs::READ), of(Action::Queue, Rwbs::WRITE)], [7, 13], "{name}");
         assert_eq!(of(Action::Complete, Rwbs(0)), 20, "{name}");
         let sum: u32 = events.iter().filter(|event| event.action == Action::Queue).map(|event| event.bytes).sum();

@@ -66,7 +66,7 @@ fn a_truncated_file_is_read_up_to_its_end() {
 }
 
 #[test]
-fn a_damaged_page_is_skipped_and_its_position_told() {
+fn a_damaged_page_is_skipped_and_its_position_reported() {
     let mut bytes = file("v6.dat.gz");
     // The length of the first page of CPU 1.
     let page = bytes.len() - 12_288;
