@@ -122,7 +122,7 @@ proptest! {
 }
 
 /// A valid line of each format.
-const STARTS: [&str; 8] = [
+const STARTS: [&str; 18] = [
     "",
     "fio version 3 iolog\n0 /a add\n5 /a read 0 4096\n",
     "fio version 2 iolog\n/a add\n/a wait 5 0\n",
@@ -131,4 +131,14 @@ const STARTS: [&str; 8] = [
     "128166372003061629,hm,1,Read,383496192,32768,413\n",
     "419,W,8792731648,16384,1577808144360767\n",
     "0.5 ; 6293576 ; 8 ; W ; 0.0 ; 0.0\n",
+    " fio-24899 [001] 1306.78: block_rq_issue: 7,0 R 4096 () 8 + 8 0x2,0,4 [fio]\n",
+    " fio 25114 [000] 1309.55: block:block_bio_queue: 7,0 R 8 + 8 [fio]\n",
+    "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.5 fio 1 sda R 8 4096 0.25\n",
+    "0, 165356, 1, 8192, 3792896, 0\n",
+    "1538323200,12910952,128,0,1063\n",
+    "0,20941264,8192,W,0.551706\n",
+    "1455592207.110738000,0.5,R,1,4096,8192\n",
+    "0 4892 syslogd 904265560 8 W 6 0 531e779c\n",
+    "ts,lbn,len,cmd\n5,8,512,40\n",
+    "0.000000 0 12345 8 1\n",
 ];
