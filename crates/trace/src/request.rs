@@ -25,6 +25,7 @@
 //! outstanding, and returns its record without a completion. This bounds the memory for traces
 //! without completions.
 
+mod step_counts;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use rustc_hash::FxHashSet;
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
+pub use step_counts::StepCounts;
 use table::{Class, Key, Slot, Stage, Table};
 
 /// A request that is outstanding for longer than this time, in ns of the trace, has lost its

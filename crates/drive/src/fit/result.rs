@@ -95,8 +95,10 @@ pub struct FittedProfile {
 /// Reasons for which no profile can be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitProfileError {
-    /// The trace has too few requests.
-    #[error("the trace has {found} requests: at least {REQUESTS_MIN} are needed, half of which are held out")]
+    /// The trace has too few requests with a service time.
+    #[error(
+        "{found} requests have a service time (from issue to completion): at least {REQUESTS_MIN} are needed, half of which are held out"
+    )]
     TooFew {
         /// Number of requests.
         found: usize,

@@ -170,7 +170,10 @@ fn unsuitable_traces_are_refused_with_the_reason() {
         |records: &[Record], options: &FitOptions| fit_profile(records, options).expect_err("senseless").to_string();
     let good = made_with(&builtin("hp_c3323a"), 1000, 1.0);
     assert!(matches!(fit_profile(&good[..399], &SCRATCH), Err(FitProfileError::TooFew { found: 399 })));
-    assert!(error(&[], &SCRATCH).starts_with("the trace has 0 requests: at least 400 are needed"));
+    assert!(
+        error(&[], &SCRATCH)
+            .starts_with("0 requests have a service time (from issue to completion): at least 400 are needed")
+    );
 
     let untimed: Vec<Record> = good.iter().map(|record| Record { service_ns: 0, ..*record }).collect();
     assert!(error(&untimed, &SCRATCH).starts_with("1000 of the trace's 1000 requests have a service time of 0"));
