@@ -25,6 +25,7 @@ mod tar;
 mod tar_changes;
 mod trace_describe;
 mod trace_formats;
+mod trace_info;
 mod trace_record;
 mod trace_view;
 mod trace_whatif;

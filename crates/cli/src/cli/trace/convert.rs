@@ -20,7 +20,7 @@ pub struct ConvertArgs {
 const CONVERT_HELP: &str = "\
 Input formats: blktrace (versions 7 and 8), blkparse (text), ftrace (text of tracefs and of trace-cmd report), trace-dat (trace-cmd's \
 file), perf (perf script), biosnoop (bcc, bpftrace), iolog and fio-lat (fio), msr, alibaba, tencent, spc (UMass), systor17, fiu, vscsi and \
-cloudphysics, disksim, mqsim, blkreplay, csv (hoistway's own). Format and compression are detected.
+cloudphysics, disksim, mqsim, blkreplay, csv (hoistway's own). Format and compression are detected; trace info explains from what.
 
 Examples:
   hoistway trace convert sda                          sda.blktrace.0, .1, ... as blkparse's text

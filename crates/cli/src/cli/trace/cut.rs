@@ -1,13 +1,15 @@
 //! `hoistway trace cut`.
 
 use clap::Args;
+use clap::builder::{Resettable, Str};
 use hoistway_trace::{DeviceId, ProcessName, time_ns};
 
 use super::{TraceInput, TraceOutput, device};
 
 /// `hoistway trace cut`.
 #[derive(Args, Debug)]
-#[command(after_help = CUT_HELP)]
+// --from is the time here; elsewhere it is another name of --format.
+#[command(after_help = CUT_HELP, mut_arg("format", |format| format.visible_alias(Resettable::<Str>::Reset)))]
 pub struct CutArgs {
     #[command(flatten)]
     pub input: TraceInput,

@@ -3,6 +3,7 @@
 mod convert;
 mod cut;
 mod describe;
+mod info;
 mod merge;
 mod record;
 mod reorder;
@@ -18,6 +19,7 @@ use hoistway_trace::{DeviceId, Format, OutputFormat, TimeUnit};
 pub use convert::ConvertArgs;
 pub use cut::CutArgs;
 pub use describe::DescribeArgs;
+pub use info::InfoArgs;
 pub use merge::MergeArgs;
 pub use record::{ByChoice, RecordArgs};
 pub use reorder::ReorderArgs;
@@ -37,6 +39,8 @@ pub struct TraceArgs {
 /// The commands of `hoistway trace`.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
+    /// Print the format of a trace, what it was detected from, and what the trace holds
+    Info(InfoArgs),
     /// Print statistics: amounts by process, durations of the steps, rules of submission
     Describe(DescribeArgs),
     /// Draw a trace as a page: all layers, processes and requests on one time axis
@@ -61,11 +65,11 @@ pub enum TraceCommand {
 #[derive(Args, Clone, Debug)]
 pub struct TraceInput {
     /// The trace: a file, the argument of blktrace -o (NAME for NAME.blktrace.0, .1, ...), a glob,
-    /// or - for standard input; .gz, .zst and .xz are decompressed
+    /// - for standard input, or sample:two-readers; .gz, .zst and .xz are decompressed
     #[arg(value_name = "TRACE", required = true)]
     pub files: Vec<PathBuf>,
     /// Format of the trace [default: detected]
-    #[arg(long, value_name = "FORMAT", help_heading = "Input", value_parser = format)]
+    #[arg(long, visible_alias = "from", value_name = "FORMAT", help_heading = "Input", value_parser = format)]
     pub format: Option<Format>,
     /// Unit of the times, if the format does not define it: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT", help_heading = "Input", value_parser = time_unit)]

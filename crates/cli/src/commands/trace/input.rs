@@ -1,18 +1,24 @@
-//! Opens the traces that commands read: files, globs, names of blktrace and standard input.
+//! Opens the traces that commands read: files, globs, names of blktrace, standard input, and the
+//! sample in the program.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use hoistway_trace::files::{self, ResolveError};
-use hoistway_trace::{Batch, Input, Notice, OpenOptions, ReadError, Source, Stream};
+use hoistway_trace::{Batch, Detection, Input, Notice, OpenOptions, OpenTrace, ReadError, Source, Stream};
 
 use crate::cli::trace::TraceInput;
 use crate::failure::{UsageError, print_message};
 
+/// Name of the sample in the program.
+pub const SAMPLE: &str = "sample:two-readers";
+/// Recording of `examples/two-readers`: 743 requests of two processes, 17 kB.
+const SAMPLE_BYTES: &[u8] = include_bytes!("../../../../../examples/two-readers/disk.blktrace.0.xz");
+
 /// An open trace.
 pub struct Opened {
-    source: Box<dyn Source + Send>,
+    source: OpenTrace,
     /// Name of the trace: that of its first file without the suffix of blktrace.
     pub name: String,
     /// Files of the trace; empty for standard input.
@@ -26,19 +32,34 @@ pub fn open(input: &TraceInput) -> Result<Opened> {
     let mut files = Vec::new();
     for named in &input.files {
         if named == Path::new("-") {
-            if inputs.iter().any(|input| matches!(input, Input::Stream(_))) {
+            if input.files.iter().filter(|other| *other == named).count() > 1 {
                 return Err(UsageError("standard input (-) can be read only once".into()).into());
             }
             inputs.push(Input::Stream(Stream { name: "standard input".into(), read: Box::new(io::stdin()) }));
+            continue;
+        }
+        if let Some(name) = named.to_str().filter(|name| name.starts_with("sample:")) {
+            if name != SAMPLE {
+                return Err(UsageError(format!("there is no {name}: {SAMPLE} is the sample")).into());
+            }
+            inputs.push(Input::Stream(Stream { name: SAMPLE.into(), read: Box::new(SAMPLE_BYTES) }));
             continue;
         }
         let found = files::resolve(named).map_err(unresolved)?;
         inputs.extend(found.iter().cloned().map(Input::Path));
         files.extend(found);
     }
-    let name = files.first().map_or_else(|| "-".to_owned(), |file| files::trace_name(file));
+    let unnamed = || if input.files.iter().any(|named| named == Path::new(SAMPLE)) { "two-readers" } else { "-" };
+    let name = files.first().map_or_else(|| unnamed().to_owned(), |file| files::trace_name(file));
     note_siblings(&input.files);
-    Ok(Opened { source: hoistway_trace::open(inputs, &options)?, name, files })
+    Ok(Opened { source: hoistway_trace::open_detected(inputs, &options)?, name, files })
+}
+
+impl Opened {
+    /// The format of each input, and what it was detected from.
+    pub fn detections(&self) -> &[Detection] {
+        self.source.detections()
+    }
 }
 
 impl Source for Opened {

@@ -3,6 +3,7 @@
 mod convert;
 mod cut;
 mod describe;
+mod info;
 pub mod input;
 mod merge;
 mod output;
@@ -21,6 +22,7 @@ use crate::output::Out;
 /// Runs the selected command.
 pub fn run(args: &TraceArgs, out: &mut Out) -> Result<Exit> {
     match &args.what {
+        TraceCommand::Info(args) => info::run(args, out),
         TraceCommand::Describe(args) => describe::run(args, out),
         TraceCommand::View(args) => view::run(args, out),
         TraceCommand::Record(args) => record::run(args, out),

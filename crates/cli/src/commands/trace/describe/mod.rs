@@ -20,7 +20,8 @@ pub fn run(args: &DescribeArgs, out: &mut Out) -> Result<Exit> {
     input::print_notices(&mut source);
     let trace = source.name;
     if description.counts.events == 0 {
-        bail!("{trace}: the trace has no events of requests");
+        let notes = description.counts.notes;
+        bail!("{trace}: the trace has no events of requests, only {notes} messages and names of processes");
     }
     if let Some(process) = &args.process {
         description.select_process(process).context("--process")?;

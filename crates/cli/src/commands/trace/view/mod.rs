@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, bail};
 use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, count, trace_page};
 use hoistway_trace::overview::{self, NoteSpan, OverviewObserver, TraceFacts, TraceOverview};
 use hoistway_trace::request::RequestRecord;
@@ -49,6 +49,11 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
     let mut rows = RowCollector { store: DetailStore::new(location), interrupted: interrupt::watch()? };
     let overview = overview::read(&mut opened, &mut rows)?.ok_or(Interrupted)?;
     let facts = overview.facts();
+    if facts.requests == 0 && overview.tables.queues.is_empty() {
+        overview.notices.iter().for_each(|notice| print_message(&format!("note: {notice}")));
+        let (name, events) = (&opened.name, facts.events);
+        bail!("{name}: there is nothing to draw: none of its {events} events is of a request (trace info shows them)");
+    }
     let title = args.title.clone().unwrap_or_else(|| opened.name.clone());
     let page = described(&overview, &facts, title);
     let details = rows.store.finish()?;
