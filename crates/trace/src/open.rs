@@ -217,7 +217,7 @@ fn text_reader_of(
         }
         Format::Msr => text(stream, Msr::new(head, &shared.servers, unit)?),
         Format::Alibaba => text(stream, Alibaba::new(head, unit)?),
-        Format::Spc => text(stream, Spc::new(head, unit, sector_bytes)?),
+        Format::Spc => text(stream, (Spc::new(unit, sector_bytes), None)),
         Format::Tencent => text(stream, Tencent::new(unit, sector_bytes)),
         Format::Systor => text(stream, (Systor::new(unit), None)),
         Format::Fiu => text(stream, Fiu::new(head, unit, sector_bytes)?),

@@ -6,9 +6,7 @@
 
 use crate::event::{DeviceId, Rwbs};
 use crate::mqsim::sectors;
-use crate::text::{
-    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
-};
+use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decimal_ns, number, shown};
 
 /// Parser of the lines.
 #[derive(Debug)]
@@ -19,22 +17,10 @@ pub(crate) struct Spc {
 }
 
 impl Spc {
-    /// Creates a parser for a text with this beginning. Also returns the assumption that it makes,
-    /// if any.
-    ///
-    /// # Errors
-    /// Fails if the unit of the times must be specified.
-    pub fn new(head: &[u8], specified: Option<TimeUnit>, sector_bytes: u32) -> Result<(Spc, Option<String>), String> {
-        let ms = |line: &[u8]| {
-            Some(decimal_ns(Fields::split(line, b',').nth(4)?, TimeUnit::Second.ps(), "").ok()? / 1_000_000)
-        };
-        // The head is in ms, because its times are whole numbers.
-        let unit = specified.map_or_else(
-            || decide_unit(None, TimeUnit::Millisecond, "seconds, as SPC defines them", &Head::of(head, ms)),
-            |unit| Ok((unit, None)),
-        )?;
+    /// Creates a parser.
+    pub fn new(specified: Option<TimeUnit>, sector_bytes: u32) -> Spc {
         let unit_ps = specified.unwrap_or(TimeUnit::Second).ps();
-        Ok((Spc { unit_ps, sector_bytes: u64::from(sector_bytes), requests: RequestSorter::default() }, unit.1))
+        Spc { unit_ps, sector_bytes: u64::from(sector_bytes), requests: RequestSorter::default() }
     }
 }
 
