@@ -6,6 +6,7 @@
 //!                                                                ┘
 //!  Batch ─▶ cut, merge, reorder (sources again) ─▶ writer (text, binary, iolog, CSV, Perfetto)
 //!  Batch ─▶ RequestTracker: the record of each request
+//!             ├─▶ info          format, and which steps of requests the trace has
 //!             ├─▶ describe      amounts, durations, queue depths, rules of processes
 //!             ├─▶ overview      tables from which a page draws the whole trace
 //!             └─▶ dependencies  what each request waited for (for what-if and replay)
@@ -64,6 +65,7 @@ pub mod files;
 mod fio_log;
 mod fiu;
 mod ftrace;
+pub mod info;
 pub mod iolog;
 mod lines;
 mod merge;

@@ -1,0 +1,94 @@
+//! Format and contents of a trace: the document of `hoistway trace info`.
+
+use serde::Serialize;
+
+use crate::batch::Batch;
+use crate::describe::{Counts, Describer, Description};
+use crate::open::Detection;
+use crate::request::{RequestTracker, StepCounts};
+use crate::source::{ReadError, Source};
+
+/// Format and contents of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Version of this document: 1.
+    pub schema: u32,
+    /// Name of the trace.
+    pub trace: String,
+    /// The formats of the inputs.
+    pub inputs: Vec<InputFormat>,
+    /// Time from the first to the last event, in ns.
+    pub duration_ns: u64,
+    /// Devices, as in `8,0`.
+    pub devices: Vec<String>,
+    /// Number of processes; 0 if the format has none.
+    pub processes: u64,
+    /// Largest number of requests in flight; None without completions.
+    pub queue_depth_max: Option<u64>,
+    /// Number of requests by their steps.
+    pub requests: StepCounts,
+    /// Number of events by action.
+    pub counts: Counts,
+}
+
+/// The format of an input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InputFormat {
+    /// Name of the input.
+    pub file: String,
+    /// Name of the format.
+    pub format: &'static str,
+    /// Description of the format.
+    #[serde(skip)]
+    pub title: &'static str,
+    /// Tool of the compression that was removed.
+    pub compression: Option<&'static str>,
+    /// What the format was detected from.
+    pub detected_from: String,
+}
+
+impl TraceInfo {
+    /// Reads a trace to its end. `detections` are the formats of its inputs.
+    ///
+    /// # Errors
+    /// Returns the error of the source.
+    pub fn read(source: &mut dyn Source, trace: &str, detections: &[Detection]) -> Result<TraceInfo, ReadError> {
+        let (mut describer, mut tracker, mut batch) = (Describer::new(), RequestTracker::new(), Batch::new());
+        let mut requests = StepCounts::default();
+        loop {
+            source.next(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            describer.take(&batch);
+            tracker.take(&batch);
+            tracker.take_finished().for_each(|request| requests.add(&request));
+        }
+        tracker.into_outstanding().iter().for_each(|request| requests.add(request));
+        let description = describer.finish();
+        let input = |detection: &Detection| InputFormat {
+            file: detection.file.clone(),
+            format: detection.format.name(),
+            title: detection.format.title(),
+            compression: detection.compression,
+            detected_from: detection.reason.clone(),
+        };
+        Ok(TraceInfo {
+            schema: 1,
+            trace: trace.to_owned(),
+            inputs: detections.iter().map(input).collect(),
+            duration_ns: description.duration_ns,
+            devices: description.devices.iter().map(|device| device.device.clone()).collect(),
+            processes: processes(&description),
+            queue_depth_max: (description.completions() > 0).then_some(description.depth.under_way_over_time.max),
+            requests,
+            counts: description.counts,
+        })
+    }
+}
+
+/// Number of processes, if the format has them.
+fn processes(description: &Description) -> u64 {
+    let known = description.processes.iter().filter(|process| process.pid > 0 || !process.name.is_empty()).count();
+    known as u64 + description.processes_left_out
+}
