@@ -87,6 +87,35 @@ impl TraceInfo {
     }
 }
 
+impl TraceInfo {
+    /// Names, numbers and remarks for a table.
+    pub fn rows(&self) -> Vec<(&'static str, String, &'static str)> {
+        let (reads, writes, steps) = (&self.counts.reads, &self.counts.writes, &self.requests);
+        let depth = self.queue_depth_max.map_or("unknown".to_owned(), |most| most.to_string());
+        let number = |name, count: u64, remark| (name, count.to_string(), remark);
+        vec![
+            number("events", self.counts.events, ""),
+            number("submissions (Q)", reads.queued + writes.queued, "without them, an issue is the first step"),
+            number("merges (M, F)", reads.merged + writes.merged, ""),
+            number("insertions (I)", reads.inserted + writes.inserted, "the time in the elevator needs them"),
+            number("issues (D)", reads.issued + writes.issued, "the time in the drive needs them"),
+            number("completions (C)", reads.completed + writes.completed, "latencies and depths need them"),
+            number("messages and names", self.counts.notes, "slices of the elevator, names of processes"),
+            number("requests", steps.requests, ""),
+            number("  with a latency", steps.with_latency, "a completion and an earlier step"),
+            number("  with a service time", steps.with_service_time, "both D and C: `whatif --drive fit` needs 400"),
+            ("queue depth, most", depth, ""),
+            number("processes", self.processes, "0 if the format has none"),
+            number("devices", self.devices.len() as u64, ""),
+            (
+                "seconds",
+                hoistway_units::figures::figure(self.duration_ns as f64 / 1e9),
+                "from the first event to the last",
+            ),
+        ]
+    }
+}
+
 /// Number of processes, if the format has them.
 fn processes(description: &Description) -> u64 {
     let known = description.processes.iter().filter(|process| process.pid > 0 || !process.name.is_empty()).count();

@@ -188,6 +188,17 @@ impl Format {
     }
 }
 
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Format, String> {
+        Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+            let known = Format::ALL.map(Format::name).join(", ");
+            format!("unknown format `{name}`: expected one of {known}")
+        })
+    }
+}
+
 /// A position in an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputPosition {

@@ -65,27 +65,6 @@ fn a_trace_without_requests_is_refused_by_view_as_by_the_others() {
 }
 
 #[test]
-fn a_fit_without_service_times_says_what_the_trace_holds_and_what_is_missing() {
-    let whatif = |trace: &str| run(&["trace", "whatif", trace, "--recorded", "mq-deadline", "--drive", "fit"]);
-    whatif(&data("blkreplay/windows-shared-server.load.gz")).refused(
-        1,
-        &[
-            "It has 1371 requests: 1371 with a submission (Q), none with an issue",
-            "issues (D) and completions (C) are missing",
-        ],
-    );
-    // One of the two CPUs of a recording: issues and completions are in different files.
-    let one_cpu = whatif(&data("blktrace/vda-mq-deadline.blktrace.0.xz"));
-    assert_eq!(one_cpu.code, Some(1));
-    assert!(
-        one_cpu.err.contains("0 requests have a service time") && !one_cpu.err.contains("trace has 0 requests"),
-        "{}",
-        one_cpu.err
-    );
-    assert!(one_cpu.err.contains("requests: "), "{}", one_cpu.err);
-}
-
-#[test]
 fn no_lane_of_a_page_appears_twice() {
     let folder = Folder::new();
     // 150 processes on three devices: more than have lanes of their own.

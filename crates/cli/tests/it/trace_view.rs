@@ -72,3 +72,11 @@ fn an_invalid_trace_is_reported_and_no_page_is_written() {
     assert!(!output.status.success() && said(&output).contains("notes.txt"), "{}", said(&output));
     assert!(!folder.path().join("notes.html").exists());
 }
+
+#[test]
+fn operation_bits_of_page_and_event_are_equal() {
+    use hoistway_trace::Rwbs;
+    let bits = [Rwbs::READ, Rwbs::WRITE, Rwbs::DISCARD, Rwbs::FLUSH, Rwbs::FUA, Rwbs::AHEAD, Rwbs::SYNC, Rwbs::META];
+    assert_eq!(bits.map(|bit| bit.0), [1, 2, 4, 8, 16, 32, 64, 128]);
+    assert_eq!([Rwbs::NONE.0, Rwbs::PASS_THROUGH.0], [256, 512]);
+}

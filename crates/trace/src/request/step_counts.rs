@@ -1,7 +1,5 @@
 //! Counts requests by the steps that a trace shows of them.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use super::RequestRecord;
@@ -57,26 +55,6 @@ impl StepCounts {
     }
 }
 
-impl fmt::Display for StepCounts {
-    /// Writes the counts and what is missing, as in `5 requests (5 with a submission (Q), none with
-    /// an issue (D), none with a completion (C)); completions are missing`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} requests", self.requests)?;
-        let steps = [
-            (self.submitted, "a submission (Q)"),
-            (self.issued, "an issue to the driver (D)"),
-            (self.completed, "a completion (C)"),
-            (self.with_service_time, "both D and C"),
-        ];
-        for (at, (count, what)) in steps.into_iter().enumerate() {
-            let separator = if at == 0 { ": " } else { ", " };
-            let count = if count == 0 { "none".to_owned() } else { count.to_string() };
-            write!(f, "{separator}{count} with {what}")?;
-        }
-        self.missing().map_or(Ok(()), |missing| write!(f, "; {missing}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,11 +71,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let only_submissions = StepCounts::of(&[request(true, false, false), request(true, false, false)]);
-        assert_eq!(
-            only_submissions.to_string(),
-            "2 requests: 2 with a submission (Q), none with an issue to the driver (D), none with a completion (C), \
-             none with both D and C; issues (D) and completions (C) are missing"
-        );
+        assert_eq!((only_submissions.requests, only_submissions.submitted), (2, 2));
+        assert_eq!(only_submissions.missing(), Some("issues (D) and completions (C) are missing"));
         // The recording of one of two CPUs: issues on one, completions on the other.
         let unpaired = StepCounts::of(&[request(true, true, false), request(false, false, true)]);
         assert!(unpaired.missing().unwrap().contains("the file of another CPU"));

@@ -70,6 +70,17 @@ impl TimeUnit {
     }
 }
 
+impl std::str::FromStr for TimeUnit {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<TimeUnit, String> {
+        TimeUnit::from_name(name).ok_or_else(|| {
+            let known = TimeUnit::ALL.map(TimeUnit::name).join(", ");
+            format!("unknown unit `{name}`: expected one of {known}")
+        })
+    }
+}
+
 /// Parses a time as written by a user and returns ns. `1.5` and `1.5s` are seconds; other examples
 /// are `20ms` and `500ns`.
 ///

@@ -69,10 +69,10 @@ pub struct TraceInput {
     #[arg(value_name = "TRACE", required = true)]
     pub files: Vec<PathBuf>,
     /// Format of the trace [default: detected]
-    #[arg(long, visible_alias = "from", value_name = "FORMAT", help_heading = "Input", value_parser = format)]
+    #[arg(long, visible_alias = "from", value_name = "FORMAT", help_heading = "Input", value_parser = str::parse::<Format>)]
     pub format: Option<Format>,
     /// Unit of the times, if the format does not define it: ps, ns, 100ns, us, ms or s
-    #[arg(long, value_name = "UNIT", help_heading = "Input", value_parser = time_unit)]
+    #[arg(long, value_name = "UNIT", help_heading = "Input", value_parser = str::parse::<TimeUnit>)]
     pub time_unit: Option<TimeUnit>,
     /// Sector size, if the format does not define it [default: 512]
     #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(512..=65_536))]
@@ -141,18 +141,4 @@ fn device(text: &str) -> Result<DeviceId, String> {
         Some((major @ 0..=0xFFF, minor @ 0..=0xF_FFFF)) => Ok(DeviceId::new(major, minor)),
         _ => Err("expected major and minor number of a device, as in 8,0 (`lsblk` shows them)".to_owned()),
     }
-}
-
-fn format(name: &str) -> Result<Format, String> {
-    Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-        let known = Format::ALL.map(Format::name).join(", ");
-        format!("unknown format `{name}`: expected one of {known}")
-    })
-}
-
-fn time_unit(name: &str) -> Result<TimeUnit, String> {
-    TimeUnit::from_name(name).ok_or_else(|| {
-        let known = TimeUnit::ALL.map(TimeUnit::name).join(", ");
-        format!("unknown unit `{name}`: expected one of {known}")
-    })
 }

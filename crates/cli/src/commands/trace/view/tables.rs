@@ -108,16 +108,3 @@ pub fn span(span: &NoteSpan, start_ns: u64, queue: u32) -> SpanRow {
         budget: span.budget,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use hoistway_trace::Rwbs;
-
-    #[test]
-    fn operation_bits_of_page_and_event_are_equal() {
-        let bits =
-            [Rwbs::READ, Rwbs::WRITE, Rwbs::DISCARD, Rwbs::FLUSH, Rwbs::FUA, Rwbs::AHEAD, Rwbs::SYNC, Rwbs::META];
-        assert_eq!(bits.map(|bit| bit.0), [1, 2, 4, 8, 16, 32, 64, 128]);
-        assert_eq!([Rwbs::NONE.0, Rwbs::PASS_THROUGH.0], [256, 512]);
-    }
-}
