@@ -87,7 +87,7 @@ pub enum Use {
 
 /// A file or block device that is not written to because it is in use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {found}: writing to it would destroy data: {}", path.display(), found.remedy())]
+#[error("{}: writing to it would destroy data: {}", with_path(path, found), found.remedy())]
 pub struct InUse {
     /// The path as given.
     pub path: PathBuf,
@@ -332,6 +332,15 @@ fn hidden_use(root: &Root, path: &Path) -> Use {
     let own = std::process::id();
     let openers = openers(root, device).into_iter().filter(|opener| opener.pid != own).collect();
     Use::Exclusive { device: device.path.clone(), openers }
+}
+
+/// Returns the text of a use after the path of the file, unless the text begins with that path.
+fn with_path(path: &Path, found: &Use) -> String {
+    let (path, text) = (path.display().to_string(), found.to_string());
+    match text.strip_prefix(&path) {
+        Some(rest) if rest.starts_with(' ') => text,
+        _ => format!("{path}: {text}"),
+    }
 }
 
 impl Use {

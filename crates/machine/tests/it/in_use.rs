@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use hoistway_machine::{OpenUnusedError, Root, Use, create_unused, find_use, open_unused};
+use hoistway_machine::{InUse, OpenUnusedError, Root, Use, create_unused, find_use, open_unused};
 
 use crate::fake::{Fake, array, server};
 
@@ -32,6 +32,10 @@ fn a_mount_of_a_device_of_its_partition_and_of_a_volume_is_found() {
     }
     let Some(used) = found(&fake, "/dev/sda1") else { panic!("it is mounted") };
     assert_eq!(used.remedy(), "unmount /boot, or only read");
+    let refusal = |path: &str| InUse { path: path.into(), found: Box::new(used.clone()) }.to_string();
+    let rest = "/dev/sda1 is mounted at /boot (ext4): writing to it would destroy data: unmount /boot, or only read";
+    assert_eq!(refusal("/dev/sda1"), rest, "the path is named once");
+    assert_eq!(refusal("/dev/sda"), format!("/dev/sda: {rest}"));
 }
 
 #[test]
