@@ -158,9 +158,15 @@ impl<G: Gate> FsState<G> {
         let target = if from_kernel_cache && file.direct { self.buffered(&file)? } else { file.backing.clone() };
         let direct = file.direct && !from_kernel_cache;
         let open_flags = OFlags::from_bits_retain(write.flags as u32);
+        let appends = open_flags.contains(OFlags::APPEND) && !from_kernel_cache;
+        // The file below would append pages of a mapping, and data written after O_APPEND was
+        // turned off.
+        if file.is_append_only && !appends {
+            return Err(Errno::PERM.into());
+        }
         let mut flags = ReadWriteFlags::empty();
         // The file system below appends at the current end, which other writers may have moved.
-        if open_flags.contains(OFlags::APPEND) && !from_kernel_cache && self.options.write_back == WriteBack::Ours {
+        if appends && (self.options.write_back == WriteBack::Ours || file.is_append_only) {
             flags |= ReadWriteFlags::APPEND;
         }
         // After a buffered write to an O_SYNC file the kernel sends an fsync request itself.
@@ -231,7 +237,12 @@ impl<G: Gate> FsState<G> {
                 }
                 reply.written(written as u32);
             }
-            Err(error) => reply.error(errno(error)),
+            Err(error) => {
+                if write.is_kernel_writeback() && self.options.write_back == WriteBack::Kernel {
+                    write.file.shared.state().has_lost_writes = true;
+                }
+                reply.error(errno(error));
+            }
         }
     }
 }

@@ -61,8 +61,14 @@ pub(super) struct OpenFile {
     pub(super) has_written: AtomicBool,
     /// The write-back error (`errno`) that the next fsync reports; 0 for none.
     pub(super) pending_error: AtomicI32,
+    /// The node number of the file.
+    pub(super) number: u64,
     /// The FUSE passthrough registration, if the kernel reads and writes the file below directly.
     pub(super) bypass: Option<Arc<BackingId>>,
+    /// The file was opened for writing.
+    pub(super) writes: bool,
+    /// The file is append-only (`chattr +a`): each write to `backing` goes to the end of the file.
+    pub(super) is_append_only: bool,
     /// The same file without `O_DIRECT`, for pages written through a mapping: the last page ends at
     /// the end of the file.
     pub(super) buffered: OnceLock<Arc<Backing>>,
@@ -85,6 +91,11 @@ pub(super) struct FileState {
     pub(super) has_written: bool,
     /// The last name was removed through this mount, as far as known.
     pub(super) is_unlinked: bool,
+    /// Number of open handles for writing.
+    pub(super) writers: u32,
+    /// The kernel's write-back cache holds a size that the file below did not reach, because a
+    /// write of cached data has failed.
+    pub(super) has_lost_writes: bool,
     /// The last process that opened the file for writing; the kernel's write-back is charged to it.
     pub(super) writer: Option<Caller>,
     /// A descriptor of the file while it is open.

@@ -1,5 +1,5 @@
-//! ioctl requests that read and set inode flags. Other requests depend on the file system below or
-//! on a device, and return `ENOTTY`.
+//! ioctl requests that read and set inode flags, and that read the label of the file system. Other
+//! requests depend on the file system below or on a device, and return `ENOTTY`.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -20,9 +20,11 @@ const GET_EXTENDED: u32 = 0x801c_581f;
 const SET_EXTENDED: u32 = 0x401c_5820;
 /// `FS_IOC_GETVERSION`, which returns the inode generation.
 const GET_VERSION: u32 = 0x8008_7601;
+/// `FS_IOC_GETFSLABEL`, which returns the label of the file system, `FSLABEL_MAX` (256) bytes.
+const GET_LABEL: u32 = 0x8100_9431;
 
-/// Size of the transfer buffer in bytes, at least that of the largest argument.
-const BUFFER_BYTES: usize = 32;
+/// Size of the transfer buffer in bytes, that of the largest argument.
+const BUFFER_BYTES: usize = 256;
 
 /// The arguments of an ioctl request.
 pub(super) struct IoctlRequest {
@@ -47,7 +49,7 @@ impl<G: Gate> FsState<G> {
         };
         let Some(open) = open else { return reply.error(fuser::Errno::EBADF) };
         let operation = match request.command {
-            GET_FLAGS | GET_EXTENDED | GET_VERSION => Operation::MetadataRead,
+            GET_FLAGS | GET_EXTENDED | GET_VERSION | GET_LABEL => Operation::MetadataRead,
             SET_FLAGS | SET_EXTENDED => Operation::MetadataWrite,
             _ => return reply.error(fuser::Errno::ENOTTY),
         };
@@ -62,7 +64,7 @@ fn run_ioctl(file: &Backing, request: &IoctlRequest) -> io::Result<[u8; BUFFER_B
     let mut memory = [0; BUFFER_BYTES];
     let given = request.input.len().min(BUFFER_BYTES);
     memory[..given].copy_from_slice(&request.input[..given]);
-    // SAFETY: each of the supported commands transfers at most 28 bytes, and the buffer is larger.
+    // SAFETY: each of the supported commands transfers at most 256 bytes, the size of the buffer.
     let result = unsafe { libc::ioctl(file.fd.as_raw_fd(), request.command as libc::Ioctl, memory.as_mut_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(memory) }
 }

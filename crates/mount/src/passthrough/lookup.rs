@@ -15,7 +15,7 @@ use super::attributes::attributes;
 use super::fs_mounts::{FileId, FsMount, stat_fd};
 use super::identity::{CallerIdentity, Rights};
 use super::nodes::{Node, ROOT};
-use super::{FsState, errno};
+use super::{FsState, WriteBack, errno};
 use crate::backing::Backing;
 use crate::gate::{Caller, Gate, GateRequest, Operation};
 
@@ -118,6 +118,10 @@ impl<G: Gate> FsState<G> {
 
     pub(super) fn getattr(self: &Arc<Self>, caller: Caller, number: u64, handle: Option<u64>, reply: ReplyAttr) {
         let open = handle.and_then(|handle| self.open_files.get(handle).ok()).map(|file| file.backing.clone());
+        if self.options.write_back == WriteBack::Kernel && open.is_none() && self.nodes.is_renewed(number) {
+            // The kernel looks up the name again.
+            return reply.error(fuser::Errno::ESTALE);
+        }
         if let Some(backing) = open.filter(|_| number != ROOT).or_else(|| self.files.descriptor(number)) {
             // The inode of an open file is in memory.
             return self.reply_attributes(stat_fd(&backing), number, reply);

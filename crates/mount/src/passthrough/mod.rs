@@ -22,6 +22,7 @@ mod nodes;
 mod open;
 mod partial;
 mod xattr;
+mod seek;
 
 use std::fmt;
 use std::io;

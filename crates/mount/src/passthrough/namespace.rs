@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use fuser::{RenameFlags, ReplyAttr, ReplyEmpty, ReplyEntry, TimeOrNow};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat, openat,
     renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
@@ -135,10 +136,16 @@ impl<G: Gate> FsState<G> {
         reply: ReplyEmpty,
     ) {
         self.modify_directory(caller, parent, reply, ReplyEmpty::error, move |fs, node, directory, reply| {
-            let last_link = if flags.contains(AtFlags::REMOVEDIR) { None } else { fs.last_link(&directory, &name) };
+            let (last_link, removed) = match flags.contains(AtFlags::REMOVEDIR) {
+                true => (None, open_directory_entry(&directory, &name)),
+                false => (fs.last_link(&directory, &name), None),
+            };
             match unlinkat(&directory, name.as_os_str(), flags) {
                 Ok(()) => {
                     fs.note_removed(&node, last_link);
+                    if let Some(removed) = removed {
+                        fs.nodes.hold_removed(&node.fs_mount, removed);
+                    }
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -198,6 +205,7 @@ impl<G: Gate> FsState<G> {
             };
             // Only a rename without flags replaces a file.
             let last_link = if flags.is_empty() { fs.last_link(&target, &new_name) } else { None };
+            let removed = if flags.is_empty() { open_directory_entry(&target, &new_name) } else { None };
             // A rename to another hard link of the same file does nothing.
             let source = last_link.and_then(|_| statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok());
             let last_link = last_link.filter(|last_link| source.is_none_or(|source| source.st_ino != last_link.st_ino));
@@ -205,6 +213,9 @@ impl<G: Gate> FsState<G> {
             match renameat_with(&directory, name.as_os_str(), &target, new_name.as_os_str(), flags) {
                 Ok(()) => {
                     fs.note_removed(&new_node, last_link);
+                    if let Some(removed) = removed {
+                        fs.nodes.hold_removed(&new_node.fs_mount, removed);
+                    }
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -283,6 +294,13 @@ fn create_entry(caller: &Caller, directory: &Backing, name: &OsString, new_entry
         }
         NewEntry::Link { target } => Ok(symlinkat(target.as_os_str(), directory, name.as_os_str())?),
     }
+}
+
+/// Opens a directory by its name, to hold it when the name is removed. Returns `None` for anything
+/// else.
+fn open_directory_entry(directory: &Backing, name: &OsString) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name.as_os_str(), flags, Mode::empty()).ok()
 }
 
 fn mknod(directory: &Backing, name: &OsString, mode: u32, device: u64) -> io::Result<()> {

@@ -44,7 +44,7 @@ pub(super) struct Node {
     inode_ref: InodeRef,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum InodeRef {
     Handle(Handle),
     Descriptor(Arc<Backing>),
@@ -56,6 +56,8 @@ struct Known {
     /// The kernel's lookup count of the inode.
     lookups: u64,
 }
+    /// The node was renewed, and no lookup has found it since.
+    is_renewed: bool,
 
 /// The node table.
 #[derive(Debug)]
@@ -100,7 +102,7 @@ impl NodeTable {
             is_directory: true,
             inode_ref,
         });
-        nodes.shard(ROOT).insert(ROOT, Known { node, lookups: 1 });
+        nodes.shard(ROOT).insert(ROOT, Known { node, lookups: 1, is_renewed: false });
         Ok(nodes)
     }
 
@@ -126,6 +128,7 @@ impl NodeTable {
         if let Some(known) = before.filter(|known| !known.node.is_replaced_by(handle.as_ref())) {
             known.lookups += 1;
             return Ok(known.node.clone());
+            known.is_renewed = false;
         }
         // The inode is new, or its number belonged to a deleted file. In the second case the lookup
         // counts of both add up, because FORGET requests name only the number.
@@ -151,13 +154,46 @@ impl NodeTable {
             is_directory: file_id.is_directory,
             inode_ref,
         });
-        if let Some(Known { node, .. }) = shard.insert(number, Known { node: node.clone(), lookups: lookups + 1 }) {
+        let known = Known { node: node.clone(), lookups: lookups + 1, is_renewed: false };
+        if let Some(Known { node, .. }) = shard.insert(number, known) {
             self.release(&node);
         }
         Ok(node)
     }
 
     /// Decreases the lookup count. Returns true if the kernel no longer knows the inode.
+    /// Presents an inode that is not open as another one from its next lookup on: the kernel then
+    /// drops all that it caches of the inode.
+    pub(super) fn renew(&self, number: u64) {
+        if let Some(known) = self.shard(number).get_mut(&number).filter(|known| known.node.number != ROOT) {
+            known.node = known.node.with(known.node.generation + 1, known.node.inode_ref.clone());
+            known.is_renewed = true;
+        }
+    }
+
+    /// Returns true if the kernel has not looked up an inode since it was renewed.
+    pub(super) fn is_renewed(&self, number: u64) -> bool {
+        self.shard(number).get(&number).is_some_and(|known| known.is_renewed)
+    }
+
+    /// Holds a directory whose name was removed by its descriptor while the kernel knows it, so that
+    /// it remains usable as a working directory.
+    pub(super) fn hold_removed(&self, near: &Arc<FsMount>, fd: OwnedFd) {
+        let Ok(found) = super::fs_mounts::stat_fd(&fd) else { return };
+        let file_id = FileId::of(&found);
+        let Ok(fs_mount) = self.fs_mounts.mount_of(&file_id, &fd, Some(near)) else { return };
+        let number = self.number_of(&fs_mount, file_id.inode);
+        let mut shard = self.shard(number);
+        let Some(known) = shard.get_mut(&number).filter(|known| known.node.is(&fs_mount, file_id.inode)) else {
+            return;
+        };
+        if let InodeRef::Handle(_) = known.node.inode_ref {
+            let backing = Backing::with_neighbour(&fs_mount.backing, fd, file_id.device, file_id.inode);
+            known.node = known.node.with(known.node.generation, InodeRef::Descriptor(Arc::new(backing)));
+            self.held.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     pub(super) fn forget(&self, number: u64, count: u64) -> bool {
         let mut shard = self.shard(number);
         let Some(known) = shard.get_mut(&number) else { return false };
@@ -294,6 +330,18 @@ impl Node {
 
     fn is(&self, fs_mount: &FsMount, inode: u64) -> bool {
         self.inode == inode && self.fs_mount.index == fs_mount.index && self.number != ROOT
+    /// Returns this node with another generation and another reference to the inode.
+    fn with(&self, generation: u64, inode_ref: InodeRef) -> Arc<Node> {
+        Arc::new(Node {
+            number: self.number,
+            generation,
+            fs_mount: self.fs_mount.clone(),
+            inode: self.inode,
+            is_directory: self.is_directory,
+            inode_ref,
+        })
+    }
+
     }
 
     /// Returns true if an inode with the same number but another handle is a different file. An

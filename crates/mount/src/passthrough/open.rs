@@ -1,13 +1,14 @@
-//! Open, create, release, fsync, fallocate and lseek.
+//! Open, create, release, fsync and fallocate.
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen};
-use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Statx, fadvise, fallocate, fdatasync, fsync, openat};
+use fuser::{BackingId, FileHandle, FopenFlags, INodeNo, ReplyCreate, ReplyEmpty, ReplyOpen};
+use rustix::fs::{
+    Advice, FallocateFlags, Mode, OFlags, Statx, fadvise, fallocate, fcntl_getfl, fdatasync, fsync, openat,
+};
 use rustix::io::Errno;
 
 use super::files::OpenFile;
@@ -56,10 +57,17 @@ impl<G: Gate> FsState<G> {
     }
 
     fn open_below(&self, caller: &Caller, node: &Node, flags: OFlags) -> io::Result<Arc<Backing>> {
-        let backing = match self.nodes.open(node, self.flags_below(flags)) {
+        let open = |below| match self.nodes.open(node, below) {
+            // An append-only file can be opened for writing only with this flag.
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && flags.contains(OFlags::APPEND) => {
+                self.nodes.open(node, below | OFlags::APPEND)
+            }
+            opened => opened,
+        };
+        let backing = match open(self.flags_below(flags)) {
             // Not even the owner may read the file. The kernel's write-back cache cannot be used
             // for it.
-            Err(error) if error.raw_os_error() == Some(libc::EACCES) => self.nodes.open(node, flags - HANDLED_ABOVE)?,
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => open(flags - HANDLED_ABOVE)?,
             opened => opened?,
         };
         if flags.contains(OFlags::TRUNC) {
@@ -165,8 +173,13 @@ impl<G: Gate> FsState<G> {
         let shared = self.files.of(node.number);
         let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
         let mut state = shared.state();
+        if self.nodes.is_renewed(node.number) {
+            // The kernel looks up the name again.
+            return Err(Errno::STALE.into());
+        }
         let bypass = self.bypass(caller, &backing, &mut state, register);
         state.opened += 1;
+        state.writers += u32::from(writes);
         state.bypassed += u32::from(bypass.is_some());
         if writes {
             state.writer = Some(*caller);
@@ -176,13 +189,20 @@ impl<G: Gate> FsState<G> {
         }
         let mut open_flags = self.open_flags(&now, &mut state, flags);
         drop(state);
-        if self.options.write_back == WriteBack::Kernel && writes && self.cannot_read(&backing) {
+        let status = if writes { fcntl_getfl(&backing).unwrap_or(OFlags::empty()) } else { OFlags::empty() };
+        let is_append_only = status.contains(OFlags::APPEND);
+        // The kernel's write-back cache reads what surrounds a write, and writes whole pages again.
+        let cannot_cache = is_append_only || status & OFlags::RWMODE == OFlags::WRONLY;
+        if self.options.write_back == WriteBack::Kernel && cannot_cache {
             open_flags |= FopenFlags::FOPEN_DIRECT_IO;
         }
         let pending_error = self.gate.pending_writeback_error(&backing, is_new).unwrap_or(0);
         let file = Arc::new(OpenFile {
             backing,
+            number: node.number,
             shared,
+            writes,
+            is_append_only,
             direct: flags.contains(OFlags::DIRECT),
             has_written: AtomicBool::new(false),
             pending_error: AtomicI32::new(pending_error),
@@ -204,18 +224,28 @@ impl<G: Gate> FsState<G> {
         open_flags
     }
 
-    fn cannot_read(&self, backing: &Backing) -> bool {
-        rustix::fs::fcntl_getfl(backing).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY)
+    /// Has the kernel look up a file again whose size it has wrong. In its write-back cache the
+    /// kernel ignores the size of an inode that it knows.
+    fn renew_inode(&self, number: u64) {
+        self.nodes.renew(number);
+        if let Some(notifier) = self.notifier.get() {
+            // Without a range this drops attributes only, and waits for nothing.
+            let _ = notifier.inval_inode(INodeNo(number), -1, 0);
+        }
     }
 
     pub(super) fn release(self: &Arc<Self>, handle: u64) {
         let Some(file) = self.open_files.remove(handle) else { return };
         let mut state = file.shared.state();
         state.opened = state.opened.saturating_sub(1);
+        state.writers = state.writers.saturating_sub(u32::from(file.writes));
         state.bypassed -= u32::from(file.bypass.is_some() && state.bypassed > 0);
         let has_written = file.has_written.load(Ordering::Relaxed);
         state.has_written |= has_written;
         let last = state.opened == 0;
+        if last && std::mem::take(&mut state.has_lost_writes) {
+            self.renew_inode(file.number);
+        }
         let must_query = state.has_written || (last && state.is_unlinked);
         let Some(now) = must_query.then(|| stat_fd(&file.backing).ok()).flatten() else { return };
         if has_written {
@@ -302,32 +332,4 @@ impl<G: Gate> FsState<G> {
             },
         );
     }
-
-    /// Seeks to data or holes. The kernel handles the other modes itself.
-    pub(super) fn seek(self: &Arc<Self>, caller: Caller, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
-        let file = match self.open_files.get(handle) {
-            Ok(file) => file,
-            Err(error) => return reply.error(errno(error)),
-        };
-        self.run_on(caller, Operation::MetadataRead, &file.backing.clone(), move |_| {
-            match seek(&file.backing, offset, whence) {
-                Ok(offset) => reply.offset(offset as i64),
-                Err(error) => reply.error(errno(error)),
-            }
-        });
-    }
-}
-
-fn seek(file: impl AsFd, offset: i64, whence: i32) -> io::Result<u64> {
-    let from = match whence {
-        libc::SEEK_DATA => rustix::fs::SeekFrom::Data(offset as u64),
-        libc::SEEK_HOLE => rustix::fs::SeekFrom::Hole(offset as u64),
-        libc::SEEK_END => rustix::fs::SeekFrom::End(offset),
-        _ => return Err(Errno::INVAL.into()),
-    };
-    // A negative offset arrives unchanged; as an unsigned number it would be beyond every file.
-    if offset < 0 && whence != libc::SEEK_END {
-        return Err(Errno::NXIO.into());
-    }
-    Ok(rustix::fs::seek(file, from)?)
 }

@@ -4,6 +4,7 @@ mod admin;
 mod failures;
 mod fsx;
 mod gate_requests;
+mod kernel_cache;
 mod limits;
 mod posix;
 mod support;

@@ -11,7 +11,9 @@ use super::scene::{Scenario, Scene, digest, pattern};
 
 const R: OFlags = OFlags::RDONLY;
 const W: OFlags = OFlags::WRONLY;
+const RW: OFlags = OFlags::RDWR;
 const C: OFlags = OFlags::CREATE;
+const APPEND: OFlags = OFlags::APPEND;
 
 macro_rules! scenarios {
     ($($name:literal => $act:expr;)*) => { &[$(Scenario { name: $name, act: $act }),*] };
@@ -67,6 +69,8 @@ const NAMED_GROUP: u16 = 8;
 const MASK: u16 = 16;
 const OTHER: u16 = 32;
 const NO_ID: u32 = u32::MAX;
+/// `FS_APPEND_FL`, which `chattr +a` sets.
+const APPEND_ONLY: u32 = 0x20;
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 
@@ -117,6 +121,43 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     "the mask counts without a default list" => |s| { s.directory("d"); s.open_with("d/f", W | C, 0o666); s.mkdir("d/e", 0o777); s.stat("d/f"); s.stat("d/e"); };
     "a default list of a file" => |s| { s.file("a", b""); set(s, "a", DEFAULT, &acl(&[(OWNER, 7, NO_ID), (GROUP, 7, NO_ID), (OTHER, 7, NO_ID)]), XattrFlags::empty()); };
     "flags of a file" => |s| { s.file("a", b""); flags(s, "a", None); flags(s, "a", Some((0x20, true))); flags(s, "a", None); s.unlink("a"); let f = s.open("a", W); drop(f); flags(s, "a", Some((0x20, false))); flags(s, "a", Some((0x10, true))); flags(s, "a", Some((0x10, false))); };
+    "an append-only file" => |s| {
+        s.file("a", b"first ");
+        flags(s, "a", Some((APPEND_ONLY, true)));
+        for flags in [W, RW, W | APPEND | OFlags::TRUNC, R] { s.open("a", flags); }
+        for flags in [W | APPEND, RW | APPEND, W | APPEND | OFlags::SYNC] {
+            let Some(f) = s.open("a", flags) else { continue };
+            s.write(&f, b"more ");
+            s.pwrite(&f, 0, b"at the end ");
+            s.write(&f, &pattern(10_000));
+            s.call("fsync", rustix::fs::fsync(&f));
+            s.call("cut", rustix::fs::ftruncate(&f, 3));
+            s.see("size", rustix::fs::fstat(&f).expect("it is open").st_size);
+        }
+        s.unlink("a");
+        s.rename("a", "b");
+        s.read("a");
+        flags(s, "a", Some((APPEND_ONLY, false)));
+        s.open("a", W);
+    };
+    "an append-only file is appended to by two" => |s| {
+        s.file("a", b"");
+        flags(s, "a", Some((APPEND_ONLY, true)));
+        let (f, g) = (s.open("a", W | APPEND), s.open("a", RW | APPEND));
+        for _ in 0..5 { if let (Some(f), Some(g)) = (&f, &g) { s.write(f, b"one "); s.write(g, b"two "); s.pread(g, 0, 100); } }
+        s.read("a");
+        flags(s, "a", Some((APPEND_ONLY, false)));
+    };
+    "an append-only file is appended to by the shell" => |s| {
+        s.file("log", b"0\n");
+        flags(s, "log", Some((APPEND_ONLY, true)));
+        let script = "for n in 1 2 3; do echo $n >> log; done; echo 4 > log";
+        let status = std::process::Command::new("sh").args(["-c", script]).current_dir(&s.directory).stderr(std::process::Stdio::null()).status();
+        s.see("sh", status.expect("sh").success());
+        s.read("log");
+        flags(s, "log", Some((APPEND_ONLY, false)));
+    };
+    "an append-only directory" => |s| { s.directory("d"); flags(s, "d", Some((APPEND_ONLY, true))); s.open("d/a", W | C); s.unlink("d/a"); s.rename("d/a", "d/b"); flags(s, "d", Some((APPEND_ONLY, false))); s.unlink("d/a"); };
     "flags of a directory" => |s| { s.directory("d"); flags(s, "d", None); };
     "an ioctl that files do not support" => |s| { let f = s.open("a", W | C).expect("there"); let mut n: libc::c_int = 0; let mut room = [0u8; 64]; let _ = &mut n; /* SAFETY: the structure of a terminal is smaller. */ let result = unsafe { libc::ioctl(f.as_raw_fd(), libc::TCGETS, room.as_mut_ptr()) }; s.see("TCGETS", (result, std::io::Error::last_os_error().raw_os_error())); };
 ];

@@ -1,8 +1,11 @@
 //! Scenarios for names: creating, removing, renaming, linking, listing.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, linkat, mknodat, openat, renameat_with};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, XattrFlags, fsetxattr, fstat, linkat, mkdirat, mknodat, openat,
+    readlinkat, renameat_with, statat, symlinkat, unlinkat,
+};
 
 use super::scene::{Scenario, Scene};
 
@@ -25,17 +28,69 @@ fn make(s: &mut Scene, name: &str, kind: FileType, mode: u32, device: u64) {
     s.call(&format!("mknod {name} {kind:?} {mode:o}"), made);
 }
 
+/// Records what can be done with an `O_PATH` descriptor of a removed directory, as a working
+/// directory is one.
+fn used_when_removed(s: &mut Scene, fd: &OwnedFd) {
+    let opened = openat(fd, ".", R | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    if let Some(opened) = s.call("open", opened) {
+        entries(s, opened);
+    }
+    let status = |found: rustix::io::Result<rustix::fs::Stat>| {
+        found.map(|found| (found.st_nlink, found.st_mode)).map_err(|error| error.raw_os_error())
+    };
+    s.see("fstat", status(fstat(fd)));
+    s.see("stat .", status(statat(fd, ".", AtFlags::empty())));
+    s.call("statfs", rustix::fs::fstatvfs(fd));
+    s.call("create", openat(fd, "f", W | C, Mode::from_raw_mode(0o644)).map(drop));
+    s.call("mkdir", mkdirat(fd, "d", Mode::from_raw_mode(0o755)));
+}
+
+/// Records what can be done in a directory whose path is longer than `PATH_MAX`.
+fn in_deep_directory(s: &mut Scene, directory: &OwnedFd) {
+    let Some(f) = s.call("create", openat(directory, "f", RW | C, Mode::from_raw_mode(0o644))) else { return };
+    s.write(&f, b"deep");
+    s.call("fsync", rustix::fs::fsync(&f));
+    s.pread(&f, 0, 10);
+    s.call("setxattr", fsetxattr(&f, "user.one", b"1", XattrFlags::empty()));
+    s.call("rename", renameat_with(directory, "f", directory, "g", RenameFlags::empty()));
+    s.call("link", linkat(directory, "g", directory, "h", AtFlags::empty()));
+    s.call("symlink", symlinkat("x".repeat(1000), directory, "l"));
+    let target = readlinkat(directory, "l", Vec::new()).map(|target| target.as_bytes().len());
+    s.see("readlink", target.map_err(|error| error.raw_os_error()));
+    let long = openat(directory, "n".repeat(256), W | C, Mode::from_raw_mode(0o644));
+    s.call("a name of 256 bytes", long.map(drop));
+    let listed = openat(directory, ".", R | OFlags::DIRECTORY, Mode::empty());
+    if let Some(listed) = s.call("open .", listed) {
+        entries(s, listed);
+    }
+    for name in ["g", "h", "l"] {
+        s.see(
+            "mode",
+            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map(|found| found.st_mode)
+                .map_err(|error| error.raw_os_error()),
+        );
+        s.call("unlink", unlinkat(directory, name, AtFlags::empty()));
+    }
+}
+
 /// Returns the names in a directory in byte order, including `.` and `..`.
 fn names(s: &mut Scene, name: &str) {
     let opened = openat(CWD, s.path(name), R | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let Some(fd) = s.call(&format!("list {name}"), opened) else { return };
-    let mut found: Vec<_> = rustix::fs::Dir::new(fd)
+    s.see("in", name);
+    entries(s, fd);
+}
+
+/// Records the names in an open directory in byte order, up to the first error.
+fn entries(s: &mut Scene, fd: impl AsFd) {
+    let mut found: Vec<_> = rustix::fs::Dir::read_from(fd)
         .expect("a stream")
-        .filter_map(Result::ok)
+        .map_while(Result::ok)
         .map(|entry| format!("{:?} {:?}", entry.file_name(), entry.file_type()))
         .collect();
     found.sort();
-    s.see(&format!("names in {name}"), found);
+    s.see("names", found);
 }
 
 pub const SCENARIOS: &[Scenario] = scenarios![
@@ -86,6 +141,41 @@ pub const SCENARIOS: &[Scenario] = scenarios![
         s.call("create in it", made.map(drop));
         let nlink = rustix::fs::fstat(&fd).map(|found| found.st_nlink).map_err(|error| error.raw_os_error());
         s.see("its links", nlink);
+    };
+    "a working directory that is removed" => |s| {
+        s.directory("a");
+        let fd = s.open("a", OFlags::PATH | OFlags::DIRECTORY).expect("it is there");
+        s.rmdir("a");
+        used_when_removed(s, &fd);
+        let script = "mkdir b && cd b && rmdir ../b && ls -a . && ls -ld . > /dev/null";
+        let output = std::process::Command::new("sh").args(["-c", script]).current_dir(&s.directory).output().expect("sh");
+        s.see("ls", (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()));
+    };
+    "a working directory that is replaced" => |s| {
+        s.directory("a");
+        s.directory("b");
+        let fd = s.open("a", OFlags::PATH | OFlags::DIRECTORY).expect("it is there");
+        s.rename("b", "a");
+        used_when_removed(s, &fd);
+        s.file("a/f", b"");
+        names(s, "a");
+    };
+    "a tree deeper than the longest path" => |s| {
+        let name = "n".repeat(250);
+        let mut directories = vec![s.open(".", R | OFlags::DIRECTORY).expect("it is there")];
+        for _ in 0..20 {
+            let parent = directories.last().expect("the first");
+            let made = mkdirat(parent, &name, Mode::from_raw_mode(0o755));
+            let opened = openat(parent, &name, R | OFlags::DIRECTORY, Mode::empty());
+            s.call("mkdir", made);
+            directories.extend(s.call("open", opened));
+        }
+        let deepest = directories.pop().expect("the last");
+        in_deep_directory(s, &deepest);
+        drop(deepest);
+        for parent in directories.iter().rev() {
+            s.call("rmdir", unlinkat(parent, &name, AtFlags::REMOVEDIR));
+        }
     };
     "unlink of a file" => |s| { s.file("a", b""); s.unlink("a"); s.stat("a"); };
     "unlink of nothing" => |s| { s.unlink("a"); };
