@@ -136,7 +136,11 @@ impl<G: Gate> FsState<G> {
     }
 
     pub(super) fn close_directory(&self, handle: u64) {
-        self.open_directories.remove(handle);
+        let Some(directory) = self.open_directories.remove(handle) else { return };
+        // The kernel may have forgotten the directory already.
+        let fs_mount = directory.node.fs_mount.clone();
+        drop(directory);
+        self.nodes.fs_mounts.release_unused(fs_mount);
     }
 
     pub(super) fn sync_directory(self: &Arc<Self>, caller: Caller, handle: u64, only_data: bool, reply: ReplyEmpty) {

@@ -155,15 +155,18 @@ impl FsMounts {
                 .any(|fs_mount| fs_mount.contains(file_id))
     }
 
-    /// Drops the mount of a forgotten node if no other node uses it, so that the file system can be
-    /// unmounted.
+    /// Drops the mount of a node that is no longer used if no other node uses it, so that the file
+    /// system can be unmounted.
     pub(super) fn release_unused(&self, fs_mount: Arc<FsMount>) {
-        // One reference is held by the list, one by the caller.
-        if fs_mount.index == 0 || Arc::strong_count(&fs_mount) > 2 {
+        if fs_mount.index == 0 {
             return;
         }
+        // Of several threads that release the last nodes at once, the last one finds it unused.
         drop(fs_mount);
-        drop_unused(&mut self.mounts.write().unwrap_or_else(PoisonError::into_inner));
+        let is_unused = |fs_mount: &Arc<FsMount>| fs_mount.index != 0 && Arc::strong_count(fs_mount) == 1;
+        if self.mounts.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_unused) {
+            drop_unused(&mut self.mounts.write().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     /// Creates the entry of a new mount, without an index.
