@@ -1,26 +1,19 @@
 //! Aligned buffers for data between FUSE and the source.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
-use std::slice;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of buffers in bytes. `O_DIRECT` requires the logical block size, which is at most a
 /// page on every drive.
 pub const ALIGNMENT: usize = 4096;
 
-/// A zero-initialised byte buffer of fixed size at an address suitable for `O_DIRECT`.
+/// A zero-initialised byte buffer of fixed size at an address suitable for `O_DIRECT`. A large one
+/// is mapped, so that its memory returns to the system.
 #[derive(Debug)]
 pub struct Buffer {
-    start: NonNull<u8>,
+    memory: hoistway_reactor::Buffer,
     length: usize,
 }
-
-// SAFETY: the buffer owns its memory, and bytes may be accessed from any thread.
-unsafe impl Send for Buffer {}
-// SAFETY: a shared reference gives read access only.
-unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Allocates `length` zero bytes.
@@ -28,11 +21,7 @@ impl Buffer {
     /// # Panics
     /// If `length` is more than half of the address space.
     pub fn new(length: usize) -> Buffer {
-        let layout = layout_of(length);
-        // SAFETY: the layout's size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Buffer { start, length }
+        Buffer { memory: hoistway_reactor::Buffer::alone(length), length }
     }
 }
 
@@ -48,43 +37,38 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `length` bytes from `start` were allocated, are initialised, and live as long as
-        // the buffer.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        &self.memory[..self.length]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and the borrow of the buffer is unique.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+        &mut self.memory[..self.length]
     }
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: it was allocated with the same layout.
-        unsafe { dealloc(self.start.as_ptr(), layout_of(self.length)) }
-    }
+/// Buffers of requests that were answered, for the next ones: at most one for each session thread.
+static SPARE: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
+
+fn spare() -> MutexGuard<'static, Vec<Buffer>> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn layout_of(length: usize) -> Layout {
-    Layout::from_size_align(length.max(1), ALIGNMENT).expect("a buffer fits into the address space")
-}
-
-thread_local! {
-    static SPARE: Cell<Option<Buffer>> = const { Cell::new(None) };
-}
-
-/// Calls `work` with this thread's reusable buffer of at least `length` bytes. A nested call gets
-/// a newly allocated buffer.
+/// Calls `work` with a reused buffer of at least `length` bytes. A nested call gets another one.
 pub(crate) fn with_buffer<T>(length: usize, work: impl FnOnce(&mut Buffer) -> T) -> T {
     const USUAL: usize = 1 << 20;
-    let mut buffer =
-        SPARE.take().filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length.max(USUAL)));
+    let found = spare().pop().filter(|buffer| buffer.len() >= length);
+    let mut buffer = found.unwrap_or_else(|| Buffer::new(length.max(USUAL)));
     let result = work(&mut buffer);
-    SPARE.set(Some(buffer));
+    spare().push(buffer);
     result
+}
+
+/// Frees the buffers that no request uses.
+pub(crate) fn free_spare_buffers() {
+    // The memory is freed without the lock.
+    let freed = std::mem::take(&mut *spare());
+    drop(freed);
 }
 
 #[cfg(test)]

@@ -165,6 +165,9 @@ pub trait Gate: Send + Sync + 'static {
     fn forget_inode(&self, device: u64, inode: u64) {
         let _ = (device, inode);
     }
+
+    /// Releases memory that is needed only under load. Called when the mount is idle.
+    fn release_memory(&self) {}
 }
 
 /// The gate that admits every request at once: the compiler removes scheduling.

@@ -31,6 +31,7 @@
 //!   `scheduled/ring.rs`
 //! - timers, killed and exited threads: `scheduled/timer.rs`, `scheduled/maintenance.rs`
 //! - write-back and its limits: `scheduled/writeback/`
+//! - memory that an idle mount releases: `passthrough/idle.rs`, `memory.rs`
 //! - the control tree: `scheduled/admin.rs`, `scheduled/endpoints.rs`; terms that are changed at
 //!   run time: `scheduled/run_time_terms.rs`
 
@@ -39,6 +40,7 @@
 mod backing;
 mod buffer;
 mod gate;
+mod memory;
 mod page_cache;
 mod passthrough;
 pub mod scheduled;

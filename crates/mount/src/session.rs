@@ -138,7 +138,7 @@ impl Session {
         mount_options: &MountOptions,
     ) -> Session {
         let device = fs::metadata(&mount_point).map(|metadata| metadata.dev()).ok();
-        (hooks.start)(fuse.notifier(), device.unwrap_or(u64::MAX));
+        (hooks.start)(fuse.notifier(), device.unwrap_or(u64::MAX), &mount_point);
         if let Some(device) = device {
             set_read_ahead(device, mount_options.read_ahead);
         }

@@ -12,6 +12,7 @@ use slab::Slab;
 use super::nodes::lock;
 use crate::backing::Backing;
 use crate::gate::Caller;
+use crate::memory::shrink_map;
 
 /// Number of locks of a handle table.
 const SHARDS: usize = 16;
@@ -47,28 +48,35 @@ impl<T> HandleTable<T> {
         let (index, shard) = (number as usize / SHARDS, number as usize % SHARDS);
         self.shards[shard].write().unwrap_or_else(PoisonError::into_inner).try_remove(index)
     }
+
+    /// Reduces the tables to the size that the objects need.
+    pub(super) fn shrink(&self) {
+        for shard in &self.shards {
+            shard.write().unwrap_or_else(PoisonError::into_inner).shrink_to_fit();
+        }
+    }
 }
 
 /// An open file handle.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) backing: Arc<Backing>,
+    /// The node number of the file.
+    pub(super) number: u64,
     /// State shared by all handles of the file.
     pub(super) shared: Arc<SharedFile>,
+    /// The file was opened for writing.
+    pub(super) writes: bool,
+    /// The file is append-only (`chattr +a`): each write to `backing` goes to the end of the file.
+    pub(super) is_append_only: bool,
     /// The file was opened with `O_DIRECT`.
     pub(super) direct: bool,
     /// Data were written through this handle.
     pub(super) has_written: AtomicBool,
     /// The write-back error (`errno`) that the next fsync reports; 0 for none.
     pub(super) pending_error: AtomicI32,
-    /// The node number of the file.
-    pub(super) number: u64,
     /// The FUSE passthrough registration, if the kernel reads and writes the file below directly.
     pub(super) bypass: Option<Arc<BackingId>>,
-    /// The file was opened for writing.
-    pub(super) writes: bool,
-    /// The file is append-only (`chattr +a`): each write to `backing` goes to the end of the file.
-    pub(super) is_append_only: bool,
     /// The same file without `O_DIRECT`, for pages written through a mapping: the last page ends at
     /// the end of the file.
     pub(super) buffered: OnceLock<Arc<Backing>>,
@@ -83,6 +91,11 @@ pub(super) struct SharedFile(Mutex<FileState>);
 pub(super) struct FileState {
     /// Number of open handles.
     pub(super) opened: u32,
+    /// Number of open handles for writing.
+    pub(super) writers: u32,
+    /// The kernel's write-back cache holds a size that the file below did not reach, because a
+    /// write of cached data has failed.
+    pub(super) has_lost_writes: bool,
     /// Number of open handles that bypass this process.
     pub(super) bypassed: u32,
     /// The FUSE passthrough registration of the open handles.
@@ -91,11 +104,6 @@ pub(super) struct FileState {
     pub(super) has_written: bool,
     /// The last name was removed through this mount, as far as known.
     pub(super) is_unlinked: bool,
-    /// Number of open handles for writing.
-    pub(super) writers: u32,
-    /// The kernel's write-back cache holds a size that the file below did not reach, because a
-    /// write of cached data has failed.
-    pub(super) has_lost_writes: bool,
     /// The last process that opened the file for writing; the kernel's write-back is charged to it.
     pub(super) writer: Option<Caller>,
     /// A descriptor of the file while it is open.
@@ -119,6 +127,11 @@ impl SharedFile {
 }
 
 impl FileState {
+    /// Returns true if the next open of the file depends on this state.
+    fn is_useful(&self) -> bool {
+        self.opened > 0 || self.reference.is_some() || self.descriptor.strong_count() > 0
+    }
+
     /// Returns true if the kernel's cached pages are still valid for a file with attributes `now`,
     /// and makes `now` the reference.
     pub(super) fn keeps_pages(&mut self, now: &Statx) -> bool {
@@ -177,7 +190,16 @@ impl FileTable {
         lock(&self.0).remove(&number);
     }
 
-    /// Returns true if no known inode was ever opened.
+    /// Drops the states that hold nothing of use: those of closed files without dirty data whose
+    /// pages the kernel has to read again in any case.
+    pub(super) fn shrink(&self) {
+        let mut files = lock(&self.0);
+        // The lock excludes new references.
+        files.retain(|_, shared| Arc::strong_count(shared) > 1 || shared.state().is_useful());
+        shrink_map(&mut files);
+    }
+
+    /// Returns true if no known inode was ever opened, or all of them were dropped.
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.0).is_empty()
     }

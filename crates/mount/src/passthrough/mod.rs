@@ -15,18 +15,20 @@ mod filesystem;
 mod fs_mounts;
 mod handle;
 mod identity;
+mod idle;
 mod ioctl;
 mod lookup;
 mod namespace;
 mod nodes;
 mod open;
 mod partial;
-mod xattr;
 mod seek;
+mod xattr;
 
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -70,23 +72,32 @@ pub struct Options {
     /// Selects files that bypass the gate. Requires Linux 6.9, root and [`WriteBack::Ours`];
     /// otherwise no file does.
     pub bypass: Option<Bypass>,
+    /// Time without activity after which memory is released.
+    pub idle: Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { write_back: WriteBack::Ours, valid: Duration::from_secs(1), handles: true, bypass: None }
+        Options {
+            write_back: WriteBack::Ours,
+            valid: Duration::from_secs(1),
+            handles: true,
+            bypass: None,
+            idle: Duration::from_secs(5),
+        }
     }
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { write_back, valid, handles, bypass } = self;
+        let Options { write_back, valid, handles, bypass, idle } = self;
         let bypass = bypass.is_some();
         f.debug_struct("Options")
             .field("write_back", write_back)
             .field("valid", valid)
             .field("handles", handles)
             .field("bypass", &bypass)
+            .field("idle", idle)
             .finish()
     }
 }
@@ -146,7 +157,7 @@ impl<G: Gate> Passthrough<G> {
     pub(crate) fn session_hooks(&self) -> SessionHooks {
         let (started, counted) = (self.0.clone(), self.0.clone());
         SessionHooks {
-            start: Box::new(move |notifier, device| started.start(notifier, device)),
+            start: Box::new(move |notifier, device, mount_point| started.start(notifier, device, mount_point)),
             counts: Box::new(move || {
                 let (known, held) = counted.nodes.counts();
                 Counts { known, held }
@@ -157,15 +168,16 @@ impl<G: Gate> Passthrough<G> {
 
 /// Callbacks of a session into its file system.
 pub(crate) struct SessionHooks {
-    pub(crate) start: Box<dyn FnOnce(Notifier, u64) + Send>,
+    pub(crate) start: Box<dyn FnOnce(Notifier, u64, &Path) + Send>,
     pub(crate) counts: Box<dyn Fn() -> Counts + Send + Sync>,
 }
 
 impl<G: Gate> FsState<G> {
-    fn start(self: &Arc<Self>, notifier: Notifier, device: u64) {
+    fn start(self: &Arc<Self>, notifier: Notifier, device: u64, mount_point: &Path) {
         self.own_device.store(device, Ordering::Relaxed);
         let _ = self.notifier.set(notifier);
         descriptor_limit::apply(self);
+        idle::start(self, mount_point);
     }
 
     /// Runs `work` when the gate dispatches the request: on this thread now, or on one of the

@@ -18,6 +18,7 @@ use super::descriptors::Descriptors;
 use super::fs_mounts::{FileId, FsMount, FsMounts};
 use super::handle::Handle;
 use crate::backing::{self, Backing};
+use crate::memory::shrink_map;
 
 /// The node number of the root in every FUSE mount.
 pub(super) const ROOT: u64 = 1;
@@ -55,9 +56,9 @@ struct Known {
     node: Arc<Node>,
     /// The kernel's lookup count of the inode.
     lookups: u64,
-}
     /// The node was renewed, and no lookup has found it since.
     is_renewed: bool,
+}
 
 /// The node table.
 #[derive(Debug)]
@@ -127,8 +128,8 @@ impl NodeTable {
         let before = shard.get_mut(&number).filter(|known| known.node.is(&fs_mount, file_id.inode));
         if let Some(known) = before.filter(|known| !known.node.is_replaced_by(handle.as_ref())) {
             known.lookups += 1;
-            return Ok(known.node.clone());
             known.is_renewed = false;
+            return Ok(known.node.clone());
         }
         // The inode is new, or its number belonged to a deleted file. In the second case the lookup
         // counts of both add up, because FORGET requests name only the number.
@@ -161,7 +162,6 @@ impl NodeTable {
         Ok(node)
     }
 
-    /// Decreases the lookup count. Returns true if the kernel no longer knows the inode.
     /// Presents an inode that is not open as another one from its next lookup on: the kernel then
     /// drops all that it caches of the inode.
     pub(super) fn renew(&self, number: u64) {
@@ -194,6 +194,7 @@ impl NodeTable {
         }
     }
 
+    /// Decreases the lookup count. Returns true if the kernel no longer knows the inode.
     pub(super) fn forget(&self, number: u64, count: u64) -> bool {
         let mut shard = self.shard(number);
         let Some(known) = shard.get_mut(&number) else { return false };
@@ -305,6 +306,17 @@ impl NodeTable {
         (known, self.held.load(Ordering::Relaxed))
     }
 
+    /// Reduces the tables to the size that the known inodes need.
+    pub(super) fn shrink(&self) {
+        for shard in &self.shards {
+            shrink_map(&mut lock(shard));
+        }
+        shrink_map(&mut lock(&self.assigned));
+        let mut directories = lock(&self.directories);
+        shrink_map(&mut directories.young);
+        shrink_map(&mut directories.old);
+    }
+
     /// Returns the number of nodes that hold a descriptor.
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
@@ -318,18 +330,6 @@ impl NodeTable {
 }
 
 impl Node {
-    /// Returns true if the node holds a descriptor.
-    pub(super) fn holds_descriptor(&self) -> bool {
-        matches!(self.inode_ref, InodeRef::Descriptor(_))
-    }
-
-    /// Creates the backing file of a descriptor of this inode.
-    fn opened(&self, fd: OwnedFd) -> Backing {
-        Backing::with_neighbour(&self.fs_mount.backing, fd, self.fs_mount.device(), self.inode)
-    }
-
-    fn is(&self, fs_mount: &FsMount, inode: u64) -> bool {
-        self.inode == inode && self.fs_mount.index == fs_mount.index && self.number != ROOT
     /// Returns this node with another generation and another reference to the inode.
     fn with(&self, generation: u64, inode_ref: InodeRef) -> Arc<Node> {
         Arc::new(Node {
@@ -342,6 +342,18 @@ impl Node {
         })
     }
 
+    /// Returns true if the node holds a descriptor.
+    pub(super) fn holds_descriptor(&self) -> bool {
+        matches!(self.inode_ref, InodeRef::Descriptor(_))
+    }
+
+    /// Creates the backing file of a descriptor of this inode.
+    fn opened(&self, fd: OwnedFd) -> Backing {
+        Backing::with_neighbour(&self.fs_mount.backing, fd, self.fs_mount.device(), self.inode)
+    }
+
+    fn is(&self, fs_mount: &FsMount, inode: u64) -> bool {
+        self.inode == inode && self.fs_mount.index == fs_mount.index && self.number != ROOT
     }
 
     /// Returns true if an inode with the same number but another handle is a different file. An

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use super::ring::Ring;
 use super::task::Task;
@@ -11,6 +12,9 @@ use crate::passthrough::drop_cap_sys_resource;
 /// Maximum number of worker threads. Several devices may hang, each with as many requests as its
 /// depth.
 const THREADS_MAX: usize = 256;
+
+/// Time without a task after which a worker thread ends.
+const THREAD_IDLE: Duration = Duration::from_secs(5);
 
 /// The executors of a gate.
 #[derive(Clone, Default)]
@@ -116,8 +120,21 @@ impl Executors {
                 return;
             }
             pool.idle += 1;
-            pool = self.inner.wake.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.inner.wake.wait_timeout(pool, THREAD_IDLE).unwrap_or_else(PoisonError::into_inner);
+            pool = waited.0;
             pool.idle -= 1;
+            // A task that was submitted meanwhile counts on this thread.
+            if waited.1.timed_out() && pool.tasks.is_empty() {
+                pool.threads -= 1;
+                return;
+            }
+        }
+    }
+
+    /// Releases memory that is needed only under load.
+    pub fn release_memory(&self) {
+        if let Some(ring) = self.inner.ring.get() {
+            ring.release_memory();
         }
     }
 

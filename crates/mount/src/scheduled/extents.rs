@@ -25,6 +25,9 @@ const EXTENTS_PER_FILE: usize = 16_384;
 const EXTENTS_MAX: usize = 2 << 20;
 /// Maximum number of cached files, with or without extents, which take 16 MiB.
 const FILES_MAX: usize = 128 << 10;
+/// Number of extents and of files of a file system that an idle mount keeps, which take 4 MiB.
+const IDLE_EXTENTS: usize = 64 << 10;
+const IDLE_FILES: usize = 16 << 10;
 /// Minimum time in ns between two queries of the extents of a changed file: 200 ms.
 const REQUERY_NS: u64 = 200_000_000;
 /// Size in bytes up to which a file's extents are most likely stored in its inode: 16 MiB.
@@ -46,7 +49,6 @@ pub(super) struct ExtentCache {
     cached: Mutex<Cache>,
 }
 
-#[derive(Default)]
 struct Cache {
     files: FxHashMap<u64, usize>,
     slab: Slab<FileExtents>,
@@ -58,6 +60,12 @@ struct Cache {
 }
 
 const NONE: usize = usize::MAX;
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { files: FxHashMap::default(), slab: Slab::new(), newest: NONE, oldest: NONE, extents: 0 }
+    }
+}
 
 /// The cached extents of a file.
 struct FileExtents {
@@ -85,7 +93,7 @@ impl ExtentCache {
                 InodeTables::read(&File::open(node).ok()?).ok()
             }),
             maps_extents: placement.disk.maps_extents,
-            cached: Mutex::new(Cache { newest: NONE, oldest: NONE, ..Cache::default() }),
+            cached: Mutex::default(),
         }
     }
 
@@ -147,6 +155,11 @@ impl ExtentCache {
         if let Some(file) = cached.files.get(&inode).copied().and_then(|at| cached.slab.get_mut(at)) {
             file.is_stale = true;
         }
+    }
+
+    /// Drops the least recently used files beyond those that an idle mount keeps.
+    pub fn shrink(&self) {
+        self.lock().shrink(IDLE_EXTENTS, IDLE_FILES);
     }
 
     /// Returns true if the extents of a file are stale or not cached.
@@ -269,6 +282,23 @@ impl Cache {
         }
     }
 
+    /// Drops the least recently used files until the cache has at most `extents` extents of `files`
+    /// files, and releases the memory of those dropped.
+    fn shrink(&mut self, extents: usize, files: usize) {
+        while self.oldest != NONE && (self.extents > extents || self.slab.len() > files) {
+            let oldest = self.oldest;
+            self.remove(oldest);
+        }
+        if self.slab.capacity() > (4 * self.slab.len()).max(IDLE_FILES) {
+            // A slab shrinks only to its last entry.
+            let mut before = std::mem::take(self);
+            while let Some(file) = before.slab.try_remove(before.oldest) {
+                before.oldest = file.newer;
+                self.insert(file);
+            }
+        }
+    }
+
     fn remove(&mut self, at: usize) {
         self.unlink(at);
         let Some(file) = self.slab.try_remove(at) else { return };
@@ -350,7 +380,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_file_is_evicted_first() {
-        let mut cached = Cache { newest: NONE, oldest: NONE, ..Cache::default() };
+        let mut cached = Cache::default();
         for inode in 0..FILES_MAX as u64 {
             cached.insert(extents_of(inode, &[(0, 0, 1)]));
         }
@@ -362,6 +392,26 @@ mod tests {
         cached.insert(extents_of(5, &vec![(0, 0, 1); EXTENTS_MAX]));
         assert_eq!(cached.extents, EXTENTS_MAX, "all other files with extents were evicted");
         assert!(cached.files.contains_key(&5) && cached.slab.len() <= 2);
+    }
+
+    #[test]
+    fn an_idle_cache_keeps_the_most_recently_used_files() {
+        let mut cached = Cache::default();
+        let files = FILES_MAX as u64;
+        for inode in 0..files {
+            cached.insert(extents_of(inode, &[(0, 0, 1)]));
+        }
+        let first = cached.files[&0];
+        cached.touch(first);
+        cached.shrink(IDLE_EXTENTS, IDLE_FILES);
+        assert_eq!((cached.slab.len(), cached.extents), (IDLE_FILES, IDLE_FILES));
+        assert!(cached.slab.capacity() < FILES_MAX / 2 && cached.files.capacity() < FILES_MAX / 2);
+        let oldest = files - IDLE_FILES as u64 + 1;
+        assert!(cached.files.contains_key(&oldest) && !cached.files.contains_key(&(oldest - 1)));
+        cached.shrink(1, 1);
+        assert!(cached.files.contains_key(&0), "it was used last");
+        cached.shrink(0, 0);
+        assert_eq!((cached.slab.len(), cached.extents, cached.newest, cached.oldest), (0, 0, NONE, NONE));
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! The file systems below the mount and the queues of their disks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock, Weak};
 
 use hoistway_config::mount::MountConfig;
 
 use super::disks::{self, Disk, Placement};
 use super::extents::ExtentCache;
-use super::queue::Queue;
+use super::queue::{Queue, device_config_of};
 use super::run_time_terms::RunTimeTerms;
 use super::{SetUpError, now_ns};
 use crate::Backing;
-use crate::backing::FsIdentity;
+use crate::backing::{FileSystemFacts, FsIdentity};
 
 /// Maximum number of file systems; further ones are not scheduled.
 const SYSTEMS_MAX: usize = 256;
@@ -30,6 +30,8 @@ pub(super) struct FileSystem {
     identity: Option<FsIdentity>,
     /// Another file system has taken the number.
     is_gone: AtomicBool,
+    /// The facts by which open files and known inodes refer to the file system.
+    users: Mutex<Vec<Weak<FileSystemFacts>>>,
 }
 
 /// The table of file systems.
@@ -151,6 +153,7 @@ impl FileSystems {
         };
         let mut known = self.known.iter().map_while(OnceLock::get).enumerate();
         let (at, system) = known.find(|(_, system)| is_match(system))?;
+        system.add_user(backing);
         backing.file_system.gate_index.store(at as u32 + 1, Ordering::Relaxed);
         Some(system)
     }
@@ -169,7 +172,8 @@ impl FileSystems {
             (disk.number, disk.bytes, disk.rotates)
                 == (placement.disk.number, placement.disk.bytes, placement.disk.rotates)
         };
-        let same = queues.iter().find(is_same).cloned();
+        let same = queues.iter().find(is_same).or_else(|| queues.iter().find(|queue| self.is_free(queue, &placement)));
+        let same = same.cloned();
         let name = placement.disk.name.clone();
         let mut names = std::iter::once(name.clone()).chain((2..).map(|number| format!("{name}.{number}")));
         let is_new = |name: &String| queues.iter().all(|queue| queue.name != *name);
@@ -186,20 +190,44 @@ impl FileSystems {
                 queue
             }
         };
-        let is_gone = AtomicBool::new(false);
-        Ok(FileSystem {
+        let system = FileSystem {
             number: backing.device,
             queue,
             extent_cache: places,
             kind: placement.kind,
             identity: backing.identity(),
-            is_gone,
-        })
+            is_gone: AtomicBool::new(false),
+            users: Mutex::default(),
+        };
+        system.add_user(backing);
+        Ok(system)
+    }
+
+    /// Returns true if a queue without a disk can serve another file system without one: no file of
+    /// its own file systems is in use. The tables of a queue take up to 50 MiB.
+    fn is_free(&self, queue: &Queue, placement: &Placement) -> bool {
+        let is_configured = |disk: &Disk| device_config_of(disk, &self.config).is_some();
+        let without_disk = !queue.disk.maps_extents && !placement.disk.maps_extents;
+        let mut users = self.known.iter().map_while(OnceLock::get).filter(|system| std::ptr::eq(&*system.queue, queue));
+        without_disk
+            && !is_configured(&queue.disk)
+            && !is_configured(&placement.disk)
+            && !users.any(FileSystem::is_used)
     }
 
     /// Returns all queues.
     pub fn queues(&self) -> Vec<Arc<Queue>> {
         self.queues.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Releases the memory that only an active mount needs.
+    pub fn release_memory(&self) {
+        for system in self.known.iter().map_while(OnceLock::get) {
+            system.extent_cache.shrink();
+        }
+        for queue in self.queues() {
+            queue.lock().issuers.shrink();
+        }
     }
 
     /// Describes each file system in one line, for the log.
@@ -209,6 +237,18 @@ impl FileSystems {
 }
 
 impl FileSystem {
+    /// Records that a file refers to the file system.
+    fn add_user(&self, backing: &Backing) {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        users.retain(|user| user.strong_count() > 0);
+        users.push(Arc::downgrade(&backing.file_system));
+    }
+
+    /// Returns true if a file of the file system is open or known to the kernel.
+    fn is_used(&self) -> bool {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|user| user.strong_count() > 0)
+    }
+
     fn describe(&self) -> String {
         let state = self.queue.lock();
         let info = state.device.scheduler().elevator().info();
@@ -280,6 +320,25 @@ mod tests {
         let _adding = file_systems.add_lock.lock().expect("no thread has panicked");
         // A deadlock would block here.
         assert!(file_systems.of(&at()).is_some());
+    }
+
+    #[test]
+    fn a_queue_without_a_disk_is_used_again_once_its_file_system_is_unused() {
+        let file_systems = FileSystems::new(&MountConfig::default()).expect("no device is named");
+        let at = |number| Backing::new(File::open("/proc").expect("every Linux has it").into(), number, 1);
+        let first = at(7);
+        assert!(file_systems.of(&first).is_some() && file_systems.of(&at(8)).is_some());
+        assert_eq!(file_systems.queues().len(), 2, "the first is in use");
+        for number in 9..12 {
+            assert!(file_systems.of(&at(number)).is_some());
+        }
+        assert_eq!(file_systems.queues().len(), 2);
+        drop(first);
+        let (second, third) = (at(12), at(13));
+        assert!(file_systems.of(&second).is_some() && file_systems.of(&third).is_some());
+        assert_eq!(file_systems.queues().len(), 2);
+        let queue_of = |backing| file_systems.of(backing).map(|system| std::ptr::from_ref(&*system.queue));
+        assert_ne!(queue_of(&second), queue_of(&third), "both are in use");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::rules::{Attribution, Facts};
 use crate::Caller;
+use crate::memory::shrink_map;
 
 /// Validity in ns of a thread's name, control group and nice value: 1 s.
 const FACTS_NS: u64 = 1_000_000_000;
@@ -134,6 +135,12 @@ impl IssuerTable {
             }
         }
         before - self.by_id.len()
+    }
+
+    /// Reduces the tables to the size that the issuers need.
+    pub fn shrink(&mut self) {
+        shrink_map(&mut self.by_id);
+        shrink_map(&mut self.users);
     }
 
     /// Returns the issuers without requests for [`IDLE_NS`].

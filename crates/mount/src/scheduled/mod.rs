@@ -418,6 +418,12 @@ impl Gate for Scheduled {
     fn forget_inode(&self, device: u64, inode: u64) {
         self.shared.clear_writeback_error((device, inode));
     }
+
+    fn release_memory(&self) {
+        self.shared.file_systems.release_memory();
+        self.shared.with_dirty_trackers(DirtyTracker::shrink);
+        self.shared.executors.release_memory();
+    }
 }
 
 impl FirstRequest {

@@ -559,7 +559,7 @@ fn log_join_failure(error: &JoinError, now_ns: u64) {
 }
 
 /// Returns the configuration of a disk.
-fn device_config_of<'a>(disk: &Disk, config: &'a MountConfig) -> Option<&'a MountDevice> {
+pub(super) fn device_config_of<'a>(disk: &Disk, config: &'a MountConfig) -> Option<&'a MountDevice> {
     config.devices.iter().find(|device| {
         device.name == disk.name
             || super::disks::find_by_name(&device.name).is_ok_and(|named| named.number == disk.number)

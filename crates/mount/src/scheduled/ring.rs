@@ -36,6 +36,8 @@ struct Inner {
 struct Submitted {
     tasks: VecDeque<Task>,
     is_closed: bool,
+    /// The pool of read buffers has to be released.
+    releases_pool: bool,
 }
 
 impl Ring {
@@ -76,6 +78,12 @@ impl Ring {
             self.inner.waker.wake();
         }
         None
+    }
+
+    /// Releases the pool of read buffers once no transfer uses it.
+    pub fn release_memory(&self) {
+        self.submitted().releases_pool = true;
+        self.inner.waker.wake();
     }
 
     /// Ends the thread after the tasks in flight.
@@ -144,10 +152,15 @@ impl Worker {
     fn serve(&mut self) -> io::Result<()> {
         let mut ended = Vec::new();
         loop {
-            let (tasks, is_closed) = {
+            let (tasks, is_closed, releases_pool) = {
                 let mut submitted = self.ring.submitted();
-                (std::mem::take(&mut submitted.tasks), submitted.is_closed)
+                let releases_pool = std::mem::take(&mut submitted.releases_pool);
+                (std::mem::take(&mut submitted.tasks), submitted.is_closed, releases_pool)
             };
+            if releases_pool {
+                // The memory is unmapped with the last buffer in use.
+                self.pool = Pool::new(POOL_BYTES);
+            }
             let has_more = !tasks.is_empty();
             for task in tasks {
                 self.begin(task);

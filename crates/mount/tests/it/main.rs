@@ -6,6 +6,7 @@ mod fsx;
 mod gate_requests;
 mod kernel_cache;
 mod limits;
+mod memory;
 mod posix;
 mod support;
 mod writeback;

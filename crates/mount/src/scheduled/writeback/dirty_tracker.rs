@@ -111,6 +111,11 @@ impl DirtyTracker {
         });
     }
 
+    /// Reduces the tables to the size that the dirty files need.
+    pub fn shrink(&self) {
+        self.lock().table.shrink();
+    }
+
     /// Returns true if a sync of the file has to write more than one request's worth of data.
     pub fn exceeds_request(&self, backing: &Backing) -> bool {
         self.pending_bytes(backing) > REQUEST_BYTES_MAX

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::issuers::IssuerId;
 use super::FileKey;
+use crate::memory::shrink_map;
 
 /// Maximum number of asynchronous writes in a device queue, which the owners of dirty data share.
 const WRITES_MAX: usize = 128;
@@ -41,6 +42,11 @@ struct Owner {
 }
 
 impl Owners {
+    /// Reduces the table to the size that the owners need.
+    pub fn shrink(&mut self) {
+        shrink_map(&mut self.by_id);
+    }
+
     /// Returns the number of owners of dirty data.
     pub fn dirty_owners(&self) -> usize {
         self.dirty_owners

@@ -12,6 +12,7 @@ use super::super::ranges::Ranges;
 use super::FileKey;
 use super::owners::Owners;
 use crate::gate::REQUEST_BYTES_MAX;
+use crate::memory::shrink_map;
 use crate::{Backing, Caller, GateRequest, Job};
 
 /// Maximum number of awaited chunks of one file in the device queue.
@@ -149,6 +150,13 @@ impl Table {
     /// Returns the number of files with dirty data.
     pub fn files(&self) -> usize {
         self.files.len()
+    }
+
+    /// Reduces the tables to the size that the dirty files need.
+    pub fn shrink(&mut self) {
+        shrink_map(&mut self.files);
+        self.awaited.shrink_to_fit();
+        self.owners.shrink();
     }
 
     /// Returns true if a file has dirty data.
