@@ -163,6 +163,12 @@ impl FsMounts {
         }
         // Of several threads that release the last nodes at once, the last one finds it unused.
         drop(fs_mount);
+        self.release_all_unused();
+    }
+
+    /// Drops the mounts that no node uses. Called at intervals, too: a thread that has answered the
+    /// last request of a node may hold it when the node is forgotten.
+    pub(super) fn release_all_unused(&self) {
         let is_unused = |fs_mount: &Arc<FsMount>| fs_mount.index != 0 && Arc::strong_count(fs_mount) == 1;
         if self.mounts.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_unused) {
             drop_unused(&mut self.mounts.write().unwrap_or_else(PoisonError::into_inner));

@@ -1,7 +1,8 @@
 //! Releasing memory of an idle mount.
 //!
-//! Under load the mount takes memory for each inode that the kernel caches, for data in transfer and
-//! for the most requests at once. A thread releases it when the mount is idle.
+//! Under load the mount takes memory for inodes that the kernel caches, for data in transfer and
+//! for the most requests at once. A thread releases it when the mount is idle. At intervals it also
+//! releases file systems below of which no inode is known any more.
 
 use std::io;
 use std::path::Path;
@@ -41,6 +42,7 @@ pub(super) fn start<G: Gate>(fs: &Arc<FsState<G>>, mount_point: &Path) {
         loop {
             thread::sleep(interval);
             let Some(fs) = weak.upgrade() else { return };
+            fs.nodes.fs_mounts.release_all_unused();
             let now = cpu_time();
             let is_idle = now.saturating_sub(before) < interval / IDLE_PART;
             before = now;

@@ -176,8 +176,8 @@ impl NodeTable {
         self.shard(number).get(&number).is_some_and(|known| known.is_renewed)
     }
 
-    /// Holds a directory whose name was removed by its descriptor while the kernel knows it, so that
-    /// it remains usable as a working directory.
+    /// Holds a directory whose name was removed by its descriptor while the kernel knows it, so
+    /// that it remains usable as a working directory.
     pub(super) fn hold_removed(&self, near: &Arc<FsMount>, fd: OwnedFd) {
         let Ok(found) = super::fs_mounts::stat_fd(&fd) else { return };
         let file_id = FileId::of(&found);

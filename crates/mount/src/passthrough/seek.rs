@@ -1,7 +1,7 @@
 //! Seeks to data and holes (`SEEK_DATA`, `SEEK_HOLE`).
 //!
-//! With write-back by the kernel the file below lacks the data that the kernel caches, and has holes
-//! in their place. A copy that skips holes would lose them, so they are written first.
+//! With write-back by the kernel the file below lacks the data that the kernel caches, and has
+//! holes in their place. A copy that skips holes would lose them, so they are written first.
 
 use std::io;
 use std::os::fd::AsFd;
