@@ -166,9 +166,12 @@ impl<G: Gate> Passthrough<G> {
     }
 }
 
+/// Callback at the start of a session: the notifier, `st_dev` and path of the mount.
+type StartHook = Box<dyn FnOnce(Notifier, u64, &Path) + Send>;
+
 /// Callbacks of a session into its file system.
 pub(crate) struct SessionHooks {
-    pub(crate) start: Box<dyn FnOnce(Notifier, u64, &Path) + Send>,
+    pub(crate) start: StartHook,
     pub(crate) counts: Box<dyn Fn() -> Counts + Send + Sync>,
 }
 
