@@ -8,6 +8,7 @@ use crate::job_changes::{self, JobChange, changes};
 use crate::objective::{Bound, Constraint, Figure, Objective};
 use crate::statistics::{Difference, MIN_DIFFERENCE, Spread};
 use crate::text::value_text;
+use hoistway_units::figures::{change, interval};
 
 /// Choices to evaluate.
 #[derive(Clone, Debug)]
@@ -398,14 +399,11 @@ fn list(constraints: &[Constraint]) -> String {
 
 /// A difference in percent with its interval.
 pub(crate) fn percent(difference: &Difference) -> String {
-    let signed = |part: f64| match part {
-        part if !part.is_finite() => if part > 0.0 { "more by any measure" } else { "less by any measure" }.to_owned(),
-        part => format!("{:+.0} %", part * 100.0),
-    };
+    let mean = change(difference.mean);
     if !difference.mean.is_finite() || !difference.low.is_finite() || !difference.high.is_finite() {
-        return signed(difference.mean);
+        return mean;
     }
-    format!("{}, 95 % between {} and {}", signed(difference.mean), signed(difference.low), signed(difference.high))
+    format!("{mean}, 95 % {}", interval(difference.low, difference.high))
 }
 
 impl std::fmt::Display for Constraint {

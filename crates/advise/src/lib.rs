@@ -53,6 +53,10 @@
 //! - how far advice can be trusted: `confidence.rs`
 //! - commands, udev rules and the way back: `change_plan.rs`
 //! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md
+//! - `hoistway compare`: its drive and elevators without options, `compare/defaults.rs`; results
+//!   per job and when a job starves, `compare/jobs.rs`; the verdict, `compare/verdict.rs`; several
+//!   seeds, `compare/seeds.rs`; its need of memory, `compare/memory.rs`; its page,
+//!   `compare/page.rs`; its JSON, `compare/document.rs` with docs/compare-json.md
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
 //!   `whatif/report.rs`; from submissions alone, `whatif/submissions.rs`; damaged requests,
 //!   `whatif/damage.rs`
@@ -65,6 +69,7 @@ mod bench;
 mod case;
 mod change_plan;
 mod choice;
+pub mod compare;
 mod confidence;
 pub mod device_facts;
 mod job_changes;

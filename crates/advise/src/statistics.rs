@@ -80,9 +80,12 @@ impl Difference {
         let half = if spread.plus_minus.is_finite() { spread.plus_minus } else { f64::INFINITY };
         let (low, high) = (spread.mean - half, spread.mean + half);
         let is_chance = spread.mean == 0.0 || (low <= 0.0 && high >= 0.0);
+        // A figure that cannot be negative cannot lose more than all.
+        let is_amount = pairs().all(|(of, against)| *of >= 0.0 && *against >= 0.0);
+        let least_low = if is_amount { -1.0 } else { f64::NEG_INFINITY };
         Difference {
             mean: part(spread.mean),
-            low: part(low),
+            low: part(low).max(least_low),
             high: part(high),
             is_significant: !is_chance && part(spread.mean).abs() >= min,
             is_better: (spread.mean < 0.0) == least && spread.mean != 0.0,
@@ -128,6 +131,13 @@ mod tests {
         assert!(sure.is_significant && sure.is_better && (sure.mean + 0.5).abs() < 1e-9, "{sure:?}");
         let chance = Difference::new(&[90.0, 130.0, 85.0, 100.0, 95.0], &now, true, MIN_DIFFERENCE);
         assert!(!chance.is_significant, "{chance:?}");
+    }
+
+    #[test]
+    fn an_interval_does_not_reach_below_nothing() {
+        let wide = Difference::new(&[0.0, 90.0, 5.0], &[100.0, 100.0, 100.0], false, MIN_DIFFERENCE);
+        assert_eq!(wide.low, -1.0);
+        assert!(wide.high > 0.0 && !wide.is_significant, "{wide:?}");
     }
 
     #[test]

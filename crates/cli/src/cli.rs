@@ -14,12 +14,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use hoistway_advise::compare::Named;
 use hoistway_bench::sim::Pattern;
 use hoistway_core::Kind;
-use hoistway_sim::{Kernel, Setting};
+use hoistway_sim::Setting;
 
-use crate::drive_choice;
-use crate::names::{self, Named};
+use crate::names::{self, HostKernel};
 use crate::setting;
 pub use advise::AdviseArgs;
 pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
@@ -45,8 +45,8 @@ Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a di
 /// Find the I/O scheduler for a workload, and the reason.
 ///
 /// hoistway runs a workload (a fio job file) under Linux's I/O schedulers, which Linux calls
-/// elevators, on the model of a disk with a moving arm and a turning platter. It reports which
-/// elevator did best and what decided it. The simulation reads and writes no disk of this machine.
+/// elevators, on the model of an SSD or of a disk. It reports which elevator did best and what
+/// decided it. The simulation reads and writes no disk of this machine.
 #[derive(Debug, Parser)]
 #[command(name = "hoistway", version, after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
@@ -109,41 +109,65 @@ The script calls the program for the names of elevators, drives, tunables and fi
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
-  hoistway compare                                    the example: eight readers of eight files
+  hoistway compare                                    the example: a reader beside a writer
   hoistway compare mine.fio --report mine.html        a job of your own, with a page of charts
-  hoistway compare mine.fio --drive scsi-15k-73       the same on a faster disk
-  hoistway compare mine.fio --kernel 3.2              on a host of 2012
+  hoistway compare mine.fio --drive cmr-8tb           the same on a disk of 7200 rpm and 8 TB
+  hoistway compare --drive sata-7200-2006 --elevators history
+                                                      the example on a disk of 2006, with all elevators of Linux
+  hoistway compare mine.fio --seeds 8                 with spreads; chance is not taken for a difference
+  hoistway compare mine.fio --scale 0.1               a tenth of its requests and of its time, for a first look
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
+
+Without --drive, the model follows the device of this machine that a job names (filename=/dev/nvme0n1): the nearest of \
+the built-in models is taken, and the output says which and why. If no job names a device, the drive is ssd-sata-consumer, \
+a SATA SSD. The elevators are those to which that device can be set, or those of a current kernel: none, mq-deadline, \
+kyber, bfq. `none` and `noop` name the same elevator.
 
 Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 for the weights \
 of both groups. Weights are 1 to 1000, by default 100. hoistway_reserve=10m reserves 10 MiB/s for each \
 process of a job, if the elevator takes reservations.
 
+Ctrl-C ends the runs: the results so far are printed, as partial ones; a second Ctrl-C ends at once. --runtime and --scale \
+shorten a long job from the start.
+
 The same job, drive and seed give the same figures on every machine.")]
 pub struct CompareArgs {
-    /// The workload: a fio job file; the default is the example examples/competing-readers.fio
+    /// The workload: a fio job file; the default is the example examples/reader-and-writer.fio
     #[arg(value_name = "JOB.fio")]
     pub job: Option<PathBuf>,
-    /// The drive: a name from `hoistway drives`, or a profile file
-    #[arg(long, value_name = "NAME|FILE.toml", default_value = drive_choice::DEFAULT)]
-    pub drive: String,
-    /// The elevators to compare, separated by commas, or `all` [default: all]
-    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    /// The drive: a name from `hoistway drives`, or a profile file [default: the model nearest to
+    /// the device that a job names, else ssd-sata-consumer]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub drive: Option<String>,
+    /// The elevators to compare, separated by commas; `history`: all that Linux had, in the order
+    /// of its versions; `all`: those, and the ones that were only posted [default: those that the
+    /// device of the job offers, else none, mq-deadline, kyber, bfq]
+    #[arg(long, value_name = "NAME,...|history|all", value_delimiter = ',', value_parser = names::kinds)]
     pub elevators: Vec<Named>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
-    /// The kernel of the host: 2.6.18, 2.6.24, 3.2 or 6.1 [default: 2.6.18, with each elevator in
-    /// the block layer of its own kernel]
-    #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
-    pub kernel: Option<Kernel>,
+    /// The kernel of the host: 2.6.18, 2.6.24, 3.2 or 6.1; `own`: 2.6.18, with each elevator in the
+    /// block layer of its own kernel [default: 6.1 if it has all of the elevators, else own]
+    #[arg(long, value_name = "VERSION|own", value_parser = names::host_kernel)]
+    pub kernel: Option<HostKernel>,
     /// A host file; docs/hosts.md lists its keys: kernel, memory, hz, read_ahead_kib ...
     #[arg(long, value_name = "FILE.toml", conflicts_with = "kernel")]
     pub host: Option<PathBuf>,
-    /// The seed of all random numbers
+    /// The seed of all random numbers; with --seeds the first one
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Run with so many seeds, and report spreads and which differences are chance
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub seeds: Option<u32>,
+    /// End every job after this time, as in 30s or 2min; jobs that end earlier stay as they are
+    #[arg(long, value_name = "TIME", value_parser = names::runtime)]
+    pub runtime: Option<u64>,
+    /// Make only this part of the requests and of the time of each job, as in 0.1; files keep their
+    /// sizes
+    #[arg(long, value_name = "PART", value_parser = names::scale)]
+    pub scale: Option<f64>,
     /// Write a page with charts: one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
@@ -154,6 +178,9 @@ pub struct CompareArgs {
     /// Print JSON instead of the table, with fio's own names under `jobs`
     #[arg(long)]
     pub json: bool,
+    /// The directory that holds the files of the machine
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub root: Option<PathBuf>,
 }
 
 /// `hoistway conform`.
@@ -381,15 +408,19 @@ impl Default for CompareArgs {
     fn default() -> Self {
         CompareArgs {
             job: None,
-            drive: drive_choice::DEFAULT.to_owned(),
+            drive: None,
             elevators: Vec::new(),
             settings: Vec::new(),
             kernel: None,
             host: None,
             seed: 1,
+            seeds: None,
+            runtime: None,
+            scale: None,
             report: None,
             logs: None,
             json: false,
+            root: None,
         }
     }
 }

@@ -8,9 +8,6 @@ use hoistway_units::names::suggestion;
 
 use crate::failure::UsageError;
 
-/// The default drive.
-pub const DEFAULT: &str = "sata-7200-2006";
-
 /// Loads the built-in drive of this name, or the profile in this file.
 ///
 /// # Errors

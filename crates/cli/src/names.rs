@@ -1,5 +1,6 @@
 //! Names in arguments: elevators, kernels, probes, and suggestions for unknown names.
 
+use hoistway_advise::compare::{EveryElevator, Named};
 use hoistway_core::Kind;
 use hoistway_drive::probe::Probe;
 use hoistway_sim::Kernel;
@@ -37,21 +38,57 @@ pub fn probe(name: &str) -> Result<Probe, String> {
     })
 }
 
-/// An entry of a list of elevators.
+/// The kernel of a simulated host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// All elevators.
-    All,
-    /// One elevator.
-    One(Kind),
+pub enum HostKernel {
+    /// One kernel for all elevators.
+    One(Kernel),
+    /// The kernel of each elevator for its block layer, and the rest of the host of 2.6.18.
+    Own,
 }
 
-/// Parses an entry of a list: an elevator, or `all`.
+/// Parses the kernel of a host: a version, or `own`.
+///
+/// # Errors
+/// The errors of [`kernel`].
+pub fn host_kernel(name: &str) -> Result<HostKernel, String> {
+    match name {
+        "own" => Ok(HostKernel::Own),
+        _ => kernel(name).map(HostKernel::One).map_err(|error| format!("{error}, and own")),
+    }
+}
+
+/// Parses a runtime, in seconds if it has no unit; the value is in ns.
+///
+/// # Errors
+/// A message with the valid form.
+pub fn runtime(text: &str) -> Result<u64, String> {
+    match hoistway_units::parse_time_ns(text, hoistway_units::TimeUnit::Seconds) {
+        Ok(0) => Err("a runtime is longer than nothing, as in 30s".to_owned()),
+        Ok(ns) => Ok(ns),
+        Err(error) => Err(format!("{error}; write a time, as in 30s")),
+    }
+}
+
+/// Parses the part of a job to run.
+///
+/// # Errors
+/// A message with the valid range.
+pub fn scale(text: &str) -> Result<f64, String> {
+    let part = text.parse::<f64>().ok().filter(|part| *part > 0.0 && *part <= 1.0);
+    part.ok_or_else(|| "it takes a number above 0 and at most 1, as in 0.1".to_owned())
+}
+
+/// Parses an entry of a list: an elevator, `history` or `all`.
 ///
 /// # Errors
 /// The errors of [`kind`].
 pub fn kinds(name: &str) -> Result<Named, String> {
-    if name == "all" { Ok(Named::All) } else { kind(name).map(Named::One) }
+    match name {
+        "all" => Ok(Named::Every(EveryElevator::All)),
+        "history" => Ok(Named::Every(EveryElevator::History)),
+        _ => kind(name).map(Named::One),
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +107,19 @@ mod tests {
     }
 
     #[test]
+    fn a_runtime_has_a_unit_or_is_in_seconds_and_a_scale_is_a_part() {
+        assert_eq!(
+            (runtime("30"), runtime("2m"), runtime("500ms")),
+            (Ok(30_000_000_000), Ok(120_000_000_000), Ok(500_000_000))
+        );
+        assert!(runtime("0").is_err() && runtime("soon").is_err());
+        assert_eq!(scale("0.1"), Ok(0.1));
+        assert!(["0", "1.5", "-1", "nan", "x"].iter().all(|text| scale(text).is_err()));
+    }
+
+    #[test]
     fn an_alias_is_a_name() {
         assert_eq!(kind("as"), Ok(Kind::Anticipatory));
+        assert_eq!(kind("none"), Ok(Kind::Noop));
     }
 }

@@ -83,7 +83,7 @@ pub use identity::{Identity, Transport};
 pub use in_use::{InUse, OpenUnusedError, OpenedForWriting, Use, create_unused, find_use, open_unused};
 pub use inventory::{DeviceReport, Inventory, QueueReport, queue_remarks, queues_instead};
 pub use kind::Kind;
-pub use memory::memory_bytes;
+pub use memory::{available_bytes, memory_bytes};
 pub use mounts::{MountEntry, SwapArea, mounts, swap_areas};
 pub use priority::{Class, CpuPolicy, Priority, PriorityError, PriorityTarget};
 pub use priority_effect::{EffectText, effect_on, effect_under};

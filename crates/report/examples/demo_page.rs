@@ -77,6 +77,8 @@ fn demo(processes: u32, seed: u64) -> ComparePage {
         processes: names.collect(),
         elevators: TEMPERS.iter().map(|t| elevator(t, processes, &mut rng)).collect(),
         groups: Vec::new(),
+        jobs: Vec::new(),
+        solid_state: false,
     }
 }
 
@@ -96,7 +98,7 @@ fn elevator(temper: &Temper, processes: u32, rng: &mut impl Rng) -> ElevatorResu
         divides_by_groups: false,
         process_min_bytes_per_s: rates.iter().copied().fold(f64::MAX, f64::min),
         process_max_bytes_per_s: rates.iter().copied().fold(0.0, f64::max),
-        jain: sum * sum / (f64::from(processes) * squares),
+        jain: Some(sum * sum / (f64::from(processes) * squares)),
         latency: LatencySummary {
             mean_ns: temper.median_ns * 1.3,
             stddev_ns: temper.median_ns * 1.1,
@@ -111,6 +113,7 @@ fn elevator(temper: &Temper, processes: u32, rng: &mut impl Rng) -> ElevatorResu
         requests: head.iter().map(|t| t.time_ns.len() as u64).sum(),
         head,
         slices: (temper.slice_ns > 0).then(|| slices(temper.slice_ns, processes, rng)),
+        starves: false,
     }
 }
 

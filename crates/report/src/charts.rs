@@ -105,8 +105,9 @@ pub fn legends(page: &ComparePage) -> Vec<Legend> {
     };
     let processes = page.processes.iter().cloned().zip(page.processes_used()).collect();
     let elevators = page.elevators.iter().map(|e| (e.name.clone(), !e.percentiles.is_empty())).collect();
-    let parts = DRIVE_PARTS.iter().zip(drive_time());
-    let parts = parts.map(|(p, colour)| Entry { name: p.0.to_owned(), colour, used: true }).collect();
+    let parts = DRIVE_PARTS.iter().zip(drive_time()).enumerate();
+    let used = |key: usize| !page.solid_state || key >= ARM_PARTS;
+    let parts = parts.map(|(key, (p, colour))| Entry { name: p.0.to_owned(), colour, used: used(key) }).collect();
     vec![
         Legend { id: "process", title: "Processes", entries: entries(processes) },
         Legend { id: "elevator", title: "Elevators", entries: entries(elevators) },
@@ -151,8 +152,8 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
         },
         Section {
             id: "head",
-            title: "Head position",
-            intro: head_intro(reductions),
+            title: if page.solid_state { "Requests" } else { "Head position" },
+            intro: head_intro(page, reductions),
             legend: "process",
             grid: false,
             charts: head(page, reductions, &palettes),
@@ -368,6 +369,9 @@ fn percentile_ticks(page: &ComparePage, top: f64) -> (Vec<f64>, Vec<String>) {
 
 type DrivePart = (&'static str, fn(&DriveTime) -> u64);
 
+/// Number of the parts that only a disk with an arm has; they come first.
+const ARM_PARTS: usize = 2;
+
 /// The parts of the drive's time in the order of the palette.
 const DRIVE_PARTS: [DrivePart; 5] = [
     ("Seek", |d| d.seek_ns),
@@ -392,7 +396,8 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
     let rows = page.elevators.len();
     let places: Vec<f64> = (0..rows).map(|i| i as f64).collect();
     let mut drawing = Figure { id: id.clone(), legend: "drive", rows: true, ..Figure::default() };
-    for (key, (name, part)) in DRIVE_PARTS.iter().enumerate() {
+    let shown = |(key, _): &(usize, &DrivePart)| !page.solid_state || *key >= ARM_PARTS;
+    for (key, (name, part)) in DRIVE_PARTS.iter().enumerate().filter(shown) {
         let x: Vec<f64> = page.elevators.iter().map(|e| seconds(part(&e.drive))).collect();
         let share = |e: &ElevatorResult| 100.0 * seconds(part(&e.drive)) / total(&e.drive).max(f64::MIN_POSITIVE);
         let text: Vec<String> = page.elevators.iter().map(|e| format!("{:.0} %", share(e))).collect();
@@ -429,7 +434,11 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
         );
     let of = |e: &ElevatorResult| {
         let percent = |ns: u64| 100.0 * seconds(ns) / total(&e.drive).max(f64::MIN_POSITIVE);
-        format!("{} {:.0} % transfer, {:.0} % seek", e.name, percent(e.drive.transfer_ns), percent(e.drive.seek_ns))
+        let seek = match page.solid_state {
+            true => String::new(),
+            false => format!(", {:.0} % seek", percent(e.drive.seek_ns)),
+        };
+        format!("{} {:.0} % transfer{seek}", e.name, percent(e.drive.transfer_ns))
     };
     let shares: Vec<String> = page.elevators.iter().map(of).collect();
     let label = format!("Drive time of each elevator: {}.", shares.join("; "));
@@ -447,7 +456,7 @@ fn shorten(text: &str, max: usize) -> String {
     cut
 }
 
-fn head_intro(reductions: &[Reduction]) -> String {
+fn head_intro(page: &ComparePage, reductions: &[Reduction]) -> String {
     let thinned = reductions.iter().any(|r| (r.head_shown as u64) < r.requests);
     let rule = if thinned {
         " Where not all requests are shown, the dots are a sample of each process in equal steps, with its first and last \
@@ -455,13 +464,14 @@ fn head_intro(reductions: &[Reduction]) -> String {
     } else {
         ""
     };
-    format!("The position on the disk and the start of service of each request, one dot for each request.{rule}")
+    let place = if page.solid_state { "first sector" } else { "position on the disk" };
+    format!("The {place} and the start of service of each request, one dot for each request.{rule}")
 }
 
 /// One chart for each elevator, with equal axes.
 fn head(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
     if reductions.iter().all(|r| r.head_shown == 0) {
-        return vec![empty_chart("head-0", "", "No head positions were recorded.")];
+        return vec![empty_chart("head-0", "", "No requests were recorded.")];
     }
     let numbered = page.elevators.iter().zip(reductions).enumerate();
     numbered.map(|(index, (elevator, reduction))| head_figure(page, index, elevator, reduction, palettes)).collect()

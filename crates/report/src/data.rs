@@ -39,6 +39,38 @@ pub struct ComparePage {
     /// Control groups, parents before children; empty if the workload has none.
     #[serde(default)]
     pub groups: Vec<GroupRow>,
+    /// The jobs of the workload; empty if they are not shown, as for a single one.
+    #[serde(default)]
+    pub jobs: Vec<JobRow>,
+    /// True if the drive has no arm and no platters: the page has no seek and rotation then.
+    #[serde(default)]
+    pub solid_state: bool,
+}
+
+/// The results of a job under each elevator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    /// The name of the job.
+    pub name: String,
+    /// The number of its processes.
+    pub processes: usize,
+    /// The results in the order of [`ComparePage::elevators`].
+    pub results: Vec<JobResult>,
+}
+
+/// The results of a job under one elevator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// Throughput of all processes of the job in bytes a second.
+    pub bytes_per_s: f64,
+    /// Throughput of its slowest process in bytes a second.
+    pub slowest_bytes_per_s: f64,
+    /// The 99th percentile of the latency in ns.
+    pub p99_ns: u64,
+    /// The longest latency in ns.
+    pub max_ns: u64,
+    /// True if a process or a request of the job starves.
+    pub starves: bool,
 }
 
 /// The shares of a control group under each elevator.
@@ -76,8 +108,11 @@ pub struct ElevatorResult {
     /// Throughput of the fastest process in bytes a second.
     pub process_max_bytes_per_s: f64,
     /// Jain's fairness index of the processes' rates, from 1/n for one process alone to 1 for equal
-    /// shares (Jain, Chiu & Hawe 1984).
-    pub jain: f64,
+    /// shares (Jain, Chiu & Hawe 1984); `None` if the processes did not run at the same time.
+    pub jain: Option<f64>,
+    /// True if a job starves: the elevator is not marked as the best in any column.
+    #[serde(default)]
+    pub starves: bool,
     /// The latencies in five figures.
     pub latency: LatencySummary,
     /// Time from the first request to the last completion in ns.
@@ -229,7 +264,7 @@ impl ElevatorResult {
         rate(name, "of_single_stream", self.of_single_stream.unwrap_or(0.0))?;
         rate(name, "process_min_bytes_per_s", self.process_min_bytes_per_s)?;
         rate(name, "process_max_bytes_per_s", self.process_max_bytes_per_s)?;
-        rate(name, "jain", self.jain)?;
+        rate(name, "jain", self.jain.unwrap_or(0.0))?;
         rate(name, "latency.mean_ns", self.latency.mean_ns)?;
         rate(name, "latency.stddev_ns", self.latency.stddev_ns)?;
         self.check_percentiles()?;
@@ -345,7 +380,7 @@ mod tests {
     fn errors_have_the_value_and_the_allowed_values() {
         assert_eq!(error_of(|p| p.elevators.clear()), "the page has 0 elevators: it needs 1 to 48");
         assert_eq!(
-            error_of(|p| p.elevators[0].jain = f64::NAN),
+            error_of(|p| p.elevators[0].jain = Some(f64::NAN)),
             "jain of cfq is NaN: it must be a finite number, 0 or more"
         );
         assert_eq!(

@@ -61,8 +61,8 @@ mod trace;
 
 pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
-    ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PROCESSES_MAX,
-    PercentileLatency, ProcessBandwidth, Slice,
+    ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, JobResult, JobRow,
+    LatencySummary, PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice,
 };
 pub use distribution::{DistributionPoint, distribution_svg};
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::ReportError;
 use crate::charts::{Figure, Legend, configuration, legends, sections};
-use crate::data::{ComparePage, GroupRow};
+use crate::data::{ComparePage, GroupRow, JobResult, JobRow};
 use crate::format::{figure, rate};
 use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
@@ -53,6 +53,7 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         single_stream,
         table => serialised(&table),
         groups => serialised(&groups(&drawn)),
+        jobs => serialised(&jobs(&drawn)),
         sections => serialised(&sections),
         legends => serialised(&legends),
         style => Value::from_safe_string(STYLE.to_owned()),
@@ -84,6 +85,45 @@ fn groups(page: &ComparePage) -> Vec<GroupLine> {
         shares: group.shares.iter().map(|share| figure(share * 100.0)).collect(),
     };
     page.groups.iter().map(line).collect()
+}
+
+/// A row of the table of jobs.
+#[derive(Serialize)]
+struct JobLine {
+    name: String,
+    processes: usize,
+    results: Vec<JobCell>,
+}
+
+/// The figures of a job under one elevator.
+#[derive(Serialize)]
+struct JobCell {
+    rate: String,
+    /// The rate of the slowest process; empty if there is only one.
+    slowest: String,
+    p99_ms: String,
+    max_ms: String,
+    starves: bool,
+}
+
+fn jobs(page: &ComparePage) -> Vec<JobLine> {
+    let line = |job: &JobRow| JobLine {
+        name: job.name.clone(),
+        processes: job.processes,
+        results: job.results.iter().map(|result| cell(job, result)).collect(),
+    };
+    page.jobs.iter().map(line).collect()
+}
+
+fn cell(job: &JobRow, result: &JobResult) -> JobCell {
+    let slowest = if job.processes > 1 { figure(result.slowest_bytes_per_s / 1e6) } else { String::new() };
+    JobCell {
+        rate: figure(result.bytes_per_s / 1e6),
+        slowest,
+        p99_ms: figure(result.p99_ns as f64 / 1e6),
+        max_ms: figure(result.max_ns as f64 / 1e6),
+        starves: result.starves,
+    }
 }
 
 /// The input of the script of the page.
@@ -204,6 +244,27 @@ mod tests {
         assert_eq!(read["reductions"][0]["requests"], 1_000_000);
         assert_eq!(read["reductions"][0]["head_shown"], 2);
         assert!(html.contains("2 of 1,000,000 requests"));
+    }
+
+    #[test]
+    fn the_jobs_have_a_table_that_names_those_that_starve() {
+        let mut page = page(1);
+        assert!(!compare_page(&page).unwrap().contains("id=\"jobs\""));
+        let starving = JobResult { bytes_per_s: 2.85e6, starves: true, ..JobResult::default() };
+        page.jobs = vec![JobRow { name: "reader".into(), processes: 1, results: vec![starving] }];
+        page.elevators[0].starves = true;
+        let html = compare_page(&page).unwrap();
+        assert!(html.contains("id=\"jobs\"") && html.contains("2.85") && html.contains("starves"));
+    }
+
+    #[test]
+    fn the_page_of_an_ssd_has_no_arm() {
+        let page = ComparePage { solid_state: true, ..page(2) };
+        let html = compare_page(&page).unwrap();
+        let own = &html[..html.find("id=\"hoistway-data\"").unwrap()];
+        for word in ["Seek", "Rotation", "Head position"] {
+            assert!(!own.contains(word), "{word}");
+        }
     }
 
     #[test]

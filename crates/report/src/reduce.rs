@@ -201,6 +201,7 @@ fn without_elevators(p: &ComparePage) -> ComparePage {
         processes: p.processes.clone(),
         groups: p.groups.clone(),
         elevators: Vec::new(),
+        jobs: p.jobs.clone(),
         ..*p
     }
 }

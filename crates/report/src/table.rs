@@ -60,6 +60,8 @@ pub struct Cell {
 pub struct Row {
     /// The elevator's name.
     pub name: String,
+    /// True if a job starves under the elevator.
+    pub starves: bool,
     /// One cell for each column.
     pub cells: Vec<Cell>,
 }
@@ -78,18 +80,20 @@ pub struct Table {
 /// Makes the table of a page.
 pub fn table(page: &ComparePage) -> Table {
     let columns: Vec<Column> = columns(page);
-    let bests: Vec<Option<String>> = columns.iter().map(|c| best(c, &page.elevators)).collect();
-    let cell = |(column, best): (&Column, &Option<String>), elevator: &ElevatorResult| {
+    let bests: Vec<Option<usize>> = columns.iter().map(|c| best(c, &page.elevators)).collect();
+    let cell = |(column, best): (&Column, &Option<usize>), index: usize, elevator: &ElevatorResult| {
         let value = (column.value)(elevator);
         let text = value.map_or_else(|| "-".to_owned(), |v| figure(v * column.scale));
-        Cell { value, best: best.as_ref() == Some(&text), first: column.first, text }
+        Cell { value, best: *best == Some(index), first: column.first, text }
     };
-    let row = |elevator: &ElevatorResult| Row {
+    let row = |(index, elevator): (usize, &ElevatorResult)| Row {
         name: elevator.name.clone(),
-        cells: columns.iter().zip(&bests).map(|c| cell(c, elevator)).collect(),
+        starves: elevator.starves,
+        cells: columns.iter().zip(&bests).map(|c| cell(c, index, elevator)).collect(),
     };
-    let rows = page.elevators.iter().map(row).collect();
-    let groups = [("Throughput", 3), ("Each process", 3), ("Latency", 5), ("Drive time", 5)];
+    let rows = page.elevators.iter().enumerate().map(row).collect();
+    let drive = if page.solid_state { 3 } else { 5 };
+    let groups = [("Throughput", 3), ("Each process", 3), ("Latency", 5), ("Drive time", drive)];
     Table { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
 }
 
@@ -115,18 +119,18 @@ pub fn latencies_in_us(page: &ComparePage) -> bool {
     page.elevators.iter().all(|e| e.latency.max_ns < 10_000_000)
 }
 
-/// The best figure of a column as shown; `None` if all are equal. Figures that look equal are
-/// equal: a difference after the third digit decides nothing.
-fn best(column: &Column, elevators: &[ElevatorResult]) -> Option<String> {
-    let values = || elevators.iter().filter_map(column.value);
+/// The elevator with the best figure of a column. `None` if another has the same figure as shown,
+/// because a difference after the third digit decides nothing, and if a job starves under it.
+fn best(column: &Column, elevators: &[ElevatorResult]) -> Option<usize> {
+    let values = || elevators.iter().enumerate().filter_map(|(index, e)| Some((index, (column.value)(e)?)));
+    let (index, value) = match column.better {
+        Better::More => values().max_by(|a, b| a.1.total_cmp(&b.1))?,
+        Better::Less => values().min_by(|a, b| a.1.total_cmp(&b.1))?,
+        Better::Neither => return None,
+    };
     let shown = |value: f64| figure(value * column.scale);
-    let (least, most) = (shown(values().reduce(f64::min)?), shown(values().reduce(f64::max)?));
-    match column.better {
-        _ if least == most => None,
-        Better::More => Some(most),
-        Better::Less => Some(least),
-        Better::Neither => None,
-    }
+    let is_tie = values().any(|(other, its)| other != index && shown(its) == shown(value));
+    (values().count() > 1 && !is_tie && !elevators[index].starves).then_some(index)
 }
 
 fn columns(page: &ComparePage) -> Vec<Column> {
@@ -138,7 +142,7 @@ fn columns(page: &ComparePage) -> Vec<Column> {
         name,
         unit,
         help,
-        first: matches!(name, "All" | "Least" | "Mean" | "Seek"),
+        first: matches!(name, "All" | "Least" | "Mean" | "Seek") || (name == "Transfer" && page.solid_state),
         better,
         value,
         scale,
@@ -146,7 +150,7 @@ fn columns(page: &ComparePage) -> Vec<Column> {
     let rate = |name, help, better, value| column(name, "MB/s", help, better, 1e-6, value);
     let late = |name, help, value| column(name, latency_unit, help, Less, latency_scale, value);
     let time = |name, help, better, value| column(name, time_unit, help, better, time_scale, value);
-    vec![
+    let mut columns = vec![
         rate("All", "The throughput of all processes together.", More, |e| Some(e.bytes_per_s)),
         column("Of one stream", "%", "The throughput as a share of one sequential reader alone.", More, 100.0, |e| {
             e.of_single_stream
@@ -154,9 +158,7 @@ fn columns(page: &ComparePage) -> Vec<Column> {
         time("Runtime", "The time from the first request to the last completion.", Less, |e| Some(e.runtime_ns as f64)),
         rate("Least", "The throughput of the slowest process.", More, |e| Some(e.process_min_bytes_per_s)),
         rate("Most", "The throughput of the fastest process.", Neither, |e| Some(e.process_max_bytes_per_s)),
-        column("Jain", "", "Jain's fairness index: 1 for equal throughput of all processes.", More, 1.0, |e| {
-            Some(e.jain)
-        }),
+        column("Jain", "", "Jain's fairness index: 1 for equal throughput of all processes.", More, 1.0, |e| e.jain),
         late("Mean", "The mean latency of a request.", |e| Some(e.latency.mean_ns)),
         late("Std dev", "The standard deviation of the latency.", |e| Some(e.latency.stddev_ns)),
         late("p50", "The median latency: half of the requests took no longer.", |e| Some(e.latency.p50_ns as f64)),
@@ -178,7 +180,9 @@ fn columns(page: &ComparePage) -> Vec<Column> {
             Less,
             |e| Some(e.drive.idle_ns as f64),
         ),
-    ]
+    ];
+    columns.retain(|column| !page.solid_state || !matches!(column.name, "Seek" | "Rotation"));
+    columns
 }
 
 #[cfg(test)]
@@ -197,17 +201,27 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_a_column_is_marked_and_equal_figures_share_the_mark() {
-        let table = table(&page(&[1e6, 3e6, 3e6]));
-        let marked: Vec<bool> = table.rows.iter().map(|r| r.cells[0].best).collect();
-        assert_eq!(marked, [false, true, true]);
-        assert_eq!(table.rows[1].cells[0].text, "3.00");
+    fn the_best_of_a_column_is_marked_unless_another_looks_equal() {
+        let marked = |rates: &[f64]| table(&page(rates)).rows.iter().map(|r| r.cells[0].best).collect::<Vec<_>>();
+        assert_eq!(marked(&[1e6, 3e6, 2e6]), [false, true, false]);
+        assert_eq!(marked(&[1e6, 3e6, 3e6]), [false; 3]);
+        assert_eq!(marked(&[1e6, 3.0001e6, 3.0002e6]), [false; 3]);
     }
 
     #[test]
-    fn equal_displayed_figures_share_the_mark() {
-        let table = table(&page(&[1e6, 3.0001e6, 3.0002e6]));
-        assert!(table.rows[1].cells[0].best && table.rows[2].cells[0].best);
+    fn an_elevator_under_which_a_job_starves_is_not_marked() {
+        let mut page = page(&[1e6, 3e6, 2e6]);
+        page.elevators[1].starves = true;
+        let table = table(&page);
+        assert!(table.rows.iter().all(|row| !row.cells[0].best) && table.rows[1].starves);
+    }
+
+    #[test]
+    fn the_table_of_an_ssd_has_neither_seek_nor_rotation() {
+        let page = ComparePage { solid_state: true, ..page(&[1e6, 2e6]) };
+        let table = table(&page);
+        assert!(table.columns.iter().all(|column| !["Seek", "Rotation"].contains(&column.name)));
+        assert_eq!(table.groups.iter().map(|g| g.span).sum::<usize>(), table.columns.len());
     }
 
     #[test]

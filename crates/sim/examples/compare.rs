@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             run.of_single_stream * 100.0,
             run.process_bytes_per_s.min / 1e3,
             run.process_bytes_per_s.max / 1e3,
-            run.jain,
+            run.jain.unwrap_or(f64::NAN),
             run.runtime_ns as f64 / 1e9,
         );
         println!(
@@ -54,6 +54,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             run.turns,
         );
     }
-    println!("{}", comparison.decided_by);
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! Simulation of a host, its workloads and its disk in virtual time.
 //!
 //! [`compare`] runs the jobs of a fio job file under several elevators, on a simulated machine with
-//! a simulated disk, and returns the results with a verdict. A run is determined by its seed: no
-//! clock is read, and the same request gives the same answer.
+//! a simulated disk, and returns the results; hoistway-advise judges them. A run is determined by
+//! its seed: no clock is read, and the same request gives the same answer.
 //!
 //! # Example
 //!
-//! The call that a binding for another language makes: a job file, a drive and two elevators in,
-//! the verdict or the whole answer as JSON out. `examples/verdict.rs` is the same as a program.
+//! A job file, a drive and two elevators in, the results out.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -16,7 +15,6 @@
 //! let text = "[readers]\nrw=read\nsize=32m\nnumjobs=4\n";
 //! let no_includes = |_: &str, _: &str| Err(std::io::ErrorKind::NotFound.into());
 //! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &no_includes).unwrap();
-//! let global_options = jobs.global_options.clone();
 //! let request = CompareRequest {
 //!     jobs,
 //!     profile: hoistway_drive::Profile::builtin("sata-7200-2006").unwrap(),
@@ -27,11 +25,7 @@
 //!     record: false,
 //! };
 //! let comparison = compare(&request, &|_progress| {}, &AtomicBool::new(false))?;
-//! println!("{}", comparison.decided_by);
 //! assert!(comparison.runs[0].bytes_per_s > 1.5 * comparison.runs[1].bytes_per_s);
-//! // The document of `hoistway compare --json`.
-//! let json = serde_json::to_string(&comparison.document("readers.fio", &global_options)).unwrap();
-//! assert!(json.starts_with(r#"{"schema":1,"job":"readers.fio""#));
 //! # Ok::<(), hoistway_sim::SimError>(())
 //! ```
 //!
@@ -41,7 +35,7 @@
 //!
 //! | command | function | answer |
 //! |---|---|---|
-//! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`], [`ComparisonDocument`] |
+//! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`]; the document is `ComparisonDocument` of hoistway-advise |
 //! | `hoistway elevators` | [`ElevatorList::new`] | [`ElevatorList`] |
 //! | `hoistway conform` | [`decisions::replay_files`] | [`decisions::Conformance`] |
 //! | `hoistway trace whatif`, `hoistway advise --trace` | [`compare_recorded`], [`run_each_recorded`] | [`Comparison`], [`Run`] |
@@ -51,7 +45,7 @@
 //!
 //! # Flow of data
 //!
-//! 1. `compare::run` builds one world per elevator, and one for the single-stream reference, and
+//! 1. `compare::run` builds one world per elevator, and one for each job alone as a reference, and
 //!    runs them in parallel.
 //! 2. `workload::plan` turns jobs into processes, files, trees and control groups. `world::layout`
 //!    places the files on the disk, `world::build` adds the request queue and the drive.
@@ -59,7 +53,7 @@
 //!    chooses its next request and goes through the page cache (`world::buffered`), past it
 //!    (`world::direct`) or through a tree of files (`world::walk`). `world::device` submits the
 //!    bios to a `RequestQueue` of hoistway-core and gives requests to a drive of hoistway-drive.
-//! 4. `compare::build` turns the measurements into the answer, `compare::verdict` adds the verdict.
+//! 4. `compare::build` turns the measurements into the answer.
 //!
 //! Modules import one another in one direction: `host` (models of the kernel) and `workload` know
 //! no world, `world` knows no comparison.
@@ -77,7 +71,7 @@
 //! | placement of files and metadata | `host/files.rs`, `host/fs/`; `world/layout.rs` places those of a world |
 //! | the order in which a tree is read | `workload/walk.rs`; `world/walk.rs` waits for the metadata |
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
-//! | what a comparison reports | `compare/answer.rs`, `compare/document.rs`; the sentence: `compare/verdict.rs` |
+//! | what a comparison reports | `compare/answer.rs`; per job, JSON and verdict: `compare/` in hoistway-advise |
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
 //! | the replay of recorded requests | `workload/recorded.rs`, `world/recorded.rs` |
 //! | the time of a reordered trace on a drive | `reorder_time.rs` |
@@ -100,15 +94,17 @@ mod workload;
 mod world;
 
 pub use compare::{
-    CompareRequest, Comparison, ComparisonDocument, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread, compare,
-    compare_recorded, run_each, run_each_recorded,
+    ALONE_MAX, ALONE_NS, CompareRequest, Comparison, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread,
+    compare, compare_recorded, compare_until, run_each, run_each_recorded, with_threads,
 };
 pub use config::{CpuCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack};
 pub use error::SimError;
 pub use host::fs::config::FileSystemConfig;
 pub use host::journal::JournalConfig;
 pub use host::page::PAGE_BYTES;
-pub use measure::{BandwidthSample, DriveTime, Latencies, Latency, Window, Windows, bytes_per_s, jain};
+pub use measure::{
+    BandwidthSample, DriveTime, Latencies, Latency, SPARSE_MAX, Window, Windows, bytes_per_s, jain, windows_of_each,
+};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use registry::{ElevatorDescription, ElevatorList, GroupSupport, TunableDescription};
 pub use reorder_time::ReorderTime;

@@ -8,13 +8,89 @@ use hdrhistogram::Histogram;
 /// and maximum are exact.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
+/// Most bins of a histogram of latencies that stores only the bins in use.
+pub const SPARSE_MAX: usize = 1024;
+
+/// The counts of a histogram. Counters of 32 bits halve the memory of thousands of processes. A
+/// full counter (four thousand million latencies within 1 % of each other) stays at its maximum.
+#[derive(Clone, Debug)]
+enum Counts {
+    /// The bins in use, in ascending order, with their counts: a process of a few hundred requests
+    /// needs a tenth of the memory of all bins.
+    Sparse(Vec<(Bin, u32)>),
+    /// All bins.
+    Dense(Box<Histogram<u32>>),
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts::Sparse(Vec::new())
+    }
+}
+
+/// A bin of the histogram with two significant digits, as hdrhistogram divides values: 256 bins of
+/// equal width, and 128 for each doubling after that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Bin(u32);
+
+impl Bin {
+    fn of(value: u64) -> Bin {
+        let shift = 56 - (value | 255).leading_zeros();
+        Bin(shift << 8 | (value >> shift) as u32)
+    }
+
+    /// The least value of the bin.
+    fn least(self) -> u64 {
+        u64::from(self.0 & 255) << (self.0 >> 8)
+    }
+}
+
+impl Counts {
+    fn add(&mut self, bin: Bin, count: u32) {
+        match self {
+            Counts::Sparse(bins) => match bins.binary_search_by_key(&bin, |known| known.0) {
+                Ok(index) => bins[index].1 = bins[index].1.saturating_add(count),
+                Err(index) if bins.len() < SPARSE_MAX => bins.insert(index, (bin, count)),
+                Err(_) => {
+                    self.make_dense();
+                    self.add(bin, count);
+                }
+            },
+            Counts::Dense(histogram) => {
+                // A resizable histogram takes every value, so the call cannot fail.
+                let _ = histogram.record_n(bin.least(), count);
+            }
+        }
+    }
+
+    fn make_dense(&mut self) {
+        if let Counts::Sparse(_) = self
+            && let Some(dense) = self.dense()
+        {
+            *self = Counts::Dense(Box::new(dense.into_owned()));
+        }
+    }
+
+    /// All bins; `None` without values.
+    fn dense(&self) -> Option<Cow<'_, Histogram<u32>>> {
+        match self {
+            Counts::Dense(histogram) => Some(Cow::Borrowed(histogram)),
+            Counts::Sparse(bins) if bins.is_empty() => None,
+            Counts::Sparse(bins) => {
+                let mut histogram = Histogram::new(SIGNIFICANT_DIGITS).ok()?;
+                for (bin, count) in bins {
+                    let _ = histogram.record_n(bin.least(), *count);
+                }
+                Some(Cow::Owned(histogram))
+            }
+        }
+    }
+}
+
 /// A histogram of latencies, in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// Created with the first latency, because most processes use one direction only. Counters of
-    /// 32 bits halve the memory of thousands of processes. A full counter (four thousand million
-    /// latencies within 1 % of each other) stays at its maximum.
-    histogram: Option<Histogram<u32>>,
+    counts: Counts,
     count: u64,
     sum: u128,
     sum_of_squares: u128,
@@ -30,28 +106,28 @@ impl Latencies {
         self.count += 1;
         self.sum += u128::from(latency_ns);
         self.sum_of_squares += u128::from(latency_ns) * u128::from(latency_ns);
-        if self.histogram.is_none() {
-            self.histogram = Histogram::new(SIGNIFICANT_DIGITS).ok();
-        }
-        if let Some(histogram) = &mut self.histogram {
-            // A resizable histogram takes every value, so the call cannot fail.
-            let _ = histogram.record(latency_ns);
-        }
+        self.counts.add(Bin::of(latency_ns), 1);
     }
 
     /// Adds all latencies of another histogram.
     pub fn merge(&mut self, other: &Latencies) {
-        let Some(theirs) = &other.histogram else { return };
+        if other.count == 0 {
+            return;
+        }
         self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
         self.max_ns = self.max_ns.max(other.max_ns);
         self.count += other.count;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
-        match &mut self.histogram {
-            Some(mine) => {
-                let _ = mine.add(theirs);
+        match &other.counts {
+            Counts::Sparse(bins) => bins.iter().for_each(|(bin, count)| self.counts.add(*bin, *count)),
+            Counts::Dense(theirs) => {
+                self.counts.make_dense();
+                match &mut self.counts {
+                    Counts::Dense(mine) => drop(mine.add(&**theirs)),
+                    Counts::Sparse(_) => self.counts = Counts::Dense(theirs.clone()),
+                }
             }
-            None => self.histogram = Some(theirs.clone()),
         }
     }
 
@@ -88,28 +164,36 @@ impl Latencies {
     /// The latency in ns that `percent` percent of the latencies do not exceed, to within 1 %; 0
     /// without latencies.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
-        let value = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percent));
+        self.in_range(self.counts.dense().map_or(0, |histogram| histogram.value_at_percentile(percent)))
+    }
+
+    fn in_range(&self, value: u64) -> u64 {
         value.clamp(self.min_ns, self.max_ns)
     }
 
     /// The histogram's values in ascending order, each with the number of latencies that it stands
     /// for.
-    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let recorded = self.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
-        recorded.map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let bins: Vec<(u64, u64)> = self.counts.dense().map_or_else(Vec::new, |histogram| {
+            let recorded = histogram.iter_recorded();
+            recorded.map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect()
+        });
+        bins.into_iter()
     }
 
     /// Summarises the latencies.
     pub fn summary(&self) -> Latency {
+        let all = self.counts.dense();
+        let percentile = |percent| self.in_range(all.as_ref().map_or(0, |bins| bins.value_at_percentile(percent)));
         Latency {
             n: self.count,
             mean: self.mean_ns(),
             stddev: self.stddev_ns(),
             min: self.min_ns,
-            p50: self.percentile_ns(50.0),
-            p90: self.percentile_ns(90.0),
-            p99: self.percentile_ns(99.0),
-            p999: self.percentile_ns(99.9),
+            p50: percentile(50.0),
+            p90: percentile(90.0),
+            p99: percentile(99.0),
+            p999: percentile(99.9),
             max: self.max_ns,
         }
     }
@@ -141,11 +225,11 @@ pub struct Latency {
 /// Most windows of all processes together; the most and the least that one process keeps.
 const WINDOWS_OF_ALL: usize = 1 << 22;
 const WINDOWS_MAX: usize = 1 << 20;
-const WINDOWS_MIN: usize = 1 << 10;
+const WINDOWS_MIN: usize = 1 << 6;
 
 /// Windows or samples that each of so many processes keeps. The bound keeps memory independent of
 /// the length of the run.
-pub(crate) fn windows_of_each(processes: usize) -> usize {
+pub fn windows_of_each(processes: usize) -> usize {
     (WINDOWS_OF_ALL / processes.max(1)).clamp(WINDOWS_MIN, WINDOWS_MAX)
 }
 
@@ -396,6 +480,32 @@ mod tests {
     }
 
     #[test]
+    fn bins_are_those_of_the_histogram_with_all_bins() {
+        let mut latencies = Latencies::default();
+        let mut all = Histogram::<u32>::new(SIGNIFICANT_DIGITS).unwrap();
+        let mut value = 1u64;
+        // More than 1024 bins, so that the sparse form is left on the way.
+        for step in 0..6000u64 {
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
+            let latency_ns = value >> (24 + step % 40);
+            latencies.record(latency_ns);
+            all.record(latency_ns).unwrap();
+            if [100, 1000, 5999].contains(&step) {
+                let expected: Vec<_> = all
+                    .iter_recorded()
+                    .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+                    .collect();
+                assert_eq!(latencies.bins().collect::<Vec<_>>(), expected);
+            }
+        }
+        assert!(matches!(latencies.counts, Counts::Dense(_)));
+        let mut sum = Latencies::default();
+        sum.record(7);
+        sum.merge(&latencies);
+        assert_eq!((sum.count(), sum.percentile_ns(99.0)), (6001, latencies.percentile_ns(99.0)));
+    }
+
+    #[test]
     fn complete_windows_have_a_rate_and_empty_ones_have_zero() {
         let mut windows = Windows::new(500_000_000);
         windows.record(0, 1000);
@@ -465,7 +575,7 @@ mod tests {
 
     #[test]
     fn the_number_of_windows_is_divided_among_processes() {
-        assert_eq!([1, 4, 64, 4096, 65_536].map(windows_of_each), [1 << 20, 1 << 20, 1 << 16, 1 << 10, 1 << 10]);
+        assert_eq!([1, 4, 64, 4096, 65_536].map(windows_of_each), [1 << 20, 1 << 20, 1 << 16, 1 << 10, 1 << 6]);
     }
 
     #[test]

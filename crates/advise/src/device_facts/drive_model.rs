@@ -76,7 +76,7 @@ pub fn drive_model(device: &BlockDevice) -> Option<DriveModel> {
         ),
         Kind::Nvme => generic("ssd-nvme-tlc", "an NVMe drive"),
         Kind::Loop | Kind::Lvm | Kind::Crypt | Kind::Multipath | Kind::Mapper | Kind::Md => model(
-            "sata-7200-2006",
+            "st2000dm006",
             "it is made of other, unknown devices: a disk of 7200 rpm stands for it".into(),
             ModelQuality::Unknown,
         ),
@@ -86,7 +86,7 @@ pub fn drive_model(device: &BlockDevice) -> Option<DriveModel> {
         },
         _ if rotates == Some(true) => Some(disk(device)),
         _ => model(
-            "sata-7200-2006",
+            "st2000dm006",
             "whether it rotates is not known: a disk of 7200 rpm stands for it".into(),
             ModelQuality::Unknown,
         ),

@@ -90,7 +90,7 @@ pub fn current_settings(device: &BlockDevice, queue: &Queue) -> CurrentSettings 
 
 /// The elevator of a scheduler name of the kernel; `none` is the elevator noop.
 pub fn kind_of(name: &str) -> Option<Kind> {
-    if name == "none" { Some(Kind::Noop) } else { Kind::from_name(name) }
+    Kind::from_name(name)
 }
 
 /// The scheduler that Linux sets by default: none with several hardware queues, as NVMe has them,

@@ -112,7 +112,7 @@ pub struct Prediction<'a> {
     /// The time from the first start to the last end, in ns.
     pub runtime_ns: u64,
     /// Jain's fairness index of the throughputs of the processes, 1/n to 1.
-    pub jain: f64,
+    pub jain: Option<f64>,
     /// The latencies of all requests, in ns.
     pub latency_ns: Latency,
     /// The drive's time by activity, in ns.

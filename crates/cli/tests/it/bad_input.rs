@@ -31,7 +31,7 @@ fn an_invalid_unit_is_reported_with_its_value_and_the_units() {
 
 #[test]
 fn a_size_larger_than_the_drive_is_reported_with_both_sizes() {
-    job_is_refused("[a]\nsize=1000g\n", &["1073741824000 bytes", "the drive has 200049647616"]);
+    job_is_refused("[a]\nsize=1000g\n", &["1073741824000 bytes", "the drive has 1000204886016"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Ran, TINY_JOB, hoistway, run};
+use crate::fake::server;
 use hoistway_core::Kind;
 use hoistway_fio::results::Report;
 use serde_json::{Value, json};
@@ -28,17 +29,110 @@ fn the_table_has_the_elevators_in_the_given_order() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let names: Vec<&str> = ran.out.lines().skip_while(|line| !line.starts_with("---")).skip(1).take(2).collect();
     assert!(names[0].starts_with("cfq-v3 ") && names[1].starts_with("noop "), "{}", ran.out);
-    assert!(ran.out.starts_with("job.fio on sata-7200-2006, seed 1\n"), "{}", ran.out);
+    assert!(
+        ran.out.starts_with("job.fio on ssd-sata-consumer, each elevator in its own kernel, seed 1\n"),
+        "{}",
+        ran.out
+    );
     assert!(ran.out.contains("In short: "), "{}", ran.out);
 }
 
+/// The names of the compared elevators.
+fn names(args: &[&str]) -> Vec<String> {
+    let document = compare(TINY_JOB, &[args, &["--json"]].concat()).json();
+    let all = document["elevators"].as_array().expect("a list");
+    all.iter().map(|elevator| elevator["name"].as_str().expect("a name").to_owned()).collect()
+}
+
 #[test]
-fn all_elevators_are_compared_unless_named() {
-    let document = compare(TINY_JOB, &["--json"]).json();
-    let names: Vec<&str> =
-        document["elevators"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+fn the_elevators_of_today_are_compared_unless_others_are_named() {
+    assert_eq!(names(&[]), ["none", "mq-deadline", "kyber", "bfq"]);
     let all: Vec<&str> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
-    assert_eq!(names, all);
+    assert_eq!(names(&["--elevators", "all"]), all);
+    let history = names(&["--elevators", "history"]);
+    assert_eq!(history.len(), 12, "{history:?}");
+    assert!(history.iter().all(|name| all.contains(&name.as_str())) && !history.contains(&"sfq".to_owned()));
+}
+
+#[test]
+fn none_and_noop_name_the_same_elevator() {
+    assert_eq!(names(&["--elevators", "noop"]), ["none"]);
+    assert_eq!(names(&["--elevators", "none"]), ["none"]);
+    assert_eq!(names(&["--elevators", "none", "--kernel", "own"]), ["noop"]);
+    assert_eq!(names(&["--elevators", "none,deadline"]), ["noop", "deadline"]);
+}
+
+#[test]
+fn the_model_follows_a_device_that_the_job_names() {
+    let machine = server();
+    let root = machine.root().to_str().expect("UTF-8");
+    let job = |device: &str| format!("[a]\nfilename={device}\nrw=randread\ndirect=1\nnumber_ios=20\n");
+    let of = |device: &str| compare(&job(device), &["--root", root]);
+    let ran = of("/dev/nvme0n1p1");
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("drive: ssd-nvme-tlc, the model nearest to nvme0n1 of this machine: an NVMe drive"),
+        "{text}"
+    );
+    assert!(text.contains("elevators: those that nvme0n1 can be set to"), "{text}");
+    assert!(of("/dev/sda").out.contains("drive: cmr-4tb, the model nearest to sda"));
+    // Without such a device the default is taken, and with --drive the device does not matter.
+    let absent = of("/dev/sdq").out;
+    assert!(absent.contains("drive: ssd-sata-consumer, a SATA SSD: /dev/sdq is no device of this machine"), "{absent}");
+    let named = compare(&job("/dev/sda"), &["--root", root, "--drive", "cmr-8tb"]).out;
+    assert!(named.starts_with("job.fio on cmr-8tb, Linux 6.1, seed 1\n") && !named.contains("drive:"), "{named}");
+    let document = compare(&job("/dev/sda"), &["--root", root, "--json"]).json();
+    assert_eq!((&document["drive_choice"]["device"], &document["drive"]), (&json!("sda"), &json!("cmr-4tb")));
+}
+
+/// A reader that a writer of many requests keeps from the disk, under elevators that let it.
+const STARVING_JOB: &str =
+    "[writer]\nrw=write\nbs=64k\nsize=1g\nruntime=10\n[reader]\nrw=read\nbs=4k\nsize=1g\nruntime=10\n";
+const OLD_DISK: [&str; 4] = ["--drive", "sata-7200-2006", "--kernel", "own"];
+
+#[test]
+fn a_job_that_starves_is_named_and_its_elevator_gets_no_star() {
+    let args = [&OLD_DISK[..], &["--elevators", "mq-deadline,bfq"]].concat();
+    let ran = compare(STARVING_JOB, &args);
+    let row = ran.out.lines().find(|line| line.starts_with("mq-deadline ! ")).expect("a marked row");
+    assert!(!row.contains('*'), "{row}");
+    assert!(ran.out.lines().any(|line| line.starts_with("reader ") && line.contains('!')), "{}", ran.out);
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("In short: Under bfq the slowest process gets "), "{text}");
+    assert!(text.contains("Job `reader` starves under mq-deadline ("), "{text}");
+    let document = compare(STARVING_JOB, &[&args[..], &["--json"]].concat()).json();
+    let [first, second] = [0, 1].map(|index| &document["elevators"][index]);
+    assert_eq!((&first["starves"], &second["starves"]), (&json!(true), &json!(false)));
+    assert!(
+        first["jobs"][1]["starved"]["processes"] == 1 && first["jobs"][0]["starved"].is_null(),
+        "{}",
+        first["jobs"]
+    );
+    assert!(document["decided_by"].as_str().is_some_and(|text| text.starts_with("Under bfq")));
+}
+
+#[test]
+fn jobs_that_run_one_after_another_have_rows_and_no_common_index() {
+    let job =
+        "[global]\nrw=randread\nsize=64m\ndirect=1\nnumber_ios=50\n[first]\nbs=4k\n[second]\nstonewall\nbs=256k\n";
+    let ran = compare(job, &["--elevators", "none,bfq"]);
+    for name in ["first ", "second "] {
+        assert!(ran.out.lines().any(|line| line.starts_with(name)), "{}", ran.out);
+    }
+    assert!(ran.out.contains("Jain's index is left out"), "{}", ran.out);
+    let document = compare(job, &["--elevators", "none,bfq", "--json"]).json();
+    assert!(document["elevators"][0]["jain"].is_null());
+    assert_eq!(document["elevators"][0]["jobs"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn the_table_of_an_ssd_has_no_arm() {
+    let on = |drive: &str| compare(RANDOM_JOB, &["--drive", drive]).out;
+    let (flash, disk) = (on("ssd-sata-consumer"), on("cmr-4tb"));
+    for word in ["seek", "rot."] {
+        assert!(!flash.contains(word), "{flash}");
+        assert!(disk.contains(word), "{disk}");
+    }
 }
 
 #[test]
@@ -50,7 +144,7 @@ fn the_table_fits_100_columns_and_has_no_escapes_in_a_pipe() {
 
 #[test]
 fn the_best_values_of_columns_are_marked() {
-    let args = ["--elevators", "noop,anticipatory"];
+    let args = ["--elevators", "noop,anticipatory", "--drive", "sata-7200-2006"];
     let document = compare(RANDOM_JOB, &[&args[..], &["--json"]].concat()).json();
     let rate = |index: usize| document["elevators"][index]["bytes_per_s"].as_f64().expect("a rate");
     let best = if rate(0) > rate(1) { 0 } else { 1 };
@@ -64,7 +158,7 @@ fn the_best_values_of_columns_are_marked() {
 #[test]
 fn a_single_elevator_has_no_marks() {
     let table = compare(TINY_JOB, &["--elevators", "noop"]).out;
-    let row = table.lines().find(|line| line.starts_with("noop ")).expect("a row");
+    let row = table.lines().find(|line| line.starts_with("none ")).expect("a row");
     assert!(!row.contains('*'), "{row}");
 }
 
@@ -76,7 +170,8 @@ fn a_single_elevator_has_no_marks() {
 /// process alone gets (65536 bytes in 160 ms). The first process ends after 310 ms with 0.211 MB/s,
 /// the second after 320 ms with 0.205. The very first read takes 10 ms, each other one waits for
 /// one of the other process and takes 20: 19.7 ms on average. A few us of kernel time do not show.
-/// The device has no arm, so that all of its time is overhead.
+/// The device has no arm, so that there are no columns of seek and rotation, and all of its time is
+/// overhead.
 #[test]
 fn the_table_agrees_with_a_calculation_by_hand() {
     let folder = Folder::new();
@@ -84,13 +179,13 @@ fn the_table_agrees_with_a_calculation_by_hand() {
                   capacity_sectors = 2000000\n";
     let device = folder.file("slow.toml", device);
     let job = "[hand]\nrw=read\nbs=4k\nsize=64k\ndirect=1\nnumjobs=2\n";
-    let table = compare(job, &["--elevators", "noop", "--drive", &device]).out;
+    let table = compare(job, &["--elevators", "noop", "--drive", &device, "--kernel", "own"]).out;
     let row = table.lines().find(|line| line.starts_with("noop ")).expect("a row");
     let cells: Vec<&str> = row.split_whitespace().skip(1).collect();
     let (rate, alone, spread, jain, seconds) = ("0.410", "100", "0.205-0.211", "1.000", "0.320");
     let (mean_ms, p50_ms, p99_ms, max_ms) = ("19.7", "20.0", "20.0", "20.0");
-    let (seek, rotation, data, idle) = ("0", "0", "0", "0");
-    let expected = [rate, alone, spread, jain, seconds, mean_ms, p50_ms, p99_ms, max_ms, seek, rotation, data, idle];
+    let (data, idle) = ("0", "0");
+    let expected = [rate, alone, spread, jain, seconds, mean_ms, p50_ms, p99_ms, max_ms, data, idle];
     assert_eq!(cells, expected, "{table}");
 }
 
@@ -98,7 +193,7 @@ fn the_table_agrees_with_a_calculation_by_hand() {
 fn json_has_the_documented_keys() {
     let document = compare(TINY_JOB, &["--json", "--seed", "7"]).json();
     assert_eq!((&document["schema"], &document["seed"]), (&json!(1), &json!(7)));
-    assert_eq!((&document["job"], &document["drive"]), (&json!("job.fio"), &json!("sata-7200-2006")));
+    assert_eq!((&document["job"], &document["drive"]), (&json!("job.fio"), &json!("ssd-sata-consumer")));
     for elevator in document["elevators"].as_array().expect("a list") {
         for key in ["bytes_per_s", "of_single_stream", "jain", "runtime_ns"] {
             assert!(elevator[key].as_f64().is_some_and(|value| value > 0.0), "{key}");
@@ -128,7 +223,8 @@ fn json_has_the_fields_of_fio_and_the_bytes_of_the_job() {
 
 #[test]
 fn the_seed_determines_the_json() {
-    let with_seed = |seed: &str| compare(RANDOM_JOB, &["--json", "--elevators", "noop,cfq-v3", "--seed", seed]).out;
+    let args = ["--json", "--elevators", "noop,cfq-v3", "--drive", "sata-7200-2006"];
+    let with_seed = |seed: &str| compare(RANDOM_JOB, &[&args[..], &["--seed", seed]].concat()).out;
     let figures = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["elevators"].clone();
     let (first, again, other) = (with_seed("1"), with_seed("1"), with_seed("2"));
     assert!(first == again);
@@ -138,8 +234,8 @@ fn the_seed_determines_the_json() {
 #[test]
 fn a_tunable_changes_the_result_and_is_printed() {
     let job = "[global]\nrw=read\nbs=4k\nsize=4m\n\n[readers]\nnumjobs=4\n";
-    let ran =
-        |value: &str| compare(job, &["--elevators", "cfq-v3", "--set", &format!("cfq-v3.slice_idle={value}")]).out;
+    let args = ["--elevators", "cfq-v3", "--drive", "sata-7200-2006", "--set"];
+    let ran = |value: &str| compare(job, &[&args[..], &[&format!("cfq-v3.slice_idle={value}")]].concat()).out;
     let row = |table: &str| table.lines().find(|line| line.starts_with("cfq-v3 ")).expect("a row").to_owned();
     let (with, without) = (ran("8ms"), ran("0"));
     assert_ne!(row(&with), row(&without));
@@ -162,7 +258,7 @@ fn the_page_is_complete_and_the_only_file() {
     let ran = run(&["compare", &job, "--report", &page]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let html = std::fs::read_to_string(&page).expect("the page is there");
-    assert!(html.trim_end().ends_with("</html>") && html.contains("anticipatory"));
+    assert!(html.trim_end().ends_with("</html>") && html.contains("mq-deadline"));
     let mut files = folder.files();
     files.sort();
     assert_eq!(files, ["job.fio", "page.html"]);
@@ -211,7 +307,7 @@ fn control_groups_have_a_table_and_keys() {
 
 #[test]
 fn in_a_pipe_the_table_of_groups_is_not_split() {
-    let ran = compare(GROUPED_JOB, &[]);
+    let ran = compare(GROUPED_JOB, &["--elevators", "all"]);
     let rows = ran.out.lines().filter(|line| line.trim_start().starts_with("users/alice "));
     let figures: Vec<usize> = rows.map(|row| row.split_whitespace().count()).collect();
     assert_eq!(figures, [2 + Kind::ALL.len()], "{}", ran.out);
@@ -224,7 +320,7 @@ fn a_job_without_groups_has_no_table_of_groups() {
 
 #[test]
 #[cfg(unix)]
-fn ctrl_c_stops_a_run_within_a_moment_and_leaves_no_page() {
+fn ctrl_c_prints_a_partial_result_within_a_moment_and_leaves_no_page() {
     let folder = Folder::new();
     let job = folder.file("job.fio", ENDLESS_JOB);
     let mut command = hoistway(&["compare", &job, "--report", &folder.name("page.html")]);
@@ -236,6 +332,68 @@ fn ctrl_c_stops_a_run_within_a_moment_and_leaves_no_page() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
     assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}", pressed.elapsed());
-    ran.refused(130, &["interrupted"]);
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    assert!(
+        ran.out.contains("PARTIAL: interrupted") && ran.out.contains("In short, of the partial result: "),
+        "{}",
+        ran.out
+    );
+    assert!(ran.err.contains("interrupted: the result is partial"), "{}", ran.err);
     assert_eq!(folder.files(), ["job.fio"]);
+}
+
+#[test]
+fn several_seeds_have_spreads_and_name_chance() {
+    let job = "[a]\nrw=randread\nbs=4k\nsize=1g\ndirect=1\nioengine=libaio\niodepth=32\nnumber_ios=3000\n";
+    let args = ["--drive", "sata-7200-2006", "--kernel", "own", "--elevators", "noop,deadline,kyber", "--seeds", "3"];
+    let ran = compare(job, &args);
+    assert!(ran.out.contains(", 3 seeds from 1\n") && ran.out.contains("Means over 3 seeds"), "{}", ran.out);
+    let cells = |name: &str| {
+        let row = ran.out.lines().find(|line| line.starts_with(name)).expect("a row");
+        row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Sorted requests are faster than those in order of arrival, with every seed.
+    assert!(cells("deadline")[1].ends_with('*') && cells("noop")[1].ends_with('%'), "{}", ran.out);
+    let document = compare(job, &[&args[..], &["--json"]].concat()).json();
+    let seeded = &document["over_seeds"];
+    assert_eq!(seeded["seeds"], json!([1, 2, 3]));
+    let rate = &seeded["elevators"][1]["measures"][0];
+    assert_eq!((&rate["measure"], &rate["is_chance"]), (&json!("bytes_per_s"), &json!(false)));
+    assert_eq!(rate["values"].as_array().map(Vec::len), Some(3));
+    assert_eq!(rate["values"][0], document["elevators"][1]["bytes_per_s"]);
+}
+
+#[test]
+fn a_runtime_and_a_scale_shorten_a_job() {
+    let job =
+        "[a]\nrw=read\nbs=64k\nsize=256m\ndirect=1\ntime_based\nruntime=60\n[b]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n";
+    let seconds = |args: &[&str]| {
+        let document = compare(job, &[args, &["--elevators", "none", "--json"]].concat()).json();
+        let run = &document["elevators"][0];
+        let bytes = run["processes"][1]["bytes"].as_u64().expect("bytes");
+        (run["runtime_ns"].as_u64().expect("a time") as f64 / 1e9, bytes >> 20)
+    };
+    let ((short, all), (scaled, quarter)) =
+        (seconds(&["--runtime", "2s"]), seconds(&["--scale", "0.25", "--runtime", "3"]));
+    assert!((1.9..2.2).contains(&short) && (2.9..3.2).contains(&scaled), "{short} {scaled}");
+    assert_eq!((all, quarter), (64, 16));
+    assert!(compare(job, &["--runtime", "1s", "--elevators", "none"]).out.contains("with jobs of 1.00 s at most\n"));
+    compare(job, &["--scale", "2"]).refused(2, &["above 0 and at most 1"]);
+    compare(job, &["--runtime", "0"]).refused(2, &["longer than nothing"]);
+}
+
+/// Under an address space of 1.2 GB, 65,536 processes with deep queues do not fit, and a few do.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_many_processes_for_the_memory_are_refused_before_they_run() {
+    let folder = Folder::new();
+    let job = "[a]\nrw=randrw\nbs=4k\nsize=1m\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime=60\nnumjobs=";
+    let limited = |processes: u32| {
+        let file = folder.file("job.fio", &format!("{job}{processes}\n"));
+        let command = format!("ulimit -v 1200000; exec \"$0\" compare {file} --elevators none --runtime 1ms");
+        let program = hoistway(&[]).get_program().to_owned();
+        Ran::of(std::process::Command::new("sh").arg("-c").arg(command).arg(program).output().expect("a shell"))
+    };
+    limited(65_536).refused(1, &["65536 processes under 1 elevators take", "are available", "processes fit"]);
+    assert_eq!(limited(100).code, Some(0));
 }

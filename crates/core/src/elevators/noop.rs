@@ -14,7 +14,7 @@ use crate::request::Arrivals;
 /// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "noop",
-    aliases: &[],
+    aliases: &["none"],
     kernel: "2.6.18 (and every kernel until 4.20)",
     in_linux: "2.6.0-4.20",
     headline: "First come, first served, with merging",

@@ -130,7 +130,7 @@ fn elevator(e: u32, processes: u32) -> ElevatorResult {
         of_single_stream: e.is_multiple_of(2).then_some(0.5 + 0.01 * f64::from(e)),
         process_min_bytes_per_s: 1e6 + f64::from(e),
         process_max_bytes_per_s: 9e6 + f64::from(e),
-        jain: 1.0 - 0.01 * f64::from(e),
+        jain: Some(1.0 - 0.01 * f64::from(e)),
         latency: LatencySummary {
             mean_ns: 5e6,
             stddev_ns: 2e6,
@@ -140,6 +140,7 @@ fn elevator(e: u32, processes: u32) -> ElevatorResult {
         },
         runtime_ns: 10_000 * ms,
         divides_by_groups: e.is_multiple_of(2),
+        starves: e == 1,
         drive: DriveTime {
             seek_ns: 2_000 * ms + of,
             rotation_ns: 1_500 * ms + of,

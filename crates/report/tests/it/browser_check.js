@@ -183,7 +183,8 @@
     const rows = () => Array.from(document.querySelectorAll("#table tbody tr"));
     check(rows().length === page.elevators.length, "rows of the table");
     rows().forEach((row, i) => {
-      check(row.cells[0].textContent === page.elevators[i].name, `name of row ${i}`);
+      const name = page.elevators[i].name + (page.elevators[i].starves ? " a job starves" : "");
+      check(row.cells[0].textContent === name, `name of row ${i}`);
       check(Number(row.cells[1].dataset.value) === page.elevators[i].bytes_per_s, `bandwidth of row ${i}`);
     });
     const button = document.querySelector('thead button[data-column="1"]');

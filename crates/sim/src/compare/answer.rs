@@ -16,15 +16,22 @@ pub struct Comparison {
     pub drive: String,
     /// Seed of all random numbers.
     pub seed: u64,
+    /// True if the drive is a disk: it has an arm and rotates.
+    pub rotational: bool,
     /// Bytes a second of the reference: one process of the first job, alone on its first file.
     pub single_stream_bytes_per_s: f64,
+    /// Bytes a second of one process of each job, alone on its first file for at most
+    /// [`ALONE_NS`](super::ALONE_NS) (the first job: to its end), in the order of the job file.
+    /// `None` beyond the first [`ALONE_MAX`](super::ALONE_MAX) jobs, and for a job that cannot run
+    /// alone. Empty for a recorded workload.
+    pub alone_bytes_per_s: Vec<Option<f64>>,
     /// Requests that the drives of all runs served, including the reference run.
     #[serde(skip)]
     pub simulated_requests: u64,
+    /// True if the comparison was stopped: its runs are partial, or elevators are missing.
+    pub is_partial: bool,
     /// One run per elevator, in the order of the request.
     pub runs: Vec<Run>,
-    /// The decisive difference between the elevators, in a sentence.
-    pub decided_by: String,
     /// Notes on parts of the job file that were not simulated, and on failures.
     pub notes: Vec<String>,
 }
@@ -43,14 +50,17 @@ pub struct Spread {
 pub struct Run {
     /// Name of the elevator.
     pub elevator: String,
+    /// True if the run was stopped before its end.
+    pub is_partial: bool,
     /// Bytes a second of all processes, from the first start to the last end.
     pub bytes_per_s: f64,
     /// Bandwidth as a share of the single stream's.
     pub of_single_stream: f64,
     /// The slowest and the fastest process, in bytes over the process's own runtime.
     pub process_bytes_per_s: Spread,
-    /// Jain's index of fairness over the processes: 1 when all are equal.
-    pub jain: f64,
+    /// Jain's index of fairness over the processes: 1 when all are equal. `None` if processes ran
+    /// one after another, because those do not share the disk.
+    pub jain: Option<f64>,
     /// Completion latencies of all requests, in ns.
     pub latency_ns: Latency,
     /// Completion latencies at fio's usual percentiles, 1 to 99.99: percent, and ns.
@@ -179,6 +189,12 @@ pub(crate) struct Measured {
 }
 
 impl Run {
+    /// The phase of each process, in the order of the processes: processes of different phases
+    /// never ran at the same time. Phases count from 0, in the order of time.
+    pub fn phases(&self) -> Vec<usize> {
+        phases(&self.processes)
+    }
+
     /// Completion latencies in both directions of all processes for which `counts` returns true.
     pub fn latencies_of(&self, counts: impl Fn(&ProcessRun) -> bool) -> Latencies {
         let mut latencies = Latencies::default();
@@ -201,6 +217,21 @@ impl Run {
     pub fn arm_share(&self) -> f64 {
         self.drive_ns.arm_share(self.runtime_ns)
     }
+}
+
+/// The phases of [`Run::phases`].
+pub(super) fn phases(processes: &[ProcessRun]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..processes.len()).collect();
+    order.sort_by_key(|index| processes[*index].start_ns);
+    let mut of_process = vec![0; processes.len()];
+    let (mut phase, mut end_ns) = (0, 0);
+    for (position, index) in order.into_iter().enumerate() {
+        let process = &processes[index];
+        phase += usize::from(position > 0 && process.start_ns >= end_ns);
+        end_ns = end_ns.max(process.start_ns.saturating_add(process.runtime_ns));
+        of_process[index] = phase;
+    }
+    of_process
 }
 
 impl ProcessRun {

@@ -1,10 +1,9 @@
 //! Makes the answer of a comparison from the measurements of simulated worlds.
 
-use hoistway_core::Kind;
 use hoistway_fio::results::PERCENTILES;
 use hoistway_fio::{Direction, JobFile};
 
-use super::answer::{DirectionRun, Measured, ProcessRun, Run, Spread};
+use super::answer::{DirectionRun, Measured, ProcessRun, Run, Spread, phases};
 use super::groups::group_runs;
 use crate::host::page::PAGE_BYTES;
 use crate::measure::{self, Latencies, deadline_misses, jain};
@@ -16,8 +15,8 @@ pub(super) fn rate_of(outcome: &WorldResult) -> f64 {
     measure::bytes_per_s(bytes, outcome.end_ns - outcome.start_ns)
 }
 
-/// The answer for one elevator; `single` is the bytes a second of the reference.
-pub(super) fn run_of(elevator: Kind, outcome: WorldResult, single: f64, jobs: &JobFile) -> Run {
+/// The answer for one elevator, without the share of the single stream.
+pub(super) fn run_of(elevator: &str, outcome: WorldResult, jobs: &JobFile) -> Run {
     let bytes_per_s = rate_of(&outcome);
     let processes: Vec<ProcessRun> = outcome.processes.into_iter().map(process_run_of).collect();
     let rates: Vec<f64> = processes.iter().map(|process| process.bytes_per_s).collect();
@@ -27,14 +26,15 @@ pub(super) fn run_of(elevator: Kind, outcome: WorldResult, single: f64, jobs: &J
         latencies.merge(&process.measured.stats.write.clat);
     }
     Run {
-        elevator: elevator.info().name.into(),
+        elevator: elevator.into(),
+        is_partial: outcome.is_partial,
         bytes_per_s,
-        of_single_stream: if single > 0.0 { bytes_per_s / single } else { 0.0 },
+        of_single_stream: 0.0,
         process_bytes_per_s: Spread {
             min: rates.iter().copied().fold(f64::INFINITY, f64::min),
             max: rates.iter().copied().fold(0.0, f64::max),
         },
-        jain: jain(&rates),
+        jain: phases(&processes).iter().all(|phase| *phase == 0).then(|| jain(&rates)),
         latency_ns: latencies.summary(),
         latency_percentiles_ns: PERCENTILES.map(|percent| (percent, latencies.percentile_ns(percent))).into(),
         runtime_ns: outcome.end_ns - outcome.start_ns,

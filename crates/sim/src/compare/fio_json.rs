@@ -23,7 +23,6 @@ impl Comparison {
             "drive": self.drive,
             "seed": self.seed,
             "single_stream_bytes_per_s": self.single_stream_bytes_per_s,
-            "decided_by": self.decided_by,
             "notes": self.notes,
             "runs": runs,
         }));

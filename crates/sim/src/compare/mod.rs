@@ -2,15 +2,14 @@
 
 mod answer;
 mod build;
-mod document;
 mod fio_json;
 mod groups;
 mod notes;
 mod request;
 mod run;
-mod verdict;
 
 pub use answer::{Comparison, DirectionRun, GroupRun, ProcessRun, Run, Spread};
-pub use document::ComparisonDocument;
 pub use request::{CompareRequest, Progress};
-pub use run::{compare, compare_recorded, run_each, run_each_recorded};
+pub use run::{
+    ALONE_MAX, ALONE_NS, compare, compare_recorded, compare_until, run_each, run_each_recorded, with_threads,
+};

@@ -1,7 +1,7 @@
 //! Notes of a comparison: parts of the job file that were not simulated, failed I/O, refused
 //! reservations.
 
-use hoistway_core::{Kind, ReserveError};
+use hoistway_core::ReserveError;
 use hoistway_fio::Job;
 
 use super::groups;
@@ -26,12 +26,11 @@ pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
 }
 
 /// The note on requests that the drive failed.
-pub(super) fn failures(elevator: Kind, outcome: &WorldResult) -> Option<String> {
+pub(super) fn failures(name: &str, outcome: &WorldResult) -> Option<String> {
     let world::Failures { requests, pages_lost } = outcome.failures;
     if requests == 0 {
         return None;
     }
-    let name = elevator.info().name;
     let stopped = outcome.processes.iter().filter(|process| process.failed_ns.is_some()).count();
     let first =
         outcome.processes.iter().filter_map(|process| Some((process.failed_ns?, process))).min_by_key(|first| first.0);
@@ -45,8 +44,7 @@ pub(super) fn failures(elevator: Kind, outcome: &WorldResult) -> Option<String> 
 }
 
 /// Notes on reservations that an elevator refused, one per job; the processes ran without them.
-pub(super) fn refusals(elevator: Kind, outcome: &WorldResult) -> Vec<String> {
-    let name = elevator.info().name;
+pub(super) fn refusals(name: &str, outcome: &WorldResult) -> Vec<String> {
     let mut jobs: Vec<(usize, u32, ReserveError)> = Vec::new();
     for (pid, refusal) in &outcome.refused {
         let process = outcome.processes.iter().find(|process| process.plan.pid == *pid);

@@ -27,14 +27,17 @@ pub struct CompareRequest {
 }
 
 /// The progress of one of the runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// The elevator of the run; `None` for the single-stream reference.
+    /// The elevator of the run; `None` for a reference, a job alone.
     pub elevator: Option<Kind>,
+    /// The number of the run, from 0, and the number of all runs, references included.
+    pub run: usize,
+    /// The number of all runs.
+    pub runs: usize,
     /// The virtual time of the run, in ns.
     pub now_ns: u64,
-    /// Bytes moved so far.
-    pub bytes: u64,
-    /// Bytes to move in all, as far as sizes are known.
-    pub bytes_total: u64,
+    /// The part of the run that is done, 0 to 1: of the bytes, or of the time if that bounds the
+    /// jobs.
+    pub done: f64,
 }

@@ -9,14 +9,19 @@ use rayon::prelude::*;
 use super::answer::{Comparison, Run};
 use super::build::{rate_of, run_of};
 use super::request::{CompareRequest, Progress};
-use super::{groups, notes, verdict};
+use super::{groups, notes};
 use crate::error::SimError;
 use crate::settings::elevator_names;
 use crate::workload::recorded::RecordedWorkload;
-use crate::world::{self, WorldProgress, WorldRequest, WorldResult};
+use crate::world::{self, Stop, WorldProgress, WorldRequest, WorldResult};
 
-/// Runs the jobs under each elevator, in parallel on the machine's processors, and the first job
-/// alone as the reference.
+/// Most jobs that also run alone, as references.
+pub const ALONE_MAX: usize = 32;
+/// Longest run of a job alone, in ns of virtual time; the first job runs to its end.
+pub const ALONE_NS: u64 = 10_000_000_000;
+
+/// Runs the jobs under each elevator, in parallel on the machine's processors, and each job alone
+/// as a reference.
 ///
 /// `progress` is called from several threads from time to time. When `cancel` becomes true, all
 /// runs end soon.
@@ -29,9 +34,44 @@ pub fn compare(
     progress: &(dyn Fn(Progress) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
+    compare_jobs(request, progress, Cancel { flag: cancel, stop: Stop::Cancel })
+}
+
+/// Compares jobs, each of which also runs alone.
+fn compare_jobs(
+    request: &CompareRequest,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: Cancel<'_>,
+) -> Result<Comparison, SimError> {
     check(request)?;
-    let reference = Reference { jobs: &first_job_alone(&request.jobs), workload: &RecordedWorkload::default() };
-    compare_workloads(request, &RecordedWorkload::default(), reference, progress, cancel)
+    let recorded = RecordedWorkload::default();
+    let alone: Vec<JobFile> =
+        (0..request.jobs.jobs.len().min(ALONE_MAX)).map(|job| alone(&request.jobs, job)).collect();
+    let references: Vec<_> = alone.iter().map(|jobs| Reference { jobs, workload: &recorded }).collect();
+    compare_workloads(request, &recorded, &references, progress, cancel)
+}
+
+/// Like [`compare`], but when `cancel` becomes true, the answer has the results so far: runs that
+/// have begun end at that time, and elevators whose runs have no result are left out.
+///
+/// # Errors
+/// The errors of [`compare`]; [`SimError::Cancelled`] only if no run has a result.
+pub fn compare_until(
+    request: &CompareRequest,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Comparison, SimError> {
+    compare_jobs(request, progress, Cancel { flag: cancel, stop: Stop::Keep })
+}
+
+/// Runs `work` so that its comparisons use at most so many threads, and memory for as many runs at
+/// a time.
+pub fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build() {
+        Ok(pool) => pool.install(work),
+        // Without further threads the calling one does the work.
+        Err(_) => work(),
+    }
 }
 
 /// Runs the jobs under each elevator without the reference, for series of many runs:
@@ -65,7 +105,7 @@ pub fn compare_recorded(
 ) -> Result<Comparison, SimError> {
     let busiest = workload.busiest();
     let reference = Reference { jobs: &busiest.jobs(), workload: &busiest };
-    compare_workloads(request, workload, reference, progress, cancel)
+    compare_workloads(request, workload, &[reference], progress, Cancel { flag: cancel, stop: Stop::Cancel })
 }
 
 /// Runs a recorded workload under each elevator without the reference, for series of many runs:
@@ -88,15 +128,20 @@ fn run_workloads(
     progress: &(dyn Fn(Progress) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<Run>, SimError> {
-    let tasks: Vec<Option<Kind>> = request.elevators.iter().copied().map(Some).collect();
-    let unused = Reference { jobs: &request.jobs, workload: recorded };
-    let results = run_worlds(&tasks, request, recorded, unused, progress, cancel)?;
-    let runs = request.elevators.iter().zip(results);
-    Ok(runs.map(|(kind, result)| run_of(*kind, result, 0.0, &request.jobs)).collect())
+    let cancel = Cancel { flag: cancel, stop: Stop::Cancel };
+    let (_, results) = run_worlds(request, recorded, &[], progress, cancel)?;
+    Ok(results.into_iter().filter_map(|result| result.run.map(|run| *run)).collect())
 }
 
-/// The workload of the single-stream reference.
-#[derive(Clone, Copy)]
+/// The flag that stops runs, and how they stop.
+#[derive(Clone, Copy, Debug)]
+struct Cancel<'a> {
+    flag: &'a AtomicBool,
+    stop: Stop,
+}
+
+/// The workload of a reference.
+#[derive(Clone, Copy, Debug)]
 struct Reference<'a> {
     jobs: &'a JobFile,
     /// The recorded scripts, one per job; none for jobs that fio describes.
@@ -107,56 +152,110 @@ struct Reference<'a> {
 fn compare_workloads(
     request: &CompareRequest,
     recorded: &RecordedWorkload,
-    reference: Reference<'_>,
+    references: &[Reference<'_>],
     progress: &(dyn Fn(Progress) + Sync),
-    cancel: &AtomicBool,
+    cancel: Cancel<'_>,
 ) -> Result<Comparison, SimError> {
-    let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
-    let results = run_worlds(&tasks, request, recorded, reference, progress, cancel)?;
-    let simulated_requests = results.iter().map(|result| result.requests).sum();
-    let mut results = results.into_iter();
-    let reference = results.next().ok_or(SimError::Cancelled)?;
-    let single = rate_of(&reference);
-    let reference_arm = reference.drive.arm_share(reference.end_ns - reference.start_ns);
+    let (alone, results) = run_worlds(request, recorded, references, progress, cancel)?;
+    let simulated_requests = alone.iter().flatten().chain(&results).map(|result| result.requests).sum();
+    let is_partial = alone.iter().flatten().chain(&results).any(|result| result.is_partial);
+    let rates: Vec<Option<f64>> = alone.iter().map(|result| result.as_ref().and_then(|result| result.rate)).collect();
+    let single = rates.first().copied().flatten().unwrap_or(0.0);
     let mut notes = notes::of_jobs(request);
     let mut runs = Vec::with_capacity(request.elevators.len());
-    for (kind, result) in request.elevators.iter().zip(results) {
-        notes.extend(groups::note_of_switch(*kind, result.divides_by_groups, &request.jobs));
-        notes.extend(notes::refusals(*kind, &result));
-        notes.extend(notes::failures(*kind, &result));
-        runs.push(run_of(*kind, result, single, &request.jobs));
+    for result in results {
+        notes.extend(result.notes);
+        runs.extend(result.run.map(|run| Run { of_single_stream: part(run.bytes_per_s, single), ..*run }));
     }
+    if runs.is_empty() {
+        return Err(SimError::Cancelled);
+    }
+    let of_jobs = |rates: Vec<Option<f64>>| (0..request.jobs.jobs.len()).map(|job| rates.get(job).copied()?).collect();
     Ok(Comparison {
         drive: request.profile.name().into(),
         seed: request.seed,
+        rotational: request.profile.is_rotational(),
         single_stream_bytes_per_s: single,
+        alone_bytes_per_s: if recorded.scripts.is_empty() { of_jobs(rates) } else { Vec::new() },
         simulated_requests,
-        decided_by: verdict::decided_by(&runs, reference_arm),
+        is_partial,
         runs,
         notes,
     })
 }
 
-/// Runs worlds in parallel: one per elevator, and the reference for `None`.
+fn part(rate: f64, single: f64) -> f64 {
+    if single > 0.0 { rate / single } else { 0.0 }
+}
+
+/// The part of a world's result that a comparison keeps.
+struct Finished {
+    /// Bytes a second of all processes; `None` if the world was stopped before it moved any data.
+    rate: Option<f64>,
+    requests: u64,
+    is_partial: bool,
+    /// The answer for an elevator, without the share of the single stream; `None` for a reference.
+    run: Option<Box<Run>>,
+    notes: Vec<String>,
+}
+
+impl Finished {
+    /// Reduces a world to its answer at once, because a world with thousands of processes is large.
+    fn new(
+        world: WorldResult,
+        elevator: Option<Kind>,
+        request: &CompareRequest,
+        recorded: &RecordedWorkload,
+    ) -> Finished {
+        let (requests, is_partial) = (world.requests, world.is_partial);
+        let rate = Some(rate_of(&world)).filter(|rate| !is_partial || *rate > 0.0);
+        let (mut run, mut notes) = (None, Vec::new());
+        if let Some(kind) = elevator {
+            let name = name_of(kind, request, recorded);
+            if rate.is_some() {
+                notes.extend(groups::note_of_switch(kind, world.divides_by_groups, &request.jobs));
+                notes.extend(notes::refusals(name, &world));
+                notes.extend(notes::failures(name, &world));
+                run = Some(Box::new(run_of(name, world, &request.jobs)));
+            } else {
+                notes.push(format!("{name} is left out: it was stopped before it moved any data"));
+            }
+        }
+        Finished { rate, requests, is_partial, run, notes }
+    }
+}
+
+/// The name of an elevator in the answer: that of the host's kernel. Predictions from recordings
+/// use the elevator's own name, as the recordings do.
+fn name_of(kind: Kind, request: &CompareRequest, recorded: &RecordedWorkload) -> &'static str {
+    match request.host.kernel {
+        Some(kernel) if recorded.scripts.is_empty() => kernel.elevator_name(kind),
+        _ => kind.info().name,
+    }
+}
+
+/// The results of references, `None` for one that failed, and those of the elevators.
+type References = Vec<Option<Finished>>;
+
+/// Runs worlds in parallel: one for each reference and one for each elevator. Only the first
+/// reference has to succeed.
 fn run_worlds(
-    tasks: &[Option<Kind>],
     request: &CompareRequest,
     recorded: &RecordedWorkload,
-    reference: Reference<'_>,
+    references: &[Reference<'_>],
     progress: &(dyn Fn(Progress) + Sync),
-    cancel: &AtomicBool,
-) -> Result<Vec<WorldResult>, SimError> {
+    cancel: Cancel<'_>,
+) -> Result<(References, Vec<Finished>), SimError> {
     let failed = AtomicBool::new(false);
-    let results: Vec<Result<WorldResult, SimError>> = tasks
-        .par_iter()
-        .map(|elevator| {
-            let (jobs, workload) = match elevator {
-                Some(_) => (&request.jobs, recorded),
-                None => (reference.jobs, reference.workload),
-            };
+    let runs = references.len() + request.elevators.len();
+    let mut results: Vec<Result<Finished, SimError>> = (0..runs)
+        .into_par_iter()
+        .map(|run| {
+            let reference = references.get(run);
+            let elevator = run.checked_sub(references.len()).map(|index| request.elevators[index]);
             let world = WorldRequest {
-                jobs,
-                scripts: &workload.scripts,
+                jobs: reference.map_or(&request.jobs, |reference| reference.jobs),
+                scripts: &reference.map_or(recorded, |reference| reference.workload).scripts,
                 profile: &request.profile,
                 host: &request.host,
                 elevator: elevator.unwrap_or(Kind::Noop),
@@ -165,18 +264,33 @@ fn run_worlds(
                 record: request.record && elevator.is_some(),
             };
             let mut report = |world: WorldProgress| {
-                let WorldProgress { now_ns, bytes, bytes_total } = world;
-                progress(Progress { elevator: *elevator, now_ns, bytes, bytes_total });
+                let WorldProgress { now_ns, done } = world;
+                progress(Progress { elevator, run, runs, now_ns, done });
             };
-            let stop = || cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-            world::run(&world, &stop, &mut report).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+            let stop = || match (failed.load(Ordering::Relaxed), cancel.flag.load(Ordering::Relaxed)) {
+                (true, _) => Some(Stop::Cancel),
+                (false, true) => Some(cancel.stop),
+                (false, false) => None,
+            };
+            let may_fail = run > 0 && reference.is_some();
+            let result = world::run(&world, &stop, &mut report);
+            let result = result.map(|result| Finished::new(result, elevator, request, recorded));
+            result.inspect_err(|_| failed.store(!may_fail || failed.load(Ordering::Relaxed), Ordering::Relaxed))
         })
         .collect();
-    succeeded(results)
+    let under = results.split_off(references.len());
+    let mut alone = Vec::new();
+    for (index, result) in results.into_iter().enumerate() {
+        match result {
+            Err(error) if index == 0 && !matches!(error, SimError::Cancelled) => return Err(error),
+            result => alone.push(result.ok()),
+        }
+    }
+    Ok((alone, succeeded(under)?))
 }
 
 /// All results, or the first error; a cancellation that another error caused does not count.
-fn succeeded(results: Vec<Result<WorldResult, SimError>>) -> Result<Vec<WorldResult>, SimError> {
+fn succeeded(results: Vec<Result<Finished, SimError>>) -> Result<Vec<Finished>, SimError> {
     let mut worlds = Vec::new();
     let mut first = None;
     for result in results {
@@ -209,10 +323,9 @@ fn check(request: &CompareRequest) -> Result<(), SimError> {
     Ok(())
 }
 
-/// The job file of the reference: one process of the first job, on its first file, starting at
-/// once.
-fn first_job_alone(jobs: &JobFile) -> JobFile {
-    let first = jobs.jobs.iter().take(1).cloned().map(|mut job| {
+/// The job file of a reference: one process of a job, on its first file, starting at once.
+fn alone(jobs: &JobFile, index: usize) -> JobFile {
+    let job = jobs.jobs.get(index).cloned().map(|mut job| {
         let files = if job.filename.is_empty() { u64::from(job.nrfiles) } else { job.filename.len() as u64 };
         if let (hoistway_fio::Size::Bytes(bytes), true) = (job.size, job.size_given) {
             job.size = hoistway_fio::Size::Bytes(bytes / files.max(1));
@@ -222,7 +335,10 @@ fn first_job_alone(jobs: &JobFile) -> JobFile {
         job.numjobs = 1;
         job.startdelay_ns = 0..=0;
         job.wait_for = None;
+        if index > 0 {
+            job.runtime_ns = Some(job.runtime_ns.map_or(ALONE_NS, |runtime_ns| runtime_ns.min(ALONE_NS)));
+        }
         job
     });
-    JobFile { jobs: first.collect(), ..jobs.clone() }
+    JobFile { jobs: job.into_iter().collect(), ..jobs.clone() }
 }

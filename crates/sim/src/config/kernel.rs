@@ -51,6 +51,15 @@ impl Kernel {
         }
     }
 
+    /// The name of an elevator in this kernel: `noop` is called `none` in kernels whose block layer
+    /// has many queues, as that of 6.1.
+    pub const fn elevator_name(self, elevator: Kind) -> &'static str {
+        match (self, elevator) {
+            (Kernel::V6_1, Kind::Noop) => "none",
+            _ => elevator.info().name,
+        }
+    }
+
     /// Tunables whose defaults in this kernel differ from the elevator's defaults here: the
     /// kernel's form of `deadline`, whose rules changed in 2.6.24 and 2.6.28, and those of CFQ on
     /// flash.

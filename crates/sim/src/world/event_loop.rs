@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::process::{Process, Stage};
-use super::request::{WorldProgress, WorldResult};
+use super::process::Stage;
+use super::request::{Stop, WorldProgress, WorldResult};
 use super::state::{PageIo, Token, World};
 use crate::error::SimError;
 use crate::events::{EventKind, HORIZON_NS};
@@ -21,7 +21,7 @@ const EVENTS_BETWEEN_LOOKS_EACH: u32 = 64;
 impl<S: Observer> World<S> {
     pub(super) fn run(
         mut self,
-        stop: &dyn Fn() -> bool,
+        stop: &dyn Fn() -> Option<Stop>,
         progress: &mut dyn FnMut(WorldProgress),
     ) -> Result<WorldResult, SimError> {
         self.start_processes();
@@ -30,8 +30,13 @@ impl<S: Observer> World<S> {
         let mut until_look = 0u32;
         while self.unfinished > 0 {
             if until_look == 0 {
-                if stop() {
-                    return Err(SimError::Cancelled);
+                match stop() {
+                    Some(Stop::Cancel) => return Err(SimError::Cancelled),
+                    Some(Stop::Keep) => {
+                        self.end_processes();
+                        break;
+                    }
+                    None => {}
                 }
                 progress(self.progress());
                 until_look = between_looks;
@@ -209,10 +214,19 @@ impl<S: Observer> World<S> {
     }
 
     fn progress(&self) -> WorldProgress {
-        let bytes = self.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
-        let total = |process: &Process| process.plan.io_bytes.saturating_mul(u64::from(process.job.loops));
-        let bytes_total = self.processes.iter().map(total).fold(0, u64::saturating_add);
-        WorldProgress { now_ns: self.now_ns, bytes, bytes_total }
+        let done: f64 = self.processes.iter().map(|process| process.done(self.now_ns)).sum();
+        WorldProgress { now_ns: self.now_ns, done: done / self.processes.len().max(1) as f64 }
+    }
+
+    /// Ends the measured time of all processes now.
+    fn end_processes(&mut self) {
+        let now_ns = self.now_ns;
+        for process in self.processes.iter_mut().filter(|process| process.stage != Stage::Done) {
+            if process.stage == Stage::NotStarted || process.measured_from_ns > now_ns {
+                process.measured_from_ns = now_ns;
+            }
+            process.end_ns = now_ns;
+        }
     }
 
     fn outcome(mut self) -> WorldResult {
@@ -227,6 +241,7 @@ impl<S: Observer> World<S> {
         }
         let refused = std::mem::take(&mut self.device.refused_reservations);
         WorldResult {
+            is_partial: self.unfinished > 0,
             divides_by_groups: self.device.divides_by_groups(),
             processes: self.processes,
             start_ns,

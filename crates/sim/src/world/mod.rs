@@ -31,13 +31,13 @@ use hoistway_core::NoSink;
 use crate::error::SimError;
 use crate::record::SliceRecorder;
 pub(crate) use process::{DirectionStats, Process, Stats};
-pub(crate) use request::{Failures, WorldProgress, WorldRequest, WorldResult};
+pub(crate) use request::{Failures, Stop, WorldProgress, WorldRequest, WorldResult};
 use state::World;
 
-/// Runs a world to its end, or until `stop` returns true.
+/// Runs a world to its end, or until `stop` returns how to stop.
 pub(crate) fn run(
     request: &WorldRequest,
-    stop: &dyn Fn() -> bool,
+    stop: &dyn Fn() -> Option<Stop>,
     progress: &mut dyn FnMut(WorldProgress),
 ) -> Result<WorldResult, SimError> {
     match request.record {

@@ -235,6 +235,26 @@ impl Process {
         self.stage = Stage::Choose;
     }
 
+    /// The part of its work that the process has done, 0 to 1: of its bytes, or of its runtime.
+    pub fn done(&self, now_ns: u64) -> f64 {
+        match self.stage {
+            Stage::NotStarted => return 0.0,
+            Stage::Done => return 1.0,
+            _ => {}
+        }
+        let of = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let by_time = match self.deadline_ns {
+            u64::MAX => 0.0,
+            deadline_ns => of(now_ns.saturating_sub(self.start_ns), deadline_ns.saturating_sub(self.start_ns)),
+        };
+        let bytes = self.stats.read.bytes + self.stats.write.bytes;
+        let by_bytes = match self.job.time_based {
+            true => 0.0,
+            false => of(bytes, self.plan.io_bytes.saturating_mul(u64::from(self.job.loops))),
+        };
+        by_time.max(by_bytes).min(1.0)
+    }
+
     /// Records a failed request. Without `continue_on_error`, a job ends with its first error,
     /// after the requests in flight.
     pub fn fail(&mut self, now_ns: u64) {

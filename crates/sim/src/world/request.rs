@@ -40,6 +40,8 @@ pub(crate) struct WorldResult {
     pub dirty_pages_max: u64,
     pub turns: u64,
     pub failures: Failures,
+    /// True if the world stopped before its end.
+    pub is_partial: bool,
     /// True if the elevator, with its tunables, divided the disk among control groups.
     pub divides_by_groups: bool,
     /// Refused reservations: the process id, and the reason.
@@ -47,12 +49,20 @@ pub(crate) struct WorldResult {
     pub recording: Recording,
 }
 
-/// The progress of a world: virtual time, bytes moved, and bytes to move as far as known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How a world stops before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Without a result.
+    Cancel,
+    /// With the results so far, as if every process ended now.
+    Keep,
+}
+
+/// The progress of a world: virtual time, and the part that is done, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct WorldProgress {
     pub now_ns: u64,
-    pub bytes: u64,
-    pub bytes_total: u64,
+    pub done: f64,
 }
 
 /// Failures in a world.

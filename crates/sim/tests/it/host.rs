@@ -216,18 +216,6 @@ fn the_single_stream_is_the_first_job_alone_on_its_first_file() {
 }
 
 #[test]
-fn the_verdict_names_the_decisive_difference() {
-    let jobs = "[a]\nsize=32m\nnumjobs=4\n";
-    let comparison = run(&request(jobs, &[Kind::Deadline, Kind::CfqV3])).expect("runs");
-    let sentence = &comparison.decided_by;
-    assert!(sentence.starts_with("cfq-v3 turns from one process to another every"), "{sentence}");
-    assert!(sentence.contains("deadline turns from one process to another every 25"), "{sentence}");
-    // Two elevators that have nothing to decide.
-    let alone = run(&request("[a]\nsize=8m\n", &[Kind::Noop, Kind::Deadline])).expect("runs");
-    assert!(alone.decided_by.starts_with("no elevator is better:"), "{}", alone.decided_by);
-}
-
-#[test]
 fn a_whole_device_is_read_to_its_last_page() {
     let profile = Profile::builtin("hp_c3323a").expect("a built-in profile");
     let jobs = "[a]\nfilename=/dev/sda\noffset=99%\nbs=64k\n";

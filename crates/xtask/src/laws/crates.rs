@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("order", &["drive", "machine"]),
     ("sim", &["core", "drive", "fio", "trace", "units"]),
     ("reproduce", &["core", "drive", "fio", "sim"]),
-    ("advise", &["core", "drive", "fio", "machine", "sim", "trace", "units"]),
+    ("advise", &["core", "drive", "fio", "machine", "report", "sim", "trace", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),
     ("blockdev", &["config", "core", "drive", "machine", "qos", "reactor"]),

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hoistway_advise::compare::Named;
 use hoistway_advise::whatif::LoopModel;
 use hoistway_core::Kind;
 use hoistway_sim::{Kernel, Setting};
 
 use super::TraceInput;
-use crate::names::{self, Named};
+use crate::names;
 use crate::setting;
 
 /// `hoistway trace whatif`.

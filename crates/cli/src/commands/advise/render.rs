@@ -5,6 +5,7 @@ use hoistway_advise::{
     Advice, Answer, Case, ChangePlan, DepthComparison, Difference, Figure, Level, Spread, Verdict, WorkloadKind,
     scheduler_name, value_text,
 };
+use hoistway_units::figures::{change as relative, interval};
 
 use super::apply;
 use crate::failure::print_message;
@@ -250,19 +251,11 @@ pub fn cell(spread: &Spread, figure: &Figure, with_spread: bool) -> String {
 
 /// A difference in percent as text.
 pub fn change(difference: &Difference) -> String {
-    let signed = |part: f64| {
-        if part.is_finite() {
-            format!("{:+.0} %", part * 100.0)
-        } else if part > 0.0 {
-            "more by any measure".into()
-        } else {
-            "less by any measure".into()
-        }
-    };
+    let mean = relative(difference.mean);
     if difference.low.is_finite() && difference.high.is_finite() {
-        format!("{} (95 % between {} and {})", signed(difference.mean), signed(difference.low), signed(difference.high))
+        format!("{mean} (95 % {})", interval(difference.low, difference.high))
     } else {
-        signed(difference.mean)
+        mean
     }
 }
 

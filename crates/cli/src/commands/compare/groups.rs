@@ -30,7 +30,7 @@ pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
 }
 
 /// Splits `count` columns into parts that fit, each of at least one column.
-fn parts(count: usize, fits: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
+pub fn parts(count: usize, fits: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;
     while start < count {

@@ -15,6 +15,9 @@ use crate::drive_choice;
 use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
 
+/// The drive whose emulation is checked, unless another is named.
+const DEFAULT_DRIVE: &str = "sata-7200-2006";
+
 /// Checks each elevator and prints a table. Returns [`Exit::Different`] if a figure exceeds the
 /// tolerance.
 pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
@@ -33,7 +36,7 @@ fn usage_error(error: Error) -> Error {
 }
 
 fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
-    let drive = args.drive.clone().unwrap_or_else(|| drive_choice::DEFAULT.to_owned());
+    let drive = args.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.to_owned());
     let elevators: Vec<Kind> = match (args.check_elevators.as_slice(), args.elevator) {
         ([], None) => DEFAULT_ELEVATORS.to_vec(),
         ([], Some(elevator)) => vec![elevator],

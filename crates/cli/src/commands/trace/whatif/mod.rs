@@ -3,8 +3,10 @@
 mod render;
 
 use anyhow::Result;
+use hoistway_advise::compare::Judgement;
 use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation};
 use hoistway_advise::{Confidence, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+use hoistway_core::Kind;
 use hoistway_report::compare_page;
 use hoistway_sim::Comparison;
 
@@ -23,7 +25,7 @@ const FIT: &str = "fit";
 
 /// Predicts, or prints the error of a model that is not good enough.
 pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
-    let elevators = compare::elevators(&args.elevators)?;
+    let elevators = compare::elevators(&args.elevators, || Kind::ALL.to_vec())?;
     let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let cancel = interrupt::watch()?;
     let (loaded, name) = load(args)?;
@@ -54,7 +56,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     {
         return refuse(&case, fidelity, args, out);
     }
-    let bar = compare::RunProgressBar::new(elevators.len() + 1);
+    let bar = compare::RunProgressBar::new();
     let comparison =
         case.model.predict(&elevators, &case.machine, report.is_some(), &|progress| bar.set(progress), &cancel);
     bar.clear();
@@ -101,9 +103,10 @@ fn print(
             out.heading(format_args!("Predicted, {}", validation(false)))?;
         }
     }
-    compare::print_table(comparison, "The busiest process alone", out)?;
+    let judgement = Judgement::of(comparison);
+    compare::print_table(comparison, &judgement, "The busiest process alone", out)?;
     out.line("")?;
-    out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;
+    out.paragraph(0, &format!("In short: {}", judgement.verdict.text()))?;
     out.line("")?;
     render::confidence(confidence, out)?;
     if let Some(path) = &args.report {

@@ -1,13 +1,13 @@
 //! Predictions as text and as a page.
 
 use anyhow::Result;
+use hoistway_advise::compare::Judgement;
 use hoistway_advise::whatif::{Confidence, Fidelity, Level, MISS_MAX, ProcessFidelity, Unvalidated, validation};
 use hoistway_advise::{ModelBasis, TraceCase};
 use hoistway_report::{ComparePage, Fact};
 use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
-use crate::commands::compare;
 use crate::output::{self, Out};
 use hoistway_units::figures::{change, figure, magnitude};
 
@@ -167,7 +167,8 @@ pub fn refusal(fidelity: &Fidelity) -> String {
 pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) -> ComparePage {
     let settings: Vec<String> = case.machine.settings.iter().map(|setting| setting.text().to_owned()).collect();
     let drive = hoistway_drive::describe(&case.machine.profile).what;
-    let mut page = compare::report_page(comparison, &case.name, &drive, &settings);
+    let judgement = Judgement::of(comparison);
+    let mut page = hoistway_advise::compare::page(comparison, &judgement, &case.name, &drive, &settings);
     page.title = format!("What if: {}", case.name);
     page.subtitle = match &case.basis {
         ModelBasis::Validated { recorded_under, .. } => format!(

@@ -1,10 +1,28 @@
 //! The JSON document of a comparison.
 
 use hoistway_fio::results::Report;
+use hoistway_sim::{Comparison, DriveTime, GroupRun, Latency, ProcessRun, Run, Spread};
 use serde::Serialize;
 
-use super::answer::{Comparison, GroupRun, ProcessRun, Run, Spread};
-use crate::measure::{DriveTime, Latency};
+use super::{CompareDefaults, JobRun, Judgement, SeededComparison, Verdict};
+
+/// Facts about a comparison that its results do not contain.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentContext<'a> {
+    /// Name of the job file as given.
+    pub job: &'a str,
+    /// The options of the job file's global sections,
+    /// [`JobFile::global_options`](hoistway_fio::JobFile::global_options).
+    pub global_options: &'a [(String, String)],
+    /// The host: "Linux 6.1", "each elevator in its own kernel".
+    pub host: &'a str,
+    /// The choice of the drive, if the user named none.
+    pub defaults: Option<&'a CompareDefaults>,
+    /// The figures over several seeds.
+    pub seeds: Option<&'a SeededComparison>,
+    /// True if the comparison was interrupted.
+    pub is_partial: bool,
+}
 
 /// The JSON document. The same request gives the same document, byte for byte: fio's keys for the
 /// time of day hold the start of the simulated world, 1 January 1970.
@@ -17,14 +35,29 @@ pub struct ComparisonDocument<'a> {
     job: &'a str,
     /// The drive's name.
     drive: &'a str,
+    /// Why the drive is this one: `drive`, `device` and `why`; null if the user named it.
+    drive_choice: Option<&'a CompareDefaults>,
+    /// True if the drive is a disk. `seek` and `rotation` are 0 on other drives.
+    rotational: bool,
+    /// The host: its kernel, or its file.
+    host: &'a str,
     /// Seed of all random numbers.
     seed: u64,
+    /// True if the comparison was interrupted: runs or seeds are missing or incomplete.
+    partial: bool,
     /// Bandwidth of one process of the first job alone, in bytes a second.
     single_stream_bytes_per_s: f64,
-    /// The decisive difference between the elevators, in a sentence.
-    decided_by: &'a str,
+    /// Bandwidth of one process of each job alone, in bytes a second, in the order of the job file;
+    /// null for a job that did not run alone.
+    alone_bytes_per_s: &'a [Option<f64>],
+    /// The verdict as one text.
+    decided_by: String,
+    /// The verdict: `outcome` and `mechanism`.
+    verdict: &'a Verdict,
     /// Notes on parts of the job file that were not simulated.
     notes: &'a [String],
+    /// The results over several seeds; null for one seed. The other results are of the first seed.
+    over_seeds: Option<&'a SeededComparison>,
     /// One run per elevator, in the order of the request.
     elevators: Vec<ElevatorRun<'a>>,
     /// fio's own keys, `jobs` among them, as in its `--output-format=json`: a job's `jobname` is
@@ -45,8 +78,8 @@ struct ElevatorRun<'a> {
     /// The slowest process (`min`) and the fastest (`max`): bytes over its own runtime.
     process_bytes_per_s: Spread,
     /// Jain's index of fairness over the processes: 1 when all are equal, 1/n when one of n has
-    /// all.
-    jain: f64,
+    /// all; null if processes ran one after another.
+    jain: Option<f64>,
     /// Completion latencies of all requests: `n` of them, and in ns `mean`, `stddev`, `min`, `p50`,
     /// `p90`, `p99`, `p999`, `max`.
     latency_ns: Latency,
@@ -68,34 +101,45 @@ struct ElevatorRun<'a> {
     /// Results of the control groups: `name` (the path of the group), `weight`, `bytes`,
     /// `bytes_per_s` and `share`. Empty if no job has a `cgroup`.
     groups: &'a [GroupRun],
+    /// True if the run was interrupted.
+    partial: bool,
+    /// True if a job starves.
+    starves: bool,
+    /// The jobs, in the order of the job file.
+    jobs: &'a [JobRun],
     /// The processes, in the order of the job file.
     processes: &'a [ProcessRun],
 }
 
-impl Comparison {
+impl<'a> ComparisonDocument<'a> {
     /// The comparison as one JSON document: the answer of `hoistway compare --json`, whose keys
     /// docs/compare-json.md lists.
-    ///
-    /// `job` is the name of the job file; `global_options` are the options of its global sections,
-    /// [`JobFile::global_options`](hoistway_fio::JobFile::global_options).
-    pub fn document<'a>(&'a self, job: &'a str, global_options: &[(String, String)]) -> ComparisonDocument<'a> {
+    pub fn new(comparison: &'a Comparison, judgement: &'a Judgement, context: &DocumentContext<'a>) -> Self {
         let maker = concat!("hoistway-", env!("CARGO_PKG_VERSION"));
+        let runs = comparison.runs.iter().zip(&judgement.jobs).zip(&judgement.starves);
         ComparisonDocument {
             schema: 1,
-            job,
-            drive: &self.drive,
-            seed: self.seed,
-            single_stream_bytes_per_s: self.single_stream_bytes_per_s,
-            decided_by: &self.decided_by,
-            notes: &self.notes,
-            elevators: self.runs.iter().map(ElevatorRun::new).collect(),
-            fio: Report { hoistway: None, ..self.fio_report(maker, 0, global_options) },
+            job: context.job,
+            drive: &comparison.drive,
+            drive_choice: context.defaults,
+            rotational: comparison.rotational,
+            host: context.host,
+            seed: comparison.seed,
+            partial: context.is_partial,
+            single_stream_bytes_per_s: comparison.single_stream_bytes_per_s,
+            alone_bytes_per_s: &comparison.alone_bytes_per_s,
+            decided_by: judgement.verdict.text(),
+            verdict: &judgement.verdict,
+            notes: &comparison.notes,
+            over_seeds: context.seeds,
+            elevators: runs.map(|((run, jobs), starves)| ElevatorRun::new(run, jobs, *starves)).collect(),
+            fio: Report { hoistway: None, ..comparison.fio_report(maker, 0, context.global_options) },
         }
     }
 }
 
 impl<'a> ElevatorRun<'a> {
-    fn new(run: &'a Run) -> ElevatorRun<'a> {
+    fn new(run: &'a Run, jobs: &'a [JobRun], starves: bool) -> ElevatorRun<'a> {
         ElevatorRun {
             name: &run.elevator,
             bytes_per_s: run.bytes_per_s,
@@ -110,6 +154,9 @@ impl<'a> ElevatorRun<'a> {
             failed_requests: run.failed_requests,
             lost_pages: run.lost_pages,
             divides_by_groups: run.divides_by_groups,
+            partial: run.is_partial,
+            starves,
+            jobs,
             groups: &run.groups,
             processes: &run.processes,
         }

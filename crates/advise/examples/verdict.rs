@@ -1,10 +1,11 @@
 //! Compares a job file under two elevators and prints the verdict, or with `--json` the whole
 //! answer.
 //!
-//! `cargo run -p hoistway-sim --example verdict -- JOBFILE ELEVATOR ELEVATOR [--json]`
+//! `cargo run -p hoistway-advise --example verdict -- JOBFILE ELEVATOR ELEVATOR [--json]`
 
 use std::sync::atomic::AtomicBool;
 
+use hoistway_advise::compare::{ComparisonDocument, DocumentContext, Judgement};
 use hoistway_drive::Profile;
 use hoistway_sim::{CompareRequest, HostConfig, compare, elevator_of_name};
 
@@ -25,13 +26,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         record: false,
     };
     let comparison = compare(&request, &|_progress| {}, &AtomicBool::new(false))?;
+    let judgement = Judgement::of(&comparison);
     if options.iter().any(|option| option == "--json") {
-        println!("{}", serde_json::to_string_pretty(&comparison.document(file, &global_options))?);
+        let context = DocumentContext {
+            job: file,
+            global_options: &global_options,
+            host: "each elevator in its own kernel",
+            defaults: None,
+            seeds: None,
+            is_partial: false,
+        };
+        let document = ComparisonDocument::new(&comparison, &judgement, &context);
+        println!("{}", serde_json::to_string_pretty(&document)?);
         return Ok(());
     }
     for run in &comparison.runs {
         println!("{}: {:.1} MB/s", run.elevator, run.bytes_per_s / 1e6);
     }
-    println!("{}", comparison.decided_by);
+    println!("{}", judgement.verdict.text());
     Ok(())
 }

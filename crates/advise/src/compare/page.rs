@@ -3,17 +3,25 @@
 use std::collections::HashMap;
 
 use hoistway_report::{
-    ComparePage, DriveTime, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PROCESSES_MAX,
-    PercentileLatency, ProcessBandwidth, Slice,
+    ComparePage, DriveTime, ElevatorResult, Fact, GroupRow, HeadTrack, JobResult, JobRow, LatencySummary,
+    PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice,
 };
 use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
+
+use super::{JobRun, Judgement};
 
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
 
 /// The page of a comparison; `drive` describes the drive, `settings` lists the tunables that differ
 /// from their defaults.
-pub fn page(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -> ComparePage {
+pub fn page(
+    comparison: &Comparison,
+    judgement: &Judgement,
+    job: &str,
+    drive: &str,
+    settings: &[String],
+) -> ComparePage {
     let processes = Processes::of(&comparison.runs);
     let mut notes = comparison.notes.clone();
     if processes.left_out > 0 {
@@ -25,14 +33,39 @@ pub fn page(comparison: &Comparison, job: &str, drive: &str, settings: &[String]
         title: format!("{job} on {}", comparison.drive),
         subtitle: format!("{} elevators, the same workload, the same seed", comparison.runs.len()),
         facts: facts(comparison, job, drive, settings),
-        verdict: comparison.decided_by.clone(),
+        verdict: judgement.verdict.text(),
         notes,
         single_stream_bytes_per_s: comparison.single_stream_bytes_per_s,
         window_ns,
-        elevators: comparison.runs.iter().map(|run| elevator(run, &processes, window_ns)).collect(),
+        elevators: comparison
+            .runs
+            .iter()
+            .zip(&judgement.starves)
+            .map(|(run, starves)| ElevatorResult { starves: *starves, ..elevator(run, &processes, window_ns) })
+            .collect(),
         processes: processes.names,
         groups: groups(&comparison.runs),
+        jobs: jobs(&judgement.jobs),
+        solid_state: !comparison.rotational,
     }
+}
+
+/// The rows of the jobs; none for a single job.
+fn jobs(runs: &[Vec<JobRun>]) -> Vec<JobRow> {
+    let named = runs.first().filter(|jobs| jobs.len() > 1).map_or(&[][..], Vec::as_slice);
+    let result = |job: &JobRun| JobResult {
+        bytes_per_s: job.bytes_per_s,
+        slowest_bytes_per_s: job.process_bytes_per_s.min,
+        p99_ns: job.latency_ns.p99,
+        max_ns: job.latency_ns.max,
+        starves: job.starved.is_some(),
+    };
+    let row = |(index, job): (usize, &JobRun)| JobRow {
+        name: job.name.clone(),
+        processes: job.processes,
+        results: runs.iter().map(|jobs| jobs.get(index).map(result).unwrap_or_default()).collect(),
+    };
+    named.iter().enumerate().map(row).collect()
 }
 
 /// The groups of the job file, which are the same in every run.
@@ -109,6 +142,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
         bytes_per_s: run.bytes_per_s,
         of_single_stream: Some(run.of_single_stream),
         divides_by_groups: run.divides_by_groups,
+        starves: false,
         process_min_bytes_per_s: run.process_bytes_per_s.min,
         process_max_bytes_per_s: run.process_bytes_per_s.max,
         jain: run.jain,

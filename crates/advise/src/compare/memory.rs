@@ -1,0 +1,182 @@
+//! The memory that a comparison needs.
+
+use std::fmt;
+
+use hoistway_fio::{Direction, Job, Size};
+use hoistway_sim::{CompareRequest, SPARSE_MAX, windows_of_each};
+use hoistway_units::figures::bytes;
+
+/// Bytes of the program and of a world without processes.
+const FIXED_BYTES: u64 = 96 << 20;
+/// Bytes of a process in a world beside its measurements: its state, its context and its tables in
+/// the elevator.
+const STATE_BYTES: u64 = 3 << 10;
+/// Bytes of a process in an answer beside its measurements.
+const ANSWER_BYTES: u64 = 1 << 10;
+/// Bytes of a bin of a latency histogram that has few, allocated ahead included, and of a histogram
+/// with all bins.
+const BIN_BYTES: u64 = 16;
+const DENSE_BYTES: u64 = 16 << 10;
+/// Bytes of a window, of which a process keeps three series: both directions, their sum, samples.
+const WINDOW_BYTES: u64 = 3 * 16;
+
+/// The memory that a comparison needs at most, as far as its job file determines it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryNeed {
+    /// The number of processes of the jobs.
+    pub processes: u64,
+    /// The number of elevators.
+    pub elevators: u64,
+    /// Bytes of the processes of one run.
+    pub run_bytes: u64,
+    /// Bytes of the answer of one run.
+    pub answer_bytes: u64,
+}
+
+impl MemoryNeed {
+    /// The need of a request.
+    pub fn of(request: &CompareRequest) -> MemoryNeed {
+        let jobs = &request.jobs.jobs;
+        let processes: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+        let windows = windows_of_each(usize::try_from(processes).unwrap_or(usize::MAX)) as u64;
+        let measured: u64 =
+            jobs.iter().map(|job| u64::from(job.numjobs).saturating_mul(measured_bytes(job, windows))).sum();
+        MemoryNeed {
+            processes,
+            elevators: request.elevators.len() as u64,
+            run_bytes: measured.saturating_add(processes.saturating_mul(STATE_BYTES)),
+            answer_bytes: measured.saturating_add(processes.saturating_mul(ANSWER_BYTES)),
+        }
+    }
+
+    /// Bytes if so many runs happen at the same time.
+    pub fn bytes(&self, parallel: usize) -> u64 {
+        let answers = self.elevators.saturating_mul(self.answer_bytes);
+        FIXED_BYTES.saturating_add((parallel as u64).saturating_mul(self.run_bytes)).saturating_add(answers)
+    }
+
+    /// The number of runs, at most `most`, that can happen at the same time within so many bytes;
+    /// `None` if not even one can.
+    pub fn parallel_within(&self, bytes: u64, most: usize) -> Option<usize> {
+        (1..=most.max(1)).rev().find(|parallel| self.bytes(*parallel) <= bytes)
+    }
+
+    /// The number of runs at a time for the available bytes: one for each processor, or fewer. A
+    /// tenth of the bytes is left free.
+    ///
+    /// # Errors
+    /// [`MemoryError`] if not even one run at a time fits.
+    pub fn threads(&self, available: Option<u64>) -> Result<usize, MemoryError> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let Some(available) = available.map(|all| all / 10 * 9) else { return Ok(processors) };
+        self.parallel_within(available, processors).ok_or(MemoryError { need: *self, available })
+    }
+
+    /// The number of processes that fit into so many bytes with the same elevators, one run at a
+    /// time.
+    pub fn processes_within(&self, bytes: u64) -> u64 {
+        let each = (self.bytes(1) - FIXED_BYTES) / self.processes.max(1);
+        bytes.saturating_sub(FIXED_BYTES) / each.max(1)
+    }
+
+    /// The number of elevators that fit into so many bytes with the same processes.
+    pub fn elevators_within(&self, bytes: u64) -> u64 {
+        bytes.saturating_sub(FIXED_BYTES).saturating_sub(self.run_bytes) / self.answer_bytes.max(1)
+    }
+}
+
+/// A comparison does not fit into the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryError {
+    /// What the comparison needs.
+    pub need: MemoryNeed,
+    /// The bytes that are available.
+    pub available: u64,
+}
+
+impl std::error::Error for MemoryError {}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MemoryError { need, available } = *self;
+        let MemoryNeed { processes, elevators, .. } = need;
+        write!(
+            f,
+            "{processes} processes under {elevators} elevators take {} of memory, and {} are available: {} processes fit",
+            bytes(need.bytes(1)),
+            bytes(available),
+            need.processes_within(available)
+        )?;
+        match need.elevators_within(available) {
+            0 => Ok(()),
+            fit => write!(f, ", or {fit} of the {elevators} elevators (--elevators)"),
+        }
+    }
+}
+
+/// Bytes of the measurements of a process that keeps so many windows.
+fn measured_bytes(job: &Job, windows: u64) -> u64 {
+    let each_direction = if job.direct && !job.ioengine.is_synchronous() { 3 } else { 1 };
+    let directions = u64::from(job.rw.reads()) + u64::from(job.rw.writes());
+    let histogram = (requests(job).min(SPARSE_MAX as u64).next_power_of_two() * BIN_BYTES).min(DENSE_BYTES);
+    let of_runtime = |runtime_ns: u64| runtime_ns / job.bwavgtime_ms.saturating_mul(1_000_000).max(1) + 1;
+    // A run may take long without a runtime.
+    let windows = job.runtime_ns.map_or(windows, |runtime_ns| windows.min(of_runtime(runtime_ns)));
+    directions * each_direction * histogram + windows.next_power_of_two() * WINDOW_BYTES
+}
+
+/// The number of requests of a process, as far as known.
+fn requests(job: &Job) -> u64 {
+    if job.time_based {
+        return u64::MAX / 2;
+    }
+    let block = job.min_bs(Direction::Read).min(job.min_bs(Direction::Write)).max(1);
+    let bytes = match (job.io_size.unwrap_or(job.size), job.size_given || job.io_size.is_some()) {
+        (Size::Bytes(bytes), true) => bytes,
+        _ => u64::MAX / 2,
+    };
+    (bytes / block).min(job.number_ios.unwrap_or(u64::MAX)).clamp(1, u64::MAX / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEED: MemoryNeed =
+        MemoryNeed { processes: 1000, elevators: 4, run_bytes: 200 << 20, answer_bytes: 100 << 20 };
+
+    #[test]
+    fn fewer_runs_at_a_time_need_less() {
+        assert_eq!(NEED.bytes(2), (96 + 2 * 200 + 4 * 100) << 20);
+        assert_eq!(NEED.parallel_within(900 << 20, 8), Some(2));
+        assert_eq!(NEED.parallel_within(700 << 20, 8), Some(1));
+        assert_eq!(NEED.parallel_within(600 << 20, 8), None);
+    }
+
+    #[test]
+    fn what_would_fit_fits() {
+        let bytes = 600 << 20;
+        let fits = |need: MemoryNeed| need.parallel_within(bytes, 1) == Some(1);
+        let part = |processes: u64| MemoryNeed {
+            processes,
+            run_bytes: NEED.run_bytes * processes / 1000,
+            answer_bytes: NEED.answer_bytes * processes / 1000,
+            ..NEED
+        };
+        assert!(fits(part(NEED.processes_within(bytes))));
+        assert!(fits(MemoryNeed { elevators: NEED.elevators_within(bytes), ..NEED }));
+        assert_eq!(NEED.elevators_within(bytes), 3);
+    }
+
+    #[test]
+    fn too_many_processes_for_the_memory_are_refused_with_what_would_fit() {
+        let need = MemoryNeed { processes: 65_536, elevators: 4, run_bytes: 3 << 30, answer_bytes: 1 << 30 };
+        assert_eq!(need.threads(None), need.threads(Some(1 << 50)));
+        assert_eq!(need.threads(Some(9 << 30)), Ok(1));
+        let refusal = need.threads(Some(5 << 30)).expect_err("too little").to_string();
+        assert!(refusal.starts_with("65536 processes under 4 elevators take 7.62 GB of memory"), "{refusal}");
+        assert!(refusal.contains(" processes fit, or 1 of the 4 elevators"), "{refusal}");
+        let refusal = need.threads(Some(1 << 30)).expect_err("too little").to_string();
+        assert!(refusal.ends_with(" processes fit"), "{refusal}");
+    }
+}
