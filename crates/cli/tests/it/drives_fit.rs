@@ -140,7 +140,7 @@ fn a_base_keeps_its_geometry() {
 fn unsuitable_traces_are_refused_with_line_and_reason() {
     let folder = Folder::new();
     let refused = |text: &str, parts: &[&str]| run(&["drives", "--fit", &folder.file("t.csv", text)]).refused(1, parts);
-    refused(&trace(100), &["t.csv", "has 100 requests", "at least 400 are needed"]);
+    refused(&trace(100), &["t.csv", "100 requests have a service time", "at least 400 are needed"]);
     refused("issue_us,op\n", &["t.csv:1: field 3", "`issue_us,op,sector,sectors,service_us`"]);
     refused(&trace(500).replacen("\n0,R", "\nsoon,R", 1), &["t.csv:2: field 1 is `soon`", "a time in microseconds"]);
     refused("R Hit 5 8 4067.0\n", &["t.csv:1: field 6", "a time in microseconds"]);
