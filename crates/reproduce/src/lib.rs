@@ -34,12 +34,14 @@
 //! | the comparison with a tolerance | `expectation.rs` (bounds), `verdict.rs` |
 //! | the texts of the table | `text.rs` |
 //! | the JSON | `report.rs` |
+//! | docs/reproduced.md and its pictures | `page.rs` |
 
 #![forbid(unsafe_code)]
 
 mod error;
 mod expectation;
 mod figures;
+mod page;
 mod report;
 mod runner;
 mod s1;
@@ -54,6 +56,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use error::ReproduceError;
 pub use expectation::{Order, Publication, Reason, Row, RowKind, Value, publications, select};
+pub use page::Page;
 pub use report::{Count, Reproduction, Summary};
 pub use runner::RowProgress;
 pub use text::{plain, rounded};

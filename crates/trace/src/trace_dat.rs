@@ -108,7 +108,7 @@ impl Source for Reader {
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         batch.clear();
         while batch.len() < EVENTS_A_BATCH && !self.is_over {
-            let record = match self.dat.next() {
+            let record = match self.dat.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => {
                     self.end();

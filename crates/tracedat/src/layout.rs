@@ -63,7 +63,7 @@ impl Layout {
     pub fn time_ns(&self, reading: u64) -> u64 {
         let ns = match self.scale {
             Some((factor, shift)) => {
-                let ns = u128::from(reading) * u128::from(factor) >> shift.min(127);
+                let ns = (u128::from(reading) * u128::from(factor)) >> shift.min(127);
                 u64::try_from(ns).unwrap_or(u64::MAX)
             }
             None => reading,

@@ -128,7 +128,7 @@ impl TraceDat {
     ///
     /// # Errors
     /// Returns the errors of the operating system, and of compressed data that cannot be unpacked.
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         if let Some(index) = self.current.take() {
             self.advance(index)?;
         }

@@ -26,7 +26,7 @@ fn open(bytes: Vec<u8>) -> Result<TraceDat, Error> {
 /// Time, CPU, event and sector of each record.
 fn records(dat: &mut TraceDat) -> Vec<(u64, u32, String, u64)> {
     let mut found = Vec::new();
-    while let Some(record) = dat.next().unwrap() {
+    while let Some(record) = dat.next_record().unwrap() {
         let format = record.format.unwrap();
         let sector = format.field("sector").and_then(|field| field.number(record.data, record.is_big_endian));
         found.push((record.time_ns, record.cpu, format.name.clone(), sector.unwrap()));
@@ -95,7 +95,7 @@ fn no_damage_of_one_byte_makes_the_reader_panic() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xFF;
         if let Ok(mut dat) = open(bytes) {
-            while let Ok(Some(_)) = dat.next() {}
+            while let Ok(Some(_)) = dat.next_record() {}
         }
     }
 }

@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trace", &["fio", "tracedat", "units"]),
     ("order", &["drive", "machine"]),
     ("sim", &["core", "drive", "fio", "trace", "units"]),
-    ("reproduce", &["core", "drive", "fio", "sim"]),
+    ("reproduce", &["core", "drive", "fio", "report", "sim"]),
     ("advise", &["core", "drive", "fio", "machine", "report", "sim", "trace", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),

@@ -1,12 +1,13 @@
 //! `hoistway reproduce`: runs published results.
 
-mod markdown;
 mod table;
 
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
-use hoistway_reproduce::{ReproduceError, Reproduction, Row, RowProgress, RowResult, reproduce, select};
+use anyhow::{Context, Result};
+use hoistway_reproduce::{Page, ReproduceError, Reproduction, Row, RowProgress, RowResult, reproduce, select};
 use hoistway_sim::SimError;
 
 use crate::cli::ReproduceArgs;
@@ -26,14 +27,14 @@ pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
     };
     let results = results(&rows)?;
     if let Some(folder) = &args.page {
-        markdown::write(folder, &results)?;
+        write_page(folder, &Page::new(&results)?)?;
     }
     if args.json {
         out.json(&Reproduction::new(&results))?;
     } else {
         table::print(&results, out)?;
         if let Some(folder) = &args.page {
-            out.line(format_args!("\nThe page is in {}.", folder.join(markdown::PAGE).display()))?;
+            out.line(format_args!("\nThe page is in {}.", folder.join(Page::FILE).display()))?;
         }
     }
     Ok(Exit::Success)
@@ -56,4 +57,15 @@ fn results(rows: &[&'static Row]) -> Result<Vec<RowResult>> {
         Err(ReproduceError::Run(SimError::Cancelled)) => Err(Interrupted.into()),
         result => Ok(result?),
     }
+}
+
+/// Writes a page and its pictures to a folder.
+fn write_page(folder: &Path, page: &Page) -> Result<()> {
+    let pictures = folder.join(Page::PICTURES);
+    fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
+    let drawn = page.pictures.iter().map(|(name, picture)| (pictures.join(name), picture));
+    for (file, contents) in drawn.chain([(folder.join(Page::FILE), &page.text)]) {
+        fs::write(&file, contents).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
 }

@@ -1,34 +1,41 @@
-//! The page of `hoistway reproduce --page`: docs/reproduced.md and its pictures.
+//! The page docs/reproduced.md and its pictures, which `hoistway reproduce --page` writes.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
-use anyhow::{Context, Result};
 use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
-use hoistway_reproduce::{Publication, RowResult, Summary, plain, publications, rounded};
 
-/// File name of the page.
-pub const PAGE: &str = "reproduced.md";
-/// Folder of the pictures.
-const PICTURES: &str = "reproduced";
+use crate::{Publication, ReproduceError, RowResult, Summary, plain, publications, rounded};
 
-/// Writes the page and one picture per row.
-///
-/// # Errors
-/// The file that could not be written, with the reason.
-pub fn write(folder: &Path, results: &[RowResult]) -> Result<()> {
-    let pictures = folder.join(PICTURES);
-    fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
-    for result in results.iter().filter(|result| is_drawn(result)) {
-        let file = pictures.join(picture_name(result));
-        fs::write(&file, picture(result)).with_context(|| format!("cannot write {}", file.display()))?;
-    }
-    let file = folder.join(PAGE);
-    fs::write(&file, page(results)?).with_context(|| format!("cannot write {}", file.display()))
+/// Results beside the published ones: a page of Markdown with pictures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The text, to be written to [`Page::FILE`].
+    pub text: String,
+    /// The pictures, to be written to the folder [`Page::PICTURES`] beside the text: file names and
+    /// documents of SVG.
+    pub pictures: Vec<(String, String)>,
 }
 
-fn page(results: &[RowResult]) -> Result<String> {
+impl Page {
+    /// The file name of the text.
+    pub const FILE: &str = "reproduced.md";
+    /// The folder of the pictures.
+    pub const PICTURES: &str = "reproduced";
+
+    /// Makes the page of these results.
+    ///
+    /// # Errors
+    /// If the published results are invalid.
+    pub fn new(results: &[RowResult]) -> Result<Page, ReproduceError> {
+        let drawn = results.iter().filter(|result| is_drawn(result));
+        Ok(Page {
+            text: text(results)?,
+            pictures: drawn.map(|result| (picture_name(result), picture(result))).collect(),
+        })
+    }
+}
+
+fn text(results: &[RowResult]) -> Result<String, ReproduceError> {
     let mut page = String::from(
         "# Published results, reproduced\n\n\
          Explanation: each published result beside the simulated one, with the reasons of the differences.\n\n\
@@ -128,7 +135,7 @@ fn row(result: &RowResult) -> String {
         );
     }
     if is_drawn(result) {
-        let _ = writeln!(text, "\n![{}]({PICTURES}/{})", row.id, picture_name(result));
+        let _ = writeln!(text, "\n![{}]({}/{})", row.id, Page::PICTURES, picture_name(result));
     }
     text.push('\n');
     text
