@@ -281,13 +281,7 @@ fn drive_model(
 /// The smallest usual disk that holds the requests of a trace; the largest if none does.
 fn assumed_drive(loaded: &LoadedTrace) -> Profile {
     let end = loaded.end_sector();
-    let mut drives = ASSUMED_DRIVES.into_iter().filter_map(Profile::builtin).peekable();
-    let mut largest = None;
-    while let Some(profile) = drives.next() {
-        if Drive::new(&profile).capacity_sectors() >= end {
-            return profile;
-        }
-        largest = Some(profile);
-    }
-    largest.unwrap_or_else(|| Profile::builtin(ASSUMED_DRIVES[0]).expect("a built-in profile"))
+    let profiles = || ASSUMED_DRIVES.into_iter().filter_map(Profile::builtin);
+    let holds = |profile: &Profile| Drive::new(profile).capacity_sectors() >= end;
+    profiles().find(holds).or_else(|| profiles().next_back()).expect("built-in profiles")
 }

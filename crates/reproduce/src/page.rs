@@ -181,7 +181,7 @@ fn is_drawn(result: &RowResult) -> bool {
 fn picture(result: &RowResult) -> String {
     let title = format!("{}: {}", result.row.id, shortened(&result.row.what));
     if let Some(plot) = &result.plot {
-        let line = |line: &hoistway_reproduce::Line| LineOf {
+        let line = |line: &crate::Line| LineOf {
             name: line.name.clone(),
             points: line.points.clone(),
             dashed: line.published,

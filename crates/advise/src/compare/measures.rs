@@ -19,7 +19,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All measures, in the order of [`Figures`].
+    /// All measures, in the order of `Figures`.
     pub const ALL: [Measure; 5] = [
         Measure::BytesPerS,
         Measure::SlowestBytesPerS,

@@ -389,7 +389,7 @@ fn too_many_processes_for_the_memory_are_refused_before_they_run() {
     let folder = Folder::new();
     let job = "[a]\nrw=randrw\nbs=4k\nsize=1m\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime=60\nnumjobs=";
     let limited = |processes: u32| {
-        let file = folder.file("job.fio", &format!("{job}{processes}\n"));
+        let file = folder.file("job.fio", format!("{job}{processes}\n"));
         let command = format!("ulimit -v 1200000; exec \"$0\" compare {file} --elevators none --runtime 1ms");
         let program = hoistway(&[]).get_program().to_owned();
         Ran::of(std::process::Command::new("sh").arg("-c").arg(command).arg(program).output().expect("a shell"))

@@ -101,7 +101,7 @@ fn a_trace_without_completions_has_no_drive_to_fit_and_the_message_names_the_way
         &[
             "2,891 submissions (Q), no issues (D), no completions (C)",
             "no drive can be fitted",
-            "--drive sata-7200-2006",
+            "--drive ssd-sata-consumer",
         ],
     );
     let ran = run(&["advise", "--trace", &tar(), "--drive", "sata-7200-2006"]);
