@@ -197,10 +197,7 @@ impl Case {
         match workload {
             WorkloadSource::Jobs { path, jobs } => {
                 let (profile, origin) = drive_of_device(drive, common.subject.as_ref())?;
-                let notes = jobs.ignored.iter().map(|option| {
-                    format!("{}:{}: `{}` is accepted and changes nothing here", option.file, option.line, option.name)
-                });
-                let notes = notes.collect();
+                let notes = jobs.notes();
                 let case = common.with_jobs((jobs, WorkloadKind::Job), (profile, origin), Objective::USUAL)?;
                 Ok(Case { workload: path.display().to_string(), notes, ..case })
             }

@@ -1,7 +1,9 @@
 //! Applies the options of a section to a job, one by one.
 
 use crate::{
-    job::{Job, RateProcess, Sequencer},
+    apply_pace::{set_choice, set_pace, set_submission},
+    engine::{Engine, EngineSupport},
+    job::{Job, RateProcess, Sequencer, Size},
     tree_values::{file_system, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
@@ -30,7 +32,10 @@ pub(crate) fn apply(job: &mut Job, name: &str, value: Option<&str>) -> Result<()
         || set_amount(job, name, value)?
         || set_timing(job, name, value)?
         || set_standing(job, name, value)?
-        || set_measuring(job, name, value)?;
+        || set_measuring(job, name, value)?
+        || set_choice(job, name, value)?
+        || set_submission(job, name, value)?
+        || set_pace(job, name, value)?;
     debug_assert!(done, "{name} is listed as supported, and nothing takes it");
     Ok(())
 }
@@ -43,6 +48,8 @@ fn set_flag(job: &mut Job, name: &str, value: Option<&str>) -> Result<bool, Faul
         "new_group" => &mut job.new_group,
         "group_reporting" => &mut job.group_reporting,
         "norandommap" => &mut job.norandommap,
+        "exitall" => &mut job.exitall,
+        "verify_only" => &mut job.verify_only,
         _ => return Ok(false),
     };
     *field = flag(value)?;
@@ -72,8 +79,8 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "rwmixwrite" => job.rwmixread = 100 - percent(value)?,
         "percentage_random" => overlay(&mut job.percentage_random, directions(value, percent)?),
         "randseed" => job.randseed = Some(count(value, base, 0..=u64::MAX)?),
-        "random_distribution" => job.random_distribution = distribution(value)?,
-        "ioengine" => job.ioengine = ioengine(value)?,
+        "random_distribution" => job.random_distribution = distribution(value, base)?,
+        "ioengine" => set_engine(job, ioengine(value)?),
         "iodepth" => job.iodepth = count_u32(value, base, 1)?,
         "direct" => job.direct = boolean(value)?,
         "buffered" => job.direct = !boolean(value)?,
@@ -82,6 +89,9 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "fsync" => job.fsync = count_u32(value, base, 0)?,
         "fdatasync" => job.fdatasync = count_u32(value, base, 0)?,
         "end_fsync" => job.end_fsync = boolean(value)?,
+        // A file is closed at the end of its job.
+        "fsync_on_close" => job.end_fsync |= boolean(value)?,
+        "do_verify" => job.do_verify = boolean(value)?,
         "sync" => {
             job.sync = match value {
                 "none" | "0" => false,
@@ -94,25 +104,40 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     Ok(true)
 }
 
+fn set_engine(job: &mut Job, engine: &'static Engine) {
+    job.stands_for = Some(engine);
+    match engine.support {
+        EngineSupport::Simulated(simulated) => (job.ioengine, job.stands_for) = (simulated, None),
+        EngineSupport::Direct(like, _) | EngineSupport::Like(like, _) => job.ioengine = like,
+        EngineSupport::NoData(_) | EngineSupport::Refused(_) => {}
+    }
+}
+
 /// Options on the amount of data and on files.
 fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     let base = job.kb_base;
     match name {
-        "size" => (job.size, job.size_given) = (size(value, base, false)?, true),
-        "io_size" => job.io_size = Some(size(value, base, false)?),
+        // Zero is fio's default and means that nothing was given.
+        "size" => {
+            let given = size(value, base, true)?;
+            job.size_given = given != Size::Bytes(0);
+            job.size = if job.size_given { given } else { Size::Percent(100) };
+        }
+        "io_size" => job.io_size = Some(size(value, base, true)?).filter(|size| *size != Size::Bytes(0)),
         "filesize" => job.filesize = Some(range(value, |part| count(part, base, 1..=u64::MAX))?),
         "offset" => job.offset = size(value, base, true)?,
         "offset_increment" => job.offset_increment = size(value, base, true)?,
         "offset_align" => job.offset_align = count(value, base, 0..=u64::MAX)?,
-        "filename" => job.filename = names(value)?,
+        // As in fio, names are added to those of the sections above.
+        "filename" => job.filename.extend(names(value)?),
         "filename_format" => job.filename_format = value.into(),
         "directory" => job.directory = names(value)?,
-        "nrfiles" => job.nrfiles = count_u32(value, base, 1)?,
+        "nrfiles" => job.nrfiles = count_u32(value, base, 0)?.max(1),
         "hoistway_journal" => job.hoistway_journal = Some(file_system(value)?),
         "hoistway_tree" => job.hoistway_tree = Some(tree(value, base)?),
         "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,
-        "loops" => job.loops = count_u32(value, base, 1)?,
+        "loops" => job.loops = count_u32(value, base, 0)?.max(1),
         // Zero is fio's default and means no limit.
         "number_ios" => job.number_ios = Some(count(value, base, 0..=u64::MAX)?).filter(|ios| *ios > 0),
         _ => return Ok(false),
@@ -131,7 +156,7 @@ fn set_timing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "startdelay" => job.startdelay_ns = range(value, |part| time_ns(part, TimeUnit::Seconds))?,
         "thinktime" => job.thinktime_ns = time_ns(value, TimeUnit::Microseconds)?,
         "thinktime_spin" => job.thinktime_spin_ns = time_ns(value, TimeUnit::Microseconds)?,
-        "thinktime_blocks" => job.thinktime_blocks = count_u32(value, base, 1)?,
+        "thinktime_blocks" => job.thinktime_blocks = count_u32(value, base, 0)?.max(1),
         "rate" => {
             overlay(&mut job.rate, directions(value, |part| Ok(uncapped(count(part, base, 0..=u64::MAX)?)))?);
         }
@@ -158,10 +183,11 @@ fn set_standing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "wait_for" => job.wait_for = Some(value.into()),
         "prio" => job.prio = Some(small(value, base, 0, 7)?),
         "prioclass" => {
-            job.prioclass = Some(small(value, base, 1, 3).map_err(|fault| Fault {
-                help: Some("1 for real time, 2 for best effort, 3 for idle; leave it out for none".into()),
+            let class = small(value, base, 0, 3).map_err(|fault| Fault {
+                help: Some("0 for none, 1 for real time, 2 for best effort, 3 for idle".into()),
                 ..fault
-            })?);
+            })?;
+            job.prioclass = Some(class).filter(|class| *class > 0);
         }
         "nice" => job.nice = Some(nice(value)?),
         "cgroup" => job.cgroup = Some(cgroup(value)?),
@@ -291,6 +317,54 @@ mod tests {
         ("hoistway_tree", "linux"),
         ("hoistway_walk", "inode"),
         ("kb_base", "1000"),
+        ("ba", "8k"),
+        ("bs_unaligned", "1"),
+        ("bs_is_seq_rand", "1"),
+        ("file_service_type", "random:2"),
+        ("zonemode", "strided"),
+        ("zonesize", "1m"),
+        ("zonerange", "1m"),
+        ("zoneskip", "1m"),
+        ("zonecapacity", "1m"),
+        ("max_open_zones", "2"),
+        ("job_max_open_zones", "2"),
+        ("read_beyond_wp", "1"),
+        ("pre_read", "1"),
+        ("fill_device", "1"),
+        ("io_submit_mode", "offload"),
+        ("iodepth_batch", "2"),
+        ("iodepth_batch_complete_min", "2"),
+        ("iodepth_low", "2"),
+        ("cmdprio_percentage", "20"),
+        ("cmdprio_class", "2"),
+        ("cmdprio", "3"),
+        ("cmdprio_bssplit", "4k/50"),
+        ("writefua", "1"),
+        ("verify", "crc32c"),
+        ("do_verify", "0"),
+        ("verify_only", "1"),
+        ("verify_backlog", "8"),
+        ("verify_backlog_batch", "4"),
+        ("fsync_on_close", "1"),
+        ("thinktime_blocks_type", "issue"),
+        ("thinktime_iotime", "1"),
+        ("rate_ignore_thinktime", "1"),
+        ("rate_min", "1m"),
+        ("rate_iops_min", "100"),
+        ("rate_cycle", "500"),
+        ("max_latency", "100"),
+        ("latency_target", "100"),
+        ("latency_window", "100"),
+        ("latency_percentile", "99.9"),
+        ("latency_run", "1"),
+        ("steadystate", "iops:2%"),
+        ("steadystate_duration", "10"),
+        ("steadystate_ramp_time", "5"),
+        ("flow", "2"),
+        ("flow_id", "3"),
+        ("flow_sleep", "100"),
+        ("exitall", "1"),
+        ("exit_what", "all"),
     ];
 
     #[test]

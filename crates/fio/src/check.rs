@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use crate::{
     diagnostic::Diagnostic,
+    engine::{EngineSupport, Ioengine},
     job::{BlockSize, Direction, Job, Rw, Size},
     source::{Entry, Position, Section},
+    zone::ZoneMode,
 };
 
 /// Size of a sector: the unit of direct I/O in Linux.
@@ -15,18 +17,21 @@ const SECTOR_BYTES: u64 = 512;
 pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut Vec<Diagnostic>) {
     let check = Check { job, section, entries };
     faults.extend(
-        [check.size(), check.time_based(), check.thinktime_spin(), check.rates(), check.cgroup(), check.tree()]
-            .into_iter()
-            .flatten(),
+        [
+            check.size(),
+            check.thinktime_spin(),
+            check.rates(),
+            check.cgroup(),
+            check.tree(),
+            check.zones(),
+            check.command_priority(),
+            check.latency_target(),
+        ]
+        .into_iter()
+        .flatten(),
     );
-    for direction in [Direction::Read, Direction::Write] {
-        let used = match direction {
-            Direction::Read => job.rw.reads(),
-            Direction::Write => job.rw.writes(),
-        };
-        if used {
-            faults.extend([check.sectors(direction), check.fits(direction)].into_iter().flatten());
-        }
+    for direction in job.directions() {
+        faults.extend([check.sectors(direction), check.fits(direction)].into_iter().flatten());
     }
 }
 
@@ -105,34 +110,19 @@ impl Check<'_> {
     fn size(&self) -> Option<Diagnostic> {
         let job = self.job;
         // An invalid option has its own diagnostic; the option is not missing.
-        if self.has("hoistway_tree") || self.has("size") || self.has("filesize") {
+        let is_zero = |entry: &&&Entry| canonical(entry) == Some("size") && entry.value.as_deref() == Some("0");
+        let has_size = self.has("size") && self.entries.iter().rev().find(is_zero).is_none();
+        if self.has("hoistway_tree") || self.has("filesize") || has_size {
             return None;
         }
-        let device = !job.filename.is_empty() && job.filename.iter().all(|name| name.starts_with("/dev/"));
-        if device || (self.has("filename") && job.filename.is_empty()) {
+        // A named file may be given its size by another job; a remote disk has one.
+        let is_remote = job.stands_for.is_some_and(|engine| !matches!(engine.support, EngineSupport::Like(..)));
+        if is_remote || job.fill_device || self.has("filename") {
             return None;
         }
         let message = format!("job `{}` has no size", self.job.name);
-        let help = "give size= or filesize=, or a filename= under /dev/ to use the whole device";
+        let help = "give size= or filesize=, or filename= to use a whole device or an existing file";
         Some(self.section.position.fault(message, Some(help.into())))
-    }
-
-    fn time_based(&self) -> Option<Diagnostic> {
-        let missing = self.job.time_based && self.job.runtime_ns.is_none() && !self.runtime_is_wrong();
-        missing.then(|| {
-            let message = format!("job `{}` is time_based and has no runtime", self.job.name);
-            self.position(&["time_based"]).fault(message, Some("give runtime=, as in runtime=30s".into()))
-        })
-    }
-
-    /// Returns true if a runtime other than 0 was given and is invalid, which has its own
-    /// diagnostic.
-    fn runtime_is_wrong(&self) -> bool {
-        let given = self.entries.iter().rev().find(|entry| canonical(entry) == Some("runtime"));
-        given.is_some_and(|entry| {
-            let value = entry.value.as_deref().unwrap_or_default();
-            crate::units::parse_time_ns(value, crate::units::TimeUnit::Seconds) != Ok(0)
-        })
     }
 
     fn thinktime_spin(&self) -> Option<Diagnostic> {
@@ -150,7 +140,7 @@ impl Check<'_> {
 
     fn rates(&self) -> Option<Diagnostic> {
         let job = self.job;
-        let both = [Direction::Read, Direction::Write]
+        let both = Direction::ALL
             .into_iter()
             .any(|direction| job.rate.get(direction).is_some() && job.rate_iops.get(direction).is_some());
         both.then(|| {
@@ -204,6 +194,53 @@ impl Check<'_> {
         Some(self.position(&["rw", "direct", "buffered", "bs", "bsrange", "bssplit"]).fault(message, Some(help.into())))
     }
 
+    /// Checks that zones have a kind and a size.
+    fn zones(&self) -> Option<Diagnostic> {
+        let zones = &self.job.zones;
+        let (option, message, help) = match zones.mode {
+            ZoneMode::None if zones.size > 0 => {
+                ("zonesize", "zones without a kind".to_owned(), "give zonemode=strided or zonemode=zbd too")
+            }
+            ZoneMode::Strided if zones.size == 0 => {
+                ("zonemode", "zones without a size".to_owned(), "give zonesize= too, as in zonesize=256m")
+            }
+            ZoneMode::Zbd if zones.range > 0 && zones.range != zones.size => {
+                let message = format!("zonerange={} differs from zonesize={}", zones.range, zones.size);
+                ("zonerange", message, "zones of a zoned device have one size: leave zonerange out")
+            }
+            _ => return None,
+        };
+        Some(self.position(&[option]).fault(format!("{option}: {message}"), Some(help.into())))
+    }
+
+    /// Checks that the engine has priorities of single requests, and that they are given once.
+    fn command_priority(&self) -> Option<Diagnostic> {
+        let (read, write) = (&self.job.cmdprio.read, &self.job.cmdprio.write);
+        let used = !read.all().is_empty() || !write.all().is_empty();
+        let both = [read, write].into_iter().any(|own| own.percent > 0 && !own.by_size.is_empty());
+        let engine = self.job.ioengine;
+        let (message, help) = match () {
+            () if both => ("percentage and bssplit exclude one another".to_owned(), "keep one of the two"),
+            () if used && !matches!(engine, Ioengine::Libaio | Ioengine::IoUring) => {
+                let message = format!("engine {engine} has no priorities of single requests");
+                (message, "use ioengine=libaio or io_uring, or prio= and prioclass= for all requests")
+            }
+            () => return None,
+        };
+        let position = self.position(&["cmdprio_percentage", "cmdprio_bssplit"]);
+        Some(position.fault(format!("cmdprio: {message}"), Some(help.into())))
+    }
+
+    /// Checks that a search for a queue depth has a time for each depth.
+    fn latency_target(&self) -> Option<Diagnostic> {
+        let target = self.job.latency_target;
+        (target.target_ns > 0 && target.window_ns == 0).then(|| {
+            let message = "latency_target: there is no time for which a depth is tried".to_owned();
+            let help = "give latency_window= too, as in latency_window=5s";
+            self.position(&["latency_target"]).fault(message, Some(help.into()))
+        })
+    }
+
     /// Checks that direct requests are whole sectors.
     fn sectors(&self, direction: Direction) -> Option<Diagnostic> {
         let job = self.job;
@@ -211,10 +248,12 @@ impl Check<'_> {
         let wrong = match job.bs.get(direction) {
             BlockSize::Fixed(bytes) => Some(*bytes).filter(|bytes| odd(*bytes)),
             // Requests of a range are multiples of its smallest size.
+            BlockSize::Range { min, .. } if job.bs_unaligned => Some(*min | 1),
             BlockSize::Range { min, .. } => Some(*min).filter(|bytes| odd(*bytes)),
             BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).find(|bytes| odd(*bytes)),
         };
-        wrong.filter(|_| job.direct).map(|bytes| {
+        let align = Some(*job.blockalign.get(direction)).filter(|bytes| odd(*bytes));
+        wrong.or(align).filter(|_| job.direct).map(|bytes| {
             let message = format!("job `{}`: direct requests of {bytes} bytes are not whole sectors", job.name);
             let help = format!("use a multiple of {SECTOR_BYTES}, or buffered requests (direct=0)");
             self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))

@@ -1,7 +1,11 @@
 //! The types of a job file's contents.
 
+use crate::command_priority::CommandPriority;
+use crate::engine::{Engine, Ioengine};
+use crate::pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyState};
 use crate::tree::{FileSystemKind, TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
+use crate::zone::Zones;
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
 /// A valid job file.
@@ -11,6 +15,9 @@ pub struct JobFile {
     pub jobs: Vec<Job>,
     /// Accepted options without effect on a simulation, each once, in the order of the file.
     pub ignored: Vec<Ignored>,
+    /// Where the simulation differs from what the file says, in whole sentences that begin with
+    /// file and line: engines that stand for others, jobs that are left out, assumed sizes.
+    pub differences: Vec<String>,
     /// The options of all `[global]` sections under fio's canonical names; a later value replaces
     /// an earlier one. Flags without a value have an empty value. fio's JSON prints those with a
     /// value as `global options`.
@@ -76,6 +83,8 @@ pub struct Job {
     pub iodepth: u32,
     /// The interface through which requests are submitted.
     pub ioengine: Ioengine,
+    /// The engine of the job file, if `ioengine` stands for it or the job is to be left out.
+    pub stands_for: Option<&'static Engine>,
     /// True if requests bypass the page cache (`buffered` is the opposite).
     pub direct: bool,
     /// Longest runtime, in nanoseconds.
@@ -167,6 +176,68 @@ pub struct Job {
     pub bwavgtime_ms: u64,
     /// Window of the `iops_min` to `iops_samples` figures, in milliseconds. Default 500.
     pub iopsavgtime_ms: u64,
+    /// Multiples of which random offsets are, in bytes; 0 for the smallest block size.
+    pub blockalign: Directions<u64>,
+    /// True if sizes from a range are any number of bytes, not multiples of the smallest.
+    pub bs_unaligned: bool,
+    /// True if `bs` has the size of sequential requests before the comma, and that of random ones
+    /// after it.
+    pub bs_is_seq_rand: bool,
+    /// The zones that requests are restricted to.
+    pub zones: Zones,
+    /// The choice of the next file.
+    pub file_service: FileService,
+    /// True if other threads submit the requests (`io_submit_mode=offload`).
+    pub offload: bool,
+    /// The batches of an asynchronous engine.
+    pub batching: Batching,
+    /// Priorities of single requests.
+    pub cmdprio: Directions<CommandPriority>,
+    /// True if writes are forced to the medium (`writefua`).
+    pub writefua: bool,
+    /// True if written blocks hold a checksum (`verify`).
+    pub verifies: bool,
+    /// True if blocks with a checksum are read again after they were written. Default true.
+    pub do_verify: bool,
+    /// Number of written blocks after which they are verified; 0 for the end of the pass.
+    pub verify_backlog: u64,
+    /// Number of blocks that are verified at once; 0 for `verify_backlog`.
+    pub verify_backlog_batch: u64,
+    /// True if the job only reads what it would write (`verify_only`).
+    pub verify_only: bool,
+    /// True if the files are in memory before the job starts (`pre_read`).
+    pub pre_read: bool,
+    /// True if the job goes on until the drive is full (`fill_device`).
+    pub fill_device: bool,
+    /// True if pauses count from the submission of requests (`thinktime_blocks_type=issue`).
+    pub thinktime_at_issue: bool,
+    /// Time of requests between pauses, in nanoseconds; 0 for none.
+    pub thinktime_iotime_ns: u64,
+    /// True if a capped job does not catch up what it missed in its pauses.
+    pub rate_ignore_thinktime: bool,
+    /// The bandwidth below which the job ends with an error, in bytes a second; 0 for none.
+    pub rate_min: Directions<u64>,
+    /// The requests a second below which the job ends with an error; 0 for none.
+    pub rate_iops_min: Directions<u64>,
+    /// The time over which the rates of `rate_min` and `rate_iops_min` are measured, in
+    /// milliseconds.
+    pub rate_cycle_ms: u64,
+    /// The latency above which the job ends with an error, in nanoseconds; 0 for none.
+    pub max_latency_ns: Directions<u64>,
+    /// The search for a queue depth.
+    pub latency_target: LatencyTarget,
+    /// The rate at which the job ends, if it is steady.
+    pub steadystate: Option<SteadyState>,
+    /// The time for which the rate has to be steady, in nanoseconds; 0 for no check.
+    pub steadystate_duration_ns: u64,
+    /// The time before the first check, in nanoseconds.
+    pub steadystate_ramp_ns: u64,
+    /// The share among the jobs with the same number.
+    pub flow: Flow,
+    /// True if other jobs end with this one.
+    pub exitall: bool,
+    /// The jobs that end with this one.
+    pub exit_what: ExitWhat,
     /// The base of the prefixes `k`, `m` ...
     pub kb_base: KbBase,
     /// The options of the job's own section under fio's canonical names; a later value replaces an
@@ -189,6 +260,23 @@ pub struct Cgroup {
 }
 
 impl JobFile {
+    /// Where the simulation differs from what the file says: one sentence for all options without
+    /// effect, and one for each other difference.
+    pub fn notes(&self) -> Vec<String> {
+        let names: Vec<String> = self
+            .ignored
+            .iter()
+            .map(|option| {
+                let (name, line) = (&option.name, option.line);
+                let is_first = self.ignored.iter().find(|other| other.file == option.file) == Some(option);
+                if is_first { format!("{}:{line} `{name}`", option.file) } else { format!("{line} `{name}`") }
+            })
+            .collect();
+        let options =
+            (!names.is_empty()).then(|| format!("accepted without effect on a simulation: {}", names.join(", ")));
+        options.into_iter().chain(self.differences.iter().cloned()).collect()
+    }
+
     /// All control groups of the jobs except the root, each once: parents before their children,
     /// otherwise in the order of the file.
     pub fn cgroups(&self) -> Vec<Cgroup> {
@@ -237,9 +325,16 @@ impl Job {
         (0..self.nrfiles).map(|file| in_directory(directory, &name(file))).collect()
     }
 
-    /// Requests in flight that the engine allows: `iodepth`, or 1 for a synchronous engine.
+    /// Requests in flight that the engine allows: `iodepth`, or 1 for a synchronous engine whose
+    /// requests no other threads submit.
     pub fn effective_iodepth(&self) -> u32 {
-        if self.ioengine.is_synchronous() { 1 } else { self.iodepth }
+        if self.ioengine.is_synchronous() && !self.offload { 1 } else { self.iodepth }
+    }
+
+    /// The directions of the job's requests.
+    pub fn directions(&self) -> impl Iterator<Item = Direction> + use<> {
+        let rw = self.rw;
+        Direction::ALL.into_iter().filter(move |direction| rw.uses(*direction))
     }
 
     /// The smallest request of a direction, in bytes.
@@ -255,106 +350,156 @@ fn in_directory(directory: Option<&String>, name: &str) -> String {
     }
 }
 
+/// The same value for all directions.
+const fn same<T: Copy>(value: T) -> Directions<T> {
+    Directions { read: value, write: value, trim: value }
+}
+
+const NO_PRIORITY: CommandPriority = CommandPriority { percent: 0, class: 0, level: 0, by_size: Vec::new() };
+
+/// The defaults of fio, without the pattern of file names.
+const DEFAULTS: Job = Job {
+    name: String::new(),
+    groupid: 0,
+    rw: Rw::Read,
+    rw_modifier: None,
+    rw_sequencer: Sequencer::Sequential,
+    bs: Directions { read: BlockSize::Fixed(4096), write: BlockSize::Fixed(4096), trim: BlockSize::Fixed(4096) },
+    size: Size::Percent(100),
+    size_given: false,
+    io_size: None,
+    filesize: None,
+    offset: Size::Bytes(0),
+    offset_increment: Size::Bytes(0),
+    offset_align: 0,
+    filename: Vec::new(),
+    filename_format: String::new(),
+    directory: Vec::new(),
+    nrfiles: 1,
+    numjobs: 1,
+    iodepth: 1,
+    ioengine: Ioengine::Psync,
+    stands_for: None,
+    direct: false,
+    runtime_ns: None,
+    time_based: false,
+    ramp_time_ns: 0,
+    startdelay_ns: 0..=0,
+    thinktime_ns: 0,
+    thinktime_spin_ns: 0,
+    thinktime_blocks: 1,
+    rate: same(None),
+    rate_iops: same(None),
+    rate_process: RateProcess::Linear,
+    rwmixread: 50,
+    percentage_random: same(100),
+    randseed: None,
+    norandommap: false,
+    random_distribution: Distribution::Random,
+    fsync: 0,
+    fdatasync: 0,
+    end_fsync: false,
+    sync: false,
+    stonewall: false,
+    wait_for: None,
+    invalidate: true,
+    fadvise_hint: true,
+    loops: 1,
+    number_ios: None,
+    prio: None,
+    prioclass: None,
+    nice: None,
+    cgroup: None,
+    cgroup_weight: Vec::new(),
+    hoistway_reserve: None,
+    hoistway_tree: None,
+    hoistway_walk: Walk::Readdir,
+    hoistway_journal: None,
+    group_reporting: false,
+    new_group: false,
+    write_bw_log: None,
+    log_avg_msec: 0,
+    log_offset: false,
+    log_prio: false,
+    bwavgtime_ms: 500,
+    iopsavgtime_ms: 500,
+    blockalign: same(0),
+    bs_unaligned: false,
+    bs_is_seq_rand: false,
+    zones: Zones::NONE,
+    file_service: FileService::RoundRobin(1),
+    offload: false,
+    batching: Batching::SINGLE,
+    cmdprio: Directions { read: NO_PRIORITY, write: NO_PRIORITY, trim: NO_PRIORITY },
+    writefua: false,
+    verifies: false,
+    do_verify: true,
+    verify_backlog: 0,
+    verify_backlog_batch: 0,
+    verify_only: false,
+    pre_read: false,
+    fill_device: false,
+    thinktime_at_issue: false,
+    thinktime_iotime_ns: 0,
+    rate_ignore_thinktime: false,
+    rate_min: same(0),
+    rate_iops_min: same(0),
+    rate_cycle_ms: 1000,
+    max_latency_ns: same(0),
+    latency_target: LatencyTarget::NONE,
+    steadystate: None,
+    steadystate_duration_ns: 0,
+    steadystate_ramp_ns: 0,
+    flow: Flow { id: 0, weight: 0, sleep_ns: 0 },
+    exitall: false,
+    exit_what: ExitWhat::Group,
+    kb_base: KbBase::Compatible,
+    options: Vec::new(),
+    line: 0,
+    file: String::new(),
+};
+
 /// The defaults of fio.
 impl Default for Job {
     fn default() -> Self {
-        Job {
-            name: String::new(),
-            groupid: 0,
-            rw: Rw::Read,
-            rw_modifier: None,
-            rw_sequencer: Sequencer::Sequential,
-            bs: Directions::both(BlockSize::Fixed(4096)),
-            size: Size::Percent(100),
-            size_given: false,
-            io_size: None,
-            filesize: None,
-            offset: Size::Bytes(0),
-            offset_increment: Size::Bytes(0),
-            offset_align: 0,
-            filename: Vec::new(),
-            filename_format: "$jobname.$jobnum.$filenum".into(),
-            directory: Vec::new(),
-            nrfiles: 1,
-            numjobs: 1,
-            iodepth: 1,
-            ioengine: Ioengine::Psync,
-            direct: false,
-            runtime_ns: None,
-            time_based: false,
-            ramp_time_ns: 0,
-            startdelay_ns: 0..=0,
-            thinktime_ns: 0,
-            thinktime_spin_ns: 0,
-            thinktime_blocks: 1,
-            rate: Directions::both(None),
-            rate_iops: Directions::both(None),
-            rate_process: RateProcess::Linear,
-            rwmixread: 50,
-            percentage_random: Directions::both(100),
-            randseed: None,
-            norandommap: false,
-            random_distribution: Distribution::Random,
-            fsync: 0,
-            fdatasync: 0,
-            end_fsync: false,
-            sync: false,
-            stonewall: false,
-            wait_for: None,
-            invalidate: true,
-            fadvise_hint: true,
-            loops: 1,
-            number_ios: None,
-            prio: None,
-            prioclass: None,
-            nice: None,
-            cgroup: None,
-            cgroup_weight: Vec::new(),
-            hoistway_reserve: None,
-            hoistway_tree: None,
-            hoistway_walk: Walk::default(),
-            hoistway_journal: None,
-            group_reporting: false,
-            new_group: false,
-            write_bw_log: None,
-            log_avg_msec: 0,
-            log_offset: false,
-            log_prio: false,
-            bwavgtime_ms: 500,
-            iopsavgtime_ms: 500,
-            kb_base: KbBase::Compatible,
-            options: Vec::new(),
-            line: 0,
-            file: String::new(),
-        }
+        Job { filename_format: "$jobname.$jobnum.$filenum".into(), ..DEFAULTS }
     }
 }
 
-/// Direction of a request. Trims are not simulated.
+/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// A read from the disk.
     Read,
     /// A write to the disk.
     Write,
+    /// A discard: the disk may forget the blocks.
+    Trim,
 }
 
-/// A value for reads and one for writes, as in fio's comma lists.
+impl Direction {
+    /// All directions, in fio's order.
+    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+}
+
+/// A value each for reads, writes and trims, as in fio's comma lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directions<T> {
     /// The value for reads.
     pub read: T,
     /// The value for writes.
     pub write: T,
+    /// The value for trims.
+    pub trim: T,
 }
 
 impl<T> Directions<T> {
-    /// The same value for both directions.
+    /// The same value for all directions.
     pub fn both(value: T) -> Self
     where
         T: Clone,
     {
-        Directions { read: value.clone(), write: value }
+        Directions { read: value.clone(), write: value.clone(), trim: value }
     }
 
     /// The value of one direction.
@@ -362,6 +507,16 @@ impl<T> Directions<T> {
         match direction {
             Direction::Read => &self.read,
             Direction::Write => &self.write,
+            Direction::Trim => &self.trim,
+        }
+    }
+
+    /// The value of one direction, to change it.
+    pub fn get_mut(&mut self, direction: Direction) -> &mut T {
+        match direction {
+            Direction::Read => &mut self.read,
+            Direction::Write => &mut self.write,
+            Direction::Trim => &mut self.trim,
         }
     }
 }
@@ -381,22 +536,49 @@ pub enum Rw {
     Readwrite,
     /// `randrw`: random, mixed by `rwmixread`.
     Randrw,
+    /// `trim`: sequential trims.
+    Trim,
+    /// `randtrim`: random trims.
+    Randtrim,
+    /// `trimwrite`: sequential; each block is trimmed, then written.
+    Trimwrite,
+    /// `randtrimwrite`: random; each block is trimmed, then written.
+    Randtrimwrite,
 }
 
 impl Rw {
     /// Returns true if any request reads.
     pub fn reads(self) -> bool {
-        !matches!(self, Rw::Write | Rw::Randwrite)
+        matches!(self, Rw::Read | Rw::Randread | Rw::Readwrite | Rw::Randrw)
     }
 
     /// Returns true if any request writes.
     pub fn writes(self) -> bool {
-        !matches!(self, Rw::Read | Rw::Randread)
+        !matches!(self, Rw::Read | Rw::Randread | Rw::Trim | Rw::Randtrim)
+    }
+
+    /// Returns true if any request is a trim.
+    pub fn trims(self) -> bool {
+        matches!(self, Rw::Trim | Rw::Randtrim | Rw::Trimwrite | Rw::Randtrimwrite)
+    }
+
+    /// Returns true if each block is trimmed and then written.
+    pub fn trims_before_writes(self) -> bool {
+        matches!(self, Rw::Trimwrite | Rw::Randtrimwrite)
+    }
+
+    /// Returns true if some requests have this direction.
+    pub fn uses(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Read => self.reads(),
+            Direction::Write => self.writes(),
+            Direction::Trim => self.trims(),
+        }
     }
 
     /// Returns true if offsets are random.
     pub fn is_random(self) -> bool {
-        matches!(self, Rw::Randread | Rw::Randwrite | Rw::Randrw)
+        matches!(self, Rw::Randread | Rw::Randwrite | Rw::Randrw | Rw::Randtrim | Rw::Randtrimwrite)
     }
 }
 
@@ -409,6 +591,10 @@ impl fmt::Display for Rw {
             Rw::Randwrite => "randwrite",
             Rw::Readwrite => "rw",
             Rw::Randrw => "randrw",
+            Rw::Trim => "trim",
+            Rw::Randtrim => "randtrim",
+            Rw::Trimwrite => "trimwrite",
+            Rw::Randtrimwrite => "randtrimwrite",
         })
     }
 }
@@ -540,6 +726,12 @@ pub enum Distribution {
     /// Consecutive zones of the region, each with its share of the requests; 1 to 256 zones, both
     /// columns adding up to 100.
     Zoned(Vec<Zone>),
+    /// Consecutive zones from the region's start, each with its share of the requests and its size;
+    /// 1 to 256 zones, the shares adding up to 100.
+    ZonedBytes(Vec<SplitEntry>),
+    /// Zipf's or Pareto's law with the most popular block at this part of the region, 0 to 1, and
+    /// the others behind it in the order of their popularity; or a normal distribution around it.
+    Centred(Box<Distribution>, f64),
 }
 
 /// One zone of a zoned distribution.
@@ -551,73 +743,15 @@ pub struct Zone {
     pub span_percent: u8,
 }
 
-/// The interface through which requests are submitted: fio's `ioengine`, as far as a simulated host
-/// supports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ioengine {
-    /// `sync`: lseek and read or write. Synchronous.
-    Sync,
-    /// `psync`: pread or pwrite. Synchronous; fio's default.
-    Psync,
-    /// `vsync`: readv or writev, adjacent requests coalesced into one submission. Synchronous.
-    Vsync,
-    /// `pvsync`: preadv or pwritev. Synchronous.
-    Pvsync,
-    /// `pvsync2`: preadv2 or pwritev2. Synchronous.
-    Pvsync2,
-    /// `mmap`: a mapped file and memcpy. Synchronous.
-    Mmap,
-    /// `libaio`: Linux asynchronous I/O. Asynchronous with `direct=1`; Linux makes buffered
-    /// requests wait.
-    Libaio,
-    /// `io_uring`. Asynchronous, buffered or direct.
-    IoUring,
-    /// `posixaio`: aio_read and aio_write, by threads of the C library. Asynchronous.
-    PosixAio,
-    /// `null`: no request is made at all. Synchronous.
-    Null,
-}
-
-impl Ioengine {
-    /// Returns true if a request returns only after its completion, so that one is in flight at any
-    /// `iodepth`.
-    pub fn is_synchronous(self) -> bool {
-        !matches!(self, Ioengine::Libaio | Ioengine::IoUring | Ioengine::PosixAio)
-    }
-
-    /// The name in fio.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ioengine::Sync => "sync",
-            Ioengine::Psync => "psync",
-            Ioengine::Vsync => "vsync",
-            Ioengine::Pvsync => "pvsync",
-            Ioengine::Pvsync2 => "pvsync2",
-            Ioengine::Mmap => "mmap",
-            Ioengine::Libaio => "libaio",
-            Ioengine::IoUring => "io_uring",
-            Ioengine::PosixAio => "posixaio",
-            Ioengine::Null => "null",
-        }
-    }
-
-    /// All supported engines.
-    pub const ALL: [Ioengine; 10] = [
-        Ioengine::Sync,
-        Ioengine::Psync,
-        Ioengine::Vsync,
-        Ioengine::Pvsync,
-        Ioengine::Pvsync2,
-        Ioengine::Mmap,
-        Ioengine::Libaio,
-        Ioengine::IoUring,
-        Ioengine::PosixAio,
-        Ioengine::Null,
-    ];
-}
-
-impl fmt::Display for Ioengine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+/// The choice of the next file: fio's `file_service_type`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileService {
+    /// `roundrobin:N`: files take turns of so many requests.
+    RoundRobin(u32),
+    /// `sequential`: each file is finished before the next.
+    Sequential,
+    /// `random:N`: a file is drawn, for so many requests.
+    Random(u32),
+    /// `zipf`, `pareto` and `normal`: a file is drawn by this distribution for each request.
+    Drawn(Distribution),
 }

@@ -40,24 +40,34 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod apply_pace;
 mod check;
+mod command_priority;
 mod diagnostic;
+mod engine;
 mod job;
 mod known;
 pub mod logs;
+mod pace;
 mod parse;
 pub mod results;
+mod settle;
 mod source;
 mod tree;
 mod tree_values;
 pub mod units;
 mod values;
+mod zone;
 
+pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
+pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};
 pub use job::{
-    BlockSize, Cgroup, Direction, Directions, Distribution, Ignored, Ioengine, Job, JobFile, RateProcess, Rw,
+    BlockSize, Cgroup, Direction, Directions, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Rw,
     Sequencer, Size, SplitEntry, Zone,
 };
 pub use known::{KnownOption, OPTIONS, Support};
+pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};
 pub use parse::{load, parse};
 pub use tree::{FileSystemKind, TreeSpec, Walk};
+pub use zone::{ZoneMode, Zones};

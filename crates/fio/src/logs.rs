@@ -81,6 +81,7 @@ impl LogFormat {
         let direction = match entry.direction {
             Direction::Read => 0,
             Direction::Write => 1,
+            Direction::Trim => 2,
         };
         let mut line = format!("{}, {}, {direction}, {}", entry.time_ms, entry.value, entry.bs);
         if self.offset {

@@ -5,8 +5,8 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, LoadError},
     job::{Ignored, Job, JobFile},
     known::{self, Support},
+    settle,
     source::{self, Entry, Env, Loader, Section, unset_help},
-    values::NOT_SUPPORTED,
 };
 use std::{cmp::Ordering, path::Path};
 
@@ -36,9 +36,13 @@ pub fn parse(
         builder.faults.push(Diagnostic { file, line: 0, column: 0, message: message.into(), help });
     }
     check::between_jobs(&mut builder.jobs, &sections, &mut builder.faults);
+    let mut differences = Vec::new();
+    if builder.faults.is_empty() {
+        differences = settle::settle(&mut builder.jobs, &mut builder.faults);
+    }
     if builder.faults.is_empty() {
         let Builder { jobs, ignored, global_options, .. } = builder;
-        return Ok(JobFile { jobs, ignored, global_options });
+        return Ok(JobFile { jobs, ignored, differences, global_options });
     }
     Err(Diagnostics(in_order(builder.faults, file_name)))
 }
@@ -162,11 +166,11 @@ fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
     };
     match known.support {
         Support::Ignored => Ok(()),
-        Support::Refused(harmless) => match &entry.value {
+        Support::Refused(harmless, why) => match &entry.value {
             Some(value) if harmless.contains(&value.as_str()) => Ok(()),
             _ => {
                 let help = harmless.first().map(|value| format!("only {}={value} is accepted", entry.name));
-                Err(entry.position.fault(format!("option `{}` is {NOT_SUPPORTED}", entry.name), help))
+                Err(entry.position.fault(format!("option `{}` is not simulated: {why}", entry.name), help))
             }
         },
         Support::Supported => apply::apply(job, known.name, entry.value.as_deref()).map_err(|fault| {
@@ -213,10 +217,10 @@ mod tests {
     #[test]
     fn every_refused_option_says_so_and_takes_what_is_so_anyway() {
         for known in OPTIONS {
-            let Support::Refused(harmless) = known.support else { continue };
+            let Support::Refused(harmless, why) = known.support else { continue };
             for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
                 let faults = with(&format!("{name}=77")).expect_err(name).0;
-                let expected = format!("option `{name}` is known to fio, not supported by hoistway");
+                let expected = format!("option `{name}` is not simulated: {why}");
                 assert_eq!(faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>(), [expected]);
                 assert!(with(name).is_err(), "{name} as a flag");
                 for value in harmless {

@@ -18,6 +18,8 @@ pub struct TreeSpec {
     /// Percent of the disk that other files fill after ageing of their own, 0 to 95. Default 80
     /// with rounds, 0 without.
     pub full_percent: u8,
+    /// True if each clone of the job has a tree of its own.
+    pub own: bool,
     /// The kind of file system, if the job sets it.
     pub kind: Option<FileSystemKind>,
 }
@@ -39,6 +41,9 @@ pub enum Walk {
     Readdir,
     /// Directory by directory, each sorted by name.
     Name,
+    /// First all directories, each in the order of its entries, and then the files in the order in
+    /// which they were found, each looked up by its whole path: `find | xargs`.
+    Find,
     /// First all directories and inodes in the order of known inode numbers, then the files by
     /// inode number.
     Inode,

@@ -14,13 +14,14 @@ const LINUX: TreeSpec = TreeSpec {
     mean_bytes: 14_500,
     rounds: 0,
     full_percent: 0,
+    own: false,
     kind: None,
 };
 /// Most files: each takes some 600 bytes of memory in a walk.
 const MAX_FILES: u64 = 1_000_000;
 /// Most files times rounds: each takes some microseconds to lay out.
 const MAX_WRITTEN: u64 = 4_000_000;
-const KEYS: &[&str] = &["linux", "files", "dirs", "median", "mean", "age", "full", "fs"];
+const KEYS: &[&str] = &["linux", "files", "dirs", "median", "mean", "age", "full", "fs", "own"];
 const HELP: &str =
     "hoistway_tree=linux, or as in hoistway_tree=files=1000,dirs=50,median=4k,mean=16k,age=3,full=80,fs=ext3";
 
@@ -32,6 +33,10 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
         let Some((key, value)) = part.split_once('=') else {
             match part {
                 "linux" => continue,
+                "own" => {
+                    spec.own = true;
+                    continue;
+                }
                 other if KEYS.contains(&other) => {
                     return Err(Fault::with_help(format!("`{other}` has no value"), HELP));
                 }
@@ -81,6 +86,7 @@ pub(crate) fn walk(value: &str) -> Result<Walk, Fault> {
     const NAMES: &[(&str, Walk)] = &[
         ("readdir", Walk::Readdir),
         ("name", Walk::Name),
+        ("find", Walk::Find),
         ("inode", Walk::Inode),
         ("block", Walk::Block),
         ("sweep", Walk::Sweep),

@@ -1,7 +1,8 @@
 //! Parsers of option values: numbers with units, comma lists, ranges, splits, distributions.
 
 use crate::{
-    job::{BlockSize, Directions, Distribution, Ioengine, Rw, Size, SplitEntry, Zone},
+    engine::{self, Engine, EngineSupport},
+    job::{BlockSize, Directions, Distribution, Rw, Size, SplitEntry, Zone},
     units::{KbBase, TimeUnit, UnitError, parse_size, parse_time_ns},
 };
 use std::ops::RangeInclusive;
@@ -145,7 +146,7 @@ where
 }
 
 /// Parses a comma list for reads, writes and trims. A value applies to the following types unless a
-/// comma ends it; a blank keeps the default. Values for trims are checked and dropped.
+/// comma ends it; a blank keeps the default.
 pub(crate) fn directions<T, F>(value: &str, parse: F) -> Result<Directions<Option<T>>, Fault>
 where
     F: Fn(&str) -> Result<T, Fault>,
@@ -165,7 +166,8 @@ where
     }
     let read = parsed.first().cloned().flatten();
     let write = if parsed.len() > 1 { parsed[1].clone() } else { read.clone() };
-    Ok(Directions { read, write })
+    let trim = if parsed.len() > 2 { parsed[2].clone() } else { write.clone() };
+    Ok(Directions { read, write, trim })
 }
 
 /// Replaces the values that a comma list gave.
@@ -175,6 +177,9 @@ pub(crate) fn overlay<T>(onto: &mut Directions<T>, given: Directions<Option<T>>)
     }
     if let Some(write) = given.write {
         onto.write = write;
+    }
+    if let Some(trim) = given.trim {
+        onto.trim = trim;
     }
 }
 
@@ -220,19 +225,8 @@ pub(crate) fn block_split(value: &str, base: KbBase) -> Result<BlockSize, Fault>
         let message = format!("the percentages add up to {given}");
         return Err(Fault::with_help(message, "they must add up to 100; a blank one, as in 64k/, takes what is left"));
     }
-    let mut left = 100 - given;
-    let mut blanks_left = blanks;
-    let mut split = Vec::new();
-    for (bytes, share) in entries {
-        let percent = share.unwrap_or_else(|| {
-            // At least this blank is left, so the divisor is not 0; a share is at most 100.
-            let share = left.div_ceil(blanks_left.max(1));
-            left -= share.min(left);
-            blanks_left = blanks_left.saturating_sub(1);
-            u8::try_from(share).unwrap_or(100)
-        });
-        split.push(SplitEntry { bytes, percent });
-    }
+    let shares = with_blanks(&entries.iter().map(|(_, share)| *share).collect::<Vec<_>>());
+    let split = entries.iter().zip(shares).map(|((bytes, _), percent)| SplitEntry { bytes: *bytes, percent }).collect();
     Ok(BlockSize::Split(split))
 }
 
@@ -249,10 +243,26 @@ pub(crate) fn rw(value: &str, base: KbBase) -> Result<(Rw, Option<i64>), Fault> 
         "randwrite" => Rw::Randwrite,
         "rw" | "readwrite" => Rw::Readwrite,
         "randrw" => Rw::Randrw,
-        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-            return Err(Fault::with_help(format!("`{kind}` is {NOT_SUPPORTED}"), "there are no trims: read or write"));
+        "trim" => Rw::Trim,
+        "randtrim" => Rw::Randtrim,
+        "trimwrite" => Rw::Trimwrite,
+        "randtrimwrite" => Rw::Randtrimwrite,
+        other => {
+            const KINDS: [&str; 11] = [
+                "read",
+                "write",
+                "trim",
+                "randread",
+                "randwrite",
+                "randtrim",
+                "rw",
+                "readwrite",
+                "randrw",
+                "trimwrite",
+                "randtrimwrite",
+            ];
+            return Err(one_of(other, &KINDS));
         }
-        other => return Err(one_of(other, &["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"])),
     };
     let Some(modifier) = modifier else { return Ok((rw, None)) };
     let (sign, digits) = match modifier.strip_prefix('-') {
@@ -268,66 +278,42 @@ pub(crate) fn rw(value: &str, base: KbBase) -> Result<(Rw, Option<i64>), Fault> 
 }
 
 /// Parses the name of an engine.
-pub(crate) fn ioengine(value: &str) -> Result<Ioengine, Fault> {
-    if let Some(engine) = Ioengine::ALL.into_iter().find(|engine| engine.name() == value) {
-        return Ok(engine);
+pub(crate) fn ioengine(value: &str) -> Result<&'static Engine, Fault> {
+    let simulated = || {
+        let takes = |engine: &&Engine| !matches!(engine.support, EngineSupport::Refused(_) | EngineSupport::NoData(_));
+        engine::ENGINES.iter().filter(takes).map(|engine| engine.name).collect::<Vec<_>>()
+    };
+    match engine::find(value) {
+        Some(Engine { name, support: EngineSupport::Refused(why) }) => {
+            let help = format!("the engines are {}", simulated().join(", "));
+            Err(Fault::with_help(format!("engine `{name}` {why}"), help))
+        }
+        Some(engine) => Ok(engine),
+        None => Err(one_of(value, &simulated())),
     }
-    const OTHERS: [&str; 38] = [
-        "solarisaio",
-        "windowsaio",
-        "splice",
-        "sg",
-        "io_uring_cmd",
-        "net",
-        "netsplice",
-        "cpuio",
-        "rdma",
-        "falloc",
-        "ftruncate",
-        "e4defrag",
-        "rados",
-        "rbd",
-        "http",
-        "gfapi",
-        "gfapi_async",
-        "libhdfs",
-        "mtd",
-        "filecreate",
-        "filestat",
-        "filedelete",
-        "dev-dax",
-        "external",
-        "libpmem",
-        "pmemblk",
-        "ime_psync",
-        "ime_psyncv",
-        "ime_aio",
-        "copy_file_range",
-        "libiscsi",
-        "nbd",
-        "libcufile",
-        "dfs",
-        "nfs",
-        "exec",
-        "xnvme",
-        "libblkio",
-    ];
-    let name = value.split(':').next().unwrap_or(value);
-    let names: Vec<&str> = Ioengine::ALL.into_iter().map(Ioengine::name).collect();
-    if OTHERS.contains(&name) {
-        let help = format!("the engines are {}", names.join(", "));
-        return Err(Fault::with_help(format!("engine `{name}` is {NOT_SUPPORTED}"), help));
-    }
-    Err(one_of(value, &names))
 }
 
 /// Parses a distribution with its parameter.
-pub(crate) fn distribution(value: &str) -> Result<Distribution, Fault> {
+pub(crate) fn distribution(value: &str, base: KbBase) -> Result<Distribution, Fault> {
     if value.contains(',') {
         let message = format!("a distribution for each direction is {NOT_SUPPORTED}");
         return Err(Fault::with_help(message, "give one for all"));
     }
     let (kind, parameter) = value.split_once(':').map_or((value, None), |(kind, rest)| (kind, Some(rest)));
+    let centred = parameter.and_then(|text| text.split_once(':')).filter(|_| !kind.starts_with("zoned"));
+    if let Some((parameter, centre)) = centred {
+        let law = distribution(&format!("{kind}:{parameter}"), base)?;
+        let centre: Option<f64> = centre.trim().parse().ok().filter(|centre| (0.0..=1.0).contains(centre));
+        return match (centre, &law) {
+            (_, Distribution::Random) => {
+                Err(Fault::with_help(format!("`{value}` has a parameter"), "random takes none"))
+            }
+            (Some(centre), _) => Ok(Distribution::Centred(Box::new(law), centre)),
+            (None, _) => {
+                Err(Fault::with_help(format!("the centre in `{value}` is no part of the whole"), "from 0 to 1"))
+            }
+        };
+    }
     match kind {
         "random" if parameter.is_none() => Ok(Distribution::Random),
         "random" => Err(Fault::with_help(format!("`{value}` has a parameter"), "random takes none")),
@@ -350,11 +336,8 @@ pub(crate) fn distribution(value: &str) -> Result<Distribution, Fault> {
                 .map(Distribution::Normal)
         }
         "zoned" => zones(parameter.unwrap_or_default()),
-        "zoned_abs" => {
-            let message = format!("`zoned_abs` is {NOT_SUPPORTED}");
-            Err(Fault::with_help(message, "give the zones as percentages: zoned:60/10:40/90"))
-        }
-        other => Err(one_of(other, &["random", "zipf", "pareto", "normal", "zoned"])),
+        "zoned_abs" => zones_of_bytes(parameter.unwrap_or_default(), base),
+        other => Err(one_of(other, &["random", "zipf", "pareto", "normal", "zoned", "zoned_abs"])),
     }
 }
 
@@ -365,10 +348,6 @@ where
     let Some(text) = parameter else {
         return Err(Fault::with_help("the distribution has no parameter", format!("write it as in {example}")));
     };
-    if text.contains(':') {
-        let message = format!("a centre for the distribution (`{text}`) is {NOT_SUPPORTED}");
-        return Err(Fault::with_help(message, format!("give one parameter, as in {example}")));
-    }
     let number: f64 = text
         .trim()
         .parse()
@@ -381,24 +360,67 @@ where
 }
 
 fn zones(text: &str) -> Result<Distribution, Fault> {
-    let mut zones = Vec::new();
+    let mut parts: Vec<(u8, Option<u8>)> = Vec::new();
     for part in text.split(':') {
         let Some((access, span)) = part.split_once('/') else {
             let message = format!("`{part}` is not a zone");
             return Err(Fault::with_help(message, "write accesses/span in percent, as in zoned:60/10:40/90"));
         };
-        zones.push(Zone { access_percent: percent(access)?, span_percent: percent(span)? });
+        let span = if span.trim().is_empty() { None } else { Some(percent(span)?) };
+        parts.push((percent(access)?, span));
     }
-    if zones.len() > ZONES_MAX {
-        return Err(Fault::with_help(format!("{} zones", zones.len()), format!("at most {ZONES_MAX}")));
+    if parts.len() > ZONES_MAX {
+        return Err(Fault::with_help(format!("{} zones", parts.len()), format!("at most {ZONES_MAX}")));
     }
+    let spans = with_blanks(&parts.iter().map(|(_, span)| *span).collect::<Vec<_>>());
+    let zones: Vec<Zone> = (parts.iter().zip(spans))
+        .map(|((access_percent, _), span_percent)| Zone { access_percent: *access_percent, span_percent })
+        .collect();
     let access: u32 = zones.iter().map(|zone| u32::from(zone.access_percent)).sum();
     let span: u32 = zones.iter().map(|zone| u32::from(zone.span_percent)).sum();
     if (access, span) != (100, 100) {
         let message = format!("the accesses add up to {access} and the spans to {span} percent");
-        return Err(Fault::with_help(message, "both must add up to 100"));
+        return Err(Fault::with_help(message, "both must add up to 100; a blank span, as in 20/, takes what is left"));
     }
     Ok(Distribution::Zoned(zones))
+}
+
+/// Shares what given percentages leave of 100 among the blank ones. If it does not divide evenly,
+/// the earlier ones get one more.
+fn with_blanks(given: &[Option<u8>]) -> Vec<u8> {
+    let sum: u64 = given.iter().flatten().map(|share| u64::from(*share)).sum();
+    let mut left = 100u64.saturating_sub(sum);
+    let mut blanks = given.iter().filter(|share| share.is_none()).count() as u64;
+    let mut shares = Vec::with_capacity(given.len());
+    for share in given {
+        shares.push(share.unwrap_or_else(|| {
+            // At least this blank is left, so the divisor is not 0; a share is at most 100.
+            let share = left.div_ceil(blanks.max(1));
+            left -= share.min(left);
+            blanks = blanks.saturating_sub(1);
+            u8::try_from(share).unwrap_or(100)
+        }));
+    }
+    shares
+}
+
+/// Parses the zones of `zoned_abs`: shares of the accesses and sizes, `60/20g:40/100g`.
+fn zones_of_bytes(text: &str, base: KbBase) -> Result<Distribution, Fault> {
+    let mut zones = Vec::new();
+    for part in text.split(':') {
+        let Some((access, bytes)) = part.split_once('/') else {
+            let message = format!("`{part}` is not a zone");
+            return Err(Fault::with_help(message, "write accesses/size, as in zoned_abs:60/20g:40/100g"));
+        };
+        let bytes = range(bytes, |bytes| count(bytes, base, 1..=u64::MAX))?;
+        zones.push(SplitEntry { percent: percent(access)?, bytes: *bytes.end() });
+    }
+    let access: u32 = zones.iter().map(|zone| u32::from(zone.percent)).sum();
+    if access != 100 || zones.len() > ZONES_MAX {
+        let message = format!("{} zones, whose accesses add up to {access} percent", zones.len());
+        return Err(Fault::with_help(message, format!("at most {}, adding up to 100", ZONES_MAX)));
+    }
+    Ok(Distribution::ZonedBytes(zones))
 }
 
 /// Parses names separated by colons; a backslash escapes a colon within a name.

@@ -64,7 +64,7 @@
 //! |---|---|
 //! | a setting of the host: name, range, description | the row in `config/keys.rs`; the field in `config/host.rs` |
 //! | the host of a kernel (`--kernel`) | `config/kernel.rs` and `HostConfig::kernel`; docs/hosts.md has the table, which a test compares |
-//! | the effect of a fio option | hoistway-fio parses the option, `workload/` acts on it |
+//! | the effect of a fio option | hoistway-fio parses the option, hoistway-workload chooses the requests, `world/choose.rs` and `world/pace.rs` act on it |
 //! | read-ahead | `host/two_windows.rs`, `host/on_demand.rs`; mapped files: `host/mapping.rs`, `world/faults.rs` |
 //! | write-back and throttling | `host/dirty.rs`, `world/writeback.rs`, `world/flusher.rs` |
 //! | plugging | `world/plug.rs`, `world/device.rs` |

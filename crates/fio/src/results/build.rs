@@ -253,6 +253,8 @@ pub struct JobStats {
     pub read: DirectionStats,
     /// The figures of writes.
     pub write: DirectionStats,
+    /// The figures of trims.
+    pub trim: DirectionStats,
     /// Latencies of syncs.
     pub sync: LatencySummary,
     /// The time that the job ran, in nanoseconds.
@@ -290,7 +292,7 @@ impl JobStats {
             job_options: (!self.options.is_empty()).then(|| Options::printed(&self.options)),
             read: self.read.report(),
             write: self.write.report(),
-            trim: DirectionReport::default(),
+            trim: self.trim.report(),
             sync: SyncReport { total_ios: self.sync.n, lat_ns: self.sync.report() },
             job_runtime: self.runtime_ns.div_ceil(NS_PER_MS),
             usr_cpu: self.usr_cpu_percent,

@@ -14,6 +14,11 @@ fn split(entries: &[(u64, u8)]) -> BlockSize {
     BlockSize::Split(entries.iter().map(|&(bytes, percent)| SplitEntry { bytes, percent }).collect())
 }
 
+/// The values for reads and writes.
+fn pair<T>(directions: Directions<T>) -> (T, T) {
+    (directions.read, directions.write)
+}
+
 #[test]
 fn a_job_without_options_has_the_defaults_of_fio() {
     let job = job("");
@@ -41,6 +46,15 @@ fn rw_takes_every_pattern_and_both_names() {
         assert_eq!(job(&format!("readwrite={name}")).rw, rw);
     }
     assert!(Rw::Randrw.reads() && Rw::Randrw.writes() && Rw::Randrw.is_random());
+    for (name, rw, writes) in [
+        ("trim", Rw::Trim, false),
+        ("randtrim", Rw::Randtrim, false),
+        ("trimwrite", Rw::Trimwrite, true),
+        ("randtrimwrite", Rw::Randtrimwrite, true),
+    ] {
+        assert_eq!((job(&format!("rw={name}")).rw, rw.to_string().as_str()), (rw, name));
+        assert!(rw.trims() && !rw.reads() && rw.writes() == writes && rw.trims_before_writes() == writes);
+    }
     assert!(!Rw::Write.reads() && !Rw::Read.writes() && !Rw::Readwrite.is_random());
 }
 
@@ -55,14 +69,14 @@ fn rw_takes_a_number_after_a_colon() {
 
 #[test]
 fn bs_gives_reads_and_writes_their_sizes() {
-    let fixed = |read, write| Directions { read: BlockSize::Fixed(read), write: BlockSize::Fixed(write) };
-    assert_eq!(job("bs=256k").bs, fixed(262_144, 262_144));
-    assert_eq!(job("blocksize=8k,32k").bs, fixed(8192, 32_768));
-    assert_eq!(job("bs=8k,32k,").bs, fixed(8192, 32_768));
-    assert_eq!(job("bs=8k,32k,64k").bs, fixed(8192, 32_768));
-    assert_eq!(job("bs=,8k").bs, fixed(4096, 8192));
-    assert_eq!(job("bs=8k,").bs, fixed(8192, 4096));
-    assert_eq!(job("bs=64k\nbs=,8k").bs, fixed(65_536, 8192), "a blank leaves what was set before");
+    let fixed = |read, write| (BlockSize::Fixed(read), BlockSize::Fixed(write));
+    assert_eq!(pair(job("bs=256k").bs), fixed(262_144, 262_144));
+    assert_eq!(pair(job("blocksize=8k,32k").bs), fixed(8192, 32_768));
+    assert_eq!(pair(job("bs=8k,32k,").bs), fixed(8192, 32_768));
+    assert_eq!(pair(job("bs=8k,32k,64k").bs), fixed(8192, 32_768));
+    assert_eq!(pair(job("bs=,8k").bs), fixed(4096, 8192));
+    assert_eq!(pair(job("bs=8k,").bs), fixed(8192, 4096));
+    assert_eq!(pair(job("bs=64k\nbs=,8k").bs), fixed(65_536, 8192), "a blank leaves what was set before");
 }
 
 #[test]
@@ -200,13 +214,13 @@ fn times_without_a_unit_are_seconds_but_thinktime_is_microseconds() {
 
 #[test]
 fn rates_cap_one_direction_or_both() {
-    let caps = |read, write| Directions { read, write };
-    assert_eq!(job("rate=1m").rate, caps(Some(1 << 20), Some(1 << 20)));
-    assert_eq!(job("rate=1m,500k").rate, caps(Some(1 << 20), Some(512_000)));
-    assert_eq!(job("rate=,500k").rate, caps(None, Some(512_000)));
-    assert_eq!(job("rate=500k,").rate, caps(Some(512_000), None));
-    assert_eq!(job("rate=1m\nrate=0").rate, caps(None, None), "zero lifts the cap");
-    assert_eq!(job("rate_iops=100,200").rate_iops, caps(Some(100), Some(200)));
+    let caps = |read, write| (read, write);
+    assert_eq!(pair(job("rate=1m").rate), caps(Some(1 << 20), Some(1 << 20)));
+    assert_eq!(pair(job("rate=1m,500k").rate), caps(Some(1 << 20), Some(512_000)));
+    assert_eq!(pair(job("rate=,500k").rate), caps(None, Some(512_000)));
+    assert_eq!(pair(job("rate=500k,").rate), caps(Some(512_000), None));
+    assert_eq!(pair(job("rate=1m\nrate=0").rate), caps(None, None), "zero lifts the cap");
+    assert_eq!(pair(job("rate_iops=100,200").rate_iops), caps(Some(100), Some(200)));
     assert_eq!(job("rate_process=poisson").rate_process, RateProcess::Poisson);
     assert_eq!(job("rate_process=linear").rate_process, RateProcess::Linear);
 }
@@ -216,7 +230,7 @@ fn the_mix_is_set_from_either_side() {
     assert_eq!(job("rwmixread=70").rwmixread, 70);
     assert_eq!(job("rwmixwrite=10").rwmixread, 90);
     assert_eq!(job("rwmixread=30\nrwmixwrite=50").rwmixread, 50, "the latter overrides");
-    assert_eq!(job("percentage_random=80,20").percentage_random, Directions { read: 80, write: 20 });
+    assert_eq!(pair(job("percentage_random=80,20").percentage_random), (80, 20));
 }
 
 #[test]

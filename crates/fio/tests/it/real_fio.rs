@@ -154,3 +154,42 @@ fn fio_gives_the_files_of_clones_the_same_names() {
     made.sort();
     assert_eq!(names, made);
 }
+
+/// The examples of Debian's package `fio-examples`, or those of `HOISTWAY_FIO_EXAMPLES`: a file
+/// that is not accepted is refused for its engine alone.
+#[test]
+fn examples_of_fio_are_accepted_unless_their_engine_reaches_no_scheduler() {
+    let folder = std::env::var("HOISTWAY_FIO_EXAMPLES").unwrap_or_else(|_| "/usr/share/doc/fio/examples".into());
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        eprintln!("SKIPPED: there are no examples of fio in {folder}");
+        return;
+    };
+    let env = |name: &str| {
+        Some(
+            match name {
+                "FIO_RW" => "randread",
+                "FIO_BS" => "4k",
+                "FIO_IODEPTH" => "8",
+                _ => "x",
+            }
+            .to_owned(),
+        )
+    };
+    let none = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
+    let mut wrong = Vec::new();
+    for path in entries.map(|entry| entry.expect("an entry").path()) {
+        if path.extension().is_none_or(|extension| extension != "fio") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let Err(faults) = hoistway_fio::parse(&text, "example.fio", &env, &none) else { continue };
+        // Options of an engine that this build of fio has no manual for are unknown.
+        let is_for_engine = faults.0.iter().any(|fault| {
+            fault.message.starts_with("ioengine: engine `") || fault.message.starts_with("no job moves data")
+        });
+        if !is_for_engine {
+            wrong.push(format!("{}: {}", path.display(), faults));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -11,7 +11,7 @@ use crate::world::{DirectionStats, Process, WorldResult};
 
 /// Bytes a second of all processes of a world, from the first start to the last end.
 pub(super) fn rate_of(outcome: &WorldResult) -> f64 {
-    let bytes: u64 = outcome.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
+    let bytes: u64 = outcome.processes.iter().map(|process| process.stats.bytes()).sum();
     measure::bytes_per_s(bytes, outcome.end_ns - outcome.start_ns)
 }
 
@@ -24,6 +24,7 @@ pub(super) fn run_of(elevator: &str, outcome: WorldResult, jobs: &JobFile) -> Ru
     for process in &processes {
         latencies.merge(&process.measured.stats.read.clat);
         latencies.merge(&process.measured.stats.write.clat);
+        latencies.merge(&process.measured.stats.trim.clat);
     }
     Run {
         elevator: elevator.into(),
@@ -56,9 +57,10 @@ pub(super) fn run_of(elevator: &str, outcome: WorldResult, jobs: &JobFile) -> Ru
 fn process_run_of(process: Process) -> ProcessRun {
     let Process { plan, job, mut stats, measured_from_ns, end_ns, failed_ns, .. } = process;
     let runtime_ns = end_ns.saturating_sub(measured_from_ns);
-    let bytes = stats.read.bytes + stats.write.bytes;
+    let bytes = stats.bytes();
     let mut latencies = stats.read.clat.clone();
     latencies.merge(&stats.write.clat);
+    latencies.merge(&stats.trim.clat);
     let direction = |stats: &DirectionStats| DirectionRun {
         bytes: stats.bytes,
         ios: stats.ios,
@@ -68,12 +70,11 @@ fn process_run_of(process: Process) -> ProcessRun {
     };
     let effective = plan.priority.effective(plan.nice);
     let misses = |direction, stats: &DirectionStats| {
-        let does = if direction == Direction::Read { job.rw.reads() } else { job.rw.writes() };
-        let rate = job.rate.get(direction).filter(|_| does)?;
+        let rate = job.rate.get(direction).filter(|_| job.rw.uses(direction))?;
         deadline_misses(&stats.windows, runtime_ns, rate, job.min_bs(direction))
     };
     let of_both = [misses(Direction::Read, &stats.read), misses(Direction::Write, &stats.write)];
-    let windows = stats.read.windows.sum(&stats.write.windows);
+    let windows = stats.read.windows.sum(&stats.write.windows).sum(&stats.trim.windows);
     ProcessRun {
         name: job.name.clone(),
         job: plan.job,

@@ -83,6 +83,7 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
         options: job.options.clone(),
         read: direction(run, group, runtime_ns, |stats| &stats.read),
         write: direction(run, group, runtime_ns, |stats| &stats.write),
+        trim: direction(run, group, runtime_ns, |stats| &stats.trim),
         sync: latency(group.iter().map(|process| &process.measured.stats.sync)),
         runtime_ns,
         // All simulated CPU time is the kernel's, except for thinktime_spin.

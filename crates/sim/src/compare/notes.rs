@@ -6,14 +6,11 @@ use hoistway_fio::Job;
 
 use super::groups;
 use super::request::CompareRequest;
-use crate::world::{self, WorldResult};
+use crate::world::{self, Ending, WorldResult};
 
 /// Notes on the parts of the job file that are not simulated.
 pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
     let jobs = &request.jobs;
-    let ignored = jobs.ignored.iter().map(|option| {
-        format!("{}:{}: `{}` is accepted and changes nothing here", option.file, option.line, option.name)
-    });
     let any = |has: fn(&hoistway_core::Info) -> bool| request.elevators.iter().any(|kind| has(kind.info()));
     let unknown = groups::notes(jobs, any(|info| info.groups), any(|info| info.reservations));
     let waiting = jobs.jobs.iter().filter(|job| !job.direct && job.effective_iodepth() > 1).map(|job| {
@@ -22,7 +19,33 @@ pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
             job.file, job.line, job.name, job.iodepth
         )
     });
-    ignored.chain(unknown).chain(waiting).collect()
+    jobs.notes().into_iter().chain(unknown).chain(waiting).collect()
+}
+
+/// Notes on jobs that a check ended, one per job: a rate that is too low or steady, a latency, a
+/// queue depth.
+pub(super) fn endings(name: &str, outcome: &WorldResult) -> Vec<String> {
+    let mut seen: Vec<(usize, Ending)> = Vec::new();
+    for process in &outcome.processes {
+        let Some(ending) = process.limits.ending else { continue };
+        if !seen.contains(&(process.plan.job, ending)) {
+            seen.push((process.plan.job, ending));
+        }
+    }
+    let note = |(index, ending): (usize, Ending)| {
+        let process = outcome.processes.iter().find(|process| process.plan.job == index)?;
+        let Job { file, line, name: job, latency_target, .. } = &*process.job;
+        let seconds = (process.end_ns.saturating_sub(process.start_ns)) as f64 / 1e9;
+        let text = match ending {
+            Ending::TooSlow => format!("ended after {seconds:.1} s: slower than rate_min or rate_iops_min"),
+            Ending::TooLate => format!("ended after {seconds:.1} s: a request took longer than max_latency"),
+            Ending::Steady => format!("ended after {seconds:.1} s: its rate is steady"),
+            Ending::Depth(0) => format!("no queue depth has a latency within {} us", latency_target.target_ns / 1000),
+            Ending::Depth(depth) => format!("a queue depth of {depth} is within the latency_target"),
+        };
+        Some(format!("{file}:{line}: job `{job}` under {name}: {text}"))
+    };
+    seen.into_iter().filter_map(note).collect()
 }
 
 /// The note on requests that the drive failed.

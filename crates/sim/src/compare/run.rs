@@ -216,6 +216,7 @@ impl Finished {
                 notes.extend(groups::note_of_switch(kind, world.divides_by_groups, &request.jobs));
                 notes.extend(notes::refusals(name, &world));
                 notes.extend(notes::failures(name, &world));
+                notes.extend(notes::endings(name, &world));
                 run = Some(Box::new(run_of(name, world, &request.jobs)));
             } else {
                 notes.push(format!("{name} is left out: it was stopped before it moved any data"));

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hoistway_core::{Class, Priority, Reservation};
-use hoistway_fio::{Direction, FileSystemKind, Job, JobFile, Size, TreeSpec, Walk};
+use hoistway_fio::{FileSystemKind, Job, JobFile, Size, TreeSpec, Walk};
 use rand::RngExt;
 
 use super::groups::{self, PlannedGroup};
-use super::offsets::Region;
 use super::stream;
 use crate::error::SimError;
 use crate::host::files::{PlannedFile, is_device};
 use crate::host::journal::JournalConfig;
+use hoistway_workload::Region;
 
 /// Most processes of a job file; more are taken for a mistake.
 const PROCESSES_MAX: u64 = 1 << 16;
@@ -110,8 +110,11 @@ impl WorkloadPlan {
             }
             let waited = job.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
             let start_condition = StartCondition { jobs_before: wall, job: waited };
-            let tree = planner.tree_of(job)?;
+            let mut tree = planner.tree_of(job)?;
             for (clone, files) in (0u32..).zip(planner.files_of(job)?) {
+                if clone > 0 && job.hoistway_tree.is_some_and(|spec| spec.own) {
+                    tree = planner.tree_of(job)?;
+                }
                 let process = planner.process(index, job, clone, files, start_condition, processes.len());
                 processes.push(ProcessPlan { group, reservation, tree, ..process });
             }
@@ -132,11 +135,12 @@ struct Planner {
 const MAX_FILES: u64 = 1_000_000;
 
 impl Planner {
-    /// The tree of a job that walks through one. All trees are on one file system.
+    /// The tree of a job that walks through one; a tree of its own is a new one in each call. All
+    /// trees are on one file system.
     fn tree_of(&mut self, job: &Job) -> Result<Option<usize>, SimError> {
         let Some(spec) = job.hoistway_tree else { return Ok(None) };
         let single = job.hoistway_walk == Walk::Single;
-        if let Some(index) = self.trees.iter().position(|tree| tree.spec == spec) {
+        if let Some(index) = self.trees.iter().position(|tree| tree.spec == spec).filter(|_| !spec.own) {
             self.trees[index].single |= single;
             return Ok(Some(index));
         }
@@ -200,6 +204,7 @@ impl Planner {
             true => Some(self.capacity_bytes),
             false => self.by_name.get(name).map(|index| self.files[*index as usize].bytes),
         };
+        let known = known.or_else(|| job.fill_device.then(|| self.free_bytes()));
         let given = match (&job.filesize, job.size) {
             (Some(range), _) => Some(self.file_size(range, name)),
             (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / files.max(1)),
@@ -232,6 +237,13 @@ impl Planner {
             return Err(fault(job, problem, "make size larger or bs smaller".into()));
         }
         Ok(Region { start, len })
+    }
+
+    /// Bytes that a file can have that fills the drive, beside the files that are known: a
+    /// twentieth is the file system's.
+    fn free_bytes(&self) -> u64 {
+        let used: u64 = self.files.iter().filter(|file| !is_device(&file.name)).map(|file| file.bytes).sum();
+        (self.capacity_bytes / 20 * 19).saturating_sub(used)
     }
 
     /// Draws a size from the range; a file name always gets the same size.
@@ -313,9 +325,7 @@ fn priority(job: &Job) -> Priority {
 
 /// The smallest block of the directions that the job uses, in bytes.
 fn smallest(job: &Job) -> u64 {
-    let read = job.rw.reads().then(|| job.min_bs(Direction::Read));
-    let write = job.rw.writes().then(|| job.min_bs(Direction::Write));
-    read.into_iter().chain(write).min().unwrap_or(1).max(1)
+    job.directions().map(|direction| job.min_bs(direction)).min().unwrap_or(1).max(1)
 }
 
 /// Checks that direct I/O uses whole sectors.
@@ -329,7 +339,7 @@ fn check(job: &Job) -> Result<(), SimError> {
         Size::Percent(_) => job.offset_align == 0 || aligned(job.offset_align),
     };
     let smallest = smallest(job);
-    let sizes = [&job.bs.read, &job.bs.write].into_iter().flat_map(|size| match size {
+    let sizes = [&job.bs.read, &job.bs.write, &job.bs.trim].into_iter().flat_map(|size| match size {
         hoistway_fio::BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).collect(),
         size => vec![size.min(), size.max()],
     });

@@ -67,7 +67,7 @@ impl RecordedWorkload {
     /// the script's depth and start.
     pub fn jobs(&self) -> JobFile {
         let jobs = self.scripts.iter().map(|script| script.job(self.length_ns));
-        JobFile { jobs: jobs.collect(), ignored: Vec::new(), global_options: Vec::new() }
+        JobFile { jobs: jobs.collect(), ignored: Vec::new(), differences: Vec::new(), global_options: Vec::new() }
     }
 
     /// The sector after the last request on the drive; 0 without requests.

@@ -48,6 +48,11 @@ pub(crate) struct Walker {
 enum Phase {
     /// Descending into directories; the last one is the current one.
     Down(Vec<InDirectory>),
+    /// Descending into directories, whose files are read afterwards, each by its path.
+    Find {
+        stack: Vec<InDirectory>,
+        found: Vec<u32>,
+    },
     /// Inodes that are known but not visited, and the inode number that the sweep has reached.
     Collect {
         pending: BTreeSet<(u32, Node)>,
@@ -132,6 +137,10 @@ impl Walker {
                 self.stat(Node::Directory(0));
                 Phase::Down(vec![self.enter(0)])
             }
+            Walk::Find => {
+                self.stat(Node::Directory(0));
+                Phase::Find { stack: vec![self.enter(0)], found: Vec::new() }
+            }
             Walk::Inode | Walk::Block | Walk::Sweep => {
                 let root = (tree.inode(Node::Directory(0)), Node::Directory(0));
                 Phase::Collect { pending: BTreeSet::from([root]), at: 0, found: Vec::new() }
@@ -160,6 +169,7 @@ impl Walker {
             }
             match std::mem::replace(&mut self.phase, Phase::End) {
                 Phase::Down(stack) => self.phase = self.walk_down(stack, files),
+                Phase::Find { stack, found } => self.phase = self.find(stack, found),
                 Phase::Collect { pending, at, found } => self.phase = self.collect(pending, at, found, files),
                 Phase::Files { mut left, by_path } => {
                     let file = left.pop()?;
@@ -224,6 +234,33 @@ impl Walker {
             Node::Directory(below) => stack.push(self.enter(below)),
         }
         Phase::Down(stack)
+    }
+
+    /// Takes the next name of the current directory: a file is noted, a directory is entered. The
+    /// directory has the kind of each name, so no inode of a file is read.
+    fn find(&mut self, mut stack: Vec<InDirectory>, mut found: Vec<u32>) -> Phase {
+        let Some(here) = stack.last_mut() else {
+            // Files are taken from the last to the first.
+            found.reverse();
+            return Phase::Files { left: found, by_path: true };
+        };
+        let directory = here.directory;
+        match here.left.pop() {
+            None => {
+                stack.pop();
+            }
+            Some(entry) => match self.tree.directories[directory as usize].entries[entry as usize].node {
+                Node::File(file) => found.push(file),
+                below @ Node::Directory(index) => {
+                    let mut reads = Vec::new();
+                    self.tree.look_up(directory, entry, &mut reads);
+                    self.metadata.extend(reads);
+                    self.stat(below);
+                    stack.push(self.enter(index));
+                }
+            },
+        }
+        Phase::Find { stack, found }
     }
 
     /// Visits the next higher inode; after the highest one, the sweep starts at the bottom again.

@@ -1,13 +1,18 @@
 //! Builds a world: places the files, creates the queue and the drive, and adds the processes.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use hoistway_core::{Capacity, ElevatorStorage, GroupId, Owned, Priority, QueueConfig, RequestQueue, Storage};
+use hoistway_core::{
+    Capacity, Class, ElevatorStorage, GroupId, Kind, Owned, Priority, QueueConfig, RequestQueue, Storage,
+};
 use hoistway_drive::Drive;
-use hoistway_fio::Job;
+use hoistway_fio::{Job, ZoneMode};
+use hoistway_workload::endings::SteadyRate;
+use hoistway_workload::{Region, WrittenZones};
 
 use super::device::Device;
+use super::job_state::{request_priorities, worker_count};
 use super::process::Process;
 use super::request::{Failures, WorldRequest};
 use super::slab::Slab;
@@ -25,7 +30,7 @@ use crate::measure::windows_of_each;
 use crate::record::Observer;
 use crate::workload::distribution::unit;
 use crate::workload::groups::PlannedGroup;
-use crate::workload::plan::WorkloadPlan;
+use crate::workload::plan::{ProcessPlan, WorkloadPlan};
 use crate::workload::recorded::Player;
 use crate::workload::stream;
 
@@ -46,7 +51,8 @@ impl<S: Observer> World<S> {
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
         let depth = host.depth_max.map_or(drive.depth(), |most| drive.depth().min(most)).max(1);
-        let mut queue = make_queue::<S>(request, depth, plan.processes.len(), plan.groups.len())?;
+        let submitters = count_submitters(request, &plan);
+        let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
@@ -62,6 +68,8 @@ impl<S: Observer> World<S> {
                 request.scripts.get(processes.len()).map(|script| Player::new(script.clone(), capacity_sectors));
             processes.push(process);
         }
+        share_zones(&mut processes);
+        let steady = watch_rates(&mut processes);
         let mut world = World {
             elevator: request.elevator,
             seed: request.seed,
@@ -85,6 +93,9 @@ impl<S: Observer> World<S> {
             failures: Failures::default(),
             files_with_errors: BTreeSet::new(),
             runs: Vec::new(),
+            flows: BTreeMap::new(),
+            steady,
+            owners: Vec::new(),
             unfinished: processes.len(),
             unfinished_by_job,
             processes,
@@ -114,8 +125,86 @@ impl<S: Observer> World<S> {
         {
             return Err(self.defect("no room for the journal's context".into()));
         }
+        self.add_further_submitters(groups)
+    }
+
+    /// Adds the threads that submit requests of a process, and the priorities of single requests.
+    /// Only mq-deadline looks at the priority of a request; the other elevators look at that of
+    /// the process.
+    fn add_further_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
+        let mut next = self.processes.len() as u32 + 1 + u32::from(self.journal.is_some());
+        let by_request = self.elevator == Kind::MqDeadline;
+        for (task, process) in (0u32..).zip(&mut self.processes) {
+            let workers = worker_count(&process.job);
+            let own = if by_request && workers == 0 { request_priorities(&process.job) } else { Vec::new() };
+            let (plan, submission) = (&process.plan, &mut process.submission);
+            let group = groups.get(plan.group).copied();
+            let of_workers = (0..workers).map(|_| None);
+            for priority in of_workers.chain(own.into_iter().map(Some)) {
+                let of_request = priority.map(|(class, level)| priority_of(class, level));
+                if !self.device.add_submitter(plan.pid, of_request.unwrap_or(plan.priority), plan.nice, group) {
+                    let problem = "no room for a further context of a process".into();
+                    return Err(self.defect(problem));
+                }
+                match priority {
+                    Some(priority) => submission.priorities.push((priority, next)),
+                    None => submission.workers.push(next),
+                }
+                submission.submitters.push(next);
+                self.owners.push(task);
+                next += 1;
+            }
+        }
         Ok(())
     }
+}
+
+/// The priority of a class of fio (1 to 3) and a level.
+fn priority_of(class: u8, level: u8) -> Priority {
+    let class = match class {
+        1 => Class::RealTime,
+        3 => Class::Idle,
+        _ => Class::BestEffort,
+    };
+    Priority::new(class, level).unwrap_or(Priority::UNSET)
+}
+
+/// Makes all processes that work on one part of a zoned device share its zones. Zones that no
+/// process writes are full.
+fn share_zones(processes: &mut [Process]) {
+    let mut shared: HashMap<(u32, Region), WrittenZones> = HashMap::new();
+    let writes: BTreeSet<u32> = processes
+        .iter()
+        .filter(|process| process.job.rw.writes())
+        .flat_map(|process| process.plan.files.iter().map(|(file, _)| *file))
+        .collect();
+    for process in processes.iter_mut().filter(|process| process.job.zones.mode == ZoneMode::Zbd) {
+        for (index, (file, region)) in process.plan.files.iter().enumerate() {
+            let make = || WrittenZones::new(process.job.zones, region.len, !writes.contains(file));
+            let zones = shared.entry((*file, *region)).or_insert_with(make);
+            process.generator.share_zones(index, zones);
+        }
+    }
+}
+
+/// The checks for a steady rate: one for each process, or one for a reporting group.
+fn watch_rates(processes: &mut [Process]) -> Vec<(SteadyRate, Option<u64>)> {
+    let mut steady = Vec::new();
+    let mut of_group: HashMap<u32, usize> = HashMap::new();
+    for process in processes {
+        let Some(rate) = SteadyRate::new(&process.job) else { continue };
+        let known = of_group.get(&process.job.groupid).copied().filter(|_| process.job.group_reporting);
+        let index = known.unwrap_or(steady.len());
+        if known.is_none() {
+            steady.push((rate, None));
+        }
+        if process.job.group_reporting {
+            of_group.insert(process.job.groupid, index);
+        }
+        process.limits.steady = Some(index);
+        process.limits.watches = true;
+    }
+    steady
 }
 
 /// Instantiates one drive of the profile: its spindle speed is off by a drawn tolerance.
@@ -130,11 +219,21 @@ fn instantiate_drive(request: &WorldRequest) -> Drive {
     Drive::new(&profile)
 }
 
-/// Creates a queue with room for these processes and sets the tunables of its elevator.
+/// Number of submitters of the processes: each process, its threads that submit, and its priorities
+/// of single requests.
+fn count_submitters(request: &WorldRequest, plan: &WorkloadPlan) -> usize {
+    let of = |process: &ProcessPlan| {
+        let job = &request.jobs.jobs[process.job];
+        1 + worker_count(job) as usize + request_priorities(job).len()
+    };
+    plan.processes.iter().map(of).sum()
+}
+
+/// Creates a queue with room for these submitters and sets the tunables of its elevator.
 fn make_queue<S: Observer>(
     request: &WorldRequest,
     depth: u32,
-    processes: usize,
+    submitters: usize,
     groups: usize,
 ) -> Result<RequestQueue<Owned<S>>, SimError> {
     let config = queue_config(request, depth);
@@ -142,8 +241,8 @@ fn make_queue<S: Observer>(
     // Batching processes may take half as many requests again as the pool of each direction has.
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
     let capacity = Capacity {
-        requests: usual.requests.max(requests).saturating_add(processes as u32),
-        contexts: processes as u32 + 2,
+        requests: usual.requests.max(requests).saturating_add(submitters as u32),
+        contexts: submitters as u32 + 2,
         groups: groups as u32 + 1,
         ..usual
     };

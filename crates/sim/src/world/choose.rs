@@ -7,7 +7,7 @@ use super::state::{Flow, World};
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
-use crate::workload::offsets::IoUnit;
+use hoistway_workload::IoUnit;
 
 impl<S: Observer> World<S> {
     /// Runs a process until it sleeps or has to pay for CPU time.
@@ -60,6 +60,8 @@ impl<S: Observer> World<S> {
             self.device.reserve(task, reservation, self.now_ns);
         }
         self.drop_cached_files(task);
+        self.fill_cache(task);
+        self.join_shares(task);
         Flow::On
     }
 
@@ -82,7 +84,9 @@ impl<S: Observer> World<S> {
         if process.debt_ns > 0 {
             return Flow::On;
         }
-        if self.device.is_held_back(task) {
+        let submission = &process.submission;
+        let mut others = submission.priorities.iter().map(|known| known.1);
+        if self.device.is_held_back(task) || others.any(|submitter| self.device.is_held_back(submitter)) {
             return Flow::Block;
         }
         if process.player.is_some() {
@@ -92,11 +96,24 @@ impl<S: Observer> World<S> {
             process.stage = Stage::Leave;
             return Flow::On;
         }
+        if self.is_too_slow(task) {
+            return Flow::On;
+        }
+        let process = &mut self.processes[task as usize];
+        if std::mem::take(&mut process.limits.drops_cache) {
+            self.drop_cached_files(task);
+        }
+        self.choose_next(task)
+    }
+
+    /// Chooses between a sync, a pause and the next request.
+    fn choose_next(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
         let has_sync_due = process.syncs_after == 0 && super::process::sync_every(&process.job) > 0;
-        let has_thinking_due = process.job.thinktime_ns > 0 && process.think_after == 0;
+        let has_thinking_due = process.has_to_think(self.now_ns);
         if has_sync_due || has_thinking_due {
-            if process.in_flight > 0 {
-                return Flow::Block;
+            if process.in_flight > 0 && (has_sync_due || !process.job.thinktime_at_issue) {
+                return self.block(task);
             }
             if has_sync_due {
                 process.syncs_after = super::process::sync_every(&process.job);
@@ -104,12 +121,21 @@ impl<S: Observer> World<S> {
             }
             return self.begin_thinking(task);
         }
-        if process.in_flight >= process.depth {
+        if process.in_flight + process.submission.batch.len() as u32 >= process.depth {
+            process.submission.drains = process.low() < process.depth;
+            return self.block(task);
+        }
+        if process.submission.drains && process.in_flight > process.low() {
             return Flow::Block;
         }
+        process.submission.drains = false;
         if process.walk.is_some() {
             return self.pace_walk(task);
         }
+        if let Some(flow) = self.wait_for_share(task) {
+            return flow;
+        }
+        let process = &mut self.processes[task as usize];
         let Some(unit) = process.chosen.or_else(|| process.generator.next()) else {
             return self.next_pass(task);
         };
@@ -117,15 +143,35 @@ impl<S: Observer> World<S> {
         let due_ns = process.start_ns.saturating_add(process.pacing.due_ns(unit.direction));
         if due_ns > self.now_ns {
             let until_ns = due_ns.min(process.deadline_ns);
+            if !process.submission.batch.is_empty() {
+                return self.block(task);
+            }
             return self.sleep_until(task, until_ns);
         }
         self.begin(task, unit)
     }
 
+    /// Sleeps until a request completes, after the batch of chosen requests is submitted.
+    fn block(&mut self, task: u32) -> Flow {
+        if self.processes[task as usize].submission.batch.is_empty() {
+            return Flow::Block;
+        }
+        self.submit_batch(task);
+        Flow::On
+    }
+
     fn next_pass(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
-        if process.in_flight > 0 {
-            return Flow::Block;
+        if process.in_flight > 0 || !process.submission.batch.is_empty() {
+            return self.block(task);
+        }
+        if process.generator.begin_verification() {
+            if process.job.direct {
+                return Flow::On;
+            }
+            // What is verified comes from the disk: it is written, and dropped from the cache.
+            process.limits.drops_cache = true;
+            return self.begin_sync(task, Stage::Choose);
         }
         match process.generator.next_pass() {
             Some(_) => self.drop_cached_files(task),
@@ -150,6 +196,9 @@ impl<S: Observer> World<S> {
         process.think_after = process.job.thinktime_blocks;
         process.stage = Stage::Think;
         let job = &process.job;
+        if job.rate_ignore_thinktime {
+            process.pacing.pause(job.thinktime_ns);
+        }
         process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
         let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
@@ -162,6 +211,7 @@ impl<S: Observer> World<S> {
         if self.now_ns < process.wake_ns {
             return Flow::Block;
         }
+        process.limits.thought_ns = self.now_ns;
         process.stage = Stage::Choose;
         Flow::On
     }
@@ -175,9 +225,21 @@ impl<S: Observer> World<S> {
         if unit.direction == Direction::Write {
             process.syncs_after = process.syncs_after.saturating_sub(1);
         }
-        process.stats.level.record_level(process.in_flight + 1);
+        process.stats.level.record_level(process.in_flight + process.submission.batch.len() as u32 + 1);
+        let is_null = process.job.ioengine == Ioengine::Null;
+        let is_direct = (process.job.direct || unit.direction == Direction::Trim) && !is_null;
+        let is_batched = is_direct && process.batch_size() > 1 && unit.direction != Direction::Trim;
+        self.count_share(task);
+        let process = &mut self.processes[task as usize];
+        if is_batched {
+            process.submission.batch.push(unit);
+            if process.submission.batch.len() as u32 >= process.batch_size() {
+                self.submit_batch(task);
+            }
+            return Flow::On;
+        }
         process.stats.submit.record_batch(1);
-        if process.job.direct && process.job.ioengine != Ioengine::Null {
+        if is_direct {
             return self.begin_direct(task, unit);
         }
         let page = unit.offset / PAGE_BYTES;
@@ -192,7 +254,7 @@ impl<S: Observer> World<S> {
         process.stage = match (process.job.ioengine, unit.direction) {
             (Ioengine::Null, _) => Stage::Finish,
             (_, Direction::Read) => Stage::Read,
-            (_, Direction::Write) => Stage::Write,
+            (_, Direction::Write | Direction::Trim) => Stage::Write,
         };
         if process.stage == Stage::Finish {
             process.debt_ns += self.host.costs.system_call_ns;
@@ -207,6 +269,7 @@ impl<S: Observer> World<S> {
         process.record(&unit, start_ns, start_ns, self.now_ns);
         process.stats.complete.record_batch(1);
         process.stage = Stage::Choose;
+        self.check_completed(task, &unit, start_ns);
         Flow::On
     }
 
@@ -225,9 +288,11 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Done;
         process.end_ns = if process.player.is_some() { self.now_ns.min(process.deadline_ns) } else { self.now_ns };
         let job = process.plan.job;
-        self.device.exit(task, self.now_ns);
+        self.leave_shares(task);
+        self.exit_submitters(task);
         self.unfinished -= 1;
         self.unfinished_by_job[job] -= 1;
+        self.end_others(task);
         if self.unfinished_by_job[job] == 0 {
             self.start_processes();
         }

@@ -6,30 +6,88 @@ use hoistway_fio::Direction;
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
-use crate::workload::offsets::IoUnit;
+use hoistway_workload::IoUnit;
 
 impl<S: Observer> World<S> {
-    /// Submits a request's bios: one per extent, none larger than the queue's largest request.
+    /// Submits a request.
     pub(super) fn begin_direct(&mut self, task: u32, unit: IoUnit) -> Flow {
+        let submitter = self.submitter_of(task, &unit);
+        self.device.plug(submitter);
+        let (slot, bios) = self.submit_direct(task, submitter, unit);
+        self.device.finish_plug(submitter, self.now_ns);
+        let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
-        let file = process.files[unit.file].file;
-        let io =
-            DirectIo { process: task, unit, start_ns: self.now_ns, issued_ns: self.now_ns, pending: 1, failed: false };
-        let slot = self.direct.insert(io);
-        process.in_flight += 1;
-        if !process.is_async() {
+        if unit.direction == Direction::Trim {
+            // Every engine trims synchronously.
+            process.submission.trim = Some(slot);
+            process.stage = Stage::Direct;
+        } else if !process.is_async() {
             process.stage = Stage::Direct;
         }
+        process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
+        self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
+        // The request held one count of its own until all bios were submitted.
+        self.direct_bio_over(slot, false);
+        Flow::On
+    }
+
+    /// Submits the chosen requests of a process in one call.
+    pub(super) fn submit_batch(&mut self, task: u32) {
+        let units = std::mem::take(&mut self.processes[task as usize].submission.batch);
+        let mut slots = Vec::with_capacity(units.len());
+        let mut all_bios = 0;
+        self.device.plug(task);
+        for unit in units {
+            let submitter = self.submitter_of(task, &unit);
+            if submitter != task {
+                self.device.plug(submitter);
+            }
+            let (slot, bios) = self.submit_direct(task, submitter, unit);
+            if submitter != task {
+                self.device.finish_plug(submitter, self.now_ns);
+            }
+            all_bios += bios;
+            slots.push(slot);
+        }
+        self.device.finish_plug(task, self.now_ns);
+        let costs = self.host.costs;
+        let process = &mut self.processes[task as usize];
+        process.stats.submit.record_batch(slots.len() as u32);
+        process.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
+        let issued_ns = self.now_ns + process.debt_ns;
+        for slot in slots {
+            self.direct.get_mut(slot).issued_ns = issued_ns;
+            self.direct_bio_over(slot, false);
+        }
+    }
+
+    /// Submits a request's bios: one per extent, none larger than the queue's largest request.
+    /// Returns the request and the number of its bios.
+    fn submit_direct(&mut self, task: u32, submitter: u32, unit: IoUnit) -> (u32, u64) {
+        let process = &mut self.processes[task as usize];
+        let file = process.files[unit.file].file;
+        let (start_ns, issued_ns) = (self.now_ns, self.now_ns);
+        let slot = self.direct.insert(DirectIo {
+            process: task,
+            submitter,
+            unit,
+            start_ns,
+            issued_ns,
+            pending: 1,
+            failed: false,
+        });
+        process.in_flight += 1;
         let (op, flags) = match unit.direction {
             Direction::Read => (Op::Read, Flags::NONE),
+            Direction::Write if process.job.writefua => (Op::Write, Flags::SYNC.and(Flags::FUA)),
             Direction::Write => (Op::Write, Flags::SYNC),
+            Direction::Trim => (Op::Discard, Flags::SYNC),
         };
         if unit.direction == Direction::Write {
             self.record_change(file, unit.offset + unit.bytes);
         }
-        let context = self.device.context(task);
+        let context = self.device.context(submitter);
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
-        self.device.plug(task);
         let mut bios = 0;
         while sector < end {
             let Some((disk, room)) = self.files[file as usize].locate(sector) else { break };
@@ -40,16 +98,9 @@ impl<S: Observer> World<S> {
             let bio =
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
-            self.device.submit(task, bio, self.now_ns);
+            self.device.submit(submitter, bio, self.now_ns);
         }
-        self.device.finish_plug(task, self.now_ns);
-        let costs = self.host.costs;
-        let process = &mut self.processes[task as usize];
-        process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
-        self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
-        // The request held one count of its own until all bios were submitted.
-        self.direct_bio_over(slot, false);
-        Flow::On
+        (slot, bios)
     }
 
     pub(super) fn direct_bio_over(&mut self, slot: u32, failed: bool) {
@@ -57,8 +108,12 @@ impl<S: Observer> World<S> {
         io.failed |= failed;
         io.pending -= 1;
         if io.pending == 0 {
-            let task = io.process;
-            self.processes[task as usize].completed.push(slot);
+            let (task, submitter) = (io.process, io.submitter);
+            let process = &mut self.processes[task as usize];
+            process.completed.push(slot);
+            if process.job.offload && submitter != task {
+                process.submission.workers.push(submitter);
+            }
             self.wake(task);
         }
     }
@@ -66,7 +121,7 @@ impl<S: Observer> World<S> {
     /// Reaps the completed requests of a process.
     pub(super) fn reap(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
-        if process.completed.is_empty() {
+        if process.completed.is_empty() || (process.completed.len() as u32) < process.reap_min() {
             return;
         }
         let call_ns = process.call_ns(self.host.costs.system_call_ns);
@@ -74,22 +129,33 @@ impl<S: Observer> World<S> {
         if let Some(player) = &mut process.player {
             player.completed(process.completed.len() as u64);
         }
-        while let Some(slot) = process.completed.pop() {
+        process.debt_ns += call_ns;
+        while let Some(slot) = self.processes[task as usize].completed.pop() {
             let io = self.direct.remove(slot);
+            let process = &mut self.processes[task as usize];
             process.in_flight -= 1;
             process.debt_ns += self.host.costs.completion_ns;
             match io.failed {
                 true => process.fail(self.now_ns),
-                false => process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns),
+                false => {
+                    process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
+                    self.check_completed(task, &io.unit, io.start_ns);
+                }
             }
         }
-        process.debt_ns += call_ns;
     }
 
     /// Sleeps until the only request of a synchronous process completes.
     pub(super) fn wait_direct(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
-        let Some(slot) = process.completed.pop() else { return Flow::Block };
+        let slot = match process.submission.trim {
+            Some(trim) => {
+                process.completed.iter().position(|slot| *slot == trim).map(|at| process.completed.remove(at))
+            }
+            None => process.completed.pop(),
+        };
+        let Some(slot) = slot else { return Flow::Block };
+        process.submission.trim = None;
         let io = self.direct.remove(slot);
         process.in_flight -= 1;
         process.debt_ns += self.host.costs.completion_ns;

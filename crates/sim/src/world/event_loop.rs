@@ -151,8 +151,8 @@ impl<S: Observer> World<S> {
     }
 
     fn wake_resumed(&mut self) {
-        while let Some(task) = self.device.resumed.pop() {
-            self.wake(task);
+        while let Some(submitter) = self.device.resumed.pop() {
+            self.wake(self.owner_of(submitter));
         }
         self.wake_congestion_waiters();
     }

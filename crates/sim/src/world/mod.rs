@@ -13,8 +13,10 @@ mod event_loop;
 mod failing;
 mod faults;
 mod flusher;
+mod job_state;
 mod journal;
 mod layout;
+mod pace;
 mod plug;
 mod process;
 mod recorded;
@@ -30,6 +32,7 @@ use hoistway_core::NoSink;
 
 use crate::error::SimError;
 use crate::record::SliceRecorder;
+pub(crate) use job_state::Ending;
 pub(crate) use process::{DirectionStats, Process, Stats};
 pub(crate) use request::{Failures, Stop, WorldProgress, WorldRequest, WorldResult};
 use state::World;

@@ -10,13 +10,14 @@ use crate::host::fs::tree::MetadataRead;
 use crate::host::mapping::Mapping;
 use crate::host::readahead::Reader;
 use crate::measure::{Latencies, Sampler, Windows};
-use crate::workload::offsets::{Generator, IoUnit, Region};
-use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
 use crate::workload::recorded::Player;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
+use hoistway_workload::pacing::Pacing;
+use hoistway_workload::{Generator, IoUnit, Region};
 
+use super::job_state::{Limits, Submission};
 use super::tasks::{Commit, Dirtying};
 
 /// The next step of a process when it runs. The CPU time of a step has passed before the next step
@@ -134,6 +135,8 @@ pub(crate) struct Process {
     /// Direct requests that are complete but not reaped.
     pub completed: Vec<u32>,
     pub depth: u32,
+    pub submission: Submission,
+    pub limits: Limits,
     pub think_after: u32,
     pub syncs_after: u32,
     pub syncs_end: bool,
@@ -157,6 +160,7 @@ pub(crate) struct Process {
 pub(crate) struct Stats {
     pub read: DirectionStats,
     pub write: DirectionStats,
+    pub trim: DirectionStats,
     pub sync: Latencies,
     pub cpu_ns: u64,
     pub sleeps: u64,
@@ -189,7 +193,9 @@ impl Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
             |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
-        let unit = IoUnit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
+        let unit = IoUnit::new(Direction::Read, 0, 0, 0);
+        let depth = if job.direct { job.effective_iodepth() } else { 1 };
+        let limits = Limits::new(&job, depth);
         Process {
             stage: Stage::NotStarted,
             blocked: true,
@@ -204,7 +210,9 @@ impl Process {
             chosen: None,
             in_flight: 0,
             completed: Vec::new(),
-            depth: if job.direct { job.effective_iodepth() } else { 1 },
+            depth: limits.search.as_ref().map_or(depth, |search| search.depth),
+            submission: Submission::default(),
+            limits,
             think_after: job.thinktime_blocks,
             syncs_after: sync_every(&job),
             syncs_end: job.end_fsync && job.rw.writes(),
@@ -232,6 +240,7 @@ impl Process {
             Some(runtime_ns) => self.measured_from_ns.saturating_add(runtime_ns),
             None => u64::MAX,
         };
+        self.limits.thought_ns = now_ns;
         self.stage = Stage::Choose;
     }
 
@@ -247,7 +256,7 @@ impl Process {
             u64::MAX => 0.0,
             deadline_ns => of(now_ns.saturating_sub(self.start_ns), deadline_ns.saturating_sub(self.start_ns)),
         };
-        let bytes = self.stats.read.bytes + self.stats.write.bytes;
+        let bytes = self.stats.bytes();
         let by_bytes = match self.job.time_based {
             true => 0.0,
             false => of(bytes, self.plan.io_bytes.saturating_mul(u64::from(self.job.loops))),
@@ -262,15 +271,49 @@ impl Process {
         self.syncs_end = false;
     }
 
-    /// Returns true if a request has failed and the process has not begun to leave.
+    /// Returns true if a request has failed or the process was ended, and the process has not begun
+    /// to leave.
     pub fn has_to_leave(&self) -> bool {
         let at_its_end = matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Leave | Stage::Done);
-        self.failed_ns.is_some() && !at_its_end
+        (self.failed_ns.is_some() || self.limits.ends) && !at_its_end
     }
 
     /// Returns true if the process submits further requests while others are in flight.
     pub fn is_async(&self) -> bool {
-        self.job.direct && !self.job.ioengine.is_synchronous()
+        self.job.direct && (!self.job.ioengine.is_synchronous() || self.job.offload)
+    }
+
+    /// Number of requests that are submitted together.
+    pub fn batch_size(&self) -> u32 {
+        match self.job.batching.submit {
+            _ if !self.is_async() => 1,
+            0 => self.depth,
+            batch => batch.min(self.depth),
+        }
+    }
+
+    /// Number of completed requests that are needed before they are reaped.
+    pub fn reap_min(&self) -> u32 {
+        let is_full = self.in_flight >= self.depth || self.submission.drains;
+        if is_full { self.job.batching.complete_min.min(self.in_flight).max(1) } else { 1 }
+    }
+
+    /// Number of requests in flight down to which a full queue drains.
+    pub fn low(&self) -> u32 {
+        match self.job.batching.low {
+            0 => self.depth,
+            low => low.min(self.depth),
+        }
+    }
+
+    /// Returns true if the job's next pause is due.
+    pub fn has_to_think(&self, now_ns: u64) -> bool {
+        let iotime_ns = self.job.thinktime_iotime_ns;
+        let is_due = match iotime_ns {
+            0 => self.think_after == 0,
+            _ => now_ns.saturating_sub(self.limits.thought_ns) >= iotime_ns,
+        };
+        self.job.thinktime_ns > 0 && is_due
     }
 
     /// CPU time of a system call; 0 for a mapped file, which is read without one.
@@ -312,7 +355,8 @@ impl Stats {
         let direction = DirectionStats::new(job, windows);
         Stats {
             read: direction.clone(),
-            write: direction,
+            write: direction.clone(),
+            trim: direction,
             sync: Latencies::default(),
             cpu_ns: 0,
             sleeps: 0,
@@ -324,10 +368,16 @@ impl Stats {
         }
     }
 
+    /// Bytes read, written and trimmed.
+    pub fn bytes(&self) -> u64 {
+        self.read.bytes + self.write.bytes + self.trim.bytes
+    }
+
     pub fn of(&mut self, direction: Direction) -> &mut DirectionStats {
         match direction {
             Direction::Read => &mut self.read,
             Direction::Write => &mut self.write,
+            Direction::Trim => &mut self.trim,
         }
     }
 }
@@ -361,6 +411,8 @@ pub(crate) fn sync_every(job: &Job) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
     pub process: u32,
+    /// The submitter of the device: the process, one of its threads, or one of its priorities.
+    pub submitter: u32,
     pub unit: IoUnit,
     pub start_ns: u64,
     pub issued_ns: u64,

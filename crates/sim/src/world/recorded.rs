@@ -6,8 +6,8 @@ use hoistway_fio::Direction;
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
-use crate::workload::offsets::IoUnit;
 use crate::workload::recorded::ScriptedRequest;
+use hoistway_workload::IoUnit;
 
 impl<S: Observer> World<S> {
     /// Starts the next recorded request if it is due.
@@ -43,12 +43,13 @@ impl<S: Observer> World<S> {
         let ScriptedRequest { op, flags, sector, sectors, wait } = request;
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
-        let unit = IoUnit { direction, file: 0, offset: sector * 512, bytes: u64::from(sectors) * 512 };
+        let unit = IoUnit::new(direction, 0, sector * 512, u64::from(sectors) * 512);
         let now_ns = self.now_ns;
         // The wait for room in a full queue is part of the latency of a request that comes at a
         // time of its own; one that follows a completion begins when it is submitted.
         let start_ns = if wait.outstanding_max == u32::MAX { due_ns } else { now_ns };
-        let io = DirectIo { process: task, unit, start_ns, issued_ns: start_ns, pending: 1, failed: false };
+        let issued_ns = start_ns;
+        let io = DirectIo { process: task, submitter: task, unit, start_ns, issued_ns, pending: 1, failed: false };
         let slot = self.direct.insert(io);
         process.in_flight += 1;
         process.stats.level.record_level(process.in_flight);

@@ -1,10 +1,12 @@
 //! The state of a world.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hoistway_core::Kind;
+use hoistway_workload::endings::SteadyRate;
 
 use super::device::Device;
+use super::job_state::FlowGroup;
 use super::process::{DirectIo, Process};
 use super::request::Failures;
 use super::slab::Slab;
@@ -48,6 +50,12 @@ pub(crate) struct World<S: Observer> {
     /// Files that lost pages, until a sync reports the error.
     pub(super) files_with_errors: BTreeSet<u32>,
     pub(super) runs: Vec<(u64, u64)>,
+    /// The jobs that share their requests, by `flow_id`.
+    pub(super) flows: BTreeMap<u32, FlowGroup>,
+    /// The checks for a steady rate, each with the start of its first process.
+    pub(super) steady: Vec<(SteadyRate, Option<u64>)>,
+    /// The processes of the device's submitters behind those of all tasks.
+    pub(super) owners: Vec<u32>,
     /// Number of each job's processes that have not ended.
     pub(super) unfinished_by_job: Vec<u32>,
     pub(super) unfinished: usize,

@@ -11,8 +11,8 @@ use crate::host::fs::tree::{MetadataRead, Tree};
 use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;
 use crate::record::Observer;
-use crate::workload::offsets::IoUnit;
 use crate::workload::walk::{Step, Walker};
+use hoistway_workload::IoUnit;
 
 /// System calls per file besides its reads: `stat`, `open` and `close`.
 const CALLS_A_FILE: u64 = 3;
@@ -84,7 +84,7 @@ impl<S: Observer> World<S> {
                     process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
-                let flow = self.begin(task, IoUnit { direction: Direction::Read, file: 0, offset, bytes });
+                let flow = self.begin(task, IoUnit::new(Direction::Read, 0, offset, bytes));
                 // The time to find the file belongs to its first read.
                 self.processes[task as usize].current.start_ns = since_ns;
                 return flow;

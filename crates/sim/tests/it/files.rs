@@ -61,6 +61,25 @@ fn the_thirteenth_block_of_an_ext3_file_costs_another_read() {
 }
 
 #[test]
+fn find_reads_all_directories_before_the_first_file() {
+    let (find, readdir) = (walk("find", ""), walk("readdir", ""));
+    assert_eq!((bytes(&find), find.drive_bytes), (bytes(&readdir), readdir.drive_bytes));
+    assert_ne!(find.drive_ns.seek, readdir.drive_ns.seek);
+    // The names of one directory are in one block, and each file needs its inode and its data.
+    let first = "[a]\nhoistway_tree=files=400,dirs=40,median=300,mean=300,fs=ext3\nhoistway_walk=find\nnumber_ios=1\n";
+    assert!(noop(first).drive_requests > 40, "{}", noop(first).drive_requests);
+    assert!(noop(&first.replace("find", "readdir")).drive_requests < 40);
+}
+
+#[test]
+fn each_clone_may_have_a_tree_of_its_own() {
+    let moved =
+        |own: &str| noop(&format!("[a]\nhoistway_tree=files=300,dirs=20{own}\nnumjobs=3\nbs=128k\n")).drive_bytes;
+    let (shared, own) = (moved(""), moved(",own"));
+    assert!((2 * shared..4 * shared).contains(&own), "{own} {shared}");
+}
+
+#[test]
 fn every_walk_moves_all_bytes_and_orders_closer_to_the_disk_are_faster() {
     for age in ["", ",age=3"] {
         let order = ["readdir", "block", "sweep"].map(|order| walk(order, age));

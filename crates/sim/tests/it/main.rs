@@ -9,6 +9,8 @@ mod files;
 mod groups;
 mod host;
 mod hosts_page;
+mod job_files_page;
+mod job_options;
 mod journal;
 mod kernels;
 mod mapped;

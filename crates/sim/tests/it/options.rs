@@ -311,7 +311,7 @@ fn options_without_effect_are_noted() {
     let text = "[a]\nsize=1m\ncgroup=fast\nioengine=libaio\niodepth=8\ndescription=x\n";
     let notes = run(&request(text, &[Kind::Noop])).expect("a run").notes;
     assert_eq!(notes.len(), 3, "{notes:?}");
-    assert!(notes[0].contains("`description` is accepted and changes nothing here"), "{}", notes[0]);
+    assert!(notes[0].ends_with("accepted without effect on a simulation: test.fio:6 `description`"), "{}", notes[0]);
     assert!(notes[1].contains("job `a`: none of these elevators has control groups"), "{}", notes[1]);
     assert!(notes[2].contains("one at a time, iodepth=8 or not"), "{}", notes[2]);
 }

@@ -3,12 +3,14 @@
 use hoistway_fio::{Direction, Directions, Job, RateProcess};
 use rand_pcg::Pcg64;
 
-use super::distribution::unit;
+use crate::distribution::unit;
 
 /// The caps of one process. A process that fell behind catches up, as in fio.
 #[derive(Clone, Debug)]
-pub(crate) struct Pacing {
+pub struct Pacing {
     poisson: bool,
+    /// Time of pauses that the process does not catch up.
+    paused_ns: u64,
     lanes: Directions<Option<Lane>>,
 }
 
@@ -24,29 +26,32 @@ struct Lane {
 }
 
 impl Pacing {
+    /// The caps of a job.
     pub fn new(job: &Job) -> Pacing {
         let lane = |direction| {
             let bytes = job.rate.get(direction).map(|rate| (rate, true));
             let ios = job.rate_iops.get(direction).map(|rate| (rate, false));
             bytes.or(ios).map(|(rate, by_bytes)| Lane { rate: rate.max(1), by_bytes, made: 0, next_ns: 0 })
         };
-        let lanes = Directions { read: lane(Direction::Read), write: lane(Direction::Write) };
-        Pacing { poisson: job.rate_process == RateProcess::Poisson, lanes }
+        let lanes =
+            Directions { read: lane(Direction::Read), write: lane(Direction::Write), trim: lane(Direction::Trim) };
+        Pacing { poisson: job.rate_process == RateProcess::Poisson, paused_ns: 0, lanes }
     }
 
     /// Due time of the next request of a direction, in ns since the process's start.
     pub fn due_ns(&self, direction: Direction) -> u64 {
-        self.lanes.get(direction).map_or(0, |lane| lane.next_ns)
+        self.lanes.get(direction).map_or(0, |lane| lane.next_ns.saturating_add(self.paused_ns))
+    }
+
+    /// Moves all further requests by a pause.
+    pub fn pause(&mut self, ns: u64) {
+        self.paused_ns = self.paused_ns.saturating_add(ns);
     }
 
     /// Counts a request of `bytes` bytes.
     pub fn made(&mut self, direction: Direction, bytes: u64, rng: &mut Pcg64) {
         let poisson = self.poisson;
-        let lane = match direction {
-            Direction::Read => &mut self.lanes.read,
-            Direction::Write => &mut self.lanes.write,
-        };
-        let Some(lane) = lane else { return };
+        let Some(lane) = self.lanes.get_mut(direction) else { return };
         let units = if lane.by_bytes { bytes } else { 1 };
         if poisson {
             // The gaps of a Poisson process are exponential: -ln(u) times their mean, with u above

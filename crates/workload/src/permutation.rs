@@ -1,6 +1,6 @@
 //! Random permutations of block numbers that need no map of visited blocks.
 
-use super::mix;
+use crate::mix;
 
 const ROUNDS: u64 = 4;
 

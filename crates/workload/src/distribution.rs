@@ -1,24 +1,54 @@
 //! Random block numbers with uneven distributions.
 
-use hoistway_fio::{Distribution, Zone};
+use hoistway_fio::{Distribution, SplitEntry, Zone};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::permutation::Permutation;
+use crate::permutation::Permutation;
 
 /// Draws block numbers below a number of blocks. A permutation scatters Zipf and Pareto ranks, so
 /// popular blocks are not contiguous.
 #[derive(Clone, Debug)]
 pub(crate) enum Draw {
-    Uniform { blocks: u64 },
-    Zipf { law: Zipf, scatter: Permutation },
-    Pareto { power: f64, scatter: Permutation },
-    Normal { blocks: u64, deviation: f64 },
-    Zoned { blocks: u64, zones: Vec<Zone> },
+    Uniform {
+        blocks: u64,
+    },
+    Zipf {
+        law: Zipf,
+        scatter: Permutation,
+    },
+    Pareto {
+        power: f64,
+        scatter: Permutation,
+    },
+    Normal {
+        blocks: u64,
+        deviation: f64,
+    },
+    Zoned {
+        blocks: u64,
+        zones: Vec<Zone>,
+    },
+    /// Zones of so many blocks, each with its share in percent.
+    ZonedBlocks {
+        blocks: u64,
+        zones: Vec<(u8, u64)>,
+    },
+    /// Draws that are moved, so that the most popular block comes to a given place.
+    Moved {
+        draw: Box<Draw>,
+        blocks: u64,
+        by: u64,
+    },
 }
 
 impl Draw {
     pub fn new(distribution: &Distribution, blocks: u64, key: u64) -> Draw {
+        Draw::of_bytes(distribution, blocks, 4096, key)
+    }
+
+    /// Creates the draw of block numbers of blocks of so many bytes.
+    pub fn of_bytes(distribution: &Distribution, blocks: u64, block_bytes: u64, key: u64) -> Draw {
         let blocks = blocks.max(1);
         let scatter = Permutation::new(blocks, key);
         match distribution {
@@ -30,6 +60,19 @@ impl Draw {
             Distribution::Pareto(h) => Draw::Pareto { power: h.ln() / (1.0 - h).ln(), scatter },
             Distribution::Normal(percent) => Draw::Normal { blocks, deviation: percent / 100.0 * blocks as f64 },
             Distribution::Zoned(zones) => Draw::Zoned { blocks, zones: zones.clone() },
+            Distribution::ZonedBytes(zones) => {
+                let of = |zone: &SplitEntry| (zone.percent, (zone.bytes / block_bytes.max(1)).max(1));
+                Draw::ZonedBlocks { blocks, zones: zones.iter().map(of).collect() }
+            }
+            Distribution::Centred(law, centre) => {
+                let draw = Draw::of_bytes(law, blocks, block_bytes, key);
+                let popular = match &draw {
+                    Draw::Zipf { scatter, .. } | Draw::Pareto { scatter, .. } => scatter.get(0),
+                    _ => blocks / 2,
+                };
+                let place = ((centre * blocks as f64) as u64).min(blocks - 1);
+                Draw::Moved { draw: Box::new(draw), blocks, by: (place + blocks - popular) % blocks }
+            }
         }
     }
 
@@ -44,6 +87,8 @@ impl Draw {
             }
             Draw::Normal { blocks, deviation } => normal(rng, *blocks, *deviation),
             Draw::Zoned { blocks, zones } => zoned(rng, *blocks, zones),
+            Draw::ZonedBlocks { blocks, zones } => zoned_blocks(rng, *blocks, zones),
+            Draw::Moved { draw, blocks, by } => (draw.draw(rng) + by) % blocks,
         }
     }
 }
@@ -98,12 +143,12 @@ impl Zipf {
 }
 
 /// A uniform number from 0 to below 1.
-pub(crate) fn unit(rng: &mut Pcg64) -> f64 {
+pub fn unit(rng: &mut Pcg64) -> f64 {
     rng.random_range(0..1u64 << 53) as f64 / (1u64 << 53) as f64
 }
 
 /// A number of the standard normal distribution, by the polar method of Marsaglia (1964).
-pub(crate) fn standard_normal(rng: &mut Pcg64) -> f64 {
+pub fn standard_normal(rng: &mut Pcg64) -> f64 {
     loop {
         let (x, y) = (2.0 * unit(rng) - 1.0, 2.0 * unit(rng) - 1.0);
         let square = x * x + y * y;
@@ -139,6 +184,20 @@ fn zoned(rng: &mut Pcg64, blocks: u64, zones: &[Zone]) -> u64 {
         }
         ticket -= u32::from(zone.access_percent);
         before += span;
+    }
+    rng.random_range(0..blocks)
+}
+
+fn zoned_blocks(rng: &mut Pcg64, blocks: u64, zones: &[(u8, u64)]) -> u64 {
+    let mut ticket = rng.random_range(0..100u8);
+    let mut start = 0u64;
+    for (percent, count) in zones {
+        let end = start.saturating_add(*count).min(blocks);
+        if ticket < *percent && end > start {
+            return rng.random_range(start..end);
+        }
+        ticket -= (*percent).min(ticket);
+        start = end;
     }
     rng.random_range(0..blocks)
 }
@@ -199,5 +258,20 @@ mod tests {
         let mut rng = Pcg64::new(1, 1);
         let first = (0..DRAWS).filter(|_| draw.draw(&mut rng) < 100).count();
         assert!((first as f64 / DRAWS as f64 - 0.6).abs() < 0.01, "{first}");
+    }
+
+    #[test]
+    fn zones_of_bytes_get_their_share_and_the_most_popular_block_its_place() {
+        let zones = [(50, 16 << 10), (50, 16 << 10)].map(|(percent, bytes)| SplitEntry { percent, bytes });
+        let draw = Draw::of_bytes(&Distribution::ZonedBytes(zones.to_vec()), 1000, 4096, 7);
+        let mut rng = Pcg64::new(1, 1);
+        let drawn: Vec<u64> = (0..DRAWS).map(|_| draw.draw(&mut rng)).collect();
+        let first = drawn.iter().filter(|block| **block < 4).count() as f64 / DRAWS as f64;
+        assert!(drawn.iter().all(|block| *block < 8) && (first - 0.5).abs() < 0.01, "{first}");
+        let centred = Distribution::Centred(Box::new(Distribution::Zipf(1.2)), 0.3);
+        let draw = Draw::new(&centred, 1000, 7);
+        let mut counts = vec![0u32; 1000];
+        (0..DRAWS).for_each(|_| counts[draw.draw(&mut rng) as usize] += 1);
+        assert_eq!((0..1000).max_by_key(|block| counts[*block]), Some(300));
     }
 }

@@ -1,0 +1,619 @@
+//! The next request of a process: direction, file, offset and size.
+
+use std::sync::Arc;
+
+use hoistway_fio::{Direction, Directions, Job, Sequencer, ZoneMode};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use crate::distribution::Draw;
+use crate::files::FileTurn;
+use crate::permutation::Permutation;
+use crate::request::{IoUnit, Region};
+use crate::verification::Verification;
+use crate::zones::{StridedZone, WrittenZones};
+use crate::{mix, sizes, stream};
+
+/// Generates the requests of one process.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    job: Arc<Job>,
+    seed: u64,
+    process: u64,
+    /// One random stream per purpose, so that an option does not change the draws of another.
+    mix_rng: Pcg64,
+    offset_rng: Pcg64,
+    size_rng: Pcg64,
+    priority_rng: Pcg64,
+    targets: Vec<Target>,
+    turn: FileTurn,
+    /// The block that was trimmed and is to be written (`trimwrite`).
+    trimmed: Option<IoUnit>,
+    verification: Option<Verification>,
+    /// Bytes and requests generated in this pass (of `loops`).
+    made_bytes: u64,
+    made_ios: u64,
+    pass_bytes: u64,
+    pass: u32,
+}
+
+/// A file with the process's position in it.
+#[derive(Clone, Debug)]
+struct Target {
+    region: Region,
+    /// Bytes generated in this pass.
+    made: u64,
+    /// Sequential positions, from the region's start.
+    next: Directions<u64>,
+    order: Order,
+    /// Requests still to generate at or after the last random offset.
+    repeats: u64,
+    last: u64,
+    strided: Option<StridedZone>,
+    written: Option<WrittenZones>,
+}
+
+/// The order of random blocks.
+#[derive(Clone, Debug)]
+enum Order {
+    /// Each block once, then all again in another order.
+    Map { permutation: Permutation, index: u64, round: u64 },
+    /// Independent draws.
+    Drawn(Draw),
+}
+
+impl Generator {
+    /// Creates a generator that moves `io_bytes` bytes in one pass; without an end if the job is
+    /// `time_based`.
+    pub fn new(job: Arc<Job>, regions: &[Region], io_bytes: u64, seed: u64, process: u64) -> Generator {
+        let turn = FileTurn::new(&job.file_service, regions.len(), mix(seed ^ process));
+        let mut generator = Generator {
+            verification: Verification::new(&job, regions.len()),
+            job,
+            seed,
+            process,
+            mix_rng: stream(seed, process, 1),
+            offset_rng: stream(seed, process, 2),
+            size_rng: stream(seed, process, 3),
+            priority_rng: stream(seed, process, 9),
+            targets: Vec::new(),
+            turn,
+            trimmed: None,
+            made_bytes: 0,
+            made_ios: 0,
+            pass_bytes: io_bytes,
+            pass: 0,
+        };
+        generator.targets = (0u64..).zip(regions).map(|(file, region)| generator.target(file, *region)).collect();
+        generator
+    }
+
+    /// Makes the process write the zones of a zoned device that other processes write, too.
+    pub fn share_zones(&mut self, file: usize, zones: &WrittenZones) {
+        if let Some(target) = self.targets.get_mut(file) {
+            target.written = Some(zones.clone());
+        }
+    }
+
+    /// The next request; `None` after the last byte of the pass. If the job verifies what it wrote,
+    /// [`Self::begin_verification`] follows.
+    #[expect(clippy::should_implement_trait, reason = "a pass ends, and the next one follows")]
+    pub fn next(&mut self) -> Option<IoUnit> {
+        let mut unit = match self.verification.as_mut().and_then(Verification::next) {
+            Some(unit) => unit,
+            None => self.rest_of_trimmed().or_else(|| self.fresh())?,
+        };
+        if unit.direction == Direction::Write
+            && let Some(verification) = &mut self.verification
+        {
+            verification.wrote(&unit);
+        }
+        let priorities = self.job.cmdprio.get(unit.direction);
+        if priorities.percent > 0 || !priorities.by_size.is_empty() {
+            unit.priority = priorities.of(unit.bytes, self.priority_rng.random_range(0..100));
+        }
+        Some(unit)
+    }
+
+    /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify.
+    pub fn begin_verification(&mut self) -> bool {
+        self.verification.as_mut().is_some_and(Verification::begin)
+    }
+
+    /// Starts the next pass of the job (`loops`, `time_based`); `None` after the last pass.
+    pub fn next_pass(&mut self) -> Option<u32> {
+        self.pass += 1;
+        let worthwhile = self.made_bytes > 0 && self.job.number_ios.is_none_or(|most| self.made_ios < most);
+        if !worthwhile || (self.pass >= self.job.loops && !self.job.time_based) {
+            return None;
+        }
+        self.made_bytes = 0;
+        for target in &mut self.targets {
+            target.made = 0;
+            target.next = Directions::default();
+            target.repeats = 0;
+        }
+        Some(self.pass)
+    }
+
+    fn target(&self, file: u64, region: Region) -> Target {
+        let grain = sizes::grain(&self.job);
+        let zones = self.job.zones;
+        let strided = (zones.mode == ZoneMode::Strided).then(|| StridedZone::new(zones));
+        // Offsets are drawn within a strided zone.
+        let bytes = strided.as_ref().map_or(region.len, |zone| zone.len(region.len));
+        let blocks = self.blocks(bytes);
+        let key = mix(self.seed ^ mix(self.process << 20 | file));
+        let even = matches!(self.job.random_distribution, hoistway_fio::Distribution::Random);
+        let once = even && !self.job.norandommap && strided.is_none() && !self.has_alignment();
+        let order = match once {
+            true => Order::Map { permutation: Permutation::new(blocks, key), index: 0, round: key },
+            false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
+        };
+        Target { region, made: 0, next: Directions::default(), order, repeats: 0, last: 0, strided, written: None }
+    }
+
+    /// Returns true if random offsets are aligned to something else than the block size.
+    fn has_alignment(&self) -> bool {
+        self.job.directions().any(|direction| *self.job.blockalign.get(direction) > 0)
+    }
+
+    /// Number of random offsets among so many bytes.
+    fn blocks(&self, bytes: u64) -> u64 {
+        let grain = sizes::grain(&self.job);
+        if !self.has_alignment() {
+            return (bytes / grain).max(1);
+        }
+        // A request at the last offset is whole.
+        let smallest = self.job.directions().map(|direction| sizes::smallest(&self.job, direction)).min().unwrap_or(1);
+        bytes.saturating_sub(smallest) / grain + 1
+    }
+
+    /// A write of the block that was trimmed before.
+    fn rest_of_trimmed(&mut self) -> Option<IoUnit> {
+        let trimmed = self.trimmed.as_mut()?;
+        let size = sizes::draw(&self.job, Direction::Write, self.job.rw.is_random(), &mut self.size_rng);
+        let unit = IoUnit::new(Direction::Write, trimmed.file, trimmed.offset, size.min(trimmed.bytes));
+        trimmed.offset += unit.bytes;
+        trimmed.bytes -= unit.bytes;
+        if trimmed.bytes == 0 {
+            self.trimmed = None;
+        }
+        Some(unit)
+    }
+
+    fn fresh(&mut self) -> Option<IoUnit> {
+        if self.job.number_ios.is_some_and(|most| self.made_ios >= most) {
+            return None;
+        }
+        let direction = self.direction();
+        let file = self.choose_file()?;
+        let left = self.pass_bytes.saturating_sub(self.made_bytes);
+        let is_random = self.job.rw.is_random() && self.rolls_random(direction);
+        let target = &mut self.targets[file];
+        if let Some(zone) = &mut target.strided
+            && zone.advance(target.region.len, sizes::smallest(&self.job, direction))
+        {
+            *target.next.get_mut(direction) = zone.start;
+        }
+        let unit = match is_random {
+            true => self.random(file, direction, left),
+            false => self.sequential(file, direction, left),
+        }?;
+        let unit = self.in_zone(unit)?;
+        self.made_bytes = self.made_bytes.saturating_add(unit.bytes);
+        self.made_ios += 1;
+        let target = &mut self.targets[file];
+        target.made = target.made.saturating_add(unit.bytes);
+        if let Some(zone) = &mut target.strided {
+            zone.moved(unit.bytes);
+        }
+        if self.job.rw.trims_before_writes() {
+            self.trimmed = Some(IoUnit { direction: Direction::Write, ..unit });
+        }
+        Some(unit)
+    }
+
+    /// Moves a request to where the zones of a zoned device allow it.
+    fn in_zone(&mut self, unit: IoUnit) -> Option<IoUnit> {
+        let target = &self.targets[unit.file];
+        let Some(zones) = &target.written else { return Some(unit) };
+        let start = target.region.start;
+        let position = unit.offset - start;
+        let placed = |(at, bytes): (u64, u64)| IoUnit { offset: start + at, bytes: unit.bytes.min(bytes), ..unit };
+        match unit.direction {
+            Direction::Write => Some(placed(zones.write(position, unit.bytes, &mut self.offset_rng))),
+            Direction::Read if self.job.zones.read_beyond => Some(unit),
+            Direction::Read => match zones.read(position, sizes::grain(&self.job)) {
+                Some(place) => Some(placed(place)),
+                None if self.job.rw.writes() => {
+                    let unit = IoUnit { direction: Direction::Write, ..unit };
+                    let (at, bytes) = zones.write(position, unit.bytes, &mut self.offset_rng);
+                    Some(IoUnit { offset: start + at, bytes, ..unit })
+                }
+                None => None,
+            },
+            Direction::Trim => zones.reset(position).map(|(at, bytes)| IoUnit { offset: start + at, bytes, ..unit }),
+        }
+    }
+
+    fn direction(&mut self) -> Direction {
+        if self.job.rw.trims() {
+            return Direction::Trim;
+        }
+        match (self.job.rw.reads(), self.job.rw.writes()) {
+            (true, true) if self.mix_rng.random_range(0..100u8) < self.job.rwmixread => Direction::Read,
+            (true, false) => Direction::Read,
+            _ => Direction::Write,
+        }
+    }
+
+    /// A file whose region is done is skipped, unless the pass moves more bytes than all regions
+    /// hold.
+    fn choose_file(&mut self) -> Option<usize> {
+        if self.made_bytes >= self.pass_bytes {
+            return None;
+        }
+        let total: u64 = self.targets.iter().map(|target| target.region.len).sum();
+        let again = self.pass_bytes > total;
+        let smallest = self.job.directions().map(|direction| sizes::smallest(&self.job, direction)).min().unwrap_or(1);
+        let targets = &self.targets;
+        self.turn.choose(targets.len(), &mut self.mix_rng, |file| {
+            let target = &targets[file];
+            let fits = target.region.len >= smallest;
+            fits && (again || target.region.len - target.made.min(target.region.len) >= smallest)
+        })
+    }
+
+    fn rolls_random(&mut self, direction: Direction) -> bool {
+        let percent = *self.job.percentage_random.get(direction);
+        percent >= 100 || self.mix_rng.random_range(0..100u8) < percent
+    }
+
+    fn sequential(&mut self, file: usize, direction: Direction, left: u64) -> Option<IoUnit> {
+        let size = sizes::draw(&self.job, direction, false, &mut self.size_rng);
+        let step = if self.job.rw.is_random() { 0 } else { self.job.rw_modifier.unwrap_or(0) };
+        let smallest = sizes::smallest(&self.job, direction);
+        let unit = sizes::unit(&self.job, direction, false);
+        let target = &mut self.targets[file];
+        let Region { start, len } = target.region;
+        let (from, to, room) = match &target.strided {
+            Some(zone) => (zone.start, zone.start + zone.len(len), zone.left().max(smallest)),
+            None => (0, len, u64::MAX),
+        };
+        let next = target.next.get_mut(direction);
+        if *next < from || *next >= to || to - *next < smallest {
+            *next = from;
+        }
+        let bytes = whole_blocks(size.min(to - *next).min(left.max(smallest)).min(room), unit)?;
+        let offset = start + *next;
+        // A hole may have a negative length: before the region's start, the offset continues from
+        // the end.
+        *next = match next.saturating_add(bytes).checked_add_signed(step) {
+            Some(position) => position,
+            None => (len - smallest) / smallest * smallest,
+        };
+        Some(IoUnit::new(direction, file, offset, bytes))
+    }
+
+    fn random(&mut self, file: usize, direction: Direction, left: u64) -> Option<IoUnit> {
+        let size = sizes::draw(&self.job, direction, true, &mut self.size_rng);
+        let grain = sizes::grain(&self.job);
+        let align = (*self.job.blockalign.get(direction)).max(1);
+        let smallest = sizes::smallest(&self.job, direction);
+        let unit = sizes::unit(&self.job, direction, true);
+        let run = self.job.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
+        let target = &mut self.targets[file];
+        let Region { start, len } = target.region;
+        let (from, to, room) = match &target.strided {
+            Some(zone) => (zone.start, zone.start + zone.len(len), zone.left().max(smallest)),
+            None => (0, len, u64::MAX),
+        };
+        let goes_on = target.repeats > 0 && target.last >= from && to.saturating_sub(target.last) >= smallest;
+        let position = if goes_on {
+            target.repeats -= 1;
+            target.last
+        } else {
+            target.repeats = run - 1;
+            from + target.order.choose(&mut self.offset_rng) * grain / align * align
+        };
+        let position = if to.saturating_sub(position) < smallest { from } else { position };
+        let bytes = whole_blocks(size.min(to - position).min(left.max(smallest)).min(room), unit)?;
+        let identical = self.job.rw_sequencer == Sequencer::Identical;
+        target.last = if identical { position } else { position + bytes };
+        *target.next.get_mut(direction) = position + bytes;
+        Some(IoUnit::new(direction, file, start + position, bytes))
+    }
+}
+
+impl Order {
+    fn choose(&mut self, rng: &mut Pcg64) -> u64 {
+        match self {
+            Order::Map { permutation, index, round } => {
+                if *index >= permutation.len() {
+                    *round = mix(*round);
+                    *permutation = Permutation::new(permutation.len(), *round);
+                    *index = 0;
+                }
+                *index += 1;
+                permutation.get(*index - 1)
+            }
+            Order::Drawn(draw) => draw.draw(rng),
+        }
+    }
+}
+
+/// Rounds a size down to a multiple of the smallest block; `None` if nothing is left.
+fn whole_blocks(bytes: u64, smallest: u64) -> Option<u64> {
+    let whole = bytes / smallest * smallest;
+    (whole > 0).then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_fio::{BlockSize, Distribution, FileService, Rw, SplitEntry, Zones};
+
+    const REGION: Region = Region { start: 1 << 20, len: 1 << 20 };
+
+    fn units(job: &Job, io_bytes: u64) -> Vec<IoUnit> {
+        let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], io_bytes, 42, 0);
+        std::iter::from_fn(|| generator.next()).take(100_000).collect()
+    }
+
+    fn offsets(job: &Job) -> Vec<u64> {
+        units(job, 1 << 20).iter().map(|unit| unit.offset - REGION.start).collect()
+    }
+
+    #[test]
+    fn sequential_reads_go_through_the_region_in_order() {
+        assert!(offsets(&Job::default()).into_iter().eq((0..256).map(|block| block * 4096)));
+    }
+
+    #[test]
+    fn random_reads_touch_every_block_once_unless_norandommap_is_set() {
+        let job = Job { rw: Rw::Randread, ..Job::default() };
+        let mut once = offsets(&job);
+        assert!(!once.is_sorted());
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), 256);
+        let mut drawn = offsets(&Job { norandommap: true, ..job.clone() });
+        drawn.sort_unstable();
+        drawn.dedup();
+        // Of 256 draws among 256 blocks about 1 - 1/e, 162, are different.
+        assert!((140..185).contains(&drawn.len()), "{}", drawn.len());
+        let zipf = Job { random_distribution: Distribution::Zipf(1.5), ..job };
+        let mut popular = offsets(&zipf);
+        popular.sort_unstable();
+        popular.dedup();
+        assert!(popular.len() < 100, "{}", popular.len());
+    }
+
+    #[test]
+    fn the_modifier_makes_holes_or_runs() {
+        let holes = Job { rw_modifier: Some(4096), ..Job::default() };
+        assert_eq!(offsets(&holes)[..3], [0, 8192, 16384]);
+        let runs = Job { rw: Rw::Randread, rw_modifier: Some(4), ..Job::default() };
+        let seen = offsets(&runs);
+        let follows = seen.windows(2).filter(|pair| pair[1] == pair[0] + 4096).count();
+        // Three of four requests follow the previous one; a run that reaches the region's end
+        // starts again.
+        assert!((180..=195).contains(&follows), "{follows} of 255");
+        let same = Job { rw_sequencer: Sequencer::Identical, ..runs };
+        assert!(offsets(&same).chunks(4).all(|run| run.iter().all(|offset| *offset == run[0])));
+    }
+
+    #[test]
+    fn rwmixread_is_the_share_of_reads() {
+        let job = Job { rw: Rw::Randrw, rwmixread: 80, norandommap: true, ..Job::default() };
+        let reads = units(&job, 40 << 20).iter().filter(|unit| unit.direction == Direction::Read).count();
+        assert!((8000..8400).contains(&reads), "{reads} of 10240");
+    }
+
+    #[test]
+    fn percentage_random_leaves_the_rest_sequential() {
+        let job =
+            Job { rw: Rw::Randread, percentage_random: Directions::both(25), norandommap: true, ..Job::default() };
+        let seen = offsets(&job);
+        let follows = seen.windows(2).filter(|pair| pair[1] == (pair[0] + 4096) % REGION.len).count();
+        assert!((170..215).contains(&follows), "{follows} of 255");
+    }
+
+    #[test]
+    fn sizes_come_from_the_range_or_the_split() {
+        let mut job = Job { rw: Rw::Randread, norandommap: true, ..Job::default() };
+        job.bs.read = BlockSize::Range { min: 4096, max: 16384 };
+        let ranged = units(&job, 40 << 20);
+        for bytes in [4096, 8192, 12288, 16384] {
+            let share = ranged.iter().filter(|unit| unit.bytes == bytes).count() as f64 / ranged.len() as f64;
+            assert!((share - 0.25).abs() < 0.03, "{bytes}: {share}");
+        }
+        let entries = [(4096, 90), (65536, 10)].map(|(bytes, percent)| SplitEntry { bytes, percent });
+        job.bs.read = BlockSize::Split(entries.to_vec());
+        let split = units(&job, 40 << 20);
+        let large = split.iter().filter(|unit| unit.bytes > 4096).count() as f64 / split.len() as f64;
+        assert!((large - 0.1).abs() < 0.03, "{large}");
+    }
+
+    #[test]
+    fn number_ios_and_io_size_end_the_job_and_a_larger_io_size_wraps() {
+        let job = Job { number_ios: Some(10), ..Job::default() };
+        assert_eq!(units(&job, 1 << 20).len(), 10);
+        assert_eq!(units(&Job::default(), 40960).len(), 10);
+        let twice = units(&Job::default(), 2 << 20);
+        assert_eq!((twice.len(), twice[256].offset), (512, REGION.start));
+    }
+
+    #[test]
+    fn loops_repeat_the_pass() {
+        let job = Job { loops: 3, ..Job::default() };
+        let mut generator = Generator::new(Arc::new(job), &[REGION], 1 << 20, 42, 0);
+        let mut count = 0;
+        loop {
+            while generator.next().is_some() {
+                count += 1;
+            }
+            if generator.next_pass().is_none() {
+                break;
+            }
+        }
+        assert_eq!(count, 3 * 256);
+    }
+
+    #[test]
+    fn files_take_turns_and_each_is_read_to_its_end() {
+        let regions = [Region { start: 0, len: 8192 }, Region { start: 0, len: 16384 }];
+        let mut generator = Generator::new(Arc::default(), &regions, 24576, 42, 0);
+        let seen: Vec<_> = std::iter::from_fn(|| generator.next()).map(|unit| (unit.file, unit.offset)).collect();
+        assert_eq!(seen, [(0, 0), (1, 0), (0, 4096), (1, 4096), (1, 8192), (1, 12288)]);
+    }
+
+    fn starts(job: &Job, io_bytes: u64) -> Vec<u64> {
+        units(job, io_bytes).iter().map(|unit| (unit.offset - REGION.start) >> 10).collect()
+    }
+
+    /// The offsets that fio 3.33 printed with `--write_iolog` for these zones, in KiB.
+    #[test]
+    fn strided_zones_follow_one_another_as_in_fio() {
+        let zones = |size, range, skip| Job {
+            zones: Zones { mode: ZoneMode::Strided, size, range, skip, ..Zones::default() },
+            ..Job::default()
+        };
+        let narrow = starts(&zones(16 << 10, 64 << 10, 0), 1 << 20);
+        assert_eq!(narrow[..10], [0, 4, 8, 12, 64, 68, 72, 76, 128, 132]);
+        // 1 MiB holds 16 zones of 64 KiB; the size is moved nevertheless.
+        assert_eq!((narrow.len(), narrow[64]), (256, 0));
+        assert_eq!(starts(&zones(16 << 10, 0, 48 << 10), 1 << 20), narrow);
+        let twice = starts(&zones(64 << 10, 32 << 10, 32 << 10), 1 << 20);
+        assert_eq!(twice[..18], [0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28, 64, 68]);
+        let random = Job { rw: Rw::Randread, ..zones(16 << 10, 64 << 10, 64 << 10) };
+        let zone_of: Vec<u64> = starts(&random, 1 << 20).iter().map(|at| at / 128).collect();
+        assert!(
+            zone_of.chunks(4).enumerate().all(|(i, zone)| zone.iter().all(|at| *at == i as u64 % 8)),
+            "{zone_of:?}"
+        );
+    }
+
+    #[test]
+    fn zones_of_a_zoned_device_are_written_from_start_to_end() {
+        let zones = Zones { mode: ZoneMode::Zbd, size: 32 << 10, open_max: 2, ..Zones::default() };
+        let job = Job { rw: Rw::Randwrite, norandommap: true, zones, ..Job::default() };
+        let shared = WrittenZones::new(zones, REGION.len, false);
+        let make = |process| {
+            let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 1 << 20, 42, process);
+            generator.share_zones(0, &shared);
+            generator
+        };
+        let mut processes = [make(0), make(1)];
+        let mut written = std::collections::HashMap::new();
+        let mut open = std::collections::HashSet::new();
+        for turn in 0..256 {
+            let unit = processes[turn % 2].next().expect("half of the device each");
+            let at = unit.offset - REGION.start;
+            let end = written.entry(at / (32 << 10)).or_insert(0);
+            assert_eq!(at % (32 << 10), *end, "not at the end of the zone");
+            *end += unit.bytes;
+            match *end == 32 << 10 {
+                true => open.remove(&(at / (32 << 10))),
+                false => open.insert(at / (32 << 10)),
+            };
+            assert!(open.len() <= 2);
+        }
+        assert!(written.len() == 32 && written.values().all(|end| *end == 32 << 10));
+    }
+
+    #[test]
+    fn each_block_is_trimmed_and_then_written() {
+        let job = Job { rw: Rw::Randtrimwrite, number_ios: Some(5), ..Job::default() };
+        let seen = units(&job, 1 << 20);
+        assert_eq!(seen.len(), 10);
+        for pair in seen.chunks(2) {
+            assert_eq!((pair[0].direction, pair[1].direction), (Direction::Trim, Direction::Write));
+            assert_eq!((pair[0].offset, pair[0].bytes), (pair[1].offset, pair[1].bytes));
+        }
+        let mut wide = Job { rw: Rw::Trimwrite, ..Job::default() };
+        wide.bs.trim = BlockSize::Fixed(8192);
+        let sizes: Vec<u64> = units(&wide, 16384).iter().map(|unit| unit.bytes).collect();
+        assert_eq!(sizes, [8192, 4096, 4096, 8192, 4096, 4096]);
+        let trims = Job { rw: Rw::Randtrim, ..Job::default() };
+        assert!(units(&trims, 1 << 20).iter().all(|unit| unit.direction == Direction::Trim));
+    }
+
+    /// The multiples and the repetitions that fio 3.33 showed with `ba=8k`, and with `ba=1k`.
+    #[test]
+    fn blockalign_sets_the_multiples_of_random_offsets() {
+        for (align, repeats) in [(8192, true), (1024, false)] {
+            let mut job = Job { rw: Rw::Randread, ..Job::default() };
+            job.blockalign = Directions::both(align);
+            let seen = offsets(&job);
+            assert!(seen.iter().all(|at| at.is_multiple_of(align) && at + 4096 <= REGION.len));
+            assert!(seen.iter().any(|at| at % 4096 != 0) != repeats);
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_again_after_the_pass_or_after_some_blocks() {
+        let job = Job { rw: Rw::Randwrite, verifies: true, ..Job::default() };
+        let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 65536, 42, 0);
+        let written: Vec<u64> = std::iter::from_fn(|| generator.next()).map(|unit| unit.offset).collect();
+        assert!(written.len() == 16 && generator.begin_verification());
+        let read: Vec<_> = std::iter::from_fn(|| generator.next()).collect();
+        assert!(read.iter().all(|unit| unit.direction == Direction::Read));
+        assert_eq!(read.iter().map(|unit| unit.offset).collect::<Vec<_>>(), written, "in the order of the writes");
+        assert!(!generator.begin_verification());
+        // fio 3.33 printed wwwrrrwwwrrr for 3 blocks, and wwwwrrwwrr for 4 and 2.
+        for (backlog, batch, expected) in [(3, 0, "wwwrrrwwwrrr"), (4, 2, "wwwwrrwwrrwwrr")] {
+            let job = Job { verify_backlog: backlog, verify_backlog_batch: batch, rw: Rw::Write, ..job.clone() };
+            let seen: String = units(&job, 1 << 20)
+                .iter()
+                .take(expected.len())
+                .map(|unit| if unit.direction == Direction::Read { 'r' } else { 'w' })
+                .collect();
+            assert_eq!(seen, expected);
+        }
+    }
+
+    #[test]
+    fn requests_get_the_priority_of_their_share_and_size() {
+        let mut job = Job { rw: Rw::Randread, ..Job::default() };
+        job.cmdprio.read.percent = 20;
+        let high = units(&job, 1 << 20).iter().filter(|unit| unit.priority == Some((1, 0))).count();
+        assert!((30..75).contains(&high), "{high} of 256");
+        let entries = [(4096, 50), (8192, 50)].map(|(bytes, percent)| SplitEntry { bytes, percent });
+        job.bs.read = BlockSize::Split(entries.to_vec());
+        let of = |percent, priority| hoistway_fio::SizePriority { bytes: 4096, percent, priority };
+        job.cmdprio.read = hoistway_fio::CommandPriority {
+            by_size: vec![of(25, Some((1, 1))), of(75, Some((3, 2)))],
+            ..Default::default()
+        };
+        for unit in units(&job, 1 << 20) {
+            assert_eq!(unit.priority.is_some(), unit.bytes == 4096, "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_may_be_any_number_of_bytes_or_go_by_the_kind_of_offset() {
+        let mut job = Job { bs_unaligned: true, ..Job::default() };
+        job.bs.read = BlockSize::Range { min: 1024, max: 4096 };
+        let seen = units(&job, 1 << 20);
+        assert!(
+            seen.windows(2)
+                .all(|pair| pair[1].offset == pair[0].offset + pair[0].bytes || pair[1].offset == REGION.start)
+        );
+        assert!(seen.iter().any(|unit| unit.bytes % 2 == 1));
+        let mut job = Job { rw: Rw::Randread, bs_is_seq_rand: true, ..Job::default() };
+        job.percentage_random = Directions::both(50);
+        job.bs.write = BlockSize::Fixed(8192);
+        let large = units(&job, 1 << 20).iter().filter(|unit| unit.bytes == 8192).count();
+        assert!(large > 30, "{large}");
+    }
+
+    #[test]
+    fn a_file_is_finished_before_the_next_if_the_job_says_so() {
+        let job = Job { file_service: FileService::Sequential, ..Job::default() };
+        let mut generator = Generator::new(Arc::new(job), &[REGION, REGION], 2 << 20, 42, 0);
+        let files: Vec<usize> = std::iter::from_fn(|| generator.next()).map(|unit| unit.file).collect();
+        assert!(files.is_sorted() && files.len() == 512);
+    }
+}

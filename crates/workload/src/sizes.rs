@@ -1,0 +1,64 @@
+//! The sizes of requests.
+
+use hoistway_fio::{BlockSize, Direction, Job};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+/// Draws the size of a request, in bytes.
+pub(crate) fn draw(job: &Job, direction: Direction, is_random: bool, rng: &mut Pcg64) -> u64 {
+    match size_of(job, direction, is_random) {
+        BlockSize::Fixed(bytes) => *bytes,
+        BlockSize::Range { min, max } if job.bs_unaligned => rng.random_range(*min..=*max.max(min)),
+        BlockSize::Range { min, max } => {
+            let min = (*min).max(1);
+            rng.random_range(1..=(*max / min).max(1)) * min
+        }
+        BlockSize::Split(entries) => {
+            let mut ticket = rng.random_range(0..100u8);
+            for entry in entries {
+                if ticket < entry.percent {
+                    return entry.bytes;
+                }
+                ticket -= entry.percent;
+            }
+            entries.last().map_or(4096, |entry| entry.bytes)
+        }
+    }
+}
+
+/// The unit that a request's size is rounded down to, in bytes.
+pub(crate) fn unit(job: &Job, direction: Direction, is_random: bool) -> u64 {
+    match (job.bs_unaligned, job.bs_is_seq_rand) {
+        (true, _) => 1,
+        (false, true) => smallest(job, direction),
+        (false, false) => size_of(job, direction, is_random).min().max(1),
+    }
+}
+
+/// The smallest request of a direction, in bytes.
+pub(crate) fn smallest(job: &Job, direction: Direction) -> u64 {
+    match job.bs_is_seq_rand {
+        true => job.bs.read.min().min(job.bs.write.min()).max(1),
+        false => job.min_bs(direction).max(1),
+    }
+}
+
+/// The multiple of which random offsets are, in bytes: the smallest among the directions of the
+/// job.
+pub(crate) fn grain(job: &Job) -> u64 {
+    let of = |direction: Direction| match job.blockalign.get(direction) {
+        0 => smallest(job, direction),
+        align => *align,
+    };
+    job.directions().map(of).min().unwrap_or(1).max(1)
+}
+
+/// With `bs_is_seq_rand`, the values for reads and writes are those of sequential and random
+/// requests.
+fn size_of(job: &Job, direction: Direction, is_random: bool) -> &BlockSize {
+    match (job.bs_is_seq_rand, is_random) {
+        (true, false) => &job.bs.read,
+        (true, true) => &job.bs.write,
+        (false, _) => job.bs.get(direction),
+    }
+}

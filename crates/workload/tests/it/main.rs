@@ -1,0 +1,3 @@
+//! Integration tests of `hoistway-workload`.
+
+mod real_fio;
