@@ -95,7 +95,7 @@ pub use cut::{Cut, CutFilter, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::{Merge, PeekedSource};
 pub use open::{Detection, OpenOptions, OpenTrace, open, open_detected};
-pub use record_counts::{RecordCounts, grouped};
+pub use record_counts::RecordCounts;
 pub use source::{Format, InputPosition, Notice, ReadError, Source};
 pub use stream::{Input, Stream};
 pub use text::{TimeUnit, time_ns};

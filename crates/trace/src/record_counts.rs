@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hoistway_units::figures::grouped;
+
 use crate::event::{Action, Event};
 
 /// The numbers of records of a trace, or of one of its devices.
@@ -56,19 +58,6 @@ impl fmt::Display for RecordCounts {
             count(self.completions, "completion")
         )
     }
-}
-
-/// Formats a number with commas between groups of three digits: "1,234,567".
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

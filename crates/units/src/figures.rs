@@ -20,6 +20,19 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Formats a whole number with commas between groups of three digits: "1,234,567".
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Formats bytes with a power of 1000: "160 GB", "1.06 GB", "4.00 TB".
 pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
@@ -142,6 +155,11 @@ mod tests {
     fn figures_have_three_significant_digits() {
         let shown = [0.0, 0.04213, 0.4213, 9.999, 42.134, 99.99, 4213.4, f64::INFINITY].map(figure);
         assert_eq!(shown, ["0", "0.0421", "0.421", "10.0", "42.1", "100", "4213", "-"]);
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]

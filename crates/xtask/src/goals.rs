@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
+use hoistway_units::figures;
 
 /// A goal with its measured value.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,23 +58,5 @@ pub fn goal_rows(text: &mut String, goals: &[Goal]) {
 
 /// Formats a figure as an integer with commas between groups of three digits.
 pub fn grouped(figure: f64) -> String {
-    let digits = format!("{figure:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_separated() {
-        assert_eq!([grouped(7.0), grouped(1234.4), grouped(1_234_567.0)], ["7", "1,234", "1,234,567"]);
-    }
+    figures::grouped(figure.round_ties_even() as u64)
 }

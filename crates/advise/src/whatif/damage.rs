@@ -6,8 +6,8 @@
 //! drive too small. The rules compare a request with the bulk of the trace, so that traces of large
 //! requests, of large drives and of long pauses keep all requests.
 
-use hoistway_trace::grouped;
 use hoistway_trace::request::RequestRecord;
+use hoistway_units::figures::grouped;
 
 /// Requests up to this length are never left out, in bytes; block layers split longer ones.
 const BYTES_USUAL_MAX: u32 = 64 << 20;

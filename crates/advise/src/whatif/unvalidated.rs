@@ -2,7 +2,7 @@
 
 use hoistway_core::Kind;
 use hoistway_sim::Comparison;
-use hoistway_trace::grouped;
+use hoistway_units::figures::grouped;
 
 use super::contents::TraceContents;
 use super::fidelity::{Confidence, Level, note_on_new_readers};

@@ -60,7 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    ("xtask", &["drive", "order"]),
+    ("xtask", &["drive", "order", "units"]),
 ];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use hoistway_sim::decisions::{Conformance, FileReport, Target, targets};
+use hoistway_units::figures::grouped;
 
 use crate::output::Out;
 
@@ -110,25 +111,9 @@ fn stem(file: &str) -> &str {
     name.strip_suffix(".jsonl").unwrap_or(name)
 }
 
-/// Formats 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let places = digits.char_indices().map(|(at, digit)| match at {
-        at if at > 0 && at % 3 == first => format!(",{digit}"),
-        _ => digit.to_string(),
-    });
-    places.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn a_name_loses_its_folder_and_its_endings() {
