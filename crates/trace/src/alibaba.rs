@@ -1,16 +1,16 @@
 //! Reads Alibaba's block traces: `device, R|W, offset, length, time`. Offsets and lengths are in
 //! bytes, times in us since 1970.
 
-use crate::event::{DeviceId, Rwbs};
+use crate::event::DeviceId;
 use crate::text::{
-    Epoch, Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_epoch, number, shown,
+    Epoch, Fields, Head, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, decide_epoch, number,
+    read_or_write,
 };
 
 /// Parser of the lines.
 #[derive(Debug)]
 pub(crate) struct Alibaba {
     epoch: Epoch,
-    requests: RequestSorter,
 }
 
 impl Alibaba {
@@ -19,35 +19,26 @@ impl Alibaba {
     ///
     /// # Errors
     /// Fails if the unit of the times must be specified.
-    pub fn new(head: &[u8], specified: Option<TimeUnit>) -> Result<(Alibaba, Option<String>), String> {
+    pub fn new(head: &[u8], specified: Option<TimeUnit>) -> Result<(RequestLines<Alibaba>, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::split(line, b',').nth(4)?, "").ok();
         let (epoch, remark) = decide_epoch(specified, TimeUnit::Microsecond, &Head::of(head, time))?;
-        Ok((Alibaba { epoch, requests: RequestSorter::default() }, remark))
+        Ok((RequestLines::new(Alibaba { epoch }), remark))
     }
 }
 
-impl LineFormat for Alibaba {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"device") {
-            return Ok(false);
-        }
+impl RequestFormat for Alibaba {
+    fn is_titles(&self, line: &[u8]) -> bool {
+        line.starts_with(b"device")
+    }
+
+    fn request(&mut self, line: &[u8], _: &mut LineOutput<'_>) -> Result<Request, String> {
         let mut fields = Fields::split(line, b',');
         let device = DeviceId(number(fields.want("the device")?, "the device")?);
-        let op = match fields.want("R or W")? {
-            b"R" | b"r" => Rwbs::READ,
-            b"W" | b"w" => Rwbs::WRITE,
-            other => return Err(format!("{} stands where R or W should be", shown(other))),
-        };
+        let op = read_or_write(&mut fields, "r", "w", "R or W")?;
         let offset = number(fields.want("the offset")?, "the offset")?;
         let bytes = number(fields.want("the length")?, "the length")?;
         let time_ns = self.epoch.ns(fields.want("the time")?)?;
-        self.requests.take(&Request { time_ns, device, op, offset, bytes, ..Request::default() }, out)?;
-        Ok(true)
-    }
-
-    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
-        self.requests.end(out)
+        Ok(Request { time_ns, device, op, offset, bytes, ..Request::default() })
     }
 }
 
@@ -56,7 +47,7 @@ mod tests {
     use super::*;
     use crate::text::test_support::{failure, read};
 
-    fn alibaba(text: &str) -> Alibaba {
+    fn alibaba(text: &str) -> RequestLines<Alibaba> {
         Alibaba::new(text.as_bytes(), None).unwrap().0
     }
 

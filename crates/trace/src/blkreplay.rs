@@ -5,14 +5,12 @@
 //! requests that were replayed; the delay is the lateness of the submission.
 
 use crate::event::{DeviceId, Rwbs};
-use crate::mqsim::sectors;
-use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decimal_ns, parse_rwbs, shown};
+use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, Units, parse_rwbs, shown};
 
 /// Parser of the lines.
 #[derive(Debug)]
 pub(crate) struct Blkreplay {
-    unit_ps: u64,
-    sector_bytes: u64,
+    units: Units,
     /// True after the titles or the first record; earlier lines are a preface.
     is_begun: bool,
     /// The first line of the preface, with which the header of a second load begins.
@@ -23,10 +21,8 @@ pub(crate) struct Blkreplay {
 impl Blkreplay {
     /// Creates a parser.
     pub fn new(specified: Option<TimeUnit>, sector_bytes: u32) -> Blkreplay {
-        let unit_ps = specified.unwrap_or(TimeUnit::Second).ps();
         Blkreplay {
-            unit_ps,
-            sector_bytes: u64::from(sector_bytes),
+            units: Units::new(specified.unwrap_or(TimeUnit::Second), sector_bytes),
             is_begun: false,
             preface: Vec::new(),
             requests: RequestSorter::default(),
@@ -51,7 +47,7 @@ impl LineFormat for Blkreplay {
             out.notices.count(kind, out.position, || shown(line));
             self.is_begun = false;
         }
-        let time_ns = match decimal_ns(start, self.unit_ps, "the start") {
+        let time_ns = match self.units.ns(start, "the start") {
             Err(_) if !self.is_begun => {
                 if self.preface.is_empty() {
                     self.preface = line.to_vec();
@@ -61,14 +57,14 @@ impl LineFormat for Blkreplay {
             time => time?,
         };
         self.is_begun = true;
-        let offset = sectors(fields.want("the sector")?, "the sector", self.sector_bytes)?;
-        let bytes = sectors(fields.want("the length")?, "the length", self.sector_bytes)?;
+        let offset = self.units.bytes(fields.want("the sector")?, "the sector")?;
+        let bytes = self.units.bytes(fields.want("the length")?, "the length")?;
         let letters = fields.want("R or W")?;
         let op = parse_rwbs(letters)?;
         if op.0 & (Rwbs::READ.0 | Rwbs::WRITE.0 | Rwbs::DISCARD.0 | Rwbs::FLUSH.0) == 0 {
             return Err(format!("{} stands where R or W should be", shown(letters)));
         }
-        let mut duration = |what: &str| fields.next().map_or(Ok(0), |field| decimal_ns(field, self.unit_ps, what));
+        let mut duration = |what: &str| fields.next().map_or(Ok(0), |field| self.units.ns(field, what));
         let delay_ns = duration("the delay")?;
         let duration_ns = duration("the duration")?;
         let request = Request {

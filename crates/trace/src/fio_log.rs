@@ -7,7 +7,7 @@
 
 use crate::event::{DeviceId, Rwbs};
 use crate::text::{
-    CompletionClock, Fields, InventedOffsets, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decimal_ns,
+    CompletionClock, Fields, InventedOffsets, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, decimal_ns,
     number, shown,
 };
 
@@ -21,7 +21,6 @@ pub(crate) struct FioLog {
     has_offset: bool,
     clock: CompletionClock,
     offsets: InventedOffsets,
-    requests: RequestSorter,
 }
 
 impl FioLog {
@@ -30,7 +29,11 @@ impl FioLog {
     ///
     /// # Errors
     /// Fails if the name is that of a log without requests.
-    pub fn new(name: &str, head: &[u8], specified: Option<TimeUnit>) -> Result<(FioLog, Option<String>), String> {
+    pub fn new(
+        name: &str,
+        head: &[u8],
+        specified: Option<TimeUnit>,
+    ) -> Result<(RequestLines<FioLog>, Option<String>), String> {
         let file = name.rsplit('/').next().unwrap_or(name);
         if let Some(kind) = ["_bw.", "_iops.", "_slat.", "_hist."].into_iter().find(|kind| file.contains(kind)) {
             return Err(format!(
@@ -50,10 +53,9 @@ impl FioLog {
             has_offset,
             clock: CompletionClock::new(head, times),
             offsets: InventedOffsets::default(),
-            requests: RequestSorter::default(),
         };
         let remark = (!has_offset).then(|| format!("{} (log_offset=1 records them)", InventedOffsets::REMARK));
-        Ok((log, remark))
+        Ok((RequestLines::new(log), remark))
     }
 }
 
@@ -69,12 +71,8 @@ fn has_offset(head: &[u8]) -> bool {
     })
 }
 
-impl LineFormat for FioLog {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            return Ok(false);
-        }
+impl RequestFormat for FioLog {
+    fn request(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<Request, String> {
         let mut fields = Fields::split(line, b',');
         let completed_ns = decimal_ns(fields.want("the time in ms")?, MS_PS, "the time")?;
         let latency_ns = decimal_ns(fields.want("the latency")?, self.latency_ps, "the latency")?;
@@ -100,12 +98,6 @@ impl LineFormat for FioLog {
         };
         let time_ns = self.clock.submission_ns(completed_ns, latency_ns, out);
         let response_ns = Some(latency_ns);
-        let request = Request { time_ns, response_ns, device: DeviceId(0), op, offset, bytes, ..Request::default() };
-        self.requests.take(&request, out)?;
-        Ok(true)
-    }
-
-    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
-        self.requests.end(out)
+        Ok(Request { time_ns, response_ns, device: DeviceId(0), op, offset, bytes, ..Request::default() })
     }
 }

@@ -5,19 +5,16 @@
 //! blanks. The checksum of the contents is left out.
 
 use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::mqsim::sectors;
 use crate::process_names::ProcessNames;
 use crate::text::{
-    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
+    Fields, Head, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, Units, decide_unit, number, shown,
 };
 
 /// Parser of the lines.
 #[derive(Debug)]
 pub(crate) struct Fiu {
-    unit_ps: u64,
-    sector_bytes: u64,
+    units: Units,
     names: ProcessNames,
-    requests: RequestSorter,
 }
 
 impl Fiu {
@@ -26,17 +23,16 @@ impl Fiu {
     ///
     /// # Errors
     /// Fails if the unit of the times must be specified.
-    pub fn new(head: &[u8], specified: Option<TimeUnit>, sector_bytes: u32) -> Result<(Fiu, Option<String>), String> {
+    pub fn new(
+        head: &[u8],
+        specified: Option<TimeUnit>,
+        sector_bytes: u32,
+    ) -> Result<(RequestLines<Fiu>, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::blanks(line).next()?, "").ok();
         let why = "as the description of these traces says";
         let (unit, remark) = decide_unit(specified, TimeUnit::Nanosecond, why, &Head::of(head, time))?;
-        let fiu = Fiu {
-            unit_ps: unit.ps(),
-            sector_bytes: u64::from(sector_bytes),
-            names: ProcessNames::default(),
-            requests: RequestSorter::default(),
-        };
-        Ok((fiu, remark))
+        let fiu = Fiu { units: Units::new(unit, sector_bytes), names: ProcessNames::default() };
+        Ok((RequestLines::new(fiu), remark))
     }
 }
 
@@ -58,18 +54,14 @@ fn operation(word: &[u8]) -> Option<Rwbs> {
     }
 }
 
-impl LineFormat for Fiu {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            return Ok(false);
-        }
+impl RequestFormat for Fiu {
+    fn request(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<Request, String> {
         let all: Vec<&[u8]> = Fields::blanks(line).collect();
         let at = operation_at(&all).ok_or_else(|| {
             format!("{} has no R or W between address, size and device: \"0 4892 syslogd 904265560 8 W 6 0\" would be right", shown(line))
         })?;
         let field = |at: usize| all.get(at).copied().unwrap_or_default();
-        let time_ns = decimal_ns(field(0), self.unit_ps, "the time")?;
+        let time_ns = self.units.ns(field(0), "the time")?;
         let pid = number(field(1), "the process id")?;
         let name = all.get(2..at - 2).unwrap_or_default().join(&b' ');
         if !name.is_empty() && self.names.set(pid, &name) {
@@ -81,20 +73,14 @@ impl LineFormat for Fiu {
                 return Err(format!("the device {major} {minor} does not exist: below 4096 and 1048576 are right"));
             }
         };
-        let request = Request {
+        Ok(Request {
             time_ns,
             device,
             op: operation(field(at)).unwrap_or_default(),
-            offset: sectors(field(at - 2), "the address", self.sector_bytes)?,
-            bytes: sectors(field(at - 1), "the size", self.sector_bytes)?,
+            offset: self.units.bytes(field(at - 2), "the address")?,
+            bytes: self.units.bytes(field(at - 1), "the size")?,
             pid,
             ..Request::default()
-        };
-        self.requests.take(&request, out)?;
-        Ok(true)
-    }
-
-    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
-        self.requests.end(out)
+        })
     }
 }

@@ -3,17 +3,15 @@
 //! The unit of the times is part of MQSim's configuration (`Time_Unit`), not of the trace. The
 //! default is ns. Sectors have 512 bytes.
 
-use crate::event::{DeviceId, Rwbs};
+use crate::event::DeviceId;
 use crate::text::{
-    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
+    Fields, Head, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, Units, decide_unit, number, read_or_write,
 };
 
 /// Parser of MQSim's lines.
 #[derive(Debug)]
 pub(crate) struct Mqsim {
-    unit_ps: u64,
-    sector_bytes: u64,
-    requests: RequestSorter,
+    units: Units,
 }
 
 impl Mqsim {
@@ -22,53 +20,36 @@ impl Mqsim {
     ///
     /// # Errors
     /// Fails if the unit of the times must be specified.
-    pub fn new(head: &[u8], specified: Option<TimeUnit>, sector_bytes: u32) -> Result<(Mqsim, Option<String>), String> {
+    pub fn new(
+        head: &[u8],
+        specified: Option<TimeUnit>,
+        sector_bytes: u32,
+    ) -> Result<(RequestLines<Mqsim>, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::blanks(line).next()?, "").ok();
         let (unit, remark) = decide_unit(specified, TimeUnit::Nanosecond, "MQSim's own", &Head::of(head, time))?;
-        Ok((
-            Mqsim { unit_ps: unit.ps(), sector_bytes: u64::from(sector_bytes), requests: RequestSorter::default() },
-            remark,
-        ))
+        Ok((RequestLines::new(Mqsim { units: Units::new(unit, sector_bytes) }), remark))
     }
 }
 
-impl LineFormat for Mqsim {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            return Ok(false);
-        }
+impl RequestFormat for Mqsim {
+    fn request(&mut self, line: &[u8], _: &mut LineOutput<'_>) -> Result<Request, String> {
         let mut fields = Fields::blanks(line);
-        let time_ns = decimal_ns(fields.want("the time")?, self.unit_ps, "the time")?;
+        let time_ns = self.units.ns(fields.want("the time")?, "the time")?;
         let device = DeviceId(number(fields.want("the device")?, "the device")?);
-        let offset = sectors(fields.want("the sector")?, "the sector", self.sector_bytes)?;
-        let bytes = sectors(fields.want("the length")?, "the length", self.sector_bytes)?;
-        let op = match fields.want("0 (a write) or 1 (a read)")? {
-            b"0" => Rwbs::WRITE,
-            b"1" => Rwbs::READ,
-            other => return Err(format!("{} stands where 0 (a write) or 1 (a read) should be", shown(other))),
-        };
-        self.requests.take(&Request { time_ns, device, op, offset, bytes, ..Request::default() }, out)?;
-        Ok(true)
+        let offset = self.units.bytes(fields.want("the sector")?, "the sector")?;
+        let bytes = self.units.bytes(fields.want("the length")?, "the length")?;
+        let op = read_or_write(&mut fields, "1", "0", "0 (a write) or 1 (a read)")?;
+        Ok(Request { time_ns, device, op, offset, bytes, ..Request::default() })
     }
-
-    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
-        self.requests.end(out)
-    }
-}
-
-/// Parses a number of sectors and converts it to bytes.
-pub(crate) fn sectors(field: &[u8], what: &str, sector_bytes: u64) -> Result<u64, String> {
-    let count: u64 = number(field, what)?;
-    count.checked_mul(sector_bytes).ok_or_else(|| format!("{what} {} is too large", shown(field)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Rwbs;
     use crate::text::test_support::{failure, read};
 
-    fn mqsim(text: &str) -> Mqsim {
+    fn mqsim(text: &str) -> RequestLines<Mqsim> {
         Mqsim::new(text.as_bytes(), None, 512).unwrap().0
     }
 

@@ -7,10 +7,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::event::{DeviceId, Rwbs};
+use crate::event::DeviceId;
 use crate::text::{
-    Epoch, Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_epoch, decimal_ns, number,
-    shown,
+    Epoch, Fields, Head, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, decide_epoch, decimal_ns, number,
+    read_or_write, shown,
 };
 
 /// Maximum number of servers whose device numbers are reported.
@@ -27,7 +27,6 @@ pub(crate) struct Msr {
     servers: Servers,
     /// Server name and device number of the previous line.
     last: Option<(Vec<u8>, u32)>,
-    requests: RequestSorter,
 }
 
 impl Msr {
@@ -36,10 +35,14 @@ impl Msr {
     ///
     /// # Errors
     /// Fails if the unit of the times must be specified.
-    pub fn new(head: &[u8], servers: &Servers, specified: Option<TimeUnit>) -> Result<(Msr, Option<String>), String> {
+    pub fn new(
+        head: &[u8],
+        servers: &Servers,
+        specified: Option<TimeUnit>,
+    ) -> Result<(RequestLines<Msr>, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::split(line, b',').next()?, "").ok();
         let (epoch, remark) = decide_epoch(specified, TimeUnit::Tick, &Head::of(head, time))?;
-        Ok((Msr { epoch, servers: servers.clone(), last: None, requests: RequestSorter::default() }, remark))
+        Ok((RequestLines::new(Msr { epoch, servers: servers.clone(), last: None }), remark))
     }
 
     fn server(&mut self, name: &[u8], out: &mut LineOutput<'_>) -> Result<u32, String> {
@@ -65,37 +68,22 @@ impl Msr {
     }
 }
 
-impl LineFormat for Msr {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
-        let line = line.trim_ascii();
-        if line.is_empty()
-            || line.starts_with(b"#")
-            || line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"timestamp"))
-        {
-            return Ok(false);
-        }
+impl RequestFormat for Msr {
+    fn is_titles(&self, line: &[u8]) -> bool {
+        line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"timestamp"))
+    }
+
+    fn request(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<Request, String> {
         let mut fields = Fields::split(line, b',');
         let time_ns = self.epoch.ns(fields.want("the time")?)?;
         let server = fields.want("the server's name")?;
         let disk: u32 = number(fields.want("the disk's number")?, "the disk's number")?;
-        let op = match fields.want("Read or Write")? {
-            op if op.eq_ignore_ascii_case(b"Read") => Rwbs::READ,
-            op if op.eq_ignore_ascii_case(b"Write") => Rwbs::WRITE,
-            other => return Err(format!("{} stands where Read or Write should be", shown(other))),
-        };
+        let op = read_or_write(&mut fields, "read", "write", "Read or Write")?;
         let offset = number(fields.want("the offset")?, "the offset")?;
         let bytes = number(fields.want("the length")?, "the length")?;
         let response_ns = decimal_ns(fields.want("the response time")?, self.epoch.unit_ps(), "the response time")?;
         let device = DeviceId::new(self.server(server, out)?, disk);
-        self.requests.take(
-            &Request { time_ns, response_ns: Some(response_ns), device, op, offset, bytes, ..Request::default() },
-            out,
-        )?;
-        Ok(true)
-    }
-
-    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
-        self.requests.end(out)
+        Ok(Request { time_ns, response_ns: Some(response_ns), device, op, offset, bytes, ..Request::default() })
     }
 }
 
@@ -106,7 +94,7 @@ mod tests {
     use crate::text::test_support::{failure, read};
 
     /// Creates the parser of a text whose first line reveals the clock.
-    fn msr(text: &str) -> Msr {
+    fn msr(text: &str) -> RequestLines<Msr> {
         let first = text.lines().next().unwrap().to_owned() + "\n";
         Msr::new(first.as_bytes(), &Servers::default(), None).unwrap().0
     }

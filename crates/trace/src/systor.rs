@@ -4,29 +4,30 @@
 //! Times are seconds since 1970 with a fraction, responses are seconds, offsets and sizes bytes. A
 //! time is that of the submission.
 
-use crate::event::{DeviceId, Rwbs};
-use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decimal_ns, number, shown};
+use crate::event::DeviceId;
+use crate::text::{
+    Fields, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, decimal_ns, number, read_or_write, shown,
+};
 
 /// Parser of the lines.
 #[derive(Debug)]
 pub(crate) struct Systor {
     unit_ps: u64,
-    requests: RequestSorter,
 }
 
 impl Systor {
     /// Creates a parser.
-    pub fn new(specified: Option<TimeUnit>) -> Systor {
-        Systor { unit_ps: specified.unwrap_or(TimeUnit::Second).ps(), requests: RequestSorter::default() }
+    pub fn new(specified: Option<TimeUnit>) -> RequestLines<Systor> {
+        RequestLines::new(Systor { unit_ps: specified.unwrap_or(TimeUnit::Second).ps() })
     }
 }
 
-impl LineFormat for Systor {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") || line.to_ascii_lowercase().starts_with(b"timestamp") {
-            return Ok(false);
-        }
+impl RequestFormat for Systor {
+    fn is_titles(&self, line: &[u8]) -> bool {
+        line.to_ascii_lowercase().starts_with(b"timestamp")
+    }
+
+    fn request(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<Request, String> {
         let mut fields = Fields::split(line, b',');
         let time_ns = decimal_ns(fields.want("the time")?, self.unit_ps, "the time")?;
         let response_ns = match fields.want("the response time")? {
@@ -37,19 +38,10 @@ impl LineFormat for Systor {
             }
             field => Some(decimal_ns(field, self.unit_ps, "the response time")?),
         };
-        let op = match fields.want("R or W")? {
-            b"R" | b"r" => Rwbs::READ,
-            b"W" | b"w" => Rwbs::WRITE,
-            other => return Err(format!("{} stands where R or W should be", shown(other))),
-        };
+        let op = read_or_write(&mut fields, "r", "w", "R or W")?;
         let device = DeviceId(number(fields.want("the LUN")?, "the LUN")?);
         let offset = number(fields.want("the offset in bytes")?, "the offset")?;
         let bytes = number(fields.want("the size in bytes")?, "the size")?;
-        self.requests.take(&Request { time_ns, response_ns, device, op, offset, bytes, ..Request::default() }, out)?;
-        Ok(true)
-    }
-
-    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
-        self.requests.end(out)
+        Ok(Request { time_ns, response_ns, device, op, offset, bytes, ..Request::default() })
     }
 }

@@ -2,8 +2,7 @@
 
 use super::operation;
 use crate::event::{DeviceId, Rwbs};
-use crate::mqsim::sectors;
-use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decimal_ns, number, shown};
+use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, Units, number, shown};
 
 /// The columns that are read, with their usual titles in lower case.
 const TITLES: [(Column, &[&str]); 5] = [
@@ -29,8 +28,7 @@ enum Column {
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Option<Column>>,
-    unit_ps: u64,
-    sector_bytes: u64,
+    units: Units,
     is_begun: bool,
     requests: RequestSorter,
 }
@@ -51,8 +49,7 @@ impl Table {
         }
         Ok(Table {
             columns,
-            unit_ps: specified.unwrap_or(TimeUnit::Microsecond).ps(),
-            sector_bytes: u64::from(sector_bytes),
+            units: Units::new(specified.unwrap_or(TimeUnit::Microsecond), sector_bytes),
             is_begun: false,
             requests: RequestSorter::default(),
         })
@@ -105,12 +102,12 @@ impl LineFormat for Table {
         for column in &self.columns {
             let field = fields.want("a column of the titles")?;
             match column {
-                Some(Column::Time) => request.time_ns = decimal_ns(field, self.unit_ps, "the time")?,
-                Some(Column::Block) => request.offset = sectors(field, "the block", self.sector_bytes)?,
+                Some(Column::Time) => request.time_ns = self.units.ns(field, "the time")?,
+                Some(Column::Block) => request.offset = self.units.bytes(field, "the block")?,
                 Some(Column::Length) => request.bytes = number(field, "the length")?,
                 Some(Column::Command) => op = command(field)?,
                 Some(Column::Response) if !field.is_empty() => {
-                    request.response_ns = Some(decimal_ns(field, self.unit_ps, "the response time")?);
+                    request.response_ns = Some(self.units.ns(field, "the response time")?);
                 }
                 Some(Column::Response) | None => {}
             }

@@ -5,6 +5,7 @@ mod clock;
 mod device_names;
 mod durations;
 mod fields;
+mod request_lines;
 mod request_sorter;
 #[cfg(test)]
 pub(crate) mod test_support;
@@ -14,6 +15,7 @@ pub use clock::{TimeUnit, time_ns};
 pub(crate) use device_names::{DeviceNames, NamedDevices};
 pub(crate) use durations::{CompletionClock, InventedOffsets};
 pub(crate) use fields::{Fields, decimal_ns, device_of, number, parse_rwbs, pid_of, shown};
+pub(crate) use request_lines::{RequestFormat, RequestLines, Units, read_or_write};
 pub(crate) use request_sorter::{Request, RequestSorter};
 
 use std::fmt;
