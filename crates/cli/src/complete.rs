@@ -17,13 +17,13 @@ use clap_complete::engine::ArgValueCompleter;
 use clap_complete::env::{CompleteEnv, Elvish, Fish, Powershell, Shells};
 
 use crate::cli::Cli;
-use scripts::{Bash, Zsh};
+use scripts::{BASH, ZSH};
 use values::KnownNames;
 
 /// The environment variable that makes the program answer a completion script.
 const VARIABLE: &str = "HOISTWAY_COMPLETE";
 
-const SHELLS: Shells<'static> = Shells(&[&Bash, &Zsh, &Fish, &Elvish, &Powershell]);
+const SHELLS: Shells<'static> = Shells(&[&BASH, &ZSH, &Fish, &Elvish, &Powershell]);
 
 /// Answers a completion script; `None` if the program was not called by one.
 pub fn answer(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {

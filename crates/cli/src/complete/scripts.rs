@@ -10,15 +10,23 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::env::{self, EnvCompleter};
 
+/// The completions of one shell: its own script, with the answers of `clap_complete`.
+pub struct Script<S> {
+    name: &'static str,
+    /// The script, in which `VARIABLE` is the name of the variable that asks for answers.
+    text: &'static str,
+    answers: S,
+}
+
 /// Completions for bash 4.3 and later.
-pub struct Bash;
+pub const BASH: Script<env::Bash> = Script { name: "bash", text: BASH_TEXT, answers: env::Bash };
 
 /// Completions for zsh, as a file of `fpath` or sourced.
-pub struct Zsh;
+pub const ZSH: Script<env::Zsh> = Script { name: "zsh", text: ZSH_TEXT, answers: env::Zsh };
 
 /// Bash splits words at `=` and `:`. The script joins them as they were typed, and removes the part
 /// of a candidate that bash does not replace.
-const BASH: &str = r#"_hoistway() {
+const BASH_TEXT: &str = r#"_hoistway() {
     local IFS=$'\013' rest=${COMP_LINE:0:COMP_POINT} words=() word blanks index
     for ((index = 0; index <= COMP_CWORD; index++)); do
         blanks=${rest%%[![:space:]]*}
@@ -40,7 +48,7 @@ const BASH: &str = r#"_hoistway() {
 complete -o nosort -o bashdefault -F _hoistway hoistway
 "#;
 
-const ZSH: &str = r#"#compdef hoistway
+const ZSH_TEXT: &str = r#"#compdef hoistway
 _hoistway() {
     local reply
     local -a open closed
@@ -55,17 +63,17 @@ _hoistway() {
 if [[ ${funcstack[1]} == _hoistway ]]; then _hoistway "$@"; else compdef _hoistway hoistway; fi
 "#;
 
-impl EnvCompleter for Bash {
+impl<S: EnvCompleter> EnvCompleter for Script<S> {
     fn name(&self) -> &'static str {
-        "bash"
+        self.name
     }
 
     fn is(&self, name: &str) -> bool {
-        name == "bash"
+        name == self.name
     }
 
     fn write_registration(&self, var: &str, _: &str, _: &str, _: &str, buf: &mut dyn Write) -> Result<(), Error> {
-        buf.write_all(BASH.replace("VARIABLE", var).as_bytes())
+        buf.write_all(self.text.replace("VARIABLE", var).as_bytes())
     }
 
     fn write_complete(
@@ -75,30 +83,6 @@ impl EnvCompleter for Bash {
         current_dir: Option<&Path>,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
-        env::Bash.write_complete(cmd, args, current_dir, buf)
-    }
-}
-
-impl EnvCompleter for Zsh {
-    fn name(&self) -> &'static str {
-        "zsh"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "zsh"
-    }
-
-    fn write_registration(&self, var: &str, _: &str, _: &str, _: &str, buf: &mut dyn Write) -> Result<(), Error> {
-        buf.write_all(ZSH.replace("VARIABLE", var).as_bytes())
-    }
-
-    fn write_complete(
-        &self,
-        cmd: &mut Command,
-        args: Vec<OsString>,
-        current_dir: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> Result<(), Error> {
-        env::Zsh.write_complete(cmd, args, current_dir, buf)
+        self.answers.write_complete(cmd, args, current_dir, buf)
     }
 }
