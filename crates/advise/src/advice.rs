@@ -2,13 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
+use hoistway_units::figures::change;
+
 use crate::bench::{AdviseError, Bench, RunFigures, RunProgress};
 use crate::choice::Choice;
 use crate::job_changes::{self, JobChange, changes};
 use crate::objective::{Bound, Constraint, Figure, Objective};
 use crate::statistics::{Difference, MIN_DIFFERENCE, Spread};
 use crate::text::value_text;
-use hoistway_units::figures::{change, interval};
 
 /// Choices to evaluate.
 #[derive(Clone, Debug)]
@@ -400,10 +401,10 @@ fn list(constraints: &[Constraint]) -> String {
 /// A difference in percent with its interval.
 pub(crate) fn percent(difference: &Difference) -> String {
     let mean = change(difference.mean);
-    if !difference.mean.is_finite() || !difference.low.is_finite() || !difference.high.is_finite() {
-        return mean;
+    match difference.interval_text().filter(|_| difference.mean.is_finite()) {
+        Some(interval) => format!("{mean}, {interval}"),
+        None => mean,
     }
-    format!("{mean}, 95 % {}", interval(difference.low, difference.high))
 }
 
 impl std::fmt::Display for Constraint {

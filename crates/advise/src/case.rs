@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use crate::whatif::{Confidence, Fidelity, LoadedTrace, LoopModel, TraceContents};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::FittedProfile;
@@ -20,6 +19,7 @@ use crate::statistics::MIN_DIFFERENCE;
 use crate::subject::Subject;
 use crate::trace_case::{DriveSource, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use crate::use_case::Use;
+use crate::whatif::{Confidence, Fidelity, LoadedTrace, LoopModel, TraceContents};
 
 /// The input of a [`Case`].
 #[derive(Debug)]

@@ -6,6 +6,8 @@
 //! not contain zero and the difference is at least [`MIN_DIFFERENCE`], because the model of a drive
 //! is not exact below that.
 
+use hoistway_units::figures::interval;
+
 /// The smallest relative difference that can be significant.
 pub const MIN_DIFFERENCE: f64 = 0.05;
 
@@ -90,6 +92,11 @@ impl Difference {
             is_significant: !is_chance && part(spread.mean).abs() >= min,
             is_better: (spread.mean < 0.0) == least && spread.mean != 0.0,
         }
+    }
+
+    /// Formats the interval: "95 % between -12 % and +40 %"; `None` for an infinite one.
+    pub fn interval_text(&self) -> Option<String> {
+        (self.low.is_finite() && self.high.is_finite()).then(|| format!("95 % {}", interval(self.low, self.high)))
     }
 
     /// The difference if a run has no value, because a job completed no request.

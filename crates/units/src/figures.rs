@@ -20,6 +20,17 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Formats a time in a suitable unit: "33 us", "4.21 ms", "11.6 s", "10 h".
+pub fn duration(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    match s {
+        s if s < 1e-3 => format!("{:.0} us", s * 1e6),
+        s if s < 1.0 => format!("{} ms", figure(s * 1e3)),
+        s if s < 7200.0 => format!("{} s", figure(s)),
+        s => format!("{:.0} h", s / 3600.0),
+    }
+}
+
 /// Formats a whole number with commas between groups of three digits: "1,234,567".
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -165,6 +176,12 @@ mod tests {
     #[test]
     fn bytes_have_the_suitable_prefix() {
         assert_eq!([42_000, 160_000_000_000, 4_000_000_000_000].map(bytes), ["42.0 kB", "160 GB", "4.00 TB"]);
+    }
+
+    #[test]
+    fn times_have_the_suitable_unit() {
+        let times = [33_000, 4_212_000, 11_585_000_000, 36_000_000_000_000];
+        assert_eq!(times.map(duration), ["33 us", "4.21 ms", "11.6 s", "10 h"]);
     }
 
     #[test]

@@ -51,10 +51,16 @@ pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'
 /// Returns " (did you mean `x` or `y`?)" for the names near a mistyped one; empty without any.
 pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = near(typed, names).iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        None => String::new(),
-        Some((last, [])) => format!(" (did you mean {last}?)"),
-        Some((last, others)) => format!(" (did you mean {} or {last}?)", others.join(", ")),
+    if quoted.is_empty() { String::new() } else { format!(" (did you mean {}?)", list(&quoted, "or")) }
+}
+
+/// Joins the parts of a list with commas, and the last one with a conjunction: "a", "a and b",
+/// "a, b and c".
+pub fn list(parts: &[String], conjunction: &str) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
     }
 }
 

@@ -56,7 +56,8 @@ pub struct ComparisonDocument<'a> {
     verdict: &'a Verdict,
     /// Notes on parts of the job file that were not simulated.
     notes: &'a [String],
-    /// The results over several seeds; null for one seed. The other results are of the first seed.
+    /// The results over several seeds; null for one seed. The verdict is of all seeds, the other
+    /// results are of the first.
     over_seeds: Option<&'a SeededComparison>,
     /// One run per elevator, in the order of the request.
     elevators: Vec<ElevatorRun<'a>>,

@@ -58,6 +58,64 @@ pub fn starves(jobs: &[Vec<JobRun>]) -> Vec<bool> {
     jobs.iter().map(|jobs| jobs.iter().any(|job| job.starved.is_some())).collect()
 }
 
+/// A job that starves under some elevator with some seed.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct StarvedJob {
+    /// The name of the job.
+    pub name: String,
+    /// The index of the job in the job file.
+    pub job: usize,
+    /// Its fair share in bytes a second, [`JobRun::fair_bytes_per_s`], with the first seed.
+    pub fair_bytes_per_s: Option<f64>,
+    /// How it starves under each elevator, in the order of the runs; `None` under one under which
+    /// it does not.
+    pub elevators: Vec<Option<SeededStarvation>>,
+}
+
+/// How a job starves under one elevator over several seeds.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct SeededStarvation {
+    /// The number of seeds with which the job starves.
+    pub seeds: usize,
+    /// The worst of them: the most starving processes, the least rate, the longest wait.
+    #[serde(flatten)]
+    pub worst: Starvation,
+}
+
+/// The jobs that starve, in the order of the job file; `seeds` has the results of [`job_runs`] for
+/// each seed.
+pub fn starved_jobs(seeds: &[&[Vec<JobRun>]]) -> Vec<StarvedJob> {
+    let Some(jobs) = seeds.first().and_then(|runs| runs.first()) else { return Vec::new() };
+    let starvation = |run: usize, job: usize| {
+        let starved = seeds.iter().filter_map(|runs| runs.get(run)?.get(job)?.starved);
+        starved.fold(None, |all: Option<SeededStarvation>, one| {
+            Some(all.map_or(SeededStarvation { seeds: 1, worst: one }, |all| SeededStarvation {
+                seeds: all.seeds + 1,
+                worst: all.worst.worse(&one),
+            }))
+        })
+    };
+    let runs = seeds.first().map_or(0, |runs| runs.len());
+    let all = jobs.iter().enumerate().map(|(index, job)| StarvedJob {
+        name: job.name.clone(),
+        job: job.job,
+        fair_bytes_per_s: job.fair_bytes_per_s,
+        elevators: (0..runs).map(|run| starvation(run, index)).collect(),
+    });
+    all.filter(|job| job.elevators.iter().any(Option::is_some)).collect()
+}
+
+impl Starvation {
+    /// The worse of two starvations of a job in each figure.
+    fn worse(&self, other: &Starvation) -> Starvation {
+        Starvation {
+            processes: self.processes.max(other.processes),
+            bytes_per_s: self.bytes_per_s.min(other.bytes_per_s),
+            wait_ns: self.wait_ns.max(other.wait_ns),
+        }
+    }
+}
+
 fn of_run(run: &Run, alone: &[Option<f64>], best: f64) -> Vec<JobRun> {
     let concurrency = Concurrency::of(run);
     let mut jobs: Vec<usize> = run.processes.iter().map(|process| process.job).collect();
@@ -152,4 +210,36 @@ fn rank(process: &ProcessRun) -> (u8, u8) {
 fn weight(run: &Run, process: &ProcessRun) -> u16 {
     let group = process.cgroup.as_ref().and_then(|path| run.groups.iter().find(|group| group.name == *path));
     group.map_or(100, |group| group.weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, starved: Option<Starvation>) -> JobRun {
+        JobRun {
+            name: name.into(),
+            job: 0,
+            processes: 1,
+            bytes_per_s: 0.0,
+            process_bytes_per_s: Spread { min: 0.0, max: 0.0 },
+            latency_ns: Latency::default(),
+            fair_bytes_per_s: Some(20.0),
+            starved,
+        }
+    }
+
+    #[test]
+    fn a_job_that_starves_only_with_the_second_seed_counts() {
+        let starved = |rate: f64, wait_ns| Some(Starvation { processes: 1, bytes_per_s: rate, wait_ns });
+        let first = [vec![job("a", None), job("b", None)], vec![job("a", None), job("b", starved(3.0, None))]];
+        let second =
+            [vec![job("a", None), job("b", starved(2.0, None))], vec![job("a", None), job("b", starved(1.0, Some(7)))]];
+        let found = starved_jobs(&[&first, &second]);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].name.as_str(), found[0].fair_bytes_per_s), ("b", Some(20.0)));
+        let once = SeededStarvation { seeds: 1, worst: starved(2.0, None).unwrap() };
+        let twice = SeededStarvation { seeds: 2, worst: starved(1.0, Some(7)).unwrap() };
+        assert_eq!(found[0].elevators, [Some(once), Some(twice)]);
+    }
 }

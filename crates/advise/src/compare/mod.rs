@@ -3,6 +3,7 @@
 
 mod defaults;
 mod document;
+mod drive_work;
 mod jobs;
 pub mod legends;
 mod measures;
@@ -11,21 +12,19 @@ mod page;
 mod progress;
 mod seeds;
 mod shorten;
-mod text;
 mod verdict;
 
 use hoistway_sim::Comparison;
 
 pub use defaults::{CompareDefaults, DEFAULT_DRIVE, EveryElevator, Named, default_host, named_elevators};
 pub use document::{ComparisonDocument, DocumentContext};
-pub use jobs::{JobRun, Starvation};
+pub use jobs::{JobRun, SeededStarvation, Starvation, StarvedJob};
 pub use measures::Measure;
 pub use memory::{MemoryError, MemoryNeed};
 pub use page::page;
 pub use progress::RunShares;
 pub use seeds::{SeededComparison, SeededMeasure, SeededRun};
 pub use shorten::Shortening;
-pub use text::duration;
 pub use verdict::Verdict;
 
 /// What the results of a comparison mean.

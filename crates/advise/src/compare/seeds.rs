@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, run_each};
 
-use super::jobs::{job_runs, starves};
+use super::drive_work::DriveWork;
+use super::jobs::{JobRun, StarvedJob, job_runs, starved_jobs, starves};
 use super::measures::{Figures, Measure};
 use crate::statistics::{Difference, Spread};
 
@@ -20,6 +21,8 @@ pub struct SeededComparison {
     pub seeds: Vec<u64>,
     /// The results of the elevators, in the order of the request.
     pub elevators: Vec<SeededRun>,
+    /// The jobs that starve with some seed.
+    pub starved_jobs: Vec<StarvedJob>,
 }
 
 /// The results of one elevator over several seeds.
@@ -34,6 +37,9 @@ pub struct SeededRun {
     /// The values of all measures, by seed.
     #[serde(skip)]
     pub(super) figures: Vec<Figures>,
+    /// The work of the drive with all seeds together.
+    #[serde(skip)]
+    pub(super) work: DriveWork,
 }
 
 /// One measure of one elevator over several seeds.
@@ -85,6 +91,7 @@ impl SeededComparison {
                 name,
                 starves: all.iter().filter(|seed| seed.starves[index]).count(),
                 figures: all.iter().map(|seed| seed.figures[index]).collect(),
+                work: all.iter().map(|seed| seed.work[index]).sum(),
                 measures: Vec::new(),
             })
             .collect();
@@ -93,7 +100,8 @@ impl SeededComparison {
                 elevators[run].measures.push(measured);
             }
         }
-        Ok(SeededComparison { seeds, elevators })
+        let jobs: Vec<&[Vec<JobRun>]> = all.iter().map(|seed| seed.jobs.as_slice()).collect();
+        Ok(SeededComparison { seeds, elevators, starved_jobs: starved_jobs(&jobs) })
     }
 
     /// Returns true if two elevators do not differ beyond chance in a measure.
@@ -103,17 +111,22 @@ impl SeededComparison {
     }
 }
 
-/// The figures of all elevators with one seed.
+/// The results of all elevators with one seed.
 struct SeedFigures {
     figures: Vec<Figures>,
+    work: Vec<DriveWork>,
+    jobs: Vec<Vec<JobRun>>,
     starves: Vec<bool>,
 }
 
 impl SeedFigures {
     fn of(comparison: &Comparison) -> SeedFigures {
+        let jobs = job_runs(comparison);
         SeedFigures {
             figures: comparison.runs.iter().map(Figures::of).collect(),
-            starves: starves(&job_runs(comparison)),
+            work: comparison.runs.iter().map(DriveWork::of).collect(),
+            starves: starves(&jobs),
+            jobs,
         }
     }
 }
@@ -168,7 +181,7 @@ mod tests {
 
     fn run(name: &str, rates: &[f64]) -> SeededRun {
         let figures = rates.iter().map(|rate| Figures::with_rate(*rate)).collect();
-        SeededRun { name: name.into(), starves: 0, measures: Vec::new(), figures }
+        SeededRun { name: name.into(), starves: 0, measures: Vec::new(), figures, work: DriveWork::default() }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Shorter versions of jobs, for a first look.
 
 use hoistway_fio::{Direction, Job, JobFile, Size};
-
-use super::text::duration;
+use hoistway_units::figures::duration;
 
 /// How much shorter jobs become.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

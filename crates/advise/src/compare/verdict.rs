@@ -1,12 +1,13 @@
 //! The verdict of a comparison: the outcome in the measure of the user, and the mechanism.
 
 use hoistway_sim::{Comparison, Run};
-use hoistway_units::figures::{agreement, figure};
+use hoistway_units::figures::{agreement, duration, figure};
+use hoistway_units::names::list;
 
-use super::jobs::{JobRun, starves};
+use super::drive_work::{DriveWork, mechanism};
+use super::jobs::{JobRun, SeededStarvation, StarvedJob, starved_jobs, starves};
 use super::measures::{Figures, Measure};
 use super::seeds::SeededComparison;
-use super::text::{duration, list};
 
 /// Relative difference in bandwidth below which bandwidths count as equal.
 const SAME_RATE: f64 = 1.03;
@@ -48,9 +49,16 @@ impl Verdict {
         };
         let judged = Judged { runs, figures, several: runs.iter().any(has_company), starves, seeds };
         let (mut sentences, pair) = judged.outcome();
-        sentences.extend(starved(runs, jobs));
+        sentences.extend(match seeds {
+            Some(seeds) => starved(runs, &seeds.starved_jobs, seeds.seeds.len()),
+            None => starved(runs, &starved_jobs(&[jobs]), 1),
+        });
         sentences.extend(seeds.map(|seeds| means(&seeds.seeds)));
-        let mechanism = pair.and_then(|(best, worst)| mechanism(&runs[best], &runs[worst], comparison.rotational));
+        let work = |run: usize| seeds.map_or_else(|| DriveWork::of(&runs[run]), |seeds| seeds.elevators[run].work);
+        let mechanism = pair.and_then(|(best, worst)| {
+            let [first, second] = [best, worst].map(|run| (runs[run].elevator.as_str(), work(run)));
+            mechanism((first.0, &first.1), (second.0, &second.1), comparison.rotational)
+        });
         Verdict { outcome: sentences.join(" "), mechanism }
     }
 }
@@ -169,93 +177,46 @@ impl Judged<'_> {
     }
 }
 
-/// A sentence on the jobs that starve, each with the elevators under which it does; `None` if none
-/// starves.
-fn starved(runs: &[Run], jobs: &[Vec<JobRun>]) -> Option<String> {
-    let mut parts: Vec<String> = Vec::new();
-    for (index, first) in jobs.first()?.iter().enumerate() {
-        let mut under: Vec<String> = Vec::new();
-        for (run, job) in runs.iter().zip(jobs).filter_map(|(run, jobs)| Some((run, jobs.get(index)?))) {
-            let Some(starved) = job.starved else { continue };
-            under.push(match starved.wait_ns {
-                Some(wait_ns) if starved.processes == 0 => {
-                    format!("{} (a request waits {})", run.elevator, duration(wait_ns))
-                }
-                _ => format!("{} ({} MB/s)", run.elevator, mb(starved.bytes_per_s)),
-            });
-        }
-        if under.is_empty() {
-            continue;
-        }
-        let fair = first.fair_bytes_per_s.filter(|_| jobs.iter().any(|jobs| by_rate(jobs, index)));
+/// A sentence on the jobs that starve, each with the elevators under which it does, and with how
+/// many of the `seeds` if there are several; `None` if none starves.
+fn starved(runs: &[Run], jobs: &[StarvedJob], seeds: usize) -> Option<String> {
+    let text = |job: &StarvedJob| {
+        let elevators = runs.iter().zip(&job.elevators);
+        let under = elevators.filter_map(|(run, starved)| Some(under(&run.elevator, starved.as_ref()?, seeds)));
+        let under: Vec<String> = under.collect();
+        let by_rate = job.elevators.iter().flatten().any(|starved| starved.worst.processes > 0);
+        let fair = job.fair_bytes_per_s.filter(|_| by_rate);
         let fair = fair.map_or_else(String::new, |fair| format!(": a fair share is {} MB/s", mb(fair)));
-        parts.push(format!("job `{}` starves under {}{fair}", first.name, list(&under)));
-    }
-    match parts.len() {
+        format!("job `{}` starves under {}{fair}", job.name, list(&under, "and"))
+    };
+    let parts: Vec<String> = jobs.iter().take(LISTED).map(text).collect();
+    let text = parts.join("; ");
+    let text = text.strip_prefix('j').map_or_else(|| text.clone(), |rest| format!("J{rest}"));
+    match jobs.len() {
         0 => None,
-        1..=LISTED => Some(format!("{}.", capital(&parts.join("; ")))),
-        more => Some(format!("{}; and {} more jobs starve.", capital(&parts[..LISTED].join("; ")), more - LISTED)),
+        1..=LISTED => Some(format!("{text}.")),
+        more => Some(format!("{text}; and {} more jobs starve.", more - LISTED)),
+    }
+}
+
+/// An elevator under which a job starves: "bfq (1.50 MB/s)", "bfq in 3 of 8 seeds (a request waits
+/// 11.6 s)", with the figure of the worst seed.
+fn under(elevator: &str, starved: &SeededStarvation, seeds: usize) -> String {
+    let in_seeds = match (starved.seeds, seeds) {
+        (_, 1) => String::new(),
+        (some, all) if some == all => format!(" in all {all} seeds"),
+        (some, all) => format!(" in {some} of {all} seeds"),
+    };
+    match starved.worst.wait_ns {
+        Some(wait_ns) if starved.worst.processes == 0 => {
+            format!("{elevator}{in_seeds} (a request waits {})", duration(wait_ns))
+        }
+        _ => format!("{elevator}{in_seeds} ({} MB/s)", mb(starved.worst.bytes_per_s)),
     }
 }
 
 /// Most starving jobs that the verdict names.
 const LISTED: usize = 4;
-
-fn by_rate(jobs: &[JobRun], index: usize) -> bool {
-    jobs.get(index).and_then(|job| job.starved).is_some_and(|starved| starved.processes > 0)
-}
-
-/// How the best and the worst run differ in what they do to the drive.
-fn mechanism(best: &Run, worst: &Run, rotational: bool) -> Option<String> {
-    let idle = |run: &Run| part(run, run.drive_ns.idle);
-    let arm = |run: &Run| if rotational { run.arm_share() } else { 0.0 };
-    if std::ptr::eq(best, worst) {
-        return Some(format!("{}.", capital(&does(best, rotational))));
-    }
-    if idle(worst) - idle(best) > (arm(worst) - arm(best)).max(0.05) {
-        return Some(format!(
-            "{} leaves the drive idle {} of the time, {} {}.",
-            capital(&worst.elevator),
-            percent(idle(worst)),
-            best.elevator,
-            percent(idle(best))
-        ));
-    }
-    let texts = [does(best, rotational), does(worst, rotational)];
-    let differ = texts[0].strip_prefix(best.elevator.as_str()) != texts[1].strip_prefix(worst.elevator.as_str());
-    differ.then(|| format!("{}; {}.", capital(&texts[0]), texts[1]))
-}
-
-/// What an elevator does: how often it turns from process to process, or the size of its requests,
-/// and on a disk the share of time that arm and platter cost.
-fn does(run: &Run, rotational: bool) -> String {
-    let share = if rotational {
-        format!(": {} of the time is seek and rotation", percent(run.arm_share()))
-    } else {
-        String::new()
-    };
-    match run.turns {
-        // A single process makes no turns; the first request of each process counts as one.
-        turns if turns as usize > run.processes.len() && run.processes.len() > 1 => {
-            let each = duration(run.runtime_ns / turns);
-            let kib = run.drive_bytes / turns / 1024;
-            let every = if kib >= 1024 { format!("{:.1} MiB", kib as f64 / 1024.0) } else { format!("{kib} KiB") };
-            format!("{} turns from one process to another every {every} ({each}){share}", run.elevator)
-        }
-        _ => {
-            let kib = run.drive_bytes / run.drive_requests.max(1) / 1024;
-            format!("{} serves requests of {kib} KiB on average{share}", run.elevator)
-        }
-    }
-}
-
-fn part(run: &Run, ns: u64) -> f64 {
-    if run.runtime_ns == 0 { 0.0 } else { ns as f64 / run.runtime_ns as f64 }
-}
-
-fn percent(share: f64) -> String {
-    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
-}
 
 /// Megabytes a second with three digits, or two for a rate that three would round to nothing.
 fn mb(bytes_per_s: f64) -> String {
@@ -267,14 +228,6 @@ fn mb(bytes_per_s: f64) -> String {
     figure(mb)
 }
 
-/// The text with a capital letter, unless it begins with the name of an elevator.
-fn capital(text: &str) -> String {
-    match text.strip_prefix("job ") {
-        Some(rest) => format!("Job {rest}"),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
@@ -282,7 +235,7 @@ mod tests {
     use hoistway_core::Kind;
     use hoistway_sim::{CompareRequest, HostConfig, compare};
 
-    use super::super::Judgement;
+    use super::super::{Judgement, Starvation};
     use super::*;
 
     fn verdict(jobs: &str, elevators: &[Kind]) -> Verdict {
@@ -320,6 +273,19 @@ mod tests {
     #[test]
     fn a_tiny_rate_is_not_rounded_to_nothing() {
         assert_eq!([34.0, 8_512.0, 57_200.0, 57_200_000.0].map(mb), ["0.000034", "0.0085", "0.0572", "57.2"]);
+    }
+
+    #[test]
+    fn a_job_that_starves_with_some_seeds_is_named_with_their_number() {
+        let starved = |seeds, processes, wait_ns| SeededStarvation {
+            seeds,
+            worst: Starvation { processes, bytes_per_s: 1_500_000.0, wait_ns },
+        };
+        assert_eq!(under("bfq", &starved(3, 1, None), 8), "bfq in 3 of 8 seeds (1.50 MB/s)");
+        assert_eq!(under("bfq", &starved(8, 1, None), 8), "bfq in all 8 seeds (1.50 MB/s)");
+        assert_eq!(under("bfq", &starved(1, 1, None), 1), "bfq (1.50 MB/s)");
+        let waits = starved(1, 0, Some(11_600_000_000));
+        assert_eq!(under("bfq", &waits, 2), "bfq in 1 of 2 seeds (a request waits 11.6 s)");
     }
 
     #[test]

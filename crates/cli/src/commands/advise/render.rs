@@ -5,7 +5,7 @@ use hoistway_advise::{
     Advice, Answer, Case, ChangePlan, DepthComparison, Difference, Figure, Level, Spread, Verdict, WorkloadKind,
     scheduler_name, value_text,
 };
-use hoistway_units::figures::{change as relative, interval};
+use hoistway_units::figures::change as relative;
 
 use super::apply;
 use crate::failure::print_message;
@@ -252,11 +252,7 @@ pub fn cell(spread: &Spread, figure: &Figure, with_spread: bool) -> String {
 /// A difference in percent as text.
 pub fn change(difference: &Difference) -> String {
     let mean = relative(difference.mean);
-    if difference.low.is_finite() && difference.high.is_finite() {
-        format!("{mean} (95 % {})", interval(difference.low, difference.high))
-    } else {
-        mean
-    }
+    difference.interval_text().map_or_else(|| mean.clone(), |interval| format!("{mean} ({interval})"))
 }
 
 /// The name of a confidence level.
