@@ -3,6 +3,7 @@
 use crate::{
     apply, check,
     diagnostic::{Diagnostic, Diagnostics, LoadError},
+    engine::{self, EngineSupport},
     job::{Ignored, Job, JobFile},
     known::{self, Support},
     settle,
@@ -18,7 +19,8 @@ use std::{cmp::Ordering, path::Path};
 /// an included file, that file's name joined to the directory of its own including file).
 ///
 /// # Errors
-/// All diagnostics, in the order of the text; see [`Diagnostic`].
+/// All diagnostics; see [`Diagnostic`]. Those of engines that are refused come first, because
+/// unknown options may be options of such an engine; the others are in the order of the text.
 pub fn parse(
     text: &str,
     file_name: &str,
@@ -29,7 +31,7 @@ pub fn parse(
     let (sections, faults) = source::read(text, file_name, env, loader);
     let mut builder = Builder { faults, ..Builder::default() };
     builder.sections(&sections);
-    if sections.iter().all(Section::is_global) && builder.faults.is_empty() {
+    if sections.iter().all(Section::is_global) && builder.is_valid() {
         let message = if sections.is_empty() { "the file has no job" } else { "the file has only [global], no job" };
         let help = Some("add a section with the job's name, as in [reader]".into());
         let file = file_name.into();
@@ -37,14 +39,16 @@ pub fn parse(
     }
     check::between_jobs(&mut builder.jobs, &sections, &mut builder.faults);
     let mut differences = Vec::new();
-    if builder.faults.is_empty() {
+    if builder.is_valid() {
         differences = settle::settle(&mut builder.jobs, &mut builder.faults);
     }
-    if builder.faults.is_empty() {
+    if builder.is_valid() {
         let Builder { jobs, ignored, global_options, .. } = builder;
         return Ok(JobFile { jobs, ignored, differences, global_options });
     }
-    Err(Diagnostics(in_order(builder.faults, file_name)))
+    let mut faults = in_order(builder.refused_engines, file_name);
+    faults.extend(in_order(builder.faults, file_name));
+    Err(Diagnostics(faults))
 }
 
 /// Reads and parses a job file. Included files are relative to the including file; variables come
@@ -92,9 +96,15 @@ struct Builder {
     ignored: Vec<Ignored>,
     global_options: Vec<(String, String)>,
     faults: Vec<Diagnostic>,
+    /// The faults of engines that are refused.
+    refused_engines: Vec<Diagnostic>,
 }
 
 impl Builder {
+    fn is_valid(&self) -> bool {
+        self.faults.is_empty() && self.refused_engines.is_empty()
+    }
+
     fn sections(&mut self, sections: &[Section]) {
         let mut defaults: Vec<&Entry> = Vec::new();
         for section in sections {
@@ -151,12 +161,21 @@ impl Builder {
         }
         let base = job.kb_base;
         for entry in entries {
-            if let Err(fault) = apply_entry(job, entry) {
-                self.faults.push(fault);
+            match apply_entry(job, entry) {
+                Err(fault) if names_refused_engine(entry) => self.refused_engines.push(fault),
+                Err(fault) => self.faults.push(fault),
+                Ok(()) => {}
             }
             job.kb_base = base;
         }
     }
+}
+
+/// Returns true if an entry is the option `ioengine` with an engine that is refused.
+fn names_refused_engine(entry: &Entry) -> bool {
+    let engine = entry.known.filter(|known| known.name == "ioengine").and(entry.value.as_deref());
+    let support = engine.and_then(engine::find).map(|engine| engine.support);
+    matches!(support, Some(EngineSupport::Refused(_)))
 }
 
 fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {

@@ -214,6 +214,15 @@ fn a_column_counts_characters() {
 }
 
 #[test]
+fn a_refused_engine_comes_before_options_that_only_it_has() {
+    let text = "[global]\nnfs_url=nfs://127.0.0.1/nfs\nioengine=nfs\n[j]\nsize=1m\n";
+    let faults = parse_text(text).expect_err("the engine is refused");
+    let first = faults.first().map(ToString::to_string).unwrap_or_default();
+    assert!(first.starts_with("job.fio:3:10: error: ioengine: engine `nfs` talks to a remote file system"), "{first}");
+    assert_eq!(faults.get(1).map(|fault| fault.message.as_str()), Some("unknown option `nfs_url`"));
+}
+
+#[test]
 fn all_errors_are_found_in_the_order_of_the_text() {
     let faults = faults("prio=8\nfoo=1\nbs=0\nnumjobs=0");
     let lines: Vec<u32> = faults.iter().map(|fault| fault.line).collect();
