@@ -55,7 +55,7 @@ struct Arguments {
 /// The tasks. The first line of each comment is its row in the table of CONTRIBUTING.md.
 #[derive(Subcommand, Debug)]
 enum Task {
-    /// Quick checks before a commit: format, tidy, laws, clippy, unit tests, recorded decisions
+    /// Quick checks before a commit: format, tidy, laws, clippy, fuzzers, unit tests, decisions
     Check(checks::Options),
     /// All checks, as continuous integration runs them
     Test(checks::Options),

@@ -24,6 +24,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3"),
     ("setfacl", "acl"),
     ("strace", "strace"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
     ("mkfs.ext4", "e2fsprogs"),
 ];
 

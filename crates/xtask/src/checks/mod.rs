@@ -22,23 +22,25 @@ pub struct Options {
 type Step = (&'static str, fn(&Options) -> Result<()>);
 
 /// The checks of `cargo xtask check`.
-const QUICK: [Step; 6] = [
+const QUICK: [Step; 7] = [
     ("format", |_| format()),
     ("tidy", |_| tidy::check()),
     ("laws", |_| laws::check_sources()),
     ("clippy", |_| clippy()),
+    ("fuzzers", |_| fuzzers()),
     ("unit tests", |_| cargo_tests::libraries()),
     ("decisions", |_| pages::check_decisions()),
 ];
 
 /// The checks of `cargo xtask test`.
-const ALL: [Step; 11] = [
+const ALL: [Step; 12] = [
     ("tools", |options| tools::require(options.install)),
     ("format", |_| format()),
     ("tidy", |_| tidy::check()),
     ("dependencies", dependencies),
     ("laws", |_| laws::check()),
     ("clippy", |_| clippy()),
+    ("fuzzers", |_| fuzzers()),
     ("tests", |_| cargo_tests::everything()),
     ("pages", |_| pages::check()),
     ("worlds", |_| simulation::some_worlds()),
@@ -92,6 +94,13 @@ fn format() -> Result<()> {
 
 fn clippy() -> Result<()> {
     tools::run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Checks that the fuzzers compile. They have a target directory of their own, because their
+/// features and profiles differ; nothing is linked, so that libFuzzer need not be compiled.
+fn fuzzers() -> Result<()> {
+    let check = ["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"];
+    tools::run(cargo().args(check).env("CUSTOM_LIBFUZZER_PATH", "target/fuzz/libfuzzer.a"))
 }
 
 fn docs() -> Result<()> {
