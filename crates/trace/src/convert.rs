@@ -48,8 +48,9 @@ pub enum Destination<'a> {
     /// A byte stream; all formats except [`OutputFormat::BlktraceCpus`]. The function opens the
     /// stream when the first batch was read.
     Stream(Box<dyn FnOnce() -> io::Result<Box<dyn Write>> + 'a>),
-    /// The common part of the names of files, for [`OutputFormat::BlktraceCpus`].
-    CpuFiles(&'a Path),
+    /// The common part of the names of files, for [`OutputFormat::BlktraceCpus`], and the function
+    /// that creates them.
+    CpuFiles(&'a Path, blktrace::CreateFile),
 }
 
 /// Summary of a written trace.
@@ -140,8 +141,8 @@ impl AnyWriter {
     /// Opens a writer. `is_counted` is true if the events have sequence numbers.
     fn open(destination: Destination<'_>, options: &OutputOptions<'_>, is_counted: bool) -> io::Result<AnyWriter> {
         let out = match destination {
-            Destination::CpuFiles(name) => {
-                let files = blktrace::CpuFiles::new(name, blktrace::Version::V7, !is_counted);
+            Destination::CpuFiles(name, create) => {
+                let files = blktrace::CpuFiles::new(name, blktrace::Version::V7, !is_counted).created_by(create);
                 return Ok(AnyWriter::Other(Box::new(files)));
             }
             Destination::Stream(open) => open()?,

@@ -13,6 +13,9 @@ use crate::writer::EventWriter;
 /// Size of a file's write buffer in bytes.
 const BUFFER_BYTES: usize = 64 * MESSAGE_BYTES_MAX;
 
+/// A function that creates an output file.
+pub type CreateFile = fn(&Path) -> io::Result<File>;
+
 /// Writes `NAME.blktrace.0`, `.1`, ..., which `blkparse -i NAME` and `hoistway trace ... NAME`
 /// read. Events must be in order within each CPU only.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub struct CpuFiles {
     name: PathBuf,
     version: Version,
     counting: bool,
+    /// Creates a file.
+    create: CreateFile,
     /// Files by CPU number. blkparse stops at the first missing file, so that files of CPUs without
     /// events are created as well.
     files: Vec<Writer<BufWriter<File>>>,
@@ -28,7 +33,12 @@ pub struct CpuFiles {
 impl CpuFiles {
     /// Creates a writer without files; a file is created with the first event of its CPU.
     pub fn new(name: &Path, version: Version, counting: bool) -> CpuFiles {
-        CpuFiles { name: name.to_owned(), version, counting, files: Vec::new() }
+        CpuFiles { name: name.to_owned(), version, counting, create: |path| File::create(path), files: Vec::new() }
+    }
+
+    /// Creates files by this function, which may refuse them.
+    pub fn created_by(self, create: CreateFile) -> CpuFiles {
+        CpuFiles { create, ..self }
     }
 
     /// Paths of the files that were created so far.
@@ -43,7 +53,7 @@ impl CpuFiles {
     }
 
     fn add(&mut self) -> io::Result<()> {
-        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(self.path(self.files.len()))?);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, (self.create)(&self.path(self.files.len()))?);
         let writer = Writer::new(file).version(self.version);
         self.files.push(if self.counting { writer.counting() } else { writer });
         Ok(())

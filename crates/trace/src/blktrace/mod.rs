@@ -42,7 +42,7 @@ mod record;
 mod record_reader;
 mod writer;
 
-pub use files::CpuFiles;
+pub use files::{CpuFiles, CreateFile};
 pub use reader::Reader;
 pub use record::{NAME_BYTES_MAX, Version};
 pub use writer::Writer;

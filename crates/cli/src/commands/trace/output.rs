@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use hoistway_machine::{InUse, OpenUnusedError, Root, create_unused, find_use};
 use hoistway_trace::Source;
 use hoistway_trace::convert::{Destination, OutputError as TraceError, OutputFormat, OutputOptions, write_trace};
@@ -28,7 +28,7 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
     }
     let options = OutputOptions { format, name, quiet: args.quiet, all_messages: args.all_messages };
     let destination = match file {
-        Some(file) if format == OutputFormat::BlktraceCpus => Destination::CpuFiles(file),
+        Some(file) if format == OutputFormat::BlktraceCpus => Destination::CpuFiles(file, create),
         Some(file) => Destination::Stream(Box::new(move || Ok(buffered(create(file)?)))),
         None => Destination::Stream(Box::new(|| Ok(buffered(io::stdout())))),
     };
@@ -84,10 +84,27 @@ fn check_file(file: &Path, format: OutputFormat, read: &[PathBuf]) -> Result<()>
     if let Some(same) = read.iter().find(|read| is_same(read, file, format)) {
         bail!("{}: it is an input and would be overwritten: write to another file", same.display());
     }
+    refuse_in_use(file)
+}
+
+/// Fails if a file or block device is in use, before a trace is read for it.
+///
+/// # Errors
+/// [`InUse`] with the use.
+pub fn refuse_in_use(file: &Path) -> Result<()> {
     match find_use(&Root::machine(), file) {
         Some(found) => Err(InUse { path: file.to_owned(), found: Box::new(found) }.into()),
         None => Ok(()),
     }
+}
+
+/// Writes a whole file, or to a block device that is not in use.
+///
+/// # Errors
+/// The failed operation with the file's name.
+pub fn write_file(file: &Path, contents: &[u8]) -> Result<()> {
+    let written = create(file).and_then(|mut output| output.write_all(contents));
+    written.with_context(|| format!("{} cannot be written", file.display()))
 }
 
 fn output_failed(error: io::Error, file: Option<&Path>) -> Error {

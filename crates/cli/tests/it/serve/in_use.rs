@@ -307,11 +307,14 @@ fn archives_traces_and_recordings_do_not_overwrite_a_device_in_use() {
         |more: &[&str]| run(&[&["serve", "--export", "=mem:1M", "--socket", &socket, "--run", "true"], more].concat());
     for target in [&device.device, &image] {
         run(&["trace", "convert", trace, "-o", target]).refused(1, &["destroy data"]);
+        run(&["trace", "view", trace, "-o", target]).refused(1, &["destroy data"]);
         serve(&["--pid-file", target]).refused(1, &["destroy data"]);
     }
     // A recording adds a suffix to the name.
     std::fs::hard_link(&image, device.folder.path("r.blktrace.0")).expect("a link");
     serve(&["--record", &device.folder.name("r")]).refused(1, &["destroy data"]);
+    let cpus = ["trace", "convert", trace, "--as", "blktrace-cpus", "-o", &device.folder.name("r")];
+    run(&cpus).refused(1, &["r", "destroy data"]);
     let tar = ["tar", "-cf", &device.device, trace];
     run(&tar).refused(2, &["is mounted at", "--force-in-use"]);
     let after = std::fs::read(device.folder.path("image")).expect("the image is there");

@@ -16,6 +16,7 @@ use hoistway_trace::request::RequestRecord;
 
 use crate::cli::trace::ViewArgs;
 use crate::commands::trace::input;
+use crate::commands::trace::output::{refuse_in_use, write_file};
 use crate::failure::{Exit, Interrupted, UsageError, print_message};
 use crate::interrupt;
 use crate::output::Out;
@@ -37,8 +38,11 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
         Some(path) => path.clone(),
         None => default_output(&opened.name),
     };
-    if args.serve.is_none() && args.output.is_none() {
-        refuse_to_overwrite(&output)?;
+    if args.serve.is_none() {
+        refuse_in_use(&output)?;
+        if args.output.is_none() {
+            refuse_to_overwrite(&output)?;
+        }
     }
     let served = args.serve.map(|_| tempfile::tempdir()).transpose().context("a temporary folder cannot be made")?;
     let location = match (&served, args.detail) {
@@ -64,7 +68,7 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
     if let Some(address) = args.serve {
         return http::serve(address, html, served, out);
     }
-    fs::write(&output, &html).with_context(|| format!("{} cannot be written", output.display()))?;
+    write_file(&output, html.as_bytes())?;
     print_summary(&output, html.len(), &facts, &details, out)?;
     Ok(Exit::Success)
 }
