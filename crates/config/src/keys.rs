@@ -138,7 +138,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Device, "name", "letters, digits, `-`, `_`, `.`; at most 64", "required", "The name of the device in exports, in the control tree and in metrics."),
     key(Section::Device, "backend", "`\"file:PATH\"`, `\"mem:SIZE\"`, `\"null:SIZE\"`", "required", "The storage: a file or block device; memory, all zeroes at the start; none (reads return zeroes, writes are discarded). With a drive, `\"mem\"` and `\"null\"` may omit the size and take that of the drive."),
     key(Section::Device, "drive", "a name that `hoistway drives` lists, or the path of a profile", "none", "The drive model that determines service times."),
-    key(Section::Device, "elevator", "a name that `hoistway elevators` lists", "`bfq` where the device rotates, else `fiops`", "The elevator."),
+    key(Section::Device, "elevator", "a name that `hoistway elevators` lists, or `none`, the name of `noop` since Linux 5.0", "`bfq` where the device rotates, else `fiops`", "The elevator."),
     key(Section::Device, "tunables", "a table: `{ slice_idle = 0 }`", "the elevator's", "Tunables of the elevator, in the kernel's names and units; `hoistway elevators NAME` lists them. Tunables of reservations (`excess`, `dirs`, ...) work with every elevator."),
     key(Section::Device, "depth", "1 to 4096", "the backend's", "The queue depth: the largest number of requests in flight. The elevator orders only requests that are not yet in flight."),
     key(Section::Device, "direct", "`true`, `false`", "where the file and the request allow", "Direct I/O, which bypasses the page cache. With `true`, the start fails where the file does not support it."),

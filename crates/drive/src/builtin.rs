@@ -8,6 +8,10 @@ macro_rules! profiles {
     };
 }
 
+/// The drive of every command that simulates one, unless the user or a device of the machine
+/// determines it: a current SATA SSD.
+pub const DEFAULT_DRIVE: &str = "ssd-sata-consumer";
+
 profiles!(
     "slide-5400",
     "slide-7200",

@@ -88,6 +88,7 @@ mod seek;
 mod single;
 pub mod validation;
 
+pub use builtin::DEFAULT_DRIVE;
 pub use closed_loop::closed_loop;
 pub use command::{Access, AccessError, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
 pub use describe::{BufferDescription, Description, DriveList, FlashDescription, ZoneDescription, describe};

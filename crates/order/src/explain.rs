@@ -5,7 +5,7 @@
 
 use std::os::unix::ffi::OsStringExt;
 
-use hoistway_drive::{AccessError, Drive, Profile, SECTOR_BYTES};
+use hoistway_drive::{AccessError, DEFAULT_DRIVE, Drive, Profile, SECTOR_BYTES};
 use serde::Serialize;
 
 use crate::error::{PathError, WalkError, escaped};
@@ -18,7 +18,7 @@ use crate::sort::{SortKey, sort};
 use crate::tree::{EntryId, FileKind, Placement, Tree};
 
 /// The built-in drives of [`FileSurvey::report`], by ascending capacity.
-pub const DEFAULT_DRIVES: [&str; 3] = ["sata-7200-2006", "cmr-8tb", "cmr-20tb"];
+pub const DEFAULT_DRIVES: [&str; 3] = [DEFAULT_DRIVE, "cmr-8tb", "cmr-20tb"];
 
 /// The compared orders and their names.
 const ORDERS: [(SortKey, &str); 4] =
@@ -178,7 +178,7 @@ impl FileSurvey {
     }
 
     /// Computes the cost of each order per file system. `profile` is the drive to simulate; `None`
-    /// selects the smallest of [`DEFAULT_DRIVES`] that is large enough.
+    /// selects the first of [`DEFAULT_DRIVES`] that is large enough.
     ///
     /// # Errors
     /// [`CostError`] if no drive is large enough, or if the drive fails.

@@ -1,5 +1,7 @@
 //! Errors before and during a simulation.
 
+use hoistway_drive::Profile;
+
 /// Reasons why a simulation was not run or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
@@ -22,7 +24,8 @@ pub enum SimError {
     NoJobs,
     /// The files of all jobs need more room than the drive has.
     #[error(
-        "{file}:{line}: the files need {needed_bytes} bytes and the drive has {capacity_bytes}: make `{largest}` smaller or take a larger drive"
+        "{file}:{line}: the files need {needed_bytes} bytes and the drive has {capacity_bytes}: make `{largest}` smaller or take a larger drive{}",
+        larger_drive(*.needed_bytes)
     )]
     DriveTooSmall {
         /// The job file.
@@ -146,4 +149,15 @@ pub enum SimError {
         /// The refused operation, with the reason.
         problem: String,
     },
+}
+
+/// The end of a message about a drive that is too small: the smallest built-in model of a drive
+/// that has so many bytes.
+fn larger_drive(needed_bytes: u64) -> String {
+    let capacity = |name: &&str| Profile::builtin(name).map_or(0, |profile| profile.capacity_sectors() * 512);
+    let large = Profile::names().filter(|name| *name != "null" && capacity(name) >= needed_bytes);
+    match large.min_by_key(capacity) {
+        Some(name) => format!(", as in --drive {name}"),
+        None => " (none of `hoistway drives` is that large)".to_owned(),
+    }
 }

@@ -2,15 +2,13 @@
 //! a job names, or those of a current machine.
 
 use hoistway_core::Kind;
+use hoistway_drive::DEFAULT_DRIVE;
 use hoistway_fio::JobFile;
 use hoistway_machine::{BlockDevice, Queue, Root, devices, find, queues_below};
 use hoistway_sim::{HostConfig, Kernel};
 
 use crate::bench::KERNEL_SCHEDULERS;
 use crate::device_facts::{candidates, drive_model_below};
-
-/// The drive of a comparison whose jobs name no device of this machine: a current SATA SSD.
-pub const DEFAULT_DRIVE: &str = "ssd-sata-consumer";
 
 /// What a comparison runs on if the user names neither drive nor elevators.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use hoistway_fio::{Direction, Job, Size};
-use hoistway_sim::{CompareRequest, SPARSE_MAX, windows_of_each};
+use hoistway_sim::{CompareRequest, HeadSample, SPARSE_MAX, windows_of_each};
 use hoistway_units::figures::bytes;
 
 /// Bytes of the program and of a world without processes.
@@ -19,6 +19,14 @@ const BIN_BYTES: u64 = 16;
 const DENSE_BYTES: u64 = 16 << 10;
 /// Bytes of a window, of which a process keeps three series: both directions, their sum, samples.
 const WINDOW_BYTES: u64 = 3 * 16;
+
+/// The shortest times between requests that one process with one request in flight, and all
+/// processes together, can have on a disk and on flash memory, in ns.
+const DISK_REQUEST_NS: (u64, u64) = (100_000, 100_000);
+const FLASH_REQUEST_NS: (u64, u64) = (20_000, 5_000);
+
+/// Simulated time whose requests count, if they are not known.
+const RECORDED_NS_MAX: u64 = 60_000_000_000;
 
 /// The memory that a comparison needs at most, as far as its job file determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +49,13 @@ impl MemoryNeed {
         let windows = windows_of_each(usize::try_from(processes).unwrap_or(usize::MAX)) as u64;
         let measured: u64 =
             jobs.iter().map(|job| u64::from(job.numjobs).saturating_mul(measured_bytes(job, windows))).sum();
+        let recorded = if request.record { recorded_bytes(jobs, request.profile.is_rotational()) } else { 0 };
+        let answer_bytes = measured.saturating_add(processes.saturating_mul(ANSWER_BYTES)).saturating_add(recorded);
         MemoryNeed {
             processes,
             elevators: request.elevators.len() as u64,
             run_bytes: measured.saturating_add(processes.saturating_mul(STATE_BYTES)),
-            answer_bytes: measured.saturating_add(processes.saturating_mul(ANSWER_BYTES)),
+            answer_bytes,
         }
     }
 
@@ -114,6 +124,23 @@ impl fmt::Display for MemoryError {
     }
 }
 
+/// Bytes of the recorded head positions of one run of these jobs: one for each request. The number
+/// of requests of a job that ends with its runtime is not known: as many as the drive can complete
+/// in that time count, of a time beyond [`RECORDED_NS_MAX`] those of its beginning. A longer run is
+/// often ended by Ctrl-C, and few drives are that fast.
+fn recorded_bytes(jobs: &[Job], is_rotational: bool) -> u64 {
+    let (alone_ns, together_ns) = if is_rotational { DISK_REQUEST_NS } else { FLASH_REQUEST_NS };
+    let of_job = |job: &Job| {
+        let fastest = |runtime_ns: u64| (runtime_ns / alone_ns).saturating_mul(u64::from(job.iodepth));
+        let each = job.runtime_ns.map_or(u64::MAX, fastest).min(requests(job));
+        each.saturating_mul(u64::from(job.numjobs))
+    };
+    let all = jobs.iter().map(of_job).fold(0, u64::saturating_add);
+    let is_counted = jobs.iter().all(|job| requests(job) < u64::MAX / 2);
+    let most = if is_counted { u64::MAX } else { RECORDED_NS_MAX / together_ns };
+    all.min(most).saturating_mul(size_of::<HeadSample>() as u64)
+}
+
 /// Bytes of the measurements of a process that keeps so many windows.
 fn measured_bytes(job: &Job, windows: u64) -> u64 {
     let each_direction = if job.direct && !job.ioengine.is_synchronous() { 3 } else { 1 };
@@ -144,6 +171,23 @@ mod tests {
 
     const NEED: MemoryNeed =
         MemoryNeed { processes: 1000, elevators: 4, run_bytes: 200 << 20, answer_bytes: 100 << 20 };
+
+    #[test]
+    fn recorded_head_positions_need_memory_for_each_request() {
+        let jobs = |text: &str| {
+            hoistway_fio::parse(text, "a.fio", &|_| None, &|_, _| unreachable!("no includes")).expect("jobs").jobs
+        };
+        let sample = size_of::<HeadSample>() as u64;
+        // Two processes of 1 MiB in blocks of 4 KiB, and one of 10 requests.
+        let counted = jobs("[a]\nsize=1m\nbs=4k\nnumjobs=2\n[b]\nsize=1m\nnumber_ios=10\n");
+        assert_eq!(recorded_bytes(&counted, true), (2 * 256 + 10) * sample);
+        // Requests of at least 100 us on a disk and 20 us on flash, of one minute at most.
+        let timed = |runtime: &str| jobs(&format!("[a]\nsize=1m\ntime_based\nruntime={runtime}\nnumjobs=4\n"));
+        assert_eq!(recorded_bytes(&timed("10"), true), 400_000 * sample);
+        assert_eq!(recorded_bytes(&timed("10"), false), 2_000_000 * sample);
+        assert_eq!(recorded_bytes(&timed("10d"), true), 600_000 * sample);
+        assert_eq!(recorded_bytes(&jobs("[a]\nrw=read\n"), true), 600_000 * sample);
+    }
 
     #[test]
     fn fewer_runs_at_a_time_need_less() {

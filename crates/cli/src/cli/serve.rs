@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use hoistway_advise::compare::Named;
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
@@ -99,9 +100,10 @@ pub struct ServeArgs {
     /// Run time of the job under each elevator, in seconds [default: 20, or the job's own]
     #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Other modes")]
     pub check_seconds: Option<u32>,
-    /// The elevators to check, separated by commas [default: noop,deadline,cfq-v3,bfq]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = names::kind, help_heading = "Other modes")]
-    pub check_elevators: Vec<Kind>,
+    /// The elevators to check, separated by commas; history: those of Linux; all: every elevator
+    /// [default: noop,deadline,cfq-v3,bfq]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = names::kinds, help_heading = "Other modes")]
+    pub check_elevators: Vec<Named>,
     /// The I/O engine; auto is io_uring if available, otherwise threads
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub engine: EngineChoice,

@@ -255,7 +255,10 @@ fn files_come_in_the_order_in_which_filefrag_finds_them() {
         places.push(extents[0].1);
     }
     assert!(places.is_sorted(), "{places:?}");
-    let explained = Ran::of(order_in(&image.root, &["--explain", "--json"])).json();
+    let default = Ran::of(order_in(&image.root, &["--explain", "--json"])).json();
+    assert_eq!(default["file_systems"][0]["drive"], "ssd-sata-consumer");
+    let disk = ["--explain", "--json", "--drive", "sata-7200-2006"];
+    let explained = Ran::of(order_in(&image.root, &disk)).json();
     let of = &explained["file_systems"][0];
     assert_eq!((&of["files"], &of["drive"]), (&400.into(), &"sata-7200-2006".into()));
     let cost = |order: usize, key: &str| of["orders"][order][key].as_f64().unwrap();

@@ -190,7 +190,11 @@ fn invalid_comparisons_are_errors_with_the_reason() {
     let mut other = request(jobs, &[Kind::Noop]);
     other.settings.push(Setting::parse("deadline.fifo_batch=1").expect("a setting"));
     assert!(error(&other).contains("not among the compared: noop"));
-    assert!(error(&request("[a]\nsize=1t\n", &[Kind::Noop])).contains("make `a.0.0` smaller or take a larger drive"));
+    assert!(
+        error(&request("[a]\nsize=1t\n", &[Kind::Noop]))
+            .contains("make `a.0.0` smaller or take a larger drive, as in --drive ssd-nvme-tlc")
+    );
+    assert!(error(&request("[a]\nsize=100t\n", &[Kind::Noop])).contains("(none of `hoistway drives` is that large)"));
     let host = HostConfig { cpus: 0, ..HostConfig::default() };
     assert!(error(&CompareRequest { host, ..request(jobs, &[Kind::Noop]) }).contains("cpus is 0"));
 }

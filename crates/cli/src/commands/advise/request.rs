@@ -132,7 +132,7 @@ pub fn trace_error(error: TraceCaseError) -> Error {
         )),
         error @ (TraceCaseError::NoServiceTimes { .. } | TraceCaseError::Fit { .. }) => Error::msg(format!(
             "{error}. Name a drive with --drive, as in --drive {} (`hoistway drives` lists them)",
-            hoistway_advise::compare::DEFAULT_DRIVE
+            hoistway_drive::DEFAULT_DRIVE
         )),
         TraceCaseError::Simulation(error) => match *error {
             WhatifError::Sim(SimError::Cancelled) => Interrupted.into(),

@@ -3,20 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Context, Error, Result};
+use hoistway_advise::compare::{CompareDefaults, named_elevators};
 use hoistway_bench::BenchError;
 use hoistway_bench::emulation::{
     self, DEFAULT_ELEVATORS, DEFAULT_SECONDS, ElevatorSetup, EmulationCheck, EmulationReport,
 };
-use hoistway_core::Kind;
+use hoistway_machine::Root;
 
 use crate::cli::ServeArgs;
 use crate::commands::compare;
 use crate::drive_choice;
 use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
-
-/// The drive whose emulation is checked, unless another is named.
-const DEFAULT_DRIVE: &str = "sata-7200-2006";
 
 /// Checks each elevator and prints a table. Returns [`Exit::Different`] if a figure exceeds the
 /// tolerance.
@@ -36,12 +34,12 @@ fn usage_error(error: Error) -> Error {
 }
 
 fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
-    let drive = args.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.to_owned());
-    let elevators: Vec<Kind> = match (args.check_elevators.as_slice(), args.elevator) {
-        ([], None) => DEFAULT_ELEVATORS.to_vec(),
-        ([], Some(elevator)) => vec![elevator],
-        (named, _) => named.to_vec(),
-    };
+    let jobs = hoistway_fio::load(job)?;
+    let default_drive = || CompareDefaults::new(&Root::machine(), &jobs).drive.to_owned();
+    let drive = args.drive.clone().unwrap_or_else(default_drive);
+    let default_elevators = || args.elevator.map_or_else(|| DEFAULT_ELEVATORS.to_vec(), |elevator| vec![elevator]);
+    let elevators = named_elevators(&args.check_elevators, default_elevators)
+        .map_err(|error| UsageError(format!("--check-elevators {error}")))?;
     if let Some(unused) = args.settings.iter().find(|setting| !elevators.contains(&setting.elevator)) {
         let name = unused.elevator.info().name;
         return Err(UsageError(format!("--set {name}.{}: {name} is not checked", unused.tunable)).into());
@@ -49,7 +47,7 @@ fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
     let settings_of = |elevator| args.settings.iter().filter(move |setting| setting.elevator == elevator).cloned();
     let setup = |elevator| ElevatorSetup { elevator, settings: settings_of(elevator).collect() };
     Ok(EmulationCheck {
-        jobs: hoistway_fio::load(job)?,
+        jobs,
         profile: drive_choice::load(&drive)?,
         drive,
         elevators: elevators.into_iter().map(setup).collect(),

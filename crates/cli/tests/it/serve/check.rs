@@ -16,7 +16,8 @@ fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
     }
     let folder = Folder::new();
     let job = folder.file("readers.fio", READERS);
-    let args = ["serve", "--check", &job, "--check-seconds", "2", "--check-elevators", "deadline"];
+    let drive = "sata-7200-2006";
+    let args = ["serve", "--check", &job, "--drive", drive, "--check-seconds", "2", "--check-elevators", "deadline"];
     let output = hoistway(&args).output().expect("the program runs");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(matches!(output.status.code(), Some(0 | 3)), "{out}{err}");
@@ -37,6 +38,10 @@ fn options_without_effect_on_a_check_are_refused() {
     let job = folder.file("readers.fio", READERS);
     let args = ["serve", "--check", &job, "--check-elevators", "deadline", "--set", "bfq.slice_idle=0"];
     run(&args).refused(2, &["--set bfq.slice_idle: bfq is not checked"]);
+    let twice = ["serve", "--check", &job, "--check-elevators", "none,noop"];
+    run(&twice).refused(2, &["--check-elevators names `noop` twice"]);
+    let beside = ["serve", "--check", &job, "--check-elevators", "history,bfq"];
+    run(&beside).refused(2, &["--check-elevators names `history` beside others"]);
     run(&["serve", "--check", &job, "--socket", "s"]).refused(2, &["--socket"]);
 }
 
