@@ -7,6 +7,7 @@
 //!
 //! - `needs=fio,cpio`: programs. The block is skipped, aloud, if one is missing.
 //! - `root`: the block is skipped, aloud, without root.
+//! - `loop`: the block is skipped, aloud, if the machine has no free loop device.
 //! - `no-run`: the block is always skipped, aloud; for devices and programs that a machine of tests
 //!   does not have.
 //! - `varies`: the output is not compared, because it depends on the machine.
@@ -63,9 +64,20 @@ fn obstacle(block: &Block) -> Option<String> {
     match () {
         () if block.no_run => Some("marked no-run".to_owned()),
         () if block.root && !rustix::process::geteuid().is_root() => Some("needs root".to_owned()),
+        () if block.loop_device && !has_loop_device() => Some("no free loop device".to_owned()),
         () if !missing.is_empty() => Some(format!("{} not installed", missing.join(", "))),
         () => None,
     }
+}
+
+/// Returns true if a file can become a loop device; losetup may have made the node that it names.
+fn has_loop_device() -> bool {
+    let image = tempfile::NamedTempFile::new().expect("a file");
+    image.as_file().set_len(1 << 20).expect("a length");
+    let attached = Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output();
+    let device = attached.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    let Some(device) = device.and_then(|name| String::from_utf8(name).ok()) else { return false };
+    Command::new("losetup").args(["--detach", device.trim()]).status().is_ok_and(|status| status.success())
 }
 
 /// Runs the blocks of a document. Returns a message for each command that fails or whose output

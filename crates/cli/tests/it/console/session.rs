@@ -10,6 +10,7 @@ pub struct Block {
     pub line: usize,
     pub no_run: bool,
     pub root: bool,
+    pub loop_device: bool,
     pub varies: bool,
     /// Programs that it needs.
     pub needs: Vec<String>,
@@ -106,11 +107,12 @@ fn begin(info: &str, line: usize, files: &mut Vec<(String, String)>, blocks: &mu
         match word {
             "no-run" => block.no_run = true,
             "root" => block.root = true,
+            "loop" => block.loop_device = true,
             "varies" => block.varies = true,
             _ => {
                 let first = word.strip_prefix("needs=");
                 in_needs |= first.is_some();
-                assert!(in_needs, "line {line}: `{word}` is not known; there are needs=, root, no-run and varies");
+                assert!(in_needs, "line {line}: `{word}` is not known; there are needs=, root, loop, no-run and varies");
                 block.needs.push(first.unwrap_or(word).to_owned());
             }
         }
