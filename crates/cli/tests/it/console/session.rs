@@ -112,7 +112,10 @@ fn begin(info: &str, line: usize, files: &mut Vec<(String, String)>, blocks: &mu
             _ => {
                 let first = word.strip_prefix("needs=");
                 in_needs |= first.is_some();
-                assert!(in_needs, "line {line}: `{word}` is not known; there are needs=, root, loop, no-run and varies");
+                assert!(
+                    in_needs,
+                    "line {line}: `{word}` is not known; there are needs=, root, loop, no-run and varies"
+                );
                 block.needs.push(first.unwrap_or(word).to_owned());
             }
         }
