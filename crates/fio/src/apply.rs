@@ -3,7 +3,7 @@
 use crate::{
     apply_pace::{set_choice, set_pace, set_submission},
     engine::{Engine, EngineSupport},
-    job::{Job, RateProcess, Sequencer, Size},
+    job::{Job, RateProcess, Sequencer, Size, UnifiedReporting},
     tree_values::{file_system, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
@@ -92,6 +92,14 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         // A file is closed at the end of its job.
         "fsync_on_close" => job.end_fsync |= boolean(value)?,
         "do_verify" => job.do_verify = boolean(value)?,
+        "unified_rw_reporting" => {
+            job.unified_reporting = match value {
+                "none" | "0" => UnifiedReporting::Separate,
+                "mixed" | "1" => UnifiedReporting::Mixed,
+                "both" | "2" => UnifiedReporting::Both,
+                other => return Err(one_of(other, &["none", "0", "mixed", "1", "both", "2"])),
+            }
+        }
         "sync" => {
             job.sync = match value {
                 "none" | "0" => false,
@@ -310,6 +318,7 @@ mod tests {
         ("log_offset", "1"),
         ("log_prio", "1"),
         ("group_reporting", "1"),
+        ("unified_rw_reporting", "both"),
         ("cgroup", "g"),
         ("cgroup_weight", "100"),
         ("hoistway_reserve", "1m"),

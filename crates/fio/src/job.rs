@@ -162,6 +162,8 @@ pub struct Job {
     pub hoistway_journal: Option<FileSystemKind>,
     /// True if the clones of a group are reported as one.
     pub group_reporting: bool,
+    /// How the directions are reported.
+    pub unified_reporting: UnifiedReporting,
     /// True if a new reporting group starts here.
     pub new_group: bool,
     /// Prefix of the bandwidth log's name: the value of the option, or the job's name.
@@ -416,6 +418,7 @@ const DEFAULTS: Job = Job {
     hoistway_walk: Walk::Readdir,
     hoistway_journal: None,
     group_reporting: false,
+    unified_reporting: UnifiedReporting::Separate,
     new_group: false,
     write_bw_log: None,
     log_avg_msec: 0,
@@ -464,6 +467,17 @@ impl Default for Job {
     fn default() -> Self {
         Job { filename_format: "$jobname.$jobnum.$filenum".into(), ..DEFAULTS }
     }
+}
+
+/// How reads, writes and trims are reported: fio's `unified_rw_reporting`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnifiedReporting {
+    /// `none`: each direction.
+    Separate,
+    /// `mixed`: all directions together.
+    Mixed,
+    /// `both`: each direction, and all together.
+    Both,
 }
 
 /// Direction of a request.

@@ -64,7 +64,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};
 pub use job::{
     BlockSize, Cgroup, Direction, Directions, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Rw,
-    Sequencer, Size, SplitEntry, Zone,
+    Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
 };
 pub use known::{KnownOption, OPTIONS, Support};
 pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};

@@ -217,7 +217,13 @@ fn json_has_the_fields_of_fio_and_the_bytes_of_the_job() {
     let report = Report::from_json(&ran.out).expect("fio's keys");
     let names: Vec<&str> = report.jobs.iter().map(|job| job.jobname.as_str()).collect();
     assert_eq!(names, ["noop/tiny", "noop/tiny", "deadline/tiny", "deadline/tiny"]);
-    assert!(report.jobs.iter().all(|job| job.read.io_bytes == 256 << 10 && job.read.clat_ns.n == 64));
+    assert!(
+        report
+            .jobs
+            .iter()
+            .filter_map(|job| job.read.as_ref())
+            .all(|read| read.io_bytes == 256 << 10 && read.clat_ns.n == 64)
+    );
     assert!(report.global_options.is_some_and(|options| options.0.contains(&("bs".into(), "4k".into()))));
 }
 

@@ -255,6 +255,10 @@ pub struct JobStats {
     pub write: DirectionStats,
     /// The figures of trims.
     pub trim: DirectionStats,
+    /// The figures of all directions together, if they are reported.
+    pub mixed: Option<DirectionStats>,
+    /// True if only [`JobStats::mixed`] is reported.
+    pub only_mixed: bool,
     /// Latencies of syncs.
     pub sync: LatencySummary,
     /// The time that the job ran, in nanoseconds.
@@ -283,6 +287,8 @@ impl JobStats {
     /// The figures under fio's names.
     pub fn report(&self) -> JobReport {
         let (latency_ns, latency_us, latency_ms) = self.buckets.shares();
+        let separate = |direction: &DirectionStats| (!self.only_mixed).then(|| direction.report());
+        let sync = SyncReport { total_ios: self.sync.n, lat_ns: self.sync.report() };
         JobReport {
             jobname: self.jobname.clone(),
             groupid: self.groupid,
@@ -290,10 +296,11 @@ impl JobStats {
             eta: NO_ETA,
             elapsed: self.elapsed_ns.div_ceil(NS_PER_MS * 1_000),
             job_options: (!self.options.is_empty()).then(|| Options::printed(&self.options)),
-            read: self.read.report(),
-            write: self.write.report(),
-            trim: self.trim.report(),
-            sync: SyncReport { total_ios: self.sync.n, lat_ns: self.sync.report() },
+            read: separate(&self.read),
+            write: separate(&self.write),
+            trim: separate(&self.trim),
+            sync: (!self.only_mixed).then_some(sync),
+            mixed: self.mixed.as_ref().map(DirectionStats::report),
             job_runtime: self.runtime_ns.div_ceil(NS_PER_MS),
             usr_cpu: self.usr_cpu_percent,
             sys_cpu: self.sys_cpu_percent,

@@ -81,14 +81,21 @@ pub struct JobReport {
     /// The options of the job's section; absent when it has none.
     #[serde(rename = "job options", default, skip_serializing_if = "Option::is_none")]
     pub job_options: Option<Options>,
-    /// The figures of reads.
-    pub read: DirectionReport,
+    /// The figures of reads; like writes, trims and syncs absent with `unified_rw_reporting=mixed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<DirectionReport>,
     /// The figures of writes.
-    pub write: DirectionReport,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<DirectionReport>,
     /// The figures of trims.
-    pub trim: DirectionReport,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<DirectionReport>,
     /// fsync and fdatasync.
-    pub sync: SyncReport,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncReport>,
+    /// The figures of all directions together, with `unified_rw_reporting` `mixed` or `both`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<DirectionReport>,
     /// The time that the job ran, in milliseconds.
     pub job_runtime: u64,
     /// Processor time in user mode, in percent of the run.

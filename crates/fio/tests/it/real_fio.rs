@@ -55,9 +55,13 @@ fn fio_makes_the_same_jobs_of_several_global_sections() {
     let theirs: Vec<_> = theirs
         .jobs
         .iter()
-        .map(|job| (job.jobname.as_str(), job.groupid, job.read.io_bytes + job.write.io_bytes))
+        .map(|job| (job.jobname.as_str(), job.groupid, io_bytes(&job.read) + io_bytes(&job.write)))
         .collect();
     assert_eq!(ours, theirs);
+}
+
+fn io_bytes(direction: &Option<hoistway_fio::results::DirectionReport>) -> u64 {
+    direction.as_ref().map_or(0, |direction| direction.io_bytes)
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn fio_reads_the_same_sizes() {
         let jobs: String = sizes.iter().map(|size| format!("[{size}]\nsize={size}\n")).collect();
         let text = format!("[global]\nioengine=null\nrw=write\nbs=1\nkb_base={name}\n{jobs}");
         for job in run(&text).jobs {
-            assert_eq!(parse_size(&job.jobname, base), Ok(job.write.io_bytes), "{} by {name}", job.jobname);
+            assert_eq!(parse_size(&job.jobname, base), Ok(io_bytes(&job.write)), "{} by {name}", job.jobname);
         }
     }
 }
@@ -88,8 +92,8 @@ fn fio_issues_requests_of_the_same_sizes() {
         let ours = parse_text(&text).expect("nothing is wrong").jobs.remove(0);
         let theirs = run(&text).jobs.remove(0);
         let (bs, ios) = match direction {
-            "read" => (ours.bs.read.min(), theirs.read.total_ios),
-            _ => (ours.bs.write.min(), theirs.write.total_ios),
+            "read" => (ours.bs.read.min(), theirs.read.as_ref().map_or(0, |read| read.total_ios)),
+            _ => (ours.bs.write.min(), theirs.write.as_ref().map_or(0, |write| write.total_ios)),
         };
         assert_eq!(65_536 / bs, ios, "{options} {direction}");
     }
@@ -103,7 +107,7 @@ fn fio_drops_the_rest_of_a_line_after_a_semicolon_or_a_hash() {
     let text = "[j]\nioengine=null\nrw=write\nsize=64k ; not 4k\nfilename=a#b\n  # whole\n";
     let ours = parse_text(text).expect("nothing is wrong").jobs.remove(0);
     let theirs = run(text).jobs.remove(0);
-    assert_eq!(ours.size.of(0), theirs.write.io_bytes);
+    assert_eq!(ours.size.of(0), io_bytes(&theirs.write));
     let options = theirs.job_options.expect("it has options").0;
     assert!(options.contains(&("filename".into(), ours.filename.join(":"))), "{options:?}");
 }
@@ -192,4 +196,16 @@ fn examples_of_fio_are_accepted_unless_their_engine_reaches_no_scheduler() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn fio_reports_all_directions_together_under_one_key() {
+    if !installed() {
+        return;
+    }
+    for (unified, keys) in [("none", (true, false)), ("mixed", (false, true)), ("both", (true, true))] {
+        let text = format!("[j]\nioengine=null\nrw=randrw\nsize=64k\nunified_rw_reporting={unified}\n");
+        let theirs = run(&text).jobs.remove(0);
+        assert_eq!((theirs.read.is_some() && theirs.sync.is_some(), theirs.mixed.is_some()), keys, "{unified}");
+    }
 }

@@ -1,5 +1,6 @@
 //! A comparison in fio's JSON format, for tools that read it.
 
+use hoistway_fio::UnifiedReporting;
 use hoistway_fio::results::build::{self, JobStats, LatencySummary, Samples};
 use hoistway_fio::results::{PERCENTILES, Report};
 use serde_json::json;
@@ -81,9 +82,12 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
         error: if group.iter().any(|process| process.failed_ns.is_some()) { EIO } else { 0 },
         elapsed_ns: group.iter().map(|process| process.start_ns + process.runtime_ns).max().unwrap_or(0),
         options: job.options.clone(),
-        read: direction(run, group, runtime_ns, |stats| &stats.read),
-        write: direction(run, group, runtime_ns, |stats| &stats.write),
-        trim: direction(run, group, runtime_ns, |stats| &stats.trim),
+        read: direction(run, group, runtime_ns, &[READ]),
+        write: direction(run, group, runtime_ns, &[WRITE]),
+        trim: direction(run, group, runtime_ns, &[TRIM]),
+        mixed: (job.unified_reporting != UnifiedReporting::Separate)
+            .then(|| direction(run, group, runtime_ns, &[READ, WRITE, TRIM])),
+        only_mixed: job.unified_reporting == UnifiedReporting::Mixed,
         sync: latency(group.iter().map(|process| &process.measured.stats.sync)),
         runtime_ns,
         // All simulated CPU time is the kernel's, except for thinktime_spin.
@@ -104,17 +108,22 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
     stats
 }
 
-fn direction(
-    run: &Run,
-    group: &[&ProcessRun],
-    runtime_ns: u64,
-    of: impl Fn(&Stats) -> &DirectionStats + Copy,
-) -> build::DirectionStats {
-    let all = || group.iter().map(|process| of(&process.measured.stats));
+/// Selects the figures of a direction.
+type DirectionOf = fn(&Stats) -> &DirectionStats;
+
+const READ: DirectionOf = |stats| &stats.read;
+const WRITE: DirectionOf = |stats| &stats.write;
+const TRIM: DirectionOf = |stats| &stats.trim;
+
+/// The figures of some directions together.
+fn direction(run: &Run, group: &[&ProcessRun], runtime_ns: u64, of: &[DirectionOf]) -> build::DirectionStats {
+    let each = || group.iter().flat_map(|process| of.iter().map(move |of| (process, of(&process.measured.stats))));
+    let all = || each().map(|(_, stats)| stats);
     let io_bytes: u64 = all().map(|stats| stats.bytes).sum();
     let total_ios: u64 = all().map(|stats| stats.ios).sum();
     let of_group = |process: &&ProcessRun| process.groupid == group[0].groupid;
-    let group_bytes: u64 = run.processes.iter().filter(of_group).map(|p| of(&p.measured.stats).bytes).sum();
+    let bytes = |process: &ProcessRun| of.iter().map(|of| of(&process.measured.stats).bytes).sum::<u64>();
+    let group_bytes: u64 = run.processes.iter().filter(of_group).map(bytes).sum();
     let lat = latency(all().map(|stats| if stats.lat.count() > 0 { &stats.lat } else { &stats.clat }));
     let samples = |windows: fn(&DirectionStats) -> &Windows, rates: fn(&Windows, u64) -> Vec<u64>| {
         if total_ios == 0 {
@@ -123,9 +132,7 @@ fn direction(
         // Long runs may have doubled the windows of some processes.
         let longest_ns = all().map(|stats| windows(stats).window_ns()).max().unwrap_or(0);
         Samples::of(&added(
-            group
-                .iter()
-                .map(|process| rates(&windows(of(&process.measured.stats)).widened(longest_ns), process.runtime_ns)),
+            each().map(|(process, stats)| rates(&windows(stats).widened(longest_ns), process.runtime_ns)),
         ))
     };
     build::DirectionStats {

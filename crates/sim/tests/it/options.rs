@@ -256,12 +256,38 @@ fn group_reporting_merges_a_group_to_one_job_in_fios_json() {
     let names = |text: &str| -> Vec<String> {
         let comparison = run(&request(text, &[Kind::Noop])).expect("a run");
         let report = comparison.fio_report("hoistway", 0, &[]);
-        report.jobs.iter().map(|job| format!("{} {}", job.jobname, job.read.io_bytes)).collect()
+        report
+            .jobs
+            .iter()
+            .map(|job| format!("{} {}", job.jobname, job.read.as_ref().expect("reads").io_bytes))
+            .collect()
     };
     assert_eq!(names("[a]\nsize=1m\nnumjobs=2\n"), ["noop/a 1048576", "noop/a 1048576"]);
     assert_eq!(names("[a]\nsize=1m\nnumjobs=2\ngroup_reporting\n"), ["noop/a 2097152"]);
     let two = "[global]\ngroup_reporting\nsize=1m\n[a]\n[b]\nnew_group\n";
     assert_eq!(names(two), ["noop/a 1048576", "noop/b 1048576"]);
+}
+
+#[test]
+fn unified_reporting_adds_all_directions_in_fios_json() {
+    let job = |unified: &str| {
+        let text = format!("[a]\nrw=randrw\nsize=1m\ndirect=1\n{unified}");
+        let comparison = run(&request(&text, &[Kind::Noop])).expect("a run");
+        comparison.fio_report("hoistway", 0, &[]).jobs.remove(0)
+    };
+    let separate = job("");
+    let (read, write) = (separate.read.expect("reads"), separate.write.expect("writes"));
+    assert!(separate.mixed.is_none() && read.total_ios > 0 && write.total_ios > 0);
+    let both = job("unified_rw_reporting=both\n");
+    assert_eq!(both.read.map(|both| both.io_bytes), Some(read.io_bytes));
+    for (unified, has_directions) in [("mixed", false), ("1", false), ("2", true)] {
+        let report = job(&format!("unified_rw_reporting={unified}\n"));
+        assert_eq!((report.read.is_some(), report.sync.is_some()), (has_directions, has_directions), "{unified}");
+        let mixed = report.mixed.expect("all directions");
+        assert_eq!((mixed.total_ios, mixed.io_bytes, mixed.clat_ns.n), (256, 1 << 20, 256));
+        assert_eq!(mixed.clat_ns.max, read.clat_ns.max.max(write.clat_ns.max));
+        assert!((mixed.iops - read.iops - write.iops).abs() < 0.01 * mixed.iops, "{} {}", mixed.iops, read.iops);
+    }
 }
 
 #[test]
@@ -290,10 +316,11 @@ fn fios_json_has_the_figures_of_the_run() {
     let json = comparison.fio_report("hoistway", 0, &[]).to_json();
     let report = hoistway_fio::results::Report::from_json(&json).expect("what was written can be read");
     let job = &report.jobs[0];
-    assert_eq!((job.jobname.as_str(), job.read.total_ios, job.read.io_bytes), ("noop/a", 256, 1 << 20));
-    assert_eq!(job.read.runtime, process.runtime_ns.div_ceil(1_000_000));
-    assert!((job.read.clat_ns.mean - process.read.clat_ns.mean).abs() < 1.0);
-    assert_eq!(job.read.clat_ns.n, 256);
+    let read = job.read.as_ref().expect("reads");
+    assert_eq!((job.jobname.as_str(), read.total_ios, read.io_bytes), ("noop/a", 256, 1 << 20));
+    assert_eq!(read.runtime, process.runtime_ns.div_ceil(1_000_000));
+    assert!((read.clat_ns.mean - process.read.clat_ns.mean).abs() < 1.0);
+    assert_eq!(read.clat_ns.n, 256);
     let extra = report.hoistway.expect("what fio has no name for");
     assert_eq!(extra["runs"][0]["elevator"], "noop");
 }
