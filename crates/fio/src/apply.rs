@@ -343,6 +343,7 @@ mod tests {
         ("io_submit_mode", "offload"),
         ("iodepth_batch", "2"),
         ("iodepth_batch_complete_min", "2"),
+        ("iodepth_batch_complete_max", "2"),
         ("iodepth_low", "2"),
         ("cmdprio_percentage", "20"),
         ("cmdprio_class", "2"),

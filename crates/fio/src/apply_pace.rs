@@ -62,6 +62,7 @@ pub(crate) fn set_submission(job: &mut Job, name: &str, value: &str) -> Result<b
         }
         "iodepth_batch" => job.batching.submit = count_u32(value, base, 0)?,
         "iodepth_batch_complete_min" => job.batching.complete_min = count_u32(value, base, 0)?,
+        "iodepth_batch_complete_max" => job.batching.complete_max = count_u32(value, base, 0)?,
         "iodepth_low" => job.batching.low = count_u32(value, base, 0)?,
         "cmdprio_percentage" => of_each(&mut job.cmdprio, value, percent, |own, percent| own.percent = percent)?,
         "cmdprio_class" => {

@@ -43,6 +43,9 @@ pub struct Batching {
     /// Requests that a full queue waits for: `iodepth_batch_complete_min`. 0 waits for none until
     /// the queue is full.
     pub complete_min: u32,
+    /// Most requests that one call reaps: `iodepth_batch_complete_max`. 0 reaps all that are
+    /// complete.
+    pub complete_max: u32,
     /// Requests in flight down to which a full queue drains before it is filled again:
     /// `iodepth_low`. 0 means `iodepth`.
     pub low: u32,
@@ -50,7 +53,7 @@ pub struct Batching {
 
 impl Batching {
     /// One request at a time, which is fio's default.
-    pub const SINGLE: Batching = Batching { submit: 1, complete_min: 1, low: 0 };
+    pub const SINGLE: Batching = Batching { submit: 1, complete_min: 1, complete_max: 0, low: 0 };
 }
 
 /// The search for the largest queue depth within a latency: fio's `latency_target`.

@@ -125,12 +125,18 @@ impl<S: Observer> World<S> {
             return;
         }
         let call_ns = process.call_ns(self.host.costs.system_call_ns);
-        process.stats.complete.record_batch(process.completed.len() as u32);
+        let count = process.completed.len().min(process.reap_max());
+        process.stats.complete.record_batch(count as u32);
         if let Some(player) = &mut process.player {
-            player.completed(process.completed.len() as u64);
+            player.completed(count as u64);
         }
         process.debt_ns += call_ns;
-        while let Some(slot) = self.processes[task as usize].completed.pop() {
+        if count < process.completed.len() {
+            // The next call follows at once, even if calls cost nothing.
+            process.debt_ns = process.debt_ns.max(1);
+        }
+        for index in (0..count).rev() {
+            let slot = self.processes[task as usize].completed.remove(index);
             let io = self.direct.remove(slot);
             let process = &mut self.processes[task as usize];
             process.in_flight -= 1;

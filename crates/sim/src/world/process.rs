@@ -321,6 +321,15 @@ impl Process {
         if self.job.ioengine == Ioengine::Mmap { 0 } else { system_call_ns }
     }
 
+    /// Most completed requests that one call reaps.
+    pub fn reap_max(&self) -> usize {
+        let batching = self.job.batching;
+        match batching.complete_max {
+            0 => usize::MAX,
+            max => max.max(batching.complete_min) as usize,
+        }
+    }
+
     /// Records a request that completed now.
     pub fn record(&mut self, unit: &IoUnit, start_ns: u64, issued_ns: u64, now_ns: u64) {
         // Requests that were in flight at the end of a recording are not counted.

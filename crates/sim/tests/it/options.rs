@@ -269,6 +269,25 @@ fn group_reporting_merges_a_group_to_one_job_in_fios_json() {
 }
 
 #[test]
+fn one_call_reaps_at_most_iodepth_batch_complete_max_requests() {
+    // Eight requests complete while the job thinks.
+    let reaped = |more: &str| {
+        let text = format!(
+            "[a]\nrw=randread\nsize=1m\ndirect=1\nioengine=libaio\niodepth=8\nthinktime=1s\nthinktime_blocks=8\n\
+             thinktime_blocks_type=issue\n{more}"
+        );
+        let comparison = run(&request(&text, &[Kind::Noop])).expect("a run");
+        let job = comparison.fio_report("hoistway", 0, &[]).jobs.remove(0);
+        assert_eq!(job.read.expect("reads").total_ios, 256);
+        let json = serde_json::to_value(job.iodepth_complete).expect("JSON");
+        ["4", "8"].map(|batch| json[batch].as_f64().expect("a share"))
+    };
+    assert_eq!(reaped(""), [0.0, 100.0]);
+    assert_eq!(reaped("iodepth_batch_complete_max=4\n"), [100.0, 0.0]);
+    assert_eq!(reaped("iodepth_batch_complete_max=8\n"), [0.0, 100.0]);
+}
+
+#[test]
 fn unified_reporting_adds_all_directions_in_fios_json() {
     let job = |unified: &str| {
         let text = format!("[a]\nrw=randrw\nsize=1m\ndirect=1\n{unified}");
