@@ -30,9 +30,10 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a chart of the comparison page | `charts.rs`; text, style and behaviour in `templates/compare.*` |
+//! | a chart of the comparison page | `charts.rs`; text and behaviour in `templates/compare.*` |
 //! | a column of its table | `table.rs` |
 //! | the number of points that a page draws | `reduce.rs` |
+//! | the frame, the style and the theme of all pages | `templates/frame.html`, `page.css`, `theme.js` |
 //! | colours | `palette.rs` |
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
 //! | where single requests are stored | `trace/detail.rs` |

@@ -7,14 +7,13 @@ use serde::Serialize;
 
 use crate::ReportError;
 use crate::charts::{Figure, Legend, configuration, legends, sections};
-use crate::data::{ComparePage, GroupRow, JobResult, JobRow};
+use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
 use crate::format::{figure, rate};
 use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
 use crate::template::render;
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");
-pub(crate) const STYLE: &str = include_str!("../templates/compare.css");
 const SCRIPT: &str = include_str!("../templates/compare.js");
 
 /// Makes a self-contained HTML page that compares elevators with one workload on one drive.
@@ -40,23 +39,23 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         figures: sections.iter().flat_map(|s| &s.charts).filter(|c| c.height.is_some()).map(|c| &c.figure).collect(),
     };
     let embedded = Embedded { page: &drawn, reductions: &reductions };
-    let single_stream = (drawn.single_stream_bytes_per_s > 0.0).then(|| rate(drawn.single_stream_bytes_per_s));
+    let mut facts = drawn.facts.clone();
+    if drawn.single_stream_bytes_per_s > 0.0 {
+        facts.push(Fact { label: "one stream alone".to_owned(), value: rate(drawn.single_stream_bytes_per_s) });
+    }
     let content = context! {
-        page => context! {
-            title => &drawn.title,
-            subtitle => &drawn.subtitle,
-            verdict => &drawn.verdict,
-            notes => &drawn.notes,
-            facts => serialised(&drawn.facts),
-            elevators => drawn.elevators.iter().map(|e| context! { name => &e.name, divides_by_groups => e.divides_by_groups }).collect::<Vec<_>>(),
-        },
-        single_stream,
+        command => "hoistway compare",
+        title => &drawn.title,
+        subtitle => &drawn.subtitle,
+        verdict => &drawn.verdict,
+        notes => &drawn.notes,
+        facts => serialised(&facts),
+        elevators => drawn.elevators.iter().map(|e| context! { name => &e.name, divides_by_groups => e.divides_by_groups }).collect::<Vec<_>>(),
         table => serialised(&table),
         groups => serialised(&groups(&drawn)),
         jobs => serialised(&jobs(&drawn)),
         sections => serialised(&sections),
         legends => serialised(&legends),
-        style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         data => Value::from_safe_string(script_json(&embedded)?),
         charts => Value::from_safe_string(script_json(&payload)?),

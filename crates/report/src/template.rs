@@ -1,13 +1,23 @@
-//! Renders the templates of pages.
+//! Renders the templates of pages: each fills the blocks of one frame.
 
-use minijinja::{AutoEscape, Environment, Value};
+use minijinja::{AutoEscape, Environment, Value, context};
 
-/// Renders a template. Values are escaped for HTML unless they are marked as safe.
+/// The style sheet of all pages.
+const STYLE: &str = include_str!("../templates/page.css");
+
+/// Renders the template of a page, which extends the frame. Values are escaped for HTML unless they
+/// are marked as safe.
 ///
 /// # Errors
-/// The template is invalid, or a value does not fit it.
-pub fn render(template: &str, context: Value) -> Result<String, minijinja::Error> {
+/// A template is invalid, or a value does not fit it.
+pub fn render(template: &str, content: Value) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.render_named_str("page.html", template, context)
+    environment.add_template("frame.html", include_str!("../templates/frame.html"))?;
+    environment.add_template("page.html", template)?;
+    let frame = context! {
+        style => Value::from_safe_string(STYLE.to_owned()),
+        theme_script => Value::from_safe_string(include_str!("../templates/theme.js").to_owned()),
+    };
+    environment.get_template("page.html")?.render(context! { ..content, ..frame })
 }

@@ -4,7 +4,6 @@
   const all = (selector, within) => Array.from((within || document).querySelectorAll(selector));
   const root = document.documentElement;
   const spec = JSON.parse(byId("hoistway-charts").textContent);
-  const darkness = matchMedia("(prefers-color-scheme: dark)");
   const palettes = Object.fromEntries(spec.legends.map((l) => [l.id, l.entries.map((e) => e.colour)]));
   const hidden = Object.fromEntries(spec.legends.map((l) => [l.id, new Set()]));
   const drawn = [];
@@ -19,7 +18,7 @@
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  const theme = () => root.dataset.theme || (darkness.matches ? "dark" : "light");
+  const theme = hoistwayTheme.name;
   const axesOf = (layout) => Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key));
 
   function colours(figure, which) {
@@ -56,16 +55,9 @@
   }
 
   function applyTheme() {
-    const dark = theme() === "dark";
-    byId("theme").setAttribute("aria-pressed", String(dark));
     return Promise.all(drawn.map((f) => Plotly.update(f.node, restyled(f, theme()), themedLayout(f.layout))));
   }
-
-  byId("theme").addEventListener("click", () => {
-    root.dataset.theme = theme() === "dark" ? "light" : "dark";
-    applyTheme();
-  });
-  darkness.addEventListener("change", () => applyTheme());
+  document.addEventListener("themechange", applyTheme);
 
   // ---- Drawing: one chart after the other, so that the page stays responsive.
 
@@ -433,7 +425,6 @@
   async function drawAll() {
     readAddress();
     await (picking = picking.then(showPicked));
-    byId("theme").setAttribute("aria-pressed", String(theme() === "dark"));
     root.dataset.ready = "true";
   }
   drawAll();

@@ -10,7 +10,7 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use crate::ReportError;
-use crate::page::{STYLE, script_json, serialised};
+use crate::page::{script_json, serialised};
 use crate::palette::{Pair, palette};
 use crate::template::render;
 use pack::{Numbers, base64};
@@ -76,13 +76,13 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
         SingleRequests::Nowhere | SingleRequests::Beside { .. } => Vec::new(),
     };
     let content = context! {
+        command => "hoistway trace view",
         title => &page.title,
         subtitle => &page.subtitle,
         facts => serialised(&page.facts),
         notes => &page.notes,
         has_notes => !page.queues.is_empty(),
         beside => head.prefix.is_some(),
-        style => Value::from_safe_string(STYLE.to_owned()),
         trace_style => Value::from_safe_string(TRACE_STYLE.to_owned()),
         head => Value::from_safe_string(script_json(&head)?),
         sums => Value::from_safe_string(base64(&sums(page).deflated())),

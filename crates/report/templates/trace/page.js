@@ -26,14 +26,12 @@ const Page = (function () {
 
   // ---- Theme: the style sheet owns the colours, the charts read them from it.
 
-  const darkness = matchMedia("(prefers-color-scheme: dark)");
   const probe = document.body.appendChild(document.createElement("span"));
   probe.hidden = true;
   const styled = (name) => {
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  const themeName = () => root.dataset.theme || (darkness.matches ? "dark" : "light");
 
   function luminance(colour) {
     const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
@@ -41,7 +39,7 @@ const Page = (function () {
   }
 
   function readTheme() {
-    const which = themeName();
+    const which = hoistwayTheme.name();
     const of = (pair) => pair[which];
     const { lanes, layers, read, write } = head.colours;
     theme = { ink: styled("--ink"), quiet: styled("--quiet"), grid: styled("--grid"), rule: styled("--rule"), paper: styled("--chart"), link: styled("--link") };
@@ -55,16 +53,10 @@ const Page = (function () {
       return lane >= 0 ? theme.lanes[lane] : theme.layers[4];
     });
     theme.onQueue = theme.queues.map((colour) => (luminance(colour) > 0.179 ? "#000000" : "#ffffff"));
-    byId("theme").setAttribute("aria-pressed", String(which === "dark"));
     pictures = {};
   }
 
-  byId("theme").addEventListener("click", () => {
-    root.dataset.theme = themeName() === "dark" ? "light" : "dark";
-    readTheme();
-    ask();
-  });
-  darkness.addEventListener("change", () => {
+  document.addEventListener("themechange", () => {
     readTheme();
     ask();
   });
@@ -194,7 +186,7 @@ const Page = (function () {
     const completions = view.series.requests.reduce((sum, n) => sum + n, 0);
     const wanted = Math.max(40, Math.min(view.series.n, completions / 4));
     view.rates = Sums.wider(view.series, Math.max(1, Math.round(view.series.n / wanted)));
-    const key = `${chosen.join()}|${themeName()}`;
+    const key = `${chosen.join()}|${hoistwayTheme.name()}`;
     if (pictures.key !== key) pictures = { key };
     view.places = () => (pictures.places = pictures.places || placesPicture(chosen));
     view.latencies = () => (pictures.latencies = pictures.latencies || latencyPicture(chosen));

@@ -87,7 +87,7 @@ fn check(page: &ComparePage, flags: &[&str]) -> Option<String> {
 }
 
 /// A page with distinct figures, so that an exchange of two is detected.
-fn page(elevators: u32, processes: u32) -> ComparePage {
+pub fn page(elevators: u32, processes: u32) -> ComparePage {
     ComparePage {
         title: "Page under test".into(),
         window_ns: 500_000_000,

@@ -2,4 +2,5 @@
 
 mod browser;
 mod chromium;
+mod every_page;
 mod trace_browser;

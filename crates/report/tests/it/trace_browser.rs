@@ -107,7 +107,7 @@ const EVERY_NS: u64 = 10_000;
 const BUCKET_NS: u64 = 16_384;
 
 /// A trace of `processes` and `requests` 10 us apart, each 8 us long, with matching sums.
-fn trace(processes: u32, requests: u64) -> (TracePage, Chunk) {
+pub fn trace(processes: u32, requests: u64) -> (TracePage, Chunk) {
     let end_ns = requests * EVERY_NS;
     let stretches = (end_ns / BUCKET_NS + 1) as usize;
     let rows: Vec<RequestRow> = (0..requests).map(|number| request(number, processes)).collect();

@@ -108,10 +108,11 @@
   async function theme() {
     const paper = () => getComputedStyle(document.querySelector("figure")).backgroundColor;
     const before = paper();
-    byId("theme").click();
+    hoistwayTheme.choose(hoistwayTheme.name() === "dark" ? "light" : "dark");
     await settled();
     check(paper() !== before, "the theme changes");
-    byId("theme").click();
+    check(byId("theme").value === document.documentElement.dataset.theme, "the control of the theme");
+    hoistwayTheme.choose("system");
     await settled();
   }
 
