@@ -14,8 +14,9 @@
 //! ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a test that cannot fail proves
 //! nothing.
 
+mod forgetting;
+
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -23,19 +24,17 @@ use std::process::{Child, Command as Process, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
-    ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
-};
 use hoistway_nbd::client::{
     Collector, Goal, Handshake, HandshakeOptions, Progress, ReplyContent, RequestSpec, TlsMode,
 };
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
-use hoistway_reactor::simulated::{Disk, DiskPlan, Prng};
+use hoistway_reactor::simulated::Prng;
 use hoistway_simulation::history::{ChangeId, Content, History};
+
+use self::forgetting::{Cache, Disk, Fault};
 
 /// Bytes of the disk, and of the region of each pair of connections.
 const DISK_BYTES: usize = 4 << 20;
@@ -83,12 +82,12 @@ fn options(arguments: &[String]) -> Result<Options> {
 fn run(arguments: Vec<String>) -> Result<()> {
     let options = options(&arguments)?;
     let began = Instant::now();
-    for fault in [DiskFault::Fsync, DiskFault::DurableWrites] {
+    for fault in [Fault::Fsync, Fault::DurableWrites] {
         for direct in [true, false] {
             detect_fault(fault, direct, &options)?;
         }
     }
-    let bed = TestBed::new(&options, DiskFault::None)?;
+    let bed = TestBed::new(&options, Fault::None)?;
     for round in 0..options.rounds {
         let direct = round % 2 == 0;
         bed.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
@@ -105,22 +104,11 @@ fn run(arguments: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// A fault of a disk: it acknowledges an operation without its effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DiskFault {
-    /// No fault.
-    None,
-    /// `fsync` makes nothing durable; writes with `O_DSYNC` are.
-    Fsync,
-    /// Writes with `O_DSYNC` are not durable; `fsync` makes them so.
-    DurableWrites,
-}
-
 /// The most crashes until a fault must be detected.
 const FAULT_ROUNDS_MAX: u64 = 100;
 
 /// Crashes over a disk with a fault, until data are lost.
-fn detect_fault(fault: DiskFault, direct: bool, options: &Options) -> Result<()> {
+fn detect_fault(fault: Fault, direct: bool, options: &Options) -> Result<()> {
     let bed = TestBed::new(options, fault)?;
     let io = if direct { "direct I/O" } else { "buffered I/O" };
     for round in 0..FAULT_ROUNDS_MAX {
@@ -139,25 +127,10 @@ fn detect_fault(fault: DiskFault, direct: bool, options: &Options) -> Result<()>
 /// The text by which a loss is recognised in an error.
 const LOST: &str = "after the crash";
 
-/// The disk and its power supply.
-struct Powered {
-    disk: Disk,
-    on: bool,
-}
-
-impl Powered {
-    /// Fails the power: data that are not durable are lost, and all later I/O fails.
-    fn fail(&mut self, prng: &mut Prng) {
-        if std::mem::take(&mut self.on) {
-            self.disk.crash(prng);
-        }
-    }
-}
-
 /// A file system with a disk, the histories of its clients, and a directory for sockets.
 struct TestBed {
     dir: tempfile::TempDir,
-    disk: Arc<Mutex<Powered>>,
+    disk: Disk,
     histories: Vec<Arc<Mutex<History>>>,
     counts: Arc<Counts>,
     _session: fuser::BackgroundSession,
@@ -171,15 +144,13 @@ struct Counts {
 }
 
 impl TestBed {
-    fn new(options: &Options, fault: DiskFault) -> Result<TestBed> {
+    fn new(options: &Options, fault: Fault) -> Result<TestBed> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mount = dir.path().join("mount");
         std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
-        let plan = DiskPlan { size: DISK_BYTES, ..DiskPlan::default() };
-        let disk = Arc::new(Mutex::new(Powered { disk: Disk::new(plan), on: true }));
-        let volatile = Volatile { disk: disk.clone(), fault, ios: AtomicU64::new(0) };
-        let session = fuser::spawn_mount(volatile, &mount, &fuser::Config::default())
-            .map_err(|error| format!("cannot mount a file system (FUSE): {error}"))?;
+        let disk = Disk::new(fault, options.seed);
+        disk.put("disk", vec![0; DISK_BYTES]);
+        let session = disk.mount(&mount, Cache::Bypassed)?;
         let history = |at: usize| {
             let start = at * REGION_BYTES;
             Arc::new(Mutex::new(History::new(start as u64, REGION_BYTES, 0, options.seed ^ start as u64, false)))
@@ -193,7 +164,7 @@ impl TestBed {
         let mut prng = Prng::new(options.seed.wrapping_mul(1_000_003) ^ round);
         let socket = self.dir.path().join(format!("{round}.sock"));
         let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber"];
-        lock(&self.disk).on = true;
+        self.disk.power_on();
         let mut server = start(options, self.dir.path(), &socket, prng.pick(&elevators), direct)?;
         let cuts_permille = if prng.permille(600) { 20 } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
@@ -219,7 +190,7 @@ impl TestBed {
         let alive = matches!(server.try_wait(), Ok(None));
         let _ = server.kill();
         let _ = server.wait();
-        lock(&self.disk).fail(&mut prng);
+        self.disk.fail_power(&mut prng);
         stop.store(true, Ordering::Relaxed);
         let mut problem = (!alive).then(|| "the server ended before it was killed".to_owned());
         for client in clients {
@@ -232,13 +203,12 @@ impl TestBed {
     }
 
     fn check(&self) -> Result<()> {
-        let disk = &lock(&self.disk).disk;
+        let disk = self.disk.get("disk").ok_or("the file of the disk is gone")?;
         for history in &self.histories {
             let mut history = lock(history);
             self.counts.durable.fetch_add(history.durable_changes(), Ordering::Relaxed);
-            let mut data = vec![0; REGION_BYTES];
-            disk.read(history.start, &mut data);
-            history.check_crash(&data).map_err(|what| format!("{LOST}: {what}"))?;
+            let start = history.start as usize;
+            history.check_crash(&disk[start..start + REGION_BYTES]).map_err(|what| format!("{LOST}: {what}"))?;
         }
         Ok(())
     }
@@ -290,7 +260,7 @@ struct Client {
     counts: Arc<Counts>,
     prng: Prng,
     stop: Arc<AtomicBool>,
-    disk: Arc<Mutex<Powered>>,
+    disk: Disk,
     /// The share of acknowledgements after which the power fails at once, in permille.
     cuts_permille: u64,
     /// Signals a power failure.
@@ -324,7 +294,7 @@ impl Client {
             }
             let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(()) };
             // Replies after a power failure have no meaning.
-            if !lock(&self.disk).on {
+            if !self.disk.is_on() {
                 return Ok(());
             }
             let mut completions = Vec::new();
@@ -385,7 +355,7 @@ impl Client {
         }
         drop(history);
         if (request.fua || request.command == Command::Flush) && self.prng.permille(self.cuts_permille) {
-            lock(&self.disk).fail(&mut self.prng);
+            self.disk.fail_power(&mut self.prng);
             let _ = self.has_cut.send(());
         }
         Ok(())
@@ -421,152 +391,5 @@ fn enter(stream: &mut UnixStream, replies: Replies) -> Result<Option<Box<hoistwa
         if let Progress::Ready(session) = progress {
             return Ok(Some(session));
         }
-    }
-}
-
-/// A file system with one file, whose writes are in memory until they are made durable.
-struct Volatile {
-    disk: Arc<Mutex<Powered>>,
-    fault: DiskFault,
-    ios: AtomicU64,
-}
-
-const ROOT: INodeNo = INodeNo::ROOT;
-const FILE: INodeNo = INodeNo(2);
-const TTL: Duration = Duration::from_secs(60);
-
-impl Volatile {
-    fn attributes(&self, ino: INodeNo) -> FileAttr {
-        let is_file = ino == FILE;
-        FileAttr {
-            ino,
-            size: if is_file { DISK_BYTES as u64 } else { 0 },
-            blocks: DISK_BYTES as u64 / 512,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
-            perm: if is_file { 0o600 } else { 0o700 },
-            nlink: 1,
-            uid: rustix::process::getuid().as_raw(),
-            gid: rustix::process::getgid().as_raw(),
-            rdev: 0,
-            flags: 0,
-            blksize: 4096,
-        }
-    }
-
-    /// Applies a change, which completes at once.
-    fn change(&self, flags: i32, change: impl FnOnce(&mut Disk, u64)) -> std::result::Result<(), Errno> {
-        let io = self.ios.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut powered = lock(&self.disk);
-        if !powered.on {
-            return Err(Errno::EIO);
-        }
-        let disk = &mut powered.disk;
-        change(disk, io);
-        disk.finish(io);
-        if flags & libc::O_DSYNC != 0 && self.fault != DiskFault::DurableWrites {
-            disk.persist(io);
-        }
-        Ok(())
-    }
-}
-
-impl Filesystem for Volatile {
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if parent == ROOT && name == "disk" {
-            reply.entry(&TTL, &self.attributes(FILE), Generation(0));
-        } else {
-            reply.error(Errno::ENOENT);
-        }
-    }
-
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&TTL, &self.attributes(ino));
-    }
-
-    /// Bypasses the page cache, which would outlive the server.
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
-    }
-
-    fn read(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        size: u32,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let count = (DISK_BYTES as u64).saturating_sub(offset).min(size.into());
-        let mut data = vec![0; count as usize];
-        lock(&self.disk).disk.read(offset, &mut data);
-        reply.data(&data);
-    }
-
-    fn write(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        data: &[u8],
-        _: WriteFlags,
-        flags: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        if offset.saturating_add(data.len() as u64) > DISK_BYTES as u64 {
-            return reply.error(Errno::ENOSPC);
-        }
-        match self.change(flags.0, |disk, io| disk.write(io, offset as usize, data)) {
-            Ok(()) => reply.written(data.len() as u32),
-            Err(error) => reply.error(error),
-        }
-    }
-
-    fn fallocate(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        length: u64,
-        mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        let end = offset.saturating_add(length).min(DISK_BYTES as u64);
-        let zeroes = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
-        if !zeroes {
-            return reply.error(Errno::EOPNOTSUPP);
-        }
-        let length = end.saturating_sub(offset) as usize;
-        let punch = mode & libc::FALLOC_FL_PUNCH_HOLE != 0;
-        match self.change(0, |disk, io| disk.zero(io, offset as usize, length, punch)) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
-    }
-
-    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        let mut powered = lock(&self.disk);
-        if !powered.on {
-            return reply.error(Errno::EIO);
-        }
-        if self.fault != DiskFault::Fsync {
-            let horizon = powered.disk.horizon();
-            powered.disk.flush(horizon);
-        }
-        reply.ok();
-    }
-
-    /// Handles a close, which makes no data durable.
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.ok();
     }
 }

@@ -72,8 +72,8 @@ enum Task {
     Pages(pages::Options),
     /// Play simulated worlds of the server, each from a seed
     Worlds(simulation::Options),
-    /// Kill the real server under load, and look for data that it had acknowledged
-    CrashTest(simulation::Options),
+    /// Kill the real server or mount under load, and look for data that it had acknowledged
+    CrashTest(simulation::CrashOptions),
     /// Run the server under clients that verify what they read
     Soak(soak::Options),
     /// Measure the server beside other NBD servers: docs/serve-benchmarks.md

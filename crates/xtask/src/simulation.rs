@@ -1,9 +1,9 @@
-//! Simulated runs of the server, and the crash test of the real server.
+//! Simulated runs of the server, and the crash tests of the real server and mount.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::server;
 use crate::tools::{self, cargo};
@@ -34,14 +34,49 @@ pub fn some_worlds() -> Result<()> {
     tools::run(Command::new(program).args(["--seeds", "500"]))
 }
 
-/// Kills the real server under load and checks the data that it had acknowledged.
-pub fn crash_test(options: &Options) -> Result<()> {
-    let mut arguments = options.arguments.clone();
-    let named = arguments.iter().position(|word| word == "--hoistway").filter(|at| at + 1 < arguments.len());
-    let hoistway = match named {
-        Some(at) => arguments.drain(at..at + 2).next_back().map(PathBuf::from).unwrap_or_default(),
-        None => server::build()?,
+/// Options of `cargo xtask crash-test`.
+#[derive(clap::Args, Debug)]
+pub struct CrashOptions {
+    /// The program that is killed: the NBD server, or the mount (as root)
+    #[arg(long, value_enum, default_value_t = Subject::Server, value_name = "PROGRAM")]
+    of: Subject,
+    /// Crashes after those over disks with planted faults
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    rounds: u64,
+    /// The seed of all random choices
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// The engine of the server
+    #[arg(long, value_parser = ["auto", "uring", "threads"], value_name = "ENGINE")]
+    engine: Option<String>,
+    /// The program to run, instead of the one that is built with the profile `dist`
+    #[arg(long, value_name = "PROGRAM")]
+    hoistway: Option<PathBuf>,
+}
+
+/// A program that the crash test kills.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Server,
+    Mount,
+}
+
+/// Kills the real server or mount under load and checks the data that it had acknowledged.
+pub fn crash_test(options: &CrashOptions) -> Result<()> {
+    if options.of == Subject::Mount && options.engine.is_some() {
+        bail!("--engine is an option of the server: the mount has none");
+    }
+    let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
+    let program = match options.of {
+        Subject::Server => "crash_test",
+        Subject::Mount => "crash_test_mount",
     };
-    let example = ["run", "--quiet", "--profile", "checked", "--example", "crash_test"];
-    tools::run(cargo().args(example).args(PACKAGE).args(["--", "--hoistway"]).arg(hoistway).args(arguments))
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--profile", "checked", "--example", program]).args(PACKAGE);
+    command.args(["--", "--hoistway"]).arg(std::path::absolute(hoistway)?);
+    command.args(["--rounds", &options.rounds.to_string(), "--seed", &options.seed.to_string()]);
+    if let Some(engine) = &options.engine {
+        command.args(["--engine", engine]);
+    }
+    tools::run(&mut command)
 }
