@@ -93,7 +93,11 @@ fn command(field: &[u8]) -> Result<Option<Rwbs>, String> {
 impl LineFormat for Table {
     fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") || !std::mem::replace(&mut self.is_begun, true) {
+        if line.is_empty() {
+            return Ok(false);
+        }
+        // The first line has the titles, also behind a `#`.
+        if !std::mem::replace(&mut self.is_begun, true) || line.starts_with(b"#") {
             return Ok(false);
         }
         let mut request = Request { device: DeviceId(0), ..Request::default() };
@@ -123,5 +127,21 @@ impl LineFormat for Table {
 
     fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
         self.requests.end(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::test_support::read;
+
+    #[test]
+    fn titles_behind_a_hash_do_not_hide_the_first_record() {
+        for titles in ["#ver,ts,cmd,size,lbn", "ver,ts,cmd,size,lbn"] {
+            let text = format!("{titles}\n1,100,40,4096,8\n# a comment\n1,200,42,512,16\n");
+            let batch = read(Table::new(text.as_bytes(), None, 512).expect("titles"), &text);
+            let seen: Vec<_> = batch.events().iter().map(|event| (event.time_ns, event.sector, event.op)).collect();
+            assert_eq!(seen, [(100_000, 8, Rwbs::READ), (200_000, 16, Rwbs::WRITE)], "{titles}");
+        }
     }
 }
