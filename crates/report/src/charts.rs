@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::data::{ComparePage, DriveTime, ElevatorResult};
 use crate::format::{count, duration, figure, rate};
-use crate::palette::{Pair, dash, drive_time, palette};
+use crate::palette::{Pair, categories, dash, drive_time, palette};
 use crate::reduce::Reduction;
 use crate::table::latencies_in_us;
 
@@ -48,6 +48,11 @@ pub struct Figure {
     pub keys: Vec<usize>,
     /// True if its x axes are the time of the run, which zoom together.
     pub time: bool,
+    /// For traces that stand for several entries of the legend, these entries of each trace; empty if
+    /// each trace stands for one.
+    pub members: Vec<Vec<usize>>,
+    /// True if the script writes the name of each trace at its end.
+    pub labels: bool,
     /// True if its rows are elevators. The script removes those that are not selected.
     pub rows: bool,
     /// True if its traces are spans (start, end, gap), which the script labels with their lengths.
@@ -99,20 +104,32 @@ pub struct Section {
 
 /// The three legends of a page.
 pub fn legends(page: &ComparePage) -> Vec<Legend> {
-    let entries = |names: Vec<(String, bool)>| -> Vec<Entry> {
-        let colours = palette(names.len());
+    let entries = |names: Vec<(String, bool)>, colours: Vec<Pair>| -> Vec<Entry> {
         names.into_iter().zip(colours).map(|((name, used), colour)| Entry { name, colour, used }).collect()
     };
-    let processes = page.processes.iter().cloned().zip(page.processes_used()).collect();
-    let elevators = page.elevators.iter().map(|e| (e.name.clone(), !e.percentiles.is_empty())).collect();
+    let processes: Vec<_> = page.processes.iter().cloned().zip(page.processes_used()).collect();
+    let elevators: Vec<_> = page.elevators.iter().map(|e| (e.name.clone(), !e.percentiles.is_empty())).collect();
+    let (of_processes, of_elevators) = (palette(processes.len()), elevator_colours(page));
     let parts = DRIVE_PARTS.iter().zip(drive_time()).enumerate();
     let used = |key: usize| !page.solid_state || key >= ARM_PARTS;
     let parts = parts.map(|(key, (p, colour))| Entry { name: p.0.to_owned(), colour, used: used(key) }).collect();
     vec![
-        Legend { id: "process", title: "Processes", entries: entries(processes) },
-        Legend { id: "elevator", title: "Elevators", entries: entries(elevators) },
+        Legend { id: "process", title: "Processes", entries: entries(processes, of_processes) },
+        Legend { id: "elevator", title: "Elevators", entries: entries(elevators, of_elevators) },
         Legend { id: "drive", title: "Drive time", entries: parts },
     ]
+}
+
+/// The colours of the elevators. Those of current kernels, which are shown first, have the first
+/// colours, which differ most.
+fn elevator_colours(page: &ComparePage) -> Vec<Pair> {
+    let mut order: Vec<usize> = (0..page.elevators.len()).collect();
+    order.sort_by_key(|&index| !page.elevators[index].is_current);
+    let mut colours = categories(order.len());
+    for (index, colour) in order.into_iter().zip(categories(colours.len())) {
+        colours[index] = colour;
+    }
+    colours
 }
 
 /// All charts of a page after [`crate::reduce::reduce`].
@@ -124,7 +141,8 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
             id: "bandwidth",
             title: "Bandwidth over time",
             intro: format!(
-                "The throughput of each process in every window of {window}, in megabytes (10⁶ bytes) a second. All charts have the \
+                "The throughput of each process in every window of {window}, in megabytes (10⁶ bytes) a second. A window is long enough \
+                 for a turn of every process where an elevator serves them in turns and the run is long enough. All charts have the \
                  same axes; zooming in time on one zooms all charts of time."
             ),
             legend: "process",
@@ -310,6 +328,19 @@ fn percentile_top(page: &ComparePage) -> f64 {
     finite.map(|p| percentile_position(p, f64::MAX)).fold(10.0, f64::max) * 10.0
 }
 
+/// The elevators with latency percentiles, those with equal curves together.
+fn equal_curves(page: &ComparePage) -> Vec<Vec<usize>> {
+    let mut curves: Vec<Vec<usize>> = Vec::new();
+    for (index, elevator) in page.elevators.iter().enumerate().filter(|(_, e)| !e.percentiles.is_empty()) {
+        let percentiles = |of: &Vec<usize>| &page.elevators[of[0]].percentiles;
+        match curves.iter_mut().find(|curve| percentiles(curve) == &elevator.percentiles) {
+            Some(curve) => curve.push(index),
+            None => curves.push(vec![index]),
+        }
+    }
+    curves
+}
+
 fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     let id = "latency-all".to_owned();
     if page.elevators.iter().all(|e| e.percentiles.is_empty()) {
@@ -317,8 +348,10 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     }
     let (unit, scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
     let top = percentile_top(page);
-    let mut drawing = Figure { id: id.clone(), legend: "elevator", ..Figure::default() };
-    for (key, elevator) in page.elevators.iter().enumerate().filter(|(_, e)| !e.percentiles.is_empty()) {
+    let mut drawing = Figure { id: id.clone(), legend: "elevator", labels: true, ..Figure::default() };
+    for members in equal_curves(page) {
+        let (key, elevator) = (members[0], &page.elevators[members[0]]);
+        let names: Vec<&str> = members.iter().map(|&member| page.elevators[member].name.as_str()).collect();
         let x = elevator.percentiles.iter().map(|p| percentile_position(p.percentile, top)).collect();
         let y = elevator.percentiles.iter().map(|p| p.latency_ns as f64 * scale).collect();
         let text = elevator.percentiles.iter().map(|p| match p.percentile {
@@ -327,7 +360,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
         });
         let line = Line::new().width(2.0).color(palettes.colour("elevator", key));
         let trace = Scatter::<f64, f64>::new(x, y)
-            .name(plain(&elevator.name))
+            .name(plain(&names.join(", ")))
             .mode(Mode::LinesMarkers)
             .line(line.dash(line_dash(key, page.elevators.len())))
             .marker(Marker::new().size(5).color(palettes.colour("elevator", key)))
@@ -335,6 +368,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
             .hover_template(format!("%{{text}}: %{{y:.4~r}} {unit}"));
         drawing.data.push(trace);
         drawing.keys.push(key);
+        drawing.members.push(members);
     }
     let (places, names) = percentile_ticks(page, top);
     let x = axis("percentile of requests").type_(AxisType::Log).tick_values(places).tick_text(names);

@@ -99,6 +99,9 @@ pub struct ElevatorResult {
     /// The name of the elevator, unique on the page: "cfq-v3", or "cfq-v3 slice_idle=0" if one
     /// elevator is compared with itself.
     pub name: String,
+    /// True if current kernels offer the elevator: the page shows these first.
+    #[serde(default)]
+    pub is_current: bool,
     /// Throughput of all processes together in bytes a second.
     pub bytes_per_s: f64,
     /// `bytes_per_s` as a share of the single stream; `None` if that was not measured.
@@ -258,6 +261,11 @@ impl ComparePage {
 }
 
 impl ElevatorResult {
+    /// Returns true if throughput and all latency percentiles equal those of another elevator.
+    pub(crate) fn has_same_latencies(&self, other: &ElevatorResult) -> bool {
+        self.bytes_per_s == other.bytes_per_s && self.latency == other.latency && self.percentiles == other.percentiles
+    }
+
     fn check(&self, processes: usize) -> Result<(), ReportError> {
         let name = self.name.as_str();
         rate(name, "bytes_per_s", self.bytes_per_s)?;

@@ -39,6 +39,12 @@ pub fn palette(count: usize) -> Vec<Pair> {
     (0..count).map(|i| ramp(i as f64 / (count - 1) as f64)).collect()
 }
 
+/// Colours of `count` categories: the same sixteen again and again. Beyond sixteen, categories of
+/// one colour have different patterns of [`dash`].
+pub fn categories(count: usize) -> Vec<Pair> {
+    palette(LIGHT.len()).into_iter().cycle().take(count).collect()
+}
+
 /// The colours of the parts of drive time in the order of `DriveTime`; idle time is grey.
 pub fn drive_time() -> [Pair; 5] {
     let pair = |light: &str, dark: &str| Pair { light: light.to_owned(), dark: dark.to_owned() };
@@ -51,7 +57,8 @@ pub fn drive_time() -> [Pair; 5] {
     ]
 }
 
-/// The dash pattern of a line by its index. Neighbours on the ramp have different patterns.
+/// The dash pattern of a line by its index. Neighbours on the ramp have different patterns, and so
+/// have up to 48 categories of one colour.
 pub fn dash(index: usize, count: usize) -> usize {
     if count <= 8 { 0 } else { index % 3 }
 }
@@ -162,6 +169,16 @@ mod tests {
         assert!(nearest_two(&DARK[..8]) > 0.1, "{}", nearest_two(&DARK[..8]));
         assert!(nearest_two(&LIGHT) > 0.05, "{}", nearest_two(&LIGHT));
         assert!(nearest_two(&DARK) > 0.05, "{}", nearest_two(&DARK));
+    }
+
+    #[test]
+    fn up_to_48_categories_differ_in_colour_or_dash() {
+        for count in [16, 17, 48] {
+            let colours = categories(count);
+            let lines: std::collections::HashSet<(String, usize)> =
+                colours.into_iter().enumerate().map(|(index, pair)| (pair.light, dash(index, count))).collect();
+            assert_eq!(lines.len(), count);
+        }
     }
 
     #[test]

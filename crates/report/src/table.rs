@@ -100,9 +100,20 @@ pub fn table(page: &ComparePage) -> Table {
 /// The largest number of elevators that are selected at first: more charts are hard to compare.
 const PICKED_MAX: usize = 6;
 
-/// The indices of the elevators that are selected at first: all, or those that are best in most
-/// columns and then in throughput, in the order of the page.
+/// The indices of the elevators that are selected at first, in the order of the page: those of
+/// current kernels whose results differ from each other. With fewer than two of these, the
+/// elevators that are best in most columns and then in throughput.
 pub fn first_picks(page: &ComparePage, table: &Table) -> Vec<usize> {
+    let elevators = &page.elevators;
+    let mut current: Vec<usize> = Vec::new();
+    for (index, elevator) in elevators.iter().enumerate().filter(|(_, elevator)| elevator.is_current) {
+        if !current.iter().any(|&other| elevators[other].has_same_latencies(elevator)) {
+            current.push(index);
+        }
+    }
+    if current.len() > 1 {
+        return current;
+    }
     let stars = |index: usize| table.rows.get(index).map_or(0, |row| row.cells.iter().filter(|c| c.best).count());
     let mut ranked: Vec<usize> = (0..page.elevators.len()).collect();
     ranked.sort_by(|&a, &b| {
@@ -249,6 +260,15 @@ mod tests {
         assert_eq!(first_picks(&page, &table(&page)), [1, 3, 4, 5, 6, 7]);
         let few = super::tests::page(&[1e6, 2e6]);
         assert_eq!(first_picks(&few, &table(&few)), [0, 1]);
+    }
+
+    #[test]
+    fn distinct_elevators_of_current_kernels_are_selected_first() {
+        let mut page = page(&[9e6, 1e6, 1e6, 2e6, 3e6]);
+        for index in [1, 2, 4] {
+            page.elevators[index].is_current = true;
+        }
+        assert_eq!(first_picks(&page, &table(&page)), [1, 4], "the results of 1 and 2 are equal");
     }
 
     #[test]

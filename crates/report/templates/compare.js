@@ -55,7 +55,7 @@
   }
 
   function applyTheme() {
-    return Promise.all(drawn.map((f) => Plotly.update(f.node, restyled(f, theme()), themedLayout(f.layout))));
+    return Promise.all(drawn.map((f) => Plotly.update(f.node, restyled(f, theme()), themedLayout(f.layout)).then(() => labelEnds(f))));
   }
   document.addEventListener("themechange", applyTheme);
 
@@ -128,7 +128,7 @@
       if (trace.line) trace.line.color = wanted[i];
       if (trace.marker) trace.marker.color = wanted[i];
       if (trace.type === "bar") trace.insidetextfont = { color: textOn(wanted[i]) };
-      trace.visible = !hidden[figure.legend].has(figure.keys[i]);
+      trace.visible = isShown(figure, i);
     });
     if (figure.rows) keepPickedRows(figure);
     layout.font = { family: font, size: 12 };
@@ -143,8 +143,44 @@
     drawn.push(figure);
     await Plotly.newPlot(figure.node, figure.data, layout, spec.config);
     if (timeShown && figure.time) await lead(figure, timeShown);
-    figure.node.on("plotly_relayout", (event) => followTime(figure, event));
+    await labelEnds(figure);
+    figure.node.on("plotly_relayout", (event) => {
+      followTime(figure, event);
+      labelEnds(figure);
+    });
     figure.node.addEventListener("keydown", (event) => onKey(figure, event));
+  }
+
+  // A line of several elevators with equal results is shown as long as one of them is.
+  function isShown(figure, i) {
+    const members = figure.members.length ? figure.members[i] : [figure.keys[i]];
+    return members.some((key) => !hidden[figure.legend].has(key));
+  }
+
+  // ---- Labels: the name of each line at its end, pushed apart where ends are close. A narrow chart has no room for them.
+
+  const LABEL = { height: 16, letter: 6.6, letters: 28, chart: 560 };
+
+  async function labelEnds(figure) {
+    if (!figure.labels || figure.labelling) return;
+    const shown = figure.data.map((trace, i) => ({ trace, i })).filter(({ i }) => isShown(figure, i));
+    const isWide = figure.node.clientWidth >= LABEL.chart && shown.length > 1;
+    const short = (name) => (name.length > LABEL.letters ? `${name.slice(0, LABEL.letters - 1)}…` : name);
+    const longest = Math.max(0, ...shown.map(({ trace }) => short(trace.name).length));
+    figure.labelling = true;
+    await Plotly.relayout(figure.node, { "margin.r": isWide ? 32 + LABEL.letter * longest : 12 });
+    const axis = figure.node._fullLayout.yaxis;
+    const ends = shown.map(({ trace, i }) => ({ name: short(trace.name), i, at: axis.d2p(trace.y[trace.y.length - 1]) }));
+    ends.sort((a, b) => a.at - b.at);
+    ends.forEach((end, n) => (end.at = Math.max(end.at, n ? ends[n - 1].at + LABEL.height : 0)));
+    ends.reverse().forEach((end, n) => (end.at = Math.min(end.at, n ? ends[n - 1].at - LABEL.height : axis._length)));
+    const wanted = colours(figure, theme());
+    const label = (end) => ({
+      xref: "paper", x: 1, xanchor: "left", xshift: 6, yref: "paper", y: 1 - end.at / axis._length, yanchor: "middle", showarrow: false,
+      text: `<span style="color:${wanted[end.i]}">━</span> ${end.name}`, font: { size: 12, color: styled("--ink") },
+    });
+    await Plotly.relayout(figure.node, { annotations: isWide ? ends.map(label) : [] });
+    figure.labelling = false;
   }
 
   // ---- Time: all time charts show the same span.
@@ -202,7 +238,7 @@
       button.setAttribute("aria-pressed", String(!hidden[id].has(Number(button.dataset.key))));
     }
     for (const f of drawn.filter((f) => f.legend === id)) {
-      Plotly.restyle(f.node, { visible: f.keys.map((key) => !hidden[id].has(key)) });
+      Plotly.restyle(f.node, { visible: f.keys.map((_, i) => isShown(f, i)) });
     }
   }
 
@@ -309,7 +345,8 @@
         await Plotly.react(figure.node, figure.data, figure.layout, spec.config);
         await Plotly.Plots.resize(figure.node);
       } else if (figure.legend === "elevator") {
-        await Plotly.restyle(figure.node, { visible: figure.keys.map((key) => picked.has(key)) });
+        await Plotly.restyle(figure.node, { visible: figure.keys.map((_, i) => isShown(figure, i)) });
+        await labelEnds(figure);
       } else if (node.dataset.wasHidden === "true") await Plotly.Plots.resize(figure.node);
     }
     for (const node of all("figure[data-elevator]")) node.dataset.wasHidden = String(node.hidden);

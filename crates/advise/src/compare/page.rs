@@ -9,6 +9,7 @@ use hoistway_report::{
 use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
 
 use super::{JobRun, Judgement};
+use crate::bench::KERNEL_SCHEDULERS;
 
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
@@ -139,6 +140,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
     let drive = &run.drive_ns;
     ElevatorResult {
         name: run.elevator.clone(),
+        is_current: is_current(&run.elevator),
         bytes_per_s: run.bytes_per_s,
         of_single_stream: Some(run.of_single_stream),
         divides_by_groups: run.divides_by_groups,
@@ -163,6 +165,12 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
     }
 }
 
+/// Returns true if current kernels offer the elevator of a run, which may be named with its tunables.
+fn is_current(name: &str) -> bool {
+    let elevator = name.split_whitespace().next();
+    KERNEL_SCHEDULERS.into_iter().any(|kind| elevator == Some(kind.info().name))
+}
+
 fn percentiles(run: &Run) -> Vec<PercentileLatency> {
     let ends = |percent, latency_ns| std::iter::once((percent, latency_ns));
     let points = ends(0.0, run.latency_ns.min)
@@ -171,9 +179,37 @@ fn percentiles(run: &Run) -> Vec<PercentileLatency> {
     points.map(|(percentile, latency_ns)| PercentileLatency { percentile, latency_ns }).collect()
 }
 
-/// The window length of the page: the longest of the jobs' windows.
+/// Minimum number of windows of a run, if that many were recorded.
+const WINDOWS_MIN: u64 = 24;
+
+/// The window length of the page: the longest of the jobs' windows, multiplied until it has room for
+/// a slice of every process under each elevator. Shorter windows would show who has the slice, and
+/// windows of about that time would alias with it.
 fn window_ns(runs: &[Run]) -> u64 {
-    runs.iter().flat_map(|run| &run.processes).map(|process| process.window_ns).max().unwrap_or(1).max(1)
+    let recorded =
+        runs.iter().flat_map(|run| &run.processes).map(|process| process.window_ns).max().unwrap_or(1).max(1);
+    let round_ns = runs.iter().filter_map(|run| round_ns(&run.slices)).max().unwrap_or(0);
+    let longest_ns = runs.iter().map(|run| run.runtime_ns).max().unwrap_or(0);
+    let most = (longest_ns / WINDOWS_MIN / recorded).max(1);
+    recorded.saturating_mul(round_ns.div_ceil(recorded).clamp(1, most))
+}
+
+/// The time in ns between the starts of two successive slices of a process: the median over all
+/// processes. `None` without a process with two slices.
+fn round_ns(slices: &[hoistway_sim::Slice]) -> Option<u64> {
+    let mut last_start: HashMap<u32, u64> = HashMap::new();
+    let mut between: Vec<u64> = Vec::new();
+    let mut served = None;
+    for slice in slices.iter().filter(|slice| slice.kind == SliceKind::Service) {
+        // A slice that continues after idling belongs to the turn that it continues.
+        if served.replace(slice.pid) != Some(slice.pid)
+            && let Some(before) = last_start.insert(slice.pid, slice.start_ns)
+        {
+            between.push(slice.start_ns.saturating_sub(before));
+        }
+    }
+    let middle = between.len() / 2;
+    (!between.is_empty()).then(|| *between.select_nth_unstable(middle).1)
 }
 
 fn bandwidth(run: &Run, processes: &Processes, window_ns: u64) -> Vec<ProcessBandwidth> {
@@ -238,4 +274,24 @@ fn slices(run: &Run, processes: &Processes) -> Option<Vec<Slice>> {
         .collect();
     slices.sort_by_key(|slice| slice.start_ns);
     (!slices.is_empty()).then_some(slices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_the_time_until_a_process_is_served_again() {
+        let slice = |pid, start_ns, kind| hoistway_sim::Slice { pid, start_ns, end_ns: start_ns + 80, kind };
+        let rounds: Vec<_> = (0..30).map(|turn| slice(turn % 3, u64::from(turn) * 100, SliceKind::Service)).collect();
+        assert_eq!(round_ns(&rounds), Some(300));
+        let continued = [0, 100, 200, 300].map(|start_ns| slice(1, start_ns, SliceKind::Service));
+        assert_eq!(round_ns(&continued), None, "one turn, continued");
+        assert_eq!(round_ns(&[]), None);
+    }
+
+    #[test]
+    fn elevators_of_current_kernels_are_known_with_their_tunables() {
+        assert!(is_current("bfq") && is_current("bfq slice_idle=0") && !is_current("bfq-v0") && !is_current(""));
+    }
 }
