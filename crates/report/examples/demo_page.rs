@@ -93,6 +93,7 @@ fn elevator(temper: &Temper, processes: u32, rng: &mut impl Rng) -> ElevatorResu
     let head: Vec<HeadTrack> = (0..processes).map(|p| head(p, rates[p as usize], temper, processes, rng)).collect();
     ElevatorResult {
         name: temper.name.into(),
+        is_current: false,
         bytes_per_s,
         of_single_stream: Some(bytes_per_s / 58.6e6),
         divides_by_groups: false,

@@ -52,7 +52,7 @@ pub struct Figure {
     /// each trace stands for one.
     pub members: Vec<Vec<usize>>,
     /// True if the script writes the name of each trace at its end.
-    pub labels: bool,
+    pub labelled: bool,
     /// True if its rows are elevators. The script removes those that are not selected.
     pub rows: bool,
     /// True if its traces are spans (start, end, gap), which the script labels with their lengths.
@@ -348,7 +348,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     }
     let (unit, scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
     let top = percentile_top(page);
-    let mut drawing = Figure { id: id.clone(), legend: "elevator", labels: true, ..Figure::default() };
+    let mut drawing = Figure { id: id.clone(), legend: "elevator", labelled: true, ..Figure::default() };
     for members in equal_curves(page) {
         let (key, elevator) = (members[0], &page.elevators[members[0]]);
         let names: Vec<&str> = members.iter().map(|&member| page.elevators[member].name.as_str()).collect();

@@ -43,6 +43,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod bars;
 mod charts;
 mod data;

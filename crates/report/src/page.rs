@@ -6,6 +6,7 @@ use plotly::Plot;
 use serde::Serialize;
 
 use crate::ReportError;
+use crate::answer::{answer, latency_unit};
 use crate::charts::{Figure, Legend, configuration, legends, sections};
 use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
 use crate::format::{figure, rate};
@@ -43,7 +44,10 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     if drawn.single_stream_bytes_per_s > 0.0 {
         facts.push(Fact { label: "one stream alone".to_owned(), value: rate(drawn.single_stream_bytes_per_s) });
     }
+    let (latency_unit, _) = latency_unit(&drawn);
     let content = context! {
+        answer => serialised(&answer(&drawn, &legends)),
+        latency_unit,
         command => "hoistway compare",
         title => &drawn.title,
         subtitle => &drawn.subtitle,

@@ -146,7 +146,7 @@
     await labelEnds(figure);
     figure.node.on("plotly_relayout", (event) => {
       followTime(figure, event);
-      labelEnds(figure);
+      if (!figure.labelling) labelEnds(figure);
     });
     figure.node.addEventListener("keydown", (event) => onKey(figure, event));
   }
@@ -161,26 +161,41 @@
 
   const LABEL = { height: 16, letter: 6.6, letters: 28, chart: 560 };
 
+  // One change at a time: a change that comes meanwhile is made afterwards.
   async function labelEnds(figure) {
-    if (!figure.labels || figure.labelling) return;
+    if (!figure.labelled) return;
+    figure.labelsWanted = true;
+    if (figure.labelling) return;
+    figure.labelling = true;
+    while (figure.labelsWanted) {
+      figure.labelsWanted = false;
+      await placeLabels(figure);
+    }
+    figure.labelling = false;
+  }
+
+  async function placeLabels(figure) {
     const shown = figure.data.map((trace, i) => ({ trace, i })).filter(({ i }) => isShown(figure, i));
     const isWide = figure.node.clientWidth >= LABEL.chart && shown.length > 1;
     const short = (name) => (name.length > LABEL.letters ? `${name.slice(0, LABEL.letters - 1)}…` : name);
     const longest = Math.max(0, ...shown.map(({ trace }) => short(trace.name).length));
-    figure.labelling = true;
-    await Plotly.relayout(figure.node, { "margin.r": isWide ? 32 + LABEL.letter * longest : 12 });
-    const axis = figure.node._fullLayout.yaxis;
-    const ends = shown.map(({ trace, i }) => ({ name: short(trace.name), i, at: axis.d2p(trace.y[trace.y.length - 1]) }));
+    await Plotly.relayout(figure.node, { "margin.r": isWide ? 40 + LABEL.letter * longest : 12 });
+    const { yaxis, xaxis } = figure.node._fullLayout;
+    const ends = shown.map(({ trace, i }) => ({ name: short(trace.name), i, at: yaxis.d2p(trace.y[trace.y.length - 1]) }));
     ends.sort((a, b) => a.at - b.at);
     ends.forEach((end, n) => (end.at = Math.max(end.at, n ? ends[n - 1].at + LABEL.height : 0)));
-    ends.reverse().forEach((end, n) => (end.at = Math.min(end.at, n ? ends[n - 1].at - LABEL.height : axis._length)));
+    ends.reverse().forEach((end, n) => (end.at = Math.min(end.at, n ? ends[n - 1].at - LABEL.height : yaxis._length)));
     const wanted = colours(figure, theme());
+    const place = (end) => 1 - end.at / yaxis._length;
     const label = (end) => ({
-      xref: "paper", x: 1, xanchor: "left", xshift: 6, yref: "paper", y: 1 - end.at / axis._length, yanchor: "middle", showarrow: false,
-      text: `<span style="color:${wanted[end.i]}">━</span> ${end.name}`, font: { size: 12, color: styled("--ink") },
+      xref: "paper", x: 1, xanchor: "left", xshift: 22, yref: "paper", y: place(end), yanchor: "middle", showarrow: false,
+      text: end.name, font: { size: 12, color: styled("--ink") },
     });
-    await Plotly.relayout(figure.node, { annotations: isWide ? ends.map(label) : [] });
-    figure.labelling = false;
+    const key = (end) => ({
+      type: "line", xref: "paper", yref: "paper", y0: place(end), y1: place(end), x0: 1 + 4 / xaxis._length, x1: 1 + 20 / xaxis._length,
+      line: { color: wanted[end.i], width: 3, dash: figure.data[end.i].line.dash },
+    });
+    await Plotly.relayout(figure.node, { annotations: isWide ? ends.map(label) : [], shapes: isWide ? ends.map(key) : [] });
   }
 
   // ---- Time: all time charts show the same span.
@@ -270,7 +285,7 @@
   const picker = byId("picker");
   const pinned = new Set();
   const picked = new Set(spec.picked);
-  const rowsInOrder = all("tbody tr[data-elevator]");
+  const rowsInOrder = all("#table tbody tr[data-elevator]");
 
   const order = () => names.map((_, i) => i).sort((a, b) => pinned.has(b) - pinned.has(a) || a - b);
 
@@ -333,7 +348,7 @@
     }
     orderRows();
     for (const charts of all(".charts")) pinnedFirst(charts);
-    for (const node of all("figure[data-elevator]")) node.hidden = !picked.has(Number(node.dataset.elevator));
+    for (const node of all("figure[data-elevator], .answer [data-elevator]")) node.hidden = !picked.has(Number(node.dataset.elevator));
     for (const figure of spec.figures) {
       const node = byId(figure.id).closest("figure");
       if (node.hidden) continue;
@@ -429,7 +444,7 @@
     });
     body.append(...rows);
   }
-  all("thead button").forEach((button) => button.addEventListener("click", () => sort(button)));
+  all("#table thead button").forEach((button) => button.addEventListener("click", () => sort(button)));
 
   // ---- Print: light theme, with the width of the style sheet.
 

@@ -158,7 +158,7 @@
     chips[0].querySelector(".show").click();
     await pause(2000);
     check(!shownElevators().includes("0"), "a hidden elevator's charts are there");
-    check(document.querySelector('tr[data-elevator="0"]').className === "unpicked", "a hidden elevator's row is not grey");
+    check(document.querySelector('#table tr[data-elevator="0"]').className === "unpicked", "a hidden elevator's row is not grey");
     const rows = traces("drive-all");
     check(!rows.length || rows[0].y.length === page.elevators.length - 1, "the chart of drive time has a hidden elevator's row");
     const lines = traces("latency-all");

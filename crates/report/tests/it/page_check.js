@@ -19,7 +19,7 @@
     const layers = [];
     for (let at = node; at; at = at.parentElement) {
       const style = view.getComputedStyle(at);
-      const picture = at.localName === "svg" && (at.querySelector("rect.page") || at.querySelector("rect.bg"));
+      const picture = at.localName === "svg" && (at.querySelector("rect.page") || at.querySelector(".bglayer rect.bg"));
       const colour = channels(picture ? view.getComputedStyle(picture).fill : style.backgroundColor);
       if (colour.length === 4 && colour[3] > 0) layers.push(colour);
       if (colour[3] === 1) break;

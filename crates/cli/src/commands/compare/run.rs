@@ -40,8 +40,22 @@ pub struct Compared {
 /// [`Interrupted`] if there is no result yet, [`UsageError`] for settings that do not fit the
 /// elevators, and [`SimError`].
 pub fn run_seeds(request: &CompareRequest, seeds: u32) -> Result<Compared> {
-    let threads = MemoryNeed::of(request).threads(available_bytes(&Root::machine()))?;
+    let threads = match MemoryNeed::of(request).threads(available_bytes(&Root::machine())) {
+        Ok(threads) => threads,
+        Err(refusal) => {
+            refuse_unsuitable(request)?;
+            return Err(refusal.into());
+        }
+    };
     with_threads(threads, || compare_seeds(request, seeds))
+}
+
+/// Refuses jobs that no amount of memory would help, such as files larger than the drive.
+fn refuse_unsuitable(request: &CompareRequest) -> Result<()> {
+    match compare_until(request, &|_| {}, &AtomicBool::new(true)) {
+        Ok(_) | Err(SimError::Cancelled) => Ok(()),
+        Err(error) => Err(simulation_error(error)),
+    }
 }
 
 fn compare_seeds(request: &CompareRequest, seeds: u32) -> Result<Compared> {
