@@ -1,4 +1,4 @@
-//! The answer at the top of a comparison page: for each job a bar of throughput and a bar of latency
+//! The answer at the top of a comparison page: for each job, bars of throughput and of latency
 //! under each elevator.
 
 use serde::Serialize;

@@ -48,8 +48,8 @@ pub struct Figure {
     pub keys: Vec<usize>,
     /// True if its x axes are the time of the run, which zoom together.
     pub time: bool,
-    /// For traces that stand for several entries of the legend, these entries of each trace; empty if
-    /// each trace stands for one.
+    /// For traces that stand for several entries of the legend, these entries of each trace; empty
+    /// if each trace stands for one.
     pub members: Vec<Vec<usize>>,
     /// True if the script writes the name of each trace at its end.
     pub labelled: bool,

@@ -165,7 +165,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
     }
 }
 
-/// Returns true if current kernels offer the elevator of a run, which may be named with its tunables.
+/// Returns true if current kernels offer the elevator of a run, which may be named with tunables.
 fn is_current(name: &str) -> bool {
     let elevator = name.split_whitespace().next();
     KERNEL_SCHEDULERS.into_iter().any(|kind| elevator == Some(kind.info().name))
@@ -182,8 +182,8 @@ fn percentiles(run: &Run) -> Vec<PercentileLatency> {
 /// Minimum number of windows of a run, if that many were recorded.
 const WINDOWS_MIN: u64 = 24;
 
-/// The window length of the page: the longest of the jobs' windows, multiplied until it has room for
-/// a slice of every process under each elevator. Shorter windows would show who has the slice, and
+/// The window length of the page: the longest of the jobs' windows, multiplied until it has room
+/// for a slice of every process under each elevator. Shorter windows would show who has the slice, and
 /// windows of about that time would alias with it.
 fn window_ns(runs: &[Run]) -> u64 {
     let recorded =
