@@ -183,8 +183,8 @@ fn percentiles(run: &Run) -> Vec<PercentileLatency> {
 const WINDOWS_MIN: u64 = 24;
 
 /// The window length of the page: the longest of the jobs' windows, multiplied until it has room
-/// for a slice of every process under each elevator. Shorter windows would show who has the slice, and
-/// windows of about that time would alias with it.
+/// for a slice of every process under each elevator. Shorter windows would show who has the slice,
+/// and windows of about that time would alias with it.
 fn window_ns(runs: &[Run]) -> u64 {
     let recorded =
         runs.iter().flat_map(|run| &run.processes).map(|process| process.window_ns).max().unwrap_or(1).max(1);
