@@ -195,7 +195,8 @@ fn detect_fault(fault: Fault, kernel_writes: bool, options: &Options) -> Result<
         match bed.play(number, round, prng, options) {
             Ok(()) => {}
             Err(what) if what.contains(LOST) => {
-                println!("{mode}: a disk with the fault {fault:?} is detected by crash {}: {what}", number + 1);
+                let loss = what.lines().next().unwrap_or_default();
+                println!("{mode}: a disk with the fault {fault:?} is detected by crash {}: {loss}", number + 1);
                 return Ok(());
             }
             Err(other) => return Err(format!("{fault:?}, {mode}: {other}")),
@@ -336,7 +337,9 @@ impl TestBed {
             let read = |name: &str| {
                 if round.power_fails { self.disk.get(name) } else { fs::read(below.join(name)).ok() }
             };
-            model.check(read).map_err(|what| format!("{LOST}: {what}"))?;
+            let explain =
+                |name: &str, at: usize| format!("\n  requests below, the last ones:{}", self.disk.history(name, at));
+            model.check(read, explain).map_err(|what| format!("{LOST}: {what}"))?;
         }
         Ok(())
     }

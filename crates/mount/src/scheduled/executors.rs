@@ -1,4 +1,5 @@
-//! Executors of dispatched jobs: io_uring for reads and writes, worker threads for everything else.
+//! Executors of dispatched jobs: io_uring for reads and writes of files that are not on FUSE,
+//! worker threads for everything else.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -43,7 +44,7 @@ impl Executors {
     /// Starts tasks as soon as possible.
     pub fn submit(&self, tasks: impl IntoIterator<Item = Task>) {
         for task in tasks {
-            let task = match self.inner.ring.get().filter(|_| task.is_transfer()) {
+            let task = match self.inner.ring.get().filter(|_| task.suits_ring()) {
                 Some(ring) => ring.submit(task),
                 None => Some(task),
             };

@@ -3,6 +3,7 @@
 mod admin;
 mod failures;
 mod fsx;
+mod fuse_below;
 mod gate_requests;
 mod kernel_cache;
 mod limits;

@@ -2,12 +2,13 @@
 //! request makes it durable. `fsync` and writes with `O_DSYNC` make data durable, `fsync` of a
 //! directory makes its names durable. A power failure drops everything else, but for random parts.
 
+mod history;
 mod tree;
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
@@ -84,6 +85,17 @@ impl Disk {
         let ino = tree.lookup(ROOT, OsStr::new(name));
         tree.powered = powered;
         tree.file(ino.ok()?).ok().map(|file| file.seen.clone())
+    }
+
+    /// Describes the last requests that concern a byte of a file in the root.
+    pub fn history(&self, name: &str, at: usize) -> String {
+        let mut tree = self.tree();
+        let powered = std::mem::replace(&mut tree.powered, true);
+        let ino = tree.lookup(ROOT, OsStr::new(name));
+        tree.powered = powered;
+        let now = Instant::now();
+        let known = ino.and_then(|ino| Ok(tree.file(ino)?.history.of_byte(at, now)));
+        known.map_or(String::new(), |requests| requests.iter().map(|request| format!("\n    {request}")).collect())
     }
 
     /// Makes everything durable.
@@ -352,16 +364,8 @@ impl Filesystem for Forgetting {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut tree = match self.tree() {
-            Ok(tree) => tree,
-            Err(error) => return reply.error(error),
-        };
-        match tree.require_power().and_then(|()| tree.file(ino.0)) {
-            Ok(file) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(file.seen.len());
-                let end = start.saturating_add(size as usize).min(file.seen.len());
-                reply.data(&file.seen[start..end]);
-            }
+        match self.tree().and_then(|mut tree| tree.read(ino.0, offset, size)) {
+            Ok(data) => reply.data(&data),
             Err(error) => reply.error(error),
         }
     }

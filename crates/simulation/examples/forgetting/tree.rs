@@ -8,6 +8,8 @@ use std::time::SystemTime;
 use fuser::Errno;
 use hoistway_reactor::simulated::Prng;
 
+use super::history::{History, Request};
+
 /// The unit in which a power failure keeps or drops written data.
 const SECTOR: usize = 512;
 /// The inode number of the root.
@@ -45,6 +47,7 @@ pub struct File {
     stable: Vec<u8>,
     /// The changes since then, in order.
     changes: Vec<Change>,
+    pub history: History,
 }
 
 /// The entries of a directory.
@@ -198,8 +201,20 @@ impl Tree {
         let file = self.file(ino)?;
         let offset = usize::try_from(offset).map_err(|_| Errno::EFBIG)?;
         put(&mut file.seen, offset, data);
+        file.history.add(Request::Write { offset, data: data.to_vec(), durable });
         file.changes.push(Change::Write { offset, data: data.to_vec(), durable });
         Ok(())
+    }
+
+    /// Reads up to the end of the file.
+    pub fn read(&mut self, ino: u64, offset: u64, length: u32) -> Result<Vec<u8>> {
+        self.require_power()?;
+        let file = self.file(ino)?;
+        let (offset, length) = (usize::try_from(offset).map_err(|_| Errno::EINVAL)?, length as usize);
+        let start = offset.min(file.seen.len());
+        let data = file.seen[start..start.saturating_add(length).min(file.seen.len())].to_vec();
+        file.history.add(Request::Read { offset, length, data: data.clone() });
+        Ok(data)
     }
 
     pub fn set_size(&mut self, ino: u64, size: u64) -> Result<()> {
@@ -207,7 +222,9 @@ impl Tree {
         self.node(ino)?.changed = SystemTime::now();
         let file = self.file(ino)?;
         let size = usize::try_from(size).map_err(|_| Errno::EFBIG)?;
-        if size != file.seen.len() {
+        let before = file.seen.len();
+        file.history.add(Request::Size { before, after: size });
+        if size != before {
             file.seen.resize(size, 0);
             file.changes.push(Change::Size(size));
         }
@@ -221,6 +238,7 @@ impl Tree {
         let is_ignored = self.fault == Fault::Fsync;
         let powered = self.powered;
         let file = self.file(ino)?;
+        file.history.add(if tried.is_ok() { Request::Sync } else { Request::Failed("sync") });
         match tried {
             Ok(()) if !is_ignored => file.changes.drain(..).for_each(|change| apply(&mut file.stable, &change)),
             Err(_) if powered => file.changes.clear(),
@@ -297,7 +315,7 @@ impl Tree {
 
 impl File {
     pub fn of(data: Vec<u8>) -> File {
-        File { seen: data.clone(), stable: data, changes: Vec::new() }
+        File { seen: data.clone(), stable: data, changes: Vec::new(), history: History::default() }
     }
 
     fn crash(&mut self, prng: &mut Prng, keep_permille: u64) {

@@ -1,6 +1,7 @@
 //! What a client recorded about its files, and the contents that a crash may leave.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// A change or a sync that a client begins. [`Record`] adds its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +107,8 @@ struct Contents {
     size_min: usize,
     size_max: usize,
     changes: Vec<Step>,
+    /// When each change and each sync began and ended, with the number of changes so far.
+    history: Vec<(Instant, usize, Record)>,
 }
 
 impl Contents {
@@ -169,7 +172,7 @@ impl Contents {
             })
     }
 
-    fn check(&self, name: &str, found: Option<&[u8]>) -> Result<(), String> {
+    fn check(&self, name: &str, found: Option<&[u8]>, explain: impl Fn(&str, usize) -> String) -> Result<(), String> {
         let found = found.ok_or_else(|| format!("the file {name} is gone"))?;
         if !(self.size_min..=self.size_max).contains(&found.len()) {
             let (size, low, high) = (found.len(), self.size_min, self.size_max);
@@ -178,24 +181,45 @@ impl Contents {
         let wrong = |at: &usize| self.floor.get(*at) != Some(&found[*at]) && !self.permits(*at, found[*at]);
         let Some(first) = (0..found.len()).find(wrong) else { return Ok(()) };
         let count = (first..found.len()).filter(wrong).count();
-        let touches = |(at, change): (usize, &Step)| match change {
-            Step::Write { offset, length, id, .. } if (*offset..offset + length).contains(&first) => {
-                Some(format!("{at}: {change:?} with {:#x}", byte(*id, first)))
-            }
-            Step::Truncate { size, .. } if *size <= first => Some(format!("{at}: {change:?}")),
-            _ => None,
-        };
-        let history: Vec<String> = self.changes.iter().enumerate().filter_map(touches).collect();
         Err(format!(
             "{name}: {count} of {} bytes are lost, the first at {first}: it is {:#x}, and should be {:?}, or of a \
-             change from {:?} on of {}: {}",
+             change from {:?} on of {}:{}{}",
             found.len(),
             found[first],
             self.floor.get(first),
             self.floor_at.get(first),
             self.changes.len(),
-            history.join("; ")
+            self.history_of(first),
+            explain(name, first),
         ))
+    }
+
+    /// Adds a record to the history.
+    fn note(&mut self, record: Record) {
+        self.history.push((Instant::now(), self.changes.len(), record));
+    }
+
+    /// Describes what the client did to a byte, with the times before now.
+    fn history_of(&self, at: usize) -> String {
+        let now = Instant::now();
+        let mut lines = String::new();
+        let mut is_open = false;
+        for (time, number, record) in &self.history {
+            let text = match record {
+                Record::Begin(Step::Write { offset, length, .. }) if !(*offset..offset + length).contains(&at) => {
+                    is_open = false;
+                    continue;
+                }
+                Record::Begin(step @ Step::Write { id, .. }) => format!("{step:?} with {:#x}", byte(*id, at)),
+                Record::Begin(step) => format!("{step:?}"),
+                Record::End(_) if !is_open => continue,
+                Record::End(errno) => format!("ended with {errno}"),
+            };
+            is_open = matches!(record, Record::Begin(_));
+            let age = now.saturating_duration_since(*time).as_secs_f64() * 1e3;
+            lines += &format!("\n    -{age:.3} ms {number}: {text}");
+        }
+        lines
     }
 }
 
@@ -250,6 +274,7 @@ impl Model {
 
     /// Applies a record under a promise.
     pub fn apply(&mut self, record: Record, promise: Promise) {
+        self.note(&record);
         match record {
             Record::Begin(step) => {
                 self.begin(&step);
@@ -264,6 +289,16 @@ impl Model {
                 self.open = None;
                 self.errors += 1;
             }
+        }
+    }
+
+    /// Adds a record to the history of its file.
+    fn note(&mut self, record: &Record) {
+        let step = if let Record::Begin(step) = record { Some(step) } else { self.open.as_ref() };
+        if let Some(Step::Write { file, .. } | Step::Truncate { file, .. } | Step::Sync { file }) = step
+            && let Some(contents) = self.files.get_mut(file)
+        {
+            contents.note(record.clone());
         }
     }
 
@@ -317,13 +352,17 @@ impl Model {
         }
     }
 
-    /// Compares what a crash left with the records.
+    /// Compares what a crash left with the records. `explain` describes what happened to a byte.
     ///
     /// # Errors
     /// The first file that has lost data, or has older ones.
-    pub fn check(&self, read: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), String> {
+    pub fn check(
+        &self,
+        read: impl Fn(&str) -> Option<Vec<u8>>,
+        explain: impl Fn(&str, usize) -> String,
+    ) -> Result<(), String> {
         for (name, contents) in &self.files {
-            contents.check(name, read(name).as_deref())?;
+            contents.check(name, read(name).as_deref(), &explain)?;
         }
         for (name, known) in &self.names {
             let found = read(name);

@@ -10,10 +10,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hoistway_config::mount::WriteBackChoice;
 use hoistway_config::{Draft, HostEnvironment};
 use hoistway_control::LogControl;
 use hoistway_mount::scheduled::Scheduled;
-use hoistway_mount::{Backing, MountOptions, Options, Session, Users};
+use hoistway_mount::{Backing, MountOptions, Options, Session, Users, WriteBack};
 use tempfile::TempDir;
 
 const SERVE: &str = "HOISTWAY_SCHEDULED_MOUNT_FOR_A_TEST";
@@ -137,8 +138,12 @@ pub fn serve() -> bool {
     let usual = MountOptions::default();
     let threads = config.mount.threads.map_or(usual.threads, |threads| threads as usize);
     let mount_options = MountOptions { users: Users::All, threads, ..usual };
-    let session =
-        Session::mount(source, &place.join("at"), gate.clone(), Options::default(), &mount_options).expect("it mounts");
+    let write_back = match config.mount.write_back {
+        WriteBackChoice::Ours => WriteBack::Ours,
+        WriteBackChoice::Kernel => WriteBack::Kernel,
+    };
+    let options = Options { write_back, ..Options::default() };
+    let session = Session::mount(source, &place.join("at"), gate.clone(), options, &mount_options).expect("it mounts");
     let endpoints = gate.start_endpoints(Box::new(Quiet)).expect("a thread");
     let control = UnixListener::bind(place.join("control")).expect("a socket");
     endpoints.control(OwnedFd::from(control)).expect("a thread");
