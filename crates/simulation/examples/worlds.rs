@@ -1,4 +1,4 @@
-//! Runs simulated worlds of the server: `cargo xtask worlds [--seeds N] [--from SEED] [--seed
+//! Runs simulated worlds of the server or the mount: `cargo xtask worlds [--of mount] [--seeds N] [--from SEED] [--seed
 //! SEED] [-v] [--sabotage KIND] [--jobs N]`.
 //!
 //! Without options it runs the seeds 0 to 9,999 on all cores. For a seed that fails it prints the
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use hoistway_reactor::simulated::Sabotage;
-use hoistway_simulation::{Plan, WorldReport, play};
+use hoistway_simulation::{Plan, WorldReport, mount, play};
 
 struct Options {
     seeds: u64,
@@ -19,6 +19,9 @@ struct Options {
     seed: Option<u64>,
     verbose: bool,
     sabotage: Sabotage,
+    /// Worlds of the mount instead of the server.
+    of_mount: bool,
+    mount_sabotage: Option<mount::Sabotage>,
     jobs: usize,
     keep_going: bool,
 }
@@ -28,7 +31,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(what) => {
             eprintln!(
-                "error: {what}\nusage: cargo xtask worlds [--seeds N] [--from SEED] [--seed SEED] [-v] [--sabotage KIND] [--jobs N] [-k]"
+                "error: {what}\nusage: cargo xtask worlds [--of server|mount] [--seeds N] [--from SEED] [--seed SEED] [-v] [--sabotage KIND] [--jobs N] [-k]"
             );
             return ExitCode::FAILURE;
         }
@@ -44,7 +47,18 @@ fn main() -> ExitCode {
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (sabotage, keep_going) = (Sabotage::None, false);
-    let mut options = Options { seeds: 10_000, from: 0, seed: None, verbose: false, sabotage, jobs, keep_going };
+    let mut options = Options {
+        seeds: 10_000,
+        from: 0,
+        seed: None,
+        verbose: false,
+        sabotage,
+        of_mount: false,
+        mount_sabotage: None,
+        jobs,
+        keep_going,
+    };
+    let mut wanted = None;
     while let Some(argument) = arguments.next() {
         let mut number = || {
             let text = arguments.next().ok_or(format!("{argument} needs a number"))?;
@@ -57,24 +71,71 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
             "--jobs" => options.jobs = number()?.max(1) as usize,
             "-v" => options.verbose = true,
             "-k" => options.keep_going = true,
-            "--sabotage" => {
-                let text = arguments.next().unwrap_or_default();
-                let found = Sabotage::ALL.into_iter().find(|kind| format!("{kind:?}") == text);
-                options.sabotage = found.ok_or(format!("--sabotage {text:?}: one of {:?}", Sabotage::ALL))?;
+            "--sabotage" => wanted = Some(arguments.next().unwrap_or_default()),
+            "--of" => {
+                options.of_mount = match arguments.next().as_deref() {
+                    Some("mount") => true,
+                    Some("server") => false,
+                    other => return Err(format!("--of {:?}: server or mount", other.unwrap_or_default())),
+                };
             }
             _ => return Err(format!("{argument:?} is no option")),
         }
     }
+    if let Some(text) = wanted {
+        options.set_sabotage(&text)?;
+    }
     Ok(options)
 }
 
-fn plan(seed: u64, options: &Options) -> Plan {
-    Plan { sabotage: options.sabotage, ..Plan::new(seed) }
+impl Options {
+    fn set_sabotage(&mut self, text: &str) -> Result<(), String> {
+        if self.of_mount {
+            let all = mount::Sabotage::ALL.map(|kind| kind.to_string());
+            let found = mount::Sabotage::ALL.into_iter().find(|kind| kind.to_string() == text);
+            self.mount_sabotage = Some(found.ok_or(format!("--sabotage {text:?}: one of {}", all.join(", ")))?);
+        } else {
+            let found = Sabotage::ALL.into_iter().find(|kind| format!("{kind:?}") == text);
+            self.sabotage = found.ok_or(format!("--sabotage {text:?}: one of {:?}", Sabotage::ALL))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the option that selects the kind of worlds, to replay one.
+    fn of(&self) -> &'static str {
+        if self.of_mount { "--of mount " } else { "" }
+    }
+}
+
+/// A world of the server or of the mount.
+enum WorldPlan {
+    Server(Box<Plan>),
+    Mount(Box<mount::MountPlan>),
+}
+
+impl std::fmt::Display for WorldPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            WorldPlan::Server(plan) => plan.fmt(f),
+            WorldPlan::Mount(plan) => plan.fmt(f),
+        }
+    }
+}
+
+fn plan(seed: u64, options: &Options) -> WorldPlan {
+    if options.of_mount {
+        let plan = mount::MountPlan { sabotage: options.mount_sabotage, ..mount::MountPlan::new(seed) };
+        return WorldPlan::Mount(Box::new(plan));
+    }
+    WorldPlan::Server(Box::new(Plan { sabotage: options.sabotage, ..Plan::new(seed) }))
 }
 
 /// Runs a world. A panic is a violation.
-fn played(plan: &Plan, verbose: bool) -> WorldReport {
-    let outcome = catch_unwind(AssertUnwindSafe(|| play(plan, verbose)));
+fn played(plan: &WorldPlan, verbose: bool) -> WorldReport {
+    let outcome = catch_unwind(AssertUnwindSafe(|| match plan {
+        WorldPlan::Server(plan) => play(plan, verbose),
+        WorldPlan::Mount(plan) => mount::play(plan, verbose),
+    }));
     outcome.unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
         let text = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -136,7 +197,10 @@ fn all(options: &Options) -> bool {
                     let differs = seed.is_multiple_of(10) && played(&plan, false).hash != outcome.hash;
                     let problem = outcome.problem.or(differs.then(|| "two runs differ in their hashes".to_owned()));
                     if let Some(problem) = problem {
-                        println!("seed {seed}: {problem}\n  replay it: cargo xtask worlds --seed {seed} -v");
+                        println!(
+                            "seed {seed}: {problem}\n  replay it: cargo xtask worlds {}--seed {seed} -v",
+                            options.of()
+                        );
                         failed.lock().unwrap_or_else(|poison| poison.into_inner()).push(seed);
                         stop.fetch_or(!options.keep_going, Ordering::Relaxed);
                     }

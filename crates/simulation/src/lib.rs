@@ -10,9 +10,11 @@
 //! - changes by an operator while the server runs: `operator.rs`
 //! - invariants: `history.rs` (data), `run.rs` (memory, shutdown, disks)
 //! - the server that the fuzzers run: `wire.rs`
+//! - the write-back of a mount: `mount/`
 
 pub mod client;
 pub mod history;
+pub mod mount;
 mod operator;
 mod plan;
 mod run;

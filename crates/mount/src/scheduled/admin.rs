@@ -11,10 +11,11 @@ use hoistway_control::{
 use hoistway_qos::DiskScheduler;
 use hoistway_qos::Terms;
 
+use super::Shared;
 use super::issuers::{Issuer, IssuerId};
 use super::queue::{Effects, Queue, State};
 use super::rules::Attribution;
-use super::{Shared, now_ns};
+use super::system::now_ns;
 
 /// The admin interface of a gate.
 pub struct GateAdmin {

@@ -54,6 +54,14 @@ pub enum DiskError {
 
 /// Finds the placement of a file's file system.
 pub(super) fn placement_of(backing: &Backing) -> Placement {
+    #[cfg(feature = "simulated")]
+    if let Some(host) = super::system::simulated::host() {
+        let (bytes, rotates) = host.disk(backing.device);
+        let (name, kind) = (format!("disk{}", backing.device), "simulated".to_owned());
+        let disk =
+            Disk { name, number: backing.device, bytes, rotates, node: PathBuf::from(&kind), maps_extents: false };
+        return Placement { disk, offset: 0, kind, volume: None };
+    }
     let mount = mount_of(backing);
     let (kind, source) = mount.map(|mount| (mount.file_system, mount.source)).unwrap_or_default();
     let number = DeviceNumber::from_stat(backing.device);

@@ -44,6 +44,11 @@ impl Executors {
     /// Starts tasks as soon as possible.
     pub fn submit(&self, tasks: impl IntoIterator<Item = Task>) {
         for task in tasks {
+            #[cfg(feature = "simulated")]
+            if let Some(host) = super::system::simulated::host() {
+                host.start(Box::new(move || task.run()));
+                continue;
+            }
             let task = match self.inner.ring.get().filter(|_| task.suits_ring()) {
                 Some(ring) => ring.submit(task),
                 None => Some(task),

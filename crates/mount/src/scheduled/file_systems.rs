@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock, Weak};
 
 use hoistway_config::mount::MountConfig;
 
+use super::SetUpError;
 use super::disks::{self, Disk, Placement};
 use super::extents::ExtentCache;
 use super::queue::{Queue, device_config_of};
 use super::run_time_terms::RunTimeTerms;
-use super::{SetUpError, now_ns};
+use super::system::now_ns;
 use crate::Backing;
 use crate::backing::{FileSystemFacts, FsIdentity};
 

@@ -27,6 +27,7 @@ mod ring;
 mod rules;
 mod run_time_terms;
 mod session_threads;
+mod system;
 mod task;
 mod thread_facts;
 mod timer;
@@ -43,7 +44,6 @@ use hoistway_config::mount::{MountConfig, WriteBackChoice};
 use hoistway_control::LogControl;
 use hoistway_machine::ProcessFiles;
 use hoistway_qos::{Hints, JoinError, MemberId, QueueError, Recorder, RequestOp, TermsError};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::gate::REQUEST_BYTES_MAX;
 use crate::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
@@ -53,6 +53,7 @@ use issuers::{IssuerId, issuer_id};
 use queue::{DeviceRequest, Effects, Queue, QueuedRequest, State, Work};
 use rules::Rules;
 use session_threads::{SessionThreads, WorkerPermit};
+use system::now_ns;
 use task::Task;
 use timer::Timer;
 use writeback::{DirtyTracker, WriteBackShared};
@@ -60,6 +61,8 @@ use writeback::{DirtyTracker, WriteBackShared};
 pub use admin::GateAdmin;
 pub use disks::DiskError;
 pub use endpoints::AdminEndpoints;
+#[cfg(feature = "simulated")]
+pub use system::{Fault, simulated};
 pub use writeback::SyncGuard;
 
 /// Bytes charged for a directory or inode access.
@@ -133,7 +136,9 @@ impl Scheduled {
         });
         shared.file_systems.add(root, now_ns())?;
         timer::start(&shared)?;
-        shared.executors.start_ring();
+        if system::has_threads() {
+            shared.executors.start_ring();
+        }
         if let Some(writeback) = &shared.writeback {
             let (background, limit) = writeback.bounds();
             tracing::info!(
@@ -646,11 +651,4 @@ impl Shared {
         self.timer.close();
         self.executors.close();
     }
-}
-
-/// Returns the time in ns on the clock of the devices.
-#[inline]
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -7,6 +7,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpriority_process, pidfd_open};
 
 use super::rules::Facts;
+#[cfg(feature = "simulated")]
+use super::system::simulated::host;
 use crate::Caller;
 
 /// Requests a pidfd of a thread instead of a process (pidfd_open(2), Linux 6.9).
@@ -20,6 +22,12 @@ pub(super) fn read_facts(caller: Caller, with_command: bool) -> Facts {
         command: String::new(),
         start_id: 0,
     };
+    #[cfg(feature = "simulated")]
+    if let Some(host) = host() {
+        facts.process.ioprio = host.io_priority(caller.tid);
+        facts.start_id = u64::from(host.exists(caller.tid));
+        return facts;
+    }
     let Some(start_id) = start_id(caller.tid) else { return facts };
     let files = files_of(caller.tid);
     facts.start_id = start_id;
@@ -35,16 +43,28 @@ pub(super) fn read_facts(caller: Caller, with_command: bool) -> Facts {
 
 /// Returns the I/O priority class and level of a thread, as ioprio_get(2) encodes them.
 pub(super) fn io_priority(tid: u32) -> u16 {
+    #[cfg(feature = "simulated")]
+    if let Some(host) = host() {
+        return host.io_priority(tid);
+    }
     peer::ioprio(tid)
 }
 
 /// Returns true if SIGKILL is pending for a thread, which then waits only for this mount's reply.
 pub(super) fn is_killed(tid: u32) -> bool {
+    #[cfg(feature = "simulated")]
+    if let Some(host) = host() {
+        return host.is_killed(tid);
+    }
     files_of(tid).pending_signals().is_some_and(|signals| signals.contains(libc::SIGKILL))
 }
 
 /// Returns true if the thread exists.
 pub(super) fn exists(tid: u32) -> bool {
+    #[cfg(feature = "simulated")]
+    if let Some(host) = host() {
+        return host.exists(tid);
+    }
     files_of(tid).exists()
 }
 

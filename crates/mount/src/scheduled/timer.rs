@@ -8,18 +8,19 @@ use std::thread;
 use std::time::Duration;
 
 use super::queue::{Effects, Queue};
+use super::system::{has_threads, now_ns};
 use super::task::Task;
-use super::{Shared, cgroups, maintenance, now_ns, thread_facts};
+use super::{Shared, cgroups, maintenance, thread_facts};
 use crate::passthrough::drop_cap_sys_resource;
 
 /// Interval between two searches for exited threads, in ns: 5 s.
-const SWEEP_NS: u64 = 5_000_000_000;
+pub(super) const SWEEP_NS: u64 = 5_000_000_000;
 
 /// Capacity of the liveness-check channel.
 const CHECKS_MAX: usize = 256;
 
 /// A queue and the IDs of threads that have waited in it for a while.
-type LivenessCheck = (Arc<Queue>, Vec<u32>);
+pub(super) type LivenessCheck = (Arc<Queue>, Vec<u32>);
 
 /// The time of the next timer event.
 pub(super) struct Timer {
@@ -55,6 +56,17 @@ impl Timer {
         self.changed.notify_all();
     }
 
+    /// Returns the armed time, and disarms the timer if that is at most `now_ns`.
+    #[cfg(feature = "simulated")]
+    pub fn poll(&self, now_ns: u64) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_ns = state.at_ns;
+        if at_ns <= now_ns {
+            state.at_ns = u64::MAX;
+        }
+        at_ns
+    }
+
     /// Blocks until the armed time or `until_ns`. Returns false after [`Timer::close`].
     fn wait(&self, until_ns: u64) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,6 +88,9 @@ impl Timer {
 /// # Errors
 /// A thread cannot be started.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
+    if !has_threads() {
+        return Ok(());
+    }
     let (checks, checks_receiver) = sync_channel(CHECKS_MAX);
     let (of_timer, of_checker) = (Arc::downgrade(shared), Arc::downgrade(shared));
     thread::Builder::new().name("hoistway-timer".into()).spawn(move || run(&of_timer, &checks))?;
@@ -89,22 +104,31 @@ fn run(shared: &Weak<Shared>, checks: &SyncSender<LivenessCheck>) {
         if !shared.timer.wait(now_ns() + SWEEP_NS) {
             return;
         }
-        let now_ns = now_ns();
-        for queue in shared.file_systems.queues() {
-            let mut effects = Effects::default();
-            let waiters = {
-                let mut state = queue.lock();
-                let waiters = state.waiters(now_ns);
-                state.wake(now_ns, &mut effects);
-                waiters
-            };
-            shared.apply(&queue, effects);
-            if !waiters.is_empty() {
-                // When the channel is full, the check is skipped until the next interval.
-                let _ = checks.try_send((queue, waiters));
-            }
+        for check in run_queues(&shared) {
+            // When the channel is full, the check is skipped until the next interval.
+            let _ = checks.try_send(check);
         }
     }
+}
+
+/// Runs the queues whose timers are due. Returns the threads that have waited for a while.
+pub(super) fn run_queues(shared: &Arc<Shared>) -> Vec<LivenessCheck> {
+    let now_ns = now_ns();
+    let mut checks = Vec::new();
+    for queue in shared.file_systems.queues() {
+        let mut effects = Effects::default();
+        let waiters = {
+            let mut state = queue.lock();
+            let waiters = state.waiters(now_ns);
+            state.wake(now_ns, &mut effects);
+            waiters
+        };
+        shared.apply(&queue, effects);
+        if !waiters.is_empty() {
+            checks.push((queue, waiters));
+        }
+    }
+    checks
 }
 
 /// Checks the liveness of issuers, outside the timer thread: each check takes long, and timer
@@ -132,7 +156,7 @@ fn check_issuers(shared: &Weak<Shared>, checks: &Receiver<LivenessCheck>) {
 
 /// Answers the requests of killed threads: the kernel does not let a killed thread exit while its
 /// FUSE request is pending.
-fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
+pub(super) fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
     for tid in waiters.iter().copied().filter(|tid| thread_facts::is_killed(*tid)) {
         let jobs = queue.lock().cancel(tid);
         tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "a thread was killed while it waited");
@@ -141,7 +165,7 @@ fn cancel_killed(shared: &Shared, queue: &Queue, waiters: &[u32]) {
 }
 
 /// Removes issuers whose threads have exited.
-fn sweep(shared: &Arc<Shared>, now_ns: u64) {
+pub(super) fn sweep(shared: &Arc<Shared>, now_ns: u64) {
     let owners = shared.owners();
     for queue in shared.file_systems.queues() {
         let removed = maintenance::remove_exited(&queue, now_ns, |key| owners.contains(&key), thread_facts::exists);

@@ -31,7 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["core", "drive", "qos", "units"]),
     ("record", &["blockdev", "config", "core", "drive", "machine", "nbd", "qos", "reactor", "trace"]),
     ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "units"]),
-    ("simulation", &["config", "control", "core", "drive", "nbd", "qos", "reactor", "server"]),
+    ("simulation", &["config", "control", "core", "drive", "mount", "nbd", "qos", "reactor", "server"]),
     ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
     ("bench", &["config", "control", "core", "drive", "fio", "mount", "qos", "sim", "trace"]),
     (

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hoistway_core::Class;
 
 use super::super::issuers::{IssuerId, issuer_id};
-use super::super::now_ns;
+use super::super::system::{self, Fault, now_ns};
 use super::table::{Chunk, ChunkId, ChunkWrite, SubmitPolicy, SyncSnapshot, SyncWaiters, Table};
 use super::throttle::{DirtyThrottle, ThrottledWrite};
 use super::{WriteBackShared, file_key};
@@ -44,11 +44,20 @@ struct Inner {
 }
 
 /// The next action of the write-back thread.
-pub(super) enum Action {
+pub(in super::super) enum Action {
     /// Submit these chunks to the device queue.
     Submit(Vec<Chunk>),
     /// Check whether these threads were killed.
     CheckLiveness(Vec<u32>),
+}
+
+/// What the write-back thread does next.
+pub(in super::super) enum Next {
+    /// It ends.
+    Closed,
+    Act(Action),
+    /// It sleeps for this time at most, or until it is woken.
+    Sleep(Option<Duration>),
 }
 
 /// Waiting requests that may continue: syncs of a file and throttled writes.
@@ -67,7 +76,7 @@ impl DirtyTracker {
     }
 
     /// Returns the number of dirty bytes written through this mount.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulated"))]
     pub fn dirty(&self) -> u64 {
         self.throttle.dirty()
     }
@@ -201,31 +210,51 @@ impl DirtyTracker {
     pub(super) fn next(&self) -> Option<Action> {
         let mut inner = self.lock();
         loop {
-            inner.sleep_until_ns = 0;
-            if inner.table.is_closed {
-                return None;
-            }
-            let policy = self.policy();
-            if let Some(threads) = self.due_liveness_check(&mut inner, policy.now_ns) {
-                return Some(Action::CheckLiveness(threads));
-            }
-            let mut chunks = Vec::new();
-            let due_ns = inner.table.submit_due(&policy, &mut chunks);
-            if !chunks.is_empty() {
-                self.publish(&mut inner);
-                return Some(Action::Submit(chunks));
-            }
-            let liveness_ns = Some(inner.liveness_ns).filter(|liveness_ns| *liveness_ns > 0);
-            let until_ns = due_ns.into_iter().chain(liveness_ns).min();
-            inner.sleep_until_ns = until_ns.unwrap_or(u64::MAX);
-            inner = match until_ns {
-                None => self.wake.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Some(until_ns) => {
-                    let wait = Duration::from_nanos(until_ns.saturating_sub(policy.now_ns)).max(SUBMIT_INTERVAL);
+            inner = match self.poll_locked(&mut inner) {
+                Next::Closed => return None,
+                Next::Act(action) => return Some(action),
+                Next::Sleep(None) => self.wake.wait(inner).unwrap_or_else(PoisonError::into_inner),
+                Next::Sleep(Some(wait)) => {
                     self.wake.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
+    }
+
+    /// Returns what the write-back thread has to do next.
+    #[cfg(feature = "simulated")]
+    pub(in super::super) fn poll(&self) -> Next {
+        self.poll_locked(&mut self.lock())
+    }
+
+    /// Returns the time until which the write-back thread sleeps. A change of the table makes it
+    /// earlier.
+    #[cfg(feature = "simulated")]
+    pub(in super::super) fn sleep_until_ns(&self) -> u64 {
+        self.lock().sleep_until_ns
+    }
+
+    fn poll_locked(&self, inner: &mut Inner) -> Next {
+        inner.sleep_until_ns = 0;
+        if inner.table.is_closed {
+            return Next::Closed;
+        }
+        let policy = self.policy();
+        if let Some(threads) = self.due_liveness_check(inner, policy.now_ns) {
+            return Next::Act(Action::CheckLiveness(threads));
+        }
+        let mut chunks = Vec::new();
+        let due_ns = inner.table.submit_due(&policy, &mut chunks);
+        if !chunks.is_empty() {
+            self.publish(inner);
+            return Next::Act(Action::Submit(chunks));
+        }
+        let liveness_ns = Some(inner.liveness_ns).filter(|liveness_ns| *liveness_ns > 0);
+        let until_ns = due_ns.into_iter().chain(liveness_ns).min();
+        inner.sleep_until_ns = until_ns.unwrap_or(u64::MAX);
+        Next::Sleep(
+            until_ns.map(|until_ns| Duration::from_nanos(until_ns.saturating_sub(policy.now_ns)).max(SUBMIT_INTERVAL)),
+        )
     }
 
     /// Changes the table, and releases the throttled writes that the limit then allows.
@@ -234,6 +263,9 @@ impl DirtyTracker {
             let (syncs, mut jobs) = act(table);
             self.throttle.set_dirty(table.dirty());
             jobs.extend(self.throttle.release(&table.owners));
+            if system::has_fault(Fault::ThrottledWriteDropped) {
+                drop_forever(jobs.pop());
+            }
             Released { syncs, jobs }
         })
     }
@@ -304,4 +336,9 @@ impl DirtyTracker {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Drops a job without its reply.
+fn drop_forever(job: Option<Job>) {
+    std::mem::forget(job);
 }

@@ -25,13 +25,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hoistway_config::mount::MountTerms;
 use hoistway_machine::{Root, memory_bytes};
-use rustix::process::{Resource, getrlimit};
 
+use super::system;
 use crate::Backing;
 use crate::gate::REQUEST_BYTES_MAX;
 use errors::UnreportedErrors;
 
 pub(super) use dirty_tracker::DirtyTracker;
+#[cfg(feature = "simulated")]
+pub(super) use dirty_tracker::Next;
 pub use work::SyncGuard;
 
 /// Default age in ns at which dirty data are written back: 1 s.
@@ -111,7 +113,7 @@ impl WriteBackShared {
     /// Returns true if one more file may have dirty data. The descriptor limit may change and is
     /// read again.
     fn admits_file(&self) -> bool {
-        let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / FILES_PART;
+        let most = system::descriptors_max() / FILES_PART;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.files_max.store(most, Ordering::Relaxed);
         self.files.load(Ordering::Relaxed) < most

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::issuers::{IssuerId, issuer_id};
 use super::super::ranges::Ranges;
+use super::super::system::{Fault, has_fault};
 use super::FileKey;
 use super::owners::Owners;
 use crate::gate::REQUEST_BYTES_MAX;
@@ -87,7 +88,7 @@ struct InFlightChunk {
 }
 
 /// A range of a file to be submitted to the device queue.
-pub(super) struct Chunk {
+pub(in super::super) struct Chunk {
     pub id: ChunkId,
     pub backing: Arc<Backing>,
     /// The issuer that the request is charged to.
@@ -99,7 +100,7 @@ pub(super) struct Chunk {
 
 /// Identifies the chunk of a queued request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkId {
+pub(in super::super) struct ChunkId {
     pub file: FileKey,
     serial: u64,
     /// The owner of an asynchronous write; `None` for an awaited one.
@@ -338,7 +339,8 @@ impl Table {
         chunk.is_dispatched = true;
         let is_open = Arc::strong_count(&file.backing) > 1;
         let second_descriptor = is_open.then(|| file.second_descriptor.clone());
-        Some(ChunkWrite { backing: file.backing.clone(), second_descriptor, start: chunk.start, end: chunk.end })
+        let start = if has_fault(Fault::ChunkRangeWrong) { chunk.end.min(chunk.start + 4096) } else { chunk.start };
+        Some(ChunkWrite { backing: file.backing.clone(), second_descriptor, start, end: chunk.end })
     }
 
     /// Completes a chunk; `was_written` is true if this request wrote it. Returns the syncs that
@@ -351,7 +353,7 @@ impl Table {
         let file = self.files.get_mut(&key).filter(|_| was_written)?;
         if let Some(at) = file.in_flight.iter().position(|chunk| chunk.serial == id.serial) {
             let bytes = file.in_flight.swap_remove(at).bytes();
-            file.in_flight_bytes -= bytes;
+            file.in_flight_bytes -= if has_fault(Fault::ChunkStaysDirty) { 0 } else { bytes };
             self.submitted -= bytes;
         }
         if file.in_flight.is_empty() {

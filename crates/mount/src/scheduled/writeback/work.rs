@@ -6,12 +6,12 @@ use std::thread;
 
 use hoistway_core::Class;
 use rustc_hash::FxHashSet;
-use rustix::fs::fstat;
 
 use super::super::file_systems::FileSystem;
 use super::super::issuers::IssuerId;
 use super::super::queue::{Queue, Work};
 use super::super::rules::Attribution;
+use super::super::system::{self, Fault};
 use super::super::task::Task;
 use super::super::{FirstRequest, Shared, thread_facts};
 use super::dirty_tracker::{Action, DirtyTracker, Released};
@@ -183,8 +183,9 @@ impl Shared {
             && let Some(writeback) = &self.writeback
             // For an unlinked file only existing handles can report the error, and the kernel
             // reports it to them.
-            && fstat(&chunk_write.backing).is_ok_and(|status| status.st_nlink > 0)
-            && writeback.unreported.record(id.file, error.raw_os_error().unwrap_or(libc::EIO))
+            && system::links(&chunk_write.backing).is_some_and(|links| links > 0)
+            && !system::has_fault(Fault::ErrorNotRecorded)
+            && writeback.unreported.record(file_with_error(id.file), error.raw_os_error().unwrap_or(libc::EIO))
         {
             tracing::warn!(
                 device = queue.name,
@@ -214,11 +215,19 @@ impl Shared {
     }
 }
 
+/// Returns the file for which the error of a chunk is recorded.
+fn file_with_error((device, inode): FileKey) -> FileKey {
+    if system::has_fault(Fault::ErrorOfOtherFile) { (device, inode + 1) } else { (device, inode) }
+}
+
 /// Starts the write-back thread of a disk.
 ///
 /// # Errors
 /// The thread cannot be started.
 fn start(shared: &Arc<Shared>, queue: &Arc<Queue>) -> std::io::Result<()> {
+    if !system::has_threads() {
+        return Ok(());
+    }
     let (shared, queue) = (Arc::downgrade(shared), Arc::downgrade(queue));
     thread::Builder::new().name("hoistway-back".into()).spawn(move || run(&shared, &queue)).map(|_| ())
 }
@@ -230,8 +239,17 @@ fn run(shared: &Weak<Shared>, queue: &Weak<Queue>) {
         let dirty_tracker = queue.dirty_tracker.wait();
         match dirty_tracker.next() {
             None => return,
-            Some(Action::Submit(chunks)) => chunks.into_iter().for_each(|chunk| shared.write_back(chunk)),
-            Some(Action::CheckLiveness(waiting_threads)) => {
+            Some(action) => shared.act(&queue, dirty_tracker, action),
+        }
+    }
+}
+
+impl Shared {
+    /// Carries out an action of a write-back thread.
+    pub(in super::super) fn act(self: &Arc<Self>, queue: &Queue, dirty_tracker: &DirtyTracker, action: Action) {
+        match action {
+            Action::Submit(chunks) => chunks.into_iter().for_each(|chunk| self.write_back(chunk)),
+            Action::CheckLiveness(waiting_threads) => {
                 for tid in waiting_threads.into_iter().filter(|tid| thread_facts::is_killed(*tid)) {
                     let (released, jobs) = dirty_tracker.cancel(tid);
                     tracing::debug!(
@@ -240,8 +258,8 @@ fn run(shared: &Weak<Shared>, queue: &Weak<Queue>) {
                         jobs = jobs.len(),
                         "killed while waiting for dirty memory"
                     );
-                    shared.executors.submit(jobs.into_iter().map(Task::cancelled));
-                    shared.release(released);
+                    self.executors.submit(jobs.into_iter().map(Task::cancelled));
+                    self.release(released);
                 }
             }
         }
