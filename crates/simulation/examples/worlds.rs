@@ -124,7 +124,8 @@ impl std::fmt::Display for WorldPlan {
 
 fn plan(seed: u64, options: &Options) -> WorldPlan {
     if options.of_mount {
-        let plan = mount::MountPlan { sabotage: options.mount_sabotage, ..mount::MountPlan::new(seed) };
+        let mut plan = mount::MountPlan::new(seed);
+        plan.sabotage = options.mount_sabotage;
         return WorldPlan::Mount(Box::new(plan));
     }
     WorldPlan::Server(Box::new(Plan { sabotage: options.sabotage, ..Plan::new(seed) }))
