@@ -78,6 +78,7 @@ pub(super) fn links(file: &Backing) -> Option<u64> {
     if let Some(host) = simulated::host() {
         return Some(host.links(file.fd.as_raw_fd()));
     }
+    #[allow(clippy::unnecessary_cast, reason = "the type differs between architectures")]
     fstat(file).ok().map(|status| status.st_nlink as u64)
 }
 

@@ -26,6 +26,9 @@ type Thread = Coroutine<(), u64, (), DefaultStack>;
 /// A file system and a number on it.
 pub(super) type FileId = (u64, u64);
 
+/// The yielder of a coroutine, which lives on its stack while the coroutine runs.
+type YielderPointer = NonNull<Yielder<(), u64>>;
+
 /// A simulated machine.
 pub(super) struct Machine {
     pub now_ns: Cell<u64>,
@@ -35,7 +38,7 @@ pub(super) struct Machine {
     wakes: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
     serial: Cell<u64>,
     started: RefCell<VecDeque<Box<dyn FnOnce()>>>,
-    running: Cell<Option<(usize, NonNull<Yielder<(), u64>>)>>,
+    running: Cell<Option<(usize, YielderPointer)>>,
     pub inodes: RefCell<BTreeMap<FileId, Inode>>,
     pub descriptors: RefCell<BTreeMap<RawFd, (FileId, Since)>>,
     pub killed: RefCell<BTreeSet<u32>>,

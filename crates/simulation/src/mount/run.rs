@@ -74,7 +74,7 @@ impl MountPlan {
         let mut prng = Prng::new(seed);
         let limit = prng.magnitude(16 << 20);
         let terms = MountTerms {
-            elevator: Some(prng.pick(&Kind::ALL)),
+            elevator: Some(prng.pick(Kind::ALL)),
             depth: Some(prng.magnitude(32) as u32),
             dirty_limit: Some(limit),
             dirty_background: Some(prng.magnitude(limit)),
