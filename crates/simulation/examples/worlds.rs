@@ -1,5 +1,5 @@
-//! Runs simulated worlds of the server or the mount: `cargo xtask worlds [--of mount] [--seeds N] [--from SEED] [--seed
-//! SEED] [-v] [--sabotage KIND] [--jobs N]`.
+//! Runs simulated worlds of the server or the mount: `cargo xtask worlds [--of mount] [--seeds N]
+//! [--from SEED] [--seed SEED] [-v] [--sabotage KIND] [--jobs N]`.
 //!
 //! Without options it runs the seeds 0 to 9,999 on all cores. For a seed that fails it prints the
 //! command that replays it. `--seed` runs one seed twice and compares; `-v` prints all events.

@@ -158,11 +158,11 @@ fn requests(job: &Job) -> u64 {
         return u64::MAX / 2;
     }
     let block = job.min_bs(Direction::Read).min(job.min_bs(Direction::Write)).max(1);
-    let bytes = match (job.io_size.unwrap_or(job.size), job.size_given || job.io_size.is_some()) {
-        (Size::Bytes(bytes), true) => bytes,
+    let of_size = match (job.io_size.unwrap_or(job.size), job.size_given || job.io_size.is_some()) {
+        (Size::Bytes(bytes), true) => bytes / block,
         _ => u64::MAX / 2,
     };
-    (bytes / block).min(job.number_ios.unwrap_or(u64::MAX)).clamp(1, u64::MAX / 2)
+    of_size.min(job.number_ios.unwrap_or(u64::MAX)).clamp(1, u64::MAX / 2)
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(recorded_bytes(&timed("10"), true), 400_000 * sample);
         assert_eq!(recorded_bytes(&timed("10"), false), 2_000_000 * sample);
         assert_eq!(recorded_bytes(&timed("10d"), true), 600_000 * sample);
-        assert_eq!(recorded_bytes(&jobs("[a]\nrw=read\n"), true), 600_000 * sample);
+        assert_eq!(recorded_bytes(&jobs("[a]\nrw=read\nfilename=/dev/sda\n"), true), 600_000 * sample);
     }
 
     #[test]

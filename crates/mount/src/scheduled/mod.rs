@@ -27,6 +27,8 @@ mod ring;
 mod rules;
 mod run_time_terms;
 mod session_threads;
+#[cfg(feature = "simulated")]
+mod simulated_gate;
 mod system;
 mod task;
 mod thread_facts;
@@ -61,6 +63,8 @@ use writeback::{DirtyTracker, WriteBackShared};
 pub use admin::GateAdmin;
 pub use disks::DiskError;
 pub use endpoints::AdminEndpoints;
+#[cfg(feature = "simulated")]
+pub use simulated_gate::{SimulatedGate, file_near};
 #[cfg(feature = "simulated")]
 pub use system::{Fault, simulated};
 pub use writeback::SyncGuard;

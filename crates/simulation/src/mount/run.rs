@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hoistway_config::mount::{MountConfig, MountTerms};
 use hoistway_core::Kind;
-use hoistway_mount::scheduled::simulated::{Host, SimulatedGate, enter, file_near};
+use hoistway_mount::scheduled::simulated::{Host, enter};
 use hoistway_mount::scheduled::{Fault, Scheduled};
+use hoistway_mount::scheduled::{SimulatedGate, file_near};
 use hoistway_mount::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
 use hoistway_reactor::simulated::Prng;
 
