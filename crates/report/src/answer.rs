@@ -4,10 +4,10 @@
 use serde::Serialize;
 
 use crate::charts::{Entry, Legend};
-use crate::data::{ComparePage, ElevatorResult, JobRow};
+use crate::data::{ComparePage, ElevatorResult, JobResult};
 use crate::format::figure;
 use crate::palette::Pair;
-use crate::table::latencies_in_us;
+use crate::table::latency_unit;
 
 /// The bars of a job.
 #[derive(Serialize)]
@@ -36,54 +36,34 @@ struct BarLength {
     figure: String,
 }
 
-/// What one elevator did for one job.
-struct Outcome {
-    bytes_per_s: f64,
-    p99_ns: u64,
-    starves: bool,
-}
-
-/// The unit of the latencies of a page, and its length in ns.
-pub fn latency_unit(page: &ComparePage) -> (&'static str, f64) {
-    if latencies_in_us(page) { ("µs", 1e3) } else { ("ms", 1e6) }
-}
-
 /// The bars of each job of a page, with the colours of the legend of elevators.
 pub fn answer(page: &ComparePage, legends: &[Legend]) -> Vec<JobBars> {
     if page.jobs.is_empty() {
-        let outcome =
-            |e: &ElevatorResult| Outcome { bytes_per_s: e.bytes_per_s, p99_ns: e.latency.p99_ns, starves: e.starves };
-        return vec![bars(page, legends, "all processes", page.elevators.iter().map(outcome).collect())];
+        let of_all = |elevator: &ElevatorResult| JobResult {
+            bytes_per_s: elevator.bytes_per_s,
+            p99_ns: elevator.latency.p99_ns,
+            starves: elevator.starves,
+            ..JobResult::default()
+        };
+        let results: Vec<JobResult> = page.elevators.iter().map(of_all).collect();
+        return vec![bars(page, legends, "all processes", &results)];
     }
-    let job = |job: &JobRow| {
-        let outcomes = job.results.iter().map(|result| Outcome {
-            bytes_per_s: result.bytes_per_s,
-            p99_ns: result.p99_ns,
-            starves: result.starves,
-        });
-        bars(page, legends, &job.name, outcomes.collect())
-    };
-    page.jobs.iter().map(job).collect()
+    page.jobs.iter().map(|job| bars(page, legends, &job.name, &job.results)).collect()
 }
 
-fn bars(page: &ComparePage, legends: &[Legend], name: &str, outcomes: Vec<Outcome>) -> JobBars {
-    let colours = legends.iter().find(|legend| legend.id == "elevator").map_or(&[][..], |legend| &legend.entries);
-    let (_, unit_ns) = latency_unit(page);
-    let values: Vec<[f64; 2]> = outcomes.iter().map(|o| [o.bytes_per_s / 1e6, o.p99_ns as f64 / unit_ns]).collect();
-    let most = [0, 1].map(|at| values.iter().map(|value| value[at]).fold(0.0, f64::max));
-    let bar = |((elevator, entry), (outcome, value)): ((&ElevatorResult, _), (&Outcome, &[f64; 2]))| {
-        let entry: &Entry = entry;
-        let length = |at: usize| BarLength {
-            part: if most[at] > 0.0 { value[at] / most[at] } else { 0.0 },
-            figure: figure(value[at]),
-        };
-        ElevatorBars {
-            elevator: elevator.name.clone(),
-            colour: entry.colour.clone(),
-            starves: outcome.starves,
-            lengths: [length(0), length(1)],
-        }
+fn bars(page: &ComparePage, legends: &[Legend], name: &str, results: &[JobResult]) -> JobBars {
+    let entries = legends.iter().find(|legend| legend.id == "elevator").map_or(&[][..], |legend| &legend.entries);
+    let (_, scale) = latency_unit(page);
+    let values = |result: &JobResult| [result.bytes_per_s / 1e6, result.p99_ns as f64 * scale];
+    let most = [0, 1].map(|at| results.iter().map(|result| values(result)[at]).fold(0.0, f64::max));
+    let bar = |(entry, result): (&Entry, &JobResult)| ElevatorBars {
+        elevator: entry.name.clone(),
+        colour: entry.colour.clone(),
+        starves: result.starves,
+        lengths: [0, 1].map(|at| BarLength {
+            part: if most[at] > 0.0 { values(result)[at] / most[at] } else { 0.0 },
+            figure: figure(values(result)[at]),
+        }),
     };
-    let bars = page.elevators.iter().zip(colours).zip(outcomes.iter().zip(&values)).map(bar).collect();
-    JobBars { name: name.to_owned(), bars }
+    JobBars { name: name.to_owned(), bars: entries.iter().zip(results).map(bar).collect() }
 }

@@ -11,7 +11,7 @@ use crate::data::{ComparePage, DriveTime, ElevatorResult};
 use crate::format::{count, duration, figure, rate};
 use crate::palette::{Pair, categories, dash, drive_time, palette};
 use crate::reduce::Reduction;
-use crate::table::latencies_in_us;
+use crate::table::latency_unit;
 
 /// With more processes than this the hover box would hide the chart.
 const UNIFIED_HOVER_MAX: usize = 6;
@@ -346,7 +346,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     if page.elevators.iter().all(|e| e.percentiles.is_empty()) {
         return empty_chart(&id, "", "No latency percentiles were recorded.");
     }
-    let (unit, scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
+    let (unit, scale) = latency_unit(page);
     let top = percentile_top(page);
     let mut drawing = Figure { id: id.clone(), legend: "elevator", labelled: true, ..Figure::default() };
     for members in equal_curves(page) {

@@ -6,12 +6,12 @@ use plotly::Plot;
 use serde::Serialize;
 
 use crate::ReportError;
-use crate::answer::{answer, latency_unit};
+use crate::answer::answer;
 use crate::charts::{Figure, Legend, configuration, legends, sections};
 use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
 use crate::format::{figure, rate};
 use crate::reduce::{Reduction, reduce};
-use crate::table::{first_picks, table};
+use crate::table::{first_picks, latency_unit, table};
 use crate::template::render;
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");

@@ -126,8 +126,13 @@ pub fn first_picks(page: &ComparePage, table: &Table) -> Vec<usize> {
 }
 
 /// Returns true if latencies are shown in microseconds, because none reaches 10 ms.
-pub fn latencies_in_us(page: &ComparePage) -> bool {
+fn latencies_in_us(page: &ComparePage) -> bool {
     page.elevators.iter().all(|e| e.latency.max_ns < 10_000_000)
+}
+
+/// The unit of the latencies of a page, and its factor from ns.
+pub fn latency_unit(page: &ComparePage) -> (&'static str, f64) {
+    if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) }
 }
 
 /// The elevator with the best figure of a column. `None` if another has the same figure as shown,
@@ -146,7 +151,7 @@ fn best(column: &Column, elevators: &[ElevatorResult]) -> Option<usize> {
 
 fn columns(page: &ComparePage) -> Vec<Column> {
     use Better::{Less, More, Neither};
-    let (latency_unit, latency_scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
+    let (latency_unit, latency_scale) = latency_unit(page);
     let short = page.elevators.iter().all(|e| e.runtime_ns < 1_000_000_000);
     let (time_unit, time_scale) = if short { ("ms", 1e-6) } else { ("s", 1e-9) };
     let column = |name, unit, help, better, scale, value| Column {
