@@ -1,4 +1,4 @@
-//! Simulated worlds: the whole block server in virtual time, from a seed.
+//! Simulated worlds: the block server, or the write-back of a mount, in virtual time from a seed.
 //!
 //! [`Plan`] derives a world from a seed: devices, exports, tenants, clients, an operator and
 //! faults. [`play`] runs it on the simulated engine of `hoistway_reactor`, and [`history`] checks
