@@ -34,9 +34,6 @@ pub(crate) struct FileSystemFacts {
 /// The magic number of overlayfs in statfs(2).
 pub(crate) const OVERLAY: u32 = 0x794c_7630;
 
-/// The magic number of FUSE in statfs(2), virtiofs included.
-pub(crate) const FUSE: u32 = 0x6573_5546;
-
 /// The identity of a mounted file system, from statfs(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FsIdentity {

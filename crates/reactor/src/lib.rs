@@ -21,6 +21,7 @@
 //!   `uring/kernel.rs`
 //! - connections on io_uring: `uring/sockets.rs`; their receive buffers: `uring/receives.rs`
 //! - block I/O on io_uring: `uring/block.rs`; short transfers and retries: `uring/transfer.rs`
+//! - the file systems whose files io_uring does not read and write: `files.rs` ([`suits_ring`])
 //! - how long a wait polls before it sleeps: `wait.rs`
 //!
 //! Both real engines pass one suite of tests, `tests.rs`.
@@ -53,6 +54,7 @@ pub use engine::{
     Address, Allocation, ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message, Part, Peer, Process,
     Signal,
 };
+pub use files::suits_ring;
 pub use options::{Options, WATCH_NS};
 pub use shared::{Region, Shared};
 pub use threads::Threads;

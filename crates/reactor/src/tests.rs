@@ -1,5 +1,7 @@
 //! One suite of tests for both engines, with real sockets and files.
 
+mod fuse;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -394,6 +396,20 @@ fn bytes_beyond_the_end_of_a_file_are_zeroes(mut harness: Harness<impl Engine>) 
     assert_eq!(missing(&mut harness, file, 4096), 7288);
 }
 
+/// The kernel's io_uring returns the data before the end again, up to the full length of the read.
+fn bytes_beyond_the_end_of_an_uncached_file_on_fuse_are_missing(mut harness: Harness<impl Engine>) {
+    let Some(mounted) = fuse::Uncached::mount(noise(9, 100_000)) else { return };
+    let file = harness.engine.open(OwnedFd::from(mounted.open()));
+    assert_eq!(missing(&mut harness, file, 50_000), 0);
+    assert!(harness.read(file, 50_000, 8192) == mounted.contents()[50_000..58_192]);
+    assert_eq!(harness.write(file, 99_000, &[5; 1000], false), Ok(()));
+    // The file shrinks without the kernel's knowledge.
+    mounted.contents().truncate(5000);
+    assert_eq!([4096, 0, 50_000].map(|offset| missing(&mut harness, file, offset)), [7288, 3192, 8192]);
+    let bytes = harness.read(file, 4096, 8192);
+    assert!(bytes[..904] == mounted.contents()[4096..] && bytes[904..].iter().all(|byte| *byte == 0));
+}
+
 fn zeroed_and_trimmed_ranges_read_as_zeroes(mut harness: Harness<impl Engine>) {
     let temporary = temporary_file();
     let file = harness.engine.open(OwnedFd::from(temporary.reopen().expect("the file again")));
@@ -513,6 +529,7 @@ both_engines!(
     hundreds_of_connections_are_served_concurrently,
     a_file_is_read_and_written,
     bytes_beyond_the_end_of_a_file_are_zeroes,
+    bytes_beyond_the_end_of_an_uncached_file_on_fuse_are_missing,
     zeroed_and_trimmed_ranges_read_as_zeroes,
     the_status_of_a_range_lists_holes_and_data,
     errors_of_files_are_reported,

@@ -3,12 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use hoistway_reactor::Buffer;
+use hoistway_reactor::{Buffer, suits_ring};
 use rustix::io::ReadWriteFlags;
 
 use super::Shared;
 use super::queue::{Queue, QueuedRequest};
-use crate::backing::FUSE;
 use crate::{Backing, Job};
 
 /// A dispatched job. Dropping it completes the request in the device queue.
@@ -51,16 +50,13 @@ impl Task {
         self.failed = true;
     }
 
-    /// Returns true if io_uring can carry out the job: a read or write of a file that is not on
-    /// FUSE.
-    ///
-    /// io_uring continues a short transfer itself. For a file that bypasses the page cache
-    /// (`FOPEN_DIRECT_IO`), FUSE in the kernel (seen on Linux 6.18) does not advance the position
-    /// of an asynchronous transfer, so the rest is transferred at the first offset again: a read
-    /// across the end of the file returns the file's data repeatedly, up to its full length.
+    /// Returns true if io_uring can carry out the job: a read or write of a file on a file system
+    /// that permits it ([`suits_ring`]).
     pub fn suits_ring(&self) -> bool {
         match &self.job {
-            Some(Job::Read { file, .. } | Job::Write { file, .. }) => !file.is_on(&[FUSE]),
+            Some(Job::Read { file, .. } | Job::Write { file, .. }) => {
+                file.identity().is_none_or(|identity| suits_ring(identity.magic))
+            }
             _ => false,
         }
     }

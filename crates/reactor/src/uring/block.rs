@@ -91,7 +91,7 @@ impl Uring {
             let done = file.perform(io, 0);
             return self.ready.push(Event::Done { tag, done });
         }
-        match block_op(io.op, file) {
+        match block_op(io.op, file).filter(|_| !has_data || file.suits_ring) {
             Some(op) => self.start_transfer(tag, op, io),
             None => self.start_helper(tag, io),
         }
