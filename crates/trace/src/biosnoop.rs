@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)   bcc -Q
-//! TIME(ms)     DISK             COMM             PID    LAT(ms)                     bpftrace
+//! TIME(ms)     DISK             COMM             PID    LAT(ms)                     bpftrace 0.17
+//! TIME(ms)     DISK ID        COMM             PID    LAT(ms)                       bpftrace 0.23
+//!              MAJOR MINOR
 //! ```
 //!
 //! A time is that of the completion, LAT the time from the issue to the device to the completion,
@@ -13,7 +15,7 @@ use crate::event::{Action, Event, Rwbs};
 use crate::process_names::ProcessNames;
 use crate::text::{
     CompletionClock, DeviceNames, Fields, InventedOffsets, LineFormat, LineOutput, NamedDevices, Request,
-    RequestSorter, TimeUnit, decimal_ns, number, parse_rwbs, shown,
+    RequestSorter, TimeUnit, decimal_ns, device_of_numbers, number, parse_rwbs, shown,
 };
 
 /// A column of the output.
@@ -24,6 +26,9 @@ enum Column {
     Name,
     Pid,
     Disk,
+    /// The device number, in two columns under one title.
+    Major,
+    Minor,
     Operation,
     Sector,
     Bytes,
@@ -100,7 +105,22 @@ fn columns_of(line: &[u8]) -> Vec<Column> {
         title if title.starts_with(b"LAT(") => Column::Latency(unit(title)),
         _ => Column::Other,
     };
-    Fields::blanks(line).map(column).collect()
+    let mut columns = Vec::new();
+    for title in Fields::blanks(line) {
+        match (columns.last(), title) {
+            (Some(Column::Disk), b"ID") => {
+                columns.pop();
+                columns.extend([Column::Major, Column::Minor]);
+            }
+            _ => columns.push(column(title)),
+        }
+    }
+    columns
+}
+
+/// Returns true for the second line of titles, which names the parts of the device number.
+fn is_subtitles(line: &[u8]) -> bool {
+    Fields::blanks(line).eq([&b"MAJOR"[..], b"MINOR"])
 }
 
 /// The values of a line.
@@ -112,6 +132,7 @@ struct Row<'a> {
     name: Vec<u8>,
     pid: u32,
     disk: &'a [u8],
+    numbers: [&'a [u8]; 2],
     op: Rwbs,
     sector: u64,
     bytes: u64,
@@ -138,6 +159,8 @@ impl<'a> Row<'a> {
                 Column::Name => row.name = now.join(&b' '),
                 Column::Pid => row.pid = number(field, "the process id")?,
                 Column::Disk => row.disk = field,
+                Column::Major => row.numbers[0] = field,
+                Column::Minor => row.numbers[1] = field,
                 Column::Operation => row.op = parse_rwbs(field)?,
                 Column::Sector => row.sector = number(field, "the sector")?,
                 Column::Bytes => row.bytes = number(field, "the size")?,
@@ -155,7 +178,7 @@ impl LineFormat for Biosnoop {
             self.is_begun = true;
             return Ok(false);
         }
-        if line.is_empty() || line.starts_with(b"#") || !self.is_begun {
+        if line.is_empty() || line.starts_with(b"#") || !self.is_begun || is_subtitles(line) {
             return Ok(false);
         }
         let row = Row::parse(line, &self.columns)?;
@@ -170,7 +193,10 @@ impl LineFormat for Biosnoop {
             is_unqueued: row.queued_ns.is_none(),
             issue_ns: row.queued_ns,
             response_ns: Some(row.latency_ns.saturating_add(waited_ns)),
-            device: self.devices.device(row.disk, out)?,
+            device: match self.columns.contains(&Column::Major) {
+                true => device_of_numbers(row.numbers[0], row.numbers[1])?,
+                false => self.devices.device(row.disk, out)?,
+            },
             op: row.op,
             offset: if has_place { row.sector.saturating_mul(512) } else { self.offsets.next(row.bytes) },
             bytes: row.bytes,

@@ -4,10 +4,11 @@
 //! Times are ns, addresses and sizes count blocks of 512 bytes. The name of a process may contain
 //! blanks. The checksum of the contents is left out.
 
-use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::event::{Action, Event, Rwbs};
 use crate::process_names::ProcessNames;
 use crate::text::{
-    Fields, Head, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, Units, decide_unit, number, shown,
+    Fields, Head, LineOutput, Request, RequestFormat, RequestLines, TimeUnit, Units, decide_unit, device_of_numbers,
+    number, shown,
 };
 
 /// Parser of the lines.
@@ -67,12 +68,7 @@ impl RequestFormat for Fiu {
         if !name.is_empty() && self.names.set(pid, &name) {
             out.batch.push_with(Event { pid, ..Event::new(time_ns, Action::Process) }, &name);
         }
-        let device = match (number(field(at + 1), "")?, number(field(at + 2), "")?) {
-            (major @ 0..=0xFFF, minor @ 0..=0xF_FFFF) => DeviceId::new(major, minor),
-            (major, minor) => {
-                return Err(format!("the device {major} {minor} does not exist: below 4096 and 1048576 are right"));
-            }
-        };
+        let device = device_of_numbers(field(at + 1), field(at + 2))?;
         Ok(Request {
             time_ns,
             device,

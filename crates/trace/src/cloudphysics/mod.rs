@@ -12,14 +12,16 @@
 //! | 24-31 | time in us | | 24-31 | time in us |
 //! | | | | 32-39 | response time in us |
 //!
-//! Numbers are little-endian. The columns of a table are found by their titles.
+//! Numbers are little-endian. The columns of a table are found by their titles. A table without
+//! titles has the columns of a record, in its order, or version, time, SCSI command, length and
+//! block (the order of the tables with cache simulators).
 
 mod table;
 mod vscsi;
 
 use crate::event::Rwbs;
 
-pub(crate) use table::{Table, is_titles};
+pub(crate) use table::{Table, has_order_of_records, is_titles, is_untitled};
 pub(crate) use vscsi::{Reader, Version};
 
 /// Returns the operation of a SCSI command; None for a command without data on the disk.

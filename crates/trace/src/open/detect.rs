@@ -49,6 +49,11 @@ pub(super) fn detect(head: &[u8]) -> Result<(Format, String), String> {
         return Err(format!("it is not text, and its first bytes ({}) are those of no binary format", first.join(" ")));
     }
     Err(match first {
+        Some(line) if cloudphysics::is_untitled(line) => format!(
+            "its first line is {}; a table of CloudPhysics in an order of its own needs a line with the names of its \
+             columns above it, as in \"ts,lbn,len,cmd\", and --format cloudphysics",
+            shown(line)
+        ),
         Some(line) => format!("its first line is {}", shown(line)),
         None => "its beginning has only empty lines and comments".to_owned(),
     })
@@ -110,6 +115,10 @@ fn of_line(line: &[u8]) -> Option<Result<Found, String>> {
     }
     if cloudphysics::is_titles(line) {
         return Some(Ok((Format::CloudPhysics, "the titles of time, block, length and command")));
+    }
+    if cloudphysics::has_order_of_records(line) {
+        let what = "version, SCSI command, whole sectors, block and time in the order of a record of CloudPhysics";
+        return Some(Ok((Format::CloudPhysics, what)));
     }
     let found = kernel(line).or_else(|| commas(line)).or_else(|| semicolons(line));
     found.map(Ok).or_else(|| blanks(line))
@@ -264,6 +273,7 @@ mod tests {
                 "Attaching 4 probes...\nTIME(ms)     DISK             COMM             PID    LAT(ms)\n",
                 Format::Biosnoop,
             ),
+            ("TIME(ms)     DISK ID        COMM             PID    LAT(ms)\n", Format::Biosnoop),
             ("0, 149908, 1, 8192, 0\n", Format::FioLog),
             ("0, 165356, 1, 8192, 3792896, 0x2004\n", Format::FioLog),
             ("128166372003061629,hm,1,Read,383496192,32768,413\n", Format::Msr),
@@ -276,6 +286,10 @@ mod tests {
             ("1455592207.110738000,,R,1,4096,8192\n", Format::Systor),
             ("0 4892 kjournald two 904265560 8 W 6 0 531e779c\n", Format::Fiu),
             ("sn,len,cmd,ver,lbn,ts\n", Format::CloudPhysics),
+            ("2,65536,16,42,256,1048576,1000250\n", Format::CloudPhysics),
+            ("3,0,0,0x35,0x100,0,1000300\n4,8192,2,0x88,0x100,2056,1003000\n", Format::CloudPhysics),
+            ("40,512,1,4096,1,2048,1000000,700\n", Format::CloudPhysics),
+            ("1,1000000,42,4096,2048\n", Format::CloudPhysics),
             ("0.000000 0 12345 8 1\n", Format::Disksim),
             ("938513000 4 264719034 16 0\n", Format::Mqsim),
             ("Copyright\n\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n", Format::Blkreplay),
@@ -304,6 +318,7 @@ mod tests {
     fn an_unknown_input_is_described() {
         for (head, message) in [
             (&[0; 64][..], "its first 64 bytes are zeros"),
+            (b"100,8,4096,40\n", "its first line is \"100,8,4096,40\"; a table of CloudPhysics"),
             (b"hello world\n", "its first line is \"hello world\""),
             (b"\x7fELF\x02\x01\x01\x00\x00", "7f 45 4c 46"),
             (&0x6561_7405u32.to_le_bytes(), "records of blktrace version 5: supported are 7 and 8"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::{LineOutput, shown};
+use super::{LineOutput, number, shown};
 use crate::event::DeviceId;
 
 /// Maximum number of names: a minor device number has 20 bits.
@@ -20,6 +20,17 @@ pub(crate) struct DeviceNames(Arc<Mutex<HashMap<Vec<u8>, u32>>>);
 pub(crate) struct NamedDevices {
     names: DeviceNames,
     known: HashMap<Vec<u8>, DeviceId>,
+}
+
+/// Returns the device with these numbers, which stand in two fields.
+///
+/// # Errors
+/// Fails if a field is no number, or if Linux has no such device.
+pub(crate) fn device_of_numbers(major: &[u8], minor: &[u8]) -> Result<DeviceId, String> {
+    match (number(major, "the major device number")?, number(minor, "the minor device number")?) {
+        (major @ 0..=0xFFF, minor @ 0..=0xF_FFFF) => Ok(DeviceId::new(major, minor)),
+        (major, minor) => Err(format!("the device {major} {minor} does not exist: below 4096 and 1048576 are right")),
+    }
 }
 
 impl NamedDevices {

@@ -12,7 +12,7 @@ pub(crate) mod test_support;
 
 pub(crate) use clock::{Epoch, Head, decide_epoch, decide_unit};
 pub use clock::{TimeUnit, time_ns};
-pub(crate) use device_names::{DeviceNames, NamedDevices};
+pub(crate) use device_names::{DeviceNames, NamedDevices, device_of_numbers};
 pub(crate) use durations::{CompletionClock, InventedOffsets};
 pub(crate) use fields::{Fields, decimal_ns, device_of, number, parse_rwbs, pid_of, shown};
 pub(crate) use request_lines::{RequestFormat, RequestLines, Units, read_or_write};

@@ -46,6 +46,7 @@ fn each_sample_has_the_format_of_its_name() {
         ("biosnoop-bcc.txt", Format::Biosnoop),
         ("biosnoop-queue.txt", Format::Biosnoop),
         ("biosnoop-bpftrace.txt", Format::Biosnoop),
+        ("biosnoop-bpftrace-0.23.txt", Format::Biosnoop),
         ("fio-3.33_lat.1.log", Format::FioLog),
         ("fio-3.33-offset_lat.1.log", Format::FioLog),
     ] {
@@ -180,6 +181,26 @@ fn requests_of_bpftrace_keep_their_latencies_without_positions() {
     assert!((d2c.mean - 9e6).abs() < 1.0, "{}", d2c.mean);
     let notices: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
     assert!(notices.iter().any(|notice| notice.contains("no directions and sizes")), "{notices:?}");
+}
+
+#[test]
+fn a_recording_of_bpftrace_has_device_numbers_and_two_lines_of_titles() {
+    let rows = rows("biosnoop-bpftrace-0.23.txt");
+    let completions = rows.iter().filter(|row| row.1 == Action::Complete).count();
+    // Counted with awk: 57 requests, 9 of them of fio; latencies of 0 to 4 ms, 49 ms together.
+    assert_eq!((rows.len(), completions), (2 * 57, 57));
+    assert!(rows.iter().all(|row| row.2 == "254,0"), "{rows:?}");
+    let mut source = open_files(&["samples/biosnoop-bpftrace-0.23.txt"]);
+    let names: Vec<Vec<u8>> = events(source.as_mut())
+        .into_iter()
+        .filter(|(event, _)| event.action == Action::Process)
+        .map(|(_, name)| name)
+        .collect();
+    assert_eq!(names, [&b"ThreadPoolForeg"[..], b"fio", b"kworker/u8:0"]);
+    let description = describe(open_files(&["samples/biosnoop-bpftrace-0.23.txt"]).as_mut()).unwrap();
+    let d2c = &description.all.phases.d2c_ns;
+    assert_eq!((d2c.count, d2c.min, d2c.max), (57, 0, 4_000_000));
+    assert!((d2c.mean - 49e6 / 57.0).abs() < 1.0, "{}", d2c.mean);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Reads recordings of trace-cmd 3.1.6 and compares them with the text of `trace-cmd report`.
 
+mod built;
+
 use std::io::{Cursor, Read as _};
 use std::path::Path;
 
