@@ -17,6 +17,10 @@ pub(crate) fn set_choice(job: &mut Job, name: &str, value: &str) -> Result<bool,
         "ba" => overlay(&mut job.blockalign, directions(value, |part| count(part, base, 1..=u64::MAX))?),
         "bs_unaligned" => job.bs_unaligned = boolean(value)?,
         "bs_is_seq_rand" => job.bs_is_seq_rand = boolean(value)?,
+        "openfiles" => job.openfiles = count_u32(value, base, 0)?,
+        "unlink" => job.unlink = boolean(value)?,
+        "unlink_each_loop" => job.unlink_each_loop = boolean(value)?,
+        "create_only" => job.create_only = boolean(value)?,
         "file_service_type" => job.file_service = file_service(value, base)?,
         "zonemode" => {
             job.zones.mode = match value {

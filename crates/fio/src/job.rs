@@ -77,6 +77,14 @@ pub struct Job {
     pub directory: Vec<String>,
     /// Number of files, at least 1; without effect if `filename` is given.
     pub nrfiles: u32,
+    /// Most files that are open at a time; 0 means all.
+    pub openfiles: u32,
+    /// True if each pass ends with the removal of the files.
+    pub unlink_each_loop: bool,
+    /// True if the job ends with the removal of its files.
+    pub unlink: bool,
+    /// True if the job only creates its files, and is left out.
+    pub create_only: bool,
     /// Number of clones, at least 1.
     pub numjobs: u32,
     /// Requests in flight, at least 1. A synchronous engine always has one.
@@ -378,6 +386,10 @@ const DEFAULTS: Job = Job {
     filename_format: String::new(),
     directory: Vec::new(),
     nrfiles: 1,
+    openfiles: 0,
+    unlink_each_loop: false,
+    unlink: false,
+    create_only: false,
     numjobs: 1,
     iodepth: 1,
     ioengine: Ioengine::Psync,

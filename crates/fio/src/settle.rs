@@ -1,10 +1,12 @@
 //! Settles what the jobs of a valid file mean for a simulation: engines that stand for others, jobs
 //! that are left out, assumed sizes.
 
+use std::{collections::HashMap, ops::RangeInclusive};
+
 use crate::{
     diagnostic::Diagnostic,
     engine::EngineSupport,
-    job::{Job, Rw},
+    job::{Job, Rw, Size},
     zone::ZoneMode,
 };
 
@@ -18,17 +20,22 @@ const ASSUMED_ZONE_BYTES: u64 = 256 << 20;
 /// Settles the jobs and returns the differences to the job file, in whole sentences.
 pub(crate) fn settle(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>) -> Vec<String> {
     let mut differences = Vec::new();
+    let created = created_files(jobs);
     leave_out(jobs, faults, &mut differences);
     for job in jobs.iter_mut() {
         engine(job, &mut differences);
         zones(job, &mut differences);
         // As in fio, a job without a runtime makes one pass.
         job.time_based &= job.runtime_ns.is_some();
+        // fio removes regular files only.
+        if job.filename.iter().any(|name| name.starts_with("/dev/")) {
+            (job.unlink, job.unlink_each_loop) = (false, false);
+        }
         if job.verify_only {
             job.rw = read_instead(job.rw);
         }
     }
-    assume_sizes(jobs, &mut differences);
+    assume_sizes(jobs, &created, &mut differences);
     differences
 }
 
@@ -36,7 +43,24 @@ fn difference(job: &Job, text: &str) -> String {
     format!("{}:{}: job `{}` {text}", job.file, job.line, job.name)
 }
 
-/// Leaves out the jobs whose engine moves no data. A stonewall stays where it is.
+/// Returns the sizes of the named files of jobs that only create them (`create_only`).
+fn created_files(jobs: &[Job]) -> HashMap<String, RangeInclusive<u64>> {
+    let mut created = HashMap::new();
+    for job in jobs.iter().filter(|job| job.create_only) {
+        let of_size = match job.size {
+            Size::Bytes(bytes) if job.size_given => Some(bytes / job.filename.len().max(1) as u64),
+            _ => None,
+        };
+        let Some(range) = job.filesize.clone().or_else(|| of_size.map(|bytes| bytes..=bytes)) else { continue };
+        // Generated names are not those of another job.
+        for name in if job.filename.is_empty() { Vec::new() } else { job.files_of_clone(0) } {
+            created.insert(name, range.clone());
+        }
+    }
+    created
+}
+
+/// Leaves out the jobs that only create files, and those whose engine moves no data. A stonewall stays where it is.
 fn leave_out(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>, differences: &mut Vec<String>) {
     let mut kept: Vec<Job> = Vec::with_capacity(jobs.len());
     let mut gone: Vec<String> = Vec::new();
@@ -46,7 +70,8 @@ fn leave_out(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>, differences: &mu
             EngineSupport::NoData(why) => Some(format!("engine `{}` {why}", engine.name)),
             _ => None,
         });
-        if let Some(reason) = reason {
+        let only_creates = || job.create_only.then(|| "`create_only`: it creates its files and ends".to_owned());
+        if let Some(reason) = reason.or_else(only_creates) {
             stonewall |= job.stonewall;
             differences.push(difference(&job, &format!("is left out: {reason}")));
             gone.push(job.name);
@@ -108,7 +133,7 @@ fn read_instead(rw: Rw) -> Rw {
 }
 
 /// Gives a size to named files of which no job says one.
-fn assume_sizes(jobs: &mut [Job], differences: &mut Vec<String>) {
+fn assume_sizes(jobs: &mut [Job], created: &HashMap<String, RangeInclusive<u64>>, differences: &mut Vec<String>) {
     let gives_size = |job: &Job| job.size_given || job.filesize.is_some() || job.hoistway_tree.is_some();
     // Names that are generated in large numbers are not named by another job.
     let is_small = |job: &Job| !job.filename.is_empty() || job.nrfiles <= GENERATED_MAX;
@@ -120,6 +145,10 @@ fn assume_sizes(jobs: &mut [Job], differences: &mut Vec<String>) {
             continue;
         }
         let files = job.files_of_clone(0);
+        if let Some(range) = files.first().and_then(|name| created.get(name)) {
+            job.filesize = Some(range.clone());
+            continue;
+        }
         let known = |name: &String| name.starts_with("/dev/") || sized.contains(name);
         let Some(unknown) = files.iter().find(|name| !known(name)) else { continue };
         if !named.contains(unknown) {

@@ -27,6 +27,9 @@ pub struct Generator {
     priority_rng: Pcg64,
     targets: Vec<Target>,
     turn: FileTurn,
+    /// How often all files were done in this pass; more than once if the pass moves more bytes than
+    /// they have.
+    rounds: u64,
     /// The block that was trimmed and is to be written (`trimwrite`).
     trimmed: Option<IoUnit>,
     verification: Option<Verification>,
@@ -66,7 +69,7 @@ impl Generator {
     /// Creates a generator that moves `io_bytes` bytes in one pass; without an end if the job is
     /// `time_based`.
     pub fn new(job: Arc<Job>, regions: &[Region], io_bytes: u64, seed: u64, process: u64) -> Generator {
-        let turn = FileTurn::new(&job.file_service, regions.len(), mix(seed ^ process));
+        let turn = FileTurn::new(&job.file_service, regions.len(), job.openfiles, mix(seed ^ process));
         let mut generator = Generator {
             verification: Verification::new(&job, regions.len()),
             job,
@@ -78,6 +81,7 @@ impl Generator {
             priority_rng: stream(seed, process, 9),
             targets: Vec::new(),
             turn,
+            rounds: 0,
             trimmed: None,
             made_bytes: 0,
             made_ios: 0,
@@ -128,6 +132,8 @@ impl Generator {
             return None;
         }
         self.made_bytes = 0;
+        self.rounds = 0;
+        self.turn.reset(self.targets.len());
         for target in &mut self.targets {
             target.made = 0;
             target.next = Directions::default();
@@ -257,11 +263,25 @@ impl Generator {
         let total: u64 = self.targets.iter().map(|target| target.region.len).sum();
         let again = self.pass_bytes > total;
         let smallest = self.job.directions().map(|direction| sizes::smallest(&self.job, direction)).min().unwrap_or(1);
-        let targets = &self.targets;
+        let is_limited = self.job.openfiles > 0 && (self.job.openfiles as usize) < self.targets.len();
+        let chosen = self.choose_unfinished(smallest, again && !is_limited);
+        if chosen.is_some() || !again || !is_limited {
+            return chosen;
+        }
+        // All files are done and closed, and are opened again.
+        self.rounds += 1;
+        self.turn.reset(self.targets.len());
+        self.choose_unfinished(smallest, false)
+    }
+
+    /// Chooses a file with room for another request in this round; any file with `again`.
+    fn choose_unfinished(&mut self, smallest: u64, again: bool) -> Option<usize> {
+        let (targets, rounds) = (&self.targets, self.rounds);
         self.turn.choose(targets.len(), &mut self.mix_rng, |file| {
             let target = &targets[file];
             let fits = target.region.len >= smallest;
-            fits && (again || target.region.len - target.made.min(target.region.len) >= smallest)
+            let goal = target.region.len.saturating_mul(rounds + 1);
+            fits && (again || goal - target.made.min(goal) >= smallest)
         })
     }
 

@@ -183,6 +183,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("file_service_type=fair", "file_service_type: `fair` is not known", "roundrobin"),
     ("direct=1\nba=100", "direct requests of 100 bytes are not whole sectors", ""),
     ("direct=1\nbsrange=1k-4k\nbs_unaligned=1", "are not whole sectors", ""),
+    ("create_only=1", "no job moves data: job `j` is left out: `create_only`: it creates its files", "reads or writes"),
     ("ioengine=cpuio", "no job moves data: job `j` is left out: engine `cpuio` burns CPU time", "reads or writes"),
     ("lockfile=exclusive", "option `lockfile` is not simulated: jobs do not wait", "only lockfile=none"),
     ("read_iolog=x", "option `read_iolog` is not simulated: `hoistway trace whatif`", ""),

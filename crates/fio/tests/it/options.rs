@@ -1,7 +1,7 @@
 //! Every option that is supported, one by one. Values were checked against the manual of fio 3.33
 //! and by running it.
 
-use crate::common::job;
+use crate::common::{job, parse_text};
 use hoistway_fio::{
     BlockSize, Direction, Directions, Distribution, FileSystemKind, Ioengine, RateProcess, Rw, Sequencer, Size,
     SplitEntry, Walk, Zone, units::KbBase,
@@ -362,4 +362,24 @@ fn block_sizes_print_as_a_job_file_has_them() {
         };
         assert_eq!(job(&format!("{option}={text}")).bs.get(Direction::Write).to_string(), text);
     }
+}
+
+#[test]
+fn files_of_a_job_that_only_creates_them_have_its_size_in_other_jobs() {
+    let text = "[lay]\ncreate_only=1\nfilename=a:b\nsize=8m\nstonewall\n[run]\nfilename=a\nrw=randread\n";
+    let file = parse_text(text).expect("jobs");
+    let [run] = file.jobs.as_slice() else { panic!("{:?}", file.jobs) };
+    assert_eq!((run.filesize.clone(), run.stonewall), (Some(4 << 20..=4 << 20), true));
+    let [lay] = file.differences.as_slice() else { panic!("{:?}", file.differences) };
+    assert_eq!(lay, "job.fio:1: job `lay` is left out: `create_only`: it creates its files and ends");
+}
+
+#[test]
+fn devices_are_not_removed() {
+    let removes = |options: &str| {
+        let job = job(options);
+        (job.unlink, job.unlink_each_loop)
+    };
+    assert_eq!(removes("unlink=1\nunlink_each_loop=1"), (true, true));
+    assert_eq!(removes("unlink=1\nunlink_each_loop=1\nfilename=/dev/sda"), (false, false));
 }

@@ -4,7 +4,7 @@
 //! Pages are kept in chunks of 64, with one bit per page and state. Chunks are reclaimed in
 //! least-recently-used order; pages that are dirty or in flight stay.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 const CHUNK_PAGES: u64 = 64;
@@ -258,6 +258,20 @@ impl PageCache {
                 self.drop_clean(slot);
             }
         }
+    }
+
+    /// Drops the pages of removed files: the dirty ones are never written. Pages that are being
+    /// read or written stay.
+    pub fn discard(&mut self, files: &HashSet<u32>) {
+        for file in files {
+            for number in std::mem::take(&mut self.files[*file as usize].dirty_chunks) {
+                let Some(slot) = self.find(*file, number) else { continue };
+                let chunk = &mut self.chunks[slot as usize];
+                self.dirty -= u64::from(chunk.dirty.count_ones());
+                chunk.dirty = 0;
+            }
+        }
+        self.invalidate_where(|file| files.contains(&file));
     }
 
     /// Drops the clean pages of all files for which `is_meant` returns true, in one pass over the

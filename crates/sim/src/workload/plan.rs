@@ -9,7 +9,7 @@ use rand::RngExt;
 
 use super::groups::{self, PlannedGroup};
 use super::stream;
-use crate::error::SimError;
+use crate::error::{SimError, larger_drive};
 use crate::host::files::{PlannedFile, is_device};
 use crate::host::journal::JournalConfig;
 use hoistway_workload::Region;
@@ -228,9 +228,17 @@ impl Planner {
         let rest = |whole: u64| whole.saturating_sub(start);
         // Without a size of its own, a job works on everything after its offset.
         let len = if job.size_given || job.filesize.is_some() { given } else { rest(given) };
-        if is_device(name) && rest(self.capacity_bytes) < len {
-            let problem = format!("{len} bytes from offset {start} reach beyond the end of {name}");
-            return Err(fault(job, problem, format!("the drive has {} bytes", self.capacity_bytes)));
+        if is_device(name) && rest(self.capacity_bytes) < len.max(1) {
+            // The last clone reaches farthest.
+            let last = offset.saturating_add((start - offset) / u64::from(clone.max(1)) * u64::from(job.numjobs - 1));
+            let needed = last.saturating_add(len.max(smallest(job)));
+            let problem = match len {
+                0 => format!("offset {start} is behind the end of {name}"),
+                _ => format!("{len} bytes from offset {start} reach beyond the end of {name}"),
+            };
+            let remedy =
+                format!("the drive has {} bytes: take a larger drive{}", self.capacity_bytes, larger_drive(needed));
+            return Err(fault(job, problem, remedy));
         }
         if len < smallest(job) {
             let problem = format!("the {len} bytes of `{name}` are less than one block of {} bytes", smallest(job));
@@ -398,6 +406,10 @@ mod tests {
     fn impossible_jobs_are_errors_with_the_value() {
         let beyond = plan("[a]\nfilename=/dev/sda\nsize=2g\n").unwrap_err().to_string();
         assert!(beyond.contains("2147483648 bytes from offset 0") && beyond.contains("1073741824"), "{beyond}");
+        let behind = plan("[a]\nfilename=/dev/sda\noffset_increment=124g\nnumjobs=30\n").unwrap_err().to_string();
+        assert!(behind.contains("offset 133143986176 is behind the end of /dev/sda"), "{behind}");
+        // The last clone begins at 29 * 124 GiB.
+        assert!(behind.contains("take a larger drive, as in --drive cmr-4tb"), "{behind}");
         let many = plan("[a]\nsize=100m\nnrfiles=400000000\n").unwrap_err().to_string();
         assert!(many.contains("400000000 files") && many.contains("1000000"), "{many}");
         let small = plan("[a]\nsize=8k\nnrfiles=4\nbs=4k\n").unwrap_err().to_string();

@@ -1,5 +1,7 @@
 //! The steps of a process from one request to the next.
 
+use std::collections::HashSet;
+
 use hoistway_fio::{Direction, Ioengine};
 
 use super::process::{CurrentRequest, Stage};
@@ -174,10 +176,29 @@ impl<S: Observer> World<S> {
             return self.begin_sync(task, Stage::Choose);
         }
         match process.generator.next_pass() {
-            Some(_) => self.drop_cached_files(task),
+            Some(_) => {
+                if process.job.unlink_each_loop {
+                    self.remove_files(task);
+                }
+                self.drop_cached_files(task);
+            }
             None => process.stage = Stage::Leave,
         }
         Flow::On
+    }
+
+    /// Drops what the cache has of the files of a process, as the kernel does when a file is removed
+    /// that no other process has open. The files keep their places on the disk.
+    fn remove_files(&mut self, task: u32) {
+        let others = self.processes.iter().enumerate();
+        let others = others.filter(|(other, process)| {
+            *other != task as usize && !matches!(process.stage, Stage::NotStarted | Stage::Done)
+        });
+        let open: HashSet<u32> = others.flat_map(|(_, process)| process.files.iter().map(|open| open.file)).collect();
+        let files = self.processes[task as usize].files.iter().map(|open| open.file);
+        let removed: HashSet<u32> = files.filter(|file| !open.contains(file)).collect();
+        self.cache.discard(&removed);
+        self.wake_throttled();
     }
 
     /// Sleeps until `at_ns`; a completion may wake the process earlier.
@@ -288,6 +309,9 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Done;
         process.end_ns = if process.player.is_some() { self.now_ns.min(process.deadline_ns) } else { self.now_ns };
         let job = process.plan.job;
+        if process.job.unlink || process.job.unlink_each_loop {
+            self.remove_files(task);
+        }
         self.leave_shares(task);
         self.exit_submitters(task);
         self.unfinished -= 1;

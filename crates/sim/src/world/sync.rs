@@ -72,6 +72,11 @@ impl<S: Observer> World<S> {
                 self.wake(task);
             }
         }
+        self.wake_throttled();
+    }
+
+    /// Wakes the writers that wait for fewer dirty pages, if there are few enough.
+    pub(super) fn wake_throttled(&mut self) {
         if !self.throttled.is_empty() && !self.has_too_much_dirty() {
             while let Some(task) = self.throttled.pop() {
                 self.wake(task);

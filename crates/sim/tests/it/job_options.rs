@@ -23,6 +23,25 @@ fn flow_divides_requests_by_weight_as_in_fio() {
     }
 }
 
+/// The pages of a removed file are never written; those of other files are after 30 s.
+#[test]
+fn dirty_pages_of_removed_files_are_dropped() {
+    let drive_bytes = |options: &str| {
+        let jobs = format!(
+            "[tree]\nrw=write\nnrfiles=4\nopenfiles=2\nfilesize=1m\nloops=5\n{options}\n\
+             [other]\nsize=1m\nrw=read\ndirect=1\ntime_based\nruntime=60\nrate_iops=2\n"
+        );
+        let run = noop(&jobs);
+        assert_eq!(ios(&run, "tree"), 5 * 4 * 256);
+        run.drive_bytes
+    };
+    // The other job reads 480 KiB.
+    assert!(drive_bytes("") >= 4 << 20);
+    assert!(drive_bytes("unlink_each_loop=1") < 1 << 20);
+    assert!(drive_bytes("unlink=1") < 1 << 20);
+    assert!(drive_bytes("unlink=1\nend_fsync=1") >= 4 << 20, "the files are synced before they are removed");
+}
+
 /// fio 3.33 ended the jobs of the same group, all that ran, or all, with these values.
 #[test]
 fn exitall_ends_the_jobs_that_exit_what_names() {

@@ -23,7 +23,11 @@ type Request = (Direction, usize, u64, u64);
 fn job_file(options: &str) -> String {
     // fio counts the bytes of a zone over all files, so zones are compared on one file.
     let is_single = options.contains("zonemode") || options.contains("backlog");
-    let files = if is_single { "filename=a\nfilesize=1m" } else { "filename=a:b\nfilesize=512k" };
+    let files = match () {
+        () if is_single => "filename=a\nfilesize=1m",
+        () if options.contains("openfiles") => "filename=a:b:c:d:e:f:g:h\nfilesize=128k",
+        () => "filename=a:b\nfilesize=512k",
+    };
     format!("[j]\n{files}\nsize=1m\n{}\n", options.replace("; ", "\n"))
 }
 
@@ -48,7 +52,7 @@ fn request(line: &str) -> Option<Request> {
         "trim" => Direction::Trim,
         _ => return None,
     };
-    Some((direction, usize::from(file == "b"), offset.parse().ok()?, length.parse().ok()?))
+    Some((direction, usize::from(file.bytes().next()? - b'a'), offset.parse().ok()?, length.parse().ok()?))
 }
 
 fn of_generator(options: &str) -> Vec<Request> {
@@ -82,6 +86,13 @@ fn sequential_requests_have_the_order_of_fio() {
         "rw=read; ioengine=null; loops=2",
         "rw=read; ioengine=null; file_service_type=sequential",
         "rw=read; ioengine=null; file_service_type=roundrobin:4",
+        "rw=write; openfiles=2",
+        "rw=write; openfiles=1; loops=2",
+        "rw=write; openfiles=3; file_service_type=roundrobin:5",
+        "rw=write; openfiles=2; file_service_type=sequential",
+        "rw=write; openfiles=2; io_size=2m",
+        "rw=write; openfiles=3; io_size=300k",
+        "rw=write; openfiles=3; create_on_open=1; unlink=1",
         "rw=read; ioengine=null; zonemode=strided; zonesize=16k; zonerange=64k",
         "rw=read; ioengine=null; zonemode=strided; zonesize=16k; zoneskip=48k",
         "rw=read; ioengine=null; zonemode=strided; zonesize=64k; zonerange=32k; zoneskip=32k",
