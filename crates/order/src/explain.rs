@@ -17,7 +17,8 @@ use crate::read_time::{ReaderModel, simulate_observed};
 use crate::sort::{SortKey, sort};
 use crate::tree::{EntryId, FileKind, Placement, Tree};
 
-/// The built-in drives of [`FileSurvey::report`], by ascending capacity.
+/// The built-in drives for file systems whose device has no model that is large enough, by
+/// ascending capacity.
 pub const DEFAULT_DRIVES: [&str; 3] = [DEFAULT_DRIVE, "cmr-8tb", "cmr-20tb"];
 
 /// The compared orders and their names.
@@ -52,6 +53,8 @@ pub struct FileSystemCost {
     pub not_placed: u64,
     /// Name of the simulated drive; `None` if the file system does not report extents.
     pub drive: Option<String>,
+    /// The reason for the drive, a clause; `None` if the drive was given or there is none.
+    pub why_drive: Option<String>,
     /// The cost of each order.
     pub orders: Vec<OrderCost>,
 }
@@ -74,6 +77,16 @@ pub struct OrderCost {
     /// Position of the head over time: seconds, offset in bytes. Only for the HTML page.
     #[serde(skip)]
     pub head: Vec<(f64, f64)>,
+}
+
+/// The drives to simulate.
+#[derive(Clone, Copy)]
+pub enum DriveChoice<'a> {
+    /// One drive for all file systems.
+    Given(&'a Profile),
+    /// The built-in drive that stands for a device, which is given by its number as in "8:1", and
+    /// the reason, a clause; or the reason why there is none.
+    OfDevice(&'a dyn Fn(&str) -> Result<(&'static str, String), String>),
 }
 
 /// Why the costs cannot be computed.
@@ -177,21 +190,22 @@ impl FileSurvey {
         self.states[id.index()] = state;
     }
 
-    /// Computes the cost of each order per file system. `profile` is the drive to simulate; `None`
-    /// selects the first of [`DEFAULT_DRIVES`] that is large enough.
+    /// Computes the cost of each order per file system. If the drive that stands for a device is
+    /// too small for the files, or there is none, the first of [`DEFAULT_DRIVES`] that is large
+    /// enough is simulated.
     ///
     /// # Errors
     /// [`CostError`] if no drive is large enough, or if the drive fails.
-    pub fn report(&self, profile: Option<&Profile>) -> Result<CostReport, CostError> {
+    pub fn report(&self, drives: DriveChoice<'_>) -> Result<CostReport, CostError> {
         let mut file_systems = Vec::new();
         for device in self.layout.tree.devices() {
-            file_systems.extend(self.file_system_cost(*device, profile)?);
+            file_systems.extend(self.file_system_cost(*device, drives)?);
         }
         Ok(CostReport { schema: 1, file_systems })
     }
 
     /// Returns the cost for one file system; `None` if it has no regular file.
-    fn file_system_cost(&self, device: u64, profile: Option<&Profile>) -> Result<Option<FileSystemCost>, CostError> {
+    fn file_system_cost(&self, device: u64, drives: DriveChoice<'_>) -> Result<Option<FileSystemCost>, CostError> {
         let tree = &self.layout.tree;
         let is_known = |id: &EntryId| tree.entry(*id).device == device && self.states[id.index()] != FileState::Ignored;
         let files: Vec<EntryId> = tree.ids().filter(is_known).collect();
@@ -206,6 +220,7 @@ impl FileSurvey {
             without_data: count(FileState::WithoutData),
             not_placed: count(FileState::PartlyLocated),
             drive: None,
+            why_drive: None,
             orders: Vec::new(),
         };
         if count(FileState::Unsupported) > 0 {
@@ -213,8 +228,8 @@ impl FileSurvey {
         }
         let extents = files.iter().flat_map(|id| self.layout.extents(*id));
         let end = extents.map(|extent| extent.physical + extent.bytes).max().unwrap_or(0);
-        let profile = choose_drive(profile, end)?;
-        cost.drive = Some(profile.name().to_owned());
+        let (profile, why) = choose_drive(drives, &cost.device, end)?;
+        (cost.drive, cost.why_drive) = (Some(profile.name().to_owned()), why);
         for (key, name) in ORDERS {
             let files = sort(tree, key).into_iter().filter(is_known);
             let steps: Vec<ReadStep> = files.map(ReadStep::Data).collect();
@@ -240,20 +255,30 @@ impl FileSurvey {
     }
 }
 
-/// Returns the given drive if it has at least `end` bytes, or the first default drive that has.
-fn choose_drive(given: Option<&Profile>, end: u64) -> Result<Profile, CostError> {
+/// Returns a drive of at least `end` bytes for a device, and the reason for it.
+fn choose_drive(drives: DriveChoice<'_>, device: &str, end: u64) -> Result<(Profile, Option<String>), CostError> {
     let capacity = |profile: &Profile| profile.capacity_sectors().saturating_mul(SECTOR_BYTES);
+    let is_large = |profile: &Profile| capacity(profile) >= end;
     let end_gb = end as f64 / 1e9;
-    if let Some(profile) = given {
-        return if capacity(profile) >= end {
-            Ok(profile.clone())
-        } else {
+    let choose = match drives {
+        DriveChoice::Given(profile) if is_large(profile) => return Ok((profile.clone(), None)),
+        DriveChoice::Given(profile) => {
             let capacity_gb = capacity(profile) as f64 / 1e9;
-            Err(CostError::DriveTooSmall { drive: profile.name().to_owned(), capacity_gb, end_gb })
-        };
-    }
-    let mut drives = DEFAULT_DRIVES.iter().filter_map(|name| Profile::builtin(name));
-    drives.find(|profile| capacity(profile) >= end).ok_or(CostError::NoDrive { end_gb })
+            return Err(CostError::DriveTooSmall { drive: profile.name().to_owned(), capacity_gb, end_gb });
+        }
+        DriveChoice::OfDevice(choose) => choose,
+    };
+    let why_other = match choose(device) {
+        Ok((name, why)) => match Profile::builtin(name) {
+            Some(profile) if is_large(&profile) => return Ok((profile, Some(why))),
+            _ => format!("{why}; the files need a larger drive than {name}"),
+        },
+        Err(why) => why,
+    };
+    let mut others = DEFAULT_DRIVES.iter().filter_map(|name| Profile::builtin(name));
+    let profile = others.find(is_large).ok_or(CostError::NoDrive { end_gb })?;
+    let why = format!("the first of {} that is large enough: {why_other}", DEFAULT_DRIVES.join(", "));
+    Ok((profile, Some(why)))
 }
 
 /// Simulates a plan with one read at a time.

@@ -26,6 +26,37 @@ pub struct CompareDefaults {
     pub why_elevators: String,
 }
 
+/// The built-in drive that stands for a device of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearestDrive {
+    /// The name of the drive.
+    pub drive: &'static str,
+    /// The whole device; the disk of a partition.
+    pub device: BlockDevice,
+    /// The reason for the drive, a clause.
+    pub why: String,
+}
+
+impl NearestDrive {
+    /// Finds the drive model nearest to the device that `name` names ([`find`]).
+    ///
+    /// # Errors
+    /// The reason, a clause, if there is no such device, or no drive behind it.
+    pub fn new(root: &Root, name: &str) -> Result<NearestDrive, String> {
+        let device = find(root, name).map_err(|_| format!("{name} is no device of this machine"))?;
+        let all = devices(root).unwrap_or_default();
+        NearestDrive::of_device(root, &all, name, device)
+    }
+
+    fn of_device(root: &Root, all: &[BlockDevice], name: &str, device: BlockDevice) -> Result<NearestDrive, String> {
+        let disk = device.disk.as_ref().and_then(|disk| all.iter().find(|other| other.name == *disk));
+        let device = disk.cloned().unwrap_or(device);
+        let model = drive_model_below(root, all, &device).ok_or_else(|| format!("{name} has no drive behind it"))?;
+        let why = format!("the model nearest to {} of this machine: {}", device.name, model.why);
+        Ok(NearestDrive { drive: model.profile, device, why })
+    }
+}
+
 /// Lists of elevators with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryElevator {
@@ -124,10 +155,9 @@ impl CompareDefaults {
     /// jobs name.
     fn of_device(root: &Root, name: &str, device: BlockDevice, named: &[&str]) -> CompareDefaults {
         let all = devices(root).unwrap_or_default();
-        let disk = device.disk.as_ref().and_then(|disk| all.iter().find(|other| other.name == *disk));
-        let device = disk.cloned().unwrap_or(device);
-        let Some(model) = drive_model_below(root, &all, &device) else {
-            return CompareDefaults::of_no_device(format!("a SATA SSD: {name} has no drive behind it"));
+        let (drive, device, why) = match NearestDrive::of_device(root, &all, name, device) {
+            Ok(NearestDrive { drive, device, why }) => (drive, device, why),
+            Err(why) => return CompareDefaults::of_no_device(format!("a SATA SSD: {why}")),
         };
         let others = match named.len() {
             0 | 1 => String::new(),
@@ -135,13 +165,7 @@ impl CompareDefaults {
         };
         let (elevators, why_elevators) = offered(root, &all, &device)
             .unwrap_or_else(|| (KERNEL_SCHEDULERS.to_vec(), "those of a current kernel".to_owned()));
-        CompareDefaults {
-            drive: model.profile,
-            why: format!("the model nearest to {} of this machine: {}{others}", device.name, model.why),
-            device: Some(device.name),
-            elevators,
-            why_elevators,
-        }
+        CompareDefaults { drive, why: format!("{why}{others}"), device: Some(device.name), elevators, why_elevators }
     }
 }
 

@@ -16,7 +16,7 @@ mod verdict;
 
 use hoistway_sim::Comparison;
 
-pub use defaults::{CompareDefaults, EveryElevator, Named, default_host, named_elevators};
+pub use defaults::{CompareDefaults, EveryElevator, Named, NearestDrive, default_host, named_elevators};
 pub use document::{ComparisonDocument, DocumentContext};
 pub use jobs::{JobRun, SeededStarvation, Starvation, StarvedJob};
 pub use measures::Measure;

@@ -13,7 +13,7 @@ Examples:
   hoistway order -0 --type f photos | xargs -0 sha256sum > sums
   hoistway order -0 --type f photos | xargs -0 -n 64 cat > /dev/null      fill the page cache for a program with its own order
   find . -name '*.eml' -print0 | hoistway order -0 --files-from0 - | cpio -0 -o > mail.cpio
-  hoistway order --explain photos                                        estimate the gain on a disk of 2006
+  hoistway order --explain photos                                        estimate the gain on a drive like that of the files
   hoistway order --explain photos --drive cmr-8tb --report seeks.html
 
 Directories come first, each before its contents; then entries without data on the disk (links, empty files, data within inodes), by inode number; then \
@@ -70,8 +70,9 @@ pub struct OrderArgs {
     /// on a drive
     #[arg(long, conflicts_with_all = ["null", "window", "kinds", "threads", "by"], help_heading = "Explaining")]
     pub explain: bool,
-    /// Drive to simulate: a name from `hoistway drives`, or a profile file [default:
-    /// ssd-sata-consumer; cmr-8tb or cmr-20tb if the files need a larger drive]
+    /// Drive to simulate: a name from `hoistway drives`, or a profile file [default: the model
+    /// nearest to the device of the files; without one ssd-sata-consumer; cmr-8tb or cmr-20tb if
+    /// the files need a larger drive]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "explain", help_heading = "Explaining")]
     pub drive: Option<String>,
     /// Write a self-contained HTML page with the head movement of each order

@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use hoistway_order::explain::{CostError, FileSurvey};
+use hoistway_advise::compare::NearestDrive;
+use hoistway_machine::Root;
+use hoistway_order::explain::{CostError, DriveChoice, FileSurvey};
 use hoistway_order::{Tree, walk};
 
 use super::errors::ErrorLog;
@@ -24,7 +26,12 @@ pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
     let mut errors = ErrorLog::new(args.by == ByChoice::Block);
     let tree = find(args, &request, &mut errors)?;
     let survey = survey(tree, request.sync, &mut errors);
-    let report = survey.report(profile.as_ref()).map_err(|error| match error {
+    let nearest = |device: &str| {
+        let found = NearestDrive::new(&Root::machine(), device)?;
+        Ok((found.drive, found.why))
+    };
+    let drives = profile.as_ref().map_or(DriveChoice::OfDevice(&nearest), DriveChoice::Given);
+    let report = survey.report(drives).map_err(|error| match error {
         CostError::DriveTooSmall { .. } => anyhow::Error::from(UsageError(error.to_string())),
         error => error.into(),
     })?;

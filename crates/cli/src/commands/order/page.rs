@@ -4,7 +4,7 @@ use anyhow::Result;
 use hoistway_order::explain::{CostReport, FileSystemCost, OrderCost};
 use hoistway_report::{Fact, Footprint, FootprintPanel, Sheet, SheetSection, sheet_page};
 
-use super::render::{METHOD, found, seconds, verdict};
+use super::render::{METHOD, drive_line, found, seconds, verdict};
 use hoistway_units::figures::bytes;
 
 /// Renders one HTML file with a diagram per file system.
@@ -30,7 +30,7 @@ fn section(of: &FileSystemCost) -> SheetSection {
     };
     SheetSection {
         title: of.path.clone(),
-        intro: format!("{} {}", found(of), verdict(of)),
+        intro: [found(of), drive_line(of).unwrap_or_default(), verdict(of)].join(" "),
         facts: of.orders.iter().map(fact).collect(),
         footprints: vec![Footprint {
             title: format!("Head position on {drive}"),

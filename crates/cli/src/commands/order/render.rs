@@ -24,6 +24,9 @@ pub fn print(report: &CostReport, out: &mut Out) -> Result<()> {
             out.paragraph(0, "This file system does not report extents: the orders cannot be compared.")?;
             continue;
         };
+        if let Some(line) = drive_line(of) {
+            out.paragraph(0, &line)?;
+        }
         out.line("")?;
         let time = format!("time on\n{drive}");
         let header = ["order", "reads", "seeks", "backward", "distance", &time, "MB/s"];
@@ -66,6 +69,11 @@ pub fn found(of: &FileSystemCost) -> String {
     }
     text.push('.');
     text
+}
+
+/// Formats the drive and the reason for it; `None` if the drive was given.
+pub fn drive_line(of: &FileSystemCost) -> Option<String> {
+    Some(format!("Drive: {}, {}.", of.drive.as_deref()?, of.why_drive.as_deref()?))
 }
 
 /// Compares physical disk order with directory order.
@@ -127,6 +135,7 @@ mod tests {
             without_data: 0,
             not_placed: 2,
             drive: Some("d".into()),
+            why_drive: None,
             orders: vec![cost("readdir", readdir), cost("block", block)],
         }
     }
