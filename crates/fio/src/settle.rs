@@ -60,7 +60,8 @@ fn created_files(jobs: &[Job]) -> HashMap<String, RangeInclusive<u64>> {
     created
 }
 
-/// Leaves out the jobs that only create files, and those whose engine moves no data. A stonewall stays where it is.
+/// Leaves out the jobs that only create files, and those whose engine moves no data. A stonewall
+/// stays where it is.
 fn leave_out(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>, differences: &mut Vec<String>) {
     let mut kept: Vec<Job> = Vec::with_capacity(jobs.len());
     let mut gone: Vec<String> = Vec::new();

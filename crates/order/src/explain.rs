@@ -79,14 +79,17 @@ pub struct OrderCost {
     pub head: Vec<(f64, f64)>,
 }
 
+/// Returns the name of the built-in drive that stands for a device, which is given by its number as
+/// in "8:1", and the reason, a clause; or the reason why there is none.
+pub type DriveOfDevice<'a> = &'a dyn Fn(&str) -> Result<(&'static str, String), String>;
+
 /// The drives to simulate.
 #[derive(Clone, Copy)]
 pub enum DriveChoice<'a> {
     /// One drive for all file systems.
     Given(&'a Profile),
-    /// The built-in drive that stands for a device, which is given by its number as in "8:1", and
-    /// the reason, a clause; or the reason why there is none.
-    OfDevice(&'a dyn Fn(&str) -> Result<(&'static str, String), String>),
+    /// The drive that stands for the device of each file system.
+    OfDevice(DriveOfDevice<'a>),
 }
 
 /// Why the costs cannot be computed.

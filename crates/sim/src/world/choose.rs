@@ -187,8 +187,8 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    /// Drops what the cache has of the files of a process, as the kernel does when a file is removed
-    /// that no other process has open. The files keep their places on the disk.
+    /// Drops what the cache has of the files of a process, as the kernel does when a file is
+    /// removed that no other process has open. The files keep their places on the disk.
     fn remove_files(&mut self, task: u32) {
         let others = self.processes.iter().enumerate();
         let others = others.filter(|(other, process)| {

@@ -1,5 +1,5 @@
-//! Tables of the records. The first line has the titles of the columns, or a record in a known order
-//! of columns.
+//! Tables of the records. The first line has the titles of the columns, or a record in a known
+//! order of columns.
 
 use super::operation;
 use crate::event::{DeviceId, Rwbs};
@@ -230,7 +230,7 @@ mod tests {
     fn an_unknown_order_of_columns_is_refused_with_the_titles_that_would_be_right() {
         // No version, a wrong version, no command, and a length that is not whole sectors.
         for line in ["100,8,4096,40", "3,100,40,4096,8", "1,100,99,4096,8", "1,100,40,4000,8"] {
-            let error = Table::new(line.as_bytes(), None, 512).err().expect("unknown");
+            let error = Table::new(line.as_bytes(), None, 512).expect_err("unknown");
             assert!(error.contains(line) && error.contains("ts,lbn,len,cmd"), "{error}");
         }
     }

@@ -612,6 +612,3 @@ fn layer(from: usize, to: usize) -> Layer {
         _ => Layer::Unknown,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,13 @@
-use super::*;
-use crate::event::Event;
+//! Tables of an overview, from requests and events that are made here.
+
+use hoistway_trace::overview::{Counts, LAYERS, Layer, NoteSpan, Overview, Queue, Tables};
+use hoistway_trace::request::RequestRecord;
+use hoistway_trace::{Action, Batch, DeviceId, Event, Rwbs};
+
+/// The most buckets of time of a table.
+const BUCKETS: usize = 2048;
+/// The most processes with tables of their own.
+const PROCESSES_MAX: usize = 64;
 
 fn record(pid: u32, at_ns: u64, sector: u64) -> RequestRecord {
     RequestRecord {
