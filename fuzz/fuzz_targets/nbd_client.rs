@@ -1,7 +1,5 @@
 //! Arbitrary bytes from a server: the client returns replies or an error, independent of
 //! fragmentation.
-//!
-//! Start with the inputs in `crates/nbd/tests/corpus/client`.
 #![no_main]
 
 #[path = "../../crates/nbd/tests/it/machine/mod.rs"]

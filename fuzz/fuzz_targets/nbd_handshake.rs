@@ -1,7 +1,5 @@
 //! Arbitrary bytes from a client during the handshake: the result is independent of fragmentation,
 //! with bounded memory and replies.
-//!
-//! Start with the inputs in `crates/nbd/tests/corpus/handshake`.
 #![no_main]
 
 #[path = "../../crates/nbd/tests/it/machine/mod.rs"]

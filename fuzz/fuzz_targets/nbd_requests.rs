@@ -1,7 +1,5 @@
 //! Arbitrary bytes from a client in transmission: each request gets one valid reply, independent of
 //! fragmentation.
-//!
-//! Start with the inputs in `crates/nbd/tests/corpus/requests`.
 #![no_main]
 
 #[path = "../../crates/nbd/tests/it/machine/mod.rs"]

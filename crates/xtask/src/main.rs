@@ -9,6 +9,7 @@
 //!   `tidy/references.rs`
 //! - generated parts of documents: `pages/`
 //! - the proof that the core cannot panic: `proof.rs`
+//! - building and running the fuzz targets: `fuzz/`
 //! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ mod check_advise;
 mod checks;
 mod compare;
 mod emulated;
+mod fuzz;
 mod goals;
 mod graph;
 mod laws;
@@ -74,6 +76,8 @@ enum Task {
     Worlds(simulation::Options),
     /// Kill the real server or mount under load, and look for data that it had acknowledged
     CrashTest(simulation::CrashOptions),
+    /// Build and run the fuzz targets of `fuzz/`, several at a time
+    Fuzz(fuzz::Options),
     /// Run the server under clients that verify what they read
     Soak(soak::Options),
     /// Measure the server beside other NBD servers: docs/serve-benchmarks.md
@@ -112,6 +116,7 @@ fn run(task: Task) -> Result<()> {
         Task::Pages(options) => pages::run(&options),
         Task::Worlds(options) => simulation::worlds(&options),
         Task::CrashTest(options) => simulation::crash_test(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),

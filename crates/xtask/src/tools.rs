@@ -1,6 +1,6 @@
 //! Programs that the checks start, and their installation.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -114,9 +114,15 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Returns the directory that cargo builds into.
+/// Returns the directory that cargo builds the workspace into.
 pub fn target_directory() -> Result<PathBuf> {
-    let printed = output(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    target_directory_of(&crate::repository::root().join("Cargo.toml"))
+}
+
+/// Returns the directory that cargo builds the workspace of a manifest into.
+pub fn target_directory_of(manifest: &Path) -> Result<PathBuf> {
+    let options = ["metadata", "--no-deps", "--format-version", "1", "--manifest-path"];
+    let printed = output(cargo().args(options).arg(manifest))?;
     let metadata: serde_json::Value = serde_json::from_str(&printed).context("the output of cargo metadata")?;
     let directory = metadata.get("target_directory").and_then(serde_json::Value::as_str);
     Ok(PathBuf::from(directory.context("cargo metadata names no target_directory")?))
