@@ -21,6 +21,7 @@ mod check_advise;
 mod checks;
 mod compare;
 mod emulated;
+mod fsx;
 mod fuzz;
 mod goals;
 mod graph;
@@ -76,6 +77,8 @@ enum Task {
     Worlds(simulation::Options),
     /// Kill the real server or mount under load, and look for data that it had acknowledged
     CrashTest(simulation::CrashOptions),
+    /// Run random file operations through mounts and compare the files with a model
+    Fsx(fsx::Options),
     /// Build and run the fuzz targets of `fuzz/`, several at a time
     Fuzz(fuzz::Options),
     /// Run the server under clients that verify what they read
@@ -116,6 +119,7 @@ fn run(task: Task) -> Result<()> {
         Task::Pages(options) => pages::run(&options),
         Task::Worlds(options) => simulation::worlds(&options),
         Task::CrashTest(options) => simulation::crash_test(&options),
+        Task::Fsx(options) => fsx::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::BenchNbd(options) => bench_nbd::run(&options),

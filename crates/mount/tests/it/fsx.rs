@@ -63,3 +63,17 @@ fn random_operations_on_xfs_with_queued_requests() {
 fn random_operations_on_tmpfs_with_kernel_write_back_and_queued_requests() {
     exercise("tmpfs", MountVariant::waiting(WriteBack::Kernel));
 }
+
+#[test]
+fn a_byte_that_differs_from_the_model_is_reported() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("file");
+    let mut exercise = Exercise::new(&path, 1);
+    exercise.run(Duration::from_millis(100)).expect("a plain file");
+    let at = exercise.model().len() / 2;
+    let wrong = !exercise.model()[at];
+    let file = std::fs::File::options().write(true).open(&path).expect("it is there");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[wrong], at as u64).expect("it can be written");
+    let compared = exercise.compare_all();
+    assert!(compared.is_err_and(|difference| difference.contains(&format!("byte {at} is {wrong:#x}"))));
+}

@@ -50,7 +50,7 @@ impl Exercise {
                 self.count += 1;
                 self.step().map_err(|wrong| self.report(&wrong))?;
             }
-            self.check_all().map_err(|wrong| self.report(&wrong))?;
+            self.compare_all().map_err(|wrong| self.report(&wrong))?;
         }
         Ok(self.count)
     }
@@ -335,7 +335,8 @@ impl Exercise {
         fadvise(&self.file, 0, None, Advice::DontNeed).map_err(failed("fadvise"))
     }
 
-    fn check_all(&mut self) -> Result<(), String> {
+    /// Compares the whole file with the model.
+    pub fn compare_all(&self) -> Result<(), String> {
         let size = rustix::fs::fstat(&self.file).map_err(failed("fstat"))?.st_size as usize;
         if size != self.model.len() {
             return Err(format!("the size is {size} and should be {}", self.model.len()));
@@ -348,7 +349,7 @@ impl Exercise {
         self.compare("the whole file", 0, &buffer[..size])
     }
 
-    /// Compares the file below the mount with the model.
+    /// Returns the expected contents of the file.
     pub fn model(&self) -> &[u8] {
         &self.model
     }

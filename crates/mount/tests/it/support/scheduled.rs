@@ -116,7 +116,7 @@ impl Control {
             }
             match line.trim_end().strip_prefix("= ") {
                 Some(answer) => lines.push(answer.to_owned()),
-                None if line == "ok\n" => return Ok(lines),
+                None if line == "ok\n" || line.starts_with("ok: ") => return Ok(lines),
                 None => return Err(io::Error::other(line)),
             }
         }
