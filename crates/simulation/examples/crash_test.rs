@@ -14,8 +14,6 @@
 //! ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a test that cannot fail proves
 //! nothing.
 
-mod forgetting;
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -32,9 +30,8 @@ use hoistway_nbd::client::{
 use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 use hoistway_reactor::simulated::Prng;
+use hoistway_simulation::crash::forgetting::{Cache, Disk, Fault, Session};
 use hoistway_simulation::history::{ChangeId, Content, History};
-
-use self::forgetting::{Cache, Disk, Fault};
 
 /// Bytes of the disk, and of the region of each pair of connections.
 const DISK_BYTES: usize = 4 << 20;
@@ -133,7 +130,7 @@ struct TestBed {
     disk: Disk,
     histories: Vec<Arc<Mutex<History>>>,
     counts: Arc<Counts>,
-    _session: fuser::BackgroundSession,
+    _session: Session,
 }
 
 #[derive(Default)]

@@ -15,30 +15,27 @@
 //! Before the rounds proper the same is done over disks with planted faults until a loss is found:
 //! a test that cannot fail proves nothing.
 
-mod forgetting;
 mod mount_clients;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use hoistway_reactor::simulated::Prng;
+use hoistway_simulation::crash::forgetting::{Cache, Disk, Fault};
+use hoistway_simulation::crash::mounted::{MountSetUp, MountedProgram};
 
-use self::forgetting::{Cache, Disk, Fault};
 use self::mount_clients::model::{Model, Promise, Record, Step};
 use self::mount_clients::{FILE_BYTES, appended, in_place, replaced};
 
 const CLIENTS: u64 = 4;
 /// The most crashes until a fault must be detected.
 const FAULT_ROUNDS_MAX: u64 = 100;
-/// The longest time until the mount is ready.
-const START_MAX: Duration = Duration::from_secs(20);
 /// The text by which a loss is recognised in an error.
 const LOST: &str = "after the crash";
 
@@ -86,32 +83,18 @@ fn options(arguments: &[String]) -> Result<Options> {
 /// The configuration of a round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    kernel_writes: bool,
-    queue: Queue,
+    mount: MountSetUp,
     cache: Cache,
     power_fails: bool,
     errors: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Queue {
-    Absent,
-    Scheduled(&'static str),
-    Throttled(&'static str),
-}
-
 impl Round {
     fn new(number: u64, prng: &mut Prng) -> Round {
-        let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber", "anticipatory", "sfq"];
-        let elevator = prng.pick(&elevators);
+        let mount = MountSetUp::of_round(number, prng);
         let errors = number % 5 == 4;
         Round {
-            kernel_writes: number % 2 == 1,
-            queue: match number / 2 % 3 {
-                0 => Queue::Absent,
-                1 => Queue::Scheduled(elevator),
-                _ => Queue::Throttled(elevator),
-            },
+            mount,
             cache: if (number / 6).is_multiple_of(2) { Cache::Bypassed } else { Cache::WriteBack },
             power_fails: errors || prng.permille(600),
             errors,
@@ -120,20 +103,7 @@ impl Round {
 
     /// The promise that the mount gives in this round.
     fn promise(&self) -> Promise {
-        if self.power_fails || self.kernel_writes { Promise::Synced } else { Promise::Acknowledged }
-    }
-
-    fn config(&self) -> String {
-        let write_back = if self.kernel_writes { "kernel" } else { "ours" };
-        let mount = format!("[mount]\nwrite_back = \"{write_back}\"\ndirty_limit = \"1M\"\n");
-        match self.queue {
-            Queue::Absent => mount,
-            Queue::Scheduled(elevator) => format!("{mount}elevator = \"{elevator}\"\n"),
-            Queue::Throttled(elevator) => format!(
-                "{mount}elevator = \"{elevator}\"\ndepth = 1\n\
-                 [[tenant]]\nname = \"clients\"\ncomm = \"*\"\nlimit = \"16M\"\nlimit_iops = 2000\n"
-            ),
-        }
+        if self.power_fails || self.mount.kernel_writes { Promise::Synced } else { Promise::Acknowledged }
     }
 }
 
@@ -247,11 +217,9 @@ impl TestBed {
         }
         let models = (0..CLIENTS).map(|client| self.model(client)).collect();
         let session = self.disk.mount(&self.below(), round.cache)?;
-        let mut mount = start(options, self.place.path(), &round)?;
+        let mut mount = MountedProgram::start(&options.hoistway, &round.mount, self.place.path())?;
         let outcome = self.run_clients(number, round, &mut prng, &mut mount, models);
-        let _ = mount.kill();
-        let _ = mount.wait();
-        let _ = Command::new("umount").arg("-l").arg(self.mounted()).stderr(Stdio::null()).status();
+        drop(mount);
         let checked = outcome.and_then(|models| self.check(&models, round));
         drop(session);
         self.disk.set_errors(0);
@@ -274,7 +242,7 @@ impl TestBed {
         number: u64,
         round: Round,
         prng: &mut Prng,
-        mount: &mut Child,
+        mount: &mut MountedProgram,
         models: Vec<Model>,
     ) -> Result<Vec<Model>> {
         let stopping = Arc::new(AtomicBool::new(false));
@@ -304,17 +272,15 @@ impl TestBed {
             running.push((child, std::thread::spawn(move || reader.run(output.lines()))));
         }
         let _ = cut.recv_timeout(Duration::from_micros(prng.between(30_000, 500_000)));
-        let alive = matches!(mount.try_wait(), Ok(None));
+        let alive = mount.is_alive();
         stopping.store(true, Ordering::SeqCst);
         if round.power_fails {
             self.disk.fail_power(prng);
             self.counts.power_failures += 1;
         }
-        let _ = mount.kill();
-        let _ = mount.wait();
+        mount.kill();
         let mut models = Vec::new();
-        let mut problem =
-            (!alive).then(|| format!("the mount ended before it was killed: {}", log_of(self.place.path())));
+        let mut problem = (!alive).then(|| format!("the mount ended before it was killed: {}", mount.log()));
         for (mut child, reader) in running {
             let _ = child.wait();
             match reader.join().map_err(|_| "a reader panicked".to_owned())? {
@@ -382,39 +348,4 @@ impl Reader {
         }
         Ok(self.model)
     }
-}
-
-fn log_of(place: &Path) -> String {
-    fs::read_to_string(place.join("log")).unwrap_or_default()
-}
-
-fn start(options: &Options, place: &Path, round: &Round) -> Result<Child> {
-    let (config, at) = (place.join("config.toml"), place.join("mounted"));
-    fs::write(&config, round.config()).map_err(|error| error.to_string())?;
-    let log = fs::File::create(place.join("log")).map_err(|error| error.to_string())?;
-    let before = fs::metadata(&at).map_err(|error| error.to_string())?.dev();
-    let mut command = Command::new(&options.hoistway);
-    command.arg("mount").arg(place.join("below")).arg(&at).arg("--config").arg(&config);
-    if round.queue == Queue::Absent {
-        command.args(["--elevator", "none"]);
-    }
-    let mut mount = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| format!("{}: {error}", options.hoistway.display()))?;
-    let began = Instant::now();
-    while fs::metadata(&at).map_or(before, |now| now.dev()) == before {
-        if let Ok(Some(status)) = mount.try_wait() {
-            return Err(format!("the mount ended with {status}: {}", log_of(place)));
-        }
-        if began.elapsed() > START_MAX {
-            let _ = mount.kill();
-            let _ = mount.wait();
-            return Err(format!("the mount is not ready after {} s", START_MAX.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(mount)
 }

@@ -1,4 +1,5 @@
-//! Simulated worlds: the block server, or the write-back of a mount, in virtual time from a seed.
+//! Simulated worlds: the block server, or the write-back of a mount, in virtual time from a seed;
+//! and parts of the crash tests of the real programs.
 //!
 //! [`Plan`] derives a world from a seed: devices, exports, tenants, clients, an operator and
 //! faults. [`play`] runs it on the simulated engine of `hoistway_reactor`, and [`history`] checks
@@ -11,8 +12,10 @@
 //! - invariants: `history.rs` (data), `run.rs` (memory, shutdown, disks)
 //! - the server that the fuzzers run: `wire.rs`
 //! - the write-back of a mount: `mount/`
+//! - the crash tests of the real programs: `crash/`
 
 pub mod client;
+pub mod crash;
 pub mod history;
 pub mod mount;
 mod operator;

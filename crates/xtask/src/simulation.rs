@@ -42,6 +42,10 @@ pub struct CrashOptions {
     /// The program that is killed: the NBD server, or the mount (as root)
     #[arg(long, value_enum, default_value_t = Subject::Server, value_name = "PROGRAM")]
     of: Subject,
+    /// The programs that change files through the mount: clients of the test, PostgreSQL, or SQLite
+    /// with a log and with a rollback journal, each with all rounds
+    #[arg(long, value_enum, default_value_t = Clients::Files, value_name = "PROGRAMS")]
+    clients: Clients,
     /// Crashes after those over disks with planted faults
     #[arg(long, default_value_t = 200, value_name = "N")]
     rounds: u64,
@@ -63,22 +67,36 @@ enum Subject {
     Mount,
 }
 
+/// The programs that change files through a mount.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Clients {
+    Files,
+    Postgres,
+    Sqlite,
+}
+
 /// Kills the real server or mount under load and checks the data that it had acknowledged.
 pub fn crash_test(options: &CrashOptions) -> Result<()> {
     if options.of == Subject::Mount && options.engine.is_some() {
         bail!("--engine is an option of the server: the mount has none");
     }
-    let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
-    let program = match options.of {
-        Subject::Server => "crash_test",
-        Subject::Mount => "crash_test_mount",
+    let (program, clients) = match (options.of, options.clients) {
+        (Subject::Server, Clients::Files) => ("crash_test", None),
+        (Subject::Mount, Clients::Files) => ("crash_test_mount", None),
+        (Subject::Mount, Clients::Postgres) => ("crash_test_databases", Some("postgres")),
+        (Subject::Mount, Clients::Sqlite) => ("crash_test_databases", Some("sqlite")),
+        (Subject::Server, _) => bail!("--clients is an option of the mount: add --of mount"),
     };
+    let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
     let mut command = cargo();
     command.args(["run", "--quiet", "--profile", "checked", "--example", program]).args(PACKAGE);
     command.args(["--", "--hoistway"]).arg(std::path::absolute(hoistway)?);
     command.args(["--rounds", &options.rounds.to_string(), "--seed", &options.seed.to_string()]);
     if let Some(engine) = &options.engine {
         command.args(["--engine", engine]);
+    }
+    if let Some(clients) = clients {
+        command.args(["--clients", clients]);
     }
     tools::run(&mut command)
 }

@@ -27,6 +27,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("zsh", "zsh"),
     ("fish", "fish"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("pg_ctlcluster", "postgresql"),
+    ("sqlite3", "sqlite3"),
+    ("stress-ng", "stress-ng"),
 ];
 
 /// Fails if programs are missing and names the command that installs them, or installs them.

@@ -17,6 +17,7 @@ mod fake;
 mod ionice;
 mod lists;
 mod mount;
+mod mount_databases;
 mod order;
 mod reproduce;
 mod serve;

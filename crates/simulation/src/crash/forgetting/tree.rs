@@ -25,10 +25,8 @@ pub enum Fault {
     /// Writes with `O_DSYNC` are not durable; `fsync` makes them so.
     DurableWrites,
     /// `fsync` of a directory makes no name durable.
-    #[allow(dead_code)]
     DirectorySync,
     /// One write of fifty is acknowledged and dropped.
-    #[allow(dead_code)]
     DroppedWrites,
 }
 
@@ -176,6 +174,25 @@ impl Tree {
         Ok(ino)
     }
 
+    /// Gives a file another name.
+    pub fn link(&mut self, ino: u64, parent: u64, name: &OsStr) -> Result<()> {
+        self.require_power()?;
+        self.file(ino)?;
+        if self.directory(parent)?.seen.contains_key(name) {
+            return Err(Errno::EEXIST);
+        }
+        self.change_names(vec![(parent, name.into(), Some(ino))])
+    }
+
+    /// Counts the names of an inode.
+    pub fn names_of(&self, ino: u64) -> u32 {
+        let names = |node: &Node| match &node.body {
+            Body::Directory(directory) => directory.seen.values().filter(|named| **named == ino).count(),
+            Body::File(_) => 0,
+        };
+        self.nodes.values().map(|node| names(node) as u32).sum()
+    }
+
     /// Applies a change of names. It is durable after the next sync of one of its directories.
     pub fn change_names(&mut self, change: NameChange) -> Result<()> {
         self.require_power()?;
@@ -270,7 +287,6 @@ impl Tree {
     }
 
     /// Makes everything durable, as a test does that prepares a disk.
-    #[allow(dead_code)]
     pub fn sync_all(&mut self) {
         for node in self.nodes.values_mut() {
             if let Body::File(file) = &mut node.body {

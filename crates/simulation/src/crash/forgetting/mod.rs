@@ -6,7 +6,7 @@ mod history;
 mod tree;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -29,7 +29,6 @@ pub enum Cache {
     /// Every read and write reaches the file system.
     Bypassed,
     /// The kernel keeps written pages until a sync or its own write-back sends them.
-    #[allow(dead_code)]
     WriteBack,
 }
 
@@ -39,7 +38,6 @@ pub struct Disk(Arc<Mutex<Tree>>);
 
 type Result<T> = std::result::Result<T, Errno>;
 
-#[allow(dead_code)]
 impl Disk {
     /// Creates an empty file system.
     pub fn new(fault: Fault, seed: u64) -> Disk {
@@ -51,7 +49,7 @@ impl Disk {
     }
 
     /// Mounts the file system until the session is dropped.
-    pub fn mount(&self, at: &Path, cache: Cache) -> std::result::Result<fuser::BackgroundSession, String> {
+    pub fn mount(&self, at: &Path, cache: Cache) -> std::result::Result<Session, String> {
         let mut config = fuser::Config::default();
         config.n_threads = Some(3);
         config.acl = fuser::SessionACL::All;
@@ -61,8 +59,10 @@ impl Disk {
             tree.generation
         };
         let forgetting = Forgetting { disk: self.clone(), cache, generation };
-        fuser::spawn_mount(forgetting, at, &config)
-            .map_err(|error| format!("cannot mount a file system (FUSE): {error}"))
+        match fuser::spawn_mount(forgetting, at, &config) {
+            Ok(session) => Ok(Session { _session: session, at: at.to_owned() }),
+            Err(error) => Err(format!("cannot mount a file system (FUSE): {error}")),
+        }
     }
 
     /// Creates a durable file in the root, or replaces its contents.
@@ -98,6 +98,11 @@ impl Disk {
         known.map_or(String::new(), |requests| requests.iter().map(|request| format!("\n    {request}")).collect())
     }
 
+    /// Makes the disk acknowledge some operations without their effect from now on.
+    pub fn set_fault(&self, fault: Fault) {
+        self.tree().fault = fault;
+    }
+
     /// Makes everything durable.
     pub fn sync_all(&self) {
         self.tree().sync_all();
@@ -129,6 +134,19 @@ impl Disk {
     }
 }
 
+/// A mounted file system. Dropping it unmounts.
+pub struct Session {
+    _session: fuser::BackgroundSession,
+    at: PathBuf,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The kernel may still release files of a killed process, so the mount may be busy.
+        let _ = rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
 /// A mount of the file system.
 struct Forgetting {
     disk: Disk,
@@ -139,6 +157,7 @@ struct Forgetting {
 }
 
 fn attributes(tree: &mut Tree, ino: u64) -> Result<FileAttr> {
+    let names = tree.names_of(ino);
     let node = tree.node(ino)?;
     let (kind, size) = match &node.body {
         Body::File(file) => (FileType::RegularFile, file.seen.len() as u64),
@@ -154,7 +173,7 @@ fn attributes(tree: &mut Tree, ino: u64) -> Result<FileAttr> {
         crtime: UNIX_EPOCH,
         kind,
         perm: (node.mode & 0o7777) as u16,
-        nlink: if kind == FileType::Directory { 2 } else { 1 },
+        nlink: if kind == FileType::Directory { 2 } else { names },
         uid: node.owner.0,
         gid: node.owner.1,
         rdev: 0,
@@ -335,6 +354,15 @@ impl Filesystem for Forgetting {
         reply: ReplyEmpty,
     ) {
         done(reply, self.rename_within((parent.0, name), (to.0, new_name), flags));
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let mut tree = match self.tree() {
+            Ok(tree) => tree,
+            Err(error) => return reply.error(error),
+        };
+        let linked = tree.link(ino.0, parent.0, name);
+        self.reply_entry(&mut tree, linked.map(|()| ino.0), reply);
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
