@@ -35,6 +35,7 @@ mod sections;
 mod server;
 mod simulation;
 mod soak;
+mod stress;
 mod tidy;
 mod tools;
 mod whatif;
@@ -83,6 +84,9 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run the server under clients that verify what they read
     Soak(soak::Options),
+    /// Run stress-ng's file-system stressors on a directory and through mounts, and compare the
+    /// outcomes
+    Stress(stress::Options),
     /// Measure the server beside other NBD servers: docs/serve-benchmarks.md
     BenchNbd(bench_nbd::Options),
     /// Measure the mount beside other ways to the same files: docs/mount-benchmarks.md
@@ -122,6 +126,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fsx(options) => fsx::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
+        Task::Stress(options) => stress::run(&options),
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),

@@ -41,8 +41,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `hoistway serve` and waits until it prints that it is ready. Its standard error goes
-    /// to the file `log`.
+    /// Starts `hoistway serve` or `hoistway mount` and waits until it prints that it is ready. Its
+    /// standard error goes to the file `log`.
     pub fn start(command: &mut Command, log: &Path) -> Result<Server> {
         let file = fs::File::create(log).with_context(|| format!("cannot make {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
