@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command as Process, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -31,6 +31,7 @@ use hoistway_nbd::server::Replies;
 use hoistway_nbd::wire::{Command, CommandFlags};
 use hoistway_reactor::simulated::Prng;
 use hoistway_simulation::crash::forgetting::{Cache, Disk, Fault, Session};
+use hoistway_simulation::crash::{CrashOptions, exit_code};
 use hoistway_simulation::history::{ChangeId, Content, History};
 
 /// Bytes of the disk, and of the region of each pair of connections.
@@ -42,42 +43,30 @@ const DEPTH: usize = 8;
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1).collect()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run())
 }
 
 struct Options {
-    hoistway: PathBuf,
-    rounds: u64,
-    seed: u64,
+    shared: CrashOptions,
     engine: String,
 }
 
-fn options(arguments: &[String]) -> Result<Options> {
-    let (hoistway, engine) = (PathBuf::from("hoistway"), "auto".to_owned());
-    let mut options = Options { hoistway, rounds: 200, seed: 1, engine };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word} needs a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("{word} {value:?}: a number is needed"));
-        match word.as_str() {
-            "--hoistway" => options.hoistway = value.into(),
-            "--engine" => options.engine.clone_from(value),
-            "--rounds" => options.rounds = number()?,
-            "--seed" => options.seed = number()?,
-            _ => return Err(format!("{word:?} is no option")),
-        }
+impl Options {
+    fn parse() -> Result<Options> {
+        let mut engine = "auto".to_owned();
+        let shared = CrashOptions::parse(std::env::args().skip(1), &["--engine"], |word, value| {
+            let is_known = word == "--engine";
+            if is_known {
+                value.clone_into(&mut engine);
+            }
+            Ok(is_known)
+        })?;
+        Ok(Options { shared, engine })
     }
-    Ok(options)
 }
 
-fn run(arguments: Vec<String>) -> Result<()> {
-    let options = options(&arguments)?;
+fn run() -> Result<()> {
+    let options = Options::parse()?;
     let began = Instant::now();
     for fault in [Fault::Fsync, Fault::DurableWrites] {
         for direct in [true, false] {
@@ -85,14 +74,14 @@ fn run(arguments: Vec<String>) -> Result<()> {
         }
     }
     let bed = TestBed::new(&options, Fault::None)?;
-    for round in 0..options.rounds {
+    for round in 0..options.shared.rounds {
         let direct = round % 2 == 0;
         bed.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
     }
     let [writes, durable, flushes] = [&bed.counts.writes, &bed.counts.durable, &bed.counts.flushes];
     println!(
         "crash-test: {} rounds in {:.1} s: {} writes acknowledged, {} durable ones when the server died, {} flushes; 0 lost",
-        options.rounds,
+        options.shared.rounds,
         began.elapsed().as_secs_f64(),
         writes.load(Ordering::Relaxed),
         durable.load(Ordering::Relaxed),
@@ -145,12 +134,12 @@ impl TestBed {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mount = dir.path().join("mount");
         std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
-        let disk = Disk::new(fault, options.seed);
+        let disk = Disk::new(fault, options.shared.seed);
         disk.put("disk", vec![0; DISK_BYTES]);
         let session = disk.mount(&mount, Cache::Bypassed)?;
         let history = |at: usize| {
             let start = at * REGION_BYTES;
-            Arc::new(Mutex::new(History::new(start as u64, REGION_BYTES, 0, options.seed ^ start as u64, false)))
+            Arc::new(Mutex::new(History::new(start as u64, REGION_BYTES, 0, options.shared.seed ^ start as u64, false)))
         };
         let histories = (0..REGIONS).map(history).collect();
         Ok(TestBed { dir, disk, histories, counts: Arc::default(), _session: session })
@@ -158,7 +147,7 @@ impl TestBed {
 
     /// Runs a server with clients, kills it, and checks the disk.
     fn round(&self, round: u64, direct: bool, options: &Options) -> Result<()> {
-        let mut prng = Prng::new(options.seed.wrapping_mul(1_000_003) ^ round);
+        let mut prng = Prng::new(options.shared.seed.wrapping_mul(1_000_003) ^ round);
         let socket = self.dir.path().join(format!("{round}.sock"));
         let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber"];
         self.disk.power_on();
@@ -220,7 +209,7 @@ fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str, direct: b
     );
     std::fs::write(&config, text).map_err(|error| error.to_string())?;
     let log = std::fs::File::create(dir.join("log")).map_err(|error| error.to_string())?;
-    let mut server = Process::new(&options.hoistway)
+    let mut server = Process::new(&options.shared.hoistway)
         .arg("serve")
         .arg("--config")
         .arg(&config)
@@ -230,7 +219,7 @@ fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str, direct: b
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .map_err(|error| format!("{}: {error}", options.hoistway.display()))?;
+        .map_err(|error| format!("{}: {error}", options.shared.hoistway.display()))?;
     let began = Instant::now();
     while UnixStream::connect(socket).is_err() {
         if let Ok(Some(status)) = server.try_wait() {

@@ -4,13 +4,13 @@
 //! Before the rounds proper the same is done over disks with planted faults until a loss is found:
 //! a test that cannot fail proves nothing.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use hoistway_reactor::simulated::Prng;
 use hoistway_simulation::crash::databases::{Crash, DatabaseKind, Round, RoundError, TestBed};
 use hoistway_simulation::crash::forgetting::Fault;
+use hoistway_simulation::crash::{CrashOptions, exit_code};
 
 /// The most crashes until a fault must be detected.
 const FAULT_ROUNDS_MAX: u64 = 30;
@@ -18,43 +18,32 @@ const FAULT_ROUNDS_MAX: u64 = 30;
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run())
 }
 
 struct Options {
-    hoistway: PathBuf,
-    rounds: u64,
-    seed: u64,
+    shared: CrashOptions,
     databases: &'static [DatabaseKind],
 }
 
-fn options() -> Result<Options> {
-    let mut options = Options { hoistway: "hoistway".into(), rounds: 200, seed: 1, databases: &[] };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word} needs a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("{word} {value:?}: a number is needed"));
-        match (word.as_str(), value.as_str()) {
-            ("--hoistway", _) => options.hoistway = value.into(),
-            ("--rounds", _) => options.rounds = number()?,
-            ("--seed", _) => options.seed = number()?,
-            ("--clients", "postgres") => options.databases = &[DatabaseKind::Postgres],
-            ("--clients", "sqlite") => options.databases = &[DatabaseKind::SqliteWal, DatabaseKind::SqliteDelete],
-            ("--clients", _) => return Err(format!("--clients {value:?}: there are postgres and sqlite")),
-            _ => return Err(format!("{word:?} is no option: there are --hoistway, --rounds, --seed and --clients")),
-        }
+impl Options {
+    fn parse() -> Result<Options> {
+        let mut databases: &'static [DatabaseKind] = &[];
+        let shared = CrashOptions::parse(std::env::args().skip(1), &["--clients"], |word, value| {
+            databases = match (word, value) {
+                ("--clients", "postgres") => &[DatabaseKind::Postgres],
+                ("--clients", "sqlite") => &[DatabaseKind::SqliteWal, DatabaseKind::SqliteDelete],
+                ("--clients", _) => return Err(format!("--clients {value:?}: there are postgres and sqlite")),
+                _ => return Ok(false),
+            };
+            Ok(true)
+        })?;
+        if databases.is_empty() { Err("--clients is missing".into()) } else { Ok(Options { shared, databases }) }
     }
-    if options.databases.is_empty() { Err("--clients is missing".into()) } else { Ok(options) }
 }
 
 fn run() -> Result<()> {
-    let options = options()?;
+    let options = Options::parse()?;
     for kind in options.databases {
         if let Some(program) = kind.missing_program() {
             return Err(format!("{kind:?} needs the program {program}"));
@@ -74,10 +63,10 @@ fn run() -> Result<()> {
 
 /// Crashes over a disk with a fault, until something is lost.
 fn detect_fault(kind: DatabaseKind, fault: Fault, options: &Options) -> Result<()> {
-    let mut bed = TestBed::new(&options.hoistway, kind, options.seed)?;
+    let mut bed = TestBed::new(&options.shared.hoistway, kind, options.shared.seed)?;
     bed.plant(fault);
     for number in 0..FAULT_ROUNDS_MAX {
-        let mut prng = Prng::new(options.seed.wrapping_mul(7_000_003) ^ number);
+        let mut prng = Prng::new(options.shared.seed.wrapping_mul(7_000_003) ^ number);
         let round = Round { crash: Crash::Power, ..Round::new(number, &mut prng) };
         match bed.play(round, &mut prng) {
             Ok(()) => {}
@@ -95,13 +84,13 @@ fn detect_fault(kind: DatabaseKind, fault: Fault, options: &Options) -> Result<(
 /// Crashes over a sound disk. A round with a loss is followed by a new database.
 fn crash(kind: DatabaseKind, options: &Options) -> Result<()> {
     let began = Instant::now();
-    let mut bed = TestBed::new(&options.hoistway, kind, options.seed)?;
+    let mut bed = TestBed::new(&options.shared.hoistway, kind, options.shared.seed)?;
     let (mut lost, mut acknowledged, mut power_failures, mut mount_kills) = (0, 0, 0, 0);
-    for number in 0..options.rounds {
-        let mut prng = Prng::new(options.seed.wrapping_mul(1_000_003) ^ number);
+    for number in 0..options.shared.rounds {
+        let mut prng = Prng::new(options.shared.seed.wrapping_mul(1_000_003) ^ number);
         let round = Round::new(number, &mut prng);
         let outcome = bed.play(round, &mut prng);
-        let is_last = number + 1 == options.rounds;
+        let is_last = number + 1 == options.shared.rounds;
         if is_last || outcome.is_err() {
             let counts = bed.counts();
             acknowledged += counts.acknowledged;
@@ -113,7 +102,7 @@ fn crash(kind: DatabaseKind, options: &Options) -> Result<()> {
             Err(RoundError::Loss(loss)) => {
                 eprintln!("{kind:?}: round {number} ({round:?}): {loss}");
                 lost += 1;
-                bed = TestBed::new(&options.hoistway, kind, options.seed)?;
+                bed = TestBed::new(&options.shared.hoistway, kind, options.shared.seed)?;
             }
             Err(RoundError::Other(other)) => return Err(format!("{kind:?}: round {number} ({round:?}): {other}")),
         }
@@ -121,8 +110,8 @@ fn crash(kind: DatabaseKind, options: &Options) -> Result<()> {
     println!(
         "{kind:?}: {} rounds in {:.1} s, {power_failures} power failures, {mount_kills} kills of the mount alone \
          with the database: {acknowledged} commits acknowledged; {lost} rounds with a loss",
-        options.rounds,
+        options.shared.rounds,
         began.elapsed().as_secs_f64(),
     );
-    if lost > 0 { Err(format!("{kind:?}: {lost} of {} rounds lost data", options.rounds)) } else { Ok(()) }
+    if lost > 0 { Err(format!("{kind:?}: {lost} of {} rounds lost data", options.shared.rounds)) } else { Ok(()) }
 }

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use hoistway_reactor::simulated::Prng;
 use hoistway_simulation::crash::forgetting::{Cache, Disk, Fault};
 use hoistway_simulation::crash::mounted::{MountSetUp, MountedProgram};
+use hoistway_simulation::crash::{CrashOptions, exit_code};
 
 use self::mount_clients::model::{Model, Promise, Record, Step};
 use self::mount_clients::{FILE_BYTES, appended, in_place, replaced};
@@ -49,35 +50,7 @@ fn main() -> ExitCode {
         mount_clients::run(Path::new(directory), number.parse().unwrap_or(0), seed.parse().unwrap_or(0));
         return ExitCode::SUCCESS;
     }
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-struct Options {
-    hoistway: PathBuf,
-    rounds: u64,
-    seed: u64,
-}
-
-fn options(arguments: &[String]) -> Result<Options> {
-    let mut options = Options { hoistway: PathBuf::from("hoistway"), rounds: 200, seed: 1 };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word} needs a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("{word} {value:?}: a number is needed"));
-        match word.as_str() {
-            "--hoistway" => options.hoistway = value.into(),
-            "--rounds" => options.rounds = number()?,
-            "--seed" => options.seed = number()?,
-            _ => return Err(format!("{word:?} is no option: there are --hoistway, --rounds and --seed")),
-        }
-    }
-    Ok(options)
+    exit_code(run(arguments))
 }
 
 /// The configuration of a round.
@@ -115,8 +88,8 @@ struct Counts {
     power_failures: u64,
 }
 
-fn run(arguments: &[String]) -> Result<()> {
-    let options = options(arguments)?;
+fn run(arguments: Vec<String>) -> Result<()> {
+    let options = CrashOptions::parse(arguments, &[], |_, _| Ok(false))?;
     let began = Instant::now();
     // A disk that ignores only O_DSYNC loses nothing here: the kernel follows each such write
     // through the mount by a sync.
@@ -155,7 +128,7 @@ fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Crashes over a disk with a fault, until data are lost.
-fn detect_fault(fault: Fault, kernel_writes: bool, options: &Options) -> Result<()> {
+fn detect_fault(fault: Fault, kernel_writes: bool, options: &CrashOptions) -> Result<()> {
     let mut bed = TestBed::new(options, fault)?;
     let mode = if kernel_writes { "write-back by the kernel" } else { "write-back by the mount" };
     for number in 0..FAULT_ROUNDS_MAX {
@@ -183,7 +156,7 @@ struct TestBed {
 }
 
 impl TestBed {
-    fn new(options: &Options, fault: Fault) -> Result<TestBed> {
+    fn new(options: &CrashOptions, fault: Fault) -> Result<TestBed> {
         let place = tempfile::tempdir().map_err(|error| error.to_string())?;
         for name in ["below", "mounted"] {
             fs::create_dir(place.path().join(name)).map_err(|error| error.to_string())?;
@@ -205,7 +178,7 @@ impl TestBed {
     }
 
     /// Mounts, runs clients, kills, and checks what is left.
-    fn play(&mut self, number: u64, round: Round, mut prng: Prng, options: &Options) -> Result<()> {
+    fn play(&mut self, number: u64, round: Round, mut prng: Prng, options: &CrashOptions) -> Result<()> {
         self.disk.power_on();
         self.disk.sync_all();
         self.disk.set_errors(if round.errors { 4 } else { 0 });
