@@ -182,7 +182,10 @@ fn table(runs: &[(&str, Run)]) -> String {
 fn report(target: &str, finding: &Finding) -> String {
     let repeat = finding.input.as_ref().map_or_else(
         || "  no input was written".to_owned(),
-        |input| format!("  repeat it: cargo +nightly fuzz run {} {target} {}", BUILD.join(" "), input.display()),
+        |input| {
+            let input = input.strip_prefix(repository::root()).unwrap_or(input);
+            format!("  repeat it: cargo +nightly fuzz run {} {target} {}", BUILD.join(" "), input.display())
+        },
     );
     format!("{target}: {}\n  output: {}\n{repeat}", finding.status, finding.log.display())
 }
