@@ -421,6 +421,9 @@ impl Gate for Scheduled {
     }
 
     fn clear_writeback_error(&self, backing: &Arc<Backing>) {
+        if let Some((_, dirty_tracker)) = self.shared.dirty_tracker(backing) {
+            dirty_tracker.renew_description(backing);
+        }
         self.shared.clear_writeback_error((backing.device, backing.inode));
     }
 

@@ -79,8 +79,8 @@ impl SimulatedGate {
         bytes
     }
 
-    /// Returns the bytes of a file that are neither written nor being written.
-    pub fn pending_bytes(&self, file: &Arc<Backing>) -> u64 {
-        self.gate.shared.dirty_tracker(file).map_or(0, |(_, dirty_tracker)| dirty_tracker.pending_bytes(file))
+    /// Returns the bytes of a file that `gate` counts as neither written nor being written.
+    pub fn pending_bytes(gate: &Scheduled, file: &Arc<Backing>) -> u64 {
+        gate.shared.dirty_tracker(file).map_or(0, |(_, dirty_tracker)| dirty_tracker.pending_bytes(file))
     }
 }

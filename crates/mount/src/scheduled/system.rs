@@ -27,8 +27,18 @@ pub enum Fault {
     ThrottledWriteDropped,
     /// A chunk is written without its first page.
     ChunkRangeWrong,
+    /// A write-back error `ENOSPC` is not recorded.
+    SpaceErrorNotRecorded,
     /// The end of a chunk does not reduce the dirty bytes.
     ChunkStaysDirty,
+    /// A sync does not wait for chunks that were dispatched before it.
+    SyncIgnoresDispatchedChunks,
+    /// The ranges of a sync that failed are no longer dirty.
+    FailedSyncDropsRanges,
+    /// The ranges that a cancelled sync awaited are no longer dirty.
+    CancelledSyncDropsRanges,
+    /// The dirty state of a removed file is kept.
+    UnlinkKeepsDirtyBytes,
 }
 
 /// Returns true if the simulated host of this thread requests a fault.

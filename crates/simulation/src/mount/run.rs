@@ -1,127 +1,53 @@
-//! The processes of a world, and what must hold.
+//! The course of a world: processes, power failures, deaths of the mount, and the end.
 
-use std::io;
-use std::os::fd::AsRawFd as _;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use hoistway_config::mount::{MountConfig, MountTerms};
-use hoistway_core::Kind;
+use hoistway_config::mount::MountConfig;
+use hoistway_mount::Backing;
+use hoistway_mount::scheduled::SimulatedGate;
 use hoistway_mount::scheduled::simulated::{Host, enter};
-use hoistway_mount::scheduled::{Fault, Scheduled};
-use hoistway_mount::scheduled::{SimulatedGate, file_near};
-use hoistway_mount::{Admission, Backing, Caller, Gate, GateRequest, Job, Operation};
 use hoistway_reactor::simulated::Prng;
 
-use super::disk::PAGE;
-use super::host::{FileId, Machine, machine, set_machine};
+use super::file_system::{DIRECTORY, Image};
+use super::kernel::DIRECTORY_KEY;
+use super::machine::{Machine, Owner, set_machine};
+use super::plan::MountPlan;
+use super::process::{Process, Shared};
 use crate::WorldReport;
 
-/// The longest wait of a request, in ns: 120 s.
-const WAIT_NS_MAX: u64 = 120_000_000_000;
-/// The time after the last process within which everything must be on the disk, in ns: 300 s.
-const DRAIN_NS: u64 = 300_000_000_000;
+/// The time after the last process within which everything must be on the disk, in ns: 600 s.
+const DRAIN_NS: u64 = 600_000_000_000;
+/// The longest time between two commits of the journal, in ns: 5 s.
+const COMMIT_NS: u64 = 5_000_000_000;
 
-/// A deliberate fault of the gate or of the simulated kernel.
+/// The end of a mount before the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
-    /// A fault of the gate.
-    Gate(Fault),
-    /// A sync of the file system below does nothing.
-    SyncBelowDoesNothing,
-}
-
-impl Sabotage {
-    /// All faults.
-    pub const ALL: [Sabotage; 6] = [
-        Sabotage::SyncBelowDoesNothing,
-        Sabotage::Gate(Fault::ErrorNotRecorded),
-        Sabotage::Gate(Fault::ErrorOfOtherFile),
-        Sabotage::Gate(Fault::ThrottledWriteDropped),
-        Sabotage::Gate(Fault::ChunkRangeWrong),
-        Sabotage::Gate(Fault::ChunkStaysDirty),
-    ];
-}
-
-impl std::fmt::Display for Sabotage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Sabotage::Gate(fault) => write!(f, "{fault:?}"),
-            Sabotage::SyncBelowDoesNothing => f.write_str("SyncBelowDoesNothing"),
-        }
-    }
-}
-
-/// A world, derived from a seed.
-#[derive(Clone, Debug)]
-pub struct MountPlan {
-    /// The seed.
-    pub seed: u64,
-    /// The deliberate fault, if any.
-    pub sabotage: Option<Sabotage>,
-    disks: u64,
-    files: u64,
-    processes: u64,
-    operations: u64,
-    fails_permille: u64,
-    kills_permille: u64,
-    terms: MountTerms,
-}
-
-impl MountPlan {
-    /// Derives the world of a seed.
-    pub fn new(seed: u64) -> MountPlan {
-        let mut prng = Prng::new(seed);
-        let limit = prng.magnitude(16 << 20);
-        let terms = MountTerms {
-            elevator: Some(prng.pick(Kind::ALL)),
-            depth: Some(prng.magnitude(32) as u32),
-            dirty_limit: Some(limit),
-            dirty_background: Some(prng.magnitude(limit)),
-            dirty_age_ns: Some(prng.magnitude(3_000_000_000)),
-            ..MountTerms::default()
-        };
-        MountPlan {
-            seed,
-            sabotage: None,
-            disks: prng.between(1, 3),
-            files: prng.between(1, 4),
-            processes: prng.between(1, 6),
-            operations: prng.between(5, 40),
-            fails_permille: prng.pick(&[0, 0, 30, 200]),
-            kills_permille: prng.pick(&[0, 0, 20]),
-            terms,
-        }
-    }
-}
-
-impl std::fmt::Display for MountPlan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{self:#?}")
-    }
+enum Failure {
+    /// Everything that was not durable is lost.
+    Power,
+    /// The mount and its processes are killed; the kernel below is not.
+    Mount,
 }
 
 /// Plays a world.
 pub fn play(plan: &MountPlan, verbose: bool) -> WorldReport {
     let mut prng = Prng::new(plan.seed ^ 0x5eed);
-    let fault =
-        plan.sabotage.and_then(|sabotage| if let Sabotage::Gate(fault) = sabotage { Some(fault) } else { None });
-    let mut machine = match Machine::new(prng.split(), verbose, fault) {
-        Ok(machine) => machine,
+    let machine = match Machine::new(plan, prng.split(), verbose) {
+        Ok(machine) => Rc::new(machine),
         Err(error) => return WorldReport::unplayed(error.to_string()),
     };
-    machine.syncs_do_nothing = plan.sabotage == Some(Sabotage::SyncBelowDoesNothing);
-    machine.fails_permille = plan.fails_permille;
-    let machine = Rc::new(machine);
     set_machine(Some(machine.clone()));
     let host: Rc<dyn Host> = machine.clone();
     let entered = enter(host);
-    let outcome = World::new(plan, &mut prng, &machine).and_then(|mut world| world.play());
+    let mut world = World { machine: machine.clone(), plan, mount: None, prng, mounts: 0, answered: 0, checks: 0 };
+    let outcome = world.play();
+    world.end_mount(true);
+    let (answered, crashes) = (world.answered, world.checks);
     drop(entered);
     set_machine(None);
     let (trace, problem) = (machine.trace.borrow(), machine.problem.borrow_mut().take());
-    let (answered, crashes) = outcome.as_ref().copied().unwrap_or_default();
     WorldReport {
         problem: problem.or(outcome.err()),
         hash: trace.hash(),
@@ -133,330 +59,192 @@ pub fn play(plan: &MountPlan, verbose: bool) -> WorldReport {
     }
 }
 
-struct World {
+struct World<'a> {
     machine: Rc<Machine>,
+    plan: &'a MountPlan,
+    mount: Option<Mount>,
+    prng: Prng,
+    /// Mounts so far.
+    mounts: u32,
+    answered: u64,
+    /// Power failures, and checks of what one would leave.
+    checks: u32,
+}
+
+/// A running mount.
+struct Mount {
     gate: SimulatedGate,
     shared: Arc<Shared>,
-    prng: Prng,
 }
 
-/// State of all processes.
-struct Shared {
-    gate: Arc<Scheduled>,
-    files: Vec<(FileId, Arc<Backing>)>,
-    handles: Mutex<Vec<Arc<Handle>>>,
-    alive: AtomicUsize,
-    answered: AtomicUsize,
-    operations: u64,
-    kills_permille: u64,
-}
-
-/// An open file handle.
-struct Handle {
-    file: FileId,
-    backing: Arc<Backing>,
-    /// The error that the mount found at the open.
-    pending_error: AtomicI32,
-    /// Errors that the next sync of the handle has to report.
-    owed: Arc<AtomicUsize>,
-}
-
-/// A reply that a process waits for.
-struct Reply {
-    thread: usize,
-    /// -1 while it is missing.
-    errno: AtomicI32,
-}
-
-/// Answers a request with `EINTR` if it is dropped.
-struct Replier(Arc<Reply>);
-
-impl Replier {
-    fn answer(&self, errno: i32) {
-        if self.0.errno.compare_exchange(-1, errno, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            machine().wake(self.0.thread);
-        }
-    }
-}
-
-impl Drop for Replier {
-    fn drop(&mut self) {
-        self.answer(libc::EINTR);
-    }
-}
-
-impl World {
-    fn new(plan: &MountPlan, prng: &mut Prng, machine: &Rc<Machine>) -> Result<World, String> {
-        let open = |file: FileId| machine.open(file).ok_or("no descriptor");
-        let mut files: Vec<(FileId, Arc<Backing>)> = Vec::new();
-        for device in 1..=plan.disks {
-            for number in 1..=plan.files {
-                let file = (device, number * 2);
-                machine.with(file, |inode| inode.links = 1);
-                let backing = match files.iter().find(|((other, _), _)| *other == device) {
-                    Some((_, near)) => file_near(near, open(file)?, file.1),
-                    None => Arc::new(Backing::new(open(file)?, file.0, file.1)),
-                };
-                files.push((file, backing));
+impl World<'_> {
+    /// Plays the world to its end.
+    fn play(&mut self) -> Result<(), String> {
+        for failure in self.failures() {
+            self.start_mount()?;
+            let lasts_ns = self.prng.between(50, 3_000) * 1_000_000;
+            self.run(Some(self.machine.now_ns.get() + lasts_ns))?;
+            match failure {
+                Failure::Power => self.fail_power()?,
+                Failure::Mount => self.kill_mount()?,
             }
         }
+        self.start_mount()?;
+        self.run(None)?;
+        self.check_end()
+    }
+
+    fn failures(&mut self) -> Vec<Failure> {
+        let (mut power, mut deaths) = (self.plan.power_failures, self.plan.deaths);
+        let mut failures = Vec::new();
+        while power + deaths > 0 {
+            let is_power = self.prng.between(1, power + deaths) <= power;
+            failures.push(if is_power { Failure::Power } else { Failure::Mount });
+            *(if is_power { &mut power } else { &mut deaths }) -= 1;
+        }
+        failures
+    }
+
+    fn start_mount(&mut self) -> Result<(), String> {
+        let (machine, plan) = (&self.machine, self.plan);
+        let mut directories = Vec::new();
+        for device in 1..=plan.disks {
+            let fd = machine.open((device, DIRECTORY_KEY)).ok_or("no descriptor")?;
+            directories.push((device, Arc::new(Backing::new(fd, device, DIRECTORY))));
+        }
         let config = MountConfig { mount: plan.terms.clone(), ..MountConfig::default() };
-        let gate = SimulatedGate::new(&files[0].1, &config).map_err(|error| error.to_string())?;
+        let gate = SimulatedGate::new(&directories[0].1, &config).map_err(|error| error.to_string())?;
         let shared = Arc::new(Shared {
             gate: gate.gate.clone(),
-            files,
-            handles: Mutex::default(),
+            directories,
+            files: Mutex::default(),
+            names: plan.names,
             alive: AtomicUsize::new(plan.processes as usize),
             answered: AtomicUsize::new(0),
             operations: plan.operations,
             kills_permille: plan.kills_permille,
+            caches_above: !plan.writes_back(),
         });
-        for process in 0..plan.processes {
-            let (shared, prng) = (shared.clone(), prng.split());
-            let caller = Caller { tid: 1000 + process as u32, uid: 0, gid: 0 };
-            machine.spawn(Box::new(move || {
-                Process { shared: shared.clone(), caller, prng, handles: Vec::new() }.live();
-                shared.alive.fetch_sub(1, Ordering::Relaxed);
-            }));
+        self.mounts += 1;
+        for process in 1..=plan.processes as u32 {
+            let (shared, prng) = (shared.clone(), self.prng.split());
+            let tid = self.mounts * 1000 + process;
+            machine.spawn(
+                Owner::Mount,
+                Box::new(move || {
+                    Process::new(&shared, tid, prng).live();
+                    shared.alive.fetch_sub(1, Ordering::Relaxed);
+                }),
+            );
         }
-        Ok(World { machine: machine.clone(), gate, shared, prng: prng.split() })
+        self.mount = Some(Mount { gate, shared });
+        Ok(())
     }
 
-    /// Runs the world to its end. Returns the numbers of replies and of power failures.
-    fn play(&mut self) -> Result<(u64, u32), String> {
-        let (mut crashes, mut crash_ns, mut ended_ns) = (0, 0, None);
+    /// Runs the mount until a time, or until all processes have ended and all data are written.
+    fn run(&mut self, until_ns: Option<u64>) -> Result<(), String> {
+        let machine = self.machine.clone();
+        let (mut check_ns, mut commit_ns, mut ended_ns) = (0, machine.now_ns.get(), None);
         loop {
-            let thread_ns = self.machine.run();
-            let gate_ns = self.gate.turn();
-            let now_ns = self.machine.now_ns.get();
-            if let Some(problem) = self.machine.problem.borrow().clone() {
-                self.leak();
+            machine.run();
+            let Some(Mount { gate, shared }) = &mut self.mount else { return Ok(()) };
+            let gate_ns = gate.turn();
+            let thread_ns = machine.run();
+            let now_ns = machine.now_ns.get();
+            if let Some(problem) = machine.problem.borrow().clone() {
                 return Err(problem);
             }
-            if now_ns >= crash_ns {
-                crash_ns = now_ns + self.prng.magnitude(500_000_000);
-                crashes += 1;
-                for (file, inode) in &*self.machine.inodes.borrow() {
-                    let checked = inode.check_power_failure(&mut self.prng);
-                    checked.map_err(|what| format!("file {file:?}: {what}"))?;
-                }
-            }
-            let is_over = self.shared.alive.load(Ordering::Relaxed) == 0;
-            if is_over && self.gate.dirty_bytes() == 0 && thread_ns.is_none() {
-                break;
+            let is_over = shared.alive.load(Ordering::Relaxed) == 0;
+            let is_done = is_over && gate.dirty_bytes() == 0 && machine.is_idle();
+            if is_done || until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
+                return Ok(());
             }
             if is_over && now_ns > *ended_ns.get_or_insert(now_ns) + DRAIN_NS {
-                let bytes = self.gate.dirty_bytes();
-                self.leak();
-                return Err(format!("{bytes} bytes are dirty long after the last process"));
+                return Err(format!("{} bytes are dirty long after the last process", gate.dirty_bytes()));
             }
-            let next_ns = self.machine.run().into_iter().chain([gate_ns]).min().unwrap_or(now_ns);
-            self.machine.now_ns.set(next_ns.clamp(now_ns, now_ns + 5_000_000_000));
+            if now_ns >= commit_ns {
+                commit_ns = now_ns + self.prng.between(COMMIT_NS / 10, COMMIT_NS);
+                (1..=self.plan.disks).for_each(|device| machine.start_commit(device));
+            }
+            if now_ns >= check_ns {
+                check_ns = now_ns + self.prng.magnitude(1_000_000_000);
+                self.check_power_failure()?;
+            }
+            let next_ns = machine.run().into_iter().chain(thread_ns).chain(until_ns).chain([gate_ns]).min();
+            machine.now_ns.set(next_ns.unwrap_or(now_ns).clamp(now_ns, now_ns + COMMIT_NS));
         }
-        self.check_end()?;
-        Ok((self.shared.answered.load(Ordering::Relaxed) as u64, crashes))
     }
 
+    /// Checks what a power failure now may leave. Returns it for each disk.
+    fn check_power_failure(&mut self) -> Result<Vec<(u64, Image)>, String> {
+        self.checks += 1;
+        let systems = self.machine.file_systems.borrow();
+        let mut images = Vec::new();
+        for (device, system) in &*systems {
+            let image = system.after_power_failure(&mut self.prng);
+            self.machine.judge.borrow().check(*device, &image)?;
+            images.push((*device, image));
+        }
+        Ok(images)
+    }
+
+    fn fail_power(&mut self) -> Result<(), String> {
+        let images = self.check_power_failure()?;
+        self.machine.note(&[11], format_args!("power failure"));
+        self.end_mount(true);
+        for (device, image) in &images {
+            self.machine.with_system(*device, |system| system.recover(image));
+            self.machine.judge.borrow_mut().restart(*device, image);
+        }
+        Ok(())
+    }
+
+    /// Kills the mount and its processes. Whatever they wrote is in the page cache below.
+    fn kill_mount(&mut self) -> Result<(), String> {
+        self.machine.note(&[12], format_args!("the mount is killed"));
+        self.end_mount(false);
+        let judge = &mut *self.machine.judge.borrow_mut();
+        for (device, system) in &mut *self.machine.file_systems.borrow_mut() {
+            for (key, inode) in &mut system.inodes {
+                judge.check_cache((*device, *key), inode.live())?;
+                inode.leave(0..usize::MAX);
+                // The errors that only the mount had recorded are lost with it.
+                judge.note_reported((*device, *key), inode.errors.len(), false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the mount and its processes, or with `all` the kernel too.
+    fn end_mount(&mut self, all: bool) {
+        self.machine.kill(all);
+        if let Some(mount) = self.mount.take() {
+            self.answered += mount.shared.answered.load(Ordering::Relaxed) as u64;
+            self.machine.discard(mount);
+        }
+        // The gate starts the waiting requests when it is closed, which a killed one does not.
+        self.machine.kill(all);
+        self.machine.killed.borrow_mut().clear();
+        self.machine.written_back.borrow_mut().clear();
+    }
+
+    /// Checks that the mount has written everything that it had to write.
     fn check_end(&self) -> Result<(), String> {
-        for (file, inode) in &*self.machine.inodes.borrow() {
-            inode.check_written().map_err(|what| format!("file {file:?}: {what}"))?;
-        }
-        Ok(())
-    }
-
-    /// Leaves suspended threads of a failed world as they are.
-    fn leak(&self) {
-        std::mem::forget(self.machine.clone());
-        std::mem::forget(self.shared.clone());
-    }
-}
-
-/// A process that uses the mount.
-struct Process {
-    shared: Arc<Shared>,
-    caller: Caller,
-    prng: Prng,
-    handles: Vec<Arc<Handle>>,
-}
-
-impl Process {
-    fn live(&mut self) {
-        for _ in 0..self.shared.operations {
-            let machine = machine();
-            machine.sleep(self.prng.magnitude(400_000_000));
-            if self.prng.permille(self.shared.kills_permille) {
-                return self.die_in_sync(&machine);
-            }
-            match self.prng.between(0, 9) {
-                0 | 1 => self.open(),
-                2..=5 => self.write(),
-                6 | 7 => drop(self.sync()),
-                8 => self.truncate(),
-                _ => self.close(),
-            }
-        }
-        while !self.handles.is_empty() {
-            self.close();
-        }
-    }
-
-    /// Is killed while it waits for a sync.
-    fn die_in_sync(&mut self, machine: &Machine) {
-        machine.killed.borrow_mut().insert(self.caller.tid);
-        let _ = self.sync();
-        while !self.handles.is_empty() {
-            self.close();
-        }
-    }
-
-    fn open(&mut self) {
-        let (file, near) = &self.shared.files[self.prng.index(self.shared.files.len())];
-        let machine = machine();
-        let Some(fd) = machine.open(*file) else { return machine.violated("no descriptor".to_owned()) };
-        let backing = file_near(near, fd, file.1);
-        let pending_error = self.shared.gate.pending_writeback_error(&backing, false).unwrap_or(0);
-        let owed = Arc::new(AtomicUsize::new(usize::from(machine.with(*file, |inode| inode.is_untold))));
-        machine.owing.borrow_mut().push((*file, owed.clone()));
-        let handle = Arc::new(Handle { file: *file, backing, pending_error: AtomicI32::new(pending_error), owed });
-        self.shared.handles().push(handle.clone());
-        self.handles.push(handle);
-    }
-
-    fn close(&mut self) {
-        if self.handles.is_empty() {
-            return;
-        }
-        let handle = self.handles.swap_remove(self.prng.index(self.handles.len()));
-        self.shared.handles().retain(|other| !Arc::ptr_eq(other, &handle));
-    }
-
-    fn handle(&mut self) -> Arc<Handle> {
-        if self.handles.is_empty() {
-            self.open();
-        }
-        self.handles[self.prng.index(self.handles.len())].clone()
-    }
-
-    fn write(&mut self) {
-        let handle = self.handle();
-        let first = self.prng.between(0, 600) as usize;
-        let pages = first..first + self.prng.magnitude(256) as usize;
-        let (offset, length) = (first as u64 * PAGE, pages.len() as u64 * PAGE);
-        let (gate, caller) = (self.shared.gate.clone(), self.caller);
-        let _ = self.request(&handle.clone(), Operation::BufferedWrite, (offset, length), move || {
-            let machine = machine();
-            machine
-                .note(&[2, u64::from(caller.tid), offset, length], format_args!("{caller:?} writes {offset} {length}"));
-            let number = machine.trace.borrow().events();
-            machine.with(handle.file, |inode| inode.write(pages, number));
-            let operation = Operation::BufferedWrite;
-            gate.note_dirty(&GateRequest { caller, operation, backing: &handle.backing, offset, length });
-            0
-        });
-    }
-
-    fn truncate(&mut self) {
-        let handle = self.handle();
-        let gate = self.shared.gate.clone();
-        let _ = self.request(&handle.clone(), Operation::MetadataWrite, (0, 0), move || {
-            let machine = machine();
-            machine.wait_for_pages(handle.file, 0..usize::MAX);
-            machine.note(&[3, handle.file.0, handle.file.1], format_args!("{:?} truncated", handle.file));
-            let number = machine.trace.borrow().events();
-            machine.with(handle.file, |inode| inode.truncate(number));
-            gate.discard_dirty(&handle.backing);
-            0
-        });
-    }
-
-    /// Syncs a file, and checks that exactly the errors that are owed are reported.
-    fn sync(&mut self) -> io::Result<()> {
-        let handle = self.handle();
-        let machine = machine();
-        let promise = machine.with(handle.file, |inode| inode.promise());
-        let owed = handle.owed.load(Ordering::Relaxed) > 0;
-        let (shared, of_job) = (self.shared.clone(), handle.clone());
-        let errno = self.request(&handle, Operation::Sync, (0, 0), move || shared.sync_below(&of_job));
-        if errno == libc::EINTR {
-            return Ok(());
-        }
-        if owed && errno == 0 {
-            machine.violated(format!("a sync of {:?} does not report a write-back error", handle.file));
-        }
-        machine
-            .note(&[4, handle.file.0, handle.file.1, errno as u64], format_args!("{:?} synced: {errno}", handle.file));
-        if errno == 0 {
-            machine.with(handle.file, |inode| inode.promised(&promise));
-        }
-        Ok(())
-    }
-
-    /// Sends a request and waits for its reply. Returns the error, or 0.
-    fn request(
-        &self,
-        handle: &Arc<Handle>,
-        operation: Operation,
-        (offset, length): (u64, u64),
-        work: impl FnOnce() -> i32 + Send + 'static,
-    ) -> i32 {
-        let machine = machine();
-        let begun_ns = machine.now_ns.get();
-        let request = GateRequest { caller: self.caller, operation, backing: &handle.backing, offset, length };
-        self.shared.answered.fetch_add(1, Ordering::Relaxed);
-        match self.shared.gate.admit(&request) {
-            Admission::Now(slot) => {
-                let errno = work();
-                drop(slot);
-                errno
-            }
-            Admission::Later(ticket) => {
-                let reply = Arc::new(Reply { thread: machine.current(), errno: AtomicI32::new(-1) });
-                let replier = Replier(reply.clone());
-                let job = Job::Call(Box::new(move || {
-                    replier.answer(work());
-                }));
-                self.shared.gate.park(ticket, job);
-                while reply.errno.load(Ordering::Relaxed) == -1 {
-                    machine.suspend(begun_ns + WAIT_NS_MAX);
-                    if machine.now_ns.get() >= begun_ns + WAIT_NS_MAX {
-                        machine.violated(format!("a {operation:?} request waits for 120 s"));
-                        return libc::EINTR;
-                    }
+        let systems = self.machine.file_systems.borrow();
+        for (device, system) in systems.iter().filter(|_| self.plan.writes_back()) {
+            for (key, inode) in system.inodes.iter().filter(|(_, inode)| inode.links > 0) {
+                if let Some(page) = inode.forgotten_page() {
+                    return Err(format!("page {page} of file {device}:{key} is dirty after the drain"));
                 }
-                reply.errno.load(Ordering::Relaxed)
             }
         }
-    }
-}
-
-impl Shared {
-    fn handles(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Handle>>> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Carries out a sync as the mount does. Returns the error, or 0.
-    fn sync_below(&self, handle: &Handle) -> i32 {
-        let machine = machine();
-        let syncing = self.gate.begin_sync(&handle.backing);
-        let failed = machine.sync(handle.file, handle.backing.fd.as_raw_fd());
-        if failed {
-            drop(syncing)
-        } else {
-            self.gate.finish_sync(syncing)
-        }
-        let pending_error = handle.pending_error.swap(0, Ordering::Relaxed);
-        let reports = failed || pending_error != 0;
-        if reports {
-            self.gate.clear_writeback_error(&handle.backing);
-            handle.owed.store(0, Ordering::Relaxed);
-            machine.with(handle.file, |inode| inode.is_untold = false);
-        }
-        if reports { libc::EIO } else { 0 }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::Sabotage;
     use super::*;
 
     #[test]

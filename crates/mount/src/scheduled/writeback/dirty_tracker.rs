@@ -140,6 +140,12 @@ impl DirtyTracker {
         self.change(|table| (table.discard(file_key(backing)), Vec::new()))
     }
 
+    /// Has later chunks of a file use a new second description, which does not report the errors
+    /// that a handle has reported.
+    pub fn renew_description(&self, backing: &Backing) {
+        self.with(|table| table.renew_description(file_key(backing)));
+    }
+
     /// Begins a sync of all data of a file that are dirty now.
     pub(super) fn begin_sync(&self, backing: &Backing) -> Option<SyncSnapshot> {
         self.with(|table| table.begin_sync(file_key(backing)))

@@ -70,8 +70,7 @@ struct DirtyFile {
     second_descriptor: SecondDescriptor,
 }
 
-/// A second open file description of a file, made for the first chunk written while the file is
-/// open. The inner `None`: the file could not be opened again.
+/// A second open file description of a file, made for the first chunk in flight. The inner `None`: the file could not be opened again.
 pub(super) type SecondDescriptor = Arc<OnceLock<Option<OwnedFd>>>;
 
 /// A chunk in the device queue or in flight.
@@ -110,8 +109,9 @@ pub(in super::super) struct ChunkId {
 /// A dispatched range.
 pub(super) struct ChunkWrite {
     pub backing: Arc<Backing>,
-    /// `None` if no handle uses the file any more.
-    pub second_descriptor: Option<SecondDescriptor>,
+    pub second_descriptor: SecondDescriptor,
+    /// A handle may still use `backing`.
+    pub is_open: bool,
     pub start: u64,
     pub end: u64,
 }
@@ -194,13 +194,20 @@ impl Table {
     /// Drops the dirty state of a file whose data no longer exist. Returns the syncs that waited
     /// for it.
     pub fn discard(&mut self, key: FileKey) -> SyncWaiters {
-        let file = self.files.get_mut(&key)?;
+        let file = self.files.get_mut(&key).filter(|_| !has_fault(Fault::UnlinkKeepsDirtyBytes))?;
         file.ranges = Ranges::default();
         file.awaited = Ranges::default();
         self.submitted -= file.cancel_queued(u64::MAX);
         let finished = file.take_finished_syncs();
         self.update_accounts(key);
         finished
+    }
+
+    /// Has chunks that are dispatched from now on use a new second description.
+    pub fn renew_description(&mut self, key: FileKey) {
+        if let Some(file) = self.files.get_mut(&key) {
+            file.second_descriptor = SecondDescriptor::default();
+        }
     }
 
     /// Begins a sync of all data of a file that are dirty now; they are not submitted meanwhile.
@@ -225,7 +232,7 @@ impl Table {
         if is_durable {
             // The sync has also written the chunks that were queued before it.
             self.submitted -= file.cancel_queued(serial);
-        } else {
+        } else if !has_fault(Fault::FailedSyncDropsRanges) {
             file.since_ns = if file.ranges.is_empty() { since_ns } else { since_ns.min(file.since_ns) };
             while let Some((start, end)) = ranges.take(u64::MAX) {
                 file.ranges.add(start, end);
@@ -263,7 +270,7 @@ impl Table {
         for chunk in &mut file.in_flight {
             let again =
                 !chunk.is_dispatched && (!chunk.is_awaited || !is_known) && chunk.requests < REQUESTS_PER_CHUNK_MAX;
-            chunk.is_awaited = true;
+            chunk.is_awaited = !(chunk.is_dispatched && has_fault(Fault::SyncIgnoresDispatchedChunks));
             if again {
                 chunk.requests += 1;
                 out.push(chunk.request(key, &file.backing, caller, None));
@@ -338,9 +345,9 @@ impl Table {
         let chunk = file.in_flight.iter_mut().find(|chunk| chunk.serial == id.serial && !chunk.is_dispatched)?;
         chunk.is_dispatched = true;
         let is_open = Arc::strong_count(&file.backing) > 1;
-        let second_descriptor = is_open.then(|| file.second_descriptor.clone());
+        let second_descriptor = file.second_descriptor.clone();
         let start = if has_fault(Fault::ChunkRangeWrong) { chunk.end.min(chunk.start + 4096) } else { chunk.start };
-        Some(ChunkWrite { backing: file.backing.clone(), second_descriptor, start, end: chunk.end })
+        Some(ChunkWrite { backing: file.backing.clone(), second_descriptor, is_open, start, end: chunk.end })
     }
 
     /// Completes a chunk; `was_written` is true if this request wrote it. Returns the syncs that
@@ -514,7 +521,9 @@ impl DirtyFile {
             self.since_ns = now_ns;
         }
         while let Some((start, end)) = self.awaited.take(u64::MAX) {
-            self.ranges.add(start, end);
+            if !has_fault(Fault::CancelledSyncDropsRanges) {
+                self.ranges.add(start, end);
+            }
         }
         for chunk in &mut self.in_flight {
             chunk.is_awaited = false;

@@ -141,6 +141,23 @@ fn discarding_data_releases_them_although_their_writes_are_queued() {
 }
 
 #[test]
+fn chunks_dispatched_after_an_error_was_reported_use_a_new_description() {
+    let mut table = Table::default();
+    let file = backing(1);
+    note_dirty(&mut table, &file, 1, 0, 3 * MIB, 0);
+    let chunks = submitted(&mut table, &policy(2_000_000_000));
+    let mut description = |renews: bool, id: &ChunkId| {
+        if renews {
+            table.renew_description(file_key(&file));
+        }
+        table.dispatch(id).expect("its data are dirty").second_descriptor
+    };
+    let first = description(false, &chunks[0].id);
+    assert!(Arc::ptr_eq(&first, &description(false, &chunks[1].id)));
+    assert!(!Arc::ptr_eq(&first, &description(true, &chunks[2].id)));
+}
+
+#[test]
 fn a_sync_queues_chunks_of_other_owners_once_more_for_its_issuer() {
     let mut table = Table::default();
     let file = backing(1);
@@ -485,7 +502,7 @@ fn write_back_by_the_kernel_continues_when_its_owner_is_killed() {
 }
 
 #[test]
-fn a_closed_file_needs_no_second_descriptor() {
+fn a_chunk_knows_whether_its_file_is_open() {
     let mut table = Table::default();
     for is_open in [true, false] {
         let file = backing(1);
@@ -493,7 +510,7 @@ fn a_closed_file_needs_no_second_descriptor() {
         let id = submitted(&mut table, &policy(2_000_000_000)).remove(0).id;
         let still_open = is_open.then_some(file);
         let chunk_write = table.dispatch(&id).expect("it is to be written");
-        assert_eq!(chunk_write.second_descriptor.is_some(), is_open);
+        assert_eq!(chunk_write.is_open, is_open);
         drop((chunk_write, still_open));
         table.finish(&id, true);
     }

@@ -184,7 +184,7 @@ impl Shared {
             // For an unlinked file only existing handles can report the error, and the kernel
             // reports it to them.
             && system::links(&chunk_write.backing).is_some_and(|links| links > 0)
-            && !system::has_fault(Fault::ErrorNotRecorded)
+            && !is_swallowed(&error)
             && writeback.unreported.record(file_with_error(id.file), error.raw_os_error().unwrap_or(libc::EIO))
         {
             tracing::warn!(
@@ -213,6 +213,12 @@ impl Shared {
             writeback.unreported.clear(file);
         }
     }
+}
+
+/// Returns true if a simulated world requests that an error is not recorded.
+fn is_swallowed(error: &std::io::Error) -> bool {
+    system::has_fault(Fault::ErrorNotRecorded)
+        || error.raw_os_error() == Some(libc::ENOSPC) && system::has_fault(Fault::SpaceErrorNotRecorded)
 }
 
 /// Returns the file for which the error of a chunk is recorded.

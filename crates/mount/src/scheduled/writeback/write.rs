@@ -14,12 +14,12 @@ impl ChunkWrite {
     pub fn write(&self) -> io::Result<()> {
         // The kernel reports a write-back error once per open file description, to any call that
         // waits. Waiting on a second description keeps the error for the fsync calls of the
-        // handles. If the file was closed, no handle can lose a report.
-        let second = self.second_descriptor.as_ref().map(|second| second.get_or_init(|| system::reopen(&self.backing)));
+        // handles, and does not meet errors that a handle has reported before. Without it, the
+        // description of a closed handle serves, from which no handle can lose a report.
+        let second = self.second_descriptor.get_or_init(|| system::reopen(&self.backing));
         let (fd, waits) = match second {
-            Some(Some(second)) => (second, true),
-            Some(None) => (&self.backing.fd, false),
-            None => (&self.backing.fd, true),
+            Some(second) => (second, true),
+            None => (&self.backing.fd, !self.is_open),
         };
         system::write_range(fd, (self.start, self.end), waits)
     }
