@@ -431,7 +431,8 @@ impl Handle {
                 self.file
             ));
         }
-        let is_final = is_sync && !machine.written_back.borrow().contains(&self.file);
+        // Without a second description the mount may meet an error again, too.
+        let is_final = is_sync && machine.reopens && !machine.written_back.borrow().contains(&self.file);
         machine.judge.borrow_mut().note_reported(self.file, errors.len(), is_final);
         errno
     }
