@@ -45,8 +45,8 @@ const BACKGROUND_PART: u64 = 20;
 const LIMIT_PART: u64 = 10;
 /// Assumed memory of the machine in bytes if it cannot be read: 1 GiB.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// Fraction of the process's descriptor limit available to files with dirty data. A file that is
-/// open takes two descriptors while it is written.
+/// Fraction of the process's descriptor limit available to files with dirty data. A file takes
+/// two descriptors while it is written.
 const FILES_PART: u64 = 8;
 
 /// Device number (`st_dev`) and inode number of a file.
