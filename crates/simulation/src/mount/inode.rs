@@ -251,11 +251,12 @@ impl Inode {
         self.durable = self.durable.committed(mapped);
     }
 
-    /// Makes the data durable whose blocks the last transaction maps.
-    pub fn flush(&mut self) {
+    /// Makes the data durable that the disk had when a flush of its cache began, in the blocks that
+    /// the last transaction maps.
+    pub fn flush(&mut self, begun: &Pages) {
         for page in 0..self.durable.len() {
-            if self.durable.has_same_block(&self.disk, page) {
-                self.durable.written[page] = self.disk.stored(page);
+            if self.durable.has_same_block(begun, page) {
+                self.durable.written[page] = self.durable.stored(page).max(begun.stored(page));
             }
         }
     }

@@ -316,9 +316,10 @@ impl Machine {
             self.write_pages(file, ALL);
             let transaction = self.with(file, |inode| if only_data { inode.mapped_in } else { inode.changed_in });
             self.commit(file.0, transaction.unwrap_or(0));
+            let begun = self.with(file, |inode| inode.mapped()).unwrap_or_default();
             let takes_ns = self.prng.borrow_mut().magnitude(5_000_000);
             self.sleep(takes_ns);
-            self.with(file, Inode::flush);
+            self.with(file, |inode| inode.flush(&begun));
         }
         self.report(fd).map_or(Ok(()), |errno| Err(SyncError::Lost(errno)))
     }
