@@ -33,7 +33,8 @@ pub(super) struct Inode {
     dirty: BTreeSet<usize>,
     /// Pages under write-back.
     busy: BTreeSet<usize>,
-    /// Dirty and busy pages that the mount does not count: a failed chunk or a dead mount left them.
+    /// Dirty and busy pages that the mount does not count: a failed chunk or a dead mount has left
+    /// them.
     left: BTreeSet<usize>,
     /// The content of the disk with its cache, as the running transaction maps it.
     disk: Pages,
@@ -211,7 +212,7 @@ impl Inode {
         self.dirty.difference(&self.left).next().copied()
     }
 
-    /// Returns a page that has this content, which the mount has to write and the disk does not have.
+    /// Returns a page with this content that the mount has to write and the disk does not have.
     pub fn awaited_page(&self, pages: &Pages) -> Option<usize> {
         let mut unwritten = self.dirty.union(&self.busy).filter(|page| !self.left.contains(page));
         unwritten.find(|page| self.live.at(**page) == pages.at(**page)).copied()

@@ -269,8 +269,8 @@ impl Machine {
         }
     }
 
-    /// Drops what belongs to a killed mount. A job of the gate runs when it is dropped: it ends where
-    /// it would wait.
+    /// Drops what belongs to a killed mount. A job of the gate runs when it is dropped: it ends
+    /// where it would wait.
     pub fn discard<T>(&self, dropped: T) {
         self.is_discarding.set(true);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(dropped)));

@@ -241,8 +241,8 @@ impl Process {
         }
     }
 
-    /// Writes with `O_DIRECT`, or with `O_SYNC` or `O_DSYNC`: after such a buffered write the kernel
-    /// syncs the file.
+    /// Writes with `O_DIRECT`, or with `O_SYNC` or `O_DSYNC`: after such a buffered write the
+    /// kernel syncs the file.
     fn write_directly(&mut self) {
         let only_data = self.prng.permille(500);
         if self.prng.permille(500) {

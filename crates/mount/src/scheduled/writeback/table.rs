@@ -70,7 +70,8 @@ struct DirtyFile {
     second_descriptor: SecondDescriptor,
 }
 
-/// A second open file description of a file, made for the first chunk in flight. The inner `None`: the file could not be opened again.
+/// A second open file description of a file, made for the first chunk in flight. `None`: the file
+/// could not be opened again.
 pub(super) type SecondDescriptor = Arc<OnceLock<Option<OwnedFd>>>;
 
 /// A chunk in the device queue or in flight.
