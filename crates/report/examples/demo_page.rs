@@ -56,6 +56,7 @@ fn demo(processes: u32, seed: u64) -> ComparePage {
         _ => format!("stream {p}"),
     });
     ComparePage {
+        command: "hoistway compare".into(),
         title: "Four streams and two random readers".into(),
         subtitle: "Made-up figures that show what a page looks like".into(),
         facts: vec![
@@ -79,6 +80,7 @@ fn demo(processes: u32, seed: u64) -> ComparePage {
         groups: Vec::new(),
         jobs: Vec::new(),
         solid_state: false,
+        tables: Vec::new(),
     }
 }
 

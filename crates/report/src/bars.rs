@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use crate::format::figure;
+use hoistway_units::figures::grouped_figure;
+
 use crate::palette::{DARK_BACKGROUND, Pair, palette};
 use crate::svg::{escaped, head, text};
 
@@ -58,7 +59,7 @@ pub fn bars_svg(bars: &Bars) -> String {
         let x = STARTS[0] + length(alone, most[0]);
         let (top, end) = (TOP - 6.0, height - BOTTOM + 2.0);
         line(&mut svg, format_args!("<line class=\"alone\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{end}\"/>"));
-        text(&mut svg, "note", x, TOP - 10.0, &format!("one alone: {}", figure(alone)));
+        text(&mut svg, "note", x, TOP - 10.0, &format!("one alone: {}", grouped_figure(alone)));
     }
     for (row, elevator) in bars.elevators.iter().enumerate() {
         let y = TOP + ROW * row as f64;
@@ -77,7 +78,7 @@ fn bar(svg: &mut String, at: usize, y: f64, value: f64, most: f64) {
         svg,
         format_args!("<rect class=\"bar{at}\" x=\"{x}\" y=\"{y}\" width=\"{length:.1}\" height=\"{BAR}\" rx=\"2\"/>"),
     );
-    text(svg, "figure", x + length + 5.0, y + 11.5, &figure(value));
+    text(svg, "figure", x + length + 5.0, y + 11.5, &grouped_figure(value));
 }
 
 /// The length of a bar; 0 for a value that is not a number.

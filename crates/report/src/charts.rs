@@ -1,14 +1,15 @@
 //! The charts in the form of the plotting library, with the colours of the light theme. The script
 //! of the page replaces them.
 
-use plotly::common::{DashType, Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
+use hoistway_units::figures::{grouped, grouped_figure};
+use plotly::common::{Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
 use plotly::configuration::{DoubleClick, ModeBarButtonName};
 use plotly::layout::{Axis, AxisRange, AxisType, BarMode, DragMode, HoverMode, Margin, UniformText, UniformTextMode};
 use plotly::{Bar, Configuration, Layout, Scatter, Traces};
 use serde::Serialize;
 
 use crate::data::{ComparePage, DriveTime, ElevatorResult};
-use crate::format::{count, duration, figure, rate};
+use crate::format::{duration, rate};
 use crate::palette::{Pair, categories, dash, drive_time, palette};
 use crate::reduce::Reduction;
 use crate::table::latency_unit;
@@ -53,6 +54,9 @@ pub struct Figure {
     pub members: Vec<Vec<usize>>,
     /// True if the script writes the name of each trace at its end.
     pub labelled: bool,
+    /// True if its y axis begins at 0 and ends above the highest point that any chart of this kind
+    /// shows. The script sets the end.
+    pub shares_y: bool,
     /// True if its rows are elevators. The script removes those that are not selected.
     pub rows: bool,
     /// True if its traces are spans (start, end, gap), which the script labels with their lengths.
@@ -81,6 +85,8 @@ pub struct Entry {
     pub name: String,
     /// The colours for both themes.
     pub colour: Pair,
+    /// The pattern of its lines, in the words of the plotting library.
+    pub dash: &'static str,
     /// True if the page shows the entry.
     pub used: bool,
 }
@@ -105,14 +111,23 @@ pub struct Section {
 /// The three legends of a page.
 pub fn legends(page: &ComparePage) -> Vec<Legend> {
     let entries = |names: Vec<(String, bool)>, colours: Vec<Pair>| -> Vec<Entry> {
-        names.into_iter().zip(colours).map(|((name, used), colour)| Entry { name, colour, used }).collect()
+        let count = names.len();
+        let entry = |(index, ((name, used), colour)): (usize, ((String, bool), Pair))| Entry {
+            name,
+            colour,
+            dash: DASHES[dash(index, count)],
+            used,
+        };
+        names.into_iter().zip(colours).enumerate().map(entry).collect()
     };
     let processes: Vec<_> = page.processes.iter().cloned().zip(page.processes_used()).collect();
     let elevators: Vec<_> = page.elevators.iter().map(|e| (e.name.clone(), !e.percentiles.is_empty())).collect();
     let (of_processes, of_elevators) = (palette(processes.len()), elevator_colours(page));
     let parts = DRIVE_PARTS.iter().zip(drive_time()).enumerate();
     let used = |key: usize| !page.solid_state || key >= ARM_PARTS;
-    let parts = parts.map(|(key, (p, colour))| Entry { name: p.0.to_owned(), colour, used: used(key) }).collect();
+    let parts = parts
+        .map(|(key, (p, colour))| Entry { name: p.0.to_owned(), colour, dash: DASHES[0], used: used(key) })
+        .collect();
     vec![
         Legend { id: "process", title: "Processes", entries: entries(processes, of_processes) },
         Legend { id: "elevator", title: "Elevators", entries: entries(elevators, of_elevators) },
@@ -142,8 +157,8 @@ pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]
             title: "Bandwidth over time",
             intro: format!(
                 "The throughput of each process in every window of {window}, in megabytes (10⁶ bytes) a second. A window is long enough \
-                 for a turn of every process where an elevator serves them in turns and the run is long enough. All charts have the \
-                 same axes; zooming in time on one zooms all charts of time."
+                 for two turns of every process where an elevator serves them in turns and the run is long enough. All charts have the \
+                 same axes, which fit the selected elevators and processes; zooming in time on one zooms all charts of time."
             ),
             legend: "process",
             grid: true,
@@ -218,9 +233,8 @@ impl Palettes<'_> {
     }
 }
 
-fn line_dash(index: usize, count: usize) -> DashType {
-    [DashType::Solid, DashType::Dash, DashType::Dot][dash(index, count)].clone()
-}
+/// The patterns of [`dash`] in the words of the plotting library.
+const DASHES: [&str; 3] = ["solid", "dash", "dot"];
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
@@ -281,9 +295,7 @@ fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palett
         let empty = empty_chart(&id, &elevator.name, "No bandwidth over time was recorded.");
         return Chart { elevator: Some(index), ..empty };
     }
-    let rates = page.elevators.iter().flat_map(|e| &e.bandwidth).flat_map(|b| &b.bytes_per_s);
-    let most = rates.copied().fold(0.0, f64::max) / 1e6;
-    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, ..Figure::default() };
+    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, shares_y: true, ..Figure::default() };
     for series in &elevator.bandwidth {
         let key = series.process as usize;
         let x = (0..series.bytes_per_s.len()).map(|w| (w as f64 + 0.5) * seconds(page.window_ns)).collect();
@@ -292,19 +304,18 @@ fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palett
         let trace = Scatter::<f64, f64>::new(x, y)
             .name(plain(&page.processes[key]))
             .mode(if series.bytes_per_s.len() == 1 { Mode::Markers } else { Mode::Lines })
-            .line(line.dash(line_dash(key, page.processes.len())))
+            .line(line)
             .marker(Marker::new().size(5).color(palettes.colour("process", key)))
             .hover_template("%{y:.3~r} MB/s at %{x:.2f} s");
         drawing.data.push(trace);
         drawing.keys.push(key);
     }
-    let top = if most > 0.0 { most * 1.06 } else { 1.0 };
     let unified = elevator.bandwidth.len() <= UNIFIED_HOVER_MAX;
     drawing.layout = frame()
         .hover_mode(if unified { HoverMode::XUnified } else { HoverMode::Closest })
         .margin(margin(48, 8, 40))
         .x_axis(axis("time, s").range(time_range(page)).hover_format(".2f").tick_suffix(""))
-        .y_axis(axis("MB/s").range(range(0.0, top)).n_ticks(5));
+        .y_axis(axis("throughput, MB/s").range(range(0.0, 1.0)).n_ticks(5));
     let label = format!(
         "Bandwidth over time of {} processes under {}: from {} for the slowest to {} for the fastest.",
         elevator.bandwidth.len(),
@@ -362,7 +373,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
         let trace = Scatter::<f64, f64>::new(x, y)
             .name(plain(&names.join(", ")))
             .mode(Mode::LinesMarkers)
-            .line(line.dash(line_dash(key, page.elevators.len())))
+            .line(line)
             .marker(Marker::new().size(5).color(palettes.colour("elevator", key)))
             .text_array(text.collect::<Vec<_>>())
             .hover_template(format!("%{{text}}: %{{y:.4~r}} {unit}"));
@@ -372,7 +383,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     }
     let (places, names) = percentile_ticks(page, top);
     let x = axis("percentile of requests").type_(AxisType::Log).tick_values(places).tick_text(names);
-    let y = axis(&format!("latency, {unit}")).type_(AxisType::Log).dtick(1.0);
+    let y = axis(&format!("latency, {unit}")).type_(AxisType::Log);
     drawing.layout = frame()
         .margin(margin(56, 8, 44))
         .x_axis(x.range(range(-0.05, top.log10() + 0.05)))
@@ -435,10 +446,9 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
         let x: Vec<f64> = page.elevators.iter().map(|e| seconds(part(&e.drive))).collect();
         let share = |e: &ElevatorResult| 100.0 * seconds(part(&e.drive)) / total(&e.drive).max(f64::MIN_POSITIVE);
         let text: Vec<String> = page.elevators.iter().map(|e| format!("{:.0} %", share(e))).collect();
-        let hover = page
-            .elevators
-            .iter()
-            .map(|e| format!("{}: {} {}, {} %", plain(&e.name), name, duration(part(&e.drive)), figure(share(e))));
+        let hover = page.elevators.iter().map(|e| {
+            format!("{}: {} {}, {} %", plain(&e.name), name, duration(part(&e.drive)), grouped_figure(share(e)))
+        });
         let trace = Bar::new(x, places.clone())
             .name(*name)
             .orientation(Orientation::Horizontal)
@@ -525,8 +535,10 @@ fn head_figure(
             let empty = empty_chart(&id, &caption, "No requests were recorded.");
             return Chart { elevator: Some(index), ..empty };
         }
-        shown if shown < reduction.requests => format!("{} of {} requests", count(shown), count(reduction.requests)),
-        shown => format!("{} requests", count(shown)),
+        shown if shown < reduction.requests => {
+            format!("{} of {} requests", grouped(shown), grouped(reduction.requests))
+        }
+        shown => format!("{} requests", grouped(shown)),
     };
     let mut drawing = Figure { id: id.clone(), legend: "process", time: true, ..Figure::default() };
     let size = if reduction.head_shown > 4000 { 2 } else { 3 };
@@ -604,11 +616,11 @@ fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Pa
     let x = axis("time, s").range(time_range(page));
     drawing.layout = frame().margin(margin(16, 8, 40).pad(2)).x_axis(x).y_axis(y);
     let note = if reduction.slices_shown < reduction.slices {
-        let (shown, all) = (count(reduction.slices_shown as u64), count(reduction.slices as u64));
+        let (shown, all) = (grouped(reduction.slices_shown as u64), grouped(reduction.slices as u64));
         let gap = duration(reduction.slice_gap_ns);
         format!("{all} slices, drawn as {shown} bars: gaps of up to {gap} within a lane are closed")
     } else {
-        format!("{} slices", count(slices.len() as u64))
+        format!("{} slices", grouped(slices.len() as u64))
     };
     let label = format!("Slices of {lanes} processes under {}: {}", elevator.name, note);
     let height = Some(56 + lanes * lane_height);

@@ -17,6 +17,9 @@ pub const ELEVATORS_MAX: usize = 48;
 /// The results of several elevators with one workload on one drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComparePage {
+    /// The command that made the page, such as "hoistway compare".
+    #[serde(default)]
+    pub command: String,
     /// The heading of the page, one line.
     pub title: String,
     /// One line under the heading; may be empty.
@@ -45,6 +48,31 @@ pub struct ComparePage {
     /// True if the drive has no arm and no platters: the page has no seek and rotation then.
     #[serde(default)]
     pub solid_state: bool,
+    /// Further tables below those of elevators, jobs and groups.
+    #[serde(default)]
+    pub tables: Vec<NamedTable>,
+}
+
+/// A table with its own section of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedTable {
+    /// The heading of the section.
+    pub title: String,
+    /// The meaning of the figures in one or two sentences.
+    pub intro: String,
+    /// The table.
+    pub table: Table,
+}
+
+/// A table. The first cell of a row is its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// The headings of the columns.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+    /// The index of an emphasised row.
+    pub marked: Option<usize>,
 }
 
 /// The results of a job under each elevator.
@@ -262,7 +290,7 @@ impl ComparePage {
 
 impl ElevatorResult {
     /// Returns true if throughput and all latency percentiles equal those of another elevator.
-    pub(crate) fn has_same_latencies(&self, other: &ElevatorResult) -> bool {
+    pub(crate) fn has_same_results(&self, other: &ElevatorResult) -> bool {
         self.bytes_per_s == other.bytes_per_s && self.latency == other.latency && self.percentiles == other.percentiles
     }
 

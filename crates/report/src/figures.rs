@@ -5,9 +5,10 @@
 
 use std::fmt::Write;
 
-use crate::format::figure;
+use hoistway_units::figures::grouped_figure;
+
 use crate::palette::{DARK_BACKGROUND, palette};
-use crate::svg::{escaped, head, text};
+use crate::svg::{Space, escaped, head, pushed_apart, text, tick_text};
 
 /// Found figures against expected ones, each on its own scale.
 #[derive(Clone, Debug, Default)]
@@ -102,8 +103,8 @@ pub fn against_svg(against: &Against) -> String {
 impl AgainstRow {
     /// The label after the bar, and the row with magnitudes in place of negative figures.
     fn above_zero(&self) -> (String, AgainstRow) {
-        let expected = self.expected.map_or_else(String::new, |value| format!(" ({})", figure(value)));
-        let label = format!("{}{expected}", figure(self.found));
+        let expected = self.expected.map_or_else(String::new, |value| format!(" ({})", grouped_figure(value)));
+        let label = format!("{}{expected}", grouped_figure(self.found));
         if self.expected.is_none_or(|expected| expected >= 0.0) {
             return (label, self.clone());
         }
@@ -112,31 +113,53 @@ impl AgainstRow {
     }
 }
 
-/// Draws a line chart with the names of the lines at the right.
+/// Draws a line chart with the name of each line at its end.
 pub fn lines_svg(plot: &Lines) -> String {
-    const HEIGHT: f64 = 360.0;
-    const AREA: [f64; 4] = [64.0, 60.0, 640.0, 316.0];
-    let points = || plot.lines.iter().flat_map(|line| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+    lines_drawing(plot, Space::Wide)
+}
+
+/// Distance of the names of lines in px.
+const NAMES_APART: f64 = 18.0;
+
+/// Draws a line chart. Lines with equal points are one line with all their names. Names are at the
+/// ends of the lines, in a narrow picture below the plot.
+pub fn lines_drawing(plot: &Lines, space: Space) -> String {
+    let lines = merged(&plot.lines);
+    let keys = space.pick(0.0, NAMES_APART * lines.len() as f64);
+    let area: [f64; 4] = space.pick([72.0, 68.0, 640.0, 324.0], [64.0, 68.0, 344.0, 268.0]);
+    let height = area[3] + 46.0 + keys;
+    let points = || lines.iter().flat_map(|(_, line)| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
     let (least, most) = points().fold((f64::INFINITY, 0.0f64), |(l, m), (x, _)| (l.min(*x), m.max(*x)));
     let top = nice(points().fold(0.0f64, |top, (_, y)| top.max(*y)));
-    let x_of = |x: f64| AREA[0] + (AREA[2] - AREA[0]) * if most > least { (x - least) / (most - least) } else { 0.0 };
-    let y_of = |y: f64| AREA[3] - (AREA[3] - AREA[1]) * (y / top).clamp(0.0, 1.0);
-    let mut svg = head(&plot.title, WIDTH, HEIGHT, &style());
-    text(&mut svg, "note", 16.0, 50.0, &escaped(&plot.y));
-    text(&mut svg, "below", (AREA[0] + AREA[2]) / 2.0, HEIGHT - 10.0, &escaped(&plot.x));
-    for step in 0..=4 {
-        let part = f64::from(step) / 4.0;
-        let y = y_of(top * part);
-        line(&mut svg, "grid", (AREA[0], y), (AREA[2], y));
-        text(&mut svg, "left", AREA[0] - 8.0, y + 4.0, &figure(top * part));
+    let x_of = |x: f64| area[0] + (area[2] - area[0]) * if most > least { (x - least) / (most - least) } else { 0.0 };
+    let y_of = |y: f64| area[3] - (area[3] - area[1]) * (y / top).clamp(0.0, 1.0);
+    let mut svg = head(&plot.title, space.width(), height, &style());
+    text(&mut svg, "note y-title", 16.0, 50.0, &escaped(&plot.y));
+    text(&mut svg, "below x-title", (area[0] + area[2]) / 2.0, area[3] + 36.0, &escaped(&plot.x));
+    for tick in round_ticks(0.0, top) {
+        line(&mut svg, "grid", (area[0], y_of(tick)), (area[2], y_of(tick)));
+        text(&mut svg, "left", area[0] - 8.0, y_of(tick) + 4.0, &tick_text(tick));
     }
-    for x in round_ticks(least, most).into_iter().filter(|_| plot.ticks.is_empty()) {
-        text(&mut svg, "below", x_of(x), AREA[3] + 18.0, &x.to_string());
+    let ticks: Vec<(f64, String)> = match plot.ticks.as_slice() {
+        [] => round_ticks(least, most).into_iter().map(|x| (x, tick_text(x))).collect(),
+        given => given.iter().filter(|(x, _)| (least..=most).contains(x)).cloned().collect(),
+    };
+    let mut free = 0.0;
+    for (x, shown) in ticks {
+        // The width of a letter is at most 7 px.
+        let half = 3.5 * shown.chars().count() as f64;
+        let at = x_of(x).min(space.width() - 8.0 - half);
+        if at - half >= free {
+            text(&mut svg, "below", at, area[3] + 18.0, &escaped(&shown));
+            free = at + half + 6.0;
+        }
     }
-    for (x, shown) in plot.ticks.iter().filter(|(x, _)| (least..=most).contains(x)) {
-        text(&mut svg, "below", x_of(*x), AREA[3] + 18.0, &escaped(shown));
-    }
-    for (index, of) in plot.lines.iter().enumerate() {
+    let ends: Vec<f64> = lines.iter().map(|(_, line)| line.points.last().map_or(area[1], |(_, y)| y_of(*y))).collect();
+    let ends = space.pick(
+        pushed_apart(&ends, NAMES_APART, (area[1], area[3])),
+        (0..lines.len()).map(|index| area[3] + 56.0 + NAMES_APART * index as f64).collect(),
+    );
+    for (index, (name, of)) in lines.iter().enumerate() {
         let class = if of.dashed { format!("line c{index} dashed") } else { format!("line c{index}") };
         let points: Vec<String> = of
             .points
@@ -145,21 +168,34 @@ pub fn lines_svg(plot: &Lines) -> String {
             .map(|(x, y)| format!("{:.1},{:.1}", x_of(*x), y_of(*y)))
             .collect();
         let _ = writeln!(svg, "<polyline class=\"{class}\" points=\"{}\"/>", points.join(" "));
-        let y = AREA[1] + 8.0 + 20.0 * index as f64;
-        line(&mut svg, &class, (AREA[2] + 20.0, y), (AREA[2] + 44.0, y));
-        text(&mut svg, "key", AREA[2] + 52.0, y + 4.0, &escaped(&of.name));
+        let (x, y) = (space.pick(area[2] + 10.0, 16.0), ends[index]);
+        line(&mut svg, &class, (x, y), (x + 20.0, y));
+        text(&mut svg, "key", x + 26.0, y + 4.0, &escaped(name));
     }
-    let colours = palette(plot.lines.len().max(1));
+    svg.push_str(&line_colours(lines.len()));
+    svg
+}
+
+/// The lines without those whose points another line has; that line has all their names.
+fn merged(lines: &[LineOf]) -> Vec<(String, &LineOf)> {
+    let mut merged: Vec<(String, &LineOf)> = Vec::new();
+    for line in lines {
+        match merged.iter_mut().find(|(_, other)| other.points == line.points) {
+            Some((name, _)) => *name = format!("{name}, {}", line.name),
+            None => merged.push((line.name.clone(), line)),
+        }
+    }
+    merged
+}
+
+/// The end of a picture with the colours of its lines.
+fn line_colours(lines: usize) -> String {
+    let colours = palette(lines.max(1));
     let of = |pick: fn(&crate::palette::Pair) -> &String| {
         colours.iter().enumerate().map(|(i, pair)| format!(".c{i}{{stroke:{}}} ", pick(pair))).collect::<String>()
     };
-    let _ = writeln!(
-        svg,
-        "<style>{}@media (prefers-color-scheme:dark){{{}}}</style>\n</svg>",
-        of(|pair| &pair.light),
-        of(|pair| &pair.dark)
-    );
-    svg
+    let (light, dark) = (of(|pair| &pair.light), of(|pair| &pair.dark));
+    format!("<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>\n</svg>\n")
 }
 
 /// Three to eight ticks from `least` to `most`: multiples of 1, 2 or 5 times a power of ten.
@@ -259,6 +295,15 @@ mod tests {
         let line = LineOf { name: "n".into(), points: vec![(0.0, f64::NAN), (1.0, 2.0)], dashed: true };
         let svg = lines_svg(&Lines { lines: vec![line], ..Lines::default() });
         assert!(!svg.contains("NaN") && svg.contains("dashed"), "{svg}");
+    }
+
+    #[test]
+    fn equal_lines_are_one_line_with_both_names() {
+        let line = |name: &str| LineOf { name: name.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], dashed: false };
+        for space in [Space::Wide, Space::Narrow] {
+            let svg = lines_drawing(&Lines { lines: vec![line("a"), line("b")], ..Lines::default() }, space);
+            assert!(svg.matches("<polyline").count() == 1 && svg.contains(">a, b</text>"), "{svg}");
+        }
     }
 
     #[test]

@@ -34,12 +34,13 @@
 //! | a column of its table | `table.rs` |
 //! | the number of points that a page draws | `reduce.rs` |
 //! | the frame, the style and the theme of all pages | `templates/frame.html`, `page.css`, `theme.js` |
+//! | the bars of the answer, tables, facts | `answer.rs`; `templates/parts.html` |
 //! | colours | `palette.rs` |
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
 //! | where single requests are stored | `trace/detail.rs` |
 //! | the behaviour of the trace page | `templates/trace/`: `model.js` and `sums.js` are independent of the browser, `draw.js` draws, `film.js` plays, `tables.js` has the table and the card of a request, `page.js` handles input |
 //! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
-//! | a picture for documents | `bars.rs`, `figures.rs`, `intervals.rs`, `footprint.rs`, `distribution.rs` |
+//! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -61,19 +62,19 @@ mod table;
 mod template;
 mod trace;
 
+pub use answer::{BarRow, BarTable};
 pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
     ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, JobResult, JobRow,
-    LatencySummary, PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice,
+    LatencySummary, NamedTable, PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice, Table,
 };
 pub use distribution::{DistributionPoint, distribution_svg};
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
-pub use footprint::{Footprint, FootprintPanel, footprint_svg};
-pub use format::count;
-pub use intervals::{Interval, Intervals, Scatter, intervals_svg, scatter_svg};
+pub use footprint::{Footprint, FootprintPanel};
+pub use intervals::{Interval, Intervals, Scatter};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
-pub use sheet::{Sheet, SheetSection, SheetTable, sheet_page};
+pub use sheet::{Sheet, SheetSection, sheet_page};
 pub use trace::{
     Chunk, DetailLocation, DetailStore, MergedRow, RequestRow, SingleRequests, SpanRow, StoredDetails, TRACE_LAYERS,
     TraceCounts, TraceLane, TracePage, TraceQueue, WrittenDetails, chunk_script, trace_page,

@@ -1,5 +1,6 @@
 //! The comparison page: template, style, script and data in one file.
 
+use hoistway_units::figures::grouped_figure;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use plotly::Plot;
@@ -9,9 +10,9 @@ use crate::ReportError;
 use crate::answer::answer;
 use crate::charts::{Figure, Legend, configuration, legends, sections};
 use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
-use crate::format::{figure, rate};
+use crate::format::rate;
 use crate::reduce::{Reduction, reduce};
-use crate::table::{first_picks, latency_unit, table};
+use crate::table::{first_picks, table};
 use crate::template::render;
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");
@@ -44,11 +45,9 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     if drawn.single_stream_bytes_per_s > 0.0 {
         facts.push(Fact { label: "one stream alone".to_owned(), value: rate(drawn.single_stream_bytes_per_s) });
     }
-    let (latency_unit, _) = latency_unit(&drawn);
     let content = context! {
         answer => serialised(&answer(&drawn, &legends)),
-        latency_unit,
-        command => "hoistway compare",
+        command => &drawn.command,
         title => &drawn.title,
         subtitle => &drawn.subtitle,
         verdict => &drawn.verdict,
@@ -58,6 +57,7 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         table => serialised(&table),
         groups => serialised(&groups(&drawn)),
         jobs => serialised(&jobs(&drawn)),
+        tables => serialised(&drawn.tables),
         sections => serialised(&sections),
         legends => serialised(&legends),
         script => Value::from_safe_string(SCRIPT.to_owned()),
@@ -85,7 +85,7 @@ fn groups(page: &ComparePage) -> Vec<GroupLine> {
         name: group.name.rsplit('/').next().unwrap_or_default().to_owned(),
         depth: group.name.matches('/').count(),
         weight: group.weight,
-        shares: group.shares.iter().map(|share| figure(share * 100.0)).collect(),
+        shares: group.shares.iter().map(|share| grouped_figure(share * 100.0)).collect(),
     };
     page.groups.iter().map(line).collect()
 }
@@ -119,12 +119,12 @@ fn jobs(page: &ComparePage) -> Vec<JobLine> {
 }
 
 fn cell(job: &JobRow, result: &JobResult) -> JobCell {
-    let slowest = if job.processes > 1 { figure(result.slowest_bytes_per_s / 1e6) } else { String::new() };
+    let slowest = if job.processes > 1 { grouped_figure(result.slowest_bytes_per_s / 1e6) } else { String::new() };
     JobCell {
-        rate: figure(result.bytes_per_s / 1e6),
+        rate: grouped_figure(result.bytes_per_s / 1e6),
         slowest,
-        p99_ms: figure(result.p99_ns as f64 / 1e6),
-        max_ms: figure(result.max_ns as f64 / 1e6),
+        p99_ms: grouped_figure(result.p99_ns as f64 / 1e6),
+        max_ms: grouped_figure(result.max_ns as f64 / 1e6),
         starves: result.starves,
     }
 }

@@ -193,6 +193,8 @@ fn without_series(e: &ElevatorResult) -> ElevatorResult {
 
 fn without_elevators(p: &ComparePage) -> ComparePage {
     ComparePage {
+        command: p.command.clone(),
+        tables: p.tables.clone(),
         title: p.title.clone(),
         subtitle: p.subtitle.clone(),
         facts: p.facts.clone(),

@@ -1,15 +1,15 @@
 //! A page of plain sections: facts, tables and pictures.
 
-use serde::Serialize;
-
 use minijinja::{Value, context};
 
 use crate::ReportError;
-use crate::data::Fact;
-use crate::figures::{Lines, lines_svg};
-use crate::footprint::{Footprint, footprint_svg};
-use crate::intervals::{Intervals, Scatter, intervals_svg, scatter_svg};
+use crate::answer::{BarTable, DrawnBars};
+use crate::data::{Fact, Table};
+use crate::figures::{Lines, lines_drawing};
+use crate::footprint::{Footprint, footprint_drawing};
+use crate::intervals::{Intervals, Scatter, intervals_drawing, scatter_drawing};
 use crate::page::serialised;
+use crate::svg::Space;
 use crate::template::render;
 
 const TEMPLATE: &str = include_str!("../templates/sheet.html");
@@ -23,6 +23,12 @@ pub struct Sheet {
     pub title: String,
     /// The line below the heading.
     pub subtitle: String,
+    /// The answer in one or two sentences; may be empty.
+    pub verdict: String,
+    /// Bars of the decisive figures, below the verdict.
+    pub answer: Vec<BarTable>,
+    /// Names and values below the answer.
+    pub facts: Vec<Fact>,
     /// The sections in their order.
     pub sections: Vec<SheetSection>,
     /// Limitations of the figures.
@@ -38,29 +44,18 @@ pub struct SheetSection {
     pub intro: String,
     /// Names and values.
     pub facts: Vec<Fact>,
-    /// Line charts.
+    /// Line charts. Each picture of a page has two forms, for wide and for narrow windows.
     pub pictures: Vec<Lines>,
     /// Footprints of a disk's head, below the line charts.
     pub footprints: Vec<Footprint>,
     /// A table above the pictures.
-    pub table: Option<SheetTable>,
+    pub table: Option<Table>,
     /// Measurements with intervals.
     pub intervals: Vec<Intervals>,
     /// Scatter charts.
     pub scatters: Vec<Scatter>,
     /// Commands to copy, one for each line.
     pub code: Vec<String>,
-}
-
-/// A table. The first cell of a row is its name.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct SheetTable {
-    /// The headings of the columns.
-    pub head: Vec<String>,
-    /// The rows.
-    pub rows: Vec<Vec<String>>,
-    /// The index of an emphasised row.
-    pub marked: Option<usize>,
 }
 
 /// Makes a self-contained HTML page.
@@ -83,12 +78,14 @@ pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
         .sections
         .iter()
         .map(|section| {
-            let pictures = section.pictures.iter().map(lines_svg);
-            let pictures = pictures
-                .chain(section.footprints.iter().map(footprint_svg))
-                .chain(section.intervals.iter().map(intervals_svg))
-                .chain(section.scatters.iter().map(scatter_svg));
-            let pictures: Vec<Value> = pictures.map(&mut drawn).collect();
+            let mut both = |draw: &dyn Fn(Space) -> String| {
+                context! { wide => drawn(draw(Space::Wide)), narrow => drawn(draw(Space::Narrow)) }
+            };
+            let mut pictures: Vec<Value> = Vec::new();
+            pictures.extend(section.pictures.iter().map(|of| both(&|space| lines_drawing(of, space))));
+            pictures.extend(section.footprints.iter().map(|of| both(&|space| footprint_drawing(of, space))));
+            pictures.extend(section.intervals.iter().map(|of| both(&|space| intervals_drawing(of, space))));
+            pictures.extend(section.scatters.iter().map(|of| both(&|space| scatter_drawing(of, space))));
             context! {
                 title => &section.title,
                 intro => &section.intro,
@@ -103,6 +100,9 @@ pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
         command => &sheet.command,
         title => &sheet.title,
         subtitle => &sheet.subtitle,
+        verdict => &sheet.verdict,
+        answer => serialised(&sheet.answer.iter().map(DrawnBars::from).collect::<Vec<_>>()),
+        facts => serialised(&sheet.facts),
         notes => &sheet.notes,
         sections,
     };
@@ -112,6 +112,7 @@ pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::BarRow;
     use crate::figures::LineOf;
 
     #[test]
@@ -121,13 +122,14 @@ mod tests {
         let picture =
             Lines { title: NAME.into(), x: NAME.into(), y: NAME.into(), lines: vec![line], ..Lines::default() };
         let fact = Fact { label: NAME.into(), value: NAME.into() };
+        let row = BarRow { name: NAME.into(), note: NAME.into(), is_marked: true, values: vec![1.0] };
         let section = SheetSection {
             title: NAME.into(),
             intro: NAME.into(),
-            facts: vec![fact],
+            facts: vec![fact.clone()],
             pictures: vec![picture.clone(), picture],
             footprints: vec![Footprint { title: NAME.into(), x: NAME.into(), y: NAME.into(), panels: Vec::new() }],
-            table: Some(SheetTable { head: vec![NAME.into()], rows: vec![vec![NAME.into()]], marked: Some(0) }),
+            table: Some(Table { head: vec![NAME.into()], rows: vec![vec![NAME.into()]], marked: Some(0) }),
             intervals: vec![Intervals { title: NAME.into(), x: NAME.into(), ..Intervals::default() }],
             scatters: vec![Scatter { title: NAME.into(), kinds: vec![NAME.into()], ..Scatter::default() }],
             code: vec![NAME.into()],
@@ -136,12 +138,20 @@ mod tests {
             command: NAME.into(),
             title: NAME.into(),
             subtitle: NAME.into(),
+            verdict: NAME.into(),
+            answer: vec![BarTable {
+                caption: NAME.into(),
+                rows_are: NAME.into(),
+                figures: vec![NAME.into()],
+                rows: vec![row],
+            }],
+            facts: vec![fact.clone()],
             sections: vec![section],
             notes: vec![NAME.into()],
         });
         let page = page.expect("a page");
         assert!(!page.contains("<img") && page.matches("<script").count() == 1);
-        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\"", "id=\"picture-5\""] {
+        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\"", "id=\"picture-10\""] {
             assert_eq!(page.matches(id).count(), 1, "{id}");
         }
         assert!(page.contains("default-src 'none'"));

@@ -1,10 +1,10 @@
 //! The table of a comparison: one row for each elevator, with the best figure of each column
 //! marked.
 
+use hoistway_units::figures::grouped_figure;
 use serde::Serialize;
 
 use crate::data::{ComparePage, ElevatorResult};
-use crate::format::figure;
 
 /// The better end of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct Row {
 
 /// The input of the template.
 #[derive(Clone, Debug, Serialize)]
-pub struct Table {
+pub struct SummaryTable {
     /// Headings over columns.
     pub groups: Vec<Group>,
     /// The columns after the name.
@@ -78,12 +78,12 @@ pub struct Table {
 }
 
 /// Makes the table of a page.
-pub fn table(page: &ComparePage) -> Table {
+pub fn table(page: &ComparePage) -> SummaryTable {
     let columns: Vec<Column> = columns(page);
     let bests: Vec<Option<usize>> = columns.iter().map(|c| best(c, &page.elevators)).collect();
     let cell = |(column, best): (&Column, &Option<usize>), index: usize, elevator: &ElevatorResult| {
         let value = (column.value)(elevator);
-        let text = value.map_or_else(|| "-".to_owned(), |v| figure(v * column.scale));
+        let text = value.map_or_else(|| "-".to_owned(), |v| grouped_figure(v * column.scale));
         Cell { value, best: *best == Some(index), first: column.first, text }
     };
     let row = |(index, elevator): (usize, &ElevatorResult)| Row {
@@ -94,25 +94,27 @@ pub fn table(page: &ComparePage) -> Table {
     let rows = page.elevators.iter().enumerate().map(row).collect();
     let drive = if page.solid_state { 3 } else { 5 };
     let groups = [("Throughput", 3), ("Each process", 3), ("Latency", 5), ("Drive time", drive)];
-    Table { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
+    SummaryTable { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
 }
 
 /// The largest number of elevators that are selected at first: more charts are hard to compare.
 const PICKED_MAX: usize = 6;
 
-/// The indices of the elevators that are selected at first, in the order of the page: those of
-/// current kernels whose results differ from each other. With fewer than two of these, the
-/// elevators that are best in most columns and then in throughput.
-pub fn first_picks(page: &ComparePage, table: &Table) -> Vec<usize> {
+/// The indices of the elevators that are selected at first, in the order of the page: of few
+/// elevators all whose results differ from each other, of many those of current kernels among them.
+/// With fewer than two of these, the elevators that are best in most columns and then in
+/// throughput.
+pub fn first_picks(page: &ComparePage, table: &SummaryTable) -> Vec<usize> {
     let elevators = &page.elevators;
-    let mut current: Vec<usize> = Vec::new();
-    for (index, elevator) in elevators.iter().enumerate().filter(|(_, elevator)| elevator.is_current) {
-        if !current.iter().any(|&other| elevators[other].has_same_latencies(elevator)) {
-            current.push(index);
+    let has_few = elevators.len() <= PICKED_MAX;
+    let mut picked: Vec<usize> = Vec::new();
+    for (index, elevator) in elevators.iter().enumerate().filter(|(_, elevator)| has_few || elevator.is_current) {
+        if !picked.iter().any(|&other| elevators[other].has_same_results(elevator)) {
+            picked.push(index);
         }
     }
-    if current.len() > 1 {
-        return current;
+    if has_few || picked.len() > 1 {
+        return picked;
     }
     let stars = |index: usize| table.rows.get(index).map_or(0, |row| row.cells.iter().filter(|c| c.best).count());
     let mut ranked: Vec<usize> = (0..page.elevators.len()).collect();
@@ -144,7 +146,7 @@ fn best(column: &Column, elevators: &[ElevatorResult]) -> Option<usize> {
         Better::Less => values().min_by(|a, b| a.1.total_cmp(&b.1))?,
         Better::Neither => return None,
     };
-    let shown = |value: f64| figure(value * column.scale);
+    let shown = |value: f64| grouped_figure(value * column.scale);
     let is_tie = values().any(|(other, its)| other != index && shown(its) == shown(value));
     (values().count() > 1 && !is_tie && !elevators[index].starves).then_some(index)
 }
@@ -269,11 +271,13 @@ mod tests {
 
     #[test]
     fn distinct_elevators_of_current_kernels_are_selected_first() {
-        let mut page = page(&[9e6, 1e6, 1e6, 2e6, 3e6]);
+        let mut many = page(&[9e6, 1e6, 1e6, 2e6, 3e6, 4e6, 5e6]);
         for index in [1, 2, 4] {
-            page.elevators[index].is_current = true;
+            many.elevators[index].is_current = true;
         }
-        assert_eq!(first_picks(&page, &table(&page)), [1, 4], "the results of 1 and 2 are equal");
+        assert_eq!(first_picks(&many, &table(&many)), [1, 4], "the results of 1 and 2 are equal");
+        let few = page(&[9e6, 1e6, 1e6]);
+        assert_eq!(first_picks(&few, &table(&few)), [0, 1]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub fn render(template: &str, content: Value) -> Result<String, minijinja::Error
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_template("frame.html", include_str!("../templates/frame.html"))?;
+    environment.add_template("parts.html", include_str!("../templates/parts.html"))?;
     environment.add_template("page.html", template)?;
     let frame = context! {
         style => Value::from_safe_string(STYLE.to_owned()),

@@ -21,9 +21,14 @@
   const theme = hoistwayTheme.name;
   const axesOf = (layout) => Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key));
 
-  function colours(figure, which) {
-    return figure.keys.map((key) => palettes[figure.legend][key][which]);
+  // The entry of the legend that gives a line its colour and pattern: of several with equal results the first that is shown.
+  function leading(figure, i) {
+    const members = figure.members.length ? figure.members[i] : [figure.keys[i]];
+    return members.find((key) => !hidden[figure.legend].has(key)) ?? members[0];
   }
+
+  const colours = (figure, which) => figure.keys.map((_, i) => palettes[figure.legend][leading(figure, i)][which]);
+  const dashes = (figure) => figure.keys.map((_, i) => spec.legends.find((l) => l.id === figure.legend).entries[leading(figure, i)].dash);
 
   function themedLayout(layout) {
     const [ink, quiet, grid, rule, paper] = ["--ink", "--quiet", "--grid", "--rule", "--chart"].map(styled);
@@ -51,7 +56,7 @@
   function restyled(figure, which) {
     const wanted = colours(figure, which);
     if (figure.data[0].type === "bar") return { "marker.color": wanted, "insidetextfont.color": wanted.map(textOn) };
-    return { "line.color": wanted, "marker.color": wanted };
+    return { "line.color": wanted, "line.dash": figure.spans ? "solid" : dashes(figure), "marker.color": wanted };
   }
 
   function applyTheme() {
@@ -124,13 +129,15 @@
     }
     if (figure.rows) figure.whole = figure.data.map((t) => ({ ...t }));
     if (figure.spans) figure.data.forEach(labelSpans);
+    const patterns = dashes(figure);
     figure.data.forEach((trace, i) => {
-      if (trace.line) trace.line.color = wanted[i];
+      if (trace.line) Object.assign(trace.line, { color: wanted[i], dash: figure.spans ? "solid" : patterns[i] });
       if (trace.marker) trace.marker.color = wanted[i];
       if (trace.type === "bar") trace.insidetextfont = { color: textOn(wanted[i]) };
       trace.visible = isShown(figure, i);
     });
     if (figure.rows) keepPickedRows(figure);
+    if (figure.shares_y) layout.yaxis.range = [0, sharedTop()];
     layout.font = { family: font, size: 12 };
     for (const [path, value] of Object.entries(themedLayout(layout))) set(layout, path, value);
     for (const axis of axesOf(layout)) set(layout, `${axis}.title.standoff`, 6);
@@ -157,7 +164,28 @@
     return members.some((key) => !hidden[figure.legend].has(key));
   }
 
-  // ---- Labels: the name of each line at its end, pushed apart where ends are close. A narrow chart has no room for them.
+  // ---- The shared y axis: from 0 to above the highest point that is shown.
+
+  function sharedTop() {
+    let most = 0;
+    for (const figure of spec.figures.filter((f) => f.shares_y && !byId(f.id).closest("figure").hidden)) {
+      figure.data.forEach((trace, i) => isShown(figure, i) && trace.y.forEach((y) => (most = Math.max(most, y))));
+    }
+    return most > 0 ? most * 1.06 : 1;
+  }
+
+  async function shareY() {
+    const top = sharedTop();
+    for (const figure of drawn.filter((f) => f.shares_y && !f.node.closest("figure").hidden)) {
+      const axis = figure.node._fullLayout.yaxis;
+      // The double click that resets a chart restores the first range.
+      axis._rangeInitial1 = top;
+      figure.home.yaxis = [0, top];
+      if (axis.range[1] !== top) await Plotly.relayout(figure.node, { "yaxis.range": [0, top] });
+    }
+  }
+
+  // ---- Labels: the name of each line at its end, pushed apart where ends are close. A narrow chart has a key below instead.
 
   const LABEL = { height: 16, letter: 6.6, letters: 28, chart: 560 };
 
@@ -174,18 +202,23 @@
     figure.labelling = false;
   }
 
+  // The ticks of a logarithmic axis: each power of ten; 1, 2 and 5 times each; or what suits a span below one decade.
+  const decadeTicks = (decades) => (decades > 3 ? 1 : decades > 0.9 ? "D2" : null);
+
   async function placeLabels(figure) {
     const shown = figure.data.map((trace, i) => ({ trace, i })).filter(({ i }) => isShown(figure, i));
     const isWide = figure.node.clientWidth >= LABEL.chart && shown.length > 1;
     const short = (name) => (name.length > LABEL.letters ? `${name.slice(0, LABEL.letters - 1)}…` : name);
     const longest = Math.max(0, ...shown.map(({ trace }) => short(trace.name).length));
-    await Plotly.relayout(figure.node, { "margin.r": isWide ? 40 + LABEL.letter * longest : 12 });
+    const [low, high] = figure.node._fullLayout.yaxis.range;
+    await Plotly.relayout(figure.node, { "margin.r": isWide ? 40 + LABEL.letter * longest : 12, "yaxis.dtick": decadeTicks(high - low) });
     const { yaxis, xaxis } = figure.node._fullLayout;
     const ends = shown.map(({ trace, i }) => ({ name: short(trace.name), i, at: yaxis.d2p(trace.y[trace.y.length - 1]) }));
     ends.sort((a, b) => a.at - b.at);
     ends.forEach((end, n) => (end.at = Math.max(end.at, n ? ends[n - 1].at + LABEL.height : 0)));
     ends.reverse().forEach((end, n) => (end.at = Math.min(end.at, n ? ends[n - 1].at - LABEL.height : yaxis._length)));
     const wanted = colours(figure, theme());
+    showKey(figure, shown.map(({ trace, i }) => ({ name: trace.name, i })), isWide);
     const place = (end) => 1 - end.at / yaxis._length;
     const label = (end) => ({
       xref: "paper", x: 1, xanchor: "left", xshift: 22, yref: "paper", y: place(end), yanchor: "middle", showarrow: false,
@@ -196,6 +229,23 @@
       line: { color: wanted[end.i], width: 3, dash: figure.data[end.i].line.dash },
     });
     await Plotly.relayout(figure.node, { annotations: isWide ? ends.map(label) : [], shapes: isWide ? ends.map(key) : [] });
+  }
+
+  // The names of the lines below a chart without labels.
+  function showKey(figure, lines, isWide) {
+    if (!figure.key) {
+      figure.key = Object.assign(document.createElement("p"), { className: "key" });
+      figure.node.after(figure.key);
+    }
+    figure.key.hidden = isWide;
+    const plain = (text) => new DOMParser().parseFromString(text, "text/html").documentElement.textContent;
+    figure.key.replaceChildren(...lines.map(({ name, i }) => {
+      const [line, swatch] = [document.createElement("span"), document.createElement("i")];
+      const colour = palettes[figure.legend][leading(figure, i)];
+      swatch.style.cssText = `--l:${colour.light};--d:${colour.dark}`;
+      line.append(swatch, plain(name));
+      return line;
+    }));
   }
 
   // ---- Time: all time charts show the same span.
@@ -255,6 +305,7 @@
     for (const f of drawn.filter((f) => f.legend === id)) {
       Plotly.restyle(f.node, { visible: f.keys.map((_, i) => isShown(f, i)) });
     }
+    shareY();
   }
 
   function only(id, key) {
@@ -360,11 +411,13 @@
         await Plotly.react(figure.node, figure.data, figure.layout, spec.config);
         await Plotly.Plots.resize(figure.node);
       } else if (figure.legend === "elevator") {
-        await Plotly.restyle(figure.node, { visible: figure.keys.map((_, i) => isShown(figure, i)) });
+        await Plotly.restyle(figure.node, { visible: figure.keys.map((_, i) => isShown(figure, i)), ...restyled(figure, theme()) });
         await labelEnds(figure);
-      } else if (node.dataset.wasHidden === "true") await Plotly.Plots.resize(figure.node);
+      }
+      // A chart may have become narrower or wider beside others.
+      if (figure.node.clientWidth !== figure.node._fullLayout.width) await Plotly.Plots.resize(figure.node);
     }
-    for (const node of all("figure[data-elevator]")) node.dataset.wasHidden = String(node.hidden);
+    await shareY();
   }
 
   // Elements of pinned elevators come first; the others keep their order.

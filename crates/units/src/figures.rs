@@ -20,6 +20,15 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Formats a figure as [`figure`] does, with commas between groups of three digits before the point:
+/// "0.0421", "4.21", "4,213".
+pub fn grouped_figure(value: f64) -> String {
+    let text = figure(value);
+    let start = usize::from(text.starts_with('-'));
+    let end = text.find('.').unwrap_or(text.len());
+    if end <= start + 3 { text } else { [&text[..start], &separated(&text[start..end]), &text[end..]].concat() }
+}
+
 /// Formats a time in a suitable unit: "33 us", "4.21 ms", "11.6 s", "10 h".
 pub fn duration(ns: u64) -> String {
     let s = ns as f64 / 1e9;
@@ -33,7 +42,11 @@ pub fn duration(ns: u64) -> String {
 
 /// Formats a whole number with commas between groups of three digits: "1,234,567".
 pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
+    separated(&count.to_string())
+}
+
+/// Puts commas between groups of three digits.
+fn separated(digits: &str) -> String {
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -171,6 +184,8 @@ mod tests {
     #[test]
     fn thousands_are_separated() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        let figures = [0.04213, 421.3, 4213.4, -4213.4, -421.3, 1e9, f64::NAN].map(grouped_figure);
+        assert_eq!(figures, ["0.0421", "421", "4,213", "-4,213", "-421", "1,000,000,000", "-"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
 
 use super::{JobRun, Judgement};
 use crate::bench::KERNEL_SCHEDULERS;
+use crate::choice::scheduler_name;
 
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
@@ -31,6 +32,7 @@ pub fn page(
     }
     let window_ns = window_ns(&comparison.runs);
     ComparePage {
+        command: "hoistway compare".to_owned(),
         title: format!("{job} on {}", comparison.drive),
         subtitle: format!("{} elevators, the same workload, the same seed", comparison.runs.len()),
         facts: facts(comparison, job, drive, settings),
@@ -48,6 +50,7 @@ pub fn page(
         groups: groups(&comparison.runs),
         jobs: jobs(&judgement.jobs),
         solid_state: !comparison.rotational,
+        tables: Vec::new(),
     }
 }
 
@@ -168,7 +171,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
 /// Returns true if current kernels offer the elevator of a run, which may be named with tunables.
 fn is_current(name: &str) -> bool {
     let elevator = name.split_whitespace().next();
-    KERNEL_SCHEDULERS.into_iter().any(|kind| elevator == Some(kind.info().name))
+    KERNEL_SCHEDULERS.into_iter().any(|kind| [kind.info().name, scheduler_name(kind)].map(Some).contains(&elevator))
 }
 
 fn percentiles(run: &Run) -> Vec<PercentileLatency> {
@@ -182,20 +185,23 @@ fn percentiles(run: &Run) -> Vec<PercentileLatency> {
 /// Minimum number of windows of a run, if that many were recorded.
 const WINDOWS_MIN: u64 = 24;
 
+/// Rounds of slices in a window: with fewer, the number of turns in a window varies too much.
+const ROUNDS: u64 = 2;
+
 /// The window length of the page: the longest of the jobs' windows, multiplied until it has room
-/// for a slice of every process under each elevator. Shorter windows would show who has the slice,
-/// and windows of about that time would alias with it.
+/// for [`ROUNDS`] slices of every process under each elevator. Shorter windows would show who has
+/// the slice, and windows of about that time would alias with it.
 fn window_ns(runs: &[Run]) -> u64 {
     let recorded =
         runs.iter().flat_map(|run| &run.processes).map(|process| process.window_ns).max().unwrap_or(1).max(1);
     let round_ns = runs.iter().filter_map(|run| round_ns(&run.slices)).max().unwrap_or(0);
     let longest_ns = runs.iter().map(|run| run.runtime_ns).max().unwrap_or(0);
     let most = (longest_ns / WINDOWS_MIN / recorded).max(1);
-    recorded.saturating_mul(round_ns.div_ceil(recorded).clamp(1, most))
+    recorded.saturating_mul(round_ns.saturating_mul(ROUNDS).div_ceil(recorded).clamp(1, most))
 }
 
-/// The time in ns between the starts of two successive slices of a process: the median over all
-/// processes. `None` without a process with two slices.
+/// The time in ns between the starts of two successive slices of a process: nine tenths of the time
+/// of all processes are in rounds of at most this length. `None` without a process with two slices.
 fn round_ns(slices: &[hoistway_sim::Slice]) -> Option<u64> {
     let mut last_start: HashMap<u32, u64> = HashMap::new();
     let mut between: Vec<u64> = Vec::new();
@@ -208,8 +214,13 @@ fn round_ns(slices: &[hoistway_sim::Slice]) -> Option<u64> {
             between.push(slice.start_ns.saturating_sub(before));
         }
     }
-    let middle = between.len() / 2;
-    (!between.is_empty()).then(|| *between.select_nth_unstable(middle).1)
+    between.sort_unstable();
+    let bound = between.iter().map(|ns| u128::from(*ns)).sum::<u128>() * 9 / 10;
+    let mut covered = 0;
+    between.into_iter().find(|ns| {
+        covered += u128::from(*ns);
+        covered >= bound
+    })
 }
 
 fn bandwidth(run: &Run, processes: &Processes, window_ns: u64) -> Vec<ProcessBandwidth> {
@@ -285,6 +296,10 @@ mod tests {
         let slice = |pid, start_ns, kind| hoistway_sim::Slice { pid, start_ns, end_ns: start_ns + 80, kind };
         let rounds: Vec<_> = (0..30).map(|turn| slice(turn % 3, u64::from(turn) * 100, SliceKind::Service)).collect();
         assert_eq!(round_ns(&rounds), Some(300));
+        // Many short rounds at the start do not shorten the windows of the long ones.
+        let many = (0..30).map(|turn| slice(turn % 3, u64::from(turn), SliceKind::Service));
+        let late = rounds.iter().map(|slice| hoistway_sim::Slice { start_ns: slice.start_ns + 1000, ..*slice });
+        assert_eq!(round_ns(&many.chain(late).collect::<Vec<_>>()), Some(300));
         let continued = [0, 100, 200, 300].map(|start_ns| slice(1, start_ns, SliceKind::Service));
         assert_eq!(round_ns(&continued), None, "one turn, continued");
         assert_eq!(round_ns(&[]), None);
@@ -292,6 +307,13 @@ mod tests {
 
     #[test]
     fn elevators_of_current_kernels_are_known_with_their_tunables() {
-        assert!(is_current("bfq") && is_current("bfq slice_idle=0") && !is_current("bfq-v0") && !is_current(""));
+        assert!(
+            is_current("bfq")
+                && is_current("bfq slice_idle=0")
+                && is_current("none")
+                && is_current("noop")
+                && !is_current("bfq-v0")
+                && !is_current("")
+        );
     }
 }

@@ -32,14 +32,14 @@ const Draw = (function () {
     return { a, b, scale, x: (ns) => a + (ns - view.from) * scale, ns: (x) => view.from + (x - a) / scale };
   }
 
-  function timeAxis({ ctx, width, height }, view, t) {
+  function timeAxis({ node, ctx, width, height }, view, t) {
     const at = axis(view, width);
     ctx.font = view.font;
     ctx.textBaseline = "alphabetic";
     ctx.textAlign = "center";
-    const times = M.ticks(view.from / 1e9, view.to / 1e9, Math.max(2, (at.b - at.a) / 130));
+    const times = M.ticks(view.from / 1e9, view.to / 1e9, Math.max(2, (at.b - at.a) / (width < 700 ? 80 : 130)));
     const step = times.length > 1 ? times[1] - times[0] : 1;
-    const [unit, factor] = step >= 1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e3] : step >= 1e-6 ? ["µs", 1e6] : ["ns", 1e9];
+    const [unit, factor] = step >= 0.1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e3] : step >= 1e-6 ? ["µs", 1e6] : ["ns", 1e9];
     const decimals = Math.max(0, Math.min(3, Math.ceil(-Math.log10(step * factor) - 1e-9)));
     for (const time of times) {
       const x = Math.round(at.x(time * 1e9)) + 0.5;
@@ -47,9 +47,27 @@ const Draw = (function () {
       ctx.fillRect(x - 0.5, 0, 1, height - AXIS);
       ctx.fillStyle = t.quiet;
       const text = `${(time * factor).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} ${unit}`;
-      if (x > at.a + 18 && x < at.b - 26) ctx.fillText(text, x, height - 6);
+      const half = ctx.measureText(text).width / 2;
+      if (x - half > at.a) ctx.fillText(text, Math.min(x, at.b + RIGHT - half), height - 6);
     }
+    ctx.textAlign = "right";
+    ctx.fillStyle = t.quiet;
+    ctx.fillText("time", at.a - 8, height - 6);
+    node.dataset.xTitle = "time";
     return at;
+  }
+
+  // The title of the y axis, from bottom to top along the left edge.
+  function titleY({ node, ctx, height }, t, text) {
+    ctx.save();
+    ctx.translate(9, (height - AXIS) / 2);
+    ctx.rotate(-Math.PI / 2);
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = t.quiet;
+    ctx.fillText(text, 0, 0);
+    ctx.restore();
+    node.dataset.yTitle = text;
   }
 
   function clipped(chart, at, draw) {
@@ -62,8 +80,10 @@ const Draw = (function () {
     ctx.restore();
   }
 
-  // Labels and grid lines of a linear axis from 0 to max.
-  function valueAxis({ ctx, height }, at, max, t, text) {
+  // Title, labels and grid lines of a linear axis from 0 to max.
+  function valueAxis(chart, at, max, t, title, factor = 1) {
+    const { ctx, height } = chart;
+    titleY(chart, t, title);
     const bottom = height - AXIS;
     const y = (value) => bottom - (value / max) * (bottom - 12);
     ctx.textAlign = "right";
@@ -72,7 +92,7 @@ const Draw = (function () {
       ctx.fillStyle = t.grid;
       ctx.fillRect(at.a, Math.round(y(value)), at.b - at.a, 1);
       ctx.fillStyle = t.quiet;
-      ctx.fillText(text(value), at.a - 8, y(value));
+      ctx.fillText((value * factor).toLocaleString("en", { maximumFractionDigits: 3 }), at.a - 8, y(value));
     }
     return y;
   }
@@ -128,7 +148,7 @@ const Draw = (function () {
     const chosen = shown.filter((at) => view.isChosen[at]);
     const others = shown.length - chosen.length;
     const room = Math.max(220, 460 - others * 14);
-    const of = Math.max(20, Math.min(chosen.length === 1 ? 240 : 72, Math.floor(room / Math.max(1, chosen.length))));
+    const of = Math.max(20, Math.min(chosen.length === 1 && view.hasLayers ? 240 : 72, Math.floor(room / Math.max(1, chosen.length))));
     let y = 4;
     const places = shown.map((lane) => {
       const place = { lane, y, height: view.isChosen[lane] ? of : 14 };
@@ -244,7 +264,9 @@ const Draw = (function () {
 
   // ---- Positions on the disk.
 
-  function sectorAxis({ ctx, height }, at, view, t) {
+  function sectorAxis(chart, at, view, t) {
+    const { ctx, height } = chart;
+    titleY(chart, t, "sector");
     const bottom = height - AXIS;
     const [low, high] = view.sectors;
     const y = (sector) => bottom - 4 - ((sector - low) / (high - low)) * (bottom - 10);
@@ -344,7 +366,8 @@ const Draw = (function () {
     const perSecond = (values) => values.map((bytes) => (bytes / series.width) * 1e9);
     const layers = [perSecond(series.readBytes), perSecond(series.writeBytes)];
     const max = (highest(series, layers) || 1) * 1.05;
-    const y = valueAxis(chart, at, max, t, (value) => `${M.bytesText(value)}/s`);
+    const [unit, factor] = max >= 1e9 ? ["GB/s", 1e-9] : max >= 1e6 ? ["MB/s", 1e-6] : max >= 1e3 ? ["kB/s", 1e-3] : ["B/s", 1];
+    const y = valueAxis(chart, at, max, t, `throughput, ${unit}`, factor);
     clipped(chart, at, (ctx) => stackedAreas(ctx, at, series, layers, [t.read, t.write], y));
   }
 
@@ -352,7 +375,7 @@ const Draw = (function () {
     const chart = canvasOf(node, 150);
     const at = timeAxis(chart, view, t);
     const max = (highest(view.series, view.series.layers) || 1) * 1.05;
-    const y = valueAxis(chart, at, max, t, M.figure);
+    const y = valueAxis(chart, at, max, t, "requests");
     clipped(chart, at, (ctx) => stackedAreas(ctx, at, view.series, view.series.layers, t.layers, y));
   }
 
@@ -363,6 +386,7 @@ const Draw = (function () {
     const bottom = chart.height - AXIS;
     const y = (row) => bottom - 2 - ((row - low) / (high - low)) * (bottom - 8);
     const { ctx } = chart;
+    titleY(chart, t, "latency");
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
     for (const ns of latencyTicks(low, high)) {

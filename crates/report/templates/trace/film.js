@@ -41,6 +41,8 @@ const Film = (function () {
     ctx.fillRect(a - 8, LINE - 7, b - a + 16, 14);
     ctx.fillStyle = t.quiet;
     ctx.textBaseline = "alphabetic";
+    ctx.textAlign = "right";
+    ctx.fillText("sector", b, HEIGHT - 22);
     ctx.textAlign = "center";
     for (const sector of M.ticks(low, high, Math.max(2, (b - a) / 150))) {
       ctx.fillRect(x(sector), LINE - 7, 1, 14);

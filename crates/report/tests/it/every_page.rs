@@ -2,15 +2,38 @@
 
 use base64::Engine;
 use hoistway_report::{
-    Fact, Footprint, Interval, Intervals, LineOf, Lines, Scatter, Sheet, SheetSection, SheetTable, SingleRequests,
-    compare_page, sheet_page, trace_page,
+    BarRow, BarTable, ElevatorResult, Fact, Footprint, FootprintPanel, Interval, Intervals, LineOf, Lines, NamedTable,
+    Scatter, Sheet, SheetSection, SingleRequests, Table, compare_page, sheet_page, trace_page,
 };
 
 const CHECK: &str = include_str!("page_check.js");
 
 #[test]
 fn a_comparison_is_readable() {
-    check(&compare_page(&crate::browser::page(17, 3)).expect("a page"));
+    let mut page = crate::browser::page(17, 3);
+    page.facts = vec![Fact { label: "drive".into(), value: "a disk".into() }];
+    page.verdict = "The first is the best.".into();
+    let table = Table {
+        head: (0..9).map(|c| format!("column {c}")).collect(),
+        rows: vec![vec!["mq-deadline".into(); 9]],
+        marked: None,
+    };
+    page.tables = vec![NamedTable { title: "Model".into(), intro: "How.".into(), table }];
+    check(&compare_page(&page).expect("a page"));
+}
+
+#[test]
+fn a_comparison_with_hidden_and_equal_elevators_is_readable() {
+    let mut page = crate::browser::page(8, 3);
+    for elevator in &mut page.elevators[..3] {
+        elevator.is_current = true;
+    }
+    // The first two are equal, and the fourth, which is hidden, is a hundred times as fast.
+    page.elevators[1] = ElevatorResult { name: "equal".into(), ..page.elevators[0].clone() };
+    for series in &mut page.elevators[3].bandwidth {
+        series.bytes_per_s.iter_mut().for_each(|rate| *rate *= 100.0);
+    }
+    check(&compare_page(&page).expect("a page"));
 }
 
 #[test]
@@ -25,6 +48,10 @@ fn a_sheet_is_readable() {
     let line = |name: &str, slope| LineOf { name: name.into(), points: points(slope), dashed: false };
     let (x, y) = ("depth, requests".to_owned(), "rate, MB/s".to_owned());
     let lines = vec![line("first", 1.0), line("second", 1.01), line("third", 1.02)];
+    // Ticks of which a narrow picture has room for some.
+    let ticks = (0..10).map(|x| (f64::from(x), format!("{} KiB", 4 << x))).collect();
+    let equal = vec![line("read", 1.0), line("write", 1.0)];
+    let spans = Lines { title: "Sizes".into(), x: "size".into(), y: y.clone(), ticks, lines: equal };
     let interval = Interval { name: "kyber".into(), mean: 5.0, low: 4.0, high: 6.0, is_marked: true };
     let scatter = Scatter {
         x: x.clone(),
@@ -33,24 +60,41 @@ fn a_sheet_is_readable() {
         points: vec![(1.0, 2.0, 0), (2.0, 3.0, 0)],
         ..Scatter::default()
     };
+    let panel = |name: &str| FootprintPanel {
+        name: name.into(),
+        note: "1.54 s, 94.7 MB of seeks".into(),
+        points: vec![(0.0, 164.96), (1.5, 165.05)],
+    };
+    let panels = vec![panel("directory"), panel("block")];
+    let row =
+        |name: &str, is_marked| BarRow { name: name.into(), is_marked, values: vec![1.0, 2.0], ..BarRow::default() };
+    let answer = BarTable {
+        caption: "orders".into(),
+        rows_are: "order".into(),
+        figures: vec!["time, s; less is better".into(), "seeks, GB; less is better".into()],
+        rows: vec![row("directory", false), row("block", true)],
+    };
     let section = SheetSection {
         title: "Found".into(),
         intro: "How.".into(),
         facts: vec![Fact { label: "drive".into(), value: "a disk".into() }],
-        pictures: vec![Lines { title: "Lines".into(), x: x.clone(), y: y.clone(), lines, ..Lines::default() }],
-        footprints: vec![Footprint { title: "Head".into(), x: x.clone(), y, panels: Vec::new() }],
-        table: Some(SheetTable {
+        pictures: vec![Lines { title: "Lines".into(), x: x.clone(), y: y.clone(), lines, ..Lines::default() }, spans],
+        footprints: vec![Footprint { title: "Head".into(), x: x.clone(), y, panels }],
+        table: Some(Table {
             head: (0..12).map(|c| format!("column {c}")).collect(),
             rows: vec![vec!["1".into(); 12]],
             marked: Some(0),
         }),
-        intervals: vec![Intervals { title: "Intervals".into(), x, rows: vec![interval], bound: None }],
+        intervals: vec![Intervals { title: "Intervals".into(), x: x.clone(), rows: vec![interval], bound: None }],
         scatters: vec![scatter],
         code: vec!["echo bfq > /sys/block/sda/queue/scheduler ".repeat(5)],
     };
     let sheet = Sheet {
         command: "hoistway drives".into(),
         title: "A sheet".into(),
+        verdict: "Block order is the fastest.".into(),
+        answer: vec![answer],
+        facts: vec![Fact { label: "drive".into(), value: "a disk".into() }],
         sections: vec![section],
         ..Sheet::default()
     };

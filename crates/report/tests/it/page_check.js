@@ -1,5 +1,6 @@
 // Opens a page in frames of two widths and two themes, and checks what must hold on every page: no script errors, no sideways
-// scrolling, targets of at least 24 px, titles on the axes of charts, text with a contrast of at least 4.5:1.
+// scrolling, targets of at least 24 px, titles on both axes of charts, pictures that are whole and whose labels do not overlap,
+// text of at least 11 px with a contrast of at least 4.5:1, the answer before the facts.
 (async function () {
   const failures = [];
   let checks = 0;
@@ -54,22 +55,88 @@
     const control = page.getElementById("theme");
     checks += 1;
     if (!control || control.options?.length !== 3) says("no choice of system, light and dark theme");
-    for (const chart of page.querySelectorAll(".plot")) {
-      if (!isShown(chart) || !chart.data) continue;
-      checks += 1;
-      for (const axis of [".xtitle", ".ytitle"]) if (!chart.querySelector(axis)?.textContent) says(`${chart.id} has no ${axis}`);
-    }
-    for (const picture of page.querySelectorAll("main figure > svg")) {
-      checks += 1;
-      const titles = Array.from(picture.querySelectorAll(".note, .below, .axis"), (t) => t.textContent).filter((t) => /[a-z]/i.test(t));
-      if (titles.length === 0) says(`the picture "${picture.querySelector("title").textContent}" has no axis title`);
-      const size = Math.min(...Array.from(picture.querySelectorAll("text"), (t) => t).filter((t) => t.textContent.trim()).map((t) => t.getBoundingClientRect().height));
-      if (size < 9) says(`the picture "${picture.querySelector("title").textContent}" has text of ${size.toFixed(1)} px`);
-    }
+    for (const chart of page.querySelectorAll(".plot")) if (isShown(chart) && chart.data) inspectChart(chart, says);
+    for (const canvas of page.querySelectorAll("canvas[data-chart]")) if (isShown(canvas)) inspectCanvas(canvas, says);
+    for (const picture of page.querySelectorAll("main figure svg:not(.plot svg)")) if (isShown(picture)) inspectPicture(view, picture, says);
+    const [answer, facts] = [page.querySelector(".answer, .verdict"), page.querySelector(".facts")];
+    checks += 1;
+    if (answer && facts && answer.compareDocumentPosition(facts) & Node.DOCUMENT_POSITION_PRECEDING) says("the facts stand before the answer");
     const texts = Array.from(page.querySelectorAll("body *")).filter((n) => Array.from(n.childNodes).some((c) => c.nodeType === 3 && c.data.trim()));
     // Texts within bars are on the colour of the bar, which the script of the page chooses.
     const plain = texts.filter((n) => !n.matches("script, style, option, .bartext, .unseen, .skip, title, :disabled") && !n.closest("noscript, .unseen, .hoverlayer") && isShown(n));
     plain.forEach((node) => contrast(view, node, says));
+    for (const node of plain.filter((n) => !n.closest("svg") && n.getAttribute("aria-hidden") !== "true")) {
+      checks += 1;
+      const size = parseFloat(view.getComputedStyle(node).fontSize);
+      if (size < 11) says(`the text "${node.textContent.trim().slice(0, 30)}" has ${size} px`);
+    }
+  }
+
+  // A chart of the plotting library: both axes of its configuration have titles, which are drawn, and no labels overlap.
+  function inspectChart(chart, says) {
+    for (const axis of Object.keys(chart._fullLayout).filter((key) => /^[xy]axis\d*$/.test(key))) {
+      checks += 1;
+      if (!chart.layout[axis]?.title?.text) says(`${chart.id}: ${axis} has no title`);
+    }
+    for (const title of [".xtitle", ".ytitle"]) {
+      checks += 1;
+      if (!chart.querySelector(title)?.textContent) says(`${chart.id} shows no ${title}`);
+    }
+    const overlap = overlapping(Array.from(chart.querySelectorAll(".xtick text, .ytick text, .annotation-text, .xtitle, .ytitle")));
+    if (overlap) says(`${chart.id}: ${overlap}`);
+    if (/^bandwidth/.test(chart.id)) {
+      const most = Math.max(...Array.from(chart.ownerDocument.querySelectorAll("[id^=bandwidth-].plot")).filter((c) => c.data && isShown(c))
+        .flatMap((c) => c.data.filter((t) => t.visible !== false).flatMap((t) => Array.from(t.y))));
+      const top = chart._fullLayout.yaxis.range[1];
+      checks += 1;
+      if (!(top > most && top < 1.2 * most)) says(`${chart.id} ends at ${top} MB/s, the highest point shown is ${most}`);
+    }
+  }
+
+  // The charts that a script draws on a canvas state the titles that they have drawn. Lanes have the names of their rows instead.
+  function inspectCanvas(canvas, says) {
+    const wanted = { film: [], lanes: ["xTitle"], scheduler: ["xTitle"] }[canvas.dataset.chart] || ["xTitle", "yTitle"];
+    for (const title of wanted) {
+      checks += 1;
+      if (!canvas.dataset[title]) says(`the chart ${canvas.dataset.chart} has no ${title}`);
+    }
+  }
+
+  // A picture is within its box, both axes have titles or its rows have names, and its labels are readable and apart.
+  function inspectPicture(view, picture, says) {
+    const name = picture.querySelector("title").textContent;
+    const box = picture.getBoundingClientRect();
+    const room = picture.closest("figure").getBoundingClientRect();
+    checks += 3;
+    if (box.left < room.left - 0.5 || box.right > room.right + 0.5) says(`the picture "${name}" is ${box.width} px wide in ${room.width} px`);
+    const isTitled = (axis) => Boolean(picture.querySelector(axis)?.textContent);
+    if (!isTitled(".x-title")) says(`the picture "${name}" has no title on its x axis`);
+    if (!isTitled(".y-title") && !picture.querySelector(".name, .row")) says(`the picture "${name}" has no title on its y axis`);
+    const scale = box.width / picture.viewBox.baseVal.width;
+    const texts = Array.from(picture.querySelectorAll("text")).filter((t) => t.textContent.trim());
+    for (const text of texts) {
+      const [size, at] = [parseFloat(view.getComputedStyle(text).fontSize) * scale, text.getBoundingClientRect()];
+      checks += 2;
+      if (size < 11) says(`the picture "${name}" has text of ${size.toFixed(1)} px`);
+      if (at.left < box.left - 0.5 || at.right > box.right + 0.5 || at.bottom > box.bottom + 0.5) says(`"${text.textContent}" is cut off in the picture "${name}"`);
+    }
+    const overlap = overlapping(texts);
+    if (overlap) says(`in the picture "${name}" ${overlap}`);
+  }
+
+  // The first two texts that overlap by more than a px, in words.
+  function overlapping(texts) {
+    const boxes = texts.filter(isShown).map((text) => [text.textContent, text.getBoundingClientRect()]);
+    checks += 1;
+    for (let i = 0; i < boxes.length; i += 1) {
+      for (let k = 0; k < i; k += 1) {
+        const [[a, p], [b, q]] = [boxes[i], boxes[k]];
+        // The box of a text is higher than its letters.
+        const [wide, high] = [Math.min(p.right, q.right) - Math.max(p.left, q.left), Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top)];
+        if (wide > 1 && high > 4) return `"${a}" and "${b}" overlap`;
+      }
+    }
+    return "";
   }
 
   async function open(html, width, theme) {

@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("drive", &["units"]),
     ("machine", &["core"]),
     ("nbd", &[]),
-    ("report", &[]),
+    ("report", &["units"]),
     ("tracedat", &[]),
     ("units", &[]),
     ("capi", &["core"]),

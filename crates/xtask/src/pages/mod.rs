@@ -55,7 +55,7 @@ enum Action {
         #[arg(long, conflicts_with = "recordings")]
         quick: bool,
     },
-    /// Write docs/trace-view.png with Chromium
+    /// Write docs/trace-view.png and docs/competing-readers.png with Chromium
     Picture,
 }
 

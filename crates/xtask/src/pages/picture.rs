@@ -1,7 +1,8 @@
-//! The picture in the README of the page of a trace: the program draws a recorded trace, and
-//! Chromium takes a picture of it.
+//! The pictures of pages in the README and the guides: the program writes each page, and Chromium
+//! takes a picture of it.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -9,39 +10,79 @@ use anyhow::{Context, Result, bail};
 use crate::repository;
 use crate::tools;
 
-const TRACE: &str = "crates/trace/testdata/blktrace/vda-bfq.blktrace.*.xz";
-const PICTURE: &str = "docs/trace-view.png";
-/// The part that is shown: a tenth of a second in which readers and writers share the disk, and one
-/// request.
-const SHOWN: &str = "?theme=light#t=0.68-0.8&request=0.480";
-const SIZE: &str = "1240,1480";
+/// A page and the part of it that its picture shows.
+struct Picture {
+    file: &'static str,
+    /// The command that writes the page to the path that follows.
+    command: &'static [&'static str],
+    /// The address of the part after the path of the page.
+    shown: &'static str,
+    /// Width and height of the window in px.
+    size: &'static str,
+}
 
-/// Writes the picture.
+const PICTURES: [Picture; 2] = [
+    Picture {
+        file: "docs/trace-view.png",
+        command: &[
+            "trace",
+            "view",
+            "crates/trace/testdata/blktrace/vda-bfq.blktrace.*.xz",
+            "--title",
+            "Six processes on a virtual disk under bfq",
+            "-o",
+        ],
+        // A tenth of a second in which readers and writers share the disk, and one request.
+        shown: "?theme=light#t=0.68-0.8&request=0.480",
+        size: "1240,1480",
+    },
+    Picture {
+        file: "docs/competing-readers.png",
+        command: &[
+            "compare",
+            "examples/competing-readers.fio",
+            "--drive",
+            "sata-7200-2006",
+            "--elevators",
+            "noop,deadline,anticipatory,cfq-v3,cfq,bfq",
+            "--report",
+        ],
+        shown: "?theme=light",
+        size: "1240,1480",
+    },
+];
+
+/// Writes the pictures.
 pub fn write() -> Result<()> {
     let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(tools::find);
     let Some(browser) = browser else {
-        bail!("{PICTURE}: chromium is not in PATH; Debian has it in the package chromium")
+        bail!("pictures of pages: chromium is not in PATH; Debian has it in the package chromium")
     };
-    let folder = tools::target_directory()?.join("trace-view");
+    let folder = tools::target_directory()?.join("pictures");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let page = folder.join("page.html");
-    tools::run(
-        Command::new(super::hoistway()?)
-            .args(["trace", "view"])
-            .arg(repository::root().join(TRACE))
-            .args(["--title", "Six processes on a virtual disk under bfq", "-o"])
-            .arg(&page),
-    )?;
-    let picture = repository::root().join(PICTURE);
-    tools::run(
-        Command::new(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
-            .args(["--virtual-time-budget=20000", &format!("--window-size={SIZE}")])
-            .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-            .arg(format!("--screenshot={}", picture.display()))
-            .arg(format!("file://{}{SHOWN}", page.display()))
-            .stderr(Stdio::null()),
-    )?;
-    println!("wrote {PICTURE}");
-    Ok(())
+    let program = super::hoistway()?;
+    PICTURES.iter().try_for_each(|picture| picture.write(&program, &browser, &folder))
+}
+
+impl Picture {
+    fn write(&self, program: &Path, browser: &PathBuf, folder: &Path) -> Result<()> {
+        let page = folder.join("page.html");
+        tools::run(
+            Command::new(program).args(self.command).arg(&page).current_dir(repository::root()).stdout(Stdio::null()),
+        )?;
+        let picture = repository::root().join(self.file);
+        tools::run(
+            Command::new(browser)
+                .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
+                // Dots of head positions are drawn by WebGL, here in software.
+                .arg("--enable-unsafe-swiftshader")
+                .args(["--virtual-time-budget=20000", &format!("--window-size={}", self.size)])
+                .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+                .arg(format!("--screenshot={}", picture.display()))
+                .arg(format!("file://{}{}", page.display(), self.shown))
+                .stderr(Stdio::null()),
+        )?;
+        println!("wrote {}", self.file);
+        Ok(())
+    }
 }

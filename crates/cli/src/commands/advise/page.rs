@@ -1,18 +1,18 @@
 //! Advice as a page with charts.
 
 use hoistway_advise::{
-    Advice, Answer, Case, ChangePlan, EvaluatedChoice, Figure, TuneResult, Unit, scheduler_name, value_text,
+    Advice, Answer, Case, ChangePlan, EvaluatedChoice, Figure, Spread, TuneResult, Unit, Verdict, scheduler_name,
+    value_text,
 };
-use hoistway_report::{Fact, Interval, Intervals, Scatter, Sheet, SheetSection, SheetTable};
+use hoistway_report::{BarRow, BarTable, Fact, Interval, Intervals, Scatter, Sheet, SheetSection, Table};
 
 use super::{render, tune_texts};
 
 /// The page of an answer.
 pub fn advice(case: &Case, answer: &Answer, plan: &ChangePlan) -> Sheet {
     let advice = &answer.advice;
-    let mut sections = vec![first(case, render::verdict(case, answer), render::reasons(case, answer))];
-    sections.push(SheetSection {
-        title: "What each scheduler makes of it".into(),
+    let mut sections = vec![SheetSection {
+        title: "Results of each scheduler".into(),
         intro: format!(
             "Means over {} seeds, and the intervals that hold the true ones with a probability of 95 %. {}",
             advice.seeds.len(),
@@ -21,13 +21,16 @@ pub fn advice(case: &Case, answer: &Answer, plan: &ChangePlan) -> Sheet {
         table: Some(rows(advice)),
         intervals: advice.figures.iter().enumerate().map(|(index, figure)| intervals(advice, index, figure)).collect(),
         ..SheetSection::default()
-    });
+    }];
     sections.extend(changes(advice));
     sections.extend(commands(plan));
     Sheet {
         command: "hoistway advise".into(),
         title: title(case),
         subtitle: case.workload.clone(),
+        verdict: paragraph(render::verdict(case, answer), render::reasons(case, answer)),
+        answer: vec![answer_bars(advice)],
+        facts: facts(case),
         sections,
         notes: answer.warnings(case).into_iter().chain(case.notes.iter().cloned()).collect(),
     }
@@ -35,7 +38,6 @@ pub fn advice(case: &Case, answer: &Answer, plan: &ChangePlan) -> Sheet {
 
 /// The page of a search.
 pub fn tuned(case: &Case, tuned: &TuneResult, plan: &ChangePlan) -> Sheet {
-    let mut sections = vec![first(case, tune_texts::verdict(tuned), tune_texts::reasons(tuned))];
     let (goal, other) = (&tuned.figures[0], &tuned.figures[tuned.other]);
     let rows = tuned.front.iter().map(|index| {
         let tried = &tuned.tried[*index];
@@ -48,7 +50,7 @@ pub fn tuned(case: &Case, tuned: &TuneResult, plan: &ChangePlan) -> Sheet {
         ]
     });
     let head = vec!["what".into(), goal.to_string(), other.to_string(), "constraints".into()];
-    sections.push(SheetSection {
+    let mut sections = vec![SheetSection {
         title: "Trials".into(),
         intro: format!(
             "{} trials, each a point; no trial is better in both figures than those on the line. {}",
@@ -56,15 +58,18 @@ pub fn tuned(case: &Case, tuned: &TuneResult, plan: &ChangePlan) -> Sheet {
             tune_texts::behind_the_front(tuned).unwrap_or_default()
         ),
         scatters: vec![scatter(tuned)],
-        table: Some(SheetTable { head, rows: rows.collect(), marked: None }),
+        table: Some(Table { head, rows: rows.collect(), marked: None }),
         ..SheetSection::default()
-    });
+    }];
     sections.extend(commands(plan));
     let warnings = case.subject.iter().flat_map(|subject| &subject.warnings).map(|warning| warning.text.clone());
     Sheet {
         command: "hoistway advise --tune".into(),
         title: title(case),
         subtitle: case.workload.clone(),
+        verdict: paragraph(tune_texts::verdict(tuned), tune_texts::reasons(tuned)),
+        answer: vec![tuned_bars(tuned)],
+        facts: facts(case),
         sections,
         notes: warnings.chain(case.notes.iter().cloned()).collect(),
     }
@@ -77,14 +82,67 @@ fn title(case: &Case) -> String {
     }
 }
 
-fn first(case: &Case, verdict: String, reasons: Vec<String>) -> SheetSection {
+fn paragraph(verdict: String, reasons: Vec<String>) -> String {
+    std::iter::once(verdict).chain(reasons).collect::<Vec<_>>().join(" ")
+}
+
+fn facts(case: &Case) -> Vec<Fact> {
     let confidence = case.confidence();
     let mut facts: Vec<Fact> =
         render::facts(case).into_iter().map(|(label, value)| Fact { label: label.into(), value }).collect();
     let value = format!("{}: {}", render::level_name(confidence.level), confidence.reasons.join("; "));
     facts.push(Fact { label: "Confidence".into(), value });
-    let intro = std::iter::once(verdict).chain(reasons).collect::<Vec<_>>().join(" ");
-    SheetSection { title: "The advice".into(), intro, facts, ..SheetSection::default() }
+    facts
+}
+
+/// The bars of the schedulers with their defaults, of the present settings and of the advised ones.
+fn answer_bars(advice: &Advice) -> BarTable {
+    let names = render::names(advice);
+    let is_shown = |index: usize, judged: &EvaluatedChoice| {
+        judged.choice.is_plain() || index == advice.chosen || index == advice.now
+    };
+    let shown = advice.judged.iter().enumerate().filter(|(index, judged)| is_shown(*index, judged));
+    let rows = shown.map(|(index, judged)| {
+        let note = if judged.broken.is_empty() { "" } else { "breaks a constraint" };
+        (names[index].clone(), note, index == advice.chosen, judged.spreads.as_slice())
+    });
+    bars("schedulers", &advice.figures, rows.collect())
+}
+
+/// The bars of the present settings and of the best trial.
+fn tuned_bars(tuned: &TuneResult) -> BarTable {
+    let [best, now, _] = &tuned.spreads;
+    let is_change = tuned.verdict == Verdict::Change;
+    let rows = vec![
+        ("now".to_owned(), "", !is_change, now.as_slice()),
+        (tuned.winner.name(), "best trial", is_change, best.as_slice()),
+    ];
+    bars("settings", &tuned.figures, rows)
+}
+
+/// Rows of bars: name, remark, whether it is the advice, and the spread of each figure.
+fn bars(caption: &str, figures: &[Figure], rows: Vec<(String, &str, bool, &[Spread])>) -> BarTable {
+    let scales: Vec<(f64, &str)> = figures
+        .iter()
+        .enumerate()
+        .map(|(index, figure)| scale(figure, greatest(rows.iter().map(|(.., spreads)| spreads[index].mean))))
+        .collect();
+    let row = |(name, note, is_marked, spreads): (String, &str, bool, &[Spread])| BarRow {
+        name,
+        note: note.to_owned(),
+        is_marked,
+        values: spreads.iter().zip(&scales).map(|(spread, (factor, _))| spread.mean * factor).collect(),
+    };
+    BarTable {
+        caption: caption.to_owned(),
+        rows_are: "choice".to_owned(),
+        figures: figures.iter().zip(&scales).map(|(figure, (_, unit))| axis(figure, unit)).collect(),
+        rows: rows.into_iter().map(row).collect(),
+    }
+}
+
+fn greatest(values: impl Iterator<Item = f64>) -> f64 {
+    values.filter(|value| value.is_finite()).fold(0.0, f64::max)
 }
 
 fn commands(plan: &ChangePlan) -> Option<SheetSection> {
@@ -96,21 +154,21 @@ fn commands(plan: &ChangePlan) -> Option<SheetSection> {
     let code = section("until the next start", plan.commands())
         .chain(section("for good", plan.persistent_commands()))
         .chain(section("and back", plan.way_back()));
-    let intro = "None of this has been done.".to_owned();
+    let intro = "The advice has changed nothing; these commands carry it out.".to_owned();
     Some(SheetSection { title: "How to set it".into(), intro, code: code.collect(), ..SheetSection::default() })
 }
 
-fn rows(advice: &Advice) -> SheetTable {
+fn rows(advice: &Advice) -> Table {
     let head = std::iter::once("scheduler".to_owned()).chain(advice.figures.iter().map(ToString::to_string));
     let head = head.chain(["constraints".to_owned()]).collect();
     let row = |(judged, name): (&EvaluatedChoice, String)| {
-        let cells =
-            judged.spreads.iter().zip(&advice.figures).map(|(spread, figure)| render::cell(spread, figure, true));
+        let cells = judged.spreads.iter().zip(&advice.figures);
+        let cells = cells.map(|(spread, figure)| render::cell(spread, figure, true).replace("+-", "± "));
         let broken = if judged.broken.is_empty() { "kept" } else { "broken" }.to_owned();
         std::iter::once(name).chain(cells).chain([broken]).collect()
     };
     let rows = advice.judged.iter().zip(render::names(advice)).map(row).collect();
-    SheetTable { head, rows, marked: Some(advice.chosen) }
+    Table { head, rows, marked: Some(advice.chosen) }
 }
 
 /// The factor and unit that suit all values of a figure.
@@ -120,7 +178,7 @@ fn scale(figure: &Figure, greatest: f64) -> (f64, &'static str) {
         Unit::Rate => (1e-6, "MB/s"),
         Unit::Time if greatest >= 2e9 => (1e-9, "s"),
         Unit::Time if greatest >= 2e6 => (1e-6, "ms"),
-        Unit::Time => (1e-3, "us"),
+        Unit::Time => (1e-3, "µs"),
     }
 }
 
@@ -132,8 +190,7 @@ fn axis(figure: &Figure, unit: &str) -> String {
 
 fn intervals(advice: &Advice, index: usize, figure: &Figure) -> Intervals {
     let spreads = || advice.judged.iter().map(|judged| &judged.spreads[index]);
-    let greatest = spreads().map(|spread| spread.mean).filter(|mean| mean.is_finite()).fold(0.0, f64::max);
-    let (factor, unit) = scale(figure, greatest);
+    let (factor, unit) = scale(figure, greatest(spreads().map(|spread| spread.mean)));
     let names = render::names(advice);
     let rows = spreads().zip(names).enumerate().map(|(row, (spread, name))| Interval {
         name,
@@ -157,26 +214,23 @@ fn changes(advice: &Advice) -> Option<SheetSection> {
             value_text(change.before, unit),
             value_text(change.after, unit),
             render::change(&change.difference),
-            if change.is_better { "gains" } else { "pays" }.to_owned(),
+            if change.is_better { "gains" } else { "loses" }.to_owned(),
         ]
     });
     let head = ["job", "figure", "now", "then", "change", ""].map(str::to_owned).into();
     Some(SheetSection {
         title: "Jobs that gain and lose".into(),
         intro: "Significant changes of the jobs, the largest first.".into(),
-        table: Some(SheetTable { head, rows: rows.collect(), marked: None }),
+        table: Some(Table { head, rows: rows.collect(), marked: None }),
         ..SheetSection::default()
     })
 }
 
 fn scatter(tuned: &TuneResult) -> Scatter {
     let (goal, other) = (&tuned.figures[0], &tuned.figures[tuned.other]);
-    let greatest = |figure: usize| {
-        let means = tuned.tried.iter().map(|tried| tried.spreads[figure].mean).filter(|mean| mean.is_finite());
-        means.fold(0.0, f64::max)
-    };
-    let (x_factor, x_unit) = scale(goal, greatest(0));
-    let (y_factor, y_unit) = scale(other, greatest(tuned.other));
+    let means = |figure: usize| tuned.tried.iter().map(move |tried| tried.spreads[figure].mean);
+    let (x_factor, x_unit) = scale(goal, greatest(means(0)));
+    let (y_factor, y_unit) = scale(other, greatest(means(tuned.other)));
     let mut kinds: Vec<String> = Vec::new();
     let mut points = Vec::with_capacity(tuned.tried.len());
     for tried in &tuned.tried {

@@ -1,6 +1,6 @@
 //! Sentences about a search that text and page share.
 
-use hoistway_advise::{TuneResult, Verdict, scheduler_name, value_text};
+use hoistway_advise::{Difference, TuneResult, Verdict, scheduler_name, value_text};
 
 use super::render;
 
@@ -25,9 +25,9 @@ pub fn verdict(tuned: &TuneResult) -> String {
 pub fn reasons(tuned: &TuneResult) -> Vec<String> {
     let goal = &tuned.figures[0];
     let mut reasons = vec![format!(
-        "On the seeds of the search {goal} changes by {}; on further seeds by {}.",
-        render::change(&tuned.found),
-        render::change(&tuned.holds)
+        "On the seeds of the search {goal} {}; on further seeds it {}.",
+        changes(&tuned.found),
+        changes(&tuned.holds)
     )];
     if !tuned.winner.is_plain() {
         reasons.push(format!(
@@ -42,6 +42,11 @@ pub fn reasons(tuned: &TuneResult) -> Vec<String> {
         ));
     }
     reasons
+}
+
+/// The predicate of a figure that differs.
+fn changes(difference: &Difference) -> String {
+    if difference.mean == 0.0 { "is the same".into() } else { format!("changes by {}", render::change(difference)) }
 }
 
 /// The number of restarts in words.

@@ -63,12 +63,20 @@ fn sheet(report: &ProbeReport, sections: &[Section]) -> Sheet {
         command: "hoistway drives --probe".to_owned(),
         title: title(report),
         subtitle: "Measured with commands and a clock alone, as a real drive is measured.".to_owned(),
+        facts: sections.iter().filter_map(Section::summary).collect(),
         sections: sections.iter().map(Section::to_sheet).collect(),
         notes: report.notes(),
+        ..Sheet::default()
     }
 }
 
 impl Section {
+    /// The first fact of the section under its title.
+    fn summary(&self) -> Option<Fact> {
+        let (label, value) = self.facts.first()?;
+        Some(Fact { label: self.title.to_owned(), value: format!("{label}: {value}") })
+    }
+
     /// The section of the HTML page.
     fn to_sheet(&self) -> SheetSection {
         let fact = |(label, value): &(&str, String)| Fact { label: (*label).to_owned(), value: value.clone() };

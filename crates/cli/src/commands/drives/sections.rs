@@ -9,7 +9,7 @@ use hoistway_report::{LineOf, Lines};
 use textplots::{Chart, Plot, Shape};
 
 use crate::output::Out;
-use hoistway_units::figures::{bytes, figure};
+use hoistway_units::figures::{bytes, figure, grouped_figure};
 
 /// Width and height of a chart in the terminal, in dots: 2 dots a column, 4 dots a line.
 const CHART_DOTS: (u32, u32) = (140, 48);
@@ -168,10 +168,10 @@ fn depth(of: &[DepthPoint]) -> Section {
     };
     let mut facts = Vec::new();
     if let Some(one) = of.first() {
-        facts.push(("one at a time", format!("{} reads a second, {} each", figure(one.iops), ms(one.mean_ns))));
+        facts.push(("one at a time", format!("{} reads a second, {} each", grouped_figure(one.iops), ms(one.mean_ns))));
     }
     if let Some(most) = of.last().filter(|most| most.depth > 1) {
-        let (iops, mean, p99) = (figure(most.iops), ms(most.mean_ns), ms(most.p99_ns as f64));
+        let (iops, mean, p99) = (grouped_figure(most.iops), ms(most.mean_ns), ms(most.p99_ns as f64));
         facts.push((
             "at full depth",
             format!("{iops} a second with {}, {mean} each, 99 of 100 within {p99}", most.depth),

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Error, Result, bail};
-use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, count, trace_page};
+use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, trace_page};
 use hoistway_trace::overview::{self, NoteSpan, OverviewObserver, TraceFacts, TraceOverview};
 use hoistway_trace::request::RequestRecord;
+use hoistway_units::figures::grouped;
 
 use crate::cli::trace::ViewArgs;
 use crate::commands::trace::input;
@@ -130,11 +131,11 @@ impl OverviewObserver for RowCollector {
 fn described(overview: &TraceOverview, facts: &TraceFacts, title: String) -> TracePage {
     let mut page = TracePage { title, ..tables::page(overview) };
     let mut add = |label: &str, value: String| page.facts.push(Fact { label: label.to_owned(), value });
-    add("events", count(facts.events));
-    add("requests", count(facts.requests));
+    add("events", grouped(facts.events));
+    add("requests", grouped(facts.requests));
     add("length", format!("{:.3} s", facts.duration_ns as f64 / 1e9));
     if facts.processes > 0 {
-        add("processes", count(facts.processes as u64));
+        add("processes", grouped(facts.processes as u64));
     }
     add(if facts.devices.len() == 1 { "device" } else { "devices" }, facts.devices.join("  "));
     if let Some(elevator) = &facts.elevator {
@@ -144,12 +145,12 @@ fn described(overview: &TraceOverview, facts: &TraceFacts, title: String) -> Tra
     if facts.unfinished == facts.requests && facts.requests > 0 {
         page.notes.push("The trace has submissions but no completions: there are no latencies, and throughput is that of the submissions.".to_owned());
     } else if facts.unfinished > 0 {
-        page.notes.push(format!("{} requests did not complete before the trace ended.", count(facts.unfinished)));
+        page.notes.push(format!("{} requests did not complete before the trace ended.", grouped(facts.unfinished)));
     }
     if facts.combined_processes > 0 {
         page.notes.push(format!(
             "The lane of the others combines {} processes with little activity.",
-            count(facts.combined_processes as u64)
+            grouped(facts.combined_processes as u64)
         ));
     }
     page.notes.extend(overview.notices.iter().map(ToString::to_string));

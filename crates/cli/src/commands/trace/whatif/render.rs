@@ -4,7 +4,7 @@ use anyhow::Result;
 use hoistway_advise::compare::Judgement;
 use hoistway_advise::whatif::{Confidence, Fidelity, Level, MISS_MAX, ProcessFidelity, Unvalidated, validation};
 use hoistway_advise::{ModelBasis, TraceCase};
-use hoistway_report::{ComparePage, Fact};
+use hoistway_report::{ComparePage, Fact, NamedTable, Table};
 use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
@@ -110,16 +110,11 @@ pub fn rule(finding: &PatternAnalysis) -> String {
 /// Prints recorded and predicted figures under the elevator of the recording.
 pub fn fidelity(fidelity: &Fidelity, out: &mut Out) -> Result<()> {
     out.heading(format_args!("The error of the model: {}, recorded and predicted", fidelity.elevator))?;
-    let header = ["  process", "MB/s", "predicted", "off", "mean ms", "predicted", "off", "p99 ms", "predicted", "off"];
+    let header: Vec<&str> = ["  process"].into_iter().chain(FIDELITY_COLUMNS).collect();
     let mut table = output::table(&header, 1);
     for process in fidelity.processes.iter().chain([&fidelity.all]) {
-        let mut row = vec![process_name(process)];
-        let (was, is) = (&process.recorded, &process.predicted);
-        row.extend([figure(was.bytes_per_s / 1e6), figure(is.bytes_per_s / 1e6), change(process.throughput_error())]);
-        row.extend([was, is].map(|figures| figure(figures.latency_ns.mean / 1e6)));
-        row.push(change(process.mean_latency_error()));
-        row.extend([was, is].map(|figures| figure(figures.latency_ns.p99 as f64 / 1e6)));
-        row.push(change(process.p99_latency_error()));
+        let mut row = fidelity_row(process);
+        row[0].insert_str(0, "  ");
         table.add_row(row);
     }
     out.table(&mut table)?;
@@ -130,11 +125,27 @@ pub fn fidelity(fidelity: &Fidelity, out: &mut Out) -> Result<()> {
     )?)
 }
 
+/// The columns of recorded and predicted figures after the name of the process.
+const FIDELITY_COLUMNS: [&str; 9] =
+    ["MB/s", "predicted", "off", "mean ms", "predicted", "off", "p99 ms", "predicted", "off"];
+
+/// The name of a process and its figures in [`FIDELITY_COLUMNS`].
+fn fidelity_row(process: &ProcessFidelity) -> Vec<String> {
+    let mut row = vec![process_name(process)];
+    let (was, is) = (&process.recorded, &process.predicted);
+    row.extend([figure(was.bytes_per_s / 1e6), figure(is.bytes_per_s / 1e6), change(process.throughput_error())]);
+    row.extend([was, is].map(|figures| figure(figures.latency_ns.mean / 1e6)));
+    row.push(change(process.mean_latency_error()));
+    row.extend([was, is].map(|figures| figure(figures.latency_ns.p99 as f64 / 1e6)));
+    row.push(change(process.p99_latency_error()));
+    row
+}
+
 fn process_name(process: &ProcessFidelity) -> String {
     match (process.pid, process.is_judged()) {
-        (0, _) => "  all".into(),
-        (pid, true) => format!("  {} ({pid})", process.name),
-        (pid, false) => format!("  {} ({pid}), few", process.name),
+        (0, _) => "all".into(),
+        (pid, true) => format!("{} ({pid})", process.name),
+        (pid, false) => format!("{} ({pid}), few", process.name),
     }
 }
 
@@ -150,7 +161,7 @@ pub fn refusal(fidelity: &Fidelity) -> String {
     let what = worst.map_or(String::new(), |worst| {
         format!(
             ": {} by {} in throughput and {} in mean latency",
-            process_name(worst).trim(),
+            process_name(worst),
             magnitude(worst.throughput_error()),
             magnitude(worst.mean_latency_error())
         )
@@ -169,7 +180,8 @@ pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) 
     let drive = hoistway_drive::describe(&case.machine.profile).what;
     let judgement = Judgement::of(comparison);
     let mut page = hoistway_advise::compare::page(comparison, &judgement, &case.name, &drive, &settings);
-    page.title = format!("What if: {}", case.name);
+    page.command = "hoistway trace whatif".to_owned();
+    page.title = format!("{} under other elevators", case.name);
     page.subtitle = match &case.basis {
         ModelBasis::Validated { recorded_under, .. } => format!(
             "{} elevators, predicted from a trace recorded under {}",
@@ -183,14 +195,21 @@ pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) 
     // Process ids distinguish processes of the same name.
     let run = comparison.runs.first().map_or(&[][..], |run| &run.processes);
     for (name, process) in page.processes.iter_mut().zip(run) {
-        *name = format!("{} ({})", process.name, process.pid);
+        *name = title(&process.name, process.pid);
+    }
+    // Each process of the trace is a job.
+    for (job, process) in page.jobs.iter_mut().zip(run) {
+        job.name = title(&process.name, process.pid);
     }
     if let Some(fact) = page.facts.iter_mut().find(|fact| fact.label == "job file") {
         fact.label = "trace".into();
     }
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
     match &case.basis {
-        ModelBasis::Validated { fidelity, .. } => page.facts.extend(fidelity_facts(fidelity)),
+        ModelBasis::Validated { fidelity, .. } => {
+            page.facts.push(fact("error of the model", format!("{} at most", magnitude(fidelity.miss()))));
+            page.tables.push(fidelity_table(fidelity));
+        }
         ModelBasis::Unvalidated(of) => {
             page.verdict = format!("Predicted, {}: {}", validation(false), page.verdict);
             page.facts.push(fact("validation", format!("{}: {}", validation(false), of.why)));
@@ -215,26 +234,21 @@ pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) 
     page
 }
 
-/// The error of the model in all and for each process.
-fn fidelity_facts(fidelity: &Fidelity) -> Vec<Fact> {
-    let of_process = |process: &ProcessFidelity| {
-        let value = format!(
-            "{} MB/s recorded, {} predicted ({}); mean latency {} ms, {} ({}); p99 {} ms, {} ({})",
-            figure(process.recorded.bytes_per_s / 1e6),
-            figure(process.predicted.bytes_per_s / 1e6),
-            change(process.throughput_error()),
-            figure(process.recorded.latency_ns.mean / 1e6),
-            figure(process.predicted.latency_ns.mean / 1e6),
-            change(process.mean_latency_error()),
-            figure(process.recorded.latency_ns.p99 as f64 / 1e6),
-            figure(process.predicted.latency_ns.p99 as f64 / 1e6),
-            change(process.p99_latency_error()),
-        );
-        Fact { label: format!("{} under {}", process_name(process).trim(), fidelity.elevator), value }
-    };
-    let miss =
-        Fact { label: "error of the model".to_owned(), value: format!("{} at most", magnitude(fidelity.miss())) };
-    std::iter::once(miss).chain(fidelity.processes.iter().chain([&fidelity.all]).map(of_process)).collect()
+/// The error of the model for each process and for all together.
+fn fidelity_table(fidelity: &Fidelity) -> NamedTable {
+    let head = ["process"].into_iter().chain(FIDELITY_COLUMNS);
+    NamedTable {
+        title: "Error of the model".to_owned(),
+        intro: format!(
+            "The recording under {} beside its prediction: throughput in MB/s, mean latency and 99th percentile in ms, and how far the prediction is off.",
+            fidelity.elevator
+        ),
+        table: Table {
+            head: head.map(str::to_owned).collect(),
+            rows: fidelity.processes.iter().chain([&fidelity.all]).map(fidelity_row).collect(),
+            marked: None,
+        },
+    }
 }
 
 fn level(level: Level) -> &'static str {
