@@ -50,6 +50,7 @@
 
 mod contents;
 mod damage;
+mod error_table;
 mod fidelity;
 mod load;
 mod model;
@@ -60,6 +61,7 @@ mod submissions;
 mod unvalidated;
 
 pub use contents::TraceContents;
+pub use error_table::{FIDELITY_COLUMNS, fidelity_row, fidelity_table, process_name};
 pub use fidelity::{Confidence, Fidelity, Figures, Level, MISS_MAX, ProcessFidelity};
 pub use load::{LoadedTrace, RecordedSetting};
 pub use model::{Machine, Model};

@@ -2,9 +2,12 @@
 
 use anyhow::Result;
 use hoistway_advise::compare::Judgement;
-use hoistway_advise::whatif::{Confidence, Fidelity, Level, MISS_MAX, ProcessFidelity, Unvalidated, validation};
+use hoistway_advise::whatif::{
+    Confidence, FIDELITY_COLUMNS, Fidelity, Level, MISS_MAX, Unvalidated, fidelity_row, fidelity_table, process_name,
+    validation,
+};
 use hoistway_advise::{ModelBasis, TraceCase};
-use hoistway_report::{ComparePage, Fact, NamedTable, Table};
+use hoistway_report::{ComparePage, Fact};
 use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
@@ -125,30 +128,6 @@ pub fn fidelity(fidelity: &Fidelity, out: &mut Out) -> Result<()> {
     )?)
 }
 
-/// The columns of recorded and predicted figures after the name of the process.
-const FIDELITY_COLUMNS: [&str; 9] =
-    ["MB/s", "predicted", "off", "mean ms", "predicted", "off", "p99 ms", "predicted", "off"];
-
-/// The name of a process and its figures in [`FIDELITY_COLUMNS`].
-fn fidelity_row(process: &ProcessFidelity) -> Vec<String> {
-    let mut row = vec![process_name(process)];
-    let (was, is) = (&process.recorded, &process.predicted);
-    row.extend([figure(was.bytes_per_s / 1e6), figure(is.bytes_per_s / 1e6), change(process.throughput_error())]);
-    row.extend([was, is].map(|figures| figure(figures.latency_ns.mean / 1e6)));
-    row.push(change(process.mean_latency_error()));
-    row.extend([was, is].map(|figures| figure(figures.latency_ns.p99 as f64 / 1e6)));
-    row.push(change(process.p99_latency_error()));
-    row
-}
-
-fn process_name(process: &ProcessFidelity) -> String {
-    match (process.pid, process.is_judged()) {
-        (0, _) => "all".into(),
-        (pid, true) => format!("{} ({pid})", process.name),
-        (pid, false) => format!("{} ({pid}), few", process.name),
-    }
-}
-
 /// Prints how far the prediction can be trusted.
 pub fn confidence(confidence: &Confidence, out: &mut Out) -> Result<()> {
     out.heading(format_args!("Confidence: {}", level(confidence.level)))?;
@@ -232,23 +211,6 @@ pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) 
     page.notes.extend(confidence.reasons.iter().map(|reason| sentence(reason)));
     page.notes.extend(case.notes.iter().map(|note| sentence(note)));
     page
-}
-
-/// The error of the model for each process and for all together.
-fn fidelity_table(fidelity: &Fidelity) -> NamedTable {
-    let head = ["process"].into_iter().chain(FIDELITY_COLUMNS);
-    NamedTable {
-        title: "Error of the model".to_owned(),
-        intro: format!(
-            "The recording under {} beside its prediction: throughput in MB/s, mean latency and 99th percentile in ms, and how far the prediction is off.",
-            fidelity.elevator
-        ),
-        table: Table {
-            head: head.map(str::to_owned).collect(),
-            rows: fidelity.processes.iter().chain([&fidelity.all]).map(fidelity_row).collect(),
-            marked: None,
-        },
-    }
 }
 
 fn level(level: Level) -> &'static str {
