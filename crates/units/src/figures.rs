@@ -20,8 +20,8 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Formats a figure as [`figure`] does, with commas between groups of three digits before the point:
-/// "0.0421", "4.21", "4,213".
+/// Formats a figure as [`figure`] does, with commas between groups of three digits before the
+/// point: "0.0421", "4.21", "4,213".
 pub fn grouped_figure(value: f64) -> String {
     let text = figure(value);
     let start = usize::from(text.starts_with('-'));

@@ -12,7 +12,7 @@ use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use crate::output::{self, Out};
-use hoistway_units::figures::{change, figure, magnitude};
+use hoistway_units::figures::{figure, magnitude};
 
 /// Maximum number of printed processes of a trace without completions.
 const PROCESSES_SHOWN: usize = 20;
