@@ -64,7 +64,7 @@ pub use admin::GateAdmin;
 pub use disks::DiskError;
 pub use endpoints::AdminEndpoints;
 #[cfg(feature = "simulated")]
-pub use simulated_gate::{SimulatedGate, file_near};
+pub use simulated_gate::{Remains, SimulatedGate, file_near};
 #[cfg(feature = "simulated")]
 pub use system::{Fault, simulated};
 pub use writeback::SyncGuard;

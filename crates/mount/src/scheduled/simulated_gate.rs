@@ -36,6 +36,11 @@ impl SimulatedGate {
         Ok(SimulatedGate { gate, sweep_ns: now_ns() + timer::SWEEP_NS, sleeps: Vec::new() })
     }
 
+    /// What is left of the gate after its end.
+    pub fn remains(&self) -> Remains {
+        Remains(self.gate.shared.clone())
+    }
+
     /// Runs the threads of the gate that are due. Returns the time at which one is due next, unless
     /// a request makes it earlier.
     pub fn turn(&mut self) -> u64 {
@@ -82,5 +87,21 @@ impl SimulatedGate {
     /// Returns the bytes of a file that `gate` counts as neither written nor being written.
     pub fn pending_bytes(gate: &Scheduled, file: &Arc<Backing>) -> u64 {
         gate.shared.dirty_tracker(file).map_or(0, |(_, dirty_tracker)| dirty_tracker.pending_bytes(file))
+    }
+}
+
+/// What is left of a gate after its end: jobs of killed threads can have submitted further requests,
+/// which nothing dispatches.
+pub struct Remains(Arc<super::Shared>);
+
+impl Remains {
+    /// Starts the requests that wait.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// Returns true if no request refers to the gate.
+    pub fn is_empty(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 }

@@ -272,8 +272,13 @@ impl Machine {
     /// Drops what belongs to a killed mount. A job of the gate runs when it is dropped: it ends
     /// where it would wait.
     pub fn discard<T>(&self, dropped: T) {
+        self.closing(|| drop(dropped));
+    }
+
+    /// Calls `act`, which ends where it would wait.
+    pub fn closing(&self, act: impl FnOnce()) {
         self.is_discarding.set(true);
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(dropped)));
+        let _ = catch_unwind(AssertUnwindSafe(act));
         self.is_discarding.set(false);
     }
 }

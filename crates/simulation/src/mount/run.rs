@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use hoistway_config::mount::MountConfig;
 use hoistway_mount::Backing;
-use hoistway_mount::scheduled::SimulatedGate;
 use hoistway_mount::scheduled::simulated::{Host, enter};
+use hoistway_mount::scheduled::{Remains, SimulatedGate};
 use hoistway_reactor::simulated::Prng;
 
 use super::file_system::{DIRECTORY, Image};
@@ -21,6 +21,9 @@ use crate::WorldReport;
 const DRAIN_NS: u64 = 600_000_000_000;
 /// The longest time between two commits of the journal, in ns: 5 s.
 const COMMIT_NS: u64 = 5_000_000_000;
+
+/// The most rounds in which the remains of a mount are ended; one or two suffice so far.
+const CLOSE_ROUNDS_MAX: u32 = 100;
 
 /// The end of a mount before the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,12 +223,27 @@ impl World<'_> {
         self.machine.kill(all);
         if let Some(mount) = self.mount.take() {
             self.answered += mount.shared.answered.load(Ordering::Relaxed) as u64;
+            let remains = mount.gate.remains();
             self.machine.discard(mount);
+            // The gate starts the waiting requests when it is closed, which a killed one does not.
+            self.machine.kill(all);
+            self.end_remains(&remains, all);
         }
-        // The gate starts the waiting requests when it is closed, which a killed one does not.
-        self.machine.kill(all);
         self.machine.killed.borrow_mut().clear();
         self.machine.written_back.borrow_mut().clear();
+    }
+
+    /// Ends the requests that jobs of a killed mount have submitted, and whatever these submit: they
+    /// would keep the gate and its queues in memory. What they do counts as never done.
+    fn end_remains(&self, remains: &Remains, all: bool) {
+        let problem = self.machine.problem.borrow().clone();
+        let mut rounds = 0;
+        while !remains.is_empty() && rounds < CLOSE_ROUNDS_MAX {
+            self.machine.closing(|| remains.close());
+            self.machine.kill(all);
+            rounds += 1;
+        }
+        *self.machine.problem.borrow_mut() = problem;
     }
 
     /// Checks that the mount has written everything that it had to write.
