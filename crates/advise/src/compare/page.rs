@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(round_ns(&rounds), Some(300));
         // Many short rounds at the start do not shorten the windows of the long ones.
         let many = (0..30).map(|turn| slice(turn % 3, u64::from(turn), SliceKind::Service));
-        let late = rounds.iter().map(|slice| hoistway_sim::Slice { start_ns: slice.start_ns + 1000, ..*slice });
+        let late = rounds.iter().map(|slice| hoistway_sim::Slice { start_ns: slice.start_ns + 100, ..*slice });
         assert_eq!(round_ns(&many.chain(late).collect::<Vec<_>>()), Some(300));
         let continued = [0, 100, 200, 300].map(|start_ns| slice(1, start_ns, SliceKind::Service));
         assert_eq!(round_ns(&continued), None, "one turn, continued");

@@ -51,7 +51,7 @@ fn a_job_is_answered_as_text_json_and_page_and_reproducibly() {
         assert!(text.out.contains(part), "`{part}` is missing in: {}", text.out);
     }
     let html = std::fs::read_to_string(page).expect("a page");
-    assert!(html.contains("What each scheduler makes of it") && html.matches("<script").count() == 1);
+    assert!(html.contains("Results of each scheduler") && html.matches("<script").count() == 1);
     let document = run(&[&args[..], &["--json"]].concat()).json();
     for key in [
         "schema",

@@ -288,7 +288,8 @@ fn an_explanation_is_a_table_and_a_page() {
         assert!(ran.out.contains(part), "`{part}` is missing in:\n{}", ran.out);
     }
     let page = fs::read_to_string(page).unwrap();
-    assert_eq!(page.matches("class=\"points\" d=\"M").count(), 4);
+    // A wide and a narrow picture of each order.
+    assert_eq!(page.matches("class=\"points\" d=\"M").count(), 8);
     let small = Ran::of(order_in(&image.root, &["--explain", "--drive", "nowhere"]));
     small.refused(2, &["there is no drive `nowhere`; `hoistway drives` lists all"]);
     Ran::of(order_in(&image.root, &["--drive", "cmr-8tb"])).refused(2, &["--explain"]);

@@ -211,7 +211,8 @@ fn inode_tables_agree_with_the_file_system() {
     rustix::fs::sync();
     // Another process may call sync(2) at the same time, which writes this file.
     let (read, by_tables, asked, by_asking) = (0..20)
-        .map(|_| {
+        .map(|attempt| {
+            std::thread::sleep(std::time::Duration::from_millis(50 * attempt));
             image.file("not written", vec![3; 10_000]);
             let mut read = located_tree(&image.root);
             let (by_tables, problems) = locate_all(&mut read, &locate::Options::default());
