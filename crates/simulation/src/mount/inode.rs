@@ -148,6 +148,11 @@ impl Inode {
         self.busy.range(pages.clone()).next().is_some()
     }
 
+    /// Returns true if pages of a range are dirty or under write-back.
+    pub fn is_unwritten(&self, pages: &Range<usize>) -> bool {
+        self.is_busy(pages) || self.dirty.range(pages.clone()).next().is_some()
+    }
+
     /// Returns the dirty pages that the disk has no blocks for, and those under write-back.
     pub fn unwritten(&self) -> Vec<usize> {
         let has_no_block = |page: &&usize| self.disk.stored(**page) == 0;

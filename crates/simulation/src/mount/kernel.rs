@@ -159,7 +159,11 @@ impl Machine {
     /// # Errors
     /// The disk fails, or has no room.
     pub fn write_directly(&self, file: FileId, pages: Range<usize>) -> Result<u64, i32> {
-        self.write_pages(file, pages.clone());
+        // Pages that are written while others of them are under write-back become dirty again. The
+        // kernel does not write past dirty pages of its cache.
+        while self.with(file, |inode| inode.is_unwritten(&pages)).unwrap_or(false) {
+            self.write_pages(file, pages.clone());
+        }
         let line = format_args!("{file:?} {pages:?} written directly");
         let number = self.note(&[8, file.0, file.1, pages.start as u64, pages.len() as u64], line);
         let error = self.write_to_disk(file, pages.len());
