@@ -90,8 +90,8 @@ impl SimulatedGate {
     }
 }
 
-/// What is left of a gate after its end: jobs of killed threads can have submitted further requests,
-/// which nothing dispatches.
+/// What is left of a gate after its end: jobs of killed threads can have submitted requests that
+/// nothing dispatches.
 pub struct Remains(Arc<super::Shared>);
 
 impl Remains {

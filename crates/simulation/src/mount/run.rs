@@ -233,8 +233,8 @@ impl World<'_> {
         self.machine.written_back.borrow_mut().clear();
     }
 
-    /// Ends the requests that jobs of a killed mount have submitted, and whatever these submit: they
-    /// would keep the gate and its queues in memory. What they do counts as never done.
+    /// Ends the requests that jobs of a killed mount have submitted, and those that these submit,
+    /// which would keep the gate and its queues in memory. What they do counts as never done.
     fn end_remains(&self, remains: &Remains, all: bool) {
         let problem = self.machine.problem.borrow().clone();
         let mut rounds = 0;
