@@ -16,6 +16,7 @@
 //! [`parse`] and [`load`] take a text through four steps: `source` splits it into sections and
 //! substitutes includes and variables, `known` finds each option, `apply` parses its value
 //! (`values`, `tree_values`) into a [`Job`], `check` compares options and jobs with one another.
+//! [`JobSource`] is the result of the first step; its options can be changed.
 //! All errors are collected as [`Diagnostics`]. [`results::build`] turns figures into a
 //! [`results::Report`] with fio's names.
 //!
@@ -46,6 +47,7 @@ mod command_priority;
 mod diagnostic;
 mod engine;
 mod job;
+mod job_source;
 mod known;
 pub mod logs;
 mod pace;
@@ -66,8 +68,8 @@ pub use job::{
     BlockSize, Cgroup, Direction, Directions, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Rw,
     Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
 };
+pub use job_source::{JobSource, SetOptionError, load, parse};
 pub use known::{KnownOption, OPTIONS, Support};
 pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};
-pub use parse::{load, parse};
 pub use tree::{FileSystemKind, TreeSpec, Walk};
 pub use zone::{ZoneMode, Zones};

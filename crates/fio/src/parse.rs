@@ -2,42 +2,30 @@
 
 use crate::{
     apply, check,
-    diagnostic::{Diagnostic, Diagnostics, LoadError},
+    diagnostic::{Diagnostic, Diagnostics},
     engine::{self, EngineSupport},
     job::{Ignored, Job, JobFile},
     known::{self, Support},
     settle,
-    source::{self, Entry, Env, Loader, Section, unset_help},
+    source::{Entry, Section, unset_help},
 };
-use std::{cmp::Ordering, path::Path};
+use std::cmp::Ordering;
 
-/// Parses the text of a job file.
-///
-/// `file_name` appears in diagnostics, and included files are resolved relative to it. `env`
-/// returns the value of `${NAME}`. `loader` returns the text of an included file. Its arguments are
-/// the path of the included file as written and the name of the including file (for an include in
-/// an included file, that file's name joined to the directory of its own including file).
+/// Reads jobs from the sections of a job file. `faults` are those of its text, and `file_name` the
+/// name of the job file in diagnostics.
 ///
 /// # Errors
-/// All diagnostics; see [`Diagnostic`]. Those of engines that are refused come first, because
-/// unknown options may be options of such an engine; the others are in the order of the text.
-pub fn parse(
-    text: &str,
-    file_name: &str,
-    env: &dyn Fn(&str) -> Option<String>,
-    loader: &dyn Fn(&str, &str) -> Result<String, std::io::Error>,
-) -> Result<JobFile, Diagnostics> {
-    let (env, loader): (Env, Loader) = (env, loader);
-    let (sections, faults) = source::read(text, file_name, env, loader);
+/// All diagnostics, in the order of [`crate::parse`].
+pub(crate) fn jobs(sections: &[Section], file_name: &str, faults: Vec<Diagnostic>) -> Result<JobFile, Diagnostics> {
     let mut builder = Builder { faults, ..Builder::default() };
-    builder.sections(&sections);
+    builder.sections(sections);
     if sections.iter().all(Section::is_global) && builder.is_valid() {
         let message = if sections.is_empty() { "the file has no job" } else { "the file has only [global], no job" };
         let help = Some("add a section with the job's name, as in [reader]".into());
         let file = file_name.into();
         builder.faults.push(Diagnostic { file, line: 0, column: 0, message: message.into(), help });
     }
-    check::between_jobs(&mut builder.jobs, &sections, &mut builder.faults);
+    check::between_jobs(&mut builder.jobs, sections, &mut builder.faults);
     let mut differences = Vec::new();
     if builder.is_valid() {
         differences = settle::settle(&mut builder.jobs, &mut builder.faults);
@@ -49,24 +37,6 @@ pub fn parse(
     let mut faults = in_order(builder.refused_engines, file_name);
     faults.extend(in_order(builder.faults, file_name));
     Err(Diagnostics(faults))
-}
-
-/// Reads and parses a job file. Included files are relative to the including file; variables come
-/// from the environment of the process.
-///
-/// # Errors
-/// [`LoadError::Read`] if the file cannot be read, [`LoadError::Invalid`] if it is invalid.
-pub fn load(path: impl AsRef<Path>) -> Result<JobFile, LoadError> {
-    let path = path.as_ref();
-    let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.into(), source })?;
-    let env = |name: &str| std::env::var(valid_variable(name)?).ok();
-    let loader = |path: &str, including: &str| std::fs::read_to_string(source::resolve(path, including));
-    Ok(parse(&text, &path.to_string_lossy(), &env, &loader)?)
-}
-
-/// Filters out names that no variable can have, because some systems panic on them.
-fn valid_variable(name: &str) -> Option<&str> {
-    (!name.is_empty() && !name.contains(['=', '\0'])).then_some(name)
 }
 
 /// Sorts the diagnostics by position and removes duplicates: a `[global]` option is read again for
@@ -211,7 +181,7 @@ fn put(options: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::known::OPTIONS;
+    use crate::{known::OPTIONS, parse};
 
     fn with(option: &str) -> Result<JobFile, Diagnostics> {
         let none = |path: &str, _: &str| Err(std::io::Error::other(format!("no {path} here")));

@@ -7,7 +7,7 @@ use crate::{
     diagnostic::Diagnostic,
     known::{self, KnownOption},
 };
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Loads an included file: the path as written, and the name of the including file.
 pub(crate) type Loader<'a> = &'a dyn Fn(&str, &str) -> Result<String, std::io::Error>;
@@ -22,7 +22,7 @@ const INCLUDE_TOTAL: usize = 1024;
 /// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    pub file: Rc<str>,
+    pub file: Arc<str>,
     pub line: u32,
     pub column: u32,
 }
@@ -35,7 +35,7 @@ impl Position {
 }
 
 /// An option as written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// The name as written.
     pub name: String,
@@ -51,7 +51,7 @@ pub(crate) struct Entry {
 }
 
 /// A section as written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub name: String,
     pub position: Position,
@@ -85,7 +85,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn file(&mut self, text: &str, file: &str) {
         self.open.push(plain_path(file));
-        let file: Rc<str> = file.into();
+        let file: Arc<str> = file.into();
         // A byte order mark at the start belongs to no option.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, number) in text.lines().zip(1u32..) {

@@ -10,10 +10,12 @@
 //! Where to change: every parser splits its text in `split_number` and finds its unit in
 //! `size_factor` or `time_factor_ns`. Exact printing is `print_size` and `print_time`. Figures with
 //! three significant digits are in [`figures`]. [`names`] suggests names for mistyped ones.
+//! [`position`] finds the line of an error.
 #![forbid(unsafe_code)]
 
 pub mod figures;
 pub mod names;
+pub mod position;
 
 use std::fmt;
 

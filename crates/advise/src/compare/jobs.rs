@@ -35,6 +35,14 @@ pub struct JobRun {
     pub starved: Option<Starvation>,
 }
 
+impl JobRun {
+    /// The results of the jobs of one run, in the order of the job file, without fair shares: a job
+    /// starves only by the wait of a request.
+    pub fn of_run(run: &Run) -> Vec<JobRun> {
+        of_run(run, &[], 0.0)
+    }
+}
+
 /// How a job starves.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Starvation {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
+use hoistway_units::position::line_and_column;
 use toml::de::{DeTable, DeValue};
 
 use super::host::HostConfig;
@@ -58,14 +59,8 @@ impl HostConfig {
     /// range. The error names `file` and the position, and describes the valid values.
     pub fn from_toml(text: &str, file: &str) -> Result<HostConfig, HostFileError> {
         let error_at = |span: Range<usize>, problem: String| {
-            let before = text.get(..span.start).unwrap_or(text);
-            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-            HostFileError::Wrong {
-                file: file.to_owned(),
-                line: before.matches('\n').count() + 1,
-                column: before[line_start..].chars().count() + 1,
-                problem,
-            }
+            let (line, column) = line_and_column(text, span.start);
+            HostFileError::Wrong { file: file.to_owned(), line, column, problem }
         };
         let table = DeTable::parse(text)
             .map_err(|error| error_at(error.span().unwrap_or_default(), error.message().to_owned()))?;

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["core", "drive", "fio", "trace", "units", "workload"]),
     ("reproduce", &["core", "drive", "fio", "report", "sim"]),
     ("advise", &["core", "drive", "fio", "machine", "report", "sim", "trace", "units"]),
+    ("sweep", &["advise", "core", "drive", "fio", "sim", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),
     ("blockdev", &["config", "core", "drive", "machine", "qos", "reactor"]),

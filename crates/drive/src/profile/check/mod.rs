@@ -14,6 +14,7 @@ mod queue;
 use std::fmt::Display;
 use std::ops::Range;
 
+use hoistway_units::position::line_and_column;
 use toml::Spanned;
 
 use super::raw::{RawNull, RawProfile};
@@ -157,7 +158,7 @@ impl Check<'_> {
     }
 
     fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
-        let (line, column) = position(self.text, span.start);
+        let (line, column) = line_and_column(self.text, span.start);
         ProfileError::Value {
             file: self.file.to_string(),
             line,
@@ -169,14 +170,7 @@ impl Check<'_> {
     }
 
     fn toml(&self, error: &toml::de::Error) -> ProfileError {
-        let (line, column) = position(self.text, error.span().map_or(0, |span| span.start));
+        let (line, column) = line_and_column(self.text, error.span().map_or(0, |span| span.start));
         ProfileError::Toml { file: self.file.to_string(), line, column, message: error.message().to_string() }
     }
-}
-
-/// Line and column, both from 1, of the byte at index `byte` of `text`.
-fn position(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before.get(line_start..).unwrap_or("").chars().count() + 1)
 }
