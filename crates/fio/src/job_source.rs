@@ -180,7 +180,7 @@ impl JobSource {
 /// an included file, that file's name joined to the directory of its own including file).
 ///
 /// # Errors
-/// All diagnostics; see [`Diagnostic`]. Those of engines that are refused come first, because
+/// All diagnostics; see [`Diagnostics`]. Those of engines that are refused come first, because
 /// unknown options may be options of such an engine; the others are in the order of the text.
 pub fn parse(
     text: &str,

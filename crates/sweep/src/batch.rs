@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use sha2::{Digest, Sha256};
 
 use crate::columns::{self, PointResult};
+use crate::file_name::file_name;
 use crate::parquet_file;
 use crate::plan::{Plan, PointChoice};
 use crate::point::{Point, PointId};
@@ -142,5 +143,5 @@ pub fn simulate(
 fn name(results: &[PointResult]) -> String {
     let mut hash = Sha256::new();
     results.iter().for_each(|result| hash.update(result.id.to_bytes()));
-    hash.finalize().iter().take(10).map(|byte| format!("{byte:02x}")).collect()
+    file_name(hash)
 }

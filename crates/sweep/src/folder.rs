@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::batch::BatchFiles;
+use crate::file_name::file_name;
 use crate::parquet_file;
 use crate::plan::Plan;
 use crate::point::{LIBRARY, PointId};
@@ -124,7 +125,7 @@ impl ResultFolder {
     /// [`FolderError::Io`].
     pub fn write_sweep(&self, plan: &Plan) -> Result<(), FolderError> {
         let text = plan.spec().self_contained.as_bytes();
-        let name: String = Sha256::digest(text).iter().take(10).map(|byte| format!("{byte:02x}")).collect();
+        let name = file_name(Sha256::new_with_prefix(text));
         self.write("sweeps", &format!("{name}.toml"), text)
     }
 

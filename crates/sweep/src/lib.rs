@@ -22,6 +22,7 @@
 
 mod batch;
 mod columns;
+mod file_name;
 mod folder;
 mod key;
 mod local;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hoistway_sim::with_threads;
 use rayon::prelude::*;
 
-use crate::batch::{BatchError, simulate};
+use crate::batch::{Batch, BatchError, simulate};
 use crate::folder::{FolderError, ResultFolder};
 use crate::plan::Plan;
 
@@ -81,7 +81,7 @@ pub fn run(
             change(&mut summary);
         }
     };
-    let batch = |batch: crate::batch::Batch| -> Result<(), SweepError> {
+    let batch = |batch: Batch| -> Result<(), SweepError> {
         let all = batch.points.end - batch.points.start;
         let missing = batch.missing(plan, |point| folder.has(point));
         let skipped = all - missing.len() as u64;
