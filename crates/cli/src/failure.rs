@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use hoistway_config::ConfigError;
+use hoistway_drive::DriveChoiceError;
 use hoistway_fio::LoadError;
 
 /// The end of a command.
@@ -76,7 +77,9 @@ pub fn report(error: &Error) -> Exit {
     };
     print_message(&format!("{head}{}", chain(error)));
     let of_arguments = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::concerns_arguments_only);
-    if error.is::<UsageError>() || of_arguments {
+    let is_unknown_drive =
+        error.downcast_ref::<DriveChoiceError>().is_some_and(|error| matches!(error, DriveChoiceError::Unknown { .. }));
+    if error.is::<UsageError>() || of_arguments || is_unknown_drive {
         print_message("\nFor more information, try '--help'.");
         return Exit::Usage;
     }

@@ -21,7 +21,6 @@ mod cli;
 mod commands;
 mod complete;
 mod control;
-mod drive_choice;
 mod failure;
 mod interrupt;
 mod names;

@@ -45,6 +45,7 @@
 //! | what | where |
 //! |---|---|
 //! | a drive | a file in `profiles/`, a line in `builtin.rs` |
+//! | the argument `NAME\|FILE.toml` of commands | `choice.rs` |
 //! | a key of a drive file | `profile/raw/` (its type), `profile/check/` (its range), and its line in `docs/drive-files.md`, which a test compares |
 //! | commands, completions and their errors | `command.rs` |
 //! | the choice of the next command of a disk | `disk/queue.rs`, by the access times of `disk/positioning.rs` |
@@ -66,6 +67,7 @@ pub mod accuracy;
 mod array;
 mod buffer;
 mod builtin;
+mod choice;
 mod closed_loop;
 mod cloud;
 mod command;
@@ -89,6 +91,7 @@ mod single;
 pub mod validation;
 
 pub use builtin::DEFAULT_DRIVE;
+pub use choice::{DriveChoiceError, ProfileText};
 pub use closed_loop::closed_loop;
 pub use command::{Access, AccessError, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
 pub use describe::{BufferDescription, Description, DriveList, FlashDescription, ZoneDescription, describe};

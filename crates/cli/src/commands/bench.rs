@@ -3,13 +3,13 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use hoistway_drive::Profile;
 use hoistway_bench::elevators::{self, ElevatorBench};
 use hoistway_bench::sim::{self, Load, SimCosts};
 use hoistway_bench::{mount, trace};
 
 use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchMountArgs, BenchSimArgs, BenchTraceArgs};
 use crate::commands::compare;
-use crate::drive_choice;
 use crate::failure::Exit;
 use crate::output::{self, Out};
 use crate::progress::Bar;
@@ -108,7 +108,7 @@ fn loads(args: &BenchSimArgs) -> Result<Vec<Load>> {
         requests: args.requests,
     };
     // Unknown drives are reported before the first measurement.
-    args.drives.iter().try_for_each(|drive| drive_choice::load(drive).map(drop))?;
+    args.drives.iter().try_for_each(|drive| Profile::choose(drive).map(drop))?;
     Ok(match args.drives.as_slice() {
         [] => sim::DEFAULT_LOADS.iter().map(|(drive, pattern)| load(drive, *pattern)).collect(),
         drives => drives.iter().map(|drive| load(drive, sim::Pattern::Randread)).collect(),

@@ -11,10 +11,9 @@ mod validate;
 use std::path::Path;
 
 use anyhow::Result;
-use hoistway_drive::DriveList;
+use hoistway_drive::{DriveList, Profile};
 
 use crate::cli::DrivesArgs;
-use crate::drive_choice;
 use crate::failure::Exit;
 use crate::output::Out;
 
@@ -30,7 +29,7 @@ pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
         markdown::run(recordings, args.plots.as_deref(), out)?;
     } else {
         let list = match &args.drive {
-            Some(choice) => DriveList::new([drive_choice::load(choice)?]),
+            Some(choice) => DriveList::new([Profile::choose(choice)?]),
             None => DriveList::builtin(),
         };
         if args.json {

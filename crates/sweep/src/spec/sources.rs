@@ -5,7 +5,6 @@ use std::path::Path;
 use hoistway_drive::Profile;
 use hoistway_fio::JobSource;
 use hoistway_sim::Kernel;
-use hoistway_units::names::suggestion;
 use toml::Table;
 use toml::de::{DeTable, DeValue};
 
@@ -39,7 +38,7 @@ pub(super) fn host(value: &DeValue<'_>, directory: &Path) -> Result<SweepHost, S
         let text = match Kernel::from_name(name) {
             Some(kernel) => format!("kernel = \"{}\"", kernel.name()),
             None if name == OWN_HOST => String::new(),
-            None if looks_like_file(name) => read(&directory.join(name), "host file")?,
+            None if looks_like_file(name) => read(&directory.join(name))?,
             None => {
                 let kernels = Kernel::ALL.map(Kernel::name).join(", ");
                 return Err(format!(
@@ -113,15 +112,8 @@ fn keys(
 
 /// The profile of a built-in drive or of a file.
 fn profile(name: &str, directory: &Path) -> Result<Table, String> {
-    let text = match Profile::builtin_toml(name) {
-        Some(text) => text.to_owned(),
-        None if looks_like_file(name) => read(&directory.join(name), "profile")?,
-        None => {
-            let near = suggestion(name, Profile::names(), "hoistway drives");
-            return Err(format!("there is no drive `{name}`{near}, and any FILE.toml is one"));
-        }
-    };
-    text.parse().map_err(|error| format!("drive {name}: {error}"))
+    let text = Profile::choose_text(name, directory).map_err(|error| error.to_string())?;
+    text.toml.parse().map_err(|error| format!("drive {name}: {error}"))
 }
 
 /// The texts of a table that has these keys and no others.
@@ -135,6 +127,6 @@ fn looks_like_file(name: &str) -> bool {
     name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
-fn read(path: &Path, what: &str) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: cannot read the {what}: {error}", path.display()))
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: cannot read the host file: {error}", path.display()))
 }

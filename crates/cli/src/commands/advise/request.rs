@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
+use hoistway_drive::Profile;
 use hoistway_advise::whatif::{Fidelity, LoadedTrace, MISS_MAX, WhatifError};
 use hoistway_advise::{Case, CaseError, CaseRequest, DriveChoice, Subject, TraceCaseError, WorkloadSource};
 use hoistway_machine::{Queue, Root, devices};
@@ -15,7 +16,6 @@ use crate::cli::AdviseArgs;
 use crate::cli::trace::TraceInput;
 use crate::commands::devices::find_device;
 use crate::commands::trace::input;
-use crate::drive_choice;
 use crate::failure::{Interrupted, UsageError};
 
 /// The value of `--drive` that fits a drive to the trace.
@@ -69,7 +69,7 @@ fn drive(args: &AdviseArgs) -> Result<DriveChoice> {
         None => DriveChoice::Default,
         Some(FIT) => DriveChoice::Fitted,
         Some(AUTO) => DriveChoice::Nearest,
-        Some(name) => DriveChoice::Given(Box::new(drive_choice::load(name)?)),
+        Some(name) => DriveChoice::Given(Box::new(Profile::choose(name)?)),
     })
 }
 

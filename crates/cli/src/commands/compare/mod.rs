@@ -11,6 +11,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Result;
+use hoistway_drive::Profile;
 use hoistway_advise::compare::{
     CompareDefaults, ComparisonDocument, DocumentContext, Judgement, Named, Shortening, default_host, legends,
     named_elevators, page,
@@ -23,7 +24,6 @@ use hoistway_sim::{CompareRequest, HostConfig};
 
 use crate::atomic_file::ReportFile;
 use crate::cli::CompareArgs;
-use crate::drive_choice;
 use crate::failure::{Exit, UsageError, print_message};
 use crate::names::HostKernel;
 use crate::output::Out;
@@ -163,7 +163,7 @@ fn request(args: &CompareArgs) -> Result<(CompareRequest, Setup)> {
     let elevators = elevators(&args.elevators, || defaults.elevators.clone())?;
     let request = CompareRequest {
         jobs,
-        profile: drive_choice::load(args.drive.as_deref().unwrap_or(defaults.drive))?,
+        profile: Profile::choose(args.drive.as_deref().unwrap_or(defaults.drive))?,
         host: host(args, &elevators)?,
         elevators,
         settings: args.settings.clone(),

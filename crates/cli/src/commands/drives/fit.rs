@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result};
+use hoistway_drive::Profile;
 use hoistway_drive::fit::{Base, FitKind, FitOptions, FittedProfile, fit_profile};
 use hoistway_drive::recording;
 use hoistway_machine::create_unused;
@@ -11,19 +12,18 @@ use hoistway_machine::create_unused;
 use super::agreement;
 use super::describe::section;
 use crate::cli::{DriveKind, DrivesArgs};
-use crate::drive_choice;
 use crate::failure::print_message;
 use crate::output::Out;
 
 /// Fits a profile to `trace`, then prints the result and writes or prints the profile.
 pub fn run(trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<()> {
     let records = recording::load(trace)?;
-    let base = args.base.as_deref().map(drive_choice::text).transpose()?;
+    let base = args.base.as_deref().map(|base| Profile::choose_text(base, Path::new(""))).transpose()?;
     let kind = args.kind.map(|kind| match kind {
         DriveKind::Disk => FitKind::Disk,
         DriveKind::Flash => FitKind::Flash,
     });
-    let base = base.as_ref().map(|(toml, file_name)| Base { toml, file_name });
+    let base = base.as_ref().map(|text| Base { toml: &text.toml, file_name: &text.file });
     let options = FitOptions { name: profile_name(args.output.as_deref().unwrap_or(trace)), kind, base };
     let fitted = fit_profile(&records, &options).with_context(|| trace.display().to_string())?;
     if let Some(path) = &args.output {

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use hoistway_drive::Profile;
 use hoistway_drive::probe::ProbeReport;
 use hoistway_report::{Fact, Sheet, SheetSection, sheet_page};
 
@@ -10,12 +11,11 @@ use super::describe::facts;
 use super::sections::{Section, sections};
 use crate::atomic_file::ReportFile;
 use crate::cli::DrivesArgs;
-use crate::drive_choice;
 use crate::output::Out;
 
 /// Probes a drive and writes the findings as text, as JSON or as a page.
 pub fn run(choice: &str, args: &DrivesArgs, out: &mut Out) -> Result<()> {
-    let profile = drive_choice::load(choice)?;
+    let profile = Profile::choose(choice)?;
     let page = args.report.as_deref().map(ReportFile::new).transpose()?;
     let report = ProbeReport::measure(&profile, &args.only)?;
     let sections = sections(&report.findings);

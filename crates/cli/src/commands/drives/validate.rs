@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use hoistway_drive::Profile;
 use hoistway_drive::fit::Agreement;
 use hoistway_drive::recording;
 use hoistway_drive::validation::{RecordedRotation, ValidationReport};
 
 use super::agreement;
 use crate::cli::DrivesArgs;
-use crate::drive_choice;
 use crate::failure::print_message;
 use crate::output::Out;
 
 /// Replays `trace` with the model of a drive and prints the errors by kind of request.
 pub fn run(choice: &str, trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<()> {
-    let profile = drive_choice::load(choice)?;
+    let profile = Profile::choose(choice)?;
     let profile = if args.buffer_off { profile.without_buffer() } else { profile };
     let records = recording::load(trace)?;
     let report = ValidationReport::measure(&profile, &records).with_context(|| trace.display().to_string())?;

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use hoistway_drive::Profile;
 use hoistway_advise::compare::NearestDrive;
 use hoistway_machine::Root;
 use hoistway_order::explain::{CostError, DriveChoice, FileSurvey};
@@ -13,7 +14,6 @@ use super::source::NameSource;
 use super::{Request, page, render};
 use crate::atomic_file::ReportFile;
 use crate::cli::{ByChoice, OrderArgs};
-use crate::drive_choice;
 use crate::failure::{Exit, UsageError};
 use crate::output::Out;
 use crate::progress::Bar;
@@ -21,7 +21,7 @@ use crate::progress::Bar;
 /// Finds all names, reads all extents, and prints the cost of each order.
 pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
     let request = Request::new(args);
-    let profile = args.drive.as_deref().map(drive_choice::load).transpose()?;
+    let profile = args.drive.as_deref().map(Profile::choose).transpose()?;
     let page_file = args.report.as_deref().map(ReportFile::new).transpose()?;
     let mut errors = ErrorLog::new(args.by == ByChoice::Block);
     let tree = find(args, &request, &mut errors)?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Error, Result};
+use hoistway_drive::Profile;
 use hoistway_advise::compare::{CompareDefaults, named_elevators};
 use hoistway_bench::BenchError;
 use hoistway_bench::emulation::{
@@ -12,7 +13,6 @@ use hoistway_machine::Root;
 
 use crate::cli::ServeArgs;
 use crate::commands::compare;
-use crate::drive_choice;
 use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
 
@@ -48,7 +48,7 @@ fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
     let setup = |elevator| ElevatorSetup { elevator, settings: settings_of(elevator).collect() };
     Ok(EmulationCheck {
         jobs,
-        profile: drive_choice::load(&drive)?,
+        profile: Profile::choose(&drive)?,
         drive,
         elevators: elevators.into_iter().map(setup).collect(),
         seconds: args.check_seconds.unwrap_or(DEFAULT_SECONDS),

@@ -1,6 +1,7 @@
 //! `hoistway trace reorder`: sorts the requests of a trace by sector.
 
 use anyhow::{Context, Result};
+use hoistway_drive::Profile;
 use hoistway_sim::ReorderTime;
 use hoistway_trace::describe::SeekFigures;
 use hoistway_trace::reorder::{ReorderSummary, ReorderedSource, Window};
@@ -8,14 +9,13 @@ use hoistway_trace::reorder::{ReorderSummary, ReorderedSource, Window};
 use super::describe::seeks;
 use super::{input, output};
 use crate::cli::trace::ReorderArgs;
-use crate::drive_choice;
 use crate::failure::{Exit, print_message};
 use crate::output::Out;
 use hoistway_units::figures::figure;
 
 /// Writes the sorted trace and prints its statistics.
 pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
-    let profile = args.drive.as_deref().map(drive_choice::load).transpose()?;
+    let profile = args.drive.as_deref().map(Profile::choose).transpose()?;
     let source = input::open(&args.input)?;
     let (name, files) = (source.name.clone(), source.files.clone());
     let time = profile.as_ref().map(ReorderTime::new);

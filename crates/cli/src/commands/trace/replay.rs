@@ -6,6 +6,7 @@ mod print;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, bail};
+use hoistway_drive::Profile;
 use hoistway_core::Kind as Elevator;
 use hoistway_nbd::uri::Uri;
 use hoistway_reactor::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
@@ -19,7 +20,7 @@ use crate::commands::trace::input;
 use crate::failure::{Exit, UsageError, print_message};
 use crate::output::Out;
 use crate::progress::Bar;
-use crate::{drive_choice, interrupt};
+use crate::interrupt;
 
 /// Result of a replay, with its target and its timing.
 struct Replayed {
@@ -94,7 +95,7 @@ fn read(args: &ReplayArgs) -> Result<ReplayTrace> {
 
 /// Replays on a drive model in virtual time.
 fn on_drive(args: &ReplayArgs, name: &str, trace: &mut ReplayTrace) -> Result<Replayed> {
-    let profile = drive_choice::load(name)?;
+    let profile = Profile::choose(name)?;
     let elevator = args.elevator.unwrap_or(Elevator::Noop);
     if let Some(other) = args.settings.iter().find(|setting| setting.elevator != elevator) {
         let (set, used) = (other.elevator.info().name, elevator.info().name);

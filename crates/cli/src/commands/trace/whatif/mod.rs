@@ -3,6 +3,7 @@
 mod render;
 
 use anyhow::Result;
+use hoistway_drive::Profile;
 use hoistway_advise::compare::Judgement;
 use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation};
 use hoistway_advise::{Confidence, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
@@ -15,7 +16,6 @@ use crate::cli::trace::WhatifArgs;
 use crate::commands::advise::trace_error;
 use crate::commands::compare;
 use crate::commands::trace::input;
-use crate::drive_choice;
 use crate::failure::{Exit, UsageError, print_message};
 use crate::interrupt;
 use crate::output::Out;
@@ -32,7 +32,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     let drive = match args.drive.as_deref() {
         None => TraceDrive::FromTrace,
         Some(FIT) => TraceDrive::Fitted,
-        Some(choice) => TraceDrive::Given(Box::new(drive_choice::load(choice)?)),
+        Some(choice) => TraceDrive::Given(Box::new(Profile::choose(choice)?)),
     };
     if args.loop_model.is_some() && loaded.contents.has_completions() {
         let text = format!(
