@@ -52,14 +52,15 @@
 //! - what a case consists of, and what is refused: `case.rs`; traces, `trace_case.rs`
 //! - how far advice can be trusted: `confidence.rs`
 //! - commands, udev rules and the way back: `change_plan.rs`
-//! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md
+//! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md; its pages:
+//!   `page.rs`; sentences that text and page share: `wording.rs`, `tune/wording.rs`
 //! - `hoistway compare`: its drive and elevators without options, `compare/defaults.rs`; results
 //!   per job and when a job starves, `compare/jobs.rs`; the verdict, `compare/verdict.rs`; several
 //!   seeds, `compare/seeds.rs`; its need of memory, `compare/memory.rs`; its page,
 //!   `compare/page.rs`; its JSON, `compare/document.rs` with docs/compare-json.md
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
 //!   `whatif/report.rs`; from submissions alone, `whatif/submissions.rs`; damaged requests,
-//!   `whatif/damage.rs`
+//!   `whatif/damage.rs`; their page, `whatif/page.rs`
 
 #![forbid(unsafe_code)]
 
@@ -75,6 +76,7 @@ pub mod device_facts;
 mod job_changes;
 mod objective;
 mod overview;
+mod page;
 mod report;
 mod statistics;
 mod subject;
@@ -83,6 +85,7 @@ mod trace_case;
 pub mod tune;
 mod use_case;
 pub mod whatif;
+pub mod wording;
 
 pub use advice::{Advice, AdviceRequest, EvaluatedChoice, Validation, Verdict, advise};
 pub use answer::{Answer, AnswerOptions, DepthComparison};
@@ -93,6 +96,7 @@ pub use choice::{Choice, kernel_value, scheduler_name, usual_variants};
 pub use job_changes::JobChange;
 pub use objective::{Bound, Constraint, Figure, Goal, Metric, Objective, ObjectiveError, Unit, WORST};
 pub use overview::{DeviceOverview, Overview};
+pub use page::{advice_page, tune_page};
 pub use report::{
     AdviceReport, CaseReport, ChoiceReport, CommandsReport, ComparedFigure, DepthReport, DriveReport, EvaluatedReport,
     FigureReport, HostReport, ObjectiveReport, RecordedReport, SubjectReport, TrialReport, TuneReport,

@@ -21,10 +21,12 @@
 //! - the operations of a mount: `mount.rs`
 //! - the comparison of a served drive with the simulator: `emulation/mod.rs`; the two job files:
 //!   `emulation/rewrite.rs`; server and fio: `emulation/real.rs`
+//! - the tables and plots of docs/drives.md: `drives_page/`
 //! - the synthetic capture, the operations on it, and blkparse and btt beside them: `trace.rs`
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod drives_page;
 pub mod elevators;
 pub mod emulation;
 pub mod mount;

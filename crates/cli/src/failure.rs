@@ -1,13 +1,13 @@
 //! Exit codes, and the output of errors.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Error;
 use hoistway_config::ConfigError;
 use hoistway_drive::DriveChoiceError;
 use hoistway_fio::LoadError;
+use hoistway_report::ReportFileError;
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,6 @@ pub struct UsageError(pub String);
 #[error("interrupted: nothing was written")]
 pub struct Interrupted;
 
-/// The user pressed Ctrl-C while a file was written. Files that were complete before stay.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted: {} was not written", .0.display())]
-pub struct InterruptedWrite(pub PathBuf);
-
 /// Standard output could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output cannot be written: {0}")]
@@ -65,7 +60,10 @@ pub fn report(error: &Error) -> Exit {
     if error.downcast_ref::<OutputError>().is_some_and(|OutputError(io)| io.kind() == io::ErrorKind::BrokenPipe) {
         return Exit::Success;
     }
-    if error.is::<Interrupted>() || error.is::<InterruptedWrite>() {
+    let is_unwritten = error
+        .downcast_ref::<ReportFileError>()
+        .is_some_and(|error| matches!(error, ReportFileError::Interrupted { .. }));
+    if error.is::<Interrupted>() || is_unwritten {
         print_message(&error.to_string());
         return Exit::Interrupted;
     }

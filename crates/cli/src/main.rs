@@ -12,11 +12,9 @@
 //! - shell completions: `complete.rs`; its names of elevators, drives ...: `complete/values.rs`
 //! - tables, colours and closed pipes: `output.rs`; progress bars: `progress.rs`
 //! - exit codes and the form of errors: `failure.rs`
-//! - files that appear under their name only when they are complete: `atomic_file.rs`
 
 #![forbid(unsafe_code)]
 
-mod atomic_file;
 mod cli;
 mod commands;
 mod complete;

@@ -39,12 +39,14 @@
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
 //! | where single requests are stored | `trace/detail.rs` |
 //! | the behaviour of the trace page | `templates/trace/`: `model.js` and `sums.js` are independent of the browser, `draw.js` draws, `film.js` plays, `tables.js` has the table and the card of a request, `page.js` handles input |
+//! | files that appear under their name only when they are complete | `atomic_file.rs` |
 //! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
 //! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
 
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod atomic_file;
 mod bars;
 mod charts;
 mod data;
@@ -63,6 +65,7 @@ mod template;
 mod trace;
 
 pub use answer::{BarRow, BarTable};
+pub use atomic_file::{ReportFile, ReportFileError};
 pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
     ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, JobResult, JobRow,

@@ -13,6 +13,7 @@ mod pareto;
 mod pattern_search;
 mod selection;
 mod space;
+pub mod wording;
 
 use std::sync::atomic::AtomicBool;
 

@@ -72,6 +72,17 @@ pub enum Level {
     High,
 }
 
+impl Level {
+    /// The level as a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Low => "low",
+            Level::Fair => "fair",
+            Level::High => "high",
+        }
+    }
+}
+
 /// The confidence in a prediction, with reasons.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Confidence {

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use hoistway_drive::Profile;
 use hoistway_bench::elevators::{self, ElevatorBench};
 use hoistway_bench::sim::{self, Load, SimCosts};
 use hoistway_bench::{mount, trace};
+use hoistway_drive::Profile;
 
 use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchMountArgs, BenchSimArgs, BenchTraceArgs};
 use crate::commands::compare;

@@ -3,14 +3,16 @@
 mod agreement;
 mod describe;
 mod fit;
-mod markdown;
 mod probe;
 mod sections;
 mod validate;
 
+use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use hoistway_bench::drives_page;
+use hoistway_drive::accuracy::AccuracyReport;
 use hoistway_drive::{DriveList, Profile};
 
 use crate::cli::DrivesArgs;
@@ -26,7 +28,7 @@ pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
     } else if let [choice, trace] = args.validate.as_slice() {
         validate::run(choice, Path::new(trace), args, out)?;
     } else if let Some(recordings) = &args.markdown {
-        markdown::run(recordings, args.plots.as_deref(), out)?;
+        print_page(recordings, args.plots.as_deref(), out)?;
     } else {
         let list = match &args.drive {
             Some(choice) => DriveList::new([Profile::choose(choice)?]),
@@ -41,4 +43,17 @@ pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// Measures every drive, prints the tables of docs/drives.md, and writes the plot of each recorded
+/// drive into `plots`.
+fn print_page(recordings: &Path, plots: Option<&Path>, out: &mut Out) -> Result<()> {
+    let report = AccuracyReport::measure(recordings)?;
+    drives_page::page(&report).lines().try_for_each(|line| out.line(line))?;
+    let Some(plots) = plots else { return Ok(()) };
+    for (drive, plot) in drives_page::plots(&report) {
+        let file = plots.join(format!("{drive}.svg"));
+        fs::write(&file, plot).with_context(|| format!("{}: cannot write the plot", file.display()))?;
+    }
+    Ok(())
 }

@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "units"]),
     ("simulation", &["config", "control", "core", "drive", "mount", "nbd", "qos", "reactor", "server"]),
     ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
-    ("bench", &["config", "control", "core", "drive", "fio", "mount", "qos", "sim", "trace"]),
+    ("bench", &["config", "control", "core", "drive", "fio", "mount", "qos", "report", "sim", "trace", "units"]),
     (
         "cli",
         &[

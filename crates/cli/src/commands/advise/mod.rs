@@ -2,19 +2,17 @@
 
 mod apply;
 mod overview;
-mod page;
 mod render;
 mod request;
 mod tune;
-mod tune_texts;
 
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use hoistway_advise::{AdviceReport, AdviseError, Answer, AnswerOptions, Case, ChangePlan};
+use hoistway_advise::{AdviceReport, AdviseError, Answer, AnswerOptions, Case, ChangePlan, advice_page};
+use hoistway_report::ReportFile;
 use serde::Serialize;
 
-use crate::atomic_file::ReportFile;
 use crate::cli::AdviseArgs;
 use crate::failure::{Exit, Interrupted, print_message};
 use crate::interrupt;
@@ -46,7 +44,7 @@ pub fn run(args: &AdviseArgs, out: &mut Out) -> Result<Exit> {
     let answer = answer(args, &case, &cancel)?;
     let plan = ChangePlan::new(&case, answer.chosen());
     if let Some(report) = &report {
-        report.write(&hoistway_report::sheet_page(&page::advice(&case, &answer, &plan))?, &cancel)?;
+        report.write(&hoistway_report::sheet_page(&advice_page(&case, &answer, &plan))?, &cancel)?;
     }
     if args.json {
         print_json(&AdviceReport::new(&case, &answer, &plan), out)?;

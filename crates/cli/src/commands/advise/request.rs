@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
-use hoistway_drive::Profile;
 use hoistway_advise::whatif::{Fidelity, LoadedTrace, MISS_MAX, WhatifError};
 use hoistway_advise::{Case, CaseError, CaseRequest, DriveChoice, Subject, TraceCaseError, WorkloadSource};
+use hoistway_drive::Profile;
 use hoistway_machine::{Queue, Root, devices};
 use hoistway_sim::{HostConfig, SimError};
 use hoistway_units::figures::magnitude;

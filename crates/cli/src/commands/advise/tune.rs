@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use hoistway_advise::tune::wording::{behind_the_front, reasons, restarts, verdict};
 use hoistway_advise::tune::{QUEUE_NAMES, SelectionError, Space, TuneProgress, has, select_spaces};
-use hoistway_advise::{Case, ChangePlan, TuneReport, TuneRequest, TuneResult, Verdict, tune, value_text};
+use hoistway_advise::{Case, ChangePlan, TuneReport, TuneRequest, TuneResult, Verdict, tune, tune_page, value_text};
+use hoistway_report::ReportFile;
 
 use super::request::usage;
-use super::tune_texts::{behind_the_front, reasons, restarts, verdict};
-use super::{apply, page, print_json, render, simulation_error};
-use crate::atomic_file::ReportFile;
+use super::{apply, print_json, render, simulation_error};
 use crate::cli::AdviseArgs;
 use crate::failure::{Exit, print_message};
 use crate::names::did_you_mean;
@@ -43,7 +43,7 @@ pub fn run(
     let chosen = if tuned.verdict == Verdict::Change { &tuned.winner } else { &case.now };
     let plan = ChangePlan::new(case, chosen);
     if let Some(report) = report {
-        report.write(&hoistway_report::sheet_page(&page::tuned(case, &tuned, &plan))?, cancel)?;
+        report.write(&hoistway_report::sheet_page(&tune_page(case, &tuned, &plan))?, cancel)?;
     }
     if args.json {
         print_json(&TuneReport::new(case, &tuned, &plan), out)?;
@@ -119,10 +119,7 @@ fn print(args: &AdviseArgs, case: &Case, tuned: &TuneResult, plan: &ChangePlan, 
     }
     reasons(tuned).iter().try_for_each(|text| out.paragraph(2, text))?;
     let confidence = case.confidence();
-    out.paragraph(
-        2,
-        &format!("Confidence {}: {}.", render::level_name(confidence.level), confidence.reasons.join("; ")),
-    )?;
+    out.paragraph(2, &format!("Confidence {}: {}.", confidence.level.name(), confidence.reasons.join("; ")))?;
     apply::print(plan, out)?;
     let warnings: Vec<_> = case.subject.iter().flat_map(|subject| &subject.warnings).collect();
     if !warnings.is_empty() {

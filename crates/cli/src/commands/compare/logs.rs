@@ -6,9 +6,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use hoistway_fio::JobFile;
 use hoistway_fio::logs::LogFormat;
+use hoistway_report::ReportFile;
 use hoistway_sim::Comparison;
-
-use crate::atomic_file::ReportFile;
 
 /// The folder for the logs, checked before the run.
 #[derive(Debug)]

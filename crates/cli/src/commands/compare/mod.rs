@@ -11,18 +11,17 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Result;
-use hoistway_drive::Profile;
 use hoistway_advise::compare::{
     CompareDefaults, ComparisonDocument, DocumentContext, Judgement, Named, Shortening, default_host, legends,
     named_elevators, page,
 };
 use hoistway_core::Kind;
+use hoistway_drive::Profile;
 use hoistway_fio::JobFile;
 use hoistway_machine::Root;
-use hoistway_report::compare_page;
+use hoistway_report::{ReportFile, compare_page};
 use hoistway_sim::{CompareRequest, HostConfig};
 
-use crate::atomic_file::ReportFile;
 use crate::cli::CompareArgs;
 use crate::failure::{Exit, UsageError, print_message};
 use crate::names::HostKernel;

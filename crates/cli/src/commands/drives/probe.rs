@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use hoistway_drive::Profile;
 use hoistway_drive::probe::ProbeReport;
+use hoistway_report::ReportFile;
 use hoistway_report::{Fact, Sheet, SheetSection, sheet_page};
 
 use super::describe::facts;
 use super::sections::{Section, sections};
-use crate::atomic_file::ReportFile;
 use crate::cli::DrivesArgs;
 use crate::output::Out;
 

@@ -3,16 +3,16 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use hoistway_drive::Profile;
 use hoistway_advise::compare::NearestDrive;
+use hoistway_drive::Profile;
 use hoistway_machine::Root;
 use hoistway_order::explain::{CostError, DriveChoice, FileSurvey};
 use hoistway_order::{Tree, walk};
+use hoistway_report::ReportFile;
 
 use super::errors::ErrorLog;
 use super::source::NameSource;
 use super::{Request, page, render};
-use crate::atomic_file::ReportFile;
 use crate::cli::{ByChoice, OrderArgs};
 use crate::failure::{Exit, UsageError};
 use crate::output::Out;

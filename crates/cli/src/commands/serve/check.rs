@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Error, Result};
-use hoistway_drive::Profile;
 use hoistway_advise::compare::{CompareDefaults, named_elevators};
 use hoistway_bench::BenchError;
 use hoistway_bench::emulation::{
     self, DEFAULT_ELEVATORS, DEFAULT_SECONDS, ElevatorSetup, EmulationCheck, EmulationReport,
 };
+use hoistway_drive::Profile;
 use hoistway_machine::Root;
 
 use crate::cli::ServeArgs;

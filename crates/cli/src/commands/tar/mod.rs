@@ -3,6 +3,7 @@
 mod messages;
 mod output;
 mod sources;
+mod temporary_file;
 
 use std::ffi::OsStr;
 use std::io;

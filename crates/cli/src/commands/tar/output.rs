@@ -11,10 +11,11 @@ use std::thread;
 use anyhow::{Context as _, Error, Result, anyhow};
 use flate2::write::GzEncoder;
 use hoistway_machine::{OpenUnusedError, open_unused};
+use hoistway_report::atomic_file::sync;
 use liblzma::stream::MtStreamBuilder;
 use liblzma::write::XzEncoder;
 
-use crate::atomic_file::{TemporaryFile, copy_access, resolve_links, sync};
+use super::temporary_file::{TemporaryFile, copy_access, resolve_links};
 use crate::cli::{TarArgs, is_standard};
 use crate::failure::{UsageError, print_message};
 

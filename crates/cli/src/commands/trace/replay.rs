@@ -6,8 +6,8 @@ mod print;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_drive::Profile;
 use hoistway_core::Kind as Elevator;
+use hoistway_drive::Profile;
 use hoistway_nbd::uri::Uri;
 use hoistway_reactor::{Engine, EngineKind, Options as EngineOptions, Process, Threads, Uring, probe};
 use hoistway_record::replay::{
@@ -18,9 +18,9 @@ use hoistway_record::replay::{
 use crate::cli::trace::{LayerChoice, ReplayArgs, TimingChoice};
 use crate::commands::trace::input;
 use crate::failure::{Exit, UsageError, print_message};
+use crate::interrupt;
 use crate::output::Out;
 use crate::progress::Bar;
-use crate::interrupt;
 
 /// Result of a replay, with its target and its timing.
 struct Replayed {

@@ -3,15 +3,14 @@
 mod render;
 
 use anyhow::Result;
-use hoistway_drive::Profile;
 use hoistway_advise::compare::Judgement;
-use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation};
+use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation, whatif_page};
 use hoistway_advise::{Confidence, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use hoistway_core::Kind;
-use hoistway_report::compare_page;
+use hoistway_drive::Profile;
+use hoistway_report::{ReportFile, compare_page};
 use hoistway_sim::Comparison;
 
-use crate::atomic_file::ReportFile;
 use crate::cli::trace::WhatifArgs;
 use crate::commands::advise::trace_error;
 use crate::commands::compare;
@@ -63,7 +62,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     let comparison = comparison.map_err(|error| trace_error(TraceCaseError::Simulation(Box::new(error))))?;
     let confidence = case.confidence(Some(&comparison));
     if let Some(report) = &report {
-        report.write(&compare_page(&render::page(&case, &comparison, &confidence))?, &cancel)?;
+        report.write(&compare_page(&whatif_page(&case, &comparison, &confidence))?, &cancel)?;
     }
     print(&case, &comparison, &confidence, args, out)?;
     Ok(Exit::Success)

@@ -1,14 +1,11 @@
-//! Predictions as text and as a page.
+//! Predictions as text.
 
 use anyhow::Result;
-use hoistway_advise::compare::Judgement;
+use hoistway_advise::TraceCase;
+use hoistway_advise::whatif::wording::{rule, sentence, time, title};
 use hoistway_advise::whatif::{
-    Confidence, FIDELITY_COLUMNS, Fidelity, Level, MISS_MAX, Unvalidated, fidelity_row, fidelity_table, process_name,
-    validation,
+    Confidence, FIDELITY_COLUMNS, Fidelity, MISS_MAX, Unvalidated, fidelity_row, process_name,
 };
-use hoistway_advise::{ModelBasis, TraceCase};
-use hoistway_report::{ComparePage, Fact};
-use hoistway_sim::Comparison;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use crate::output::{self, Out};
@@ -94,22 +91,6 @@ fn assumed_rule(finding: &PatternAnalysis) -> String {
     }
 }
 
-/// Name and id of a process; a name made of the id is enough alone.
-fn title(name: &str, pid: u32) -> String {
-    if name == format!("pid {pid}") { name.to_owned() } else { format!("{name} ({pid})") }
-}
-
-/// The dependency rule of a process in words.
-pub fn rule(finding: &PatternAnalysis) -> String {
-    match finding.pattern {
-        Pattern::Closed { depth: 1 } => "the request before".into(),
-        Pattern::Closed { depth } => format!("one of {depth} under way"),
-        Pattern::Batches { depth } => format!("all of a batch of up to {depth}"),
-        Pattern::Timer { period_ns, .. } => format!("a timer of {}", time(period_ns)),
-        Pattern::Open => "nothing visible in the trace".into(),
-    }
-}
-
 /// Prints recorded and predicted figures under the elevator of the recording.
 pub fn fidelity(fidelity: &Fidelity, out: &mut Out) -> Result<()> {
     out.heading(format_args!("The error of the model: {}, recorded and predicted", fidelity.elevator))?;
@@ -130,7 +111,7 @@ pub fn fidelity(fidelity: &Fidelity, out: &mut Out) -> Result<()> {
 
 /// Prints how far the prediction can be trusted.
 pub fn confidence(confidence: &Confidence, out: &mut Out) -> Result<()> {
-    out.heading(format_args!("Confidence: {}", level(confidence.level)))?;
+    out.heading(format_args!("Confidence: {}", confidence.level.name()))?;
     Ok(confidence.reasons.iter().try_for_each(|reason| out.paragraph(2, &sentence(reason)))?)
 }
 
@@ -151,87 +132,4 @@ pub fn refusal(fidelity: &Fidelity) -> String {
         fidelity.elevator,
         MISS_MAX * 100.0
     )
-}
-
-/// The page of `compare` with the error of the model.
-pub fn page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) -> ComparePage {
-    let settings: Vec<String> = case.machine.settings.iter().map(|setting| setting.text().to_owned()).collect();
-    let drive = hoistway_drive::describe(&case.machine.profile).what;
-    let judgement = Judgement::of(comparison);
-    let mut page = hoistway_advise::compare::page(comparison, &judgement, &case.name, &drive, &settings);
-    page.command = "hoistway trace whatif".to_owned();
-    page.title = format!("{} under other elevators", case.name);
-    page.subtitle = match &case.basis {
-        ModelBasis::Validated { recorded_under, .. } => format!(
-            "{} elevators, predicted from a trace recorded under {}",
-            comparison.runs.len(),
-            recorded_under.info().name
-        ),
-        ModelBasis::Unvalidated(_) => {
-            format!("{} elevators, predicted from submissions alone: {}", comparison.runs.len(), validation(false))
-        }
-    };
-    // Process ids distinguish processes of the same name.
-    let run = comparison.runs.first().map_or(&[][..], |run| &run.processes);
-    for (name, process) in page.processes.iter_mut().zip(run) {
-        *name = title(&process.name, process.pid);
-    }
-    // Each process of the trace is a job.
-    for (job, process) in page.jobs.iter_mut().zip(run) {
-        job.name = title(&process.name, process.pid);
-    }
-    if let Some(fact) = page.facts.iter_mut().find(|fact| fact.label == "job file") {
-        fact.label = "trace".into();
-    }
-    let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
-    match &case.basis {
-        ModelBasis::Validated { fidelity, .. } => {
-            page.facts.push(fact("error of the model", format!("{} at most", magnitude(fidelity.miss()))));
-            page.tables.push(fidelity_table(fidelity));
-        }
-        ModelBasis::Unvalidated(of) => {
-            page.verdict = format!("Predicted, {}: {}", validation(false), page.verdict);
-            page.facts.push(fact("validation", format!("{}: {}", validation(false), of.why)));
-            page.facts.push(fact("loop", of.loop_model.name().to_owned()));
-        }
-    }
-    page.facts.push(fact("confidence", level(confidence.level).to_owned()));
-    match &case.basis {
-        ModelBasis::Validated { .. } => {
-            let rules = case.model.findings();
-            let rules = rules.map(|(process, finding)| {
-                format!("{} waits for {}.", title(&process.name, process.pid), rule(finding))
-            });
-            page.notes.extend(rules);
-        }
-        ModelBasis::Unvalidated(of) => {
-            page.notes.extend(of.assumptions.iter().map(|assumption| format!("Assumed: {assumption}.")));
-        }
-    }
-    page.notes.extend(confidence.reasons.iter().map(|reason| sentence(reason)));
-    page.notes.extend(case.notes.iter().map(|note| sentence(note)));
-    page
-}
-
-fn level(level: Level) -> &'static str {
-    match level {
-        Level::High => "high",
-        Level::Fair => "fair",
-        Level::Low => "low",
-    }
-}
-
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
-}
-
-/// A time in a suitable unit.
-fn time(ns: u64) -> String {
-    match ns {
-        ns if ns < 1_000_000 => format!("{} us", figure(ns as f64 / 1e3)),
-        ns if ns < 1_000_000_000 => format!("{} ms", figure(ns as f64 / 1e6)),
-        ns => format!("{} s", figure(ns as f64 / 1e9)),
-    }
 }

@@ -1,16 +1,10 @@
-//! `hoistway drives --markdown`: the accuracy report as the tables and plots of docs/drives.md.
+//! The accuracy of the drive models as the tables and plots of docs/drives.md.
 
 mod disks;
 mod others;
 
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
 use hoistway_drive::accuracy::{AccuracyReport, RecordingCheck};
 use hoistway_report::{DistributionPoint, distribution_svg};
-
-use crate::output::Out;
 
 /// Writes one part of the page without its heading.
 type Part = fn(&AccuracyReport) -> String;
@@ -27,25 +21,15 @@ const PARTS: [(&str, Part); 8] = [
     ("Fitted from scratch", disks::fits),
 ];
 
-/// Measures every drive, prints the page, and writes the plot of each recorded drive into `plots`.
-///
-/// # Errors
-/// The errors of [`AccuracyReport::measure`], and a plot that cannot be written.
-pub fn run(recordings: &Path, plots: Option<&Path>, out: &mut Out) -> Result<()> {
-    let report = AccuracyReport::measure(recordings)?;
-    for (index, (heading, part)) in PARTS.iter().enumerate() {
-        if index > 0 {
-            out.line("")?;
-        }
-        out.line(format_args!("## {heading}\n"))?;
-        part(&report).trim_end().lines().try_for_each(|line| out.line(line))?;
-    }
-    let Some(plots) = plots else { return Ok(()) };
-    for check in &report.recordings {
-        let file = plots.join(format!("{}.svg", check.drive));
-        fs::write(&file, plot(check)).with_context(|| format!("{}: cannot write the plot", file.display()))?;
-    }
-    Ok(())
+/// Returns the tables of docs/drives.md in Markdown: eight sections with their headings.
+pub fn page(report: &AccuracyReport) -> String {
+    let section = |(heading, part): &(&str, Part)| format!("## {heading}\n\n{}\n", part(report).trim_end());
+    PARTS.iter().map(section).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the plots of the recorded drives, each an SVG picture with the name of its drive.
+pub fn plots(report: &AccuracyReport) -> Vec<(String, String)> {
+    report.recordings.iter().map(|check| (check.drive.to_owned(), plot(check))).collect()
 }
 
 fn plot(check: &RecordingCheck) -> String {

@@ -1,0 +1,36 @@
+//! Words for the findings in a trace that text and page share.
+
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
+use hoistway_units::figures::figure;
+
+/// Name and id of a process; a name made of the id is enough alone.
+pub fn title(name: &str, pid: u32) -> String {
+    if name == format!("pid {pid}") { name.to_owned() } else { format!("{name} ({pid})") }
+}
+
+/// The dependency rule of a process in words.
+pub fn rule(finding: &PatternAnalysis) -> String {
+    match finding.pattern {
+        Pattern::Closed { depth: 1 } => "the request before".into(),
+        Pattern::Closed { depth } => format!("one of {depth} under way"),
+        Pattern::Batches { depth } => format!("all of a batch of up to {depth}"),
+        Pattern::Timer { period_ns, .. } => format!("a timer of {}", time(period_ns)),
+        Pattern::Open => "nothing visible in the trace".into(),
+    }
+}
+
+/// The text as a sentence: with a capital letter and a full stop.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// A time in a suitable unit.
+pub fn time(ns: u64) -> String {
+    match ns {
+        ns if ns < 1_000_000 => format!("{} us", figure(ns as f64 / 1e3)),
+        ns if ns < 1_000_000_000 => format!("{} ms", figure(ns as f64 / 1e6)),
+        ns => format!("{} s", figure(ns as f64 / 1e9)),
+    }
+}
