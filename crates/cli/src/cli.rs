@@ -6,6 +6,7 @@ mod drives;
 mod mount;
 mod order;
 mod serve;
+mod sweep;
 mod tar;
 pub mod trace;
 mod watch;
@@ -27,6 +28,7 @@ pub use drives::{DriveKind, DrivesArgs};
 pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
 pub use serve::{EngineChoice, ServeArgs};
+pub use sweep::SweepArgs;
 pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
 pub use watch::{CtlArgs, CtlCommand, MonitoringArgs, TopArgs};
 
@@ -60,6 +62,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a workload under several elevators; report which did best, and why
     Compare(CompareArgs),
+    /// Simulate many combinations of drives, elevators, tunables and seeds into Parquet files
+    Sweep(SweepArgs),
     /// Recommend a scheduler for a device of this machine and a workload, with reasons and the
     /// command to set it
     Advise(Box<AdviseArgs>),

@@ -30,6 +30,62 @@ pub enum Cells {
     Bool(Vec<Option<bool>>),
 }
 
+impl Cells {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Cells::Text(cells) => cells.len(),
+            Cells::Int(cells) => cells.len(),
+            Cells::Float(cells) => cells.len(),
+            Cells::Bool(cells) => cells.len(),
+        }
+    }
+
+    /// Returns true if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cell of a row as a number; `None` if it is null, a text, or true or false.
+    pub fn number(&self, row: usize) -> Option<f64> {
+        match self {
+            Cells::Int(cells) => cells.get(row)?.map(|number| number as f64),
+            Cells::Float(cells) => *cells.get(row)?,
+            Cells::Text(_) | Cells::Bool(_) => None,
+        }
+    }
+
+    /// The cell of a row as text; `None` if it is null.
+    pub fn text(&self, row: usize) -> Option<String> {
+        match self {
+            Cells::Text(cells) => cells.get(row)?.clone(),
+            Cells::Int(cells) => cells.get(row)?.map(|number| number.to_string()),
+            Cells::Float(cells) => cells.get(row)?.map(|number| number.to_string()),
+            Cells::Bool(cells) => cells.get(row)?.map(|flag| flag.to_string()),
+        }
+    }
+
+    /// Appends the cells of another file. Whole and other numbers together are numbers; other types
+    /// that differ become texts.
+    pub(crate) fn append(&mut self, more: Cells) {
+        match (&mut *self, more) {
+            (Cells::Text(cells), Cells::Text(more)) => cells.extend(more),
+            (Cells::Int(cells), Cells::Int(more)) => cells.extend(more),
+            (Cells::Float(cells), Cells::Float(more)) => cells.extend(more),
+            (Cells::Bool(cells), Cells::Bool(more)) => cells.extend(more),
+            (cells, more) => {
+                let parts = [&*cells, &more];
+                let rows = parts.into_iter().flat_map(|part| (0..part.len()).map(move |row| (part, row)));
+                let are_numbers = parts.iter().all(|part| matches!(part, Cells::Int(_) | Cells::Float(_)));
+                *self = match are_numbers {
+                    true => Cells::Float(rows.map(|(part, row)| part.number(row)).collect()),
+                    false => Cells::Text(rows.map(|(part, row)| part.text(row)).collect()),
+                };
+            }
+        }
+    }
+}
+
 /// The result of a point.
 #[derive(Debug)]
 pub struct PointResult {

@@ -11,7 +11,7 @@
 //! copying one folder into the other. A file appears complete or not at all, that of the jobs
 //! before that of the points.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ const UNFINISHED: &str = ".unfinished-";
 #[derive(Debug)]
 pub struct ResultFolder {
     path: PathBuf,
-    /// The names of the points that have a result.
-    done: HashSet<PointId>,
+    /// The points that have a result, with the error of those that failed.
+    done: HashMap<PointId, Option<Box<str>>>,
     /// Locked while the folder is in use.
     _lock: File,
 }
@@ -101,7 +101,7 @@ impl ResultFolder {
             Err(Errno::WOULDBLOCK) => return Err(FolderError::InUse { path: path.to_owned() }),
             Err(error) => return Err(io(&lock_path, "cannot lock")(error.into())),
         }
-        let mut done = HashSet::new();
+        let mut done = HashMap::new();
         for file in files(&path.join("points"))? {
             read_points(&file, &mut done)?;
         }
@@ -111,7 +111,12 @@ impl ResultFolder {
 
     /// Returns true if a point had a result when the folder was opened.
     pub fn has(&self, point: PointId) -> bool {
-        self.done.contains(&point)
+        self.done.contains_key(&point)
+    }
+
+    /// The error of a point that had a result when the folder was opened, but no figures.
+    pub fn error_of(&self, point: PointId) -> Option<&str> {
+        self.done.get(&point)?.as_deref()
     }
 
     /// The number of points that had a result when the folder was opened.
@@ -169,17 +174,25 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, FolderError> {
     list().map_err(io(directory, "cannot list the directory"))
 }
 
-/// Reads the names of the points in a file of results.
-fn read_points(path: &Path, done: &mut HashSet<PointId>) -> Result<(), FolderError> {
+/// Reads the points in a file of results.
+fn read_points(path: &Path, done: &mut HashMap<PointId, Option<Box<str>>>) -> Result<(), FolderError> {
     let damaged = |problem: String| FolderError::Damaged { path: path.to_owned(), problem };
-    for [point, library] in
-        parquet_file::texts(path, ["point", "library"]).map_err(|error| damaged(error.to_string()))?
-    {
+    let names = ["point", "library", "error"];
+    let columns =
+        parquet_file::read(path, &|name| names.contains(&name)).map_err(|error| damaged(error.to_string()))?;
+    let column = |name: &str| {
+        let found = columns.iter().find(|column| column.name == name);
+        found.ok_or_else(|| damaged(format!("it has no column `{name}`")))
+    };
+    let [points, libraries, errors] = [column("point")?, column("library")?, column("error")?];
+    for row in 0..points.cells.len() {
+        let library = libraries.cells.text(row).unwrap_or_default();
         if library != LIBRARY {
             return Err(FolderError::OtherVersion { path: path.to_owned(), found: library });
         }
-        let point = PointId::parse(&point).ok_or_else(|| damaged(format!("`{point}` is no point")))?;
-        done.insert(point);
+        let point = points.cells.text(row).unwrap_or_default();
+        let id = PointId::parse(&point).ok_or_else(|| damaged(format!("`{point}` is no point")))?;
+        done.insert(id, errors.cells.text(row).map(String::into_boxed_str));
     }
     Ok(())
 }

@@ -33,6 +33,7 @@ mod spec;
 mod value;
 
 pub use batch::{Batch, BatchError, BatchFiles, simulate};
+pub use columns::{Cells, Column};
 pub use folder::{FolderError, ResultFolder};
 pub use key::Key;
 pub use local::{LocalOptions, Summary, SweepError, SweepProgress, run};

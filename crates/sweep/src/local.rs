@@ -1,5 +1,6 @@
 //! Runs a sweep on the processors of this machine.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,12 +38,20 @@ pub struct Summary {
     pub skipped: u64,
     /// Points whose result this run wrote, those with an error included.
     pub simulated: u64,
-    /// Points of those that have an error instead of figures.
+    /// Points that have an error instead of figures, those of earlier runs included.
     pub failed: u64,
-    /// The first of these errors.
+    /// The error of one of these points.
     pub first_error: Option<String>,
     /// True if the run was cancelled before its end.
     pub is_partial: bool,
+}
+
+impl Summary {
+    fn note_error(&mut self, error: Option<&str>) {
+        if self.first_error.is_none() {
+            self.first_error = error.map(str::to_owned);
+        }
+    }
 }
 
 /// Reasons for which a sweep ends early; the results so far are in the folder.
@@ -83,11 +92,22 @@ pub fn run(
     };
     let batch = |batch: Batch| -> Result<(), SweepError> {
         let all = batch.points.end - batch.points.start;
-        let missing = batch.missing(plan, |point| folder.has(point));
+        let (failed, first_error) = (Cell::new(0), Cell::new(None));
+        let missing = batch.missing(plan, |point| {
+            if let Some(error) = folder.error_of(point) {
+                failed.set(failed.get() + 1);
+                first_error.set(Some(error));
+            }
+            folder.has(point)
+        });
         let skipped = all - missing.len() as u64;
         if skipped > 0 {
             add(skipped);
-            count(&|summary| summary.skipped += skipped);
+            count(&|summary| {
+                summary.skipped += skipped;
+                summary.failed += failed.get();
+                summary.note_error(first_error.get());
+            });
         }
         match simulate(plan, missing, each_bytes, &|| add(1), cancel) {
             Err(BatchError::Cancelled) => count(&|summary| summary.is_partial = true),
@@ -98,9 +118,7 @@ pub fn run(
                 count(&|summary| {
                     summary.simulated += files.rows as u64;
                     summary.failed += files.failed as u64;
-                    if summary.first_error.is_none() {
-                        summary.first_error.clone_from(&files.first_error);
-                    }
+                    summary.note_error(files.first_error.as_deref());
                 });
             }
         }

@@ -2,17 +2,16 @@
 //!
 //! Source: the documentation of the crate `parquet` (Apache Arrow), and the Parquet format.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as PhysicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::record::Field;
 use parquet::schema::types::Type;
 
 use crate::columns::{Cells, Column};
@@ -73,31 +72,52 @@ fn put<D: DataType, T>(
     Ok(())
 }
 
-/// Reads the distinct values of some columns of a file of results, which hold texts.
+/// Reads the columns of a file whose names are `wanted`, in the order of the file.
 ///
 /// # Errors
-/// [`ParquetError`] if the file cannot be read, is no Parquet file, or lacks a column.
-pub fn texts<const N: usize>(path: &Path, columns: [&str; N]) -> Result<HashSet<[String; N]>, ParquetError> {
+/// [`ParquetError`] if the file cannot be read, is no Parquet file, or has a column of a type that
+/// [`write`] does not write.
+pub fn read(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Column>, ParquetError> {
     let file = std::fs::File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
     let reader = SerializedFileReader::new(file)?;
-    let schema = reader.metadata().file_metadata().schema();
-    let fields: Vec<_> = schema.get_fields().iter().filter(|field| columns.contains(&field.name())).cloned().collect();
-    let projection = Type::group_type_builder(schema.name()).with_fields(fields).build()?;
-    let mut found = HashSet::new();
-    for row in reader.get_row_iter(Some(projection))? {
-        let row = row?;
-        let text = |name: &str| {
-            row.get_column_iter().find_map(|(column, field)| match field {
-                Field::Str(text) if column == name => Some(text.clone()),
-                _ => None,
-            })
-        };
-        let mut values = std::array::from_fn(|_| String::new());
-        for (value, column) in values.iter_mut().zip(columns) {
-            let missing = || ParquetError::General(format!("it has no column `{column}` of texts"));
-            *value = text(column).ok_or_else(missing)?;
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let mut columns: Vec<Column> = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let rows = reader.get_row_group(group)?;
+        let count = usize::try_from(rows.metadata().num_rows()).unwrap_or_default();
+        let indices = (0..schema.num_columns()).filter(|index| wanted(schema.column(*index).name()));
+        for (position, index) in indices.enumerate() {
+            let name = schema.column(index).name().to_owned();
+            let cells = match rows.get_column_reader(index)? {
+                ColumnReader::ByteArrayColumnReader(column) => {
+                    let texts = take(column, count)?.into_iter();
+                    let text =
+                        |bytes: Option<ByteArray>| bytes.map(|bytes| Ok(bytes.as_utf8()?.to_owned())).transpose();
+                    Cells::Text(texts.map(text).collect::<Result<_, ParquetError>>()?)
+                }
+                ColumnReader::Int64ColumnReader(column) => Cells::Int(take(column, count)?),
+                ColumnReader::DoubleColumnReader(column) => Cells::Float(take(column, count)?),
+                ColumnReader::BoolColumnReader(column) => Cells::Bool(take(column, count)?),
+                _ => return Err(ParquetError::General(format!("its column `{name}` has another type than results"))),
+            };
+            match columns.get_mut(position) {
+                Some(column) => column.cells.append(cells),
+                None => columns.push(Column { name, cells }),
+            }
         }
-        found.insert(values);
     }
-    Ok(found)
+    Ok(columns)
+}
+
+/// Reads the rows of a column.
+fn take<D: DataType>(mut column: ColumnReaderImpl<D>, rows: usize) -> Result<Vec<Option<D::T>>, ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let (read, ..) = column.read_records(rows, Some(&mut levels), None, &mut values)?;
+    if read != rows {
+        return Err(ParquetError::General(format!("a column has {read} rows instead of {rows}")));
+    }
+    // A column whose cells cannot be null has no levels.
+    let optional = !levels.is_empty();
+    let mut values = values.into_iter();
+    Ok((0..rows).map(|row| if optional && levels[row] == 0 { None } else { values.next() }).collect())
 }

@@ -15,6 +15,7 @@ mod mount;
 mod order;
 mod reproduce;
 mod serve;
+mod sweep;
 mod tar;
 mod top;
 mod trace;
@@ -45,6 +46,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Serve(args)) => serve::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
         Some(Command::Ctl(args)) => ctl::run(&args, out),
+        Some(Command::Sweep(args)) => sweep::run(&args, out),
         Some(Command::Trace(args)) => trace::run(&args, out),
         Some(Command::Tar(args)) => tar::run(&args, out),
         Some(Command::Top(args)) => top::run(&args, out),

@@ -22,6 +22,7 @@ mod order;
 mod reproduce;
 mod serve;
 mod serve_input;
+mod sweep;
 mod tar;
 mod tar_changes;
 mod trace_describe;

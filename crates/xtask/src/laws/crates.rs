@@ -57,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "reproduce",
             "server",
             "sim",
+            "sweep",
             "trace",
             "units",
         ],

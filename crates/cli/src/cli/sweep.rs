@@ -1,0 +1,46 @@
+//! Arguments of `hoistway sweep`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `hoistway sweep`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hoistway sweep sweep.toml -o results       run it; run it again to go on after an interruption
+  hoistway sweep sweep.toml --points         the number of points, and what varies
+  duckdb -c \"select elevator, avg(latency_p99_ns) from 'results/points/*.parquet' group by all\"
+
+A sweep file:
+
+  jobs = [\"oltp.fio\", \"scan.fio\"]
+  drives = [\"sata-7200-2006\", { base = \"cmr-8tb\", \"queue.depth\" = [1, 8, 32] }]
+  elevators = [\"cfq\", \"bfq\"]
+  seeds = \"1-8\"
+  [vary]
+  \"cfq.slice_idle\" = [0, 2, 8]
+  \"job.readers.numjobs\" = [1, 4, 16]
+
+Each combination is a point; a tunable varies for its elevator only, and an option for jobs with its section only. docs/sweeps.md \
+describes all keys, the columns of the results and how to run a sweep on several machines.
+
+Exit codes: 0 all points have figures, 1 a point has an error instead of figures or the sweep failed, 2 invalid command line, \
+130 interrupted.")]
+pub struct SweepArgs {
+    /// The sweep file
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+    /// The folder of the results; points that have a result there are not simulated again
+    #[arg(short, long, value_name = "DIR", required_unless_present = "points")]
+    pub output: Option<PathBuf>,
+    /// Simulations at a time [default: one for each processor]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub threads: Option<u16>,
+    /// Print the number of points and what varies, and run nothing
+    #[arg(long, conflicts_with = "output")]
+    pub points: bool,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,105 @@
+//! `hoistway sweep`: a series of simulations.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use hoistway_machine::{Root, available_bytes};
+use hoistway_sweep::{LocalOptions, Plan, ResultFolder, Summary, SweepProgress, SweepSpec};
+use hoistway_units::figures::{duration, grouped};
+
+use crate::cli::SweepArgs;
+use crate::failure::{Exit, print_message};
+use crate::interrupt;
+use crate::output::Out;
+use crate::progress::Bar;
+
+/// Runs the points of a sweep that have no result yet, or counts its points.
+pub fn run(args: &SweepArgs, out: &mut Out) -> Result<Exit> {
+    let plan = Plan::new(SweepSpec::load(&args.file)?)?;
+    let Some(output) = args.output.as_deref().filter(|_| !args.points) else { return describe(&plan, args, out) };
+    let folder = ResultFolder::open(output)?;
+    let begun = Instant::now();
+    let summary = simulate(args, &plan, &folder)?;
+    if args.json {
+        out.json(&summary)?;
+    } else {
+        let Summary { points, skipped, simulated, .. } = summary;
+        let before = if skipped > 0 { format!(", {} had a result before", grouped(skipped)) } else { String::new() };
+        let took = duration(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        out.line(format_args!(
+            "{}: {} of {} points simulated{before}, in {took}",
+            output.display(),
+            grouped(simulated),
+            grouped(points)
+        ))?;
+    }
+    out.flush()?;
+    if let Some(error) = &summary.first_error {
+        print_message(&format!(
+            "error: {} of {} points have an error instead of figures, in the column `error`; one of them: {error}",
+            grouped(summary.failed),
+            grouped(summary.points)
+        ));
+    }
+    if summary.is_partial {
+        print_message("interrupted: the same command goes on with the points that are missing");
+        return Ok(Exit::Interrupted);
+    }
+    Ok(if summary.failed > 0 { Exit::Failed } else { Exit::Success })
+}
+
+fn simulate(args: &SweepArgs, plan: &Plan, folder: &ResultFolder) -> Result<Summary> {
+    let cancel = interrupt::watch()?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = LocalOptions {
+        threads: args.threads.map_or(processors, usize::from),
+        available_bytes: available_bytes(&Root::machine()),
+    };
+    let bar = Bar::new(plan.points(), "points");
+    let highest = AtomicU64::new(0);
+    let progress = |SweepProgress { done, points }: SweepProgress| {
+        // Threads report out of order.
+        let done = highest.fetch_max(done, Ordering::Relaxed).max(done);
+        bar.set(done);
+        bar.say(&format!("{} of {} points", grouped(done), grouped(points)));
+    };
+    let summary = hoistway_sweep::run(plan, folder, options, &progress, &cancel)?;
+    bar.clear();
+    Ok(summary)
+}
+
+/// The output of `--points`.
+#[derive(serde::Serialize)]
+struct Description {
+    /// The number of points.
+    points: u64,
+    /// The number of files that they share.
+    files: usize,
+    /// The keys that vary.
+    keys: Vec<String>,
+}
+
+fn describe(plan: &Plan, args: &SweepArgs, out: &mut Out) -> Result<Exit> {
+    let spec = plan.spec();
+    let keys: Vec<String> = plan.keys().iter().map(ToString::to_string).collect();
+    let files = plan.batches().len();
+    if args.json {
+        out.json(&Description { points: plan.points(), files, keys })?;
+        return Ok(Exit::Success);
+    }
+    out.line(format_args!("{} points in {} files", grouped(plan.points()), grouped(files as u64)))?;
+    let counts = [
+        ("job files", spec.jobs.len()),
+        ("drives", spec.drives.len()),
+        ("hosts", spec.hosts.len()),
+        ("elevators", spec.elevators.len()),
+        ("seeds", spec.seeds.len()),
+    ];
+    let counts: Vec<String> = counts.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+    out.line(counts.join(", "))?;
+    if !keys.is_empty() {
+        out.line(format_args!("keys that vary: {}", keys.join(", ")))?;
+    }
+    Ok(Exit::Success)
+}
