@@ -54,8 +54,9 @@
 //! - commands, udev rules and the way back: `change_plan.rs`
 //! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md; its pages:
 //!   `page.rs`; sentences that text and page share: `wording.rs`, `tune/wording.rs`
-//! - `hoistway compare`: its drive and elevators without options, `compare/defaults.rs`; results
-//!   per job and when a job starves, `compare/jobs.rs`; the verdict, `compare/verdict.rs`; several
+//! - `hoistway compare`: what can be chosen, `compare/setup.rs`; its drive and elevators without
+//!   options, `compare/defaults.rs`; its runs, `compare/run.rs`; results per job and when a job
+//!   starves, `compare/jobs.rs`; the verdict, `compare/verdict.rs`; several
 //!   seeds, `compare/seeds.rs`; its need of memory, `compare/memory.rs`; its page,
 //!   `compare/page.rs`; its JSON, `compare/document.rs` with docs/compare-json.md
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,

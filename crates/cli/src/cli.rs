@@ -15,13 +15,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use hoistway_advise::compare::Named;
+use hoistway_advise::compare::{HostChoice, Named, Shortening};
 use hoistway_bench::sim::Pattern;
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
-use crate::names::{self, HostKernel};
-use crate::setting;
+use crate::names;
 pub use advise::AdviseArgs;
 pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
 pub use drives::{DriveKind, DrivesArgs};
@@ -147,15 +146,15 @@ pub struct CompareArgs {
     /// The elevators to compare, separated by commas; `history`: all that Linux had, in the order
     /// of its versions; `all`: those, and the ones that were only posted [default: those that the
     /// device of the job offers, else none, mq-deadline, kyber, bfq]
-    #[arg(long, value_name = "NAME,...|history|all", value_delimiter = ',', value_parser = names::kinds)]
+    #[arg(long, value_name = "NAME,...|history|all", value_delimiter = ',', value_parser = Named::parse)]
     pub elevators: Vec<Named>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
-    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
     /// The kernel of the host: 2.6.18, 2.6.24, 3.2 or 6.1; `own`: 2.6.18, with each elevator in the
     /// block layer of its own kernel [default: 6.1 if it has all of the elevators, else own]
-    #[arg(long, value_name = "VERSION|own", value_parser = names::host_kernel)]
-    pub kernel: Option<HostKernel>,
+    #[arg(long, value_name = "VERSION|own", value_parser = HostChoice::parse)]
+    pub kernel: Option<HostChoice>,
     /// A host file; docs/hosts.md lists its keys: kernel, memory, hz, read_ahead_kib ...
     #[arg(long, value_name = "FILE.toml", conflicts_with = "kernel")]
     pub host: Option<PathBuf>,
@@ -166,11 +165,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub seeds: Option<u32>,
     /// End every job after this time, as in 30s or 2min; jobs that end earlier stay as they are
-    #[arg(long, value_name = "TIME", value_parser = names::runtime)]
+    #[arg(long, value_name = "TIME", value_parser = Shortening::parse_runtime)]
     pub runtime: Option<u64>,
     /// Make only this part of the requests and of the time of each job, as in 0.1; files keep their
     /// sizes
-    #[arg(long, value_name = "PART", value_parser = names::scale)]
+    #[arg(long, value_name = "PART", value_parser = Shortening::parse_scale)]
     pub scale: Option<f64>,
     /// Write a page with charts: one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
@@ -277,7 +276,7 @@ One thread enters the queue of a mount and leaves it without I/O in between, on 
 five runs. The system call that returns the thread's I/O priority is part of the figure.")]
 pub struct BenchMountArgs {
     /// The elevators to measure, separated by commas, or `all` [default: all]
-    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = Named::parse)]
     pub elevators: Vec<Named>,
     /// Operations per run
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
@@ -315,7 +314,7 @@ pub struct BenchElevatorsArgs {
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub processes: Vec<u32>,
     /// The elevators to measure, separated by commas, or `all` [default: all]
-    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = Named::parse)]
     pub elevators: Vec<Named>,
     /// Requests per run
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]

@@ -9,7 +9,6 @@ mod scripts;
 mod values;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
@@ -17,6 +16,7 @@ use clap_complete::engine::ArgValueCompleter;
 use clap_complete::env::{CompleteEnv, Elvish, Fish, Powershell, Shells};
 
 use crate::cli::Cli;
+use crate::failure::Exit;
 use scripts::{BASH, ZSH};
 use values::KnownNames;
 
@@ -26,14 +26,14 @@ const VARIABLE: &str = "HOISTWAY_COMPLETE";
 const SHELLS: Shells<'static> = Shells(&[&BASH, &ZSH, &Fish, &Elvish, &Powershell]);
 
 /// Answers a completion script; `None` if the program was not called by one.
-pub fn answer(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn answer(arguments: impl IntoIterator<Item = OsString>) -> Option<Exit> {
     let directory = std::env::current_dir().ok();
     let answered =
         CompleteEnv::with_factory(command).var(VARIABLE).shells(SHELLS).try_complete(arguments, directory.as_deref());
     match answered {
         Ok(false) => None,
-        Ok(true) => Some(ExitCode::SUCCESS),
-        Err(_) => Some(ExitCode::FAILURE),
+        Ok(true) => Some(Exit::Success),
+        Err(_) => Some(Exit::Failed),
     }
 }
 

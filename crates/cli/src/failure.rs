@@ -1,13 +1,13 @@
 //! Exit codes, and the output of errors.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use anyhow::Error;
 use hoistway_config::ConfigError;
 use hoistway_drive::DriveChoiceError;
 use hoistway_fio::LoadError;
 use hoistway_report::ReportFileError;
+use hoistway_units::errors;
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +26,17 @@ pub enum Exit {
     Code(u8),
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// The exit code of the process.
+    pub fn code(self) -> u8 {
+        match self {
             Exit::Success => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Different => 3,
             Exit::Interrupted => 130,
             Exit::Code(code) => code,
-        })
+        }
     }
 }
 
@@ -91,14 +92,5 @@ pub fn print_message(line: &str) {
 
 /// Returns the error with its causes; a cause that is part of the text already is left out.
 pub fn chain(error: &Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
+    errors::chain(error.as_ref())
 }

@@ -1,51 +1,9 @@
-//! hoistway: finds the I/O scheduler for a workload, and the reason.
-//!
-//! Each subcommand has a file or folder in `commands/`, and its options are declared in `cli.rs` or
-//! `cli/`. The crates below this one do not print. Exit codes: 0 success, 1 failure, 2 invalid
-//! command line, 3 `conform` found a difference, 130 interrupted. `tar` has the codes of GNU tar;
-//! `ionice` and other commands that run a program return the code of the program.
-//!
-//! Where to change what:
-//! - an option or a help text: `cli.rs` and `cli/`; names as arguments and suggestions: `names.rs`
-//! - the text of a result: the command's `render.rs`, `table.rs`, `describe.rs` or the like; its
-//!   figures and its JSON are values of the crates below
-//! - shell completions: `complete.rs`; its names of elevators, drives ...: `complete/values.rs`
-//! - tables, colours and closed pipes: `output.rs`; progress bars: `progress.rs`
-//! - exit codes and the form of errors: `failure.rs`
+//! The program hoistway: [`hoistway_cli::run`] with the arguments of the process.
 
 #![forbid(unsafe_code)]
 
-mod cli;
-mod commands;
-mod complete;
-mod control;
-mod failure;
-mod interrupt;
-mod names;
-mod output;
-mod progress;
-mod setting;
-
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use cli::Cli;
-use output::Out;
-
 fn main() -> ExitCode {
-    if let Some(exit) = complete::answer(std::env::args_os()) {
-        return exit;
-    }
-    let arguments = cli::with_dashes(std::env::args_os());
-    let cli = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli,
-        Err(error) => return cli::refuse(&error, &arguments),
-    };
-    let mut out = Out::stdout();
-    let ended = commands::run(cli, &mut out).and_then(|exit| {
-        out.flush()?;
-        Ok(exit)
-    });
-    ended.unwrap_or_else(|error| failure::report(&error)).into()
+    hoistway_cli::run(std::env::args_os().collect(), None).into()
 }

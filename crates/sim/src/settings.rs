@@ -2,7 +2,7 @@
 
 use hoistway_core::{HostTypes, Kind, RequestQueue, Tunable, TunableError, Unit};
 
-use hoistway_units::names::suggestion;
+use hoistway_units::names::{did_you_mean, suggestion};
 
 use crate::error::SimError;
 
@@ -41,6 +41,24 @@ impl Setting {
         Ok(Setting { elevator, tunable: found.name, value, text: text.into() })
     }
 
+    /// Parses `cfq-v3.slice_idle=8ms` as [`Setting::parse`] does; a count may also have the word of
+    /// its unit, as in `cfq-v3.quantum=4 requests`.
+    ///
+    /// # Errors
+    /// The text of [`Setting::parse`]'s error, with the tunables of similar names.
+    pub fn parse_argument(text: &str) -> Result<Setting, String> {
+        Setting::parse(&without_word(text).unwrap_or_else(|| text.to_owned())).map_err(|error| {
+            let nearest = match &error {
+                SimError::UnknownTunable { elevator, tunable, .. } => {
+                    let tunables = Kind::from_name(elevator).map_or(&[][..], |kind| kind.info().tunables);
+                    did_you_mean(tunable, tunables.iter().map(|row| row.name))
+                }
+                _ => String::new(),
+            };
+            format!("{error}{nearest}")
+        })
+    }
+
     pub(crate) fn apply<H: HostTypes>(&self, queue: &mut RequestQueue<H>) -> Result<(), SimError> {
         if queue.kind() != self.elevator {
             return Ok(());
@@ -57,6 +75,20 @@ impl Setting {
     /// The setting as given.
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+/// Removes the unit word after a count, as in `cfq-v3.quantum=4 requests`, if it is the tunable's
+/// own; ms and KiB are units that settings parse.
+fn without_word(text: &str) -> Option<String> {
+    let (path, value) = text.split_once('=')?;
+    let (elevator, tunable) = path.trim().split_once('.')?;
+    let unit = Kind::from_name(elevator)?.info().tunables.iter().find(|row| row.name == tunable)?.unit;
+    match unit {
+        Unit::Requests | Unit::Times | Unit::Factor => {
+            Some(format!("{path}={}", value.trim_end().strip_suffix(unit.label())?.trim_end()))
+        }
+        _ => None,
     }
 }
 
@@ -151,5 +183,22 @@ mod tests {
         let range = Setting::parse("deadline.writes_starved=-1000000000000").unwrap_err().to_string();
         assert!(range.contains("takes"), "{range}");
         assert!(Setting::parse("fifo_batch").is_err());
+    }
+
+    #[test]
+    fn a_typing_error_names_the_nearest() {
+        let tunable = Setting::parse_argument("cfq-v3.slice_idel=8").unwrap_err();
+        assert!(tunable.ends_with("(did you mean `slice_idle`?)"), "{tunable}");
+        let elevator = Setting::parse_argument("cfq-v33.slice_idle=8").unwrap_err();
+        assert!(elevator.contains("(did you mean `cfq-v3`?); `hoistway elevators` lists"), "{elevator}");
+    }
+
+    #[test]
+    fn a_count_may_have_its_word_and_no_other() {
+        assert_eq!(Setting::parse_argument("cfq-v3.quantum=4 requests").map(|setting| setting.value), Ok(4));
+        assert_eq!(Setting::parse_argument("cfq-v3.quantum=4requests").map(|setting| setting.value), Ok(4));
+        assert_eq!(Setting::parse_argument("cfq-v3.slice_idle=4ms").map(|setting| setting.value), Ok(4));
+        assert!(Setting::parse_argument("cfq-v3.slice_idle=4requests").is_err());
+        assert!(Setting::parse_argument("cfq-v3.quantum=requests").is_err());
     }
 }

@@ -119,7 +119,13 @@ pub fn points(plan: &Plan, results: &[PointResult]) -> Vec<Column> {
     columns.extend(plan.keys().into_iter().map(|key| value_column(plan, key, results)));
     columns.push(text("error", &|result| result.run.as_ref().err().cloned()));
     let runs: Vec<Option<&Run>> = results.iter().map(|result| result.run.as_deref().ok()).collect();
-    columns.extend(figures(&runs, &RUN_FIGURES));
+    columns.extend(run_figures(&runs));
+    columns
+}
+
+/// The columns of the figures of runs: a row for each, null for a run that failed.
+pub fn run_figures(runs: &[Option<&Run>]) -> Vec<Column> {
+    let mut columns = figures(runs, &RUN_FIGURES);
     let latencies: Vec<Option<&Latency>> = runs.iter().map(|run| run.map(|run| &run.latency_ns)).collect();
     columns.extend(figures(&latencies, &LATENCY_FIGURES));
     columns
@@ -135,9 +141,15 @@ pub fn jobs(results: &[PointResult]) -> Vec<Column> {
         cells: Cells::Text(rows.iter().map(|row| Some(of(row))).collect()),
     };
     let mut columns = vec![text("point", &|(id, _)| id.to_string()), text("name", &|(_, job)| job.name.clone())];
-    let all: Vec<Option<&JobRun>> = rows.iter().map(|(_, job)| Some(job)).collect();
-    columns.extend(figures(&all, &JOB_FIGURES));
-    let latencies: Vec<Option<&Latency>> = rows.iter().map(|(_, job)| Some(&job.latency_ns)).collect();
+    columns.extend(job_figures(&rows.iter().map(|(_, job)| job).collect::<Vec<_>>()));
+    columns
+}
+
+/// The columns of the figures of jobs: a row for each.
+pub fn job_figures(jobs: &[&JobRun]) -> Vec<Column> {
+    let all: Vec<Option<&JobRun>> = jobs.iter().map(|job| Some(*job)).collect();
+    let mut columns = figures(&all, &JOB_FIGURES);
+    let latencies: Vec<Option<&Latency>> = jobs.iter().map(|job| Some(&job.latency_ns)).collect();
     columns.extend(figures(&latencies, &LATENCY_FIGURES));
     columns
 }

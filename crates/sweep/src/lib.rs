@@ -33,11 +33,11 @@ mod spec;
 mod value;
 
 pub use batch::{Batch, BatchError, BatchFiles, simulate};
-pub use columns::{Cells, Column};
+pub use columns::{Cells, Column, job_figures, run_figures};
 pub use folder::{FolderError, ResultFolder};
 pub use key::Key;
 pub use local::{LocalOptions, Summary, SweepError, SweepProgress, run};
 pub use plan::{ChosenValue, KeyValues, Plan, PointChoice, TooManyPoints};
-pub use point::{LIBRARY, Point, PointId};
+pub use point::{LIBRARY, Point, PointId, set_key};
 pub use spec::{Dimension, Range, Sample, SpecError, SweepDrive, SweepHost, SweepJob, SweepSpec, Values};
 pub use value::Value;

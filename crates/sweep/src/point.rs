@@ -152,7 +152,10 @@ impl Inputs {
 }
 
 /// Sets a key of a table; tables stand before dots and are made if they are missing.
-fn set_key(table: &mut Table, key: &str, value: toml::Value) -> Result<(), String> {
+///
+/// # Errors
+/// A message if a part before a dot is no table.
+pub fn set_key(table: &mut Table, key: &str, value: toml::Value) -> Result<(), String> {
     let Some((outer, inner)) = key.split_once('.') else {
         table.insert(key.to_owned(), value);
         return Ok(());

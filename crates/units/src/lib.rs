@@ -13,6 +13,7 @@
 //! [`position`] finds the line of an error.
 #![forbid(unsafe_code)]
 
+pub mod errors;
 pub mod figures;
 pub mod names;
 pub mod position;

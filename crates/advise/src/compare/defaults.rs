@@ -2,10 +2,10 @@
 //! a job names, or those of a current machine.
 
 use hoistway_core::Kind;
-use hoistway_drive::DEFAULT_DRIVE;
+use hoistway_drive::{DEFAULT_DRIVE, Profile};
 use hoistway_fio::JobFile;
 use hoistway_machine::{BlockDevice, Queue, Root, devices, find, queues_below};
-use hoistway_sim::{HostConfig, Kernel};
+use hoistway_sim::{HostConfig, Kernel, elevator_of_name};
 
 use crate::bench::KERNEL_SCHEDULERS;
 use crate::device_facts::{candidates, drive_model_below};
@@ -83,6 +83,20 @@ pub enum Named {
     One(Kind),
 }
 
+impl Named {
+    /// Parses an entry of a list: an elevator, `history` or `all`.
+    ///
+    /// # Errors
+    /// A message with the names near to this one.
+    pub fn parse(name: &str) -> Result<Named, String> {
+        match name {
+            "all" => Ok(Named::Every(EveryElevator::All)),
+            "history" => Ok(Named::Every(EveryElevator::History)),
+            _ => elevator_of_name(name).map(Named::One).map_err(|error| error.to_string()),
+        }
+    }
+}
+
 /// The named elevators; those of `default` if none is named.
 ///
 /// # Errors
@@ -138,6 +152,14 @@ impl CompareDefaults {
                 None => "a SATA SSD: no job names a device of this machine".to_owned(),
             }),
         }
+    }
+
+    /// The profile of the drive.
+    ///
+    /// # Panics
+    /// Never: every drive of the defaults is a built-in one.
+    pub fn profile(&self) -> Profile {
+        Profile::builtin(self.drive).expect("the drive is a built-in one")
     }
 
     /// The defaults without a device.

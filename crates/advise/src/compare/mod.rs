@@ -10,7 +10,9 @@ mod measures;
 mod memory;
 mod page;
 mod progress;
+mod run;
 mod seeds;
+mod setup;
 mod shorten;
 mod verdict;
 
@@ -23,7 +25,9 @@ pub use measures::Measure;
 pub use memory::{MemoryError, MemoryNeed};
 pub use page::page;
 pub use progress::RunShares;
+pub use run::{CompareError, Compared};
 pub use seeds::{SeededComparison, SeededMeasure, SeededRun};
+pub use setup::{CompareChoices, CompareSetup, HostChoice};
 pub use shorten::Shortening;
 pub use verdict::Verdict;
 

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, run_each};
+use hoistway_sim::{CompareRequest, Comparison, Progress, Run, SimError, run_each};
 
 use super::drive_work::DriveWork;
 use super::jobs::{JobRun, StarvedJob, job_runs, starved_jobs, starves};
@@ -61,7 +61,8 @@ pub struct SeededMeasure {
 impl SeededComparison {
     /// Runs the request with `count - 1` seeds beyond its own, whose comparison is `first`. When
     /// `cancel` becomes true, the seed that runs is left out, and so are those after it. `progress`
-    /// gets the number of the seed, from 1 on, with the progress of a run.
+    /// gets the number of the seed, from 1 on, with the progress of a run; `each` gets each seed
+    /// beyond the first with its runs.
     ///
     /// # Errors
     /// The errors of [`run_each`].
@@ -70,6 +71,7 @@ impl SeededComparison {
         first: &Comparison,
         count: u32,
         progress: &(dyn Fn(u32, Progress) + Sync),
+        each: &(dyn Fn(u64, &[Run]) + Sync),
         cancel: &AtomicBool,
     ) -> Result<SeededComparison, SimError> {
         let mut seeds = vec![request.seed];
@@ -81,6 +83,7 @@ impl SeededComparison {
                 Err(SimError::Cancelled) => break,
                 runs => runs?,
             };
+            each(seed, &runs);
             all.push(SeedFigures::of(&Comparison { runs, seed, ..without_runs(first) }));
             seeds.push(seed);
         }

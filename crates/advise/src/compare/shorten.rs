@@ -13,6 +13,27 @@ pub struct Shortening {
 }
 
 impl Shortening {
+    /// Parses a runtime, in seconds if it has no unit; the value is in ns.
+    ///
+    /// # Errors
+    /// A message with the valid form.
+    pub fn parse_runtime(text: &str) -> Result<u64, String> {
+        match hoistway_units::parse_time_ns(text, hoistway_units::TimeUnit::Seconds) {
+            Ok(0) => Err("a runtime is longer than nothing, as in 30s".to_owned()),
+            Ok(ns) => Ok(ns),
+            Err(error) => Err(format!("{error}; write a time, as in 30s")),
+        }
+    }
+
+    /// Parses the part of a job to run.
+    ///
+    /// # Errors
+    /// A message with the valid range.
+    pub fn parse_scale(text: &str) -> Result<f64, String> {
+        let part = text.parse::<f64>().ok().filter(|part| *part > 0.0 && *part <= 1.0);
+        part.ok_or_else(|| "it takes a number above 0 and at most 1, as in 0.1".to_owned())
+    }
+
     /// The shortening in words.
     pub fn texts(&self) -> impl Iterator<Item = String> + use<> {
         let runtime = self.runtime_ns.map(|ns| format!("jobs of {} at most", duration(ns)));
@@ -69,6 +90,18 @@ mod tests {
         let mut jobs = hoistway_fio::parse(text, "a.fio", &|_| None, &|_, _| unreachable!()).expect("jobs");
         by.apply(&mut jobs);
         jobs
+    }
+
+    #[test]
+    fn a_runtime_has_a_unit_or_is_in_seconds_and_a_scale_is_a_part() {
+        let runtime = Shortening::parse_runtime;
+        assert_eq!(
+            (runtime("30"), runtime("2m"), runtime("500ms")),
+            (Ok(30_000_000_000), Ok(120_000_000_000), Ok(500_000_000))
+        );
+        assert!(runtime("0").is_err() && runtime("soon").is_err());
+        assert_eq!(Shortening::parse_scale("0.1"), Ok(0.1));
+        assert!(["0", "1.5", "-1", "nan", "x"].iter().all(|text| Shortening::parse_scale(text).is_err()));
     }
 
     #[test]

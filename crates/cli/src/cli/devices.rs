@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::failure::Exit;
 
 /// `hoistway devices`.
 #[derive(Args, Debug)]
@@ -216,13 +217,13 @@ impl IoniceArgs {
 
 /// Prints clap's error or the help text, and returns the exit code: 2 for an invalid command line,
 /// but 1 for `ionice`, as scripts expect.
-pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {
     // Standard error is closed: there is no other place for the message.
     let _ = error.print();
     let is_ionice = arguments.get(1).is_some_and(|command| command == "ionice");
     match error.use_stderr() {
-        true if is_ionice => ExitCode::FAILURE,
-        true => ExitCode::from(2),
-        false => ExitCode::SUCCESS,
+        true if is_ionice => Exit::Failed,
+        true => Exit::Usage,
+        false => Exit::Success,
     }
 }

@@ -7,7 +7,7 @@ use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
 use crate::cli::MonitoringArgs;
-use crate::{names, setting};
+use crate::names;
 
 /// Arguments of `hoistway mount`.
 #[derive(Args, Clone, Debug)]
@@ -45,7 +45,7 @@ pub struct MountArgs {
     #[arg(long, value_name = "NAME|none", value_parser = elevator)]
     pub elevator: Option<Elevator>,
     /// Set a tunable of the devices with this elevator, such as bfq.slice_idle=0; may be repeated
-    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
     /// The device of all files, by name or path [default: auto: the device of each file system]
     #[arg(long, value_name = "auto|NAME")]

@@ -8,7 +8,7 @@ use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
 use crate::cli::MonitoringArgs;
-use crate::{names, setting};
+use crate::names;
 
 /// `hoistway serve`.
 #[derive(Args, Clone, Debug, Default)]
@@ -47,7 +47,7 @@ pub struct ServeArgs {
     pub elevator: Option<Kind>,
     /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given
     /// several times
-    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
     /// The drive that all devices emulate: a name from `hoistway drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE.toml")]
@@ -102,7 +102,7 @@ pub struct ServeArgs {
     pub check_seconds: Option<u32>,
     /// The elevators to check, separated by commas; history: those of Linux; all: every elevator
     /// [default: noop,deadline,cfq-v3,bfq]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = names::kinds, help_heading = "Other modes")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = Named::parse, help_heading = "Other modes")]
     pub check_elevators: Vec<Named>,
     /// The I/O engine; auto is io_uring if available, otherwise threads
     #[arg(long, value_name = "NAME", default_value = "auto")]

@@ -12,6 +12,7 @@ use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchMountArgs, BenchSimArgs,
 use crate::commands::compare;
 use crate::failure::Exit;
 use crate::output::{self, Out};
+use crate::program;
 use crate::progress::Bar;
 use hoistway_core::Kind;
 use hoistway_units::figures::bytes;
@@ -93,7 +94,7 @@ fn bench_sim(args: &BenchSimArgs, out: &mut Out) -> Result<()> {
 
 /// The command that measures a load in a process of its own.
 fn row_command(load: &Load) -> Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("cannot find the program of hoistway")?);
+    let mut command = Command::new(program::file()?);
     command.args(["bench", "sim", "--row", &serde_json::to_string(load)?]);
     Ok(command)
 }

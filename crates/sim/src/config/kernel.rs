@@ -1,6 +1,7 @@
 //! The kernels whose behaviour a host can take, with the parts and defaults of each.
 
 use hoistway_core::{BlockLayer, Kind};
+use hoistway_units::names::did_you_mean;
 
 /// A kernel with a known host configuration. [`HostConfig::kernel`](super::HostConfig::kernel)
 /// selects it.
@@ -38,6 +39,18 @@ impl Kernel {
     /// Finds a kernel by version.
     pub fn from_name(name: &str) -> Option<Kernel> {
         Kernel::ALL.into_iter().find(|kernel| kernel.name() == name)
+    }
+
+    /// Finds a kernel by version.
+    ///
+    /// # Errors
+    /// A message with the nearest version and all known versions.
+    pub fn parse(name: &str) -> Result<Kernel, String> {
+        Kernel::from_name(name).ok_or_else(|| {
+            let names = Kernel::ALL.iter().map(|kernel| kernel.name());
+            let known = names.clone().collect::<Vec<_>>().join(", ");
+            format!("there is no host of kernel `{name}`{}; there are {known}", did_you_mean(name, names))
+        })
     }
 
     /// The block layer of this kernel, which every elevator runs in. That of 3.2 does not differ

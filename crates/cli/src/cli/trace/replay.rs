@@ -6,7 +6,7 @@ use hoistway_sim::Setting;
 use hoistway_trace::DeviceId;
 
 use super::{TraceInput, device};
-use crate::{names, setting};
+use crate::names;
 
 /// `hoistway trace replay`.
 #[derive(Args, Debug)]
@@ -56,7 +56,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "NAME", value_parser = names::kind, help_heading = "Target")]
     pub elevator: Option<Kind>,
     /// Tunable of that elevator
-    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse, help_heading = "Target")]
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument, help_heading = "Target")]
     pub settings: Vec<Setting>,
     /// Print the result as JSON
     #[arg(long)]

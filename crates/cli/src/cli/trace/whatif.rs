@@ -10,7 +10,6 @@ use hoistway_sim::{Kernel, Setting};
 
 use super::TraceInput;
 use crate::names;
-use crate::setting;
 
 /// `hoistway trace whatif`.
 #[derive(Args, Debug)]
@@ -41,7 +40,7 @@ pub struct WhatifArgs {
     #[arg(long = "loop", value_name = "open|closed[:N]", value_parser = loop_model)]
     pub loop_model: Option<LoopModel>,
     /// The elevators to predict, separated by commas, or `all` [default: all]
-    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = Named::parse)]
     pub elevators: Vec<Named>,
     /// The elevator under which the trace was recorded [default: the one that the trace names]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
@@ -52,10 +51,10 @@ pub struct WhatifArgs {
     pub depth: Option<u32>,
     /// The kernel in whose block layer all elevators run: 2.6.18, 2.6.24, 3.2 or 6.1 [default: each
     /// elevator in its own, as in hoistway's server]
-    #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
+    #[arg(long, value_name = "VERSION", value_parser = Kernel::parse)]
     pub kernel: Option<Kernel>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
-    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
     /// The device, of a trace of several [default: the one with the most requests]
     #[arg(long, value_name = "MAJOR,MINOR")]

@@ -12,22 +12,20 @@ use std::path::Path;
 
 use anyhow::Result;
 use hoistway_advise::compare::{
-    CompareDefaults, ComparisonDocument, DocumentContext, Judgement, Named, Shortening, default_host, legends,
-    named_elevators, page,
+    CompareChoices, CompareDefaults, CompareSetup, Compared, ComparisonDocument, DocumentContext, HostChoice,
+    Judgement, Named, Shortening, legends, named_elevators, page,
 };
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_fio::JobFile;
 use hoistway_machine::Root;
 use hoistway_report::{ReportFile, compare_page};
-use hoistway_sim::{CompareRequest, HostConfig};
+use hoistway_sim::HostConfig;
 
 use crate::cli::CompareArgs;
 use crate::failure::{Exit, UsageError, print_message};
-use crate::names::HostKernel;
 use crate::output::Out;
 use logs::LogFolder;
-use run::Compared;
 pub use run::{RunProgressBar, run as simulate};
 pub use table::print as print_table;
 
@@ -48,31 +46,31 @@ pub fn run_example(out: &mut Out) -> Result<Exit> {
 
 /// Runs the comparison, writes the page if one is requested, and prints the table or the JSON.
 pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
-    let (request, mut setup) = request(args)?;
+    let mut setup = setup(args)?;
     let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let logs = args.logs.as_deref().map(LogFolder::new).transpose()?;
-    let mut compared = run::run_seeds(&request, args.seeds.unwrap_or(1))?;
+    let (mut compared, cancelled) = run::run_seeds(&setup.request, args.seeds.unwrap_or(1))?;
     compared.comparison.notes.append(&mut setup.notes);
     let judgement = Judgement::over_seeds(&compared.comparison, compared.seeds.as_ref());
     let exit = if compared.is_partial { Exit::Interrupted } else { Exit::Success };
     let mut written = Vec::new();
     // Files hold complete results only.
     if let (Some(report), Some(path), false) = (&report, &args.report, compared.is_partial) {
-        let drive = hoistway_drive::describe(&request.profile).what;
+        let drive = hoistway_drive::describe(&setup.request.profile).what;
         let page = page(&compared.comparison, &judgement, &setup.job, &drive, &setup.settings);
-        report.write(&compare_page(&page)?, &compared.cancelled)?;
+        report.write(&compare_page(&page)?, &cancelled)?;
         written.push(format!("The page is in {}.", path.display()));
     }
     if let (Some(logs), Some(path), false) = (&logs, &args.logs, compared.is_partial) {
-        let count = logs.write(&compared.comparison, &request.jobs, &compared.cancelled)?;
+        let count = logs.write(&compared.comparison, &setup.request.jobs, &cancelled)?;
         written.push(format!("{count} bandwidth logs are in {}.", path.display()));
     }
     if args.json {
         let context = DocumentContext {
             job: &setup.job,
-            global_options: &request.jobs.global_options,
+            global_options: &setup.request.jobs.global_options,
             host: &setup.host,
-            defaults: args.drive.is_none().then_some(&setup.defaults),
+            defaults: setup.has_default_drive.then_some(&setup.defaults),
             seeds: compared.seeds.as_ref(),
             is_partial: compared.is_partial,
         };
@@ -94,8 +92,14 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
 }
 
 /// Prints the results as text.
-fn print(args: &CompareArgs, setup: &Setup, compared: &Compared, judgement: &Judgement, out: &mut Out) -> Result<()> {
-    let Compared { comparison, seeds, is_partial, .. } = compared;
+fn print(
+    args: &CompareArgs,
+    setup: &CompareSetup,
+    compared: &Compared,
+    judgement: &Judgement,
+    out: &mut Out,
+) -> Result<()> {
+    let Compared { comparison, seeds, is_partial } = compared;
     let seed_text = match seeds {
         Some(seeded) => format!("{} seeds from {}", seeded.seeds.len(), comparison.seed),
         None => format!("seed {}", comparison.seed),
@@ -131,67 +135,34 @@ fn print_defaults(args: &CompareArgs, defaults: &CompareDefaults, out: &mut Out)
     Ok(())
 }
 
-/// The host in two or three words.
-fn host_name(args: &CompareArgs, host: &HostConfig) -> String {
-    match (&args.host, host.kernel) {
-        (Some(path), _) => format!("host {}", path.display()),
-        (None, Some(kernel)) => format!("Linux {}", kernel.name()),
-        (None, None) => "each elevator in its own kernel".to_owned(),
-    }
-}
-
-/// The facts of a comparison beside its request.
-struct Setup {
-    /// The job file as it was named.
-    job: String,
-    /// The host in a few words.
-    host: String,
-    /// Tunables that differ from their defaults.
-    settings: Vec<String>,
-    defaults: CompareDefaults,
-    /// Notes on the shortening of jobs.
-    notes: Vec<String>,
-}
-
-fn request(args: &CompareArgs) -> Result<(CompareRequest, Setup)> {
-    let mut jobs = jobs(args.job.as_deref())?;
-    let shortening = Shortening { runtime_ns: args.runtime, scale: args.scale };
-    let notes = shortening.apply(&mut jobs);
-    let root = args.root.as_ref().map_or_else(Root::machine, Root::at);
-    let defaults = CompareDefaults::new(&root, &jobs);
-    let elevators = elevators(&args.elevators, || defaults.elevators.clone())?;
-    let request = CompareRequest {
-        jobs,
-        profile: Profile::choose(args.drive.as_deref().unwrap_or(defaults.drive))?,
-        host: host(args, &elevators)?,
-        elevators,
+fn setup(args: &CompareArgs) -> Result<CompareSetup> {
+    let choices = CompareChoices {
+        job: args.job.as_deref().map_or_else(|| EXAMPLE_NAME.to_owned(), |path| path.display().to_string()),
+        jobs: jobs(args.job.as_deref())?,
+        shortening: Shortening { runtime_ns: args.runtime, scale: args.scale },
+        drive: args.drive.as_deref().map(Profile::choose).transpose()?,
+        elevators: args.elevators.clone(),
         settings: args.settings.clone(),
+        host: match (&args.host, &args.kernel) {
+            (Some(path), _) => HostChoice::Config(path.display().to_string(), Box::new(HostConfig::load(path)?)),
+            (None, Some(host)) => host.clone(),
+            (None, None) => HostChoice::Default,
+        },
         seed: args.seed,
         // Only the page shows head positions.
         record: args.report.is_some(),
+        root: args.root.as_ref().map_or_else(Root::machine, Root::at),
     };
-    let setup = Setup {
-        job: args.job.as_deref().map_or_else(|| EXAMPLE_NAME.to_owned(), |path| path.display().to_string()),
-        host: host_name(args, &request.host),
-        settings: shortening.texts().chain(request.settings.iter().map(|setting| setting.text().to_owned())).collect(),
-        defaults,
-        notes,
-    };
-    Ok((request, setup))
-}
-
-fn host(args: &CompareArgs, elevators: &[Kind]) -> Result<HostConfig> {
-    match (&args.host, args.kernel) {
-        (Some(path), _) => Ok(HostConfig::load(path)?),
-        (None, Some(HostKernel::One(kernel))) => Ok(HostConfig::kernel(kernel)),
-        (None, Some(HostKernel::Own)) => Ok(HostConfig::default()),
-        (None, None) => Ok(default_host(elevators)),
-    }
+    Ok(CompareSetup::new(choices).map_err(wrong_elevators)?)
 }
 
 /// The named elevators; those of `default` if none is named.
 pub fn elevators(named: &[Named], default: impl FnOnce() -> Vec<Kind>) -> Result<Vec<Kind>, UsageError> {
-    named_elevators(named, default).map_err(|error| UsageError(format!("--elevators {error}")))
+    named_elevators(named, default).map_err(wrong_elevators)
+}
+
+fn wrong_elevators(problem: String) -> UsageError {
+    UsageError(format!("--elevators {problem}"))
 }
 
 fn jobs(path: Option<&Path>) -> Result<JobFile> {

@@ -1,13 +1,12 @@
 //! The run of a comparison, with its progress bar and Ctrl-C.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use hoistway_advise::compare::{MemoryNeed, RunShares, SeededComparison};
-use hoistway_machine::{Root, available_bytes};
-use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, compare, compare_until, with_threads};
+use hoistway_advise::compare::{CompareError, Compared, RunShares};
+use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, compare};
 use hoistway_units::figures::duration;
 
 use crate::failure::{Interrupted, UsageError, print_message};
@@ -21,60 +20,23 @@ const STEPS: u64 = 1000;
 const ESTIMATE_AFTER: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(120);
 
-/// The result of a comparison.
-pub struct Compared {
-    /// The comparison with the first seed.
-    pub comparison: Comparison,
-    /// The figures over all seeds, if there are several.
-    pub seeds: Option<SeededComparison>,
-    /// True if Ctrl-C ended the runs before all were complete.
-    pub is_partial: bool,
-    /// Becomes true if Ctrl-C is pressed after the runs.
-    pub cancelled: Arc<AtomicBool>,
-}
-
 /// Runs the comparison with as many seeds. Ctrl-C ends the runs with the results so far; a second
-/// Ctrl-C ends the process at once.
+/// Ctrl-C ends the process at once. The second value becomes true if Ctrl-C is pressed.
 ///
 /// # Errors
 /// [`Interrupted`] if there is no result yet, [`UsageError`] for settings that do not fit the
-/// elevators, and [`SimError`].
-pub fn run_seeds(request: &CompareRequest, seeds: u32) -> Result<Compared> {
-    let threads = match MemoryNeed::of(request).threads(available_bytes(&Root::machine())) {
-        Ok(threads) => threads,
-        Err(refusal) => {
-            refuse_unsuitable(request)?;
-            return Err(refusal.into());
-        }
-    };
-    with_threads(threads, || compare_seeds(request, seeds))
-}
-
-/// Refuses jobs that no amount of memory would help, such as files larger than the drive.
-fn refuse_unsuitable(request: &CompareRequest) -> Result<()> {
-    match compare_until(request, &|_| {}, &AtomicBool::new(true)) {
-        Ok(_) | Err(SimError::Cancelled) => Ok(()),
-        Err(error) => Err(simulation_error(error)),
-    }
-}
-
-fn compare_seeds(request: &CompareRequest, seeds: u32) -> Result<Compared> {
+/// elevators, and [`CompareError`].
+pub fn run_seeds(request: &CompareRequest, seeds: u32) -> Result<(Compared, Arc<AtomicBool>)> {
     let cancel = interrupt::watch()?;
     let progress_bar = RunProgressBar { hints: Some(Once::new()), ..RunProgressBar::of_seeds(seeds) };
-    let comparison =
-        compare_until(request, &|progress| progress_bar.set(progress), &cancel).map_err(simulation_error)?;
-    let more = |seed: u32, progress: Progress| progress_bar.set_of_seed(seed, progress);
-    let seeds = match comparison.is_partial {
-        false if seeds > 1 => Some(SeededComparison::run(request, &comparison, seeds, &more, &cancel)),
-        _ => None,
-    };
+    let progress = |seed: u32, progress: Progress| progress_bar.set_of_seed(seed, progress);
+    let compared = Compared::run(request, seeds, &progress, &|_, _| {}, &cancel);
     progress_bar.clear();
-    let seeds = match seeds {
-        Some(Err(error)) => return Err(simulation_error(error)),
-        Some(Ok(seeded)) => Some(seeded).filter(|seeded| seeded.seeds.len() > 1),
-        None => None,
-    };
-    Ok(Compared { is_partial: cancel.load(Ordering::Relaxed), comparison, seeds, cancelled: cancel })
+    match compared {
+        Ok(compared) => Ok((compared, cancel)),
+        Err(CompareError::Simulation(error)) => Err(simulation_error(error)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Runs a comparison; the same as [`run_seeds`] with one seed, but Ctrl-C ends it without a result.

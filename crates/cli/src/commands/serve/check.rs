@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Error, Result};
 use hoistway_advise::compare::{CompareDefaults, named_elevators};
 use hoistway_bench::BenchError;
 use hoistway_bench::emulation::{
@@ -15,6 +15,7 @@ use crate::cli::ServeArgs;
 use crate::commands::compare;
 use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
+use crate::program;
 
 /// Checks each elevator and prints a table. Returns [`Exit::Different`] if a figure exceeds the
 /// tolerance.
@@ -52,7 +53,7 @@ fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
         drive,
         elevators: elevators.into_iter().map(setup).collect(),
         seconds: args.check_seconds.unwrap_or(DEFAULT_SECONDS),
-        program: std::env::current_exe().context("cannot find the program of hoistway")?,
+        program: program::file()?,
     })
 }
 
