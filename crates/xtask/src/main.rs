@@ -63,6 +63,8 @@ enum Task {
     Check(checks::Options),
     /// All checks, as continuous integration runs them
     Test(checks::Options),
+    /// Run the tests of the Python package
+    TestPython(checks::PythonOptions),
     /// Check lengths, words, comments and links
     Tidy(tidy::Options),
     /// Check the laws: the core's source, arrows between crates, circles of modules, a build for a
@@ -116,6 +118,7 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Check(options) => checks::quick(&options),
         Task::Test(options) => checks::all(&options),
+        Task::TestPython(options) => checks::test_python(&options),
         Task::Tidy(options) => tidy::run(&options),
         Task::Laws => laws::check(),
         Task::Proof => proof::run(),

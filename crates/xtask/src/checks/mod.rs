@@ -1,6 +1,7 @@
 //! The checks, one after the other, with their times: cheap ones first.
 
 mod cargo_tests;
+mod python_tests;
 
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::tools::{self, cargo};
 use crate::{laws, pages, proof, simulation, tidy};
+pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -33,7 +35,7 @@ const QUICK: [Step; 7] = [
 ];
 
 /// The checks of `cargo xtask test`.
-const ALL: [Step; 12] = [
+const ALL: [Step; 13] = [
     ("tools", |options| tools::require(options.install)),
     ("format", |_| format()),
     ("tidy", |_| tidy::check()),
@@ -42,6 +44,7 @@ const ALL: [Step; 12] = [
     ("clippy", |_| clippy()),
     ("fuzzers", |_| fuzzers()),
     ("tests", |_| cargo_tests::everything()),
+    ("python", |_| python_tests::check()),
     ("pages", |_| pages::check()),
     ("worlds", |_| simulation::some_worlds()),
     ("docs", |_| docs()),

@@ -62,6 +62,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
+    (
+        "python",
+        &["advise", "cli", "core", "drive", "fio", "machine", "report", "reproduce", "sim", "sweep", "trace", "units"],
+    ),
     ("xtask", &["drive", "order", "units"]),
 ];
 

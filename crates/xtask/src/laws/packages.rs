@@ -46,7 +46,9 @@ pub fn packages() -> Result<Vec<Package>> {
 fn read(package: &Value) -> Result<Package> {
     let full_name = package["name"].as_str().context("a package without a name")?;
     let manifest = PathBuf::from(package["manifest_path"].as_str().context("a package without a manifest")?);
-    let directory = manifest.parent().and_then(|path| path.file_name()).context("a manifest without a directory")?;
+    let root = repository::root().canonicalize().context("the root of the repository")?;
+    let directory = manifest.parent().and_then(|path| path.strip_prefix(&root).ok());
+    let directory = directory.context("a manifest outside the repository")?;
     let all = package["dependencies"].as_array().context("a package without a list of dependencies")?;
     let of = |is_dev: bool| {
         let wanted = all.iter().filter(|one| (one["kind"].as_str() == Some("dev")) == is_dev);
@@ -59,7 +61,7 @@ fn read(package: &Value) -> Result<Package> {
     Ok(Package {
         name: full_name.strip_prefix(PREFIX).unwrap_or(full_name).to_owned(),
         description: package["description"].as_str().unwrap_or_default().to_owned(),
-        directory: format!("crates/{}", directory.to_string_lossy()),
+        directory: directory.to_string_lossy().into_owned(),
         dependencies: of(false),
         dev_dependencies: of(true),
     })

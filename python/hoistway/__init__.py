@@ -1,0 +1,40 @@
+"""Every I/O scheduler of Linux ("elevator") as a library.
+
+>>> import hoistway as hw
+>>> job = hw.JobFile("[readers]\\nrw=read\\nsize=8m\\nnumjobs=4\\n")
+>>> comparison = hw.compare(job, drive="sata-7200-2006", elevators=["cfq-v3", "deadline"])
+>>> comparison.table.column_names[:3]
+['elevator', 'seed', 'bytes_per_s']
+
+Times are in nanoseconds (names end in ``_ns``), rates in bytes a second (``_bytes_per_s``), sizes in
+bytes; a sector has 512 bytes. Errors are `HoistwayError` with the text that the command prints.
+"""
+
+from hoistway._catalogue import Elevator, Tunable, drives, elevators
+from hoistway._compare import Comparison, compare, simulate
+from hoistway._hoistway import (
+    Drive,
+    HoistwayError,
+    InternalError,
+    Table,
+    UsageError,
+    __version__,
+)
+from hoistway._jobs import JobFile
+
+__all__ = [
+    "Comparison",
+    "Drive",
+    "Elevator",
+    "HoistwayError",
+    "InternalError",
+    "JobFile",
+    "Table",
+    "Tunable",
+    "UsageError",
+    "__version__",
+    "compare",
+    "drives",
+    "elevators",
+    "simulate",
+]
