@@ -1,4 +1,4 @@
-//! Drives.
+//! Drives with parameters that can be replaced.
 
 use std::path::Path;
 
