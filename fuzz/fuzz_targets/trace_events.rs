@@ -1,8 +1,8 @@
 //! Arbitrary events: statistics, overview tables and reordering handle them without a panic.
 #![no_main]
 
+use hoistway_overview::Overview;
 use hoistway_trace::describe::Describer;
-use hoistway_trace::overview::Overview;
 use hoistway_trace::reorder::{SectorSorter, Window};
 use hoistway_trace::request::RequestTracker;
 use hoistway_trace::{Action, Batch, DeviceId, Event, Rwbs};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use hoistway_advise::compare::MemoryNeed;
+use hoistway_columnar::TableError;
 use hoistway_sim::{SimError, run_each};
-use parquet::errors::ParquetError;
 use sha2::{Digest, Sha256};
 
 use crate::columns::{self, PointResult};
@@ -60,7 +60,7 @@ pub enum BatchError {
     },
     /// The table could not be written.
     #[error("the table of results cannot be written: {0}")]
-    Parquet(#[from] ParquetError),
+    Parquet(#[from] TableError),
 }
 
 impl Plan {

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::iolog::LogVersion;
 use crate::source::{ReadError, Source};
 use crate::writer::EventWriter;
-use crate::{blkparse, blktrace, csv, iolog, perfetto};
+use crate::{blkparse, blktrace, csv, iolog, parquet, perfetto};
 
 /// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub enum OutputFormat {
     Iolog2,
     /// hoistway's own CSV with all fields of all events.
     Csv,
+    /// Parquet with all fields of all events.
+    Parquet,
     /// Chrome's JSON for ui.perfetto.dev.
     Perfetto,
 }
@@ -45,12 +47,17 @@ pub struct OutputOptions<'a> {
 
 /// Where a trace is written to.
 pub enum Destination<'a> {
-    /// A byte stream; all formats except [`OutputFormat::BlktraceCpus`]. The function opens the
+    /// A byte stream; all formats except [`OutputFormat::BlktraceCpus`] and
+    /// [`OutputFormat::Parquet`]. The function opens the
     /// stream when the first batch was read.
     Stream(Box<dyn FnOnce() -> io::Result<Box<dyn Write>> + 'a>),
     /// The common part of the names of files, for [`OutputFormat::BlktraceCpus`], and the function
     /// that creates them.
     CpuFiles(&'a Path, blktrace::CreateFile),
+    /// One Parquet file, and the function that creates it.
+    ParquetFile(&'a Path, blktrace::CreateFile),
+    /// A folder for a set of Parquet files.
+    ParquetFolder(&'a Path, parquet::Partition),
 }
 
 /// Summary of a written trace.
@@ -83,21 +90,22 @@ enum AnyWriter {
 }
 
 impl OutputFormat {
-    /// Returns the format that the extension of a file name implies: `.csv`, `.json`, `.iolog` or
-    /// `.bin`.
+    /// Returns the format that the extension of a file name implies: `.csv`, `.json`, `.iolog`,
+    /// `.bin` or `.parquet`.
     pub fn of_file(file: &Path) -> Option<OutputFormat> {
         match file.extension()?.to_str()? {
             "csv" => Some(OutputFormat::Csv),
             "json" => Some(OutputFormat::Perfetto),
             "iolog" => Some(OutputFormat::Iolog),
             "bin" => Some(OutputFormat::Blktrace),
+            parquet::EXTENSION => Some(OutputFormat::Parquet),
             _ => None,
         }
     }
 
-    /// Returns true for the formats of blktrace, which are no text.
+    /// Returns true for formats that are no text.
     pub const fn is_binary(self) -> bool {
-        matches!(self, OutputFormat::Blktrace | OutputFormat::BlktraceCpus)
+        matches!(self, OutputFormat::Blktrace | OutputFormat::BlktraceCpus | OutputFormat::Parquet)
     }
 }
 
@@ -145,6 +153,12 @@ impl AnyWriter {
                 let files = blktrace::CpuFiles::new(name, blktrace::Version::V7, !is_counted).created_by(create);
                 return Ok(AnyWriter::Other(Box::new(files)));
             }
+            Destination::ParquetFile(name, create) => {
+                return Ok(AnyWriter::Other(Box::new(parquet::Writer::file(name, create))));
+            }
+            Destination::ParquetFolder(name, partition) => {
+                return Ok(AnyWriter::Other(Box::new(parquet::Writer::folder(name, partition)?)));
+            }
             Destination::Stream(open) => open()?,
         };
         Ok(match options.format {
@@ -161,6 +175,7 @@ impl AnyWriter {
             }
             OutputFormat::Iolog => AnyWriter::Other(Box::new(iolog::Writer::new(out, LogVersion::Three))),
             OutputFormat::Iolog2 => AnyWriter::Other(Box::new(iolog::Writer::new(out, LogVersion::Two))),
+            OutputFormat::Parquet => return Err(io::Error::other("Parquet files are written by name")),
             OutputFormat::Csv => AnyWriter::Other(Box::new(csv::Writer::new(out))),
             OutputFormat::Perfetto => AnyWriter::Other(Box::new(perfetto::Writer::new(out))),
         })

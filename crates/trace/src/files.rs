@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::parquet::EXTENSION;
+
 /// The part of a file name between the name of a trace and the number of a CPU.
 const INFIX: &str = ".blktrace.";
 /// Suffixes of compressed files.
@@ -14,8 +16,8 @@ const COMPRESSED: [&str; 3] = [".gz", ".zst", ".xz"];
 /// Error of resolving the name of a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// The name is a directory.
-    #[error("{0} is a folder: name its files, as in '{0}/*'", .path.display())]
+    /// The name is a directory without Parquet files.
+    #[error("{0} is a folder without Parquet files (*.parquet): name its files, as in '{0}/*'", .path.display())]
     Directory {
         /// The name.
         path: PathBuf,
@@ -53,13 +55,20 @@ pub enum ResolveError {
 }
 
 /// Resolves a name to files in order of CPU: an existing file, the argument of blktrace's `-o`
-/// (`NAME` for `NAME.blktrace.0`, `.1`, ...), or a glob pattern.
+/// (`NAME` for `NAME.blktrace.0`, `.1`, ...), a directory of Parquet files, or a glob pattern.
 ///
 /// # Errors
-/// Fails if the name is a directory, matches no file, or matches two files of the same CPU.
+/// Fails if the name is a directory without Parquet files, matches no file, or matches two files of
+/// the same CPU.
 pub fn resolve(name: &Path) -> Result<Vec<PathBuf>, ResolveError> {
     if name.is_dir() {
-        return Err(ResolveError::Directory { path: name.to_owned() });
+        let mut files = Vec::new();
+        add_parquet_files(name, &mut files)?;
+        if files.is_empty() {
+            return Err(ResolveError::Directory { path: name.to_owned() });
+        }
+        files.sort();
+        return Ok(files);
     }
     if name.exists() {
         return Ok(vec![name.to_owned()]);
@@ -103,6 +112,26 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, ResolveError> {
         }
     }
     Ok(files)
+}
+
+/// Adds the Parquet files of a directory and of the directories in it. Names that begin with a dot
+/// or an underscore are those of unfinished files, by the convention of Spark and Dask.
+fn add_parquet_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), ResolveError> {
+    let failed = |source| ResolveError::Io { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_") {
+            continue;
+        }
+        // Links to directories are not followed: they could lead in a circle.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            add_parquet_files(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// A file and its compressed form hold the same events.
@@ -170,5 +199,10 @@ mod tests {
         let missing = resolve(&path("sdc")).unwrap_err().to_string();
         assert!(missing.ends_with("/sdc.blktrace.0"), "{missing}");
         assert!(matches!(resolve(folder.path()), Err(ResolveError::Directory { .. })));
+        fs::create_dir(path("hour=1")).unwrap();
+        for name in ["hour=1/b.parquet", "a.parquet", ".c.parquet", "_d.parquet"] {
+            fs::write(path(name), "").unwrap();
+        }
+        assert_eq!(resolve(folder.path()).unwrap(), ["a.parquet", "hour=1/b.parquet"].map(path));
     }
 }

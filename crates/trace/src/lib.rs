@@ -4,11 +4,10 @@
 //!  files, globs, stdin ─▶ decompress ─▶ reader (one per format) ─┐
 //!  files of other CPUs ─▶ ...                                    ├─▶ merge by time ─▶ Batch
 //!                                                                ┘
-//!  Batch ─▶ cut, merge, reorder (sources again) ─▶ writer (text, binary, iolog, CSV, Perfetto)
+//!  Batch ─▶ cut, merge, reorder (sources again) ─▶ writer (blkparse, blktrace, CSV, Parquet...)
 //!  Batch ─▶ RequestTracker: the record of each request
 //!             ├─▶ info          format, and which steps of requests the trace has
 //!             ├─▶ describe      amounts, durations, queue depths, rules of processes
-//!             ├─▶ overview      tables from which a page draws the whole trace
 //!             └─▶ dependencies  what each request waited for (for what-if and replay)
 //! ```
 //!
@@ -40,8 +39,8 @@
 //! - A figure of `hoistway trace describe`: [`describe`]; its place in the text is in
 //!   `hoistway-cli`.
 //! - The rule that a process follows (closed, timer, open): [`dependencies`].
-//! - What a page of a trace shows: [`overview`], the page itself is in `hoistway-report`.
-//! - Messages of elevators: `overview/notes.rs` parses them, `describe/notes.rs` counts them.
+//! - What a page of a trace shows: the crate `overview`.
+//! - Messages of elevators: `describe/notes.rs` counts them, the crate `overview` parses them.
 //! - Selection of a part: `cut.rs`. Names of files: [`files`].
 #![forbid(unsafe_code)]
 
@@ -73,7 +72,7 @@ mod mqsim;
 mod msr;
 mod notices;
 mod open;
-pub mod overview;
+pub mod parquet;
 mod payload;
 pub mod perfetto;
 mod process_names;
@@ -95,6 +94,7 @@ pub use cut::{Cut, CutFilter, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::{Merge, PeekedSource};
 pub use open::{Detection, OpenOptions, OpenTrace, open, open_detected};
+pub use process_names::ProcessNames;
 pub use record_counts::RecordCounts;
 pub use source::{Format, InputPosition, Notice, ReadError, Source};
 pub use stream::{Input, Stream};

@@ -26,6 +26,7 @@ use crate::iolog::Iolog;
 use crate::merge::Merge;
 use crate::mqsim::Mqsim;
 use crate::msr::{self, Msr};
+use crate::parquet;
 use crate::source::{Format, InputPosition, Notice, ReadError, Source};
 use crate::spc::Spc;
 use crate::stream::{Input, Stream};
@@ -111,6 +112,11 @@ pub fn open_detected(inputs: Vec<Input>, options: &OpenOptions) -> Result<OpenTr
         }
         opened.detections.push(Detection { file: stream.name.clone(), compression, format, reason });
         let path = path.filter(|path| compression.is_none() && is_regular(path));
+        // A trace can have thousands of Parquet files, which are opened again one after the other.
+        let stream = match path {
+            Some(_) if format == Format::Parquet => Stream { name: stream.name, read: Box::new(io::empty()) },
+            _ => stream,
+        };
         unpacked.push(UnpackedInput { stream, head, path });
     }
     let Some(format) = opened.detections.first().map(|first| first.format) else {
@@ -146,6 +152,9 @@ fn source_of(
     if format == Format::Blktrace {
         return Ok(Box::new(blktrace::Reader::new(inputs.into_iter().map(|input| input.stream).collect())));
     }
+    if format == Format::Parquet {
+        return parquet::open_set(inputs.into_iter().map(parquet_input).collect::<Result<_, _>>()?);
+    }
     let shared = Shared::default();
     if inputs.len() == 1
         && let Some(input) = inputs.pop()
@@ -154,6 +163,21 @@ fn source_of(
     }
     let sources = inputs.into_iter().map(|input| Ok((reader_of(format, input, options, &shared)?, 0)));
     Ok(Box::new(Merge::new(sources.collect::<Result<_, ReadError>>()?)))
+}
+
+/// Returns the name and the contents of a Parquet file; those of a stream are read into memory.
+fn parquet_input(
+    UnpackedInput { stream, head, path }: UnpackedInput,
+) -> Result<(String, parquet::Contents), ReadError> {
+    let name = stream.name.clone();
+    Ok((
+        name,
+        match path {
+            Some(path) => parquet::Contents::Path(path),
+            None if !head.starts_with(hoistway_columnar::MAGIC) => parquet::Contents::Bytes(Some(head)),
+            None => parquet::Contents::Bytes(Some(stream.read_whole()?)),
+        },
+    ))
 }
 
 /// Names that the readers of related inputs share, so that a name means the same device in all of
@@ -226,7 +250,7 @@ fn text_reader_of(
         Format::Mqsim => text(stream, Mqsim::new(head, unit, sector_bytes)?),
         Format::Blkreplay => text(stream, (Blkreplay::new(unit, sector_bytes), None)),
         Format::Csv => text(stream, (Csv::default(), None)),
-        Format::Blktrace | Format::Blkparse | Format::TraceDat | Format::Vscsi => {
+        Format::Blktrace | Format::Blkparse | Format::TraceDat | Format::Vscsi | Format::Parquet => {
             return Err(format!("{} has a reader of its own", format.title()));
         }
     })

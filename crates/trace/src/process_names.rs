@@ -9,7 +9,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The last recorded name of each process id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ProcessNames(FxHashMap<u32, Box<[u8]>>);
+pub struct ProcessNames(FxHashMap<u32, Box<[u8]>>);
 
 impl ProcessNames {
     /// Stores the current name of a process. Returns true if the name differs from the stored one.

@@ -108,11 +108,13 @@ pub enum Format {
     Blkreplay,
     /// hoistway's own CSV with one line for each event.
     Csv,
+    /// Parquet files with one row for each event.
+    Parquet,
 }
 
 impl Format {
     /// All formats in the order in which help texts list them.
-    pub const ALL: [Format; 20] = [
+    pub const ALL: [Format; 21] = [
         Format::Blktrace,
         Format::Blkparse,
         Format::Ftrace,
@@ -133,6 +135,7 @@ impl Format {
         Format::Mqsim,
         Format::Blkreplay,
         Format::Csv,
+        Format::Parquet,
     ];
 
     /// The name of the format on the command line.
@@ -158,6 +161,7 @@ impl Format {
             Format::Mqsim => "mqsim",
             Format::Blkreplay => "blkreplay",
             Format::Csv => "csv",
+            Format::Parquet => "parquet",
         }
     }
 
@@ -184,6 +188,7 @@ impl Format {
             Format::Mqsim => "MQSim's text",
             Format::Blkreplay => "a load of blkreplay",
             Format::Csv => "hoistway's CSV",
+            Format::Parquet => "a Parquet file",
         }
     }
 }

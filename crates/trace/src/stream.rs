@@ -4,7 +4,10 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use crate::source::ReadError;
+use crate::source::{InputPosition, ReadError};
+
+/// Largest input in bytes of which [`Stream::read_whole`] keeps all bytes in memory.
+const WHOLE_BYTES_MAX: u64 = 1 << 30;
 
 /// An input of [`open`](crate::open()).
 #[derive(Debug)]
@@ -36,6 +39,22 @@ impl Stream {
                 Ok(read) => return Ok(read),
             }
         }
+    }
+
+    /// Reads all bytes into memory, for formats that are read at any position.
+    ///
+    /// # Errors
+    /// Fails if the input is longer than 1 GiB, or with the error of the operating system.
+    pub(crate) fn read_whole(self) -> Result<Vec<u8>, ReadError> {
+        let Stream { name, read } = self;
+        let mut bytes = Vec::new();
+        let read = read.take(WHOLE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(|source| ReadError::Io { file: name.clone(), source })?;
+        if bytes.len() as u64 > WHOLE_BYTES_MAX {
+            let what = "more than 1 GiB from a pipe or a compressed file: unpack it and name the file".to_owned();
+            return Err(ReadError::Bad { file: name, position: InputPosition::All, what });
+        }
+        Ok(bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads trace-cmd's `trace.dat`: the events of the `block` subsystem.
 
-use std::io::{Cursor, Read as _};
+use std::io::Cursor;
 
 use hoistway_tracedat::{EventFormat, ReadSeek, Record, TraceDat};
 
@@ -13,9 +13,6 @@ use crate::process_names::ProcessNames;
 use crate::source::{DeferredError, InputPosition, Notice, ReadError, Source};
 use crate::stream::Stream;
 use crate::text::LineOutput;
-
-/// Largest file in bytes that is read from a pipe or unpacked, because it is kept in memory.
-const STREAM_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads a file of trace-cmd.
 #[derive(Debug)]
@@ -66,14 +63,8 @@ impl Reader {
     /// # Errors
     /// Fails if the stream is longer than 1 GiB, or as [`Reader::new`].
     pub fn of_stream(stream: Stream) -> Result<Reader, ReadError> {
-        let Stream { name, read } = stream;
-        let mut bytes = Vec::new();
-        let read = read.take(STREAM_BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.map_err(|source| ReadError::Io { file: name.clone(), source })?;
-        if bytes.len() as u64 > STREAM_BYTES_MAX {
-            let what = "more than 1 GiB from a pipe or a compressed file: unpack it and name the file".to_owned();
-            return Err(ReadError::Bad { file: name, position: InputPosition::All, what });
-        }
+        let name = stream.name.clone();
+        let bytes = stream.read_whole()?;
         Reader::new(&name, Box::new(Cursor::new(bytes)))
     }
 

@@ -248,3 +248,57 @@ fn a_decompression_bomb_ends_soon_in_little_memory() {
         assert!(began.elapsed().as_secs() < 60, "{says}: {:?}", began.elapsed());
     }
 }
+
+#[test]
+fn a_set_of_parquet_files_is_a_trace_for_every_command() {
+    let folder = Folder::new();
+    let (set, one, capture) = (folder.name("set"), folder.name("one.parquet"), capture());
+    printed(&["trace", "convert", &capture, "--to", "parquet", "-o", &set, "--file-events", "1000"]);
+    printed(&["trace", "convert", &capture, "-o", &one]);
+    let glob = format!("{set}/events-*.parquet");
+    assert!(std::fs::read_dir(&set).expect("the folder is there").count() > 3);
+    let text = printed(&["trace", "convert", &capture, "-q", "--all-messages"]);
+    let described = |trace: &str, name: &str| {
+        let json = printed(&["trace", "describe", trace, "--json"]);
+        json.replacen(&format!("\"trace\": \"{name}\""), "", 1)
+    };
+    let whole = described(&capture, "vda-mq-deadline");
+    let cut = printed(&["trace", "cut", &capture, "--to", "0.5", "-q"]);
+    for (trace, name) in [(&set, "set"), (&one, "one.parquet"), (&glob, "events-00000.parquet")] {
+        assert!(printed(&["trace", "convert", trace, "-q", "--all-messages"]) == text, "{name}");
+        assert!(described(trace, name) == whole, "{name}");
+        assert!(printed(&["trace", "cut", trace, "--to", "0.5", "-q"]) == cut, "{name}");
+        assert!(printed(&["trace", "info", trace]).contains("a Parquet file (parquet)"));
+        printed(&["trace", "replay", trace, "--drive", "sata-7200-2006"]);
+    }
+    printed(&["trace", "view", &set, "-o", &folder.name("a.html")]);
+    let sorted = folder.name("sorted");
+    printed(&["trace", "reorder", &set, "--by", "sector", "--as", "parquet", "-o", &sorted]);
+    printed(&["trace", "merge", &set, &one, "--as", "parquet", "-o", &folder.name("both")]);
+    let bios = |trace: &str| lines(&printed(&["trace", "convert", trace, "-q"]), "Q").len();
+    assert_eq!(bios(&folder.name("both")), 2 * lines(&text, "Q").len());
+}
+
+#[test]
+fn parquet_output_and_damaged_sets_are_refused_with_a_remedy() {
+    let folder = Folder::new();
+    let (set, capture) = (folder.name("set"), capture());
+    printed(&["trace", "convert", &capture, "--to", "parquet", "-o", &set, "--file-events", "1000"]);
+    let refused = |code: i32, args: &[&str], parts: &[&str]| run(&[&["trace"], args].concat()).refused(code, parts);
+    refused(2, &["convert", &capture, "--to", "parquet"], &["cannot go to standard output", "-o"]);
+    refused(1, &["convert", &capture, "--to", "parquet", "-o", &set], &[&set, "not empty", "new or an empty folder"]);
+    refused(2, &["convert", &capture, "--as", "csv", "--file-events", "5"], &["--as parquet -o FOLDER"]);
+    refused(2, &["convert", &capture, "-o", "x.parquet", "--file-interval", "5"], &["--as parquet -o FOLDER"]);
+    let empty = folder.name("empty");
+    std::fs::create_dir(&empty).expect("it is created");
+    refused(2, &["describe", &empty], &["a folder without Parquet files", "*.parquet"]);
+    let part = format!("{set}/events-00002.parquet");
+    let whole = std::fs::read(&part).expect("the part is there");
+    std::fs::write(&part, &whole[..whole.len() - 100]).expect("it is written");
+    refused(1, &["describe", &set], &["events-00002.parquet: its footer is missing", "PAR1", "copy or write it again"]);
+    refused(1, &["whatif", &set], &["events-00002.parquet: its footer is missing"]);
+    std::fs::remove_file(&part).expect("it is there");
+    let ran = run(&["trace", "describe", &set]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.contains("parts of its set are missing (2, counted from 0)"), "{}", ran.err);
+}

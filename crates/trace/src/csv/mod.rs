@@ -19,8 +19,9 @@
 mod reader;
 mod writer;
 
-pub(crate) use reader::Csv;
+pub(crate) use reader::{Csv, action_of, op_of};
 pub use writer::Writer;
+pub(crate) use writer::rwbs_text;
 
 /// First line of a file.
 pub(crate) const HEADER: &str = "time_ns,action,device,cpu,pid,sequence,rwbs,sector,bytes,error,cgroup,process,payload";

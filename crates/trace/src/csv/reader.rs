@@ -25,9 +25,7 @@ impl LineFormat for Csv {
         let mut fields = Fields::split(line, b',');
         let time_ns = number(fields.want("the time")?, "the time")?;
         let letters = fields.want("the action")?;
-        let action = Action::ALL.into_iter().find(|action| action.letters().as_bytes() == letters);
-        let action = action
-            .ok_or_else(|| format!("the action {} is not known: blkparse's letters are, N and T", shown(letters)))?;
+        let action = action_of(letters)?;
         let event = Event {
             device: device_of(fields.want("the device")?, b':')?,
             cpu: number(fields.want("the CPU")?, "the CPU")?,
@@ -56,7 +54,24 @@ impl LineFormat for Csv {
     }
 }
 
-fn op_of(letters: &[u8]) -> Result<Rwbs, String> {
+/// Parses the letters of an action.
+///
+/// # Errors
+/// Fails if no action has these letters.
+pub(crate) fn action_of(letters: &[u8]) -> Result<Action, String> {
+    let action = Action::ALL.into_iter().find(|action| action.letters().as_bytes() == letters);
+    action.ok_or_else(|| format!("the action {} is not known: blkparse's letters are, N and T", shown(letters)))
+}
+
+/// Parses an operation as [`rwbs_text`](super::rwbs_text) writes it.
+///
+/// # Errors
+/// Fails if a letter is unknown.
+pub(crate) fn op_of(letters: &[u8]) -> Result<Rwbs, String> {
+    if let Some(digits) = letters.strip_prefix(b"0x") {
+        let bits = std::str::from_utf8(digits).ok().and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        return bits.map(Rwbs).ok_or_else(|| format!("the operation {} is no hexadecimal number", shown(letters)));
+    }
     match letters.strip_suffix(b"P") {
         Some(letters) => Ok(parse_rwbs(letters)?.with(Rwbs::PASS_THROUGH)),
         None => parse_rwbs(letters),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::HEADER;
+use super::reader::op_of;
 use crate::batch::Batch;
 use crate::event::{Action, Event, Rwbs};
 use crate::process_names::ProcessNames;
@@ -79,6 +80,17 @@ impl<W: Write> EventWriter for Writer<W> {
     fn finish(&mut self) -> io::Result<()> {
         self.begin()?;
         self.out.flush()
+    }
+}
+
+/// Returns the letters of an operation, or its bits as in `0x010` for a set that has no letters of
+/// its own.
+pub(crate) fn rwbs_text(op: Rwbs) -> String {
+    let mut letters = Vec::new();
+    put_rwbs(&mut letters, op);
+    match String::from_utf8(letters) {
+        Ok(letters) if op_of(letters.as_bytes()) == Ok(op) => letters,
+        _ => format!("{:#05x}", op.0),
     }
 }
 

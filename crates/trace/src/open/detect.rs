@@ -67,6 +67,9 @@ fn binary(head: &[u8]) -> Option<(Format, String)> {
         let what = format!("trace-cmd's magic number and version {} at byte 0", version.escape_ascii());
         return Some((Format::TraceDat, what));
     }
+    if head.starts_with(hoistway_columnar::MAGIC) || head.starts_with(b"PARE") {
+        return Some((Format::Parquet, "Parquet's magic number at byte 0".to_owned()));
+    }
     if let Some((at, version)) = blktrace_at(head) {
         return Some((Format::Blktrace, format!("the magic number of a record of version {version} at byte {at}")));
     }
@@ -309,6 +312,7 @@ mod tests {
             reason(b"# x\n\n1538323200,12910952,128,0,1063\n"),
             "seconds since 1970, and 0 or 1 as the fourth of five columns, in line 3, \"1538323200,12910952,128,0,1063\""
         );
+        assert_eq!(reason(b"PAR1\x15\x04"), "Parquet's magic number at byte 0");
         assert_eq!(reason(b"\x17\x08\x44tracing6\0"), "trace-cmd's magic number and version 6 at byte 0");
         let record = [&[9, 9][..], &0x6561_7407u32.to_le_bytes()].concat();
         assert_eq!(reason(&record), "the magic number of a record of version 7 at byte 2");

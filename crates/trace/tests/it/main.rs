@@ -10,5 +10,5 @@ mod describe;
 mod formats;
 mod kernel_events;
 mod other_recorders;
-mod overview;
+mod parquet;
 mod properties;

@@ -9,6 +9,7 @@ use crate::graph;
 /// What each crate may depend on. A crate that is not listed is a violation. Tests may depend on
 /// any crate, but not in a circle.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("columnar", &[]),
     ("core", &[]),
     ("drive", &["units"]),
     ("machine", &["core"]),
@@ -18,13 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("capi", &["core"]),
     ("fio", &["units"]),
-    ("trace", &["fio", "tracedat", "units"]),
+    ("trace", &["columnar", "fio", "tracedat", "units"]),
     ("order", &["drive", "machine"]),
+    ("overview", &["trace"]),
     ("workload", &["fio"]),
     ("sim", &["core", "drive", "fio", "trace", "units", "workload"]),
     ("reproduce", &["core", "drive", "fio", "report", "sim"]),
     ("advise", &["core", "drive", "fio", "machine", "report", "sim", "trace", "units"]),
-    ("sweep", &["advise", "core", "drive", "fio", "sim", "units"]),
+    ("sweep", &["advise", "columnar", "core", "drive", "fio", "sim", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),
     ("blockdev", &["config", "core", "drive", "machine", "qos", "reactor"]),
@@ -50,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "mount",
             "nbd",
             "order",
+            "overview",
             "qos",
             "reactor",
             "record",

@@ -14,7 +14,7 @@ mod whatif;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hoistway_trace::{DeviceId, Format, OutputFormat, TimeUnit};
+use hoistway_trace::{DeviceId, Format, OutputFormat, TimeUnit, time_ns};
 
 pub use convert::ConvertArgs;
 pub use cut::CutArgs;
@@ -64,8 +64,9 @@ pub enum TraceCommand {
 /// Input of all commands that read traces.
 #[derive(Args, Clone, Debug)]
 pub struct TraceInput {
-    /// The trace: a file, the argument of blktrace -o (NAME for NAME.blktrace.0, .1, ...), a glob,
-    /// - for standard input, or sample:two-readers; .gz, .zst and .xz are decompressed
+    /// The trace: a file, a folder of Parquet files, the argument of blktrace -o (NAME for
+    /// NAME.blktrace.0, .1, ...), a glob, - for standard input, or sample:two-readers; .gz, .zst
+    /// and .xz are decompressed
     #[arg(value_name = "TRACE", required = true)]
     pub files: Vec<PathBuf>,
     /// Format of the trace [default: detected]
@@ -82,12 +83,12 @@ pub struct TraceInput {
 /// Output of all commands that write traces.
 #[derive(Args, Clone, Debug)]
 pub struct TraceOutput {
-    /// Output file; for blktrace-cpus the name before .blktrace.0, .1, ... [default: standard
-    /// output]
+    /// Output file; for blktrace-cpus the name before .blktrace.0, .1, ...; for parquet a file
+    /// (NAME.parquet) or a new folder for a set of files [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// Output format [default: by the extension of FILE (.csv, .json, .iolog, .bin), otherwise
-    /// blkparse's text]
+    /// Output format [default: by the extension of FILE (.csv, .json, .iolog, .bin, .parquet),
+    /// otherwise blkparse's text]
     #[arg(long = "as", value_name = "FORMAT", help_heading = "Output")]
     pub format_as: Option<WriteFormat>,
     /// Omit the summary at the end of blkparse's text
@@ -97,6 +98,13 @@ pub struct TraceOutput {
     /// of BFQ are such since Linux 4.14
     #[arg(long, help_heading = "Output")]
     pub all_messages: bool,
+    /// Number of events in each file of a Parquet set [default: 8388608]
+    #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u64).range(1..))]
+    pub file_events: Option<u64>,
+    /// Begin a file of a Parquet set with each interval of this length: 60, 500ms (seconds without
+    /// a unit)
+    #[arg(long, value_name = "TIME", help_heading = "Output", value_parser = time_ns)]
+    pub file_interval: Option<u64>,
 }
 
 /// The output formats.
@@ -115,6 +123,9 @@ pub enum WriteFormat {
     Iolog2,
     /// A table of all events with all fields
     Csv,
+    /// A table of all events with all fields, compressed, in one file or in a set of files by time:
+    /// for DuckDB, Polars, Dask, Spark, and for traces that are larger than memory
+    Parquet,
     /// Chrome's JSON for ui.perfetto.dev: requests as threads of their process, phases as slices
     Perfetto,
 }
@@ -128,6 +139,7 @@ impl From<WriteFormat> for OutputFormat {
             WriteFormat::Iolog => OutputFormat::Iolog,
             WriteFormat::Iolog2 => OutputFormat::Iolog2,
             WriteFormat::Csv => OutputFormat::Csv,
+            WriteFormat::Parquet => OutputFormat::Parquet,
             WriteFormat::Perfetto => OutputFormat::Perfetto,
         }
     }

@@ -19,7 +19,7 @@ const SAMPLE_BYTES: &[u8] = include_bytes!("../../../../../examples/two-readers/
 /// An open trace.
 pub struct Opened {
     source: OpenTrace,
-    /// Name of the trace: that of its first file without the suffix of blktrace.
+    /// Name of the trace: that of its folder, or of its first file without the suffix of blktrace.
     pub name: String,
     /// Files of the trace; empty for standard input.
     pub files: Vec<PathBuf>,
@@ -50,7 +50,11 @@ pub fn open(input: &TraceInput) -> Result<Opened> {
         files.extend(found);
     }
     let unnamed = || if input.files.iter().any(|named| named == Path::new(SAMPLE)) { "two-readers" } else { "-" };
-    let name = files.first().map_or_else(|| unnamed().to_owned(), |file| files::trace_name(file));
+    let folder = input.files.first().filter(|named| named.is_dir()).and_then(|folder| folder.file_name());
+    let name = match folder {
+        Some(folder) => folder.to_string_lossy().into_owned(),
+        None => files.first().map_or_else(|| unnamed().to_owned(), |file| files::trace_name(file)),
+    };
     note_siblings(&input.files);
     Ok(Opened { source: hoistway_trace::open_detected(inputs, &options)?, name, files })
 }

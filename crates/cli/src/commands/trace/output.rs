@@ -8,6 +8,7 @@ use anyhow::{Context as _, Error, Result, bail};
 use hoistway_machine::{InUse, OpenUnusedError, Root, create_unused, find_use};
 use hoistway_trace::Source;
 use hoistway_trace::convert::{Destination, OutputError as TraceError, OutputFormat, OutputOptions, write_trace};
+use hoistway_trace::parquet::Partition;
 
 use super::input;
 use crate::cli::trace::TraceOutput;
@@ -22,6 +23,7 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
     let by_name = || args.output.as_deref().and_then(OutputFormat::of_file);
     let format = args.format_as.map(OutputFormat::from).or_else(by_name).unwrap_or(OutputFormat::Blkparse);
     let file = args.output.as_deref().filter(|file| *file != Path::new("-"));
+    let parquet_folder = parquet_folder(format, file, args)?;
     match file {
         Some(file) => check_file(file, format, read)?,
         None => check_standard_output(format)?,
@@ -29,6 +31,10 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
     let options = OutputOptions { format, name, quiet: args.quiet, all_messages: args.all_messages };
     let destination = match file {
         Some(file) if format == OutputFormat::BlktraceCpus => Destination::CpuFiles(file, create),
+        Some(file) if format == OutputFormat::Parquet => match parquet_folder {
+            Some(partition) => Destination::ParquetFolder(file, partition),
+            None => Destination::ParquetFile(file, create),
+        },
         Some(file) => Destination::Stream(Box::new(move || Ok(buffered(create(file)?)))),
         None => Destination::Stream(Box::new(|| Ok(buffered(io::stdout())))),
     };
@@ -64,7 +70,28 @@ fn create(file: &Path) -> io::Result<File> {
     })
 }
 
+/// Returns how a set of Parquet files is divided, if the output is a folder for one.
+fn parquet_folder(
+    format: OutputFormat,
+    file: Option<&Path>,
+    args: &TraceOutput,
+) -> Result<Option<Partition>, UsageError> {
+    let is_one_file = |file: &Path| OutputFormat::of_file(file) == Some(OutputFormat::Parquet) && !file.is_dir();
+    if format == OutputFormat::Parquet && file.is_some_and(|file| !is_one_file(file)) {
+        let events = args.file_events.unwrap_or(Partition::default().events);
+        return Ok(Some(Partition { events, interval_ns: args.file_interval }));
+    }
+    if args.file_events.is_some() || args.file_interval.is_some() {
+        let what = "--file-events and --file-interval divide a set of Parquet files: use --as parquet -o FOLDER";
+        return Err(UsageError(what.into()));
+    }
+    Ok(None)
+}
+
 fn check_standard_output(format: OutputFormat) -> Result<(), UsageError> {
+    if format == OutputFormat::Parquet {
+        return Err(UsageError("Parquet files cannot go to standard output: name a file or a folder with -o".into()));
+    }
     if format == OutputFormat::BlktraceCpus {
         return Err(UsageError("several files cannot go to standard output: name them with -o".into()));
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Error, Result, bail};
+use hoistway_overview::{NoteSpan, OverviewObserver, TraceFacts, TraceOverview};
 use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, trace_page};
-use hoistway_trace::overview::{self, NoteSpan, OverviewObserver, TraceFacts, TraceOverview};
 use hoistway_trace::request::RequestRecord;
 use hoistway_units::figures::grouped;
 
@@ -52,7 +52,7 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
         (None, false) => DetailLocation::PageAlone,
     };
     let mut rows = RowCollector { store: DetailStore::new(location), interrupted: interrupt::watch()? };
-    let overview = overview::read(&mut opened, &mut rows)?.ok_or(Interrupted)?;
+    let overview = hoistway_overview::read(&mut opened, &mut rows)?.ok_or(Interrupted)?;
     let facts = overview.facts();
     if facts.requests == 0 && overview.tables.queues.is_empty() {
         overview.notices.iter().for_each(|notice| print_message(&format!("note: {notice}")));

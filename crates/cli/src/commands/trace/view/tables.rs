@@ -1,8 +1,8 @@
 //! Converts the tables of an overview to those of a page.
 
+use hoistway_overview::{Counts, NoteSpan, ProcessTable, Queue, QueueTable, TraceOverview};
 use hoistway_report::{MergedRow, RequestRow, SpanRow, TraceCounts, TraceLane, TracePage, TraceQueue};
 use hoistway_trace::DeviceId;
-use hoistway_trace::overview::{Counts, NoteSpan, ProcessTable, Queue, QueueTable, TraceOverview};
 use hoistway_trace::request::{Merged, RequestRecord};
 
 /// Converts the tables of a page; title, facts and notes are missing.

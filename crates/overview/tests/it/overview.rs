@@ -1,6 +1,6 @@
 //! Tables of an overview, from requests and events that are made here.
 
-use hoistway_trace::overview::{Counts, LAYERS, Layer, NoteSpan, Overview, Queue, Tables};
+use hoistway_overview::{Counts, LAYERS, Layer, NoteSpan, Overview, Queue, Tables};
 use hoistway_trace::request::RequestRecord;
 use hoistway_trace::{Action, Batch, DeviceId, Event, Rwbs};
 

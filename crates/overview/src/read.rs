@@ -1,10 +1,10 @@
 //! Reads a whole trace into an overview, with an observer of its requests and spans.
 
+use hoistway_trace::request::{RequestRecord, RequestTracker};
+use hoistway_trace::{Batch, DeviceId, Notice, ReadError, Source};
 use serde::Serialize;
 
-use super::{NoteSpan, Overview, Tables};
-use crate::request::{RequestRecord, RequestTracker};
-use crate::{Batch, DeviceId, Notice, ReadError, Source};
+use crate::{NoteSpan, Overview, Tables};
 
 /// Receives the requests and spans of a trace while [`read`] reads it.
 pub trait OverviewObserver {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::notes::{EndReason, NoteEvent, Queue};
-use crate::event::DeviceId;
+use hoistway_trace::DeviceId;
+
+use crate::notes::{EndReason, NoteEvent, Queue};
 
 /// Kind of a span of an elevator queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct NoteSpan {
 
 /// Builds spans from messages.
 #[derive(Debug, Default)]
-pub(super) struct SpanBuilder {
+pub(crate) struct SpanBuilder {
     devices: BTreeMap<DeviceId, OpenSpans>,
     ended: Vec<NoteSpan>,
 }

@@ -1,11 +1,11 @@
 //! Heatmaps over time: requests by sector and by latency, in a few hundred by a thousand cells.
 
 /// Number of columns of a heatmap: one for each two buckets of the series.
-pub(super) const COLUMNS: usize = super::series::BUCKETS / 2;
+pub(crate) const COLUMNS: usize = crate::series::BUCKETS / 2;
 /// Number of rows of a sector heatmap.
-pub(super) const SECTOR_ROWS: usize = 256;
+pub(crate) const SECTOR_ROWS: usize = 256;
 /// Number of rows of a latency heatmap: quarters of octaves from 1,024 ns to 256 s.
-pub(super) const LATENCY_ROWS: usize = 112;
+pub(crate) const LATENCY_ROWS: usize = 112;
 /// Binary logarithm of the largest latency of the first row in ns: 2^10 ns.
 const LATENCY_NS_MIN_LOG2: u32 = 10;
 /// Upper bound of sectors (2^48, 128 PiB). Greater numbers come from pass-through commands.
@@ -13,7 +13,7 @@ const SECTORS_MAX: u64 = 1 << 48;
 
 /// A heatmap of `rows` rows. Empty columns take no memory.
 #[derive(Clone, Debug)]
-pub(super) struct Heatmap {
+pub(crate) struct Heatmap {
     rows: usize,
     columns: Vec<Option<Box<[u32]>>>,
 }
@@ -91,7 +91,7 @@ fn sum(first: Option<Box<[u32]>>, second: Option<Box<[u32]>>) -> Option<Box<[u32
 
 /// The sectors of each row of a heatmap: the finest division that covers all sectors seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SectorScale {
+pub(crate) struct SectorScale {
     /// Lowest and highest sector seen.
     seen: Option<(u64, u64)>,
     shift: u32,
@@ -101,7 +101,7 @@ pub(super) struct SectorScale {
 
 /// A change of scale that moves the rows of all heatmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RowMove {
+pub(crate) struct RowMove {
     from: SectorScale,
     to: SectorScale,
 }
@@ -165,7 +165,7 @@ impl SectorScale {
 }
 
 /// Returns the row of a latency.
-pub(super) fn latency_row(latency_ns: u64) -> usize {
+pub(crate) fn latency_row(latency_ns: u64) -> usize {
     let log2 = latency_ns.max(1).ilog2();
     if log2 < LATENCY_NS_MIN_LOG2 {
         return 0;

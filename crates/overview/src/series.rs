@@ -2,7 +2,7 @@
 
 /// Maximum number of buckets of a series. When they are used up, each two become one. A chart of a
 /// page is about 1,000 px wide.
-pub(super) const BUCKETS: usize = 2048;
+pub(crate) const BUCKETS: usize = 2048;
 
 /// Completed requests of a process in one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -42,7 +42,7 @@ impl Counts {
 /// Duration of intervals of `N` kinds within each bucket. A long interval costs no more than a
 /// short one: only its ends are recorded, and `settle` computes the buckets between them.
 #[derive(Clone, Debug)]
-pub(super) struct IntervalSeries<const N: usize> {
+pub(crate) struct IntervalSeries<const N: usize> {
     ns: Vec<[u64; N]>,
     /// Change of the number of intervals that cover the whole bucket, relative to the previous
     /// bucket.
@@ -119,7 +119,7 @@ impl<const N: usize> IntervalSeries<N> {
 }
 
 /// Combines each two neighbours in the first half and clears the second half.
-pub(super) fn fold_pairs<T: Copy>(values: &mut [T], empty: T, add: impl Fn(&mut T, &T)) {
+pub(crate) fn fold_pairs<T: Copy>(values: &mut [T], empty: T, add: impl Fn(&mut T, &T)) {
     let half = values.len() / 2;
     for to in 0..half {
         let (Some(first), Some(second)) = (values.get(to * 2).cloned(), values.get(to * 2 + 1).cloned()) else {

@@ -1,10 +1,21 @@
 //! Reduces a trace to a few megabytes in one pass: the tables from which a page draws the whole
 //! trace.
 //!
+//! ```text
+//! events, requests ─▶ Overview ─▶ Tables (of each process and elevator queue)
+//! elevator messages ─▶ spans of service and idling
+//! ```
+//!
 //! Time is divided into at most 2,048 buckets of equal length (a power of two of ns). The length
 //! doubles whenever the trace exceeds them; so does the height of a row of the sector heatmaps.
 //! Each process has a table for each device. Spans of elevator messages are returned as they end;
-//! the caller keeps them if it needs them.
+//! the caller keeps them if it needs them. Memory does not grow with the trace.
+//!
+//! # Where to change what
+//!
+//! - What a page shows: the tables in this file; the page itself is in `hoistway-report`.
+//! - The format of an elevator's messages: `notes.rs`; spans that follow from them: `spans.rs`.
+#![forbid(unsafe_code)]
 
 mod heatmap;
 mod notes;
@@ -14,12 +25,9 @@ mod spans;
 
 use std::collections::{BTreeSet, HashMap};
 
+use hoistway_trace::request::RequestRecord;
+use hoistway_trace::{Action, Batch, DeviceId, ProcessNames, Rwbs};
 use serde::Serialize;
-
-use crate::batch::Batch;
-use crate::event::{Action, DeviceId, Rwbs};
-use crate::process_names::ProcessNames;
-use crate::request::RequestRecord;
 
 pub use notes::{EndReason, Queue};
 pub use read::{OverviewObserver, TraceFacts, TraceOverview, read};

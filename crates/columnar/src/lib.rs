@@ -1,0 +1,52 @@
+//! Flat tables as Parquet files: written and read a column at a time, in bounded memory.
+//!
+//! ```text
+//! Column (name, kind, nullable, encoding) ─▶ TableWriter ─ a row group for each Vec<Cells> ─▶ file
+//! file ─▶ TableReader ─ columns by name, some thousand rows at a time ─▶ ReadCells
+//! ```
+//!
+//! A table has no nested columns. The reader accepts files of other programs: any encoding, the
+//! compressions that [`TableReader::open_file`] lists, and signed or unsigned numbers of 32 or 64
+//! bits. Memory of the writer is that of a row group, memory of the reader that of a page of each
+//! column.
+//!
+//! Source: the documentation of the crate `parquet` (Apache Arrow), which is used without Arrow,
+//! and the Parquet format.
+//!
+//! # Example
+//!
+//! ```
+//! use hoistway_columnar::{Cells, Column, Encoding, Kind, Values, Wanted};
+//! use hoistway_columnar::{TableReader, TableWriter};
+//!
+//! let (name, kind, encoding) = ("size".to_owned(), Kind::U64, Encoding::Delta);
+//! let column = Column { name, kind, nullable: false, encoding };
+//! let mut writer = TableWriter::new(Vec::new(), &[column], "example 1")?;
+//! writer.write(&[Cells::all(Values::Int64(vec![1, 20, 300]))])?;
+//! let mut table = TableReader::open_bytes(writer.finish()?)?;
+//! table.select(&[("size", Wanted::Numbers)])?;
+//! assert_eq!(table.read(1000)?, 3);
+//! assert_eq!(table.cells()[0].numbers().collect::<Vec<_>>(), [Some(1), Some(20), Some(300)]);
+//! # Ok::<(), hoistway_columnar::TableError>(())
+//! ```
+//!
+//! # Where to change what
+//!
+//! - A type of columns, or how columns are stored: `column.rs`.
+//! - Files that are refused, and the text of the refusal: `check.rs`.
+#![forbid(unsafe_code)]
+
+mod check;
+mod column;
+mod error;
+mod reader;
+mod writer;
+
+pub use column::{Cells, Column, Encoding, Kind, Values, Wanted};
+pub use error::TableError;
+pub use parquet::data_type::ByteArray;
+pub use reader::{ReadCells, TableReader};
+pub use writer::TableWriter;
+
+/// First and last bytes of every Parquet file that is not encrypted.
+pub const MAGIC: &[u8] = b"PAR1";
