@@ -57,7 +57,7 @@ fn run(mut engine: impl Engine, job: &Job) {
         Some(path) => BackendConfig::File { path: path.into(), direct: None, read_only: false, force_in_use: false },
         None => BackendConfig::Memory { bytes: 256 << 20 },
     };
-    let mut backend = Backend::open(&config, &mut engine).expect("a backend");
+    let mut backend = Backend::open(0, &config, &mut engine).expect("a backend");
     println!("{}", backend.describe());
     let mut server = Server { message: Message::default(), sending: false, waiting: 0, requests: 0, seed: 1 };
     if job.file.is_none() {

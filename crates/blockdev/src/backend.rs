@@ -1,8 +1,8 @@
-//! The storage of a device: memory, none, a file or a block device.
+//! The storage of a device: memory, none, a file, a block device, or an export of another server.
 //!
 //! Memory and null backends complete an operation within the call ([`Begin::Done`]). Files use the
 //! engine ([`Begin::Pending`]); the host passes each [`Event::Done`](hoistway_reactor::Event::Done)
-//! to [`Backend::finish`].
+//! to [`Backend::finish`]. Remote exports use connections of the engine: see [`Backend::remote_mut`].
 
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use crate::file;
 use crate::memory;
 use crate::operation::{Operation, Started};
 use crate::output::IoOutput;
+use crate::remote::Remote;
 
 /// The storage of a device.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ enum Kind {
     Memory(memory::Memory),
     Null,
     File(Box<file::File>),
+    Remote(Box<Remote>),
 }
 
 impl Backend {
@@ -38,9 +40,16 @@ impl Backend {
     /// # Errors
     /// The file is missing, is neither a regular file nor a block device, is locked by another
     /// process, is empty, does not support the required direct I/O, or is to be written and is in
-    /// use.
-    pub fn open<E: Engine>(config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
+    /// use. A remote export cannot be reached or used.
+    ///
+    /// `index` is that of the device, for the tags of a remote's attempts to connect.
+    pub fn open<E: Engine>(index: u32, config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
         match config {
+            BackendConfig::Remote(config) => {
+                let failed = |cause| BackendError::Remote { uri: config.uri.to_string(), cause };
+                let remote = Remote::open(index, config, engine).map_err(failed)?;
+                Ok(Backend { size: remote.size(), kind: Kind::Remote(Box::new(remote)) })
+            }
             BackendConfig::Memory { bytes } => Backend::memory(*bytes),
             BackendConfig::Null { bytes } => Ok(Backend::null(*bytes)),
             BackendConfig::File { path, direct, read_only, force_in_use } => {
@@ -81,15 +90,32 @@ impl Backend {
         matches!(&self.kind, Kind::File(file) if file.is_at(path))
     }
 
+    /// Returns the export of another server, if the backend is one.
+    pub fn remote(&self) -> Option<&Remote> {
+        match &self.kind {
+            Kind::Remote(remote) => Some(remote),
+            Kind::Memory(_) | Kind::Null | Kind::File(_) => None,
+        }
+    }
+
+    /// Returns the export of another server for its connections' events.
+    pub fn remote_mut(&mut self) -> Option<&mut Remote> {
+        match &mut self.kind {
+            Kind::Remote(remote) => Some(remote),
+            Kind::Memory(_) | Kind::Null | Kind::File(_) => None,
+        }
+    }
+
     /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the name of the storage for messages: the path of a file, `memory` or `null`.
+    /// Returns the name of the storage for messages: the path of a file, a URI, `memory` or `null`.
     pub fn name(&self) -> std::path::Display<'_> {
         let path = match &self.kind {
             Kind::File(file) => file.path(),
+            Kind::Remote(remote) => Path::new(remote.name()),
             Kind::Memory(_) => Path::new("memory"),
             Kind::Null => Path::new("null"),
         };
@@ -100,6 +126,7 @@ impl Backend {
     pub fn capabilities(&self) -> Capabilities {
         match &self.kind {
             Kind::File(file) => file.capabilities(),
+            Kind::Remote(remote) => remote.capabilities(),
             Kind::Memory(_) | Kind::Null => Capabilities {
                 flush: true,
                 fua: true,
@@ -119,6 +146,7 @@ impl Backend {
     pub fn block_preferred(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.block_preferred(),
+            Kind::Remote(remote) => remote.block_preferred(),
             Kind::Memory(_) | Kind::Null => 4096,
         }
     }
@@ -127,6 +155,7 @@ impl Backend {
     pub fn rotational(&self) -> bool {
         match &self.kind {
             Kind::File(file) => file.rotational(),
+            Kind::Remote(remote) => remote.rotational(),
             Kind::Memory(_) | Kind::Null => false,
         }
     }
@@ -135,6 +164,7 @@ impl Backend {
     pub fn default_depth(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.default_depth(),
+            Kind::Remote(_) => depth::REMOTE,
             Kind::Memory(_) | Kind::Null => depth::MEMORY,
         }
     }
@@ -144,6 +174,7 @@ impl Backend {
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::File(file) => file.describe(),
+            Kind::Remote(remote) => remote.describe(),
             Kind::Memory(_) => format!("memory ({} bytes)", self.size),
             Kind::Null => format!("null ({} bytes)", self.size),
         }
@@ -160,6 +191,7 @@ impl Backend {
             Kind::Memory(memory) => Begin::Done(memory.perform(op, offset, length, operation.data)),
             Kind::Null => Begin::Done(Ok(null_answer(op, length))),
             Kind::File(file) => file.begin(engine, operation),
+            Kind::Remote(remote) => remote.begin(operation, engine.now_ns()),
         }
     }
 
@@ -168,7 +200,7 @@ impl Backend {
     pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
         match &mut self.kind {
             Kind::File(file) => file.finish(engine, tag, op, done),
-            Kind::Memory(_) | Kind::Null => Begin::Done(Err(IoError::Io)),
+            Kind::Memory(_) | Kind::Null | Kind::Remote(_) => Begin::Done(Err(IoError::Io)),
         }
     }
 

@@ -161,8 +161,10 @@ pub fn calibrate<E: Engine>(
 /// Returns a backend that is only read, so that a device which is in use can be measured.
 fn for_reading(backend: &BackendConfig) -> BackendConfig {
     let mut backend = backend.clone();
-    if let BackendConfig::File { read_only, .. } = &mut backend {
-        *read_only = true;
+    match &mut backend {
+        BackendConfig::File { read_only, .. } => *read_only = true,
+        BackendConfig::Remote(remote) => remote.read_only = true,
+        BackendConfig::Memory { .. } | BackendConfig::Null { .. } => {}
     }
     backend
 }

@@ -8,6 +8,9 @@ pub const MEMORY: u32 = 8;
 /// A file in memory (tmpfs): requests are copies, executed one after the other; several share a
 /// turn of the engine.
 pub const TMPFS: u32 = 16;
+/// An export of another server: enough requests to keep several connections and the disks behind
+/// them busy.
+pub const REMOTE: u32 = 64;
 /// The most requests that an emulated drive is given at a time, unless the configuration says
 /// otherwise.
 pub const EMULATED_MAX: u32 = 32;

@@ -11,7 +11,7 @@ use hoistway_qos::{
     Begin, Completion, DiskQueue, DiskScheduler, IoError, IoRequest, Medium, MediumEvent, MediumProperties,
     MediumRequest, MemberId, QueueError, ReconfigureError, Recorder, RequestOp,
 };
-use hoistway_reactor::{Buffer, Engine, IoDone};
+use hoistway_reactor::{Buffer, ConnId, Engine, Event, IoDone};
 
 use crate::backend::Backend;
 use crate::capabilities::Capabilities;
@@ -21,6 +21,7 @@ use crate::error::BackendError;
 use crate::error_log::{Cause, ErrorLog, FailedIo};
 use crate::operation::Operation;
 use crate::output::IoOutput;
+use crate::remote::{Ended, Remote};
 
 /// A request to a block device.
 pub type BlockRequest = IoRequest<Buffer>;
@@ -83,7 +84,7 @@ impl Device {
         engine: &mut E,
         now_ns: u64,
     ) -> Result<Device, DeviceError> {
-        let backend = Backend::open(&config.backend, engine)
+        let backend = Backend::open(index, &config.backend, engine)
             .map_err(|cause| DeviceError::Backend { device: config.queue.name.clone(), cause })?;
         if config.drive.is_some() {
             engine.require_precise_timers();
@@ -185,7 +186,7 @@ impl Device {
     /// Returns true if a flush or a durable write has failed. All flushes then fail until the
     /// device is opened again.
     pub fn has_lost_writes(&self) -> bool {
-        self.queue.has_lost_writes()
+        self.queue.has_lost_writes() || self.backend.remote().is_some_and(Remote::has_lost_writes)
     }
 
     /// Returns true if no request is queued or in progress. Requests of removed clients count until
@@ -227,8 +228,40 @@ impl Device {
     /// `done`.
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Completion<IoOutput>>) {
         self.catch_up(engine, now_ns);
+        self.end_remote_io(engine, now_ns);
         let (queue, mut medium) = self.split(engine);
         queue.run(&mut medium, now_ns, done);
+        if let Some(remote) = self.backend.remote_mut() {
+            remote.send_waiting(engine);
+        }
+    }
+
+    /// Does what is due at a remote export, and ends the operations that it has completed.
+    fn end_remote_io<E: Engine>(&mut self, engine: &mut E, now_ns: u64) {
+        let Some(remote) = self.backend.remote_mut() else { return };
+        remote.advance(engine, now_ns);
+        for Ended { tag, result, cause } in remote.take_ended() {
+            let number = tag as u32;
+            let Some(op) = self.queue.op_of(number) else { continue };
+            if let Err(error) = result {
+                let (offset, length) = self.queue.range_of(number);
+                self.errors.log(&self.backend.name(), &FailedIo { op, offset, length, error, cause }, now_ns);
+            }
+            self.queue.end_io(number, result, now_ns);
+        }
+    }
+
+    /// Returns true if a connection of the engine belongs to the device.
+    pub fn owns(&self, conn: ConnId) -> bool {
+        self.backend.remote().is_some_and(|remote| remote.owns(conn))
+    }
+
+    /// Processes an event of a connection of the device, or the end of an attempt to connect.
+    /// [`Device::run`] does what follows from it.
+    pub fn connection_event<E: Engine>(&mut self, engine: &mut E, event: Event, now_ns: u64) {
+        if let Some(remote) = self.backend.remote_mut() {
+            remote.event(engine, event, now_ns);
+        }
     }
 
     /// Processes the events of an emulated drive that were due since the last run, each at its own
@@ -261,7 +294,9 @@ impl Device {
     /// earlier because of a request or a completion. A time in the past means at once, `None` that
     /// there is no timer.
     pub fn next_wake_ns(&self) -> Option<u64> {
-        self.queue.next_wake_ns(self.emulated.as_ref().and_then(EmulatedDrive::next_ns))
+        let queue = self.queue.next_wake_ns(self.emulated.as_ref().and_then(EmulatedDrive::next_ns));
+        let remote = self.backend.remote().and_then(Remote::next_wake_ns);
+        [queue, remote].into_iter().flatten().min()
     }
 
     /// Borrows the queue and the medium below it separately.
@@ -346,6 +381,8 @@ fn medium_properties(
         is_emulated: emulated.is_some(),
         is_synchronous: emulated.is_none() && backend_is_synchronous,
         splits_requests: true,
+        io_bytes_max: backend.remote().map_or(u64::MAX, Remote::io_bytes_max),
+        repeats_flushes: backend.remote().is_some(),
         default_depth: match emulated {
             Some(emulated) => emulated.depth().min(depth::EMULATED_MAX),
             None if backend_is_synchronous => depth::MEMORY,

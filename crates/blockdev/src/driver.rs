@@ -53,8 +53,13 @@ impl<'a, E: Engine> DeviceDriver<'a, E> {
         for event in self.events.drain(..) {
             match event {
                 Event::Done { tag, done } => self.device.io_done(self.engine, tag, done, now_ns),
+                event @ (Event::Connected { .. }
+                | Event::Received { .. }
+                | Event::Filled { .. }
+                | Event::Sent { .. }
+                | Event::Broken { .. }) => self.device.connection_event(self.engine, event, now_ns),
                 Event::Signal(_) => return Err(io::ErrorKind::Interrupted.into()),
-                _ => {}
+                Event::Accepted { .. } => {}
             }
         }
         Ok(())

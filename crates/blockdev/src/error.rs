@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use hoistway_machine::InUse;
 use hoistway_qos::IoError;
 
+use crate::remote::RemoteError;
+
 /// An error of opening a backend.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -52,6 +54,14 @@ pub enum BackendError {
     Empty {
         /// The file.
         path: PathBuf,
+    },
+    /// The export of another server cannot be used.
+    #[error("{uri}: {cause}")]
+    Remote {
+        /// The URI.
+        uri: String,
+        /// The reason.
+        cause: RemoteError,
     },
     /// The memory cannot be mapped.
     #[error("{bytes} bytes of memory for a device: {cause}")]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use hoistway_nbd::wire::Errno;
 use hoistway_qos::{IoError, LogRateLimiter, RequestOp};
 use hoistway_reactor::IoDone;
 
@@ -37,6 +38,10 @@ pub enum Cause {
     System(i32),
     /// The file ended this many bytes before the end of the range.
     EndOfFile(u64),
+    /// The remote replied with this error number.
+    Reply(Errno),
+    /// The remote did not reply in time, or could not be reached.
+    NoReply,
     /// The device refused the request itself, because of an earlier failure that was logged.
     Refused,
 }
@@ -80,6 +85,8 @@ impl fmt::Display for FailedIo {
         match cause {
             Cause::System(code) => write!(f, " failed: {}", io::Error::from_raw_os_error(*code))?,
             Cause::EndOfFile(missing) => write!(f, " failed: the file ends {missing} bytes before its end")?,
+            Cause::Reply(errno) => write!(f, " failed: the remote replied {errno}")?,
+            Cause::NoReply => f.write_str(" failed: the remote did not complete it in time")?,
             Cause::Refused => f.write_str(" failed because of an earlier error")?,
         }
         write!(f, "; the client gets {error}")

@@ -2,7 +2,8 @@
 //! drives.
 //!
 //! ```text
-//! Device ─ DiskQueue (qos) ─▶ MediumAccess ─▶ Backend: memory, null, or file by the Engine
+//! Device ─ DiskQueue (qos) ─▶ MediumAccess ─▶ Backend: memory, null, file by the Engine,
+//!                                        │    or an export of another server by its sockets
 //!                                        └──▶ EmulatedDrive: the model of the service times
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! - the way between queue, backend and drive model: `device.rs`
 //! - what is detected about a file or block device: `file_properties.rs`; a file that shrinks or
 //!   grows while it is open: `file_size.rs`
+//! - exports of other NBD servers: `remote/`
 //! - the log of failed I/O: `error_log.rs`
 //! - a drive model in real time, and the lateness of its completions: `emulated.rs`
 //! - the loop that runs one device for measurements and tests: `driver.rs`
@@ -36,6 +38,7 @@ mod file_size;
 mod memory;
 mod operation;
 mod output;
+pub mod remote;
 #[cfg(test)]
 mod tests;
 

@@ -24,7 +24,7 @@ struct TestBackend<E: Engine> {
 
 impl<E: Engine> TestBackend<E> {
     fn new(mut engine: E, config: &BackendConfig) -> Result<TestBackend<E>, BackendError> {
-        let backend = Backend::open(config, &mut engine)?;
+        let backend = Backend::open(0, config, &mut engine)?;
         Ok(TestBackend { engine, backend, ops: HashMap::new(), next_tag: 1 })
     }
 

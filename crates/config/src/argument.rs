@@ -1,5 +1,5 @@
 //! Command-line arguments as parts of a draft: `--export
-//! NAME=PATH|mem:SIZE|null:SIZE[,key=value...]` and the options that override a configuration file.
+//! NAME=PATH|mem:SIZE|null:SIZE|URI[,key=value...]` and the options that override a configuration file.
 
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,7 @@ impl Draft {
     /// db=/srv/db.img,weight=300,reserve=20M        the file's bytes, under the name db
     /// scratch=mem:1G,elevator=bfq                  memory
     /// /srv/disk.img,read-only                      the default export
+    /// vm=nbd://store/vm,timeout=1m                 an export of another server
     /// ```
     ///
     /// A comma in a path or a value is written twice.
@@ -45,7 +46,9 @@ impl Draft {
         let location = Location::Argument(format!("--export {argument}").into());
         let mut parts = split_at_commas(argument).into_iter();
         let first = parts.next().unwrap_or_default();
-        let (name, backend) = first.split_once('=').map_or(("", first.as_str()), |(name, backend)| (name, backend));
+        // The query of a URI has equals signs, too.
+        let named = first.split_once('=').filter(|_| !value::is_uri(&first));
+        let (name, backend) = named.unwrap_or(("", first.as_str()));
         let text = |text: &str| LocatedValue { value: Value::Text(text.to_owned()), location: location.clone() };
         let mut given = ExportArgument {
             export: Entry::new(Section::Export, location.clone()),
@@ -62,7 +65,8 @@ impl Draft {
             }
         }
         if backend.is_empty() {
-            let text = "there is no backend: write NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE".to_owned();
+            let text = "there is no backend: write NAME=PATH, NAME=mem:SIZE, NAME=null:SIZE or NAME=nbd://HOST/EXPORT"
+                .to_owned();
             return self.problems.push(Problem { location, text });
         }
         let device = self.device_of(name, backend, given.device, environment);
@@ -84,7 +88,7 @@ impl Draft {
     /// Returns the name of the device with this backend; adds the device if the draft has none.
     fn device_of(&mut self, name: &str, backend: &str, given: Entry, environment: &dyn Environment) -> String {
         let location = given.location.clone();
-        let path = value::backend_path(backend).map(|path| environment.identity(Path::new(path)));
+        let path = storage_of(backend, Path::to_path_buf, environment);
         let known = self.devices.iter_mut().find_map(|device| {
             let there = path_of(device, environment)?;
             let named = device.get("name").and_then(|located| located.text().map(str::to_owned))?;
@@ -93,9 +97,12 @@ impl Draft {
         let Some((device, named)) = known else {
             let wanted =
                 value::backend_path(backend).and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
-            // Memory and null backends have no file name: the export's name or the kind serves
-            // instead.
-            let kind = if backend.starts_with("mem") { "mem" } else { "null" };
+            // Other backends have no file name: the export's name or the kind serves instead.
+            let kind = match backend {
+                _ if value::is_uri(backend) => "remote",
+                _ if backend.starts_with("mem") => "mem",
+                _ => "null",
+            };
             let nameless = if name.is_empty() { kind } else { name };
             let named = self.free_name(&wanted.unwrap_or_else(|| nameless.to_owned()));
             let mut device = given;
@@ -269,11 +276,18 @@ fn is_text(entry: &Entry, key: &str, wanted: &str) -> bool {
     entry.get(key).and_then(LocatedValue::text) == Some(wanted)
 }
 
-/// Returns the path of a device's backend file.
+/// Returns what identifies the storage of a device: the path of its file, or its URI.
 fn path_of(device: &Entry, environment: &dyn Environment) -> Option<PathBuf> {
     let located = device.get("backend")?;
-    let path = value::backend_path(located.text()?)?;
-    Some(environment.identity(&located.location.resolve(path)))
+    storage_of(located.text()?, |path| located.location.resolve(&path.to_string_lossy()), environment)
+}
+
+/// Returns what identifies a storage: the path of its file, which `resolve` completes, or its URI.
+fn storage_of(backend: &str, resolve: impl Fn(&Path) -> PathBuf, environment: &dyn Environment) -> Option<PathBuf> {
+    if value::is_uri(backend) {
+        return Some(backend.into());
+    }
+    value::backend_path(backend).map(|path| environment.identity(&resolve(Path::new(path))))
 }
 
 /// Splits a text at commas; two consecutive commas stand for one literal comma.

@@ -3,6 +3,7 @@
 
 mod device;
 mod export;
+mod remote;
 pub(crate) mod tenant;
 pub(crate) mod terms;
 

@@ -156,16 +156,19 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Checks that no two devices are the same file: their requests would bypass each other's
+    /// Checks that no two devices are the same file or remote export: their requests would bypass each other's
     /// queue.
     fn devices_are_different(&mut self) {
         let mut first: BTreeMap<_, &str> = BTreeMap::new();
         let mut twice = Vec::new();
         for (entry, device) in self.draft.devices.iter().zip(&self.builder.config.devices) {
-            let BackendConfig::File { path, .. } = &device.backend else { continue };
-            let identity = self.builder.environment.identity(path);
+            let identity = match &device.backend {
+                BackendConfig::File { path, .. } => self.builder.environment.identity(path),
+                BackendConfig::Remote(remote) => remote.uri.to_string().into(),
+                BackendConfig::Memory { .. } | BackendConfig::Null { .. } => continue,
+            };
             if let Some(other) = first.get(&identity) {
-                let text = format!("the device `{other}` is the same file: make two exports of one device");
+                let text = format!("the device `{other}` has the same storage: make two exports of one device");
                 twice.push((location_of(entry, "backend"), text));
             } else {
                 first.insert(identity, &device.queue.name);

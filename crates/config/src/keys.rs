@@ -136,9 +136,9 @@ pub(crate) const fn key(
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     key(Section::Device, "name", "letters, digits, `-`, `_`, `.`; at most 64", "required", "The name of the device in exports, in the control tree and in metrics."),
-    key(Section::Device, "backend", "`\"file:PATH\"`, `\"mem:SIZE\"`, `\"null:SIZE\"`", "required", "The storage: a file or block device; memory, all zeroes at the start; none (reads return zeroes, writes are discarded). With a drive, `\"mem\"` and `\"null\"` may omit the size and take that of the drive."),
+    key(Section::Device, "backend", "`\"file:PATH\"`, `\"mem:SIZE\"`, `\"null:SIZE\"`, an NBD URI", "required", "The storage: a file or block device; memory, all zeroes at the start; none (reads return zeroes, writes are discarded); an export of another NBD server, as `nbd://HOST[:PORT]/NAME`. With a drive, `\"mem\"` and `\"null\"` may omit the size and take that of the drive."),
     key(Section::Device, "drive", "a name that `hoistway drives` lists, or the path of a profile", "none", "The drive model that determines service times."),
-    key(Section::Device, "elevator", "a name that `hoistway elevators` lists, or `none`, the name of `noop` since Linux 5.0", "`bfq` where the device rotates, else `fiops`", "The elevator."),
+    key(Section::Device, "elevator", "a name that `hoistway elevators` lists, or `none`, the name of `noop` since Linux 5.0", "`none` for a remote export, `bfq` where the device rotates, else `fiops`", "The elevator."),
     key(Section::Device, "tunables", "a table: `{ slice_idle = 0 }`", "the elevator's", "Tunables of the elevator, in the kernel's names and units; `hoistway elevators NAME` lists them. Tunables of reservations (`excess`, `dirs`, ...) work with every elevator."),
     key(Section::Device, "depth", "1 to 4096", "the backend's", "The queue depth: the largest number of requests in flight. The elevator orders only requests that are not yet in flight."),
     key(Section::Device, "direct", "`true`, `false`", "where the file and the request allow", "Direct I/O, which bypasses the page cache. With `true`, the start fails where the file does not support it."),
@@ -147,6 +147,13 @@ pub const KEYS: &[Key] = &[
     key(Section::Device, "request_max", "a size: 4k to 32M, whole sectors", "`\"1M\"`", "The largest request of the device. Longer requests are split; merging stops at this size."),
     key(Section::Device, "bandwidth", "a rate", "a drive's slowest; else none", "The lowest sustained bandwidth, for the admission of reservations."),
     key(Section::Device, "position", "a time, at most 1s", "a drive's mean; else none", "The positioning time of a request, for the admission of reservations."),
+
+    key(Section::Device, "connections", "1 to 16", "4", "Remote exports: the number of connections, if the remote announces that several connections may be used (NBD_FLAG_CAN_MULTI_CONN); otherwise one is used."),
+    key(Section::Device, "timeout", "a time: 1s to 1h", "`\"30s\"`", "Remote exports: the time after which a request that the remote has not completed fails with EIO, whether the remote cannot be reached or does not reply."),
+    key(Section::Device, "unflushed", "a size, at most 64G", "`\"64M\"`", "Remote exports: the bytes of completed writes that are kept until the remote has flushed them, and are sent again after a lost connection. Before they exceed this size, the server flushes the remote itself. With 0 no writes are kept: after a lost connection that leaves writes unflushed, all flushes fail."),
+    key(Section::Device, "tls_authority", "a path", "`ca-cert.pem` in the directory `tls-certificates` of the URI", "Remote exports with TLS (`nbds://`): the authorities, PEM, one of which must have issued the remote's certificate."),
+    key(Section::Device, "tls_certificate", "a path", "`client-cert.pem` in the directory, if it exists", "Remote exports with TLS: the certificate chain that the remote is shown, PEM."),
+    key(Section::Device, "tls_key", "a path", "`client-key.pem` in the directory", "Remote exports with TLS: the private key of `tls_certificate`, PEM."),
 
     key(Section::Export, "name", "at most 4096 bytes, without `*`", "required", "The name that clients request. The empty name is the default export."),
     key(Section::Export, "device", "a device's name", "the only device", "The device of the export."),

@@ -45,8 +45,8 @@ pub use error::ConfigError;
 pub use keys::{KEYS, Key, Section, markdown};
 pub use listen_policy::ListenPolicy;
 pub use model::{
-    BackendConfig, CONTROL_NAME, CheckedConfig, Config, DeviceConfig, ExportConfig, GroupConfig, Listen, Rule,
-    SOCKET_NAME, TenantConfig, TlsConfig,
+    BackendConfig, CONTROL_NAME, CheckedConfig, Config, DeviceConfig, ExportConfig, GroupConfig, Listen, RemoteConfig,
+    RemoteTlsConfig, Rule, SOCKET_NAME, TenantConfig, TlsConfig,
 };
 pub use reload::{Change, LiveChange};
 pub use rules::{Client, ClientProcess};

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use hoistway_drive::Profile;
+use hoistway_nbd::uri::Uri;
 use hoistway_qos::{DiskQueueConfig, Limits, Terms};
 
 use crate::draft::Problem;
@@ -83,11 +84,62 @@ pub enum BackendConfig {
         /// The size in bytes.
         bytes: u64,
     },
+    /// An export of another NBD server.
+    Remote(Box<RemoteConfig>),
     /// No storage: reads return zeroes, writes are discarded.
     Null {
         /// The size in bytes.
         bytes: u64,
     },
+}
+
+/// An export of another NBD server, and the way to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteConfig {
+    /// The server and the name of the export.
+    pub uri: Uri,
+    /// The most connections.
+    pub connections: u32,
+    /// The time in ns after which requests that the remote has not completed fail.
+    pub timeout_ns: u64,
+    /// The most bytes of completed writes that are kept until they are flushed; 0 keeps none.
+    pub unflushed_bytes: u64,
+    /// The certificates, if the URI requires TLS.
+    pub tls: Option<RemoteTlsConfig>,
+    /// All exports are read-only: the remote may be, too.
+    pub read_only: bool,
+}
+
+/// The certificates of a TLS connection to a remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteTlsConfig {
+    /// The path of the authorities, one of which must have issued the remote's certificate, PEM.
+    pub authority: PathBuf,
+    /// The paths of the certificate chain that the remote is shown, and of its key, PEM.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The name that the remote's certificate must have.
+    pub host: String,
+}
+
+impl RemoteConfig {
+    /// The default number of connections.
+    pub const CONNECTIONS: u32 = 4;
+    /// The default time after which requests fail, in ns.
+    pub const TIMEOUT_NS: u64 = 30_000_000_000;
+    /// The default number of bytes of completed writes that are kept.
+    pub const UNFLUSHED_BYTES: u64 = 64 << 20;
+
+    /// Creates a configuration with defaults, without TLS.
+    pub fn new(uri: Uri) -> RemoteConfig {
+        RemoteConfig {
+            uri,
+            connections: RemoteConfig::CONNECTIONS,
+            timeout_ns: RemoteConfig::TIMEOUT_NS,
+            unflushed_bytes: RemoteConfig::UNFLUSHED_BYTES,
+            tls: None,
+            read_only: false,
+        }
+    }
 }
 
 /// An export: a range of a device under a name.
@@ -186,6 +238,15 @@ impl BackendConfig {
     /// for `old` serves for this one too. A file opened for writing also serves for reading.
     /// `force_in_use` only matters to the next open.
     pub fn differs_from(&self, old: &BackendConfig) -> Option<&'static str> {
+        if let (BackendConfig::Remote(new), BackendConfig::Remote(old)) = (self, old) {
+            return match (RemoteConfig { read_only: old.read_only, ..(**new).clone() }) != **old {
+                true => Some("backend, or the settings of its connections"),
+                false if old.read_only && !new.read_only => {
+                    Some("its remote is open for reading only, and one of its exports is now writable")
+                }
+                false => None,
+            };
+        }
         let BackendConfig::File { path, direct, read_only, .. } = self else {
             return (self != old).then_some("backend");
         };
@@ -196,14 +257,16 @@ impl BackendConfig {
                 Some("its file is open for reading only, and one of its exports is now writable")
             }
             BackendConfig::File { .. } => None,
-            BackendConfig::Memory { .. } | BackendConfig::Null { .. } => Some("backend"),
+            BackendConfig::Memory { .. } | BackendConfig::Null { .. } | BackendConfig::Remote(_) => Some("backend"),
         }
     }
 
     /// Keeps the mode in which the file is open for `old`.
     pub fn keep_mode(&mut self, old: &BackendConfig) {
-        if let (BackendConfig::File { read_only, .. }, BackendConfig::File { read_only: old, .. }) = (self, old) {
-            *read_only = *old;
+        match (self, old) {
+            (BackendConfig::File { read_only, .. }, BackendConfig::File { read_only: old, .. }) => *read_only = *old,
+            (BackendConfig::Remote(new), BackendConfig::Remote(old)) => new.read_only = old.read_only,
+            _ => {}
         }
     }
 }

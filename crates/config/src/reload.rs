@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{Config, DeviceConfig};
+use crate::model::{BackendConfig, Config, DeviceConfig};
 
 /// One difference between the running configuration and a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,12 @@ impl Config {
     fn device_changes(&self, new: &Config, changes: &mut Vec<Change>) {
         for device in &new.devices {
             let Some(old) = self.devices.iter().find(|old| old.queue.name == device.queue.name) else {
-                changes.push(Change::Live(LiveChange::DeviceAdded { device: device.queue.name.clone() }));
+                changes.push(match device.backend {
+                    BackendConfig::Remote(_) => {
+                        Change::Restart { what: format!("device `{}`: a new remote export", device.queue.name) }
+                    }
+                    _ => Change::Live(LiveChange::DeviceAdded { device: device.queue.name.clone() }),
+                });
                 continue;
             };
             let name = || device.queue.name.clone();

@@ -276,9 +276,28 @@ pub(crate) fn elevator(value: &Value) -> ParseResult<Kind> {
 pub(crate) fn backend_path(text: &str) -> Option<&str> {
     match text.split_once(':') {
         Some(("file", path)) => Some(path),
+        _ if is_uri(text) => None,
         Some(("mem" | "null", _)) => None,
         _ if matches!(text, "mem" | "null") => None,
         _ => Some(text),
+    }
+}
+
+/// Returns true if a backend is an export of another NBD server.
+pub(crate) fn is_uri(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("nbd" | "nbds" | "nbd+unix" | "nbds+unix"))
+}
+
+/// Parses the time after which requests to a remote fail, in ns.
+pub(crate) fn timeout_ns(value: &Value) -> ParseResult<u64> {
+    const RIGHT: &str = "it takes a time from 1s to 1h, with its unit, such as 30s or 5m";
+    match value {
+        Value::Text(text) => {
+            let ns = parse_duration_ns(text).map_err(|error| why(&error, RIGHT))?;
+            if (1_000_000_000..=3_600_000_000_000).contains(&ns) { Ok(ns) } else { Err(RIGHT.into()) }
+        }
+        _ => Err(RIGHT.into()),
     }
 }
 

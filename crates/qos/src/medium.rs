@@ -139,6 +139,12 @@ pub struct MediumProperties {
     pub is_synchronous: bool,
     /// Whether requests longer than the largest request are split into pieces.
     pub splits_requests: bool,
+    /// The largest I/O that the medium accepts, in bytes: longer requests are split, whatever the
+    /// largest request of the queue is.
+    pub io_bytes_max: u64,
+    /// Whether a flush or a durable write that failed may be repeated: the medium keeps the written
+    /// data until a flush succeeds. Otherwise all flushes fail after the first failure.
+    pub repeats_flushes: bool,
     /// The queue depth that applies unless one is configured.
     pub default_depth: u32,
     /// The largest queue depth.

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::shared::Shared;
@@ -44,6 +46,20 @@ pub enum Address {
     Unix,
     /// The IP address and port of a TCP client.
     Tcp(SocketAddr),
+}
+
+/// The address of a server to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A TCP port of a host.
+    Tcp {
+        /// The host name, or an IP address without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// The path of a Unix socket.
+    Unix(PathBuf),
 }
 
 /// A process on this machine.
@@ -92,6 +108,13 @@ pub enum Part {
     },
     /// Memory shared with a backend.
     Shared(Shared),
+    /// The first bytes of a buffer that its owner keeps after the message was sent.
+    Kept {
+        /// The buffer.
+        buffer: Arc<Buffer>,
+        /// Length in bytes.
+        len: usize,
+    },
 }
 
 impl Part {
@@ -99,7 +122,7 @@ impl Part {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         match self {
-            Part::Head { len } | Part::Buffer { len, .. } => *len,
+            Part::Head { len } | Part::Buffer { len, .. } | Part::Kept { len, .. } => *len,
             Part::Shared(shared) => shared.len(),
         }
     }
@@ -189,6 +212,13 @@ pub enum Event {
         /// The client.
         peer: Peer,
     },
+    /// [`Engine::connect`] has ended.
+    Connected {
+        /// The tag from [`Engine::connect`].
+        tag: u64,
+        /// The connection.
+        result: std::io::Result<ConnId>,
+    },
     /// Bytes have arrived, or the stream has ended.
     Received {
         /// The connection.
@@ -255,6 +285,10 @@ pub trait Engine {
     /// Adds a connected socket, like an accepted one.
     fn adopt(&mut self, socket: OwnedFd) -> ConnId;
 
+    /// Starts to connect to a server, which ends as [`Event::Connected`] with this tag, after
+    /// `timeout_ns` at the latest. The lookup of a host name may take longer.
+    fn connect(&mut self, tag: u64, to: Endpoint, timeout_ns: u64);
+
     /// Starts a receive, which ends as [`Event::Received`] when any bytes have arrived.
     fn receive(&mut self, conn: ConnId);
 
@@ -289,6 +323,16 @@ pub trait Engine {
     /// # Errors
     /// The engine has failed.
     fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> std::io::Result<()>;
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Endpoint::Unix(path) => path.display().fmt(f),
+        }
+    }
 }
 
 impl fmt::Display for Address {

@@ -14,6 +14,7 @@
 //! | `uring/` | io_uring: sockets, receive buffers, block I/O ([`BlockRing`]) |
 //! | `threads`, `helpers`, `files` | epoll, the helper threads, and their blocking system calls |
 //! | `simulated/` | simulated sockets, disks and time |
+//! | `connector` | outgoing connections: a thread for each attempt |
 //! | [`peer`] | the process at the other end of a Unix socket |
 //!
 //! Where to change what:
@@ -29,6 +30,7 @@
 pub mod buffer;
 pub mod choice;
 mod clock;
+mod connector;
 pub mod engine;
 mod files;
 mod helpers;
@@ -51,8 +53,8 @@ mod wake;
 pub use buffer::{Buffer, Pool};
 pub use choice::{EngineKind, Unavailable, probe};
 pub use engine::{
-    Address, Allocation, ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message, Part, Peer, Process,
-    Signal,
+    Address, Allocation, ConnId, Endpoint, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message, Part, Peer,
+    Process, Signal,
 };
 pub use files::suits_ring;
 pub use options::{Options, WATCH_NS};

@@ -38,6 +38,7 @@ impl OutgoingMessage {
                     (own.as_ptr(), own.len())
                 }
                 Part::Buffer { buffer, len } => (buffer.as_ptr(), (*len).min(buffer.len())),
+                Part::Kept { buffer, len } => (buffer.as_ptr(), (*len).min(buffer.len())),
                 Part::Shared(shared) => (shared.as_ptr(), shared.len()),
             };
             if len > 0 {

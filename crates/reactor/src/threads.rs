@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, SocketFlags, accept_with, recv};
 
 use crate::buffer::{Buffer, Pool};
-use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message};
+use crate::connector::Connector;
+use crate::engine::{ConnId, Endpoint, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message};
 use crate::files::BlockFile;
 use crate::helpers::{HelperThreads, Job};
 use crate::options::Options;
@@ -44,6 +45,7 @@ pub struct Threads {
     accept_again_ns: Option<u64>,
     files: Vec<BlockFile>,
     helpers: HelperThreads,
+    connector: Connector,
     signals: Option<Signals>,
     waker: Waker,
     /// Connections with a started operation or a socket that became ready.
@@ -107,6 +109,7 @@ impl Threads {
             listeners: Vec::new(),
             accept_again_ns: None,
             files: Vec::new(),
+            connector: Connector::new(waker.clone()),
             helpers: HelperThreads::new(options.threads.max(1), waker.clone()),
             signals,
             waker,
@@ -364,6 +367,10 @@ impl Threads {
         let _ = rustix::io::read(&self.waker, &mut count);
         self.helpers.take_results(&mut self.helper_results);
         events.extend(self.helper_results.drain(..).map(|(tag, done)| Event::Done { tag, done }));
+        for (tag, result) in self.connector.take_results() {
+            let result = result.map(|socket| self.adopt(socket));
+            events.push(Event::Connected { tag, result });
+        }
         if let Some(signals) = &self.signals {
             signals.take(events);
         }
@@ -422,6 +429,10 @@ impl Engine for Threads {
             }
         }
         id
+    }
+
+    fn connect(&mut self, tag: u64, to: Endpoint, timeout_ns: u64) {
+        self.connector.start(tag, to, timeout_ns);
     }
 
     fn receive(&mut self, conn: ConnId) {

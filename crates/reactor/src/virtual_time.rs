@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::buffer::{Buffer, Pool};
-use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
+use crate::engine::{ConnId, Endpoint, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
 
 /// An engine for devices that need virtual time only: a drive model above a backend that completes
 /// every operation at once.
@@ -45,6 +45,11 @@ impl Engine for Virtual {
         let conn = ConnId { slot: u32::MAX, generation: 0 };
         self.refused.push(Event::Broken { conn });
         conn
+    }
+
+    /// Refuses every connection, because there are no sockets.
+    fn connect(&mut self, tag: u64, _: Endpoint, _: u64) {
+        self.refused.push(Event::Connected { tag, result: Err(io::ErrorKind::Unsupported.into()) });
     }
 
     fn receive(&mut self, _: ConnId) {}

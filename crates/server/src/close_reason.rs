@@ -3,7 +3,7 @@
 use hoistway_nbd::server::Violation;
 use hoistway_qos::JoinError;
 
-use crate::access::tls_error_text;
+use hoistway_tls::tls_error_text;
 
 /// Why a connection is closed. The texts appear in the log.
 #[derive(Debug, thiserror::Error)]

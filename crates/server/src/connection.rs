@@ -8,6 +8,7 @@ use hoistway_nbd::server::{Handshake, Parsed, Progress, Request, Session, Tls};
 use hoistway_nbd::wire::{Command, Errno};
 use hoistway_qos::{Hints, IoError, MemberId, RequestOp};
 use hoistway_reactor::{Buffer, ConnId, Engine, Message, Peer};
+use hoistway_tls::{Channel, ChannelState};
 use slab::Slab;
 
 use crate::budget::{Bounds, Charge, HolderId, Wait};
@@ -17,7 +18,6 @@ use crate::outgoing::Outgoing;
 use crate::protocol::errno_of;
 use crate::state::ServerState;
 use crate::ticket::request_ticket;
-use crate::tls::{Channel, ChannelState};
 
 /// The missing bytes of a write payload from which on the engine receives into the payload's own
 /// buffer. A shorter rest arrives with the next headers and is copied.

@@ -19,7 +19,7 @@
 //! - the bounds on requests in progress: `budget.rs`; reasons to disconnect: `close_reason.rs`
 //! - start, reload, shutdown: `start.rs`, `reload.rs`, `drain.rs`
 //! - the control tree: `admin/target.rs`; control and metrics connections: `admin/service.rs`
-//! - listening sockets and certificates: `access/`; systemd: `systemd.rs`
+//! - listening sockets: `access/`; systemd: `systemd.rs`
 
 pub mod access;
 mod admin;
@@ -42,7 +42,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod ticket;
-mod tls;
 mod turn;
 
 pub use budget::{Bounds, FLOOR_BYTES};

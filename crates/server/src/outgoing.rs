@@ -2,9 +2,9 @@
 
 use hoistway_blockdev::IoOutput;
 use hoistway_reactor::{Message, Part, Shared};
+use hoistway_tls::Channel;
 
 use crate::budget::Charge;
-use crate::tls::Channel;
 
 /// The message that is being collected and the one that is being sent.
 #[derive(Debug, Default)]
@@ -144,6 +144,7 @@ impl Outgoing {
                     at += len;
                 }
                 Part::Buffer { buffer, len } => channel.send(&buffer[..len]),
+                Part::Kept { buffer, len } => channel.send(&buffer[..len]),
                 Part::Shared(shared) => {
                     let mut copy = vec![0; shared.len()];
                     shared.copy_to(&mut copy);

@@ -96,7 +96,7 @@ impl<E: Engine> Server<E> {
 
     /// Handles an event. Returns the result of the turn if the caller must act.
     fn handle_event(&mut self, event: Event) -> Option<Turn> {
-        match event {
+        match self.pass_to_device(event)? {
             Event::Accepted { listener, conn, peer } => self.accept(listener, conn, peer),
             Event::Received { conn, buffer, len } => {
                 if let Some(connection) = self.connections.get_mut(conn) {
@@ -131,6 +131,7 @@ impl<E: Engine> Server<E> {
                 }
             }
             Event::Done { tag, done } => self.complete_io(tag, done),
+            Event::Connected { .. } => {}
             Event::Signal(Signal::Terminate) => {
                 // The first signal during a shutdown that began without a signal does not end the
                 // server at once.
@@ -141,6 +142,29 @@ impl<E: Engine> Server<E> {
             }
             Event::Signal(Signal::Reload) => return Some(Turn::Reload),
             Event::Signal(Signal::Child) => return Some(Turn::Child),
+        }
+        None
+    }
+
+    /// Passes an event of a connection that a device has opened to this device. Returns all other
+    /// events.
+    fn pass_to_device(&mut self, event: Event) -> Option<Event> {
+        let ServerState { devices, engine, now_ns, .. } = &mut self.state;
+        let device = match event {
+            Event::Connected { tag, .. } => devices.get_mut(Device::index_of(tag) as usize),
+            Event::Received { conn, .. }
+            | Event::Filled { conn, .. }
+            | Event::Sent { conn, .. }
+            | Event::Broken { conn }
+                if self.connections.get_mut(conn).is_none() =>
+            {
+                devices.iter_mut().find(|device| device.owns(conn))
+            }
+            _ => None,
+        };
+        match device {
+            Some(device) => device.connection_event(engine, event, *now_ns),
+            None => return Some(event),
         }
         None
     }

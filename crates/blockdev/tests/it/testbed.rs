@@ -13,7 +13,7 @@ use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_qos::{Completion, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
-use hoistway_reactor::{ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message};
+use hoistway_reactor::{ConnId, Endpoint, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message};
 
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000 * MS;
@@ -80,6 +80,9 @@ impl Engine for FakeEngine {
     fn unlisten(&mut self, _: ListenerId) {}
     fn adopt(&mut self, _: OwnedFd) -> ConnId {
         unreachable!("devices have no sockets")
+    }
+    fn connect(&mut self, _: u64, _: Endpoint, _: u64) {
+        unreachable!("devices on files have no connections")
     }
     fn receive(&mut self, _: ConnId) {}
     fn receive_into(&mut self, _: ConnId, _: Buffer, _: usize, _: usize) {}

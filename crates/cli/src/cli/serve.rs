@@ -28,14 +28,15 @@ Examples:
     hoistway serve --config /etc/hoistway.toml
     hoistway serve --config /etc/hoistway.toml --calibrate
 
-An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; an empty name is the default export. Keys follow, separated by commas: of the \
-device (elevator, drive, depth, direct, force-in-use, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
+An export is NAME=PATH, NAME=mem:SIZE, NAME=null:SIZE or NAME=nbd://HOST/EXPORT (docs/serve-remote.md); an empty name is the default export. \
+Keys follow, separated by commas: of the device (elevator, drive, depth, direct, force-in-use, merge, request-max, bandwidth, position; of a remote \
+export connections, timeout, unflushed, tls-authority, tls-certificate, tls-key), of the export (offset, size, read-only, description) and of the \
 tenant of its clients (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
 Exports of one path share a device, whose elevator divides it among their clients. Sizes and rates: 4k, 256M, 1T; k is 1024.
 
 Options override the configuration file. SIGHUP reloads the file. SIGTERM completes all requests, flushes the devices and exits.")]
 pub struct ServeArgs {
-    /// An export: NAME=PATH|mem:SIZE|null:SIZE[,key=value...]; may be given several times
+    /// An export: NAME=PATH|mem:SIZE|null:SIZE|URI[,key=value...]; may be given several times
     #[arg(long = "export", value_name = "NAME=WHERE[,KEY=VALUE...]")]
     pub exports: Vec<String>,
     /// The configuration file

@@ -4,17 +4,18 @@ use std::path::Path;
 
 use hoistway_core::{Kind, Reservation};
 use hoistway_drive::{Profile, describe};
+use hoistway_nbd::uri::Uri;
 
 use crate::builder::ConfigBuilder;
 use crate::draft::{Draft, Entry, LocatedValue, Value};
 use crate::environment::Environment;
-use crate::model::{BackendConfig, DeviceConfig};
+use crate::model::{BackendConfig, DeviceConfig, RemoteConfig};
 use crate::names::{did_you_mean, list, suggestion};
 use crate::value::{self, ParseResult, backend_path};
 use hoistway_qos::{DiskQueueConfig, is_layer_tunable};
 
 /// The message for an invalid backend.
-const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
+const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\", \"null:SIZE\" or an NBD URI (\"nbd://HOST/EXPORT\")";
 /// The shortest positioning time of a drive with an arm, in ns: 1 ms. A device below it counts as
 /// one without an arm.
 const ARM_NS_MIN: u64 = 1_000_000;
@@ -48,11 +49,19 @@ impl ConfigBuilder<'_> {
         let position_ns = position_ns.or_else(|| figures.as_ref().map(|of| (of.random_read_4k_ms * 1e6) as u64));
         let (backend, bytes) = self.backend(entry, drive.as_ref(), direct);
         let tunables = self.tunables(entry, elevator);
+        let is_remote = matches!(backend, BackendConfig::Remote(_));
+        let keys = self.remote_keys(entry, is_remote);
         let read_only = !draft.exports.is_empty() && self.all_read_only(draft, name.as_deref());
         let backend = match backend {
             BackendConfig::File { path, direct, .. } => BackendConfig::File { path, direct, read_only, force_in_use },
+            BackendConfig::Remote(remote) => {
+                let remote = RemoteConfig { read_only, ..self.remote(entry, *remote, keys) };
+                BackendConfig::Remote(Box::new(remote))
+            }
             other => other,
         };
+        // The elevators order requests for one disk, which a remote export need not be.
+        let elevator = elevator.or(is_remote.then_some(Kind::Noop));
         let rotates = match &drive {
             Some(drive) => drive.is_rotational(),
             None => matches!(backend, BackendConfig::File { .. }) && position_ns >= Some(ARM_NS_MIN),
@@ -93,6 +102,10 @@ impl ConfigBuilder<'_> {
         }
         let read = fields.read("backend", |value| {
             let text = value::text(value)?;
+            if value::is_uri(&text) {
+                let uri = text.parse::<Uri>().map_err(|error| error.what)?;
+                return Ok((BackendConfig::Remote(Box::new(RemoteConfig::new(uri))), None));
+            }
             if let Some(path) = backend_path(&text) {
                 if path.is_empty() || path.contains('\0') || (!path.contains('/') && text.contains(':') && path == text)
                 {
@@ -100,7 +113,7 @@ impl ConfigBuilder<'_> {
                 }
                 let path = location.resolve(path);
                 let bytes = environment.bytes(&path).map_err(|error| error.to_string())?;
-                return Ok((BackendConfig::File { path, direct, read_only: false, force_in_use: false }, bytes));
+                return Ok((BackendConfig::File { path, direct, read_only: false, force_in_use: false }, Some(bytes)));
             }
             let (kind, size) = text.split_once(':').unwrap_or((&text, ""));
             let bytes = match (size, drive_bytes) {
@@ -112,19 +125,21 @@ impl ConfigBuilder<'_> {
                 return Err("a size is above 0 and at most 2^63 - 1 bytes".into());
             }
             let memory = kind == "mem";
-            Ok((if memory { BackendConfig::Memory { bytes } } else { BackendConfig::Null { bytes } }, bytes))
+            Ok((if memory { BackendConfig::Memory { bytes } } else { BackendConfig::Null { bytes } }, Some(bytes)))
         });
         let Some((backend, bytes)) = read else { return (BackendConfig::Null { bytes: 512 }, None) };
         if direct == Some(true) && !matches!(backend, BackendConfig::File { .. }) {
             let location = fields.location("direct");
             fields.problem(&location, "`direct` is true: only files have a page cache to bypass".into());
         }
-        if let Some(drive_bytes) = drive_bytes.filter(|drive_bytes| bytes > *drive_bytes) {
+        if let (Some(drive_bytes), Some(bytes)) = (drive_bytes, bytes)
+            && bytes > drive_bytes
+        {
             let text =
                 format!("the backend has {bytes} bytes and the drive only {drive_bytes}: make the backend no larger");
             fields.problem(&location, text);
         }
-        (backend, Some(bytes))
+        (backend, bytes)
     }
 
     /// Parses the tunables of an elevator, by the kernel's names.

@@ -87,7 +87,10 @@ fn exports_of_one_path_share_its_device() {
 #[test]
 fn an_invalid_export_is_quoted_as_written() {
     let table: &[(&str, &str)] = &[
-        ("a=", "--export a=: there is no backend: write NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE"),
+        (
+            "a=",
+            "--export a=: there is no backend: write NAME=PATH, NAME=mem:SIZE, NAME=null:SIZE or NAME=nbd://HOST/EXPORT",
+        ),
         ("a=/none", "--export a=/none: `backend` is \"/none\": entity not found"),
         ("a=mem:1M,weight=0", "--export a=mem:1M,weight=0: `weight` is \"0\": it takes 1 to 1000"),
         ("a=mem:1M,weight", "--export a=mem:1M,weight: `weight` is true: it takes 1 to 1000"),
@@ -183,4 +186,38 @@ fn a_tunable_of_an_elevator_that_no_device_has_is_refused() {
             "--metrics here: `address` is \"here\": it takes an IP address and a port, such as 127.0.0.1:9464",
         ]
     );
+}
+
+#[test]
+fn a_remote_export_is_an_nbd_uri_with_its_keys() {
+    let config = of(&["vm=nbd://store:1234/vm,connections=2,timeout=5m,unflushed=1M"]).expect("it is valid");
+    let BackendConfig::Remote(remote) = &config.devices[0].backend else { panic!("{:?}", config.devices[0].backend) };
+    assert_eq!((remote.connections, remote.timeout_ns, remote.unflushed_bytes), (2, 300_000_000_000, 1 << 20));
+    assert_eq!(config.devices[0].queue.elevator, Some(hoistway_core::Kind::Noop));
+    assert_eq!(config.devices[0].queue.name, "vm");
+    // A URI has equals signs of its own; two exports of one URI share its device.
+    let uri = "nbd+unix:///x?socket=/run/store";
+    let config = of(&[uri, &format!("other={uri},read-only")]).expect("they are valid");
+    assert_eq!((config.devices.len(), config.exports.len()), (1, 2));
+    assert_eq!((config.exports[0].name.as_str(), config.exports[1].name.as_str()), ("", "other"));
+}
+
+#[test]
+fn invalid_remote_exports_are_reported() {
+    let table: &[(&str, &str)] = &[
+        ("a=nbd:///x?sock=/s", "`backend` is \"nbd:///x?sock=/s\": unknown key \"sock\""),
+        ("a=nbd+unix:///x", "the socket is missing: add ?socket=PATH after the export"),
+        ("a=nbds://h/x", "TLS needs the authority of the remote's certificate"),
+        ("a=nbds://h/x?tls-type=psk,tls-authority=ca.pem", "only certificates are supported"),
+        ("a=nbd://h/x,tls-authority=ca.pem", "`tls_authority` is given, and the URI does not use TLS"),
+        ("a=nbds://h/x,tls-authority=ca.pem,tls-key=k.pem", "`tls_certificate` and `tls_key` belong together"),
+        ("a=nbd://h/x,timeout=1ms", "`timeout` is \"1ms\": it takes a time from 1s to 1h"),
+        ("a=nbd://h/x,connections=0", "`connections` is \"0\": it takes 1 to 16"),
+        ("a=nbd://h/x,force-in-use", "`force_in_use` is given: only files and block devices have it"),
+        ("a=mem:1M,connections=2", "`connections` is given: only exports of other NBD servers have it"),
+    ];
+    for (argument, text) in table {
+        let problems = of(&[argument]).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.contains(text)), "{argument}: {problems:?}");
+    }
 }

@@ -29,7 +29,7 @@ fn compare(base: &str, table: &[(&str, &str)]) {
 #[test]
 fn invalid_devices_are_reported() {
     let of = |text: &str| problems_of(&format!("{text}\n[[export]]\nname = \"a\"\n")).join("\n");
-    let backends = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
+    let backends = "a backend is \"file:PATH\", \"mem:SIZE\", \"null:SIZE\" or an NBD URI (\"nbd://HOST/EXPORT\")";
     let name = "a name has letters, digits, `-`, `_` and `.`, and 1 to 64 of them";
     let table: &[(&str, String)] = &[
         ("[[device]]\nname = \"a\"", format!("1:1: [[device]] has no `backend`: {backends}")),
@@ -378,5 +378,5 @@ fn problems_of_all_sections_are_reported_together() {
 #[test]
 fn two_devices_on_one_file_are_refused() {
     let text = "device = [{ name = \"a\", backend = \"file:/srv/disk.img\" }, { name = \"b\", backend = \"file:/srv/./disk.img\" }]\nexport = [{ name = \"x\", device = \"a\" }, { name = \"y\", device = \"b\" }]\n";
-    assert_eq!(problems_of(text), ["1:83: the device `a` is the same file: make two exports of one device"]);
+    assert_eq!(problems_of(text), ["1:83: the device `a` has the same storage: make two exports of one device"]);
 }

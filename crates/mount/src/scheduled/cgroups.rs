@@ -148,6 +148,8 @@ mod tests {
             is_emulated: false,
             is_synchronous: false,
             splits_requests: false,
+            io_bytes_max: u64::MAX,
+            repeats_flushes: false,
             default_depth: 1,
             depth_max: 1,
         };

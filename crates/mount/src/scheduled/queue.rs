@@ -141,6 +141,8 @@ fn medium_properties(bytes: u64, rotational: bool) -> MediumProperties {
         is_emulated: false,
         is_synchronous: false,
         splits_requests: false,
+        io_bytes_max: u64::MAX,
+        repeats_flushes: false,
         default_depth: if rotational { DEPTH_ROTATIONAL } else { DEPTH_FLASH },
         depth_max: DEPTH_MAX,
     }

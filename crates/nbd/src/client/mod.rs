@@ -14,5 +14,5 @@ pub use collect::{Collector, Completion, ReplyContent};
 pub use decoder::ProtocolError;
 pub use export_info::ExportInfo;
 pub use handshake::{Findings, Goal, Handshake, HandshakeError, HandshakeOptions, Progress, TlsMode, send_option};
-pub use replies::{Event, Status};
+pub use replies::{Event, IncomingData, Status};
 pub use session::{Context, RequestError, RequestSpec, Session};

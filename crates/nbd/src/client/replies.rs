@@ -76,7 +76,36 @@ pub struct Status {
     pub flags: u64,
 }
 
+/// The data of a READ that the next bytes of the server are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncomingData {
+    /// Cookie of the request.
+    pub cookie: u64,
+    /// Offset of the next byte in the export.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
 impl Session {
+    /// Returns the data that the next bytes of the server are; `None` if a header is next. The
+    /// caller may receive them without [`Session::next`], and then calls
+    /// [`Session::skip_data`].
+    pub fn incoming_data(&self) -> Option<IncomingData> {
+        match self.decoder.stage {
+            Stage::Data { cookie, offset, left, .. } => Some(IncomingData { cookie, offset, length: left }),
+            _ => None,
+        }
+    }
+
+    /// Counts bytes of [`Session::incoming_data`] that the caller has received itself; at most
+    /// those are counted.
+    pub fn skip_data(&mut self, bytes: u64) {
+        if let Stage::Data { cookie, offset, left, last } = self.decoder.stage {
+            self.advance_data(cookie, offset, left, last, bytes.min(left));
+        }
+    }
+
     /// Processes input of the server. Returns the number of consumed bytes and the next event. Call
     /// it again with the remaining bytes until it returns no event; the input is then consumed. It
     /// buffers only what precedes content: a header, an error text (8 KiB) or extents (16 MiB).
@@ -241,13 +270,17 @@ impl Session {
             return None;
         }
         *rest = tail;
-        let (offset_next, left) = (offset + bytes.len() as u64, left - bytes.len() as u64);
-        self.decoder.stage =
-            if left > 0 { Stage::Data { cookie, offset: offset_next, left, last } } else { Stage::Magic };
+        self.advance_data(cookie, offset, left, last, bytes.len() as u64);
+        Some(Event::Data { cookie, offset, bytes })
+    }
+
+    /// Counts received data of a chunk that has `left` bytes.
+    fn advance_data(&mut self, cookie: u64, offset: u64, left: u64, last: bool, bytes: u64) {
+        let (offset, left) = (offset + bytes, left - bytes);
+        self.decoder.stage = if left > 0 { Stage::Data { cookie, offset, left, last } } else { Stage::Magic };
         if left == 0 && last {
             self.decoder.finished = Some(cookie);
         }
-        Some(Event::Data { cookie, offset, bytes })
     }
 
     fn finish(&mut self, cookie: u64) -> Result<Event<'static>, ProtocolError> {

@@ -136,7 +136,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     /// Queues a request that passed its limits, in pieces if it is long.
     pub(super) fn admit(&mut self, slot: u32) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        let max = if entry.op == RequestOp::Trim { TRIM_BYTES_MAX } else { self.scheduler.request_bytes_max };
+        let max = if entry.op == RequestOp::Trim { TRIM_BYTES_MAX } else { self.scheduler.piece_bytes_max() };
         if entry.length <= max || !self.scheduler.medium.splits_requests {
             entry.stage = Stage::Queued;
             return self.enqueue(slot);
@@ -156,7 +156,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     }
 
     fn next_piece(&mut self, whole: u32) -> Option<Entry<D, O>> {
-        let max = self.scheduler.request_bytes_max;
+        let max = self.scheduler.piece_bytes_max();
         let entry = self.entries.get_mut(whole)?;
         let (end, dead) = (entry.end(), entry.dead);
         let Part::Split(split) = &mut entry.part else { return None };
@@ -383,7 +383,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
         // After EIO the operating system may have dropped other writes too. It reports ENOSPC
         // before it accepts data.
-        if entry.durable && !is_dead && result.as_ref().err() == Some(&IoError::Io) {
+        let is_final = !self.scheduler.medium.repeats_flushes;
+        if is_final && entry.durable && !is_dead && result.as_ref().err() == Some(&IoError::Io) {
             self.flushes.fail(IoError::Io);
         }
         entry.result = Some(result);

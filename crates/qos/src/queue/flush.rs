@@ -121,7 +121,9 @@ impl<D, O: Output> DiskQueue<D, O> {
         let Some(FlushProgress { result: Some(result), drive_done: true }) = self.flushes.in_progress else { return };
         self.flushes.in_progress = None;
         self.scheduler.kicked = true;
-        if let Err(error) = result {
+        if let Err(error) = result
+            && !self.scheduler.medium.repeats_flushes
+        {
             if !self.flushes.has_failed() {
                 tracing::error!(
                     device = self.scheduler.name,

@@ -249,6 +249,11 @@ impl DiskScheduler {
         self.request_bytes_max
     }
 
+    /// Returns the size of the largest piece of a split request in bytes.
+    pub(crate) fn piece_bytes_max(&self) -> u64 {
+        self.request_bytes_max.min(self.medium.io_bytes_max)
+    }
+
     /// Returns the number of requests in the device.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.len() as u32

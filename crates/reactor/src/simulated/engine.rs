@@ -7,7 +7,7 @@ use std::rc::Rc;
 use rustix::fs::OFlags;
 
 use super::sim::{File, Sim};
-use crate::{Buffer, ConnId, Engine, Event, FileId, Io, ListenerId, Message};
+use crate::{Buffer, ConnId, Endpoint, Engine, Event, FileId, Io, ListenerId, Message};
 
 /// An [`Engine`] over a [`Sim`]. Time passes and actors run only in [`Engine::turn`].
 #[derive(Clone)]
@@ -43,6 +43,10 @@ impl Engine for SimEngine {
         let mut sim = self.sim.borrow_mut();
         sim.violated("a simulation has no sockets to adopt".to_owned());
         ConnId { slot: u32::MAX, generation: 0 }
+    }
+
+    fn connect(&mut self, tag: u64, to: Endpoint, timeout_ns: u64) {
+        self.sim.borrow_mut().start_connect(tag, &to, timeout_ns);
     }
 
     fn receive(&mut self, conn: ConnId) {

@@ -22,7 +22,8 @@ pub(super) struct Link {
     pub plan: LinkPlan,
     /// The client.
     pub actor: ActorId,
-    pub listener: ListenerId,
+    /// The listener; `None` for a connection that the server itself opens.
+    pub listener: Option<ListenerId>,
     /// The peer, until the server accepts the connection.
     pub peer: Option<Peer>,
     /// The ID at the server, from acceptance until the server closes the connection.
@@ -79,12 +80,12 @@ pub enum LinkState {
 }
 
 impl Link {
-    pub fn new(plan: LinkPlan, actor: ActorId, listener: ListenerId, peer: Peer) -> Link {
+    pub fn new(plan: LinkPlan, actor: ActorId, listener: Option<ListenerId>, peer: Option<Peer>) -> Link {
         Link {
             plan,
             actor,
             listener,
-            peer: Some(peer),
+            peer,
             conn: None,
             up: Pipe::new(plan.capacity),
             down: Pipe::new(plan.capacity),
@@ -113,6 +114,7 @@ impl PendingSend {
             let (from, len) = match &self.message.parts[self.part] {
                 Part::Head { len } => (&self.message.head[self.head..], *len),
                 Part::Buffer { buffer, len } => (&buffer[..], *len),
+                Part::Kept { buffer, len } => (&buffer[..], *len),
                 Part::Shared(shared) => (slice(shared), shared.len()),
             };
             let piece = count.min(len - self.sent);
@@ -133,7 +135,7 @@ impl PendingSend {
     /// Returns true if all bytes were taken.
     pub fn is_over(&self) -> bool {
         self.message.parts[self.part.min(self.message.parts.len())..].iter().all(|part| match part {
-            Part::Head { len } | Part::Buffer { len, .. } => *len == 0,
+            Part::Head { len } | Part::Buffer { len, .. } | Part::Kept { len, .. } => *len == 0,
             Part::Shared(shared) => shared.is_empty(),
         })
     }

@@ -3,8 +3,8 @@
 
 use super::ids::{ActorId, LinkId};
 use super::link::{Link, LinkPlan, LinkState, PendingReceive, PendingSend};
-use super::sim::{Due, Sabotage, Sim};
-use crate::{Buffer, ConnId, Event, ListenerId, Message, Peer};
+use super::sim::{Due, Sabotage, Service, Sim};
+use crate::{Buffer, ConnId, Endpoint, Event, ListenerId, Message, Peer};
 
 /// Operations of clients.
 impl Sim {
@@ -15,7 +15,7 @@ impl Sim {
             return None;
         }
         let link = LinkId(self.links.len());
-        self.links.push(Link::new(plan, actor, listener, peer));
+        self.links.push(Link::new(plan, actor, Some(listener), Some(peer)));
         let at_ns = self.now_ns + self.prng.magnitude(plan.latency_ns_max);
         self.due(at_ns, Due::Accept(link));
         Some(link)
@@ -85,8 +85,39 @@ impl Sim {
     }
 }
 
+/// Servers to which the simulated server connects.
+impl Sim {
+    /// Adds a server at an endpoint. It accepts connections while it is up, and runs as an actor.
+    pub fn add_service(&mut self, endpoint: Endpoint, actor: ActorId, plan: LinkPlan) {
+        self.services.push(Service { endpoint, actor, plan, is_up: true, accepted: Vec::new() });
+    }
+
+    /// Starts or stops a service. A stopped one refuses connections; its present ones stay.
+    pub fn set_up(&mut self, actor: ActorId, is_up: bool) {
+        for service in self.services.iter_mut().filter(|service| service.actor == actor) {
+            service.is_up = is_up;
+        }
+    }
+
+    /// Returns the connections that a service has accepted since the last call.
+    pub fn take_accepted(&mut self, actor: ActorId) -> Vec<LinkId> {
+        let own = self.services.iter_mut().filter(|service| service.actor == actor);
+        own.flat_map(|service| std::mem::take(&mut service.accepted)).collect()
+    }
+}
+
 /// Operations of the server.
 impl Sim {
+    pub(super) fn start_connect(&mut self, tag: u64, to: &Endpoint, timeout_ns: u64) {
+        let Some(service) = self.services.iter().position(|service| service.endpoint == *to) else {
+            let unknown = std::io::Error::other(format!("no service at {to}"));
+            return self.events.push_back(Event::Connected { tag, result: Err(unknown) });
+        };
+        let latency_ns = self.services[service].plan.latency_ns_max;
+        let at_ns = self.now_ns + self.prng.magnitude(latency_ns).min(timeout_ns);
+        self.due(at_ns, Due::Connect { tag, service });
+    }
+
     pub(super) fn receive(&mut self, conn: ConnId, range: Option<(Buffer, usize, usize)>) {
         let Some(id) = self.of(conn, "receive") else { return };
         let link = &mut self.links[id.0];
@@ -165,10 +196,20 @@ impl Sim {
 /// Effects over time.
 impl Sim {
     pub(super) fn accept(&mut self, id: LinkId) {
-        let listener = self.links[id.0].listener;
-        if !self.is_open(listener) {
+        let Some(listener) = self.links[id.0].listener.filter(|listener| self.is_open(*listener)) else {
             return self.cut(id);
+        };
+        let conn = self.assign(id);
+        let Some(peer) = self.links[id.0].peer.take() else { return };
+        self.trace.note(self.now_ns, &[6, id.0 as u64], format_args!("link {} is accepted as {conn:?}", id.0));
+        self.events.push_back(Event::Accepted { listener, conn, peer });
+        if self.links[id.0].is_reset {
+            self.report_reset(id);
         }
+    }
+
+    /// Gives a link an ID at the server.
+    fn assign(&mut self, id: LinkId) -> ConnId {
         let free = self.connections.iter().position(|(_, link)| link.is_none());
         let slot = free.unwrap_or_else(|| {
             self.connections.push((0, None));
@@ -177,14 +218,24 @@ impl Sim {
         let entry = &mut self.connections[slot];
         *entry = (entry.0 + 1, Some(id));
         let conn = ConnId { slot: slot as u32, generation: entry.0 };
-        let link = &mut self.links[id.0];
-        link.conn = Some(conn);
-        let Some(peer) = link.peer.take() else { return };
-        self.trace.note(self.now_ns, &[6, id.0 as u64], format_args!("link {} is accepted as {conn:?}", id.0));
-        self.events.push_back(Event::Accepted { listener, conn, peer });
-        if self.links[id.0].is_reset {
-            self.report_reset(id);
-        }
+        self.links[id.0].conn = Some(conn);
+        conn
+    }
+
+    /// Ends an attempt of the server to connect to a service.
+    pub(super) fn connected(&mut self, tag: u64, service: usize) {
+        let Some(Service { actor, plan, is_up: true, .. }) = self.services.get(service).cloned() else {
+            self.trace.note(self.now_ns, &[10, tag], format_args!("the connection {tag:#x} is refused"));
+            let refused = std::io::ErrorKind::ConnectionRefused.into();
+            return self.events.push_back(Event::Connected { tag, result: Err(refused) });
+        };
+        let id = LinkId(self.links.len());
+        self.links.push(Link::new(plan, actor, None, None));
+        let conn = self.assign(id);
+        self.services[service].accepted.push(id);
+        self.trace.note(self.now_ns, &[11, id.0 as u64, tag], format_args!("link {}: connected as {conn:?}", id.0));
+        self.events.push_back(Event::Connected { tag, result: Ok(conn) });
+        self.notify_soon(id);
     }
 
     pub(super) fn arrive(&mut self, id: LinkId) {

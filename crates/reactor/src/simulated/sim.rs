@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::disk::{Disk, DiskPlan};
 use super::ids::{ActorId, DiskId, LinkId};
-use super::link::Link;
+use super::link::{Link, LinkPlan};
 use super::prng::Prng;
 use super::trace::Trace;
-use crate::{Event, FileId, Io, ListenerId, Pool, Signal};
+use crate::{Endpoint, Event, FileId, Io, ListenerId, Pool, Signal};
 
 /// Size of the buffer pool in bytes: 2 MiB. Further buffers are allocated.
 const POOL_BYTES: usize = 2 << 20;
@@ -62,6 +62,8 @@ impl Sabotage {
 pub(super) enum Due {
     /// The server accepts a connection.
     Accept(LinkId),
+    /// The server's attempt to connect to the service with this index ends.
+    Connect { tag: u64, service: usize },
     /// Bytes or the end of the stream arrive at the server.
     Arrive(LinkId),
     /// The pending receive may complete.
@@ -90,6 +92,17 @@ pub(super) struct File {
     pub disk: DiskId,
     /// Opened with `O_DIRECT`: offsets and lengths have to be aligned.
     pub direct: bool,
+}
+
+/// A server to which the simulated server connects.
+#[derive(Clone, Debug)]
+pub(super) struct Service {
+    pub endpoint: Endpoint,
+    pub actor: ActorId,
+    pub plan: LinkPlan,
+    pub is_up: bool,
+    /// Connections that the actor has not taken yet.
+    pub accepted: Vec<LinkId>,
 }
 
 /// An I/O in flight.
@@ -127,6 +140,7 @@ pub struct Sim {
     /// For each connection slot of the server: its generation, and its link.
     pub(super) connections: Vec<(u32, Option<LinkId>)>,
     pub(super) listeners: Vec<bool>,
+    pub(super) services: Vec<Service>,
     pub(super) files: Vec<File>,
     pub(super) disks: Vec<Disk>,
     /// Device and inode number of the real file that represents each disk.
@@ -158,6 +172,7 @@ impl Sim {
             links: Vec::new(),
             connections: Vec::new(),
             listeners: Vec::new(),
+            services: Vec::new(),
             files: Vec::new(),
             disks: Vec::new(),
             disk_files: Vec::new(),
@@ -181,6 +196,11 @@ impl Sim {
     /// Returns a disk.
     pub fn disk(&self, id: DiskId) -> &Disk {
         &self.disks[id.0]
+    }
+
+    /// Returns a disk for changes by an actor.
+    pub fn disk_mut(&mut self, id: DiskId) -> &mut Disk {
+        &mut self.disks[id.0]
     }
 
     /// Adds an actor, which first runs at `from_ns`.
@@ -277,6 +297,7 @@ impl Sim {
     fn handle(&mut self, event: Due) {
         match event {
             Due::Accept(link) => self.accept(link),
+            Due::Connect { tag, service } => self.connected(tag, service),
             Due::Arrive(link) => self.arrive(link),
             Due::Deliver(link) => self.deliver(link),
             Due::Push(link) => self.push(link),

@@ -37,7 +37,8 @@ use self::sockets::{Connection, Listener};
 use self::transfer::Transfers;
 use crate::buffer::{Buffer, Pool};
 use crate::clock;
-use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
+use crate::connector::Connector;
+use crate::engine::{ConnId, Endpoint, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
 use crate::files::BlockFile;
 use crate::helpers::HelperThreads;
 use crate::options::Options;
@@ -84,6 +85,7 @@ pub struct Uring {
     /// Connections whose receive found no free receive buffer, oldest first.
     starved: VecDeque<ConnId>,
     helpers: HelperThreads,
+    connector: Connector,
     signals: Option<Signals>,
     /// Events of operations that ended without the kernel. The next turn returns them.
     ready: Vec<Event>,
@@ -125,6 +127,7 @@ impl Uring {
             pool_registered: None,
             transfers: Transfers::default(),
             starved: VecDeque::new(),
+            connector: Connector::new(waker.clone()),
             helpers: HelperThreads::new(HELPERS_MAX, waker),
             signals,
             ready: Vec::new(),
@@ -217,6 +220,10 @@ impl Uring {
     fn woken(&mut self, events: &mut Vec<Event>) {
         self.helpers.take_results(&mut self.helper_results);
         events.extend(self.helper_results.drain(..).map(|(tag, done)| Event::Done { tag, done }));
+        for (tag, result) in self.connector.take_results() {
+            let result = result.map(|socket| self.add_connection(socket));
+            events.push(Event::Connected { tag, result });
+        }
         if let Some(signals) = &self.signals {
             signals.take(events);
         }
@@ -260,6 +267,10 @@ impl Engine for Uring {
 
     fn adopt(&mut self, socket: OwnedFd) -> ConnId {
         self.add_connection(socket)
+    }
+
+    fn connect(&mut self, tag: u64, to: Endpoint, timeout_ns: u64) {
+        self.connector.start(tag, to, timeout_ns);
     }
 
     fn receive(&mut self, conn: ConnId) {

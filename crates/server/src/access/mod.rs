@@ -1,9 +1,6 @@
-//! Listening sockets with their access rights, and certificates.
+//! Listening sockets with their access rights.
 
-mod certificate;
 mod sockets;
-mod tls;
-mod validity;
 
 #[cfg(test)]
 mod tests;
@@ -17,11 +14,8 @@ use hoistway_config::listen_policy::{ListenPolicy, judge, judge_metrics};
 
 use crate::purpose::Purpose;
 
-pub use certificate::names as certificate_names;
-pub use rustls::ServerConfig;
+pub use hoistway_tls::{ServerConfig, TlsError, TlsFiles, tls_server};
 pub use sockets::{Bound, SocketError, bind_tcp, bind_unix};
-pub use tls::{TlsError, TlsFiles, tls_server};
-pub(crate) use validity::tls_error_text;
 
 /// Decides whether the server may listen on a socket that another process has bound, by the
 /// socket's own address. The owner of a Unix socket controls access to it; the control socket must

@@ -15,9 +15,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 
-use super::{Bound, SocketError, bind_tcp, bind_unix, certificate_names, tls_error_text, tls_server};
+use super::{Bound, SocketError, bind_tcp, bind_unix, tls_server};
 use hoistway_config::TlsConfig;
 use hoistway_config::listen_policy::{ListenPolicy, judge};
+use hoistway_tls::{certificate_names, tls_error_text};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).expect("the socket's file").permissions().mode() & 0o777

@@ -217,6 +217,7 @@ impl<E: Engine> Registry for Server<E> {
 fn backend_text(config: &BackendConfig) -> String {
     match config {
         BackendConfig::File { path, .. } => format!("file:{}", path.display()),
+        BackendConfig::Remote(remote) => remote.uri.to_string(),
         BackendConfig::Memory { bytes } => format!("mem:{}", hoistway_units::print_size(*bytes)),
         BackendConfig::Null { bytes } => format!("null:{}", hoistway_units::print_size(*bytes)),
     }

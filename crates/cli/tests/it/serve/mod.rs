@@ -8,6 +8,7 @@ mod exports;
 mod in_use;
 mod life;
 mod many;
+mod remote;
 mod replay;
 mod server;
 mod tls;

@@ -19,12 +19,12 @@ use crate::common::{Folder, run};
 const LAST_YEAR: i32 = 4096;
 
 /// A certificate authority, and the files of a server certificate.
-struct Authority {
+pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(folder: &Folder) -> Authority {
+    pub fn new(folder: &Folder) -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "the authority");
@@ -41,6 +41,13 @@ impl Authority {
         let (certificate, key) = self.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth, last_year);
         folder.file("cert.pem", certificate.pem());
         folder.file("key.pem", key.serialize_pem());
+    }
+
+    /// Writes a certificate of a client, by the names that URIs expect.
+    pub fn issue_client(&self, folder: &Folder) {
+        let (certificate, key) = self.issue("client", ExtendedKeyUsagePurpose::ClientAuth, LAST_YEAR);
+        folder.file("client-cert.pem", certificate.pem());
+        folder.file("client-key.pem", key.serialize_pem());
     }
 
     fn issue(&self, name: &str, purpose: ExtendedKeyUsagePurpose, last_year: i32) -> (rcgen::Certificate, KeyPair) {

@@ -9,13 +9,13 @@ use std::time::SystemTime;
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, InconsistentKeys, RootCertStore, ServerConfig};
 
-use hoistway_config::{TlsConfig, read_text};
+use hoistway_config::{RemoteTlsConfig, TlsConfig, read_text};
 
-use super::validity::{fault_of, validity_warning};
+use crate::validity::{fault_of, validity_warning};
 
 /// Why certificates or keys cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum TlsError {
     },
     /// The certificate and the key are valid but do not belong together.
     #[error(
-        "{} and {} do not match: the key belongs to another certificate; the first certificate of the file has to be the server's own",
+        "{} and {} do not match: the key belongs to another certificate; the first certificate of the file has to be the owner's",
         certificate.display(),
         key.display()
     )]
@@ -52,6 +52,9 @@ pub enum TlsError {
         /// The path of the key.
         key: PathBuf,
     },
+    /// The name of a server is neither a host name nor an address.
+    #[error("{0:?} is no name that a certificate can have: a host name or an IP address is needed")]
+    Name(String),
     /// The TLS library refuses its settings.
     #[error("TLS cannot be used: {0}")]
     Library(String),
@@ -85,27 +88,67 @@ pub fn tls_server(config: &TlsConfig) -> Result<TlsFiles, TlsError> {
     let builder = match &config.client_authority {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities(path)?), provider).build();
+            let roots = Arc::new(authorities(path, AUTHORITY)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
             let verifier = verifier.map_err(|error| wrong(path, AUTHORITY, error.to_string()))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let server = builder.with_single_cert(certificates, key).map_err(|error| pair_error(config, error))?;
+    let pair = (config.certificate.as_path(), config.key.as_path());
+    let server = builder.with_single_cert(certificates, key).map_err(|error| pair_error(pair, error))?;
     Ok(TlsFiles { server: Arc::new(server), warnings })
 }
 
-/// The names of the certificate and of the client authority in errors.
+/// The TLS configuration of connections to another server, read from files.
+#[derive(Clone, Debug)]
+pub struct ClientTls {
+    /// The configuration for new connections.
+    pub client: Arc<ClientConfig>,
+    /// The name that the server's certificate must have.
+    pub name: ServerName<'static>,
+    /// Warnings about the files.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the authorities, and the client's certificate and key if there are some, and builds the
+/// configuration for TLS 1.2 and 1.3. The server's certificate is always verified.
+///
+/// # Errors
+/// [`TlsError`], which names the file.
+pub fn tls_client(config: &RemoteTlsConfig) -> Result<ClientTls, TlsError> {
+    let roots = authorities(&config.authority, REMOTE_AUTHORITY)?;
+    let name = ServerName::try_from(config.host.clone()).map_err(|_| TlsError::Name(config.host.clone()))?;
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Library(error.to_string()))?
+        .with_root_certificates(roots);
+    let mut warnings = Vec::new();
+    let client = match &config.identity {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key_path)) => {
+            let chain = certificates(certificate, CERTIFICATE)?;
+            let key = key(key_path)?;
+            warnings.extend(readable_by_others(key_path));
+            let pair = (certificate.as_path(), key_path.as_path());
+            builder.with_client_auth_cert(chain, key).map_err(|error| pair_error(pair, error))?
+        }
+    };
+    Ok(ClientTls { client: Arc::new(client), name, warnings })
+}
+
+/// The names of the files in errors.
 const CERTIFICATE: &str = "certificate";
 const AUTHORITY: &str = "client authority";
+const REMOTE_AUTHORITY: &str = "authority of the remote";
 
 /// Returns the error for a certificate and a key that the TLS library refuses.
-fn pair_error(config: &TlsConfig, error: rustls::Error) -> TlsError {
+fn pair_error((certificate, key): (&Path, &Path), error: rustls::Error) -> TlsError {
     match error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            TlsError::Mismatch { certificate: config.certificate.clone(), key: config.key.clone() }
+            TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned() }
         }
-        rustls::Error::InvalidCertificate(fault) => wrong(&config.certificate, CERTIFICATE, fault.to_string()),
-        other => wrong(&config.key, "key", other.to_string()),
+        rustls::Error::InvalidCertificate(fault) => wrong(certificate, CERTIFICATE, fault.to_string()),
+        other => wrong(key, "key", other.to_string()),
     }
 }
 
@@ -158,10 +201,10 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+fn authorities(path: &Path, what: &'static str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path, AUTHORITY)? {
-        roots.add(certificate).map_err(|error| wrong(path, AUTHORITY, error.to_string()))?;
+    for certificate in certificates(path, what)? {
+        roots.add(certificate).map_err(|error| wrong(path, what, error.to_string()))?;
     }
     Ok(roots)
 }

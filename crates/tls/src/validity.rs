@@ -13,7 +13,7 @@ const WRONG_VERSION: &str = "UnsupportedCertVersion";
 
 /// Returns why TLS cannot use a certificate, and what would be right; `None` without a fault. A
 /// certificate that cannot be parsed is left to the TLS library.
-pub(super) fn fault_of(certificate: &CertificateDer<'_>) -> Option<String> {
+pub(crate) fn fault_of(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = Certificate::from_der(certificate).ok()?;
     let version = match certificate.tbs_certificate().version() {
         Version::V1 => 1,
@@ -27,7 +27,7 @@ pub(super) fn fault_of(certificate: &CertificateDer<'_>) -> Option<String> {
 const VERSION_NEEDED: &str = "and TLS needs version 3: issue it again with extensions, as with `openssl x509 -req -extfile FILE`, where FILE names the server (subjectAltName=DNS:...)";
 
 /// Returns a warning if a certificate is not valid at `now`, with the effect on clients.
-pub(super) fn validity_warning(certificate: &CertificateDer<'_>, now: SystemTime) -> Option<String> {
+pub(crate) fn validity_warning(certificate: &CertificateDer<'_>, now: SystemTime) -> Option<String> {
     let certificate = Certificate::from_der(certificate).ok()?;
     let validity = certificate.tbs_certificate().validity();
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) fn validity_warning(certificate: &CertificateDer<'_>, now: SystemTime
 }
 
 /// Returns an error of the TLS library as text for the log.
-pub(crate) fn tls_error_text(error: &Error) -> String {
+pub fn tls_error_text(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(fault) => certificate_error_text(fault),
         Error::NoCertificatesPresented => {
