@@ -2,7 +2,8 @@
 //!
 //! Memory and null backends complete an operation within the call ([`Begin::Done`]). Files use the
 //! engine ([`Begin::Pending`]); the host passes each [`Event::Done`](hoistway_reactor::Event::Done)
-//! to [`Backend::finish`]. Remote exports use connections of the engine: see [`Backend::remote_mut`].
+//! to [`Backend::finish`]. Remote exports use connections of the engine: see
+//! [`Backend::remote_mut`].
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ use crate::error::BackendError;
 use crate::error_log::{Cause, ErrorLog, FailedIo};
 use crate::operation::Operation;
 use crate::output::IoOutput;
-use crate::remote::{Ended, Remote};
+use crate::remote::{Ended, Remote, Sabotage};
 
 /// A request to a block device.
 pub type BlockRequest = IoRequest<Buffer>;
@@ -248,6 +248,13 @@ impl Device {
                 self.errors.log(&self.backend.name(), &FailedIo { op, offset, length, error, cause }, now_ns);
             }
             self.queue.end_io(number, result, now_ns);
+        }
+    }
+
+    /// Plants a fault in the recovery of a remote export, for tests that have to find it.
+    pub fn sabotage_remote(&mut self, sabotage: Sabotage) {
+        if let Some(remote) = self.backend.remote_mut() {
+            remote.set_sabotage(sabotage);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Command-line arguments as parts of a draft: `--export
-//! NAME=PATH|mem:SIZE|null:SIZE|URI[,key=value...]` and the options that override a configuration file.
+//! NAME=PATH|mem:SIZE|null:SIZE|URI[,key=value...]` and the options that override a configuration
+//! file.
 
 use std::path::{Path, PathBuf};
 

@@ -156,8 +156,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Checks that no two devices are the same file or remote export: their requests would bypass each other's
-    /// queue.
+    /// Checks that no two devices are the same file or remote export: their requests would bypass
+    /// each other's queue.
     fn devices_are_different(&mut self) {
         let mut first: BTreeMap<_, &str> = BTreeMap::new();
         let mut twice = Vec::new();

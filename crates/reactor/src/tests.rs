@@ -186,6 +186,43 @@ fn tcp_clients_are_identified_by_address(mut harness: Harness<impl Engine>) {
     assert_eq!(text, "hello");
 }
 
+/// Connects, and returns the result.
+fn connected(harness: &mut Harness<impl Engine>, wanted: u64, to: Endpoint) -> std::io::Result<ConnId> {
+    harness.engine.connect(wanted, to, 10 * SECOND_NS);
+    harness.until(
+        |event| matches!(event, Event::Connected { tag, .. } if *tag == wanted),
+        |event| match event {
+            Event::Connected { result, .. } => result,
+            _ => unreachable!("the event matches"),
+        },
+    )
+}
+
+fn connections_are_opened_and_refused(mut harness: Harness<impl Engine>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s");
+    let (unix, tcp) = (UnixListener::bind(&path).expect("a socket"), TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let port = tcp.local_addr().expect("an address").port();
+    let conn = connected(&mut harness, 1, Endpoint::Unix(path.clone())).expect("it listens");
+    let (mut peer, _) = unix.accept().expect("a connection");
+    harness.engine.send(conn, head(b"unix"));
+    harness.sent(conn);
+    let mut bytes = [0; 4];
+    peer.read_exact(&mut bytes).expect("the bytes arrive");
+    assert_eq!(&bytes, b"unix");
+    let localhost = |port| Endpoint::Tcp { host: "localhost".to_owned(), port };
+    let conn = connected(&mut harness, 2, localhost(port)).expect("it listens");
+    let (mut peer, _) = tcp.accept().expect("a connection");
+    peer.write_all(b"tcp").expect("it is connected");
+    harness.engine.receive(conn);
+    assert_eq!(harness.received(conn), b"tcp");
+    drop((unix, tcp));
+    for to in [Endpoint::Unix(path), localhost(port)] {
+        let refused = connected(&mut harness, 3, to).expect_err("nothing listens");
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    }
+}
+
 fn messages_of_many_parts_pass_through_small_socket_buffers(mut harness: Harness<impl Engine>) {
     let (conn, mut client) = pair(&mut harness);
     // The smallest that the kernel allows: a message goes in hundreds of pieces.
@@ -520,6 +557,7 @@ macro_rules! both_engines {
 both_engines!(
     bytes_are_echoed,
     tcp_clients_are_identified_by_address,
+    connections_are_opened_and_refused,
     messages_of_many_parts_pass_through_small_socket_buffers,
     a_receive_into_a_buffer_fills_its_range,
     a_timer_is_never_early,

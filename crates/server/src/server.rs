@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
+use hoistway_blockdev::remote::Sabotage;
 use hoistway_blockdev::{Device, IoOutput};
 use hoistway_control::Watch;
 use hoistway_control::metrics::Metrics;
@@ -124,6 +125,11 @@ impl<E: Engine> Server<E> {
     /// Returns the names of all open devices, detached ones included.
     pub fn device_names(&self) -> Vec<&str> {
         self.state.devices.iter().map(Device::name).collect()
+    }
+
+    /// Plants a fault in the recovery of remote exports, for tests that have to find it.
+    pub fn sabotage_remotes(&mut self, sabotage: Sabotage) {
+        self.state.devices.iter_mut().for_each(|device| device.sabotage_remote(sabotage));
     }
 
     /// Returns the time of the present turn, in ns of the engine's clock.

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use hoistway_blockdev::remote::Sabotage as RemoteSabotage;
 use hoistway_reactor::simulated::Sabotage;
 use hoistway_simulation::{Plan, WorldReport, mount, play};
 
@@ -19,6 +20,7 @@ struct Options {
     seed: Option<u64>,
     verbose: bool,
     sabotage: Sabotage,
+    remote_sabotage: RemoteSabotage,
     /// Worlds of the mount instead of the server.
     of_mount: bool,
     mount_sabotage: Option<mount::Sabotage>,
@@ -53,6 +55,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
         seed: None,
         verbose: false,
         sabotage,
+        remote_sabotage: RemoteSabotage::None,
         of_mount: false,
         mount_sabotage: None,
         jobs,
@@ -96,7 +99,13 @@ impl Options {
             self.mount_sabotage = Some(found.ok_or(format!("--sabotage {text:?}: one of {}", all.join(", ")))?);
         } else {
             let found = Sabotage::ALL.into_iter().find(|kind| format!("{kind:?}") == text);
-            self.sabotage = found.ok_or(format!("--sabotage {text:?}: one of {:?}", Sabotage::ALL))?;
+            let of_remote = RemoteSabotage::ALL.into_iter().find(|kind| format!("{kind:?}") == text);
+            if found.is_none() && of_remote.is_none() {
+                let (engine, remote) = (Sabotage::ALL, RemoteSabotage::ALL);
+                return Err(format!("--sabotage {text:?}: one of {engine:?}, {remote:?}"));
+            }
+            self.sabotage = found.unwrap_or_default();
+            self.remote_sabotage = of_remote.unwrap_or_default();
         }
         Ok(())
     }
@@ -128,7 +137,8 @@ fn plan(seed: u64, options: &Options) -> WorldPlan {
         plan.sabotage = options.mount_sabotage;
         return WorldPlan::Mount(Box::new(plan));
     }
-    WorldPlan::Server(Box::new(Plan { sabotage: options.sabotage, ..Plan::new(seed) }))
+    let (sabotage, remote_sabotage) = (options.sabotage, options.remote_sabotage);
+    WorldPlan::Server(Box::new(Plan { sabotage, remote_sabotage, ..Plan::new(seed) }))
 }
 
 /// Runs a world. A panic is a violation.

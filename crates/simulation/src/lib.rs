@@ -9,6 +9,7 @@
 //! - the derivation of a world from a seed: `plan.rs` and `plan/`
 //! - the behaviour of clients: `client/`; of misbehaving ones: `client/misbehaving.rs`
 //! - changes by an operator while the server runs: `operator.rs`
+//! - the remote servers behind devices, and their failures: `remote.rs`
 //! - invariants: `history.rs` (data), `run.rs` (memory, shutdown, disks)
 //! - the server that the fuzzers run: `wire.rs`
 //! - the write-back of a mount: `mount/`
@@ -20,8 +21,10 @@ pub mod history;
 pub mod mount;
 mod operator;
 mod plan;
+mod remote;
 mod run;
 pub mod wire;
 
 pub use plan::{DevicePlan, Medium, Plan};
+pub use remote::RemotePlan;
 pub use run::{WorldReport, play};

@@ -9,6 +9,7 @@ use hoistway_core::Kind;
 use hoistway_nbd::server::Replies;
 
 use super::client::{ClientPlan, Misbehavior};
+use hoistway_blockdev::remote::Sabotage as RemoteSabotage;
 use hoistway_config::{Config, ExportConfig, GroupConfig, Rule, TenantConfig};
 use hoistway_qos::Terms;
 use hoistway_reactor::simulated::LinkPlan;
@@ -50,12 +51,18 @@ pub struct Plan {
     pub bounds: Bounds,
     /// The deliberate fault of the engine.
     pub sabotage: Sabotage,
+    /// The deliberate fault of the recovery after lost connections to remotes.
+    pub remote_sabotage: RemoteSabotage,
 }
 
 /// The export that misbehaving clients use, on the first device.
 pub const SCRATCH: &str = "scratch";
 
 const MS: u64 = 1_000_000;
+/// Distinguishes the seed of remotes from that of the rest of a world.
+const REMOTES: u64 = 0x0072_656d_6f74_6573;
+/// Devices of a thousand that are behind a remote server.
+const REMOTES_PERMILLE: u64 = 250;
 
 impl Plan {
     /// Derives the plan of a seed.
@@ -66,6 +73,13 @@ impl Plan {
         let calm = prng.permille(400);
         let count = if scale > 2 { prng.pick(&[1, 1, 1, 2, 2, 3]) } else { 1 };
         let mut devices: Vec<DevicePlan> = (0..count).map(|number| DevicePlan::new(prng, number, calm)).collect();
+        // Numbers of their own, so that remotes change no other world.
+        let mut of_remotes = Prng::new(seed ^ REMOTES);
+        for device in &mut devices {
+            if of_remotes.permille(REMOTES_PERMILLE) {
+                device.make_remote(&mut of_remotes);
+            }
+        }
         let count = prng.between(1, 1 + scale);
         let clients = clients(prng, count, scale, calm, &devices);
         for (number, device) in devices.iter_mut().enumerate() {
@@ -92,6 +106,7 @@ impl Plan {
             drains: u32::from(prng.permille(200)),
             bounds: bounds(prng),
             sabotage: Sabotage::None,
+            remote_sabotage: RemoteSabotage::None,
             clients,
             devices,
         }
@@ -272,6 +287,15 @@ mod tests {
             ("refused reservations", any(&DevicePlan::may_refuse)),
             ("sound drives", any(&|device| device.drive.is_some() && !device.is_faulty())),
             ("bad sectors", any(&|device| device.drive_has_bad_sectors)),
+            ("remotes", any(&|device| device.remote.is_some())),
+            (
+                "remotes with several connections",
+                any(&|device| device.remote.is_some_and(|remote| remote.multi_conn && remote.connections > 1)),
+            ),
+            (
+                "remotes that are away for too long",
+                any(&|device| device.remote.is_some_and(|remote| remote.timeout_ns < 10_000 * MS)),
+            ),
         ] {
             assert!(found >= 4, "{what}: in {found} worlds of 200");
         }

@@ -10,8 +10,10 @@ use super::client::{Client, MisbehavingClient, SharedState};
 use super::history::{History, SharedHistory};
 use super::operator::Operator;
 use super::plan::{DevicePlan, Medium, Plan, SCRATCH};
+use super::remote::{RemotePlan, RemoteServer};
+use hoistway_config::Config;
 use hoistway_reactor::simulated::{DiskId, Prng, Sim, SimEngine};
-use hoistway_reactor::{Address, Peer, Signal};
+use hoistway_reactor::{Address, Engine, Peer, Signal};
 use hoistway_server::{FLOOR_BYTES, Purpose, Server, Settings, Turn};
 
 /// The result of a world.
@@ -35,6 +37,9 @@ pub struct WorldReport {
 
 /// The most turns of a server between start and end; worlds have some ten thousand.
 const TURNS_MAX: u64 = 3_000_000;
+/// The longest time in ns in which a server may find its remotes, and the time between two attempts.
+const START_NS_MAX: u64 = 60_000_000_000;
+const RESTART_NS: u64 = 100_000_000;
 /// The longest duration of a world in ns of virtual time.
 const TIME_NS_MAX: u64 = 7_200_000_000_000;
 
@@ -128,6 +133,12 @@ impl<'a> World<'a> {
             );
             sim.add_actor(Box::new(misbehaving), prng.magnitude(20_000_000));
         }
+        for (number, device) in plan.devices.iter().enumerate() {
+            let Some(remote) = device.remote else { continue };
+            let server = RemoteServer::new(remote, DiskId(number), device.disk.size as u64, prng.split());
+            let actor = sim.add_actor(Box::new(server), 0);
+            sim.add_service(RemotePlan::endpoint(number), actor, remote.link);
+        }
         let sim = Rc::new(RefCell::new(sim));
         let histories = histories.into_iter().map(|((device, ..), history)| (device, history)).collect();
         Ok(World { plan, sim, shared, histories, files, crashes: 0, drains: 0 })
@@ -157,9 +168,8 @@ impl<'a> World<'a> {
     fn run_server(&mut self) -> Result<End, String> {
         let paths: Vec<_> = self.files.iter().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd())).collect();
         let config = self.plan.config(&paths);
-        let engine = SimEngine::new(self.sim.clone());
-        let settings = Settings { bounds: self.plan.bounds, ..Settings::default() };
-        let mut server = Server::new(engine, &config, settings).map_err(|error| format!("no server: {error}"))?;
+        let mut server = self.start_server(&config)?;
+        server.sabotage_remotes(self.plan.remote_sabotage);
         let listener = self.sim.borrow_mut().add_listener();
         server.attach(listener, Purpose::Nbd);
         self.shared.listener.set(Some(listener));
@@ -191,6 +201,29 @@ impl<'a> World<'a> {
             }
         }
         Err(format!("the world does not end: {} clients are not done", self.shared.unfinished.get()))
+    }
+
+    /// Starts a server. It is started again while a remote is away.
+    fn start_server(&self, config: &Config) -> Result<Server<SimEngine>, String> {
+        let end_ns = self.sim.borrow().now_ns + START_NS_MAX;
+        loop {
+            let mut engine = SimEngine::new(self.sim.clone());
+            let settings = Settings { bounds: self.plan.bounds, ..Settings::default() };
+            let why = match Server::new(engine.clone(), config, settings) {
+                Ok(server) => return Ok(server),
+                Err(error) => format!("no server: {error}"),
+            };
+            if !self.has_remotes() || self.sim.borrow().now_ns > end_ns {
+                return Err(why);
+            }
+            self.sim.borrow_mut().restart();
+            let again_ns = self.sim.borrow().now_ns + RESTART_NS;
+            engine.turn(Some(again_ns), &mut Vec::new()).map_err(|error| error.to_string())?;
+        }
+    }
+
+    fn has_remotes(&self) -> bool {
+        self.plan.devices.iter().any(|device| device.remote.is_some())
     }
 
     fn operate(&self, operator: &mut Operator, server: &mut Server<SimEngine>) -> Result<(), String> {
@@ -227,7 +260,8 @@ impl<'a> World<'a> {
         // A hanging disk may still have I/O of clients that vanished: then the engine and the
         // backend hold its buffers.
         let sim = self.sim.borrow();
-        let buffers = if sim.is_idle() { sim.pool.outstanding() } else { 0 };
+        // So may a remote.
+        let buffers = if sim.is_idle() && !self.has_remotes() { sim.pool.outstanding() } else { 0 };
         if ended && (connections, bytes, buffers) != (0, 0, 0) {
             return Err(format!(
                 "the server ended with {connections} connections, {bytes} bytes in progress, {buffers} buffers"
@@ -326,5 +360,20 @@ mod tests {
         }
     }
 
+    /// Worlds must find deliberate faults of the recovery after lost connections.
+    #[test]
+    fn every_deliberate_fault_of_the_recovery_is_found_within_some_worlds() {
+        for remote_sabotage in hoistway_blockdev::remote::Sabotage::ALL {
+            let found = (0..SEEDS_UNTIL_RECOVERY_FOUND_MAX).find_map(|seed| {
+                let plan = Plan { remote_sabotage, ..Plan::new(seed) };
+                let has_remotes = plan.devices.iter().any(|device| device.remote.is_some());
+                has_remotes.then(|| play(&plan, false).problem)?.map(|problem| (seed, problem))
+            });
+            let (seed, problem) = found.unwrap_or_else(|| panic!("{remote_sabotage:?} was not found"));
+            println!("{remote_sabotage:?}: seed {seed}: {problem}");
+        }
+    }
+
     const SEEDS_UNTIL_FOUND_MAX: u64 = 100;
+    const SEEDS_UNTIL_RECOVERY_FOUND_MAX: u64 = 600;
 }

@@ -69,8 +69,8 @@ impl Journal {
     /// Removes the changes that a flush covered.
     pub fn flushed(&mut self, last: u64) {
         self.flushed = self.flushed.max(last);
-        while let Some(change) = self.list.pop_front_if(|change| change.number <= last) {
-            self.bytes -= change.bytes();
+        while self.list.front().is_some_and(|change| change.number <= last) {
+            self.bytes -= self.list.pop_front().map_or(0, |change| change.bytes());
         }
     }
 

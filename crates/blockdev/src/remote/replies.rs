@@ -188,7 +188,8 @@ impl Remote {
 /// Returns the output of a successful operation.
 fn output(mut request: Request) -> IoOutput {
     let (offset, length) = request.asked;
-    let skip = offset - request.from;
+    // The range of a trim may begin later than the operation.
+    let skip = offset.saturating_sub(request.from);
     match (request.op, request.buffer.take()) {
         (RequestOp::Read, _) if request.is_hole => IoOutput::Zeroes,
         (RequestOp::Read, Some(mut buffer)) => {

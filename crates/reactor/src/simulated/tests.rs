@@ -87,7 +87,7 @@ fn echo(seed: u64, clients: usize, resets_at: Option<usize>) -> (Vec<Vec<u8>>, u
                     waiting.retain(|(waiting, ..)| *waiting != conn);
                     engine.close(conn);
                 }
-                Event::Done { .. } | Event::Signal(_) => panic!("unexpected event"),
+                Event::Connected { .. } | Event::Done { .. } | Event::Signal(_) => panic!("unexpected event"),
             }
         }
         for (conn, buffer, len) in waiting.drain(..) {

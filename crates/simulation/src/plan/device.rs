@@ -7,6 +7,7 @@ use hoistway_drive::{Faults, Hang, Profile};
 use hoistway_qos::{DiskQueueConfig, reservation_figures};
 
 use super::MS;
+use crate::remote::RemotePlan;
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_reactor::simulated::DiskPlan;
 use hoistway_reactor::simulated::Prng;
@@ -22,6 +23,8 @@ pub enum Medium {
     Buffered,
     /// A simulated disk with direct I/O, if the file that stands for it supports that.
     Direct,
+    /// A simulated disk behind a remote server.
+    Remote,
 }
 
 /// The plan of a device.
@@ -31,6 +34,8 @@ pub struct DevicePlan {
     pub medium: Medium,
     /// The plan of a simulated disk.
     pub disk: DiskPlan,
+    /// The remote server and the connections to it, for [`Medium::Remote`].
+    pub remote: Option<RemotePlan>,
     /// The offset of the clients' export, in bytes.
     pub export_offset: u64,
     /// The length of the clients' export, in bytes.
@@ -82,6 +87,7 @@ impl DevicePlan {
         DevicePlan {
             medium,
             disk: DiskPlan::default(),
+            remote: None,
             export_offset: prng.pick(&[0, 512, 4096, 12_345]),
             export_bytes: 0,
             scratch_bytes: 0,
@@ -97,10 +103,20 @@ impl DevicePlan {
         }
     }
 
+    /// Puts the disk behind a remote server, if there is a disk. Its errors are those of its
+    /// connections.
+    pub(super) fn make_remote(&mut self, prng: &mut Prng) {
+        if self.is_simulated() {
+            self.medium = Medium::Remote;
+            self.remote = Some(RemotePlan::new(prng));
+            self.disk_may_fail = false;
+        }
+    }
+
     /// Sets the length of the clients' export and derives the disk.
     pub(super) fn lay_out(&mut self, export_bytes: u64, calm: bool, prng: &mut Prng) {
-        // Direct I/O needs files of whole units.
-        let unit = if self.medium == Medium::Direct { 4096 } else { 1 };
+        // Direct I/O needs files of whole units, a remote whole blocks.
+        let unit = if matches!(self.medium, Medium::Direct | Medium::Remote) { 4096 } else { 1 };
         let size = (self.export_offset + export_bytes + 8192).next_multiple_of(unit);
         (self.export_bytes, self.scratch_bytes) = (export_bytes, size - self.export_offset - export_bytes);
         self.disk = disk(prng, size as usize, calm, self.disk_may_fail);
@@ -108,12 +124,12 @@ impl DevicePlan {
 
     /// Returns true if the storage is a simulated disk, which outlives the server.
     pub fn is_simulated(&self) -> bool {
-        matches!(self.medium, Medium::Buffered | Medium::Direct)
+        matches!(self.medium, Medium::Buffered | Medium::Direct | Medium::Remote)
     }
 
     /// Returns true if valid requests may fail.
     pub fn is_faulty(&self) -> bool {
-        self.disk_may_fail || self.drive_has_bad_sectors
+        self.disk_may_fail || self.drive_has_bad_sectors || self.remote.is_some_and(|remote| remote.may_fail())
     }
 
     /// Returns true if reservations may be refused, because the figures of the device are low or a
@@ -127,8 +143,10 @@ impl DevicePlan {
     /// Returns the configuration of the device with its disk at this path.
     pub(super) fn config(&self, number: usize, path: &str) -> DeviceConfig {
         let bytes = self.disk.size as u64;
+        let remote = self.remote.map(|remote| BackendConfig::Remote(Box::new(remote.config(number))));
         let backend = match self.medium {
             Medium::Memory => BackendConfig::Memory { bytes },
+            Medium::Remote => remote.unwrap_or(BackendConfig::Null { bytes }),
             Medium::Null => BackendConfig::Null { bytes },
             Medium::Buffered => {
                 BackendConfig::File { path: path.into(), direct: Some(false), read_only: false, force_in_use: false }
@@ -159,6 +177,9 @@ impl fmt::Display for DevicePlan {
         let elevator = self.elevator.map_or("chosen by the device", |kind| kind.info().name);
         let (medium, tunables, depth) = (self.medium, &self.tunables, self.depth);
         write!(f, "{medium:?}, elevator {elevator} {tunables:?}, depth {depth:?}, figures {:?}, ", self.figures)?;
+        if let Some(remote) = &self.remote {
+            write!(f, "{remote}, ")?;
+        }
         if let Some(drive) = &self.drive {
             let bad = if self.drive_has_bad_sectors { " with bad sectors" } else { "" };
             write!(f, "behind {}{bad}, ", drive.name())?;

@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["core", "drive", "nbd", "qos", "units"]),
     ("record", &["blockdev", "config", "core", "drive", "machine", "nbd", "qos", "reactor", "trace"]),
     ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "tls", "units"]),
-    ("simulation", &["config", "control", "core", "drive", "mount", "nbd", "qos", "reactor", "server"]),
+    ("simulation", &["blockdev", "config", "control", "core", "drive", "mount", "nbd", "qos", "reactor", "server"]),
     ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
     ("bench", &["config", "control", "core", "drive", "fio", "mount", "qos", "report", "sim", "trace", "units"]),
     (
