@@ -132,8 +132,6 @@ pub enum Sabotage {
     ForgetsJournal,
     /// The journal is sent again from its newest change to its oldest.
     ReversesJournal,
-    /// A flush that was in flight when a connection was lost counts as a success.
-    TrustsStaleFlushes,
     /// Changes of the same bytes may be in flight together.
     OverlapsChanges,
     /// Reads do not wait until the journal was sent again.
@@ -142,13 +140,8 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All faults.
-    pub const ALL: [Sabotage; 5] = [
-        Sabotage::ForgetsJournal,
-        Sabotage::ReversesJournal,
-        Sabotage::TrustsStaleFlushes,
-        Sabotage::OverlapsChanges,
-        Sabotage::ReadsEarly,
-    ];
+    pub const ALL: [Sabotage; 4] =
+        [Sabotage::ForgetsJournal, Sabotage::ReversesJournal, Sabotage::OverlapsChanges, Sabotage::ReadsEarly];
 }
 
 impl Remote {

@@ -230,9 +230,7 @@ impl Remote {
             self.recovery = Recovery::None;
         } else if self.journal.keeps_changes() {
             self.recovery = Recovery::Needed;
-            if self.sabotage != super::Sabotage::TrustsStaleFlushes {
-                self.requests.make_stale();
-            }
+            self.requests.make_stale();
         } else {
             self.lose_writes("the connection was lost before they were flushed");
         }
