@@ -252,8 +252,8 @@ impl RemoteServer {
             let (of_link, others) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.link == link);
             self.jobs = others;
             for mut job in of_link {
-                // A request that was received may still be executed, but not later, and not after the
-                // power of the whole world has failed.
+                // A request that was received may still be executed, but not later, and not after
+                // the power of the whole world has failed.
                 if !job.is_effective && !sim.was_cut(link) && self.prng.permille(500) {
                     self.effect(&mut job, sim);
                 }

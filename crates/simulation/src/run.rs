@@ -37,8 +37,9 @@ pub struct WorldReport {
 
 /// The most turns of a server between start and end; worlds have some ten thousand.
 const TURNS_MAX: u64 = 3_000_000;
-/// The longest time in ns in which a server may find its remotes, and the time between two attempts.
+/// The longest time in ns in which a server may find its remotes.
 const START_NS_MAX: u64 = 60_000_000_000;
+/// The time between two attempts to start a server, in ns.
 const RESTART_NS: u64 = 100_000_000;
 /// The longest duration of a world in ns of virtual time.
 const TIME_NS_MAX: u64 = 7_200_000_000_000;
