@@ -195,8 +195,8 @@ impl Inode {
     }
 
     /// Writes pages to the disk past the page cache, except those that were changed meanwhile.
-    /// Returns the pages, and true if the disk got new blocks.
-    pub fn write_directly(&mut self, pages: Range<usize>, number: u64) -> (Vec<(usize, u64)>, bool) {
+    /// Returns true if the disk got new blocks.
+    pub fn write_directly(&mut self, pages: Range<usize>, number: u64) -> bool {
         let written: Vec<(usize, u64)> =
             pages.filter(|page| self.live.at(*page) < number).map(|page| (page, number)).collect();
         let is_mapped = self.count_new(&written) > 0;
@@ -204,7 +204,7 @@ impl Inode {
             self.live.set(*page, *number);
             self.disk.set(*page, *number);
         }
-        (written, is_mapped)
+        is_mapped
     }
 
     /// Marks the unwritten pages of a range as not counted by the mount.

@@ -1,6 +1,6 @@
 //! What the file system has promised to the processes, and what must hold therefore.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::file_system::{Image, Key, Names};
@@ -23,8 +23,9 @@ struct Promises {
     durable: Vec<u64>,
     /// For each page the oldest write that may be in the page cache.
     acknowledged: Vec<u64>,
-    /// Pages whose last write-back failed. They stay lost until they are written again.
-    lost: BTreeSet<usize>,
+    /// For each page whose write-back has failed the last write that is lost. A sync promises later
+    /// writes only, even if one of them reaches the disk while the sync runs.
+    lost: BTreeMap<usize, u64>,
     /// Pages that are there once the file has replaced another: the number of the change of names,
     /// and the write.
     replacing: BTreeMap<usize, (usize, u64)>,
@@ -89,18 +90,14 @@ impl Judge {
         pages.for_each(|page| raise(&mut promises.durable, page, number));
     }
 
-    /// Records the end of a write of pages.
-    pub fn note_written(&mut self, file: FileId, pages: &[(usize, u64)], fails: bool) {
+    /// Records that a write of pages has failed.
+    pub fn note_lost(&mut self, file: FileId, pages: &[(usize, u64)]) {
         let promises = self.file(file);
-        for (page, _) in pages {
-            if fails {
-                promises.lost.insert(*page);
-                promises.replacing.remove(page);
-                if let Some(number) = promises.durable.get_mut(*page) {
-                    *number = 0;
-                }
-            } else {
-                promises.lost.remove(page);
+        for (page, number) in pages {
+            promises.lost.insert(*page, *number);
+            promises.replacing.remove(page);
+            if let Some(durable) = promises.durable.get_mut(*page) {
+                *durable = 0;
             }
         }
     }
@@ -129,8 +126,9 @@ impl Judge {
     pub fn note_synced(&mut self, file: FileId, scope: &SyncScope, only_data: bool) {
         let promises = self.file(file);
         for page in 0..scope.pages.len().max(promises.durable.len()) {
-            if !promises.lost.contains(&page) {
-                raise(&mut promises.durable, page, scope.pages.at(page));
+            let number = scope.pages.at(page);
+            if promises.lost.get(&page).is_none_or(|lost| *lost < number) {
+                raise(&mut promises.durable, page, number);
             }
         }
         if !only_data {

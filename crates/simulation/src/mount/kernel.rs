@@ -171,11 +171,9 @@ impl Machine {
         if let Some(errno) = error {
             return Err(errno);
         }
-        let (written, is_mapped) = self.with(file, |inode| inode.write_directly(pages, number)).unwrap_or_default();
-        if is_mapped {
+        if self.with(file, |inode| inode.write_directly(pages, number)).unwrap_or(false) {
             self.with_system(file.0, |system| system.change(file.1, true));
         }
-        self.judge.borrow_mut().note_written(file, &written, false);
         Ok(number)
     }
 
@@ -220,7 +218,9 @@ impl Machine {
         let error = self.write_to_disk(file, taken.len());
         let new = self.with(file, |inode| inode.count_new(taken)).unwrap_or(0);
         let error = error.or_else(|| self.allocation_error(file, new));
-        self.judge.borrow_mut().note_written(file, taken, error.is_some());
+        if error.is_some() {
+            self.judge.borrow_mut().note_lost(file, taken);
+        }
         self.with_system(file.0, |system| {
             let is_mapped = system.inodes.get_mut(&file.1).is_some_and(|inode| inode.end_write(taken, error));
             if is_mapped {

@@ -267,7 +267,8 @@ mod tests {
 
     #[test]
     fn the_first_worlds_of_the_mount_have_no_violation() {
-        for seed in 0..40 {
+        // The last three are worlds in which the model itself was once wrong.
+        for seed in (0..40).chain([10_417, 13_567, 76_527]) {
             assert_eq!(play(&MountPlan::new(seed), false).problem, None, "seed {seed}");
         }
     }
