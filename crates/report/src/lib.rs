@@ -22,7 +22,7 @@
 //! ```text
 //! ComparePage ─data::check─▶ reduce ─▶ table, charts ─▶ page + templates/compare.* ─▶ HTML
 //! TracePage, Chunk ─trace/pack─▶ columns ─▶ trace + templates/trace/* ─▶ HTML, chunk scripts
-//! Sheet ─▶ figures, intervals, footprint (SVG) ─▶ sheet + templates/sheet.html ─▶ HTML
+//! Sheet ─▶ figures, intervals, heat_map, footprint (SVG) ─▶ sheet + templates/sheet.html ─▶ HTML
 //! Bars, Against, Lines, distributions ─▶ SVG files for documents
 //! ```
 //!
@@ -41,7 +41,7 @@
 //! | the behaviour of the trace page | `templates/trace/`: `model.js` and `sums.js` are independent of the browser, `draw.js` draws, `film.js` plays, `tables.js` has the table and the card of a request, `page.js` handles input |
 //! | files that appear under their name only when they are complete | `atomic_file.rs` |
 //! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
-//! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
+//! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `heat_map.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -54,6 +54,7 @@ mod distribution;
 mod figures;
 mod footprint;
 mod format;
+mod heat_map;
 mod intervals;
 mod page;
 mod palette;
@@ -74,6 +75,7 @@ pub use data::{
 pub use distribution::{DistributionPoint, distribution_svg};
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use footprint::{Footprint, FootprintPanel};
+pub use heat_map::HeatMap;
 pub use intervals::{Interval, Intervals, Scatter};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};

@@ -7,6 +7,7 @@ use crate::answer::{BarTable, DrawnBars};
 use crate::data::{Fact, Table};
 use crate::figures::{Lines, lines_drawing};
 use crate::footprint::{Footprint, footprint_drawing};
+use crate::heat_map::{HeatMap, heat_map_drawing};
 use crate::intervals::{Intervals, Scatter, intervals_drawing, scatter_drawing};
 use crate::page::serialised;
 use crate::svg::Space;
@@ -48,6 +49,8 @@ pub struct SheetSection {
     pub pictures: Vec<Lines>,
     /// Footprints of a disk's head, below the line charts.
     pub footprints: Vec<Footprint>,
+    /// Figures over two variables, above the other pictures.
+    pub heat_maps: Vec<HeatMap>,
     /// A table above the pictures.
     pub table: Option<Table>,
     /// Measurements with intervals.
@@ -82,6 +85,7 @@ pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
                 context! { wide => drawn(draw(Space::Wide)), narrow => drawn(draw(Space::Narrow)) }
             };
             let mut pictures: Vec<Value> = Vec::new();
+            pictures.extend(section.heat_maps.iter().map(|of| both(&|space| heat_map_drawing(of, space))));
             pictures.extend(section.pictures.iter().map(|of| both(&|space| lines_drawing(of, space))));
             pictures.extend(section.footprints.iter().map(|of| both(&|space| footprint_drawing(of, space))));
             pictures.extend(section.intervals.iter().map(|of| both(&|space| intervals_drawing(of, space))));
@@ -129,6 +133,13 @@ mod tests {
             facts: vec![fact.clone()],
             pictures: vec![picture.clone(), picture],
             footprints: vec![Footprint { title: NAME.into(), x: NAME.into(), y: NAME.into(), panels: Vec::new() }],
+            heat_maps: vec![HeatMap {
+                title: NAME.into(),
+                columns: vec![NAME.into()],
+                rows: vec![NAME.into()],
+                cells: vec![1.0],
+                ..HeatMap::default()
+            }],
             table: Some(Table { head: vec![NAME.into()], rows: vec![vec![NAME.into()]], marked: Some(0) }),
             intervals: vec![Intervals { title: NAME.into(), x: NAME.into(), ..Intervals::default() }],
             scatters: vec![Scatter { title: NAME.into(), kinds: vec![NAME.into()], ..Scatter::default() }],
@@ -151,7 +162,7 @@ mod tests {
         });
         let page = page.expect("a page");
         assert!(!page.contains("<img") && page.matches("<script").count() == 1);
-        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\"", "id=\"picture-10\""] {
+        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\"", "id=\"picture-12\""] {
             assert_eq!(page.matches(id).count(), 1, "{id}");
         }
         assert!(page.contains("default-src 'none'"));

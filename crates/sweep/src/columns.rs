@@ -65,6 +65,41 @@ impl Cells {
         }
     }
 
+    /// Appends rows without a value.
+    pub(crate) fn append_nulls(&mut self, rows: usize) {
+        let all = self.len() + rows;
+        match self {
+            Cells::Text(cells) => cells.resize(all, None),
+            Cells::Int(cells) => cells.resize(all, None),
+            Cells::Float(cells) => cells.resize(all, None),
+            Cells::Bool(cells) => cells.resize(all, None),
+        }
+    }
+
+    /// A column of the same type without rows.
+    pub(crate) fn empty(&self) -> Cells {
+        match self {
+            Cells::Text(_) => Cells::Text(Vec::new()),
+            Cells::Int(_) => Cells::Int(Vec::new()),
+            Cells::Float(_) => Cells::Float(Vec::new()),
+            Cells::Bool(_) => Cells::Bool(Vec::new()),
+        }
+    }
+
+    /// Keeps the rows for which `keep` is true.
+    pub(crate) fn retain(&mut self, keep: &[bool]) {
+        fn kept<T>(cells: &mut Vec<T>, keep: &[bool]) {
+            let mut keep = keep.iter();
+            cells.retain(|_| keep.next().copied().unwrap_or(true));
+        }
+        match self {
+            Cells::Text(cells) => kept(cells, keep),
+            Cells::Int(cells) => kept(cells, keep),
+            Cells::Float(cells) => kept(cells, keep),
+            Cells::Bool(cells) => kept(cells, keep),
+        }
+    }
+
     /// Appends the cells of another file. Whole and other numbers together are numbers; other types
     /// that differ become texts.
     pub(crate) fn append(&mut self, more: Cells) {

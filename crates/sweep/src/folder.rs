@@ -159,7 +159,7 @@ impl ResultFolder {
 }
 
 /// The Parquet files of a directory, in the order of their names.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, FolderError> {
+pub(crate) fn files(directory: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let list = || -> std::io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(directory)? {

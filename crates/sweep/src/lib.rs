@@ -8,7 +8,8 @@
 //! hash of all that determines the result. [`Batch`] is a range of points whose results share a
 //! file: [`simulate`] runs them and returns the bytes of the file, the same on every machine.
 //! [`ResultFolder`] holds these files and finds points that are there already. [`run`] does all
-//! batches on this machine; the Python package distributes them.
+//! batches on this machine; the Python package distributes them. [`Results`] is the table of a
+//! folder, which [`page()`] draws.
 //!
 //! # Where to change ...
 //!
@@ -18,6 +19,8 @@
 //! | the keys that can vary | `key.rs`, `point.rs` |
 //! | the columns of results | `columns.rs` |
 //! | the layout of a folder of results | `folder.rs` |
+//! | the table of all results of a folder | `results.rs` |
+//! | the page that draws results | `page/`: its figures `measure.rs`, the values of keys `levels.rs`, their effects `effect.rs`, the Pareto front `front.rs` |
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -26,9 +29,11 @@ mod file_name;
 mod folder;
 mod key;
 mod local;
+mod page;
 mod parquet_file;
 mod plan;
 mod point;
+mod results;
 mod spec;
 mod value;
 
@@ -37,7 +42,9 @@ pub use columns::{Cells, Column, job_figures, run_figures};
 pub use folder::{FolderError, ResultFolder};
 pub use key::Key;
 pub use local::{LocalOptions, Summary, SweepError, SweepProgress, run};
+pub use page::{PageError, PageOptions, page};
 pub use plan::{ChosenValue, KeyValues, Plan, PointChoice, TooManyPoints};
 pub use point::{LIBRARY, Point, PointId, set_key};
+pub use results::Results;
 pub use spec::{Dimension, Range, Sample, SpecError, SweepDrive, SweepHost, SweepJob, SweepSpec, Values};
 pub use value::Value;

@@ -17,6 +17,7 @@
 mod bench_mount;
 mod bench_nbd;
 mod bench_order;
+mod bench_sweep;
 mod check_advise;
 mod checks;
 mod compare;
@@ -95,6 +96,8 @@ enum Task {
     BenchMount(bench_mount::Options),
     /// Measure what disk order gains and what archiving costs: docs/order-benchmarks.md
     BenchOrder(bench_order::Options),
+    /// Measure the speed and the memory of sweeps: docs/sweeps.md
+    BenchSweep(bench_sweep::Options),
     /// Measure the cost of two builds of the program side by side
     Compare(compare::Options),
     /// Measure how good the predictions of `hoistway trace whatif` are: docs/whatif.md
@@ -133,6 +136,7 @@ fn run(task: Task) -> Result<()> {
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),
+        Task::BenchSweep(options) => bench_sweep::run(&options),
         Task::Compare(options) => compare::run(&options),
         Task::Whatif(options) => whatif::run(&options),
         Task::CheckAdvise(options) => check_advise::run(&options),

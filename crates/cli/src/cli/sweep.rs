@@ -10,6 +10,7 @@ use clap::Args;
 Examples:
   hoistway sweep sweep.toml -o results       run it; run it again to go on after an interruption
   hoistway sweep sweep.toml --points         the number of points, and what varies
+  hoistway sweep results --report page.html  a page: heat map, throughput against latency, effect of each key
   duckdb -c \"select elevator, avg(latency_p99_ns) from 'results/points/*.parquet' group by all\"
 
 A sweep file:
@@ -28,19 +29,40 @@ describes all keys, the columns of the results and how to run a sweep on several
 Exit codes: 0 all points have figures, 1 a point has an error instead of figures or the sweep failed, 2 invalid command line, \
 130 interrupted.")]
 pub struct SweepArgs {
-    /// The sweep file
-    #[arg(value_name = "FILE.toml")]
-    pub file: PathBuf,
+    /// The sweep file; or a folder of results, to draw them with --report
+    #[arg(value_name = "FILE.toml|DIR")]
+    pub path: PathBuf,
     /// The folder of the results; points that have a result there are not simulated again
-    #[arg(short, long, value_name = "DIR", required_unless_present = "points")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Simulations at a time [default: one for each processor]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub threads: Option<u16>,
     /// Print the number of points and what varies, and run nothing
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with_all = ["output", "report"])]
     pub points: bool,
+    /// Write a page that draws all results of the folder: one self-contained HTML file
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// The figure that the page draws: a column of numbers, as in latency_mean_ns [default:
+    /// throughput and 99th percentile of latency]
+    #[arg(long, value_name = "COLUMN", requires = "report")]
+    pub measure: Option<String>,
+    /// The two keys of the page's heat map, as in elevator,drive.queue.depth [default: the two with
+    /// the greatest effects]
+    #[arg(long, value_name = "KEY,KEY", requires = "report", value_parser = two_keys)]
+    pub over: Option<[String; 2]>,
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+}
+
+/// Parses two names with a comma between them.
+fn two_keys(text: &str) -> Result<[String; 2], String> {
+    match text.split_once(',') {
+        Some((one, other)) if !one.is_empty() && !other.is_empty() && !other.contains(',') && one != other => {
+            Ok([one.to_owned(), other.to_owned()])
+        }
+        _ => Err("it takes two keys that vary with a comma between them, as in elevator,drive".to_owned()),
+    }
 }

@@ -1,23 +1,36 @@
-//! `hoistway sweep`: a series of simulations.
+//! `hoistway sweep`: a series of simulations, and the page of their results.
 
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
 use hoistway_machine::{Root, available_bytes};
-use hoistway_sweep::{LocalOptions, Plan, ResultFolder, Summary, SweepProgress, SweepSpec};
+use hoistway_report::{ReportFile, sheet_page};
+use hoistway_sweep::{LocalOptions, PageOptions, Plan, ResultFolder, Results, Summary, SweepProgress, SweepSpec};
 use hoistway_units::figures::{duration, grouped};
 
 use crate::cli::SweepArgs;
-use crate::failure::{Exit, print_message};
+use crate::failure::{Exit, UsageError, print_message};
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::Bar;
 
-/// Runs the points of a sweep that have no result yet, or counts its points.
+/// Runs the points of a sweep that have no result yet, counts its points, or draws results.
 pub fn run(args: &SweepArgs, out: &mut Out) -> Result<Exit> {
-    let plan = Plan::new(SweepSpec::load(&args.file)?)?;
-    let Some(output) = args.output.as_deref().filter(|_| !args.points) else { return describe(&plan, args, out) };
+    let report = args.report.as_deref().map(ReportFile::new).transpose()?;
+    if args.path.is_dir() {
+        return draw_folder(args, report.as_ref(), out);
+    }
+    let plan = Plan::new(SweepSpec::load(&args.path)?)?;
+    if args.points {
+        return describe(&plan, args, out);
+    }
+    let Some(output) = args.output.as_deref() else {
+        let text = "where do the results go? Name their folder with --output; --points only counts the points";
+        return Err(UsageError(text.to_owned()).into());
+    };
     let folder = ResultFolder::open(output)?;
     let begun = Instant::now();
     let summary = simulate(args, &plan, &folder)?;
@@ -25,7 +38,7 @@ pub fn run(args: &SweepArgs, out: &mut Out) -> Result<Exit> {
         out.json(&summary)?;
     } else {
         let Summary { points, skipped, simulated, .. } = summary;
-        let before = if skipped > 0 { format!(", {} had a result before", grouped(skipped)) } else { String::new() };
+        let before = if skipped > 0 { format!(", {} had a result already", grouped(skipped)) } else { String::new() };
         let took = duration(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
         out.line(format_args!(
             "{}: {} of {} points simulated{before}, in {took}",
@@ -42,11 +55,48 @@ pub fn run(args: &SweepArgs, out: &mut Out) -> Result<Exit> {
             grouped(summary.points)
         ));
     }
+    if let (Some(report), false) = (&report, summary.is_partial) {
+        draw(args, output, report, out)?;
+    }
     if summary.is_partial {
         print_message("interrupted: the same command goes on with the points that are missing");
         return Ok(Exit::Interrupted);
     }
     Ok(if summary.failed > 0 { Exit::Failed } else { Exit::Success })
+}
+
+/// Draws the results of the folder that the command names.
+fn draw_folder(args: &SweepArgs, report: Option<&ReportFile>, out: &mut Out) -> Result<Exit> {
+    let folder = args.path.display();
+    let problem = match report {
+        None => {
+            Some(format!("{folder} is a folder: --report FILE.html draws the results in it, and a sweep is a file"))
+        }
+        Some(_) if args.output.is_some() => Some(format!(
+            "{folder} is a folder of results, which --report draws: --output is for the results of a sweep file"
+        )),
+        Some(_) => None,
+    };
+    match (report, problem) {
+        (Some(report), None) => draw(args, &args.path, report, out).map(|()| Exit::Success),
+        (_, problem) => Err(UsageError(problem.unwrap_or_default()).into()),
+    }
+}
+
+/// Writes the page of all results of a folder.
+fn draw(args: &SweepArgs, folder: &Path, report: &ReportFile, out: &mut Out) -> Result<()> {
+    let results = Results::read(folder)?;
+    let options = PageOptions {
+        name: format!("{} points in {}", grouped(results.rows() as u64), folder.display()),
+        measure: args.measure.clone(),
+        over: args.over.clone(),
+    };
+    let page = hoistway_sweep::page(&results, &options)?;
+    report.write(&sheet_page(&page)?, &AtomicBool::new(false))?;
+    if let (Some(path), false) = (&args.report, args.json) {
+        out.line(format_args!("The page is in {}.", path.display()))?;
+    }
+    Ok(())
 }
 
 fn simulate(args: &SweepArgs, plan: &Plan, folder: &ResultFolder) -> Result<Summary> {

@@ -106,7 +106,7 @@ fn results_of_two_machines_are_merged_by_copying() {
     let copied = Command::new("cp").args(["-r", &format!("{theirs}/."), &mine]).status().expect("cp");
     assert!(copied.success());
     let ran = run(&["sweep", &both, "-o", &mine]);
-    assert!(ran.out.contains("0 of 12 points simulated, 12 had a result before"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("0 of 12 points simulated, 12 had a result already"), "{}{}", ran.out, ran.err);
 }
 
 #[test]
@@ -189,11 +189,34 @@ fn mistakes_name_file_line_and_what_would_be_right() {
     let file = sweep(&folder, "s.toml", "seeds = \"1-2\"\n[vary]\n\"nop.slice_idle\" = [0]\n");
     run(&["sweep", &file, "-o", &output]).refused(1, &["s.toml:6:1", "there is no elevator `nop`"]);
     run(&["sweep", &folder.name("none.toml"), "-o", &output]).refused(1, &["none.toml: cannot read the sweep"]);
-    run(&["sweep", &file]).refused(2, &["--output <DIR>"]);
+    run(&["sweep", &file.replace("s.toml", "good.toml")]).refused(1, &["good.toml: cannot read the sweep"]);
     run(&["sweep", &file, "-o", &output, "--threads", "0"]).refused(2, &["--threads"]);
     let good = sweep(&folder, "good.toml", "");
+    run(&["sweep", &good]).refused(2, &["Name their folder with --output"]);
     run(&["sweep", &good, "-o", &good]).refused(1, &["good.toml: cannot create the directory"]);
     fs::create_dir_all(folder.path("results/points")).expect("a folder");
     folder.file("results/points/x.parquet", "not Parquet");
     run(&["sweep", &good, "-o", &output]).refused(1, &["points/x.parquet: this is no file of results"]);
+}
+
+#[test]
+fn a_page_draws_the_results_of_a_folder() {
+    let folder = Folder::new();
+    let file = sweep(&folder, "s.toml", "seeds = \"1-3\"\n[vary]\n\"job.reader.numjobs\" = [1, 2]\n");
+    let (output, page) = (folder.name("results"), folder.name("page.html"));
+    let ran = run(&["sweep", &file, "-o", &output, "--report", &page]);
+    assert!(ran.code == Some(0) && ran.out.contains("The page is in "), "{}{}", ran.out, ran.err);
+    let drawn = fs::read_to_string(&page).expect("the page");
+    assert!(drawn.contains("Sweep over job.readers.numjobs") || drawn.contains("Sweep over job.reader.numjobs"));
+    fs::remove_file(&page).expect("a page");
+    let by_folder = ["sweep", &output, "--report", &page, "--measure", "turns", "--over", "seed,job.reader.numjobs"];
+    assert_eq!(run(&by_folder).code, Some(0));
+    assert!(fs::read_to_string(&page).expect("the page").contains("turns"));
+    run(&["sweep", &output]).refused(2, &["--report FILE.html draws the results in it"]);
+    run(&["sweep", &output, "--report", &page, "--measure", "turn"]).refused(1, &["there is no figure `turn`"]);
+    run(&["sweep", &output, "--report", &page, "--over", "seed"]).refused(2, &["two keys that vary"]);
+    run(&["sweep", &output, "--report", &page, "--over", "seed,host"]).refused(1, &["`host` does not vary"]);
+    let empty = folder.path("empty");
+    fs::create_dir(&empty).expect("a folder");
+    run(&["sweep", &empty.display().to_string(), "--report", &page]).refused(1, &["empty/points"]);
 }

@@ -2,8 +2,8 @@
 
 use base64::Engine;
 use hoistway_report::{
-    BarRow, BarTable, ElevatorResult, Fact, Footprint, FootprintPanel, Interval, Intervals, LineOf, Lines, NamedTable,
-    Scatter, Sheet, SheetSection, SingleRequests, Table, compare_page, sheet_page, trace_page,
+    BarRow, BarTable, ElevatorResult, Fact, Footprint, FootprintPanel, HeatMap, Interval, Intervals, LineOf, Lines,
+    NamedTable, Scatter, Sheet, SheetSection, SingleRequests, Table, compare_page, sheet_page, trace_page,
 };
 
 const CHECK: &str = include_str!("page_check.js");
@@ -80,6 +80,7 @@ fn a_sheet_is_readable() {
         facts: vec![Fact { label: "drive".into(), value: "a disk".into() }],
         pictures: vec![Lines { title: "Lines".into(), x: x.clone(), y: y.clone(), lines, ..Lines::default() }, spans],
         footprints: vec![Footprint { title: "Head".into(), x: x.clone(), y, panels }],
+        heat_maps: Vec::new(),
         table: Some(Table {
             head: (0..12).map(|c| format!("column {c}")).collect(),
             rows: vec![vec!["1".into(); 12]],
@@ -96,6 +97,49 @@ fn a_sheet_is_readable() {
         answer: vec![answer],
         facts: vec![Fact { label: "drive".into(), value: "a disk".into() }],
         sections: vec![section],
+        ..Sheet::default()
+    };
+    check(&sheet_page(&sheet).expect("a page"));
+}
+
+#[test]
+fn a_sweep_is_readable() {
+    let map = |columns: usize, name: &str, rows: usize| HeatMap {
+        title: "99th percentile of latency".into(),
+        note: "ms; less is better".into(),
+        x: "job.readers.numjobs".into(),
+        y: "elevator".into(),
+        columns: (0..columns).map(|index| format!("{name}{index}")).collect(),
+        rows: (0..rows).map(|index| format!("an elevator of a long name {index}")).collect(),
+        cells: (0..columns * rows).map(|index| if index == 3 { f64::NAN } else { 10.0 * index as f64 }).collect(),
+    };
+    let rows = |count: usize| {
+        let row = |index: usize| Interval {
+            name: format!("{index}-{}", index + 1),
+            mean: index as f64,
+            low: 0.5 * index as f64,
+            high: 2.0 * index as f64,
+            is_marked: false,
+        };
+        (0..count).map(row).collect()
+    };
+    let effects = Intervals {
+        title: "job.readers.numjobs".into(),
+        x: "throughput, MB/s; more is better".into(),
+        rows: rows(8),
+        bound: None,
+    };
+    let maps = SheetSection {
+        title: "Two keys".into(),
+        heat_maps: vec![map(3, "", 17), map(24, "value ", 2), map(1, "", 1)],
+        ..SheetSection::default()
+    };
+    let effects = SheetSection { title: "Effects".into(), intervals: vec![effects], ..SheetSection::default() };
+    let sheet = Sheet {
+        command: "hoistway sweep".into(),
+        title: "Sweep over elevator and job.readers.numjobs".into(),
+        verdict: "Throughput varies most with elevator.".into(),
+        sections: vec![maps, effects],
         ..Sheet::default()
     };
     check(&sheet_page(&sheet).expect("a page"));

@@ -1,6 +1,7 @@
 //! Sweeps from their files to their results.
 
 mod folder;
+mod page;
 mod plan;
 mod spec;
 

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["core", "drive", "fio", "trace", "units", "workload"]),
     ("reproduce", &["core", "drive", "fio", "report", "sim"]),
     ("advise", &["core", "drive", "fio", "machine", "report", "sim", "trace", "units"]),
-    ("sweep", &["advise", "columnar", "core", "drive", "fio", "sim", "units"]),
+    ("sweep", &["advise", "columnar", "core", "drive", "fio", "report", "sim", "units"]),
     ("qos", &["core"]),
     ("reactor", &["machine"]),
     ("tls", &["config"]),
