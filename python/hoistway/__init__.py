@@ -10,6 +10,7 @@ Times are in nanoseconds (names end in ``_ns``), rates in bytes a second (``_byt
 bytes; a sector has 512 bytes. Errors are `HoistwayError` with the text that the command prints.
 """
 
+from hoistway import trace
 from hoistway._catalogue import Elevator, Tunable, drives, elevators
 from hoistway._compare import Comparison, compare, simulate
 from hoistway._hoistway import (
@@ -21,20 +22,35 @@ from hoistway._hoistway import (
     __version__,
 )
 from hoistway._jobs import JobFile
+from hoistway._predict import Advice, Prediction, advise, reproduce, whatif
+from hoistway._queue import Process, Queue, Request, Submission
+from hoistway._sweep import SweepResult, sweep
 
 __all__ = [
+    "Advice",
     "Comparison",
     "Drive",
     "Elevator",
     "HoistwayError",
     "InternalError",
     "JobFile",
+    "Prediction",
+    "Process",
+    "Queue",
+    "Request",
+    "Submission",
+    "SweepResult",
     "Table",
     "Tunable",
     "UsageError",
     "__version__",
+    "advise",
     "compare",
     "drives",
     "elevators",
+    "reproduce",
     "simulate",
+    "sweep",
+    "trace",
+    "whatif",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hoistway._hoistway import Table
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
     import polars
 
 logger = logging.getLogger("hoistway")

@@ -127,7 +127,7 @@ impl Comparison {
 }
 
 /// The columns that name a run.
-fn names<'a>(runs: impl Iterator<Item = (u64, &'a str)> + Clone) -> Vec<Column> {
+pub fn run_names<'a>(runs: impl Iterator<Item = (u64, &'a str)> + Clone) -> Vec<Column> {
     let names = runs.clone().map(|(_, name)| Some(name.to_owned())).collect();
     let seeds = runs.map(|(seed, _)| i64::try_from(seed).ok()).collect();
     vec![
@@ -142,7 +142,7 @@ impl Comparison {
     #[getter]
     fn table(&self) -> PyResult<Table> {
         let runs = self.runs();
-        let mut columns = names(runs.iter().map(|(seed, run)| (*seed, run.elevator.as_str())));
+        let mut columns = run_names(runs.iter().map(|(seed, run)| (*seed, run.elevator.as_str())));
         columns.extend(run_figures(&runs.iter().map(|(_, run)| Some(*run)).collect::<Vec<_>>()));
         Table::new(columns)
     }
@@ -155,7 +155,7 @@ impl Comparison {
             JobRun::of_run(run).into_iter().map(|job| (*seed, run.elevator.clone(), job)).collect()
         };
         let rows: Vec<(u64, String, JobRun)> = runs.iter().flat_map(of_run).collect();
-        let mut columns = names(rows.iter().map(|(seed, elevator, _)| (*seed, elevator.as_str())));
+        let mut columns = run_names(rows.iter().map(|(seed, elevator, _)| (*seed, elevator.as_str())));
         let jobs = rows.iter().map(|(_, _, job)| Some(job.name.clone())).collect();
         columns.push(Column { name: "job".to_owned(), cells: Cells::Text(jobs) });
         columns.extend(job_figures(&rows.iter().map(|(_, _, job)| job).collect::<Vec<_>>()));

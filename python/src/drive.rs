@@ -125,7 +125,8 @@ fn find(table: &Table, key: &str, before: &str, paths: &mut Vec<String>) {
     }
 }
 
-fn toml_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// Converts a number, a text, true, false or a list of them.
+pub fn toml_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Boolean(value.extract()?));
     }

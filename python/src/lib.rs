@@ -13,8 +13,12 @@
 //! | tables as Arrow streams | `table.rs` |
 //! | drives, job files | `drive.rs`, `job.rs` |
 //! | `compare`, `simulate` | `compare.rs` |
+//! | traces and predictions, advice, published results | `trace.rs`, `whatif.rs`, `advise.rs`, `reproduce.rs` |
+//! | the request queue by hand | `queue.rs` |
+//! | sweeps; the engines that distribute them are in `hoistway/_sweep.py` | `sweep.rs` |
 //! | the command in the wheel | `command.rs` |
 
+mod advise;
 mod command;
 mod compare;
 mod drive;
@@ -22,7 +26,12 @@ mod elevator;
 mod error;
 mod job;
 mod json;
+mod queue;
+mod reproduce;
+mod sweep;
 mod table;
+mod trace;
+mod whatif;
 mod work;
 
 use pyo3::prelude::*;
@@ -32,6 +41,8 @@ use pyo3::prelude::*;
 mod _hoistway {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::advise::{Advice, advise};
     #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]
@@ -45,7 +56,17 @@ mod _hoistway {
     #[pymodule_export]
     use crate::job::JobFile;
     #[pymodule_export]
+    use crate::queue::QueueCore;
+    #[pymodule_export]
+    use crate::reproduce::reproduce;
+    #[pymodule_export]
+    use crate::sweep::{SweepFolder, SweepPlan, simulate_batch};
+    #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::trace::{Requests, Trace};
+    #[pymodule_export]
+    use crate::whatif::{Prediction, whatif};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -50,7 +50,7 @@ def test_dataframe_libraries_take_tables_as_they_are(job_file: Path) -> None:
     assert pyarrow.table(comparison.table)["bytes_per_s"].to_pylist() == rates
     rows = pyarrow.table(comparison)
     assert rows.num_rows == 2
-    assert duckdb.sql("select max(bytes_per_s) from rows").fetchone() == (max(rates),)
+    assert duckdb.sql("select max(bytes_per_s) from rows").fetchall() == [(max(rates),)]
     assert isinstance(polars.DataFrame(comparison), polars.DataFrame)
 
 

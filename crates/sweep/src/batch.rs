@@ -77,6 +77,13 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The names of the points with these numbers.
+    pub fn ids(&self, numbers: Range<u64>) -> impl Iterator<Item = PointId> {
+        numbers.filter_map(|number| self.choice(number)).map(|choice| PointId::of(self.spec(), &choice))
+    }
+}
+
 impl Batch {
     /// The points of the batch that are not `done`, each once.
     pub fn missing(&self, plan: &Plan, done: impl Fn(PointId) -> bool) -> Vec<(PointChoice, Point)> {

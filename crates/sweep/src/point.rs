@@ -30,6 +30,11 @@ impl PointId {
         (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok().map(PointId)).flatten()
     }
 
+    /// The name of the point that a choice stands for.
+    pub fn of(spec: &SweepSpec, choice: &PointChoice) -> PointId {
+        Inputs::of(spec, choice).id(spec, spec.elevators[choice.elevator], choice.seed)
+    }
+
     /// The bytes of the name, the most significant first.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()

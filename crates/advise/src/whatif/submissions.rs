@@ -32,6 +32,22 @@ pub enum LoopModel {
 }
 
 impl LoopModel {
+    /// Parses `open`, `closed` or `closed:N`.
+    ///
+    /// # Errors
+    /// A message with the valid forms.
+    pub fn parse(text: &str) -> Result<LoopModel, String> {
+        let outstanding = match text.split_once(':') {
+            None if text == "open" => return Ok(LoopModel::Open),
+            None if text == "closed" => Some(1),
+            Some(("closed", number)) => number.parse().ok().filter(|number| (1..=4096).contains(number)),
+            _ => None,
+        };
+        let outstanding =
+            outstanding.ok_or("expected open, closed, or closed:N with N from 1 to 4096, as in closed:8")?;
+        Ok(LoopModel::Closed { outstanding })
+    }
+
     /// The name in options and documents: `open` or `closed`.
     pub fn name(self) -> &'static str {
         match self {

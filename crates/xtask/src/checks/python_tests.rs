@@ -97,7 +97,7 @@ fn environment(system: &Path, venv: &Path, requirements: &[&str]) -> Result<Path
 /// Puts the Python files and the module, as `cargo test` builds it, side by side.
 fn package(root: &Path, site: &Path) -> Result<()> {
     tools::run(cargo().args(["test", "--quiet", "--workspace", "--no-run"]))?;
-    let module = tools::target_directory()?.join("debug/examples/libhoistway_module.so");
+    let module = tools::target_directory()?.join("debug/deps/lib_hoistway.so");
     let package = site.join("hoistway");
     fs::create_dir_all(&package)?;
     for entry in fs::read_dir(&package)? {

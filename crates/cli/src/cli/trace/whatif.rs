@@ -37,7 +37,7 @@ pub struct WhatifArgs {
     pub drive: Option<String>,
     /// What requests of a trace without completions wait for: open (nothing), closed (the previous
     /// request of the process) or closed:N (until fewer than N are outstanding) [default: open]
-    #[arg(long = "loop", value_name = "open|closed[:N]", value_parser = loop_model)]
+    #[arg(long = "loop", value_name = "open|closed[:N]", value_parser = LoopModel::parse)]
     pub loop_model: Option<LoopModel>,
     /// The elevators to predict, separated by commas, or `all` [default: all]
     #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = Named::parse)]
@@ -65,15 +65,4 @@ pub struct WhatifArgs {
     /// Print JSON instead of the table
     #[arg(long)]
     pub json: bool,
-}
-
-fn loop_model(text: &str) -> Result<LoopModel, String> {
-    let outstanding = match text.split_once(':') {
-        None if text == "open" => return Ok(LoopModel::Open),
-        None if text == "closed" => Some(1),
-        Some(("closed", number)) => number.parse().ok().filter(|number| (1..=4096).contains(number)),
-        _ => None,
-    };
-    let outstanding = outstanding.ok_or("expected open, closed, or closed:N with N from 1 to 4096, as in closed:8")?;
-    Ok(LoopModel::Closed { outstanding })
 }

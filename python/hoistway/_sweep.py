@@ -1,0 +1,309 @@
+"""Sweeps: thousands of simulations, on this machine or on a cluster."""
+
+import concurrent.futures
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from hoistway._hoistway import HoistwayError, SweepFolder, SweepPlan, UsageError, __version__, simulate_batch
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Batch(NamedTuple):
+    """The unit of work: a range of points, with everything that a worker needs."""
+
+    sweep: str
+    """The sweep with the texts of all files that it names."""
+    version: str
+    start: int
+    end: int
+    done: list[str]
+    """The names of points that have a result already."""
+
+
+class Files(NamedTuple):
+    """The results of a batch: two Parquet files."""
+
+    name: str
+    points: bytes
+    jobs: bytes
+    rows: int
+    failed: int
+    first_error: str | None
+
+
+def simulate(batch: Batch) -> Files | None:
+    """Simulates a batch; runs on workers. Equal batches give equal bytes on every machine."""
+    files = simulate_batch(batch.sweep, batch.version, (batch.start, batch.end), batch.done)
+    return None if files is None else Files(*files)
+
+
+class Engine(Protocol):
+    """An engine that runs batches elsewhere: what `sweep` needs of it."""
+
+    def slots(self) -> int:
+        """The number of batches that can run at a time."""
+
+    def submit(self, batch: Batch) -> Any:
+        """Starts a batch and returns its future."""
+
+    def first(self, running: list[Any]) -> Any:
+        """Waits until a batch has ended, and returns its future."""
+
+    def result(self, future: Any) -> Files | None:
+        """The result of an ended batch."""
+
+    def cancel(self, running: list[Any]) -> None:
+        """Ends batches whose results are not wanted."""
+
+
+class _Futures:
+    """Executors of `concurrent.futures`."""
+
+    def __init__(self, executor: concurrent.futures.Executor) -> None:
+        self._executor = executor
+
+    def slots(self) -> int:
+        return int(getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1)
+
+    def submit(self, batch: Batch) -> Any:
+        return self._executor.submit(simulate, batch)
+
+    def first(self, running: list[Any]) -> Any:
+        done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+        return next(iter(done))
+
+    def result(self, future: Any) -> Files | None:
+        files: Files | None = future.result()
+        return files
+
+    def cancel(self, running: list[Any]) -> None:
+        for future in running:
+            future.cancel()
+
+
+class _Dask:
+    """A client of `dask.distributed`; its scheduler runs the batches of a lost worker again."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def slots(self) -> int:
+        return max(1, int(sum(self._client.nthreads().values())))
+
+    def submit(self, batch: Batch) -> Any:
+        return self._client.submit(simulate, batch, pure=False)
+
+    def first(self, running: list[Any]) -> Any:
+        from distributed import wait
+
+        return next(iter(wait(running, return_when="FIRST_COMPLETED").done))
+
+    def result(self, future: Any) -> Files | None:
+        files: Files | None = future.result()
+        return files
+
+    def cancel(self, running: list[Any]) -> None:
+        self._client.cancel(running)
+
+
+class _Ray:
+    """Ray, which runs the batches of a lost worker again."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._simulate = ray.remote(max_retries=3)(simulate)
+
+    def slots(self) -> int:
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, batch: Batch) -> Any:
+        return self._simulate.remote(batch)
+
+    def first(self, running: list[Any]) -> Any:
+        done, _ = self._ray.wait(running, num_returns=1)
+        return done[0]
+
+    def result(self, future: Any) -> Files | None:
+        files: Files | None = self._ray.get(future)
+        return files
+
+    def cancel(self, running: list[Any]) -> None:
+        for future in running:
+            self._ray.cancel(future, force=True)
+
+
+def _engine(on: Any) -> Engine:
+    if isinstance(on, concurrent.futures.Executor):
+        return _Futures(on)
+    name = on if isinstance(on, str) else getattr(on, "__name__", "")
+    if name == "ray":
+        import ray
+
+        return _Ray(ray)
+    if type(on).__module__.partition(".")[0] == "distributed":
+        return _Dask(on)
+    raise UsageError(
+        f"on={on!r}: a distributed.Client, the module ray, or an executor of concurrent.futures would be right"
+    )
+
+
+class SweepResult:
+    """The results of a sweep, which are Parquet files in a folder."""
+
+    def __init__(self, output: Path, summary: Mapping[str, Any]) -> None:
+        self.output = output
+        self.points: int = summary["points"]
+        """The number of points of the sweep."""
+        self.simulated: int = summary["simulated"]
+        """Points whose result this call wrote."""
+        self.failed: int = summary["failed"]
+        """Points that have an error instead of figures, in the column ``error``."""
+        self.first_error: str | None = summary["first_error"]
+        """One of these errors."""
+
+    def to_polars(self, table: str = "points") -> "polars.DataFrame":
+        """The rows of the points, or those of their ``jobs``, of all sweeps in the folder."""
+        import polars
+
+        return polars.concat(
+            [polars.read_parquet(file) for file in self._files(table)], how="diagonal_relaxed"
+        )
+
+    def to_pandas(self, table: str = "points") -> "pandas.DataFrame":
+        """The same as a dataframe of pandas."""
+        import pandas
+
+        return pandas.concat([pandas.read_parquet(file) for file in self._files(table)], ignore_index=True)
+
+    def _files(self, table: str) -> list[Path]:
+        return sorted((self.output / table).glob("*.parquet"))
+
+    def __repr__(self) -> str:
+        return (
+            f"SweepResult({str(self.output)!r}: {self.simulated} of {self.points} points simulated, "
+            f"{self.failed} with an error)"
+        )
+
+
+def sweep(
+    spec: str | os.PathLike[str] | Mapping[str, Any],
+    output: str | os.PathLike[str],
+    *,
+    on: Any = None,
+    threads: int | None = None,
+    progress: bool = True,
+) -> SweepResult:
+    """Runs the points of a sweep that have no result in a folder yet, as ``hoistway sweep`` does.
+
+    Args:
+        spec: a sweep file, or a dictionary with the keys of one.
+        output: the folder of the results. It is created; a sweep that was interrupted goes on.
+        on: where the simulations run: `None` is this machine, otherwise a `distributed.Client`,
+            the module `ray` after ``ray.init()``, or an executor of `concurrent.futures`. The files
+            are the same, byte by byte.
+        threads: the number of simulations at a time on this machine.
+        progress: shows a bar of tqdm, if tqdm is installed.
+
+    Raises:
+        HoistwayError: the sweep is wrong, the folder is in use or has results of another version,
+            or workers lack this version of the package.
+        KeyboardInterrupt: Ctrl-C was pressed. The results so far are in the folder.
+    """
+    output = Path(output)
+    plan = SweepPlan.from_dict(dict(spec), os.getcwd()) if isinstance(spec, Mapping) else SweepPlan.load(spec)
+    engine = None if on is None else _engine(on)
+    folder = SweepFolder(output)
+    try:
+        if engine is None:
+            summary = folder.run(plan, threads, progress)
+            if summary["is_partial"]:
+                raise KeyboardInterrupt
+            return SweepResult(output, summary)
+        folder.write_sweep(plan)
+        return SweepResult(output, _distribute(engine, plan, folder, progress))
+    finally:
+        folder.close()
+
+
+def _batches(plan: SweepPlan, folder: SweepFolder) -> Iterator[Batch]:
+    """The batches that are not complete in the folder."""
+    sweep = plan.self_contained
+    for start, end in plan.batches():
+        done = folder.done(plan, start, end)
+        if done is not None:
+            yield Batch(sweep, __version__, start, end, done)
+
+
+def _distribute(engine: Engine, plan: SweepPlan, folder: SweepFolder, progress: bool) -> dict[str, Any]:
+    """Runs the batches, a bounded number at a time, so that the memory of all processes is flat."""
+    summary: dict[str, Any] = {"points": plan.points, "simulated": 0, "failed": 0, "first_error": None}
+    waiting = _batches(plan, folder)
+    running: list[Any] = []
+    most = 2 * engine.slots() + 1
+    with _bar(plan.points, progress) as bar:
+        try:
+            for batch in waiting:
+                running.append(engine.submit(batch))
+                if len(running) >= most:
+                    _take(engine, running, folder, summary, bar)
+            while running:
+                _take(engine, running, folder, summary, bar)
+        except BaseException:
+            engine.cancel(running)
+            raise
+    return summary
+
+
+def _take(engine: Engine, running: list[Any], folder: SweepFolder, summary: dict[str, Any], bar: Any) -> None:
+    """Writes the result of a batch that has ended."""
+    future = engine.first(running)
+    running.remove(future)
+    try:
+        files = engine.result(future)
+    except Exception as error:
+        if _lacks_package(error):
+            raise HoistwayError(
+                f"a worker lacks the package hoistway: install version {__version__} in the environment of the "
+                "workers, and in that of the scheduler"
+            ) from error
+        raise
+    if files is None:
+        return
+    folder.write_batch(files.name, files.points, files.jobs)
+    summary["simulated"] += files.rows
+    summary["failed"] += files.failed
+    summary["first_error"] = summary["first_error"] or files.first_error
+    bar.update(files.rows)
+
+
+def _lacks_package(error: BaseException | None) -> bool:
+    """Returns true if an error, or a cause of it, is the missing package."""
+    while error is not None:
+        if "No module named 'hoistway'" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+class _NoBar:
+    def update(self, _: int) -> None: ...
+    def __enter__(self) -> "_NoBar":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _bar(points: int, progress: bool) -> Any:
+    if progress:
+        try:
+            import tqdm
+
+            return tqdm.tqdm(total=points, desc="points", delay=1, leave=False)
+        except ImportError:
+            pass
+    return _NoBar()
