@@ -20,7 +20,7 @@ use crate::trace::Trace;
 use crate::whatif::trace_error;
 use crate::work;
 
-/// Advice.
+/// The answer of `hoistway advise` for a workload.
 #[pyclass(frozen, module = "hoistway")]
 pub struct Advice {
     case: Case,
@@ -42,7 +42,7 @@ pub struct Choices<'py> {
     all_schedulers: bool,
 }
 
-/// Advises.
+/// Advises a scheduler for a drive and a workload.
 #[pyfunction]
 pub fn advise(py: Python<'_>, choices: Choices<'_>, progress: bool) -> PyResult<Advice> {
     let workload = match (&choices.job, &choices.trace, &choices.named_use) {

@@ -10,7 +10,7 @@ use crate::json::to_python;
 /// All elevators, as `hoistway elevators --json` prints them.
 #[pyfunction]
 pub fn elevator_list(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    to_python(py, &ElevatorList::new(&Kind::ALL))
+    to_python(py, &ElevatorList::new(Kind::ALL))
 }
 
 /// The name of an elevator that has this name or alias.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::error::{HoistwayError, wrong_argument};
 
-/// A request queue with an elevator, told the time by each call.
+/// A request queue with an elevator; each call passes the time.
 #[pyclass(module = "hoistway")]
 pub struct QueueCore {
     /// Boxed, because Python aligns objects to 16 bytes only, and tables of the queue to 64.
