@@ -13,6 +13,11 @@
 //! Before the rounds proper it does the same over a disk that ignores `fsync` and over one that
 //! ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a test that cannot fail proves
 //! nothing.
+//!
+//! With `--remote nbdkit` the server works on an export of nbdkit, whose file is on that file
+//! system. nbdkit is killed and started again several times in a round, and what it had not made
+//! durable is dropped, while the clients go on: no request may fail, no read may return older data,
+//! and at the end, after a kill of both, every durable byte must be there.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -49,19 +54,22 @@ fn main() -> ExitCode {
 struct Options {
     shared: CrashOptions,
     engine: String,
+    /// The server works on an export of nbdkit, which is killed.
+    is_remote: bool,
 }
 
 impl Options {
     fn parse() -> Result<Options> {
-        let mut engine = "auto".to_owned();
-        let shared = CrashOptions::parse(std::env::args().skip(1), &["--engine"], |word, value| {
-            let is_known = word == "--engine";
-            if is_known {
-                value.clone_into(&mut engine);
+        let (mut engine, mut is_remote) = ("auto".to_owned(), false);
+        let shared = CrashOptions::parse(std::env::args().skip(1), &["--engine", "--remote"], |word, value| {
+            match (word, value) {
+                ("--engine", _) => value.clone_into(&mut engine),
+                ("--remote", "nbdkit") => is_remote = true,
+                _ => return Ok(false),
             }
-            Ok(is_known)
+            Ok(true)
         })?;
-        Ok(Options { shared, engine })
+        Ok(Options { shared, engine, is_remote })
     }
 }
 
@@ -70,12 +78,15 @@ fn run() -> Result<()> {
     let began = Instant::now();
     for fault in [Fault::Fsync, Fault::DurableWrites] {
         for direct in [true, false] {
-            detect_fault(fault, direct, &options)?;
+            // nbdkit uses the page cache, and makes durable writes durable by fsync.
+            if !options.is_remote || (fault, direct) == (Fault::Fsync, false) {
+                detect_fault(fault, direct, &options)?;
+            }
         }
     }
     let bed = TestBed::new(&options, Fault::None)?;
     for round in 0..options.shared.rounds {
-        let direct = round % 2 == 0;
+        let direct = round % 2 == 0 && !options.is_remote;
         bed.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
     }
     let [writes, durable, flushes] = [&bed.counts.writes, &bed.counts.durable, &bed.counts.flushes];
@@ -100,7 +111,7 @@ fn detect_fault(fault: Fault, direct: bool, options: &Options) -> Result<()> {
     for round in 0..FAULT_ROUNDS_MAX {
         match bed.round(round, direct, options) {
             Ok(()) => {}
-            Err(what) if what.contains(LOST) => {
+            Err(what) if what.contains(LOST) || (options.is_remote && what.contains(WRONG)) => {
                 println!("{io}: a disk with the fault {fault:?} is detected by crash {}: {what}", round + 1);
                 return Ok(());
             }
@@ -112,6 +123,8 @@ fn detect_fault(fault: Fault, direct: bool, options: &Options) -> Result<()> {
 
 /// The text by which a loss is recognised in an error.
 const LOST: &str = "after the crash";
+/// The text by which a wrong read is recognised: it returned older data.
+const WRONG: &str = "it may be";
 
 /// A file system with a disk, the histories of its clients, and a directory for sockets.
 struct TestBed {
@@ -151,8 +164,9 @@ impl TestBed {
         let socket = self.dir.path().join(format!("{round}.sock"));
         let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber"];
         self.disk.power_on();
+        let mut remote = if options.is_remote { Some(start_remote(self.dir.path())?) } else { None };
         let mut server = start(options, self.dir.path(), &socket, prng.pick(&elevators), direct)?;
-        let cuts_permille = if prng.permille(600) { 20 } else { 0 };
+        let cuts_permille = if !options.is_remote && prng.permille(600) { 20 } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
         let (has_cut, cut) = channel();
         let clients: Vec<_> = (0..2 * REGIONS)
@@ -164,6 +178,7 @@ impl TestBed {
                     stop: stop.clone(),
                     disk: self.disk.clone(),
                     cuts_permille,
+                    ends_with_power: !options.is_remote,
                     has_cut: has_cut.clone(),
                     pending: BTreeMap::new(),
                 };
@@ -171,11 +186,15 @@ impl TestBed {
                 std::thread::spawn(move || client.run(&socket))
             })
             .collect();
+        if let Some(remote) = &mut remote {
+            self.kill_remote(remote, &mut prng)?;
+        }
         // At any time, or as soon as the power has failed after an acknowledgement.
         let _ = cut.recv_timeout(Duration::from_micros(prng.between(20_000, 250_000)));
         let alive = matches!(server.try_wait(), Ok(None));
         let _ = server.kill();
         let _ = server.wait();
+        drop(remote);
         self.disk.fail_power(&mut prng);
         stop.store(true, Ordering::Relaxed);
         let mut problem = (!alive).then(|| "the server ended before it was killed".to_owned());
@@ -186,6 +205,20 @@ impl TestBed {
         let _ = std::fs::remove_file(&socket);
         problem.map_or(Ok(()), Err)?;
         self.check()
+    }
+
+    /// Kills the remote several times while clients go on, and starts it again each time. What it had
+    /// not made durable is lost.
+    fn kill_remote(&self, remote: &mut Remote, prng: &mut Prng) -> Result<()> {
+        for _ in 0..prng.between(1, 4) {
+            std::thread::sleep(Duration::from_micros(prng.between(10_000, 200_000)));
+            remote.kill();
+            self.disk.fail_power(prng);
+            std::thread::sleep(Duration::from_micros(prng.between(0, 50_000)));
+            self.disk.power_on();
+            *remote = start_remote(self.dir.path())?;
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<()> {
@@ -200,12 +233,57 @@ impl TestBed {
     }
 }
 
+/// A remote server, which is killed on drop.
+struct Remote(Child);
+
+impl Remote {
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Starts nbdkit on the file of the disk, and waits until it listens.
+fn start_remote(dir: &Path) -> Result<Remote> {
+    let socket = dir.join("remote.sock");
+    let _ = std::fs::remove_file(&socket);
+    let log = std::fs::File::create(dir.join("remote.log")).map_err(|error| error.to_string())?;
+    let child = Process::new("nbdkit")
+        .args(["--foreground", "--unix"])
+        .arg(&socket)
+        .arg("file")
+        .arg(dir.join("mount/disk"))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("nbdkit: {error}"))?;
+    let remote = Remote(child);
+    let began = Instant::now();
+    while UnixStream::connect(&socket).is_err() {
+        if began.elapsed() > Duration::from_secs(20) {
+            let log = std::fs::read_to_string(dir.join("remote.log")).unwrap_or_default();
+            return Err(format!("nbdkit does not listen after 20 s: {log}"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(remote)
+}
+
 fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str, direct: bool) -> Result<Child> {
     let config = dir.join("config.toml");
+    let backend = match options.is_remote {
+        true => format!("backend = \"nbd+unix:///?socket={}\"", dir.join("remote.sock").display()),
+        false => format!("backend = \"file:{}\"\ndirect = {direct}", dir.join("mount/disk").display()),
+    };
     let text = format!(
-        "[[device]]\nname = \"disk\"\nbackend = \"file:{}\"\ndirect = {direct}\nelevator = \"{elevator}\"\n\
-         [[export]]\nname = \"\"\ndevice = \"disk\"\n",
-        dir.join("mount/disk").display()
+        "[[device]]\nname = \"disk\"\n{backend}\nelevator = \"{elevator}\"\n\
+         [[export]]\nname = \"\"\ndevice = \"disk\"\n"
     );
     std::fs::write(&config, text).map_err(|error| error.to_string())?;
     let log = std::fs::File::create(dir.join("log")).map_err(|error| error.to_string())?;
@@ -249,6 +327,8 @@ struct Client {
     disk: Disk,
     /// The share of acknowledgements after which the power fails at once, in permille.
     cuts_permille: u64,
+    /// The client ends when the power fails.
+    ends_with_power: bool,
     /// Signals a power failure.
     has_cut: Sender<()>,
     pending: BTreeMap<u64, PendingRequest>,
@@ -280,7 +360,7 @@ impl Client {
             }
             let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(()) };
             // Replies after a power failure have no meaning.
-            if !self.disk.is_on() {
+            if self.ends_with_power && !self.disk.is_on() {
                 return Ok(());
             }
             let mut completions = Vec::new();

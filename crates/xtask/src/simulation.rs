@@ -39,7 +39,7 @@ pub fn some_worlds() -> Result<()> {
 /// Options of `cargo xtask crash-test`.
 #[derive(clap::Args, Debug)]
 pub struct CrashOptions {
-    /// The program that is killed: the NBD server, or the mount (as root)
+    /// The program that is killed: the NBD server, an nbdkit behind it, or the mount (as root)
     #[arg(long, value_enum, default_value_t = Subject::Server, value_name = "PROGRAM")]
     of: Subject,
     /// The programs that change files through the mount: clients of the test, PostgreSQL, or SQLite
@@ -64,6 +64,7 @@ pub struct CrashOptions {
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Server,
+    Remote,
     Mount,
 }
 
@@ -81,11 +82,11 @@ pub fn crash_test(options: &CrashOptions) -> Result<()> {
         bail!("--engine is an option of the server: the mount has none");
     }
     let (program, clients) = match (options.of, options.clients) {
-        (Subject::Server, Clients::Files) => ("crash_test", None),
+        (Subject::Server | Subject::Remote, Clients::Files) => ("crash_test", None),
         (Subject::Mount, Clients::Files) => ("crash_test_mount", None),
         (Subject::Mount, Clients::Postgres) => ("crash_test_databases", Some("postgres")),
         (Subject::Mount, Clients::Sqlite) => ("crash_test_databases", Some("sqlite")),
-        (Subject::Server, _) => bail!("--clients is an option of the mount: add --of mount"),
+        (Subject::Server | Subject::Remote, _) => bail!("--clients is an option of the mount: add --of mount"),
     };
     let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
     let mut command = cargo();
@@ -94,6 +95,9 @@ pub fn crash_test(options: &CrashOptions) -> Result<()> {
     command.args(["--rounds", &options.rounds.to_string(), "--seed", &options.seed.to_string()]);
     if let Some(engine) = &options.engine {
         command.args(["--engine", engine]);
+    }
+    if options.of == Subject::Remote {
+        command.args(["--remote", "nbdkit"]);
     }
     if let Some(clients) = clients {
         command.args(["--clients", clients]);

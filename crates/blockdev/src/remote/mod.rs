@@ -35,8 +35,6 @@ mod open;
 mod replies;
 mod requests;
 mod slots;
-#[cfg(test)]
-mod tests;
 mod tls;
 
 use hoistway_config::RemoteConfig;
@@ -134,14 +132,11 @@ pub enum Sabotage {
     ReversesJournal,
     /// Changes of the same bytes may be in flight together.
     OverlapsChanges,
-    /// Reads do not wait until the journal was sent again.
-    ReadsEarly,
 }
 
 impl Sabotage {
     /// All faults.
-    pub const ALL: [Sabotage; 4] =
-        [Sabotage::ForgetsJournal, Sabotage::ReversesJournal, Sabotage::OverlapsChanges, Sabotage::ReadsEarly];
+    pub const ALL: [Sabotage; 3] = [Sabotage::ForgetsJournal, Sabotage::ReversesJournal, Sabotage::OverlapsChanges];
 }
 
 impl Remote {
@@ -343,7 +338,7 @@ impl Remote {
             return !self.requests.is_blocked(number) || self.sabotage == Sabotage::ReversesJournal;
         }
         if self.recovery != Recovery::None {
-            return self.sabotage == Sabotage::ReadsEarly && request.op == RequestOp::Read;
+            return false;
         }
         if !request.op.writes() {
             return true;
