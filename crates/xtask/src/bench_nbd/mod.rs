@@ -9,6 +9,7 @@ mod connections;
 mod goals;
 pub(crate) mod load;
 mod page;
+mod remote;
 pub(crate) mod servers;
 mod sharing;
 mod transport;
@@ -62,6 +63,7 @@ enum Part {
     Cost,
     Sharing,
     Crowd,
+    Remote,
 }
 
 impl Options {
@@ -103,6 +105,10 @@ pub fn run(options: &Options) -> Result<()> {
         let found = goals::of_connections(&figures);
         sections.push(("crowd", page::connections(&figures, &found)));
         goals.extend(found);
+    }
+    if options.includes(Part::Remote) {
+        let tables = remote::run(&bench, options.seconds, options.rounds)?;
+        sections.push(("remote", page::in_front(&tables, options.rounds, options.seconds)));
     }
     fs::remove_dir_all(&bench.directory)?;
     if options.write {

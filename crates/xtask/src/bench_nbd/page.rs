@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::connections::{ACTIVE, ConnectionFigures, OPEN};
+use super::remote;
 use super::sharing::Shares;
-use super::transport::{Medians, Workload};
+use super::transport::{Medians, Sample, Workload};
 use crate::goals::{Goal, goal_rows, grouped};
 
 /// The path of the page from the root.
@@ -82,5 +83,31 @@ pub fn connections(figures: &ConnectionFigures, goals: &[Goal]) -> String {
         figures.least,
         figures.most,
     );
+    text
+}
+
+/// Renders the table of hoistway in front of another server, with ratios to the direct connection.
+pub fn in_front(tables: &[(Workload, Medians)], rounds: u32, seconds: f64) -> String {
+    let mut text = format!(
+        "Medians of {rounds} rounds of {seconds} s each.\n\n| load | server | rate | of the direct one | p50 (us) | p99 (us) |\n|---|---|---|---|---|---|\n"
+    );
+    for (workload, medians) in tables {
+        let rate = |sample: &Sample| if workload.in_bytes { sample.bytes_per_s / 1e6 } else { sample.operations_per_s };
+        let unit = if workload.in_bytes { "MB/s" } else { "IOPS" };
+        let direct = medians.get(&remote::DIRECT).map(rate);
+        for server in &workload.servers {
+            let Some(sample) = medians.get(server) else { continue };
+            let ratio = direct.map_or(String::new(), |direct| format!("{:.2}", rate(sample) / direct));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} {unit} | {ratio} | {:.0} | {:.0} |",
+                workload.title,
+                server.name(),
+                grouped(rate(sample)),
+                sample.p50_us,
+                sample.p99_us
+            );
+        }
+    }
     text
 }

@@ -29,6 +29,11 @@ pub enum Server {
     HoistwayFile,
     /// hoistway without storage.
     HoistwayNull,
+    /// hoistway over an nbdkit that runs already.
+    HoistwayRemote {
+        /// The most connections to nbdkit.
+        connections: u32,
+    },
     NbdkitNull,
     NbdkitMemory,
     NbdkitFile,
@@ -49,6 +54,8 @@ impl Server {
             Server::HoistwayMemory(Some(elevator)) => format!("hoistway memory, {elevator}"),
             Server::HoistwayFile => "hoistway file".to_owned(),
             Server::HoistwayNull => "hoistway null".to_owned(),
+            Server::HoistwayRemote { connections: 1 } => "hoistway over nbdkit, 1 connection".to_owned(),
+            Server::HoistwayRemote { connections } => format!("hoistway over nbdkit, {connections} connections"),
             Server::NbdkitNull => "nbdkit null".to_owned(),
             Server::NbdkitMemory => "nbdkit memory".to_owned(),
             Server::NbdkitFile => "nbdkit file".to_owned(),
@@ -62,13 +69,15 @@ impl Server {
 
     /// Returns true for hoistway's server.
     pub fn is_ours(self) -> bool {
-        matches!(self, Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull)
+        self.program() == "hoistway"
     }
 
     /// The program of the server.
     fn program(self) -> &'static str {
         match self {
-            Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull => "hoistway",
+            Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull | Server::HoistwayRemote { .. } => {
+                "hoistway"
+            }
             Server::NbdkitNull | Server::NbdkitMemory | Server::NbdkitFile => "nbdkit",
             Server::NbdServerFile => "nbd-server",
             Server::QemuNbdThreads | Server::QemuNbdUring => "qemu-nbd",
@@ -95,6 +104,11 @@ impl Server {
             }
             Server::HoistwayNull => {
                 command.args(["serve", "--export", &format!("=null:{EXPORT_BYTES}")]);
+            }
+            Server::HoistwayRemote { connections } => {
+                let remote = bench.remote_socket();
+                let export = format!("=nbd+unix:///?socket={},connections={connections}", remote.display());
+                command.args(["serve", "--export", &export]);
             }
             Server::HoistwayFile => {
                 command.args(["serve", "--export", &format!("={image}")]);
@@ -158,6 +172,11 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// The socket of the nbdkit behind [`Server::HoistwayRemote`].
+    pub fn remote_socket(&self) -> PathBuf {
+        self.directory.join("remote.sock")
+    }
+
     /// The URI of an export.
     pub fn uri(&self, export: &str) -> String {
         format!("nbd+unix:///{export}?socket={}", self.socket.display())
