@@ -207,8 +207,8 @@ impl TestBed {
         self.check()
     }
 
-    /// Kills the remote several times while clients go on, and starts it again each time. What it had
-    /// not made durable is lost.
+    /// Kills the remote several times while clients go on, and starts it again each time. What it
+    /// had not made durable is lost.
     fn kill_remote(&self, remote: &mut Remote, prng: &mut Prng) -> Result<()> {
         for _ in 0..prng.between(1, 4) {
             std::thread::sleep(Duration::from_micros(prng.between(10_000, 200_000)));
