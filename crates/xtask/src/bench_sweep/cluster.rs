@@ -19,6 +19,9 @@ const TYPICAL_POINTS: u64 = 100;
 /// The greatest number of points of a file that a sweep chooses itself.
 const POINTS_PER_FILE: u64 = 256;
 
+/// The most seeds of a sweep; more points have several numbers of readers.
+const SEEDS_MAX: u64 = 1_000_000;
+
 /// The measured costs, in seconds of one processor of two.
 struct Costs {
     /// A typical point.
@@ -98,8 +101,11 @@ fn costs(bench: &Bench) -> Result<Costs> {
 
 /// The number of batches of a sweep, as the program plans it.
 fn batches(bench: &Bench, points: u64, each: Option<u64>) -> Result<f64> {
-    let rest = each.map_or(String::new(), |each| format!("points_per_file = {each}\n"));
-    let file = SMALL.sweep(bench, points, &rest)?;
+    let seeds = points.min(SEEDS_MAX);
+    let readers: Vec<String> = (1..=points / seeds).map(|count| count.to_string()).collect();
+    let each = each.map_or(String::new(), |each| format!("points_per_file = {each}\n"));
+    let rest = format!("{each}[vary]\n\"job.reader.numjobs\" = [{}]\n", readers.join(", "));
+    let file = SMALL.sweep(bench, seeds, &rest)?;
     let mut command = std::process::Command::new(&bench.hoistway);
     let printed = tools::output(command.arg("sweep").arg(file).args(["--points", "--json"]))?;
     let document: serde_json::Value = serde_json::from_str(&printed)?;
