@@ -2,14 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use hoistway_trace::blktrace::{CpuFiles, Version};
+use hoistway_trace::blktrace::{self, CpuFiles, Version};
 use hoistway_trace::describe::Describer;
-use hoistway_trace::{Action, Batch, DeviceId, Event, EventWriter, Input, OpenOptions, Rwbs, blkparse};
+use hoistway_trace::parquet::{self, Partition};
+use hoistway_trace::{Action, Batch, DeviceId, Event, EventWriter, Input, OpenOptions, Rwbs, blkparse, csv, files};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::Serialize;
@@ -160,6 +162,15 @@ pub fn measure(requests: u64, runs: u16) -> Result<TraceCosts, BenchError> {
         let mut described = DescribingSink(Some(Describer::new()));
         read(folder, &mut described).map(|()| true)
     })?;
+    for form in StoredForm::ALL {
+        row(&format!("hoistway: convert to {}", form.title()), &mut || form.write(folder).map(|()| true))?;
+    }
+    for form in StoredForm::ALL {
+        row(&format!("hoistway: describe {}", form.title()), &mut || {
+            let mut described = DescribingSink(Some(Describer::new()));
+            read_path(&form.path(folder), &mut described).map(|()| true)
+        })?;
+    }
     row("blkparse: text", &mut || run_tool(folder, "blkparse", &["-i", NAME]))?;
     let dumped = row("blkparse -O -d: one binary file", &mut || {
         run_tool(folder, "blkparse", &["-q", "-i", NAME, "-O", "-d", "dump"])
@@ -169,6 +180,51 @@ pub fn measure(requests: u64, runs: u16) -> Result<TraceCosts, BenchError> {
         row("btt: all outputs", &mut || run_tool(folder, "btt", &BTT_ALL))?;
     }
     Ok(TraceCosts { schema: 1, events, rows })
+}
+
+/// A form in which a trace is stored.
+#[derive(Clone, Copy, Debug)]
+enum StoredForm {
+    Csv,
+    Blktrace,
+    Parquet,
+}
+
+impl StoredForm {
+    const ALL: [StoredForm; 3] = [StoredForm::Csv, StoredForm::Blktrace, StoredForm::Parquet];
+
+    fn title(self) -> &'static str {
+        match self {
+            StoredForm::Csv => "CSV",
+            StoredForm::Blktrace => "blktrace, one file",
+            StoredForm::Parquet => "Parquet",
+        }
+    }
+
+    fn path(self, folder: &Path) -> PathBuf {
+        folder.join(match self {
+            StoredForm::Csv => "stored.csv",
+            StoredForm::Blktrace => "stored.bin",
+            StoredForm::Parquet => "stored-set",
+        })
+    }
+
+    /// Converts the capture to this form, in place of an earlier conversion.
+    fn write(self, folder: &Path) -> Result<(), BenchError> {
+        let path = self.path(folder);
+        let failed = BenchError::io("the converted capture");
+        let file = || File::create(&path).map(|file| BufWriter::with_capacity(256 << 10, file));
+        match self {
+            StoredForm::Csv => read(folder, &mut csv::Writer::new(file().map_err(failed)?)),
+            StoredForm::Blktrace => read(folder, &mut blktrace::Writer::new(file().map_err(failed)?).counting()),
+            StoredForm::Parquet => {
+                if path.exists() {
+                    fs::remove_dir_all(&path).map_err(BenchError::io("the earlier conversion"))?;
+                }
+                read(folder, &mut parquet::Writer::folder(&path, Partition::default()).map_err(failed)?)
+            }
+        }
+    }
 }
 
 /// A sink that drops events.
@@ -203,8 +259,13 @@ impl EventWriter for DescribingSink {
 }
 
 fn read(folder: &Path, sink: &mut dyn EventWriter) -> Result<(), BenchError> {
-    let files = (0..2).map(|cpu| Input::Path(folder.join(format!("{NAME}.blktrace.{cpu}")))).collect();
-    let mut source = hoistway_trace::open(files, &OpenOptions::default())?;
+    read_path(&folder.join(NAME), sink)
+}
+
+/// Reads a trace by its name.
+fn read_path(path: &Path, sink: &mut dyn EventWriter) -> Result<(), BenchError> {
+    let found = files::resolve(path).map_err(|error| BenchError::io("a trace")(io::Error::other(error)))?;
+    let mut source = hoistway_trace::open(found.into_iter().map(Input::Path).collect(), &OpenOptions::default())?;
     let mut batch = Batch::new();
     loop {
         source.next(&mut batch)?;

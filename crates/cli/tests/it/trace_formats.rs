@@ -302,3 +302,31 @@ fn parquet_output_and_damaged_sets_are_refused_with_a_remedy() {
     assert_eq!(ran.code, Some(0));
     assert!(ran.err.contains("parts of its set are missing (2, counted from 0)"), "{}", ran.err);
 }
+
+#[test]
+fn a_set_that_is_larger_than_memory_is_converted_and_described() {
+    let folder = Folder::new();
+    let (table, set) = (folder.name("requests.csv"), folder.name("set"));
+    // 1.2 million requests, 2.4 million events: in memory more than 150 MB.
+    let mut lines = std::io::BufWriter::new(std::fs::File::create(&table).expect("it is created"));
+    for number in 0..1_200_000u64 {
+        let kind = if number % 3 == 0 { "Write" } else { "Read" };
+        let (ticks, offset) = (128_166_372_003_061_629 + number * 1000, number * 7919 % (1 << 28) * 4096);
+        writeln!(lines, "{ticks},hm,1,{kind},{offset},4096,{}", 400 + number % 777).expect("it is written");
+    }
+    lines.into_inner().expect("it is written");
+    // The address space of the process is limited to 128 MiB.
+    let limited = |arguments: &str| {
+        let sh = format!("ulimit -v 131072; exec {} trace {arguments}", env!("CARGO_BIN_EXE_hoistway"));
+        let ran = Command::new("sh").args(["-c", &sh]).output().expect("sh is there");
+        assert_eq!(ran.status.code(), Some(0), "{arguments}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    limited(&format!("convert {table} --to parquet -o {set} --file-interval 20"));
+    assert_eq!(std::fs::read_dir(&set).expect("the folder is there").count(), 6, "120 s in intervals of 20 s");
+    let described = limited(&format!("describe {set} --json"));
+    let whole = limited(&format!("describe {table} --json"));
+    let without_name = |json: &str| json.lines().filter(|line| !line.contains("\"trace\":")).collect::<String>();
+    assert!(without_name(&described) == without_name(&whole));
+    assert!(described.contains("\"requests\": 1200000"));
+}
