@@ -1,6 +1,7 @@
 """Sweeps: thousands of simulations, on this machine or on a cluster."""
 
 import concurrent.futures
+import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -90,6 +91,10 @@ class _Dask:
     """A client of `dask.distributed`; its scheduler runs the batches of a lost worker again."""
 
     def __init__(self, client: Any) -> None:
+        # A worker that cannot read a task ends itself, and the sweep would wait for ever.
+        found = client.run(importlib.util.find_spec, "hoistway")
+        if None in found.values():
+            raise _package_missing()
         self._client = client
 
     def slots(self) -> int:
@@ -267,10 +272,7 @@ def _take(engine: Engine, running: list[Any], folder: SweepFolder, summary: dict
         files = engine.result(future)
     except Exception as error:
         if _lacks_package(error):
-            raise HoistwayError(
-                f"a worker lacks the package hoistway: install version {__version__} in the environment of the "
-                "workers, and in that of the scheduler"
-            ) from error
+            raise _package_missing() from error
         raise
     if files is None:
         return
@@ -279,6 +281,13 @@ def _take(engine: Engine, running: list[Any], folder: SweepFolder, summary: dict
     summary["failed"] += files.failed
     summary["first_error"] = summary["first_error"] or files.first_error
     bar.update(files.rows)
+
+
+def _package_missing() -> HoistwayError:
+    return HoistwayError(
+        f"a worker lacks the package hoistway: install version {__version__} in the environment of the workers, "
+        "and in that of the scheduler"
+    )
 
 
 def _lacks_package(error: BaseException | None) -> bool:

@@ -143,7 +143,8 @@ class DaskCluster:
     def _start(self, *arguments: str, env: dict[str, str]) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
         command += ["--scheduler-file", str(self.file)]
-        return subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with (self.file.parent / "cluster.log").open("ab") as log:
+            return subprocess.Popen(command, env=env, stdout=log, stderr=log)
 
     def client(self) -> Any:
         from distributed import Client
