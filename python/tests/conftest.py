@@ -1,10 +1,14 @@
 """What the tests share."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+# A shell starts programs in the background with SIGINT ignored; the tests of Ctrl-C need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).parents[2]
 
