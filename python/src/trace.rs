@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use hoistway_advise::whatif::LoadedTrace;
 use hoistway_sweep::{Cells, Column};
-use hoistway_trace::files::{ResolveError, resolve, trace_name};
+use hoistway_trace::files::{resolve, trace_name};
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{
     Batch, Format, Input, OpenOptions, OpenTrace, ReadError, Rwbs, Source, TimeUnit, describe, open_detected,
@@ -71,10 +71,8 @@ impl Trace {
         };
         let mut files = Vec::new();
         for name in names {
-            files.extend(resolve(&name).map_err(|error| match error {
-                ResolveError::Directory { .. } | ResolveError::Pattern { .. } => wrong_argument(error),
-                error => failed(error),
-            })?);
+            let found = resolve(&name);
+            files.extend(found.map_err(|e| if e.is_usage_error() { wrong_argument(e) } else { failed(e) })?);
         }
         let name = files.first().map_or_else(String::new, |file| trace_name(file));
         let trace = Trace { files, options, name };

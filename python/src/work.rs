@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Steps of a progress bar whose work has no steps of its own.
 pub const STEPS: u64 = 1000;
 
-/// What the work shares with the thread that waits for it.
+/// The state that the working thread shares with the thread that waits for it.
 #[derive(Debug, Default)]
 pub struct Control {
     /// Becomes true when the work has to end.

@@ -54,6 +54,14 @@ pub enum ResolveError {
     },
 }
 
+impl ResolveError {
+    /// Returns true if the argument is wrong: an invalid pattern, or a directory that is no set of
+    /// Parquet files. Other errors depend on the files that exist.
+    pub fn is_usage_error(&self) -> bool {
+        matches!(self, ResolveError::Directory { .. } | ResolveError::Pattern { .. })
+    }
+}
+
 /// Resolves a name to files in order of CPU: an existing file, the argument of blktrace's `-o`
 /// (`NAME` for `NAME.blktrace.0`, `.1`, ...), a directory of Parquet files, or a glob pattern.
 ///

@@ -82,10 +82,7 @@ pub fn print_notices(source: &mut dyn Source) {
 }
 
 fn unresolved(error: ResolveError) -> Error {
-    match error {
-        ResolveError::Directory { .. } | ResolveError::Pattern { .. } => UsageError(error.to_string()).into(),
-        error => error.into(),
-    }
+    if error.is_usage_error() { UsageError(error.to_string()).into() } else { error.into() }
 }
 
 /// Prints a note if a single file of one CPU is named, because the others may have been forgotten.
