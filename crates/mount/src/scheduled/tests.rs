@@ -41,7 +41,17 @@ pub fn fixture(mount: MountTerms) -> GateFixture {
 
 pub fn fixture_with(config: MountConfig) -> GateFixture {
     // The temporary directory may be on any file system; addresses are then extents or derived.
-    let folder = tempfile::tempdir().expect("a folder");
+    fixture_in(tempfile::tempdir().expect("a folder"), config)
+}
+
+/// Creates a fixture whose file has ascending addresses. On a disk the end of a file may lie before
+/// its beginning; in memory, addresses are derived from offsets.
+pub fn fixture_in_memory(mount: MountTerms) -> GateFixture {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    fixture_in(folder, MountConfig { mount, ..MountConfig::default() })
+}
+
+fn fixture_in(folder: tempfile::TempDir, config: MountConfig) -> GateFixture {
     let root = backing(File::open(folder.path()).expect("it is there"));
     let gate = Scheduled::new(folder.path().to_owned(), &root, &config).expect("a gate");
     let file = new_file(&folder, "file");

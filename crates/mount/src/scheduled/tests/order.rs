@@ -8,7 +8,7 @@ use super::*;
 const OFFSETS: [u64; 8] = [5, 1, 7, 3, 0, 6, 2, 4];
 
 fn order_under(kind: Kind, merge: bool) -> Vec<u64> {
-    let fixture = fixture(terms(kind));
+    let fixture = fixture_in_memory(terms(kind));
     let log = Log::new();
     let slot = fixture.take(myself());
     for at in OFFSETS {
