@@ -8,9 +8,10 @@
 use std::collections::VecDeque;
 
 use hoistway_core::{
-    Bio, Capacity, Class, ContextId, ElevatorStorage, Kick, Kind, Next, NoSink, Op, Owned, Priority, QueueConfig,
-    RequestId, RequestQueue, Storage,
+    Bio, Capacity, Class, ContextId, ElevatorStorage, Kick, Kind, Next, NoSink, Op, Priority, QueueConfig, RequestId,
+    RequestQueue, Storage,
 };
+use hoistway_custom::Host;
 use serde::Serialize;
 
 use crate::clock::process_cpu_ns;
@@ -86,7 +87,7 @@ fn cost(kind: Kind, processes: u32, requests: u64, runs: u16) -> f64 {
 
 /// Processes that keep their requests outstanding on a device of constant service time.
 struct ClosedLoop {
-    queue: RequestQueue<Owned<NoSink>>,
+    queue: RequestQueue<Host<NoSink>>,
     contexts: Vec<ContextId>,
     /// Requests in the device with the times of their completion, in order.
     device: VecDeque<(RequestId, u64)>,

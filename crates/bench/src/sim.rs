@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use hoistway_core::Kind;
 use hoistway_drive::{Drive, Profile};
 use hoistway_sim::{CompareRequest, HostConfig, compare};
 use serde::{Deserialize, Serialize};
@@ -204,7 +203,7 @@ fn request(load: &Load, seed: u64) -> Result<CompareRequest, BenchError> {
          number_ios={each}\n"
     );
     let no_includes = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
-    let Some(elevator) = Kind::from_name(&load.elevator) else {
+    let Some(elevator) = hoistway_custom::find(&load.elevator) else {
         return Err(BenchError::UnknownElevator(load.elevator.clone()));
     };
     Ok(CompareRequest {

@@ -266,8 +266,9 @@ pub(crate) fn network(value: &Value) -> ParseResult<(IpAddr, u8)> {
 /// Parses the name of an elevator.
 pub(crate) fn elevator(value: &Value) -> ParseResult<Kind> {
     let typed = value_text(value).ok_or("it takes an elevator's name, in quotes")?;
-    Kind::from_name(typed).ok_or_else(|| {
-        let names = Kind::ALL.iter().map(|kind| kind.info().name);
+    hoistway_custom::find(typed).ok_or_else(|| {
+        let all = hoistway_custom::all();
+        let names = all.iter().map(|kind| kind.info().name);
         format!("there is no such elevator{}", suggestion(typed, names, "hoistway elevators"))
     })
 }

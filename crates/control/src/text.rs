@@ -21,20 +21,20 @@ pub fn bad<T>(value: &str, why: impl Into<String>) -> Result<T, BadValue> {
 pub fn scheduler(present: Kind) -> String {
     let each =
         |kind: &Kind| if *kind == present { format!("[{}]", kind.info().name) } else { kind.info().name.to_owned() };
-    Kind::ALL.iter().map(each).collect::<Vec<_>>().join(" ")
+    hoistway_custom::all().iter().map(each).collect::<Vec<_>>().join(" ")
 }
 
 /// Parses the name or an alias of an elevator.
 pub fn parse_elevator(value: &str) -> Result<Kind, BadValue> {
-    if let Some(kind) = Kind::from_name(value) {
+    if let Some(kind) = hoistway_custom::find(value) {
         return Ok(kind);
     }
-    let known =
-        Kind::ALL.iter().flat_map(|kind| [kind.info().name].into_iter().chain(kind.info().aliases.iter().copied()));
+    let all = hoistway_custom::all();
+    let known = all.iter().flat_map(|kind| [kind.info().name].into_iter().chain(kind.info().aliases.iter().copied()));
     match super::names::suggest(value, known) {
         Some(name) => bad(value, format!("is no elevator; did you mean {name:?}?")),
         None => {
-            let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
+            let names: Vec<_> = all.iter().map(|kind| kind.info().name).collect();
             bad(value, format!("is no elevator; there are {}", names.join(" ")))
         }
     }

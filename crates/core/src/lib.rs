@@ -28,6 +28,8 @@
 //!   merge, insert, select, dispatch, complete, timers.
 //! - A tunable: the `INFO` row in the elevator's file or its `tunables.rs`. Commands, pages and the
 //!   control tree follow from the row.
+//! - Custom elevators, which other crates bring: the contract is `elevator/custom.rs`, the checks of
+//!   their answers `elevators/custom.rs`.
 //! - A new elevator: its file, one line in `elevators!` in `registry.rs`, `pub mod` in
 //!   `elevators/mod.rs`, the effect of priorities in `priority_effect.rs`; see CONTRIBUTING.md.
 //! - B-WF2Q+ (bfq, bfq-v0, cfq-wf2q): `elevators/shared/wf2q/`.
@@ -79,11 +81,15 @@ pub use clock::ClockConfig;
 pub use collections::{HeapEntry, Node};
 pub use context::{Context, ContextId};
 pub use elevator::Merge;
+pub use elevator::capacity::{Capacity, RESERVED_REQUESTS};
+pub use elevator::custom::{
+    CustomElevator, CustomElevators, CustomKind, CustomRequest, LONGEST_WAIT_NS, NoCustom, QueueView, Rule, Violation,
+};
 pub use elevator::info::Info;
 pub use elevator::reservation::{Reservation, ReservationSummary, ReserveError};
 #[cfg(feature = "alloc")]
 pub use elevator::tables::Owned;
-pub use elevator::tables::{Borrowed, Capacity, DeferredWork, HostTypes, RESERVED_REQUESTS, TableMaker};
+pub use elevator::tables::{Borrowed, DeferredWork, HostTypes, TableMaker};
 pub use elevator::tunable::{Tunable, TunableError, Unit};
 pub use elevators::bandwidth::DeviceFigures;
 pub use event::{Event, Expiry, Io, NoSink, Note, Sink};

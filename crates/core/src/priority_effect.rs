@@ -11,6 +11,8 @@ use crate::registry::Kind;
 pub enum PriorityEffect {
     /// No effect.
     Nothing,
+    /// Not known: a custom elevator decides.
+    Unknown,
     /// Only the class counts, or only the class counts within this class.
     Class,
     /// The class, and within it the level, which sets the length of a slice.
@@ -43,6 +45,7 @@ impl Kind {
                 PriorityEffect::Nothing
             }
             Kind::Kyber => PriorityEffect::Nothing,
+            Kind::Custom(_) => PriorityEffect::Unknown,
             Kind::MqDeadline => PriorityEffect::Class,
             _ if priority.class() == Class::Idle => PriorityEffect::Class,
             Kind::CfqV3 | Kind::CfqTree | Kind::CfqBw | Kind::Cfq => PriorityEffect::Slice {

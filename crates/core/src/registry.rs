@@ -4,14 +4,17 @@
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
 use crate::collections::Slot;
+use crate::elevator::capacity::Capacity;
+use crate::elevator::custom::CustomKind;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::tables::{HostTypes, TableMaker};
 use crate::elevator::tunable::Tunable;
 use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, Search, hooks};
 use crate::elevators;
 use crate::elevators::bandwidth::Bandwidth;
+use crate::elevators::custom::{Custom, CustomTables};
 
 macro_rules! elevators {
     ($($kind:ident in $module:ident: $type:ty;)*) => {
@@ -20,16 +23,19 @@ macro_rules! elevators {
         #[allow(missing_docs)]
         pub enum Kind {
             $($kind,)*
+            /// An elevator outside this crate.
+            Custom(CustomKind),
         }
 
         impl Kind {
-            /// All kinds, in the order in which they appeared in Linux.
+            /// All kinds but custom elevators, in the order in which they appeared in Linux.
             pub const ALL: &'static [Kind] = &[$(Kind::$kind,)*];
 
             /// The description of the elevator.
             pub const fn info(self) -> &'static Info {
                 match self {
                     $(Kind::$kind => &elevators::$module::INFO,)*
+                    Kind::Custom(custom) => custom.info(),
                 }
             }
         }
@@ -40,6 +46,7 @@ macro_rules! elevators {
         #[allow(clippy::large_enum_variant)]
         pub(crate) enum AnyElevator<H: HostTypes, L: Layer<H> = Reserving<H>> {
             $($kind($type),)*
+            Custom(Custom<H>),
             Layered(L),
         }
 
@@ -47,6 +54,7 @@ macro_rules! elevators {
             pub fn kind(&self) -> Kind {
                 match self {
                     $(AnyElevator::$kind(_) => Kind::$kind,)*
+                    AnyElevator::Custom(custom) => Kind::Custom(custom.kind()),
                     AnyElevator::Layered(layer) => layer.kind(),
                 }
             }
@@ -55,6 +63,7 @@ macro_rules! elevators {
             fn of(core: &mut QueueCore<H>, tables: AnyTables<H, L>) -> Self {
                 match tables {
                     $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(core, tables)),)*
+                    AnyTables::Custom(tables) => AnyElevator::Custom(Custom::new(core, tables)),
                     AnyTables::Layered(tables) => AnyElevator::Layered(L::new(core, tables)),
                 }
             }
@@ -62,6 +71,7 @@ macro_rules! elevators {
             fn end(self) -> AnyTables<H, L> {
                 match self {
                     $(AnyElevator::$kind(elevator) => AnyTables::$kind(Elevator::<H>::into_tables(elevator)),)*
+                    AnyElevator::Custom(custom) => AnyTables::Custom(custom.into_tables()),
                     AnyElevator::Layered(layer) => AnyTables::Layered(layer.into_tables()),
                 }
             }
@@ -71,6 +81,7 @@ macro_rules! elevators {
         #[allow(clippy::large_enum_variant)]
         pub(crate) enum AnyTables<H: HostTypes, L: Layer<H> = Reserving<H>> {
             $($kind(<$type as Elevator<H>>::Tables),)*
+            Custom(CustomTables<H>),
             Layered(L::Tables),
         }
 
@@ -78,12 +89,16 @@ macro_rules! elevators {
             pub fn make<M: TableMaker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
                 match kind {
                     $(Kind::$kind => AnyTables::$kind(<$type as MakeTables<H>>::make_tables(capacity, maker)),)*
+                    Kind::Custom(custom) => {
+                        CustomTables::make(custom, capacity).map_or(AnyTables::Noop(()), AnyTables::Custom)
+                    }
                 }
             }
 
             pub fn kind(&self) -> Kind {
                 match self {
                     $(AnyTables::$kind(_) => Kind::$kind,)*
+                    AnyTables::Custom(tables) => Kind::Custom(tables.kind()),
                     AnyTables::Layered(tables) => L::kind_of(tables),
                 }
             }
@@ -98,6 +113,7 @@ macro_rules! elevators {
             ($self:expr, $elevator:ident => $call:expr) => {
                 match $self {
                     $(AnyElevator::$kind($elevator) => $call,)*
+                    AnyElevator::Custom($elevator) => $call,
                     AnyElevator::Layered($elevator) => $call,
                 }
             };
@@ -126,14 +142,14 @@ elevators! {
 }
 
 impl Kind {
-    /// Finds the kind with this name or alias.
+    /// Finds the kind with this name or alias, except custom elevators.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.iter().copied().find(|kind| kind.info().name == name || kind.info().aliases.contains(&name))
     }
 
-    /// The index in [`Kind::ALL`].
+    /// The index in [`Kind::ALL`]; 255 for a custom elevator.
     pub fn index(self) -> u8 {
-        self as u8
+        (0..u8::MAX).zip(Kind::ALL).find(|(_, kind)| **kind == self).map_or(u8::MAX, |(index, _)| index)
     }
 }
 
@@ -207,6 +223,12 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     }
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         each!(self, e => e.join(core, request, absorbed))
+    }
+    fn joined_at_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        each!(self, e => e.joined_at_insert(core, request))
+    }
+    fn joins_queued(&self) -> bool {
+        each!(self, e => Elevator::<H>::joins_queued(e))
     }
     fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
         each!(self, e => e.may_queue(core, context, op))

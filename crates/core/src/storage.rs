@@ -3,7 +3,8 @@
 
 use crate::collections::{HeapEntry, Node};
 use crate::context::Context;
-use crate::elevator::tables::{Capacity, DeferredWork, HostTypes, TableMaker, buckets};
+use crate::elevator::capacity::Capacity;
+use crate::elevator::tables::{DeferredWork, HostTypes, TableMaker, buckets};
 use crate::group::Group;
 use crate::registry::{AnyTables, Kind};
 use crate::request::{Arrival, MergedBio, Request};
@@ -59,7 +60,8 @@ pub struct ElevatorStorage<H: HostTypes> {
 }
 
 impl<H: HostTypes> ElevatorStorage<H> {
-    /// Makes the tables that an elevator of this kind needs at this capacity.
+    /// Makes the tables that an elevator of this kind needs at this capacity. A custom elevator
+    /// that the host does not have ([`HostTypes::Custom`]) is replaced by noop.
     pub fn make<M: TableMaker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
         ElevatorStorage { tables: AnyTables::make(kind, capacity, maker), capacity }
     }
@@ -88,6 +90,7 @@ impl<H: HostTypes> ElevatorStorage<H> {
 #[cfg(feature = "alloc")]
 mod owned {
     use super::*;
+    use crate::elevator::custom::CustomElevators;
     use crate::elevator::tables::Owned;
     use crate::event::Sink;
     use alloc::vec;
@@ -95,20 +98,20 @@ mod owned {
     /// A table maker that allocates on the heap.
     struct Heap;
 
-    impl<S: Sink> TableMaker<Owned<S>> for Heap {
+    impl<S: Sink, C: CustomElevators> TableMaker<Owned<S, C>> for Heap {
         fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> alloc::boxed::Box<[T]> {
             vec![T::default(); len as usize].into_boxed_slice()
         }
     }
 
-    impl<S: Sink> Storage<Owned<S>> {
+    impl<S: Sink, C: CustomElevators> Storage<Owned<S, C>> {
         /// Allocates the tables for this capacity on the heap.
         pub fn owned(capacity: Capacity) -> Self {
             Storage::make(capacity, &mut Heap)
         }
     }
 
-    impl<S: Sink> ElevatorStorage<Owned<S>> {
+    impl<S: Sink, C: CustomElevators> ElevatorStorage<Owned<S, C>> {
         /// Allocates the tables of an elevator of this kind on the heap.
         pub fn owned(kind: Kind, capacity: Capacity) -> Self {
             ElevatorStorage::make(kind, capacity, &mut Heap)

@@ -34,6 +34,7 @@ pub fn effect_under(kind: Kind, priority: Priority) -> EffectText {
         }
     };
     let text = match effect {
+        PriorityEffect::Unknown => format!("{} decides, a custom elevator", kind.info().name),
         PriorityEffect::Nothing => "nothing: all processes are served alike".to_owned(),
         PriorityEffect::Class => class_effect(kind, priority.class),
         PriorityEffect::Slice { slice_ms, async_requests } => {

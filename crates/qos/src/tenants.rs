@@ -3,14 +3,15 @@
 
 use std::collections::HashMap;
 
-use hoistway_core::{ContextId, GroupError, GroupId, Owned, Priority, RequestQueue, ReserveError};
+use hoistway_core::{ContextId, GroupError, GroupId, Priority, RequestQueue, ReserveError};
+use hoistway_custom::Host;
 
 use crate::account::Account;
 use crate::entries::NONE;
 use crate::recorder::QueueSink;
 use crate::terms::Terms;
 
-type Queue = RequestQueue<Owned<QueueSink>>;
+type Queue = RequestQueue<Host<QueueSink>>;
 
 /// The name under which clients without a tenant are accounted.
 pub(crate) const DEFAULT_TENANT: &str = "default";

@@ -1,5 +1,6 @@
 //! Errors before and during a simulation.
 
+use hoistway_core::Violation;
 use hoistway_drive::Profile;
 
 /// Reasons why a simulation was not run or ended early.
@@ -138,6 +139,16 @@ pub enum SimError {
         commands: u32,
         /// The event that each process waits for.
         state: String,
+    },
+    /// A custom elevator broke a rule of the request queue.
+    #[error("elevator `{elevator}` with seed {seed}: {violation}")]
+    Violation {
+        /// The elevator.
+        elevator: &'static str,
+        /// The seed that replays the run.
+        seed: u64,
+        /// The first answer that broke a rule, and the rule.
+        violation: Violation,
     },
     /// The request queue or the drive refused a valid operation: a defect of the simulator.
     #[error("defect: with seed {seed}, at {now_ns} ns: {problem}; please report it with the job file")]

@@ -50,7 +50,7 @@ impl Setting {
         Setting::parse(&without_word(text).unwrap_or_else(|| text.to_owned())).map_err(|error| {
             let nearest = match &error {
                 SimError::UnknownTunable { elevator, tunable, .. } => {
-                    let tunables = Kind::from_name(elevator).map_or(&[][..], |kind| kind.info().tunables);
+                    let tunables = hoistway_custom::find(elevator).map_or(&[][..], |kind| kind.info().tunables);
                     did_you_mean(tunable, tunables.iter().map(|row| row.name))
                 }
                 _ => String::new(),
@@ -83,7 +83,7 @@ impl Setting {
 fn without_word(text: &str) -> Option<String> {
     let (path, value) = text.split_once('=')?;
     let (elevator, tunable) = path.trim().split_once('.')?;
-    let unit = Kind::from_name(elevator)?.info().tunables.iter().find(|row| row.name == tunable)?.unit;
+    let unit = hoistway_custom::find(elevator)?.info().tunables.iter().find(|row| row.name == tunable)?.unit;
     match unit {
         Unit::Requests | Unit::Times | Unit::Factor => {
             Some(format!("{path}={}", value.trim_end().strip_suffix(unit.label())?.trim_end()))
@@ -97,15 +97,16 @@ fn without_word(text: &str) -> Option<String> {
 /// # Errors
 /// [`SimError::UnknownElevator`], with the names near to this one.
 pub fn elevator_of_name(name: &str) -> Result<Kind, SimError> {
-    Kind::from_name(name).ok_or_else(|| {
-        let names = Kind::ALL.iter().map(|kind| kind.info().name);
+    hoistway_custom::find(name).ok_or_else(|| {
+        let all = hoistway_custom::all();
+        let names = all.iter().map(|kind| kind.info().name);
         SimError::UnknownElevator { name: name.into(), suggestion: suggestion(name, names, "hoistway elevators") }
     })
 }
 
 /// The names of all elevators, separated by commas.
 pub(crate) fn elevator_names() -> String {
-    let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
+    let names: Vec<&str> = hoistway_custom::all().iter().map(|kind| kind.info().name).collect();
     names.join(", ")
 }
 

@@ -129,6 +129,9 @@ impl Inputs {
         add(&self.profile.to_string());
         add(&self.host.to_string());
         add(elevator.info().name);
+        if let Kind::Custom(custom) = elevator {
+            add(custom.info().kernel);
+        }
         add(&seed.to_string());
         add(&format!("{shortening:?}"));
         self.settings.iter().for_each(|setting| add(setting));

@@ -62,7 +62,7 @@ impl NearestDrive {
 pub enum EveryElevator {
     /// Every elevator that a version of Linux contained, in the order of the versions.
     History,
-    /// Those, and the elevators that were only posted or are extensions.
+    /// Those, the elevators that were only posted or are extensions, and registered custom ones.
     All,
 }
 
@@ -70,7 +70,8 @@ impl EveryElevator {
     /// The elevators of the list, in the order in which they appeared.
     pub fn kinds(self) -> Vec<Kind> {
         let was_in_linux = |kind: &Kind| !matches!(kind.info().in_linux.split(' ').next(), Some("posted" | "never"));
-        Kind::ALL.iter().copied().filter(|kind| self == EveryElevator::All || was_in_linux(kind)).collect()
+        let is_listed = |kind: &Kind| self == EveryElevator::All || was_in_linux(kind);
+        hoistway_custom::all().into_iter().filter(is_listed).collect()
     }
 }
 

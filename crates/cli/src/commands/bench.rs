@@ -14,7 +14,6 @@ use crate::failure::Exit;
 use crate::output::{self, Out};
 use crate::program;
 use crate::progress::Bar;
-use hoistway_core::Kind;
 use hoistway_units::figures::bytes;
 
 /// Runs one of the measurements.
@@ -30,7 +29,7 @@ pub fn run(what: &BenchCommand, out: &mut Out) -> Result<Exit> {
 
 fn bench_elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<()> {
     let bench = ElevatorBench {
-        kinds: compare::elevators(&args.elevators, || Kind::ALL.to_vec())?,
+        kinds: compare::elevators(&args.elevators, hoistway_custom::all)?,
         processes: args.processes.clone(),
         requests: args.requests,
         runs: args.runs,
@@ -53,7 +52,7 @@ fn bench_elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<()> {
 }
 
 fn bench_mount(args: &BenchMountArgs, out: &mut Out) -> Result<()> {
-    let kinds = compare::elevators(&args.elevators, || Kind::ALL.to_vec())?;
+    let kinds = compare::elevators(&args.elevators, hoistway_custom::all)?;
     let bar = Bar::new(kinds.len() as u64, "measuring");
     let costs = mount::measure(&kinds, args.operations, &|done| bar.set(done as u64));
     bar.clear();

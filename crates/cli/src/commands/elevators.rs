@@ -11,20 +11,20 @@ use crate::setting::{range, with_unit};
 
 /// Lists the elevators, or explains one.
 pub fn run(args: &ElevatorsArgs, out: &mut Out) -> Result<Exit> {
-    let kinds = args.name.as_ref().map_or(Kind::ALL, std::slice::from_ref);
+    let kinds = args.name.map_or_else(hoistway_custom::all, |kind| vec![kind]);
     if args.json {
-        out.json(&ElevatorList::new(kinds))?;
+        out.json(&ElevatorList::new(&kinds))?;
     } else if let Some(kind) = args.name {
         if args.markdown { markdown(kind, out)? } else { explain(kind, out)? }
     } else {
-        list(out)?;
+        list(&kinds, out)?;
     }
     Ok(Exit::Success)
 }
 
-fn list(out: &mut Out) -> Result<()> {
+fn list(kinds: &[Kind], out: &mut Out) -> Result<()> {
     let mut table = output::table(&["elevator", "Linux", "groups", "reserves", "idea"], 5);
-    for kind in Kind::ALL {
+    for kind in kinds {
         let Info { name, in_linux, headline, reservations, .. } = *kind.info();
         let groups = match GroupSupport::of(*kind) {
             GroupSupport::No => "no",
@@ -82,7 +82,8 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     if info.reservations {
         out.paragraph(2, "Takes reservations of bandwidth: hoistway_reserve of a job.")?;
     }
-    for (heading, text) in [("Idea", info.idea), ("Suits", info.suits)] {
+    for (heading, text) in [("Idea", info.idea), ("Suits", info.suits)].into_iter().filter(|(_, text)| !text.is_empty())
+    {
         out.line("")?;
         out.heading(heading)?;
         out.paragraph(2, text)?;
@@ -91,7 +92,7 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     out.heading("Tunables")?;
     if info.tunables.is_empty() {
         out.paragraph(2, "None.")?;
-        return more(info, out);
+        return more(kind, out);
     }
     let mut table = output::table(&["  name", "default", "range"], 1);
     for row in info.tunables {
@@ -108,12 +109,15 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     let unit = if *unit == Unit::Milliseconds { "ms" } else { "" };
     let set = format!("{}.{name}={default}{unit}", info.name);
     out.paragraph(0, &format!("To try another value: hoistway compare --set {set}"))?;
-    more(info, out)
+    more(kind, out)
 }
 
 /// Prints where to read more.
-fn more(info: &Info, out: &mut Out) -> Result<()> {
-    let page = format!("docs/elevators/{}.md", info.name);
+fn more(kind: Kind, out: &mut Out) -> Result<()> {
+    if let Kind::Custom(_) = kind {
+        return Ok(());
+    }
+    let page = format!("docs/elevators/{}.md", kind.info().name);
     out.line("")?;
     out.paragraph(0, &format!("A drawing, the life of a request, when to choose it, known defects: {page}"))?;
     Ok(())

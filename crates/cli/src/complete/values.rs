@@ -109,7 +109,7 @@ fn elevators() -> Vec<CompletionCandidate> {
         let names = std::iter::once(info.name).chain(info.aliases.iter().copied());
         names.map(|name| CompletionCandidate::new(name).help(Some(info.headline.into())))
     };
-    Kind::ALL.iter().flat_map(with_help).collect()
+    hoistway_custom::all().iter().flat_map(with_help).collect()
 }
 
 /// `elevator.tunable`, followed by `end`.
@@ -121,14 +121,14 @@ fn tunables(end: &str) -> Vec<CompletionCandidate> {
             CompletionCandidate::new(format!("{name}.{}{end}", row.name)).help(Some(row.meaning.into()))
         })
     };
-    Kind::ALL.iter().flat_map(of).collect()
+    hoistway_custom::all().iter().flat_map(of).collect()
 }
 
 /// `elevator.tunable=`, or behind the equals sign the default value.
 fn settings(typed: &str) -> Vec<CompletionCandidate> {
     let Some((name, _)) = typed.split_once('=') else { return tunables("=") };
     let default = name.split_once('.').and_then(|(elevator, tunable)| {
-        Kind::from_name(elevator)?.info().tunables.iter().find(|row| row.name == tunable)
+        hoistway_custom::find(elevator)?.info().tunables.iter().find(|row| row.name == tunable)
     });
     let candidate = |row: &hoistway_core::Tunable| {
         CompletionCandidate::new(format!("{name}={}", row.default)).help(Some("the default".into()))

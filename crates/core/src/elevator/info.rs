@@ -10,7 +10,8 @@ pub struct Info {
     pub name: &'static str,
     /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// The kernel version whose decisions the elevator reproduces.
+    /// The kernel version whose decisions the elevator reproduces; for a custom elevator, its own
+    /// version.
     pub kernel: &'static str,
     /// The kernel versions that contained it: "2.6.6-2.6.9", "posted 2003", "never".
     pub in_linux: &'static str,

@@ -1,5 +1,7 @@
 //! The contract between the request queue and its elevators.
 
+pub mod capacity;
+pub mod custom;
 pub mod dispatch_list;
 pub mod hooks;
 pub mod info;
@@ -11,9 +13,10 @@ pub mod tunable;
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
 use crate::collections::Slot;
+use capacity::Capacity;
 use queue_core::QueueCore;
 use reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
-use tables::{Capacity, HostTypes, TableMaker};
+use tables::{HostTypes, TableMaker};
 
 /// An elevator's answer before a request is allocated for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +123,14 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// `absorbed` was merged into `request`, its lower neighbour: remove `absorbed`. A request that
     /// is merged at insertion was never in the elevator and is freed without this call.
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot);
+
+    /// A new request was merged into this queued one, at its end, and will not be inserted.
+    fn joined_at_insert(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
+
+    /// Returns true if two requests that are queued may be merged when a third one joins them.
+    fn joins_queued(&self) -> bool {
+        true
+    }
 
     /// Decides whether a process may allocate a request in this direction.
     fn may_queue(&mut self, _core: &mut QueueCore<H>, _context: Slot, _op: Op) -> MayQueue {

@@ -1,5 +1,6 @@
 //! The part of the queue that elevators use: tables, dispatch list, clock, timers, notes.
 
+use super::custom::Violation;
 use super::dispatch_list::DispatchList;
 use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
@@ -46,6 +47,8 @@ pub(crate) struct QueueCore<H: HostTypes> {
     pub run_pending: bool,
     /// A run of the queue is due before the current call returns.
     pub run_now: bool,
+    /// The first broken rule of a custom elevator.
+    pub violation: Option<Violation>,
     pub sink: H::Sink,
 }
 

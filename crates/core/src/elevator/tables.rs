@@ -5,6 +5,7 @@ use core::ops::DerefMut;
 
 use crate::collections::{Arena, Node};
 use crate::context::{Context, ContextId};
+use crate::elevator::custom::{CustomElevators, NoCustom};
 use crate::event::Sink;
 use crate::group::Group;
 use crate::request::{Arrival, MergedBio, Request};
@@ -16,6 +17,8 @@ pub trait HostTypes {
     type Slots<T: 'static>: DerefMut<Target = [T]>;
     /// The sink of trace events.
     type Sink: Sink;
+    /// The elevators of the host's own; [`NoCustom`] if it has none.
+    type Custom: CustomElevators;
 }
 
 /// Host types with tables in borrowed slices.
@@ -25,17 +28,20 @@ pub struct Borrowed<'a, S>(PhantomData<(&'a mut (), S)>);
 impl<'a, S: Sink> HostTypes for Borrowed<'a, S> {
     type Slots<T: 'static> = &'a mut [T];
     type Sink = S;
+    type Custom = NoCustom;
 }
 
-/// Host types with tables on the heap, allocated once at construction.
+/// Host types with tables on the heap, allocated once at construction, and with the custom
+/// elevators `C`.
 #[cfg(feature = "alloc")]
 #[derive(Debug)]
-pub struct Owned<S>(PhantomData<S>);
+pub struct Owned<S, C = NoCustom>(PhantomData<(S, C)>);
 
 #[cfg(feature = "alloc")]
-impl<S: Sink> HostTypes for Owned<S> {
+impl<S: Sink, C: CustomElevators> HostTypes for Owned<S, C> {
     type Slots<T: 'static> = alloc::boxed::Box<[T]>;
     type Sink = S;
+    type Custom = C;
 }
 
 /// Makes tables filled with default values. All storage is made through this trait: on the heap, in
@@ -44,30 +50,6 @@ pub trait TableMaker<H: HostTypes> {
     /// Makes a table of `len` entries.
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> H::Slots<T>;
 }
-
-/// The maximum number of objects in a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// Requests that are queued, dispatched or in the device: 1 to about 2^24.
-    pub requests: u32,
-    /// I/O contexts, including exited ones with pending requests.
-    pub contexts: u32,
-    /// Bios merged into requests, not counting the bio for which each request was made.
-    pub merged_bios: u32,
-    /// Groups including the root; 0 and 1 both mean the root only.
-    pub groups: u32,
-}
-
-impl Default for Capacity {
-    /// The classic pool (1.5 times 128 per direction), 256 processes, well merged requests, 16
-    /// groups.
-    fn default() -> Self {
-        Capacity { requests: 384, contexts: 256, merged_bios: 4096, groups: 16 }
-    }
-}
-
-/// Requests reserved for the queue: a flush before and after a barrier, and the barrier's proxy.
-pub const RESERVED_REQUESTS: u32 = 3;
 
 /// Work to be done after an event, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,38 +62,6 @@ pub enum DeferredWork {
     Unplug,
     /// Wake a process that slept for a request: submit its bio again with `resubmit`.
     Wake(ContextId),
-}
-
-impl Capacity {
-    /// The capacity that both have.
-    pub(crate) fn common(self, other: Capacity) -> Capacity {
-        Capacity {
-            requests: self.requests.min(other.requests),
-            contexts: self.contexts.min(other.contexts),
-            merged_bios: self.merged_bios.min(other.merged_bios),
-            groups: self.groups.min(other.groups),
-        }
-    }
-
-    /// The maximum number of queues in an elevator with one sync and one async queue per process.
-    pub const fn queues(self) -> u32 {
-        self.contexts.saturating_mul(2).saturating_add(self.requests)
-    }
-
-    /// The length of the request table.
-    pub const fn request_slots(self) -> u32 {
-        self.requests.saturating_add(RESERVED_REQUESTS)
-    }
-
-    /// The length of the group table, including the root.
-    pub const fn group_slots(self) -> u32 {
-        if self.groups == 0 { 1 } else { self.groups }
-    }
-
-    /// The length of the ring of deferred work.
-    pub const fn work_slots(self) -> u32 {
-        self.contexts.saturating_add(3)
-    }
 }
 
 /// The number of hash buckets for so many entries; a power of two.

@@ -14,9 +14,10 @@
 use crate::bio::{Bio, Op};
 use crate::collections::tree::Range;
 use crate::collections::{Arena, HashChains, Link, LinkOf, List, NIL, Node, Slot, Tree};
+use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf, buckets};
+use crate::elevator::tables::{HostTypes, TableMaker, TableOf, buckets};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, MayQueue, Merge};
 use crate::elevators::shared::driver_list::DriverList;

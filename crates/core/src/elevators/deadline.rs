@@ -7,9 +7,10 @@
 
 use crate::bio::{Bio, Op};
 use crate::collections::{NIL, Slot};
+use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::tables::{HostTypes, TableMaker};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, Merge};
 use crate::elevators::shared::direction::{Direction, READ, WRITE, WRITES_STARVED};

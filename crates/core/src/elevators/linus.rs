@@ -20,9 +20,10 @@
 
 use crate::bio::{Bio, Op};
 use crate::collections::{Arena, List, NIL, Slot};
+use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, Merge, Search};
 use crate::layer::BlockLayer;

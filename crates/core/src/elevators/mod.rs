@@ -11,6 +11,7 @@ pub mod cfq_v1;
 pub mod cfq_v2;
 pub mod cfq_v3;
 pub mod cfq_wf2q;
+pub mod custom;
 pub mod deadline;
 pub mod fiops;
 pub mod kyber;

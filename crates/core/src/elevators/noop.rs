@@ -4,9 +4,10 @@
 //! keep the order of arrival. In a forced drain of several requests the dispatch list sorts them.
 
 use crate::collections::{List, Slot};
+use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::tables::{HostTypes, TableMaker};
 use crate::elevator::{Elevator, MakeTables};
 use crate::layer::BlockLayer;
 use crate::request::Arrivals;

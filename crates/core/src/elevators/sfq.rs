@@ -16,9 +16,10 @@
 
 use crate::bio::Bio;
 use crate::collections::{Arena, Link, LinkOf, List, NIL, Slot};
+use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, Merge};
 use crate::elevators::shared::sorted_fifo::SortedFifo;

@@ -63,6 +63,9 @@ impl<H: HostTypes> RequestQueue<H> {
             self.join(below, at);
             self.core.last_merge = below;
             joined = Some(self.id_of(below));
+            if !self.elevator.joins_queued() {
+                return joined;
+            }
             at = below;
         }
     }
@@ -199,6 +202,8 @@ impl<H: HostTypes> RequestQueue<H> {
         // A request that is merged at insertion is not in the elevator yet.
         if self.core.tables.requests[absorbed].marks.has(Marks::SORTED) {
             self.elevator.join(&mut self.core, request, absorbed);
+        } else {
+            self.elevator.joined_at_insert(&mut self.core, request);
         }
         self.free_request(absorbed);
         request

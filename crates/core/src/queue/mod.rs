@@ -19,9 +19,11 @@ use crate::clock::{Clock, ClockConfig, Timer, Timers};
 use crate::collections::{Arena, HashChains, List, NIL, Ring, Slot};
 use crate::context::{Context, ContextId, Sleep};
 use crate::elevator::Elevator;
+use crate::elevator::capacity::Capacity;
+use crate::elevator::custom::Violation;
 use crate::elevator::dispatch_list::DispatchList;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, DeferredWork, HostTypes, QueueTables};
+use crate::elevator::tables::{DeferredWork, HostTypes, QueueTables};
 use crate::elevator::tunable::{Tunable, TunableError};
 use crate::event::{Event, Io};
 use crate::group::{FreeGroups, ROOT};
@@ -231,6 +233,7 @@ impl<H: HostTypes> RequestQueue<H> {
             batch_max: u32::MAX,
             run_pending: false,
             run_now: false,
+            violation: None,
             sink,
         };
         core.tables.groups[ROOT].in_use = true;
@@ -290,6 +293,12 @@ impl<H: HostTypes> RequestQueue<H> {
     /// pool size; `None` for an unlimited pool. Hosts use it to detect congestion.
     pub fn pool_use(&self, op: Op) -> (u32, Option<u32>) {
         self.pool.use_of(op)
+    }
+
+    /// The first answer of a custom elevator that broke a rule. Since then the queue dispatches in
+    /// order of arrival.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.core.violation.as_ref()
     }
 
     /// Requests in the device.
@@ -542,7 +551,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     /// Allocates and inserts a request for a bio that was not merged, or puts the process to sleep.
     fn make_request(&mut self, bio: &Bio, woken: bool) -> Result<Submitted, SubmitError> {
-        if self.free_request_count <= crate::elevator::tables::RESERVED_REQUESTS {
+        if self.free_request_count <= crate::elevator::capacity::RESERVED_REQUESTS {
             return Err(SubmitError::Full);
         }
         let context = bio.context.slot;

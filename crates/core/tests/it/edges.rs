@@ -5,7 +5,7 @@
 use crate::machine::{Call, Case, Place, Value, play_case};
 use hoistway_core::{
     Bio, Capacity, Class, DeferredWork, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op,
-    Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
+    Owned, Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
 };
 
 /// A case for a kind of elevator in its block layer, with room for the edge cases.
@@ -317,7 +317,7 @@ fn no_exited_process_is_woken() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 1 };
     let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Noop, capacity));
-    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
     let [reader, first, second] =
         [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("free entries"));
     let read = |token, context| Bio::new(token, context, Op::Read, token * 1000, 8);
@@ -343,7 +343,7 @@ fn a_group_that_cannot_be_removed_keeps_its_turn() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 2 };
     let config = QueueConfig { nr_requests: None, plugging: false, merging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::CfqWf2q, capacity));
-    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
     let [writer, other] = [1, 2].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("free entries"));
     let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("free entries");
     let write = |context, sector| Bio::new(sector, context, Op::Write, sector, 8);
@@ -368,7 +368,7 @@ fn bios_with_equal_tokens_keep_separate_positions_in_the_list_of_2_4() {
     let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 1 };
     let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Linus, capacity));
-    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
     let [reader, first, second] =
         [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("free entries"));
     let read = |context, sector| Bio::new(7, context, Op::Read, sector, 8);
@@ -402,7 +402,7 @@ fn room_of(
     let make = if layered { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
     let config = QueueConfig { nr_requests: None, merging: false, ..QueueConfig::default() };
     let (storage, elevator) = (Storage::owned(own), make(kind, elevators));
-    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
     if let Some((other, capacity)) = switched {
         let _ = queue.switch(make(other, capacity), 0);
         assert_eq!(queue.kind(), if capacity.requests < elevators.requests { kind } else { other });
@@ -476,7 +476,7 @@ fn a_switch_adds_or_removes_the_layer() {
     for &kind in Kind::ALL {
         let config = QueueConfig { layer: kind.info().layer, ..QueueConfig::default() };
         let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
-        let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+        let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
         let context = queue.create_context(1, Priority::UNSET, 0).expect("free entries");
         let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("free entries");
         let own = kind.info().reservations;

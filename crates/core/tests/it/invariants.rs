@@ -156,6 +156,11 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
         .map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
 }
 
+/// A random case of fewer calls than `calls`.
+pub fn random_case(seed: u64, calls: u64) -> Vec<u8> {
+    Random(seed).bytes(calls)
+}
+
 /// SplitMix64 (Steele, Lea and Flood 2014).
 struct Random(u64);
 

@@ -4,6 +4,7 @@
 
 mod ageing;
 mod bandwidth;
+mod custom;
 mod edges;
 mod fair_shares;
 mod fiops_bounds;

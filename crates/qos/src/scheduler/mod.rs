@@ -6,7 +6,8 @@
 mod elevator;
 mod membership;
 
-use hoistway_core::{DeferredWork, Kick, Kind, Owned, RequestId, RequestQueue, Tunable, TunableError};
+use hoistway_core::{DeferredWork, Kick, Kind, RequestId, RequestQueue, Tunable, TunableError};
+use hoistway_custom::Host;
 use slab::Slab;
 
 use crate::account::{Account, BusyTime};
@@ -20,7 +21,7 @@ pub use elevator::{CAPACITY, CLOCK, ReconfigureError, SwitchError};
 pub use membership::{JoinError, ProcessPriority, TermsError};
 
 /// The request queue of a disk.
-pub(crate) type Queue = RequestQueue<Owned<QueueSink>>;
+pub(crate) type Queue = RequestQueue<Host<QueueSink>>;
 
 /// The largest queue depth.
 pub const DEPTH_MAX: u32 = 4096;

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use hoistway_core::{
-    Capacity, Class, ElevatorStorage, GroupId, Kind, Owned, Priority, QueueConfig, RequestQueue, Storage,
-};
+use hoistway_core::{Capacity, Class, ElevatorStorage, GroupId, Kind, Priority, QueueConfig, RequestQueue, Storage};
+use hoistway_custom::Host;
 use hoistway_drive::Drive;
 use hoistway_fio::{Job, ZoneMode};
 use hoistway_workload::endings::SteadyRate;
@@ -235,7 +234,7 @@ fn make_queue<S: Observer>(
     depth: u32,
     submitters: usize,
     groups: usize,
-) -> Result<RequestQueue<Owned<S>>, SimError> {
+) -> Result<RequestQueue<Host<S>>, SimError> {
     let config = queue_config(request, depth);
     let usual = Capacity::default();
     // Batching processes may take half as many requests again as the pool of each direction has.
@@ -275,7 +274,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
 }
 
 /// The root group, and the groups of the job file in their order. The queue has room for them.
-fn make_groups<S: Observer>(queue: &mut RequestQueue<Owned<S>>, plans: &[PlannedGroup]) -> Vec<GroupId> {
+fn make_groups<S: Observer>(queue: &mut RequestQueue<Host<S>>, plans: &[PlannedGroup]) -> Vec<GroupId> {
     let mut groups = vec![queue.root_group()];
     for plan in plans {
         let made = groups.get(plan.parent).map(|parent| queue.create_group(*parent, plan.weights, 0));

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, BlockLayer, ContextId, DeferredWork, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue,
-    Reservation, ReserveError, SubmitError, Submitted, Tunable,
+    Bio, BlockLayer, ContextId, DeferredWork, Flags, GroupId, Kick, Next, Op, Priority, RequestId, RequestQueue,
+    Reservation, ReserveError, SubmitError, Submitted, Tunable, Violation,
 };
+use hoistway_custom::Host;
 use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
 use crate::config::Plugging;
@@ -19,7 +20,7 @@ use super::slab::Slab;
 
 /// The queue, the drive, and the tasks that submit bios.
 pub(crate) struct Device<S: Observer> {
-    queue: RequestQueue<Owned<S>>,
+    queue: RequestQueue<Host<S>>,
     drive: Drive,
     /// Most requests in the drive at once.
     depth: u32,
@@ -75,7 +76,7 @@ struct Submitter {
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Owned<S>>, drive: Drive, depth: u32, plugging: Plugging) -> Self {
+    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, plugging: Plugging) -> Self {
         Device {
             queue,
             drive,
@@ -244,6 +245,12 @@ impl<S: Observer> Device<S> {
         self.completed(&started, &completion, now_ns);
         self.complete(started.id, now_ns, tokens);
         Some(completion.status)
+    }
+
+    /// The rule that a custom elevator has broken, with the elevator's name.
+    #[inline]
+    pub fn violation(&self) -> Option<(&'static str, Violation)> {
+        self.queue.violation().map(|violation| (self.queue.kind().info().name, *violation))
     }
 
     /// Number of commands that the drive will never complete; `None` if the drive still has an

@@ -46,6 +46,9 @@ impl<S: Observer> World<S> {
             if let Some(problem) = self.device.defect.take() {
                 return Err(self.defect(problem));
             }
+            if let Some((elevator, violation)) = self.device.violation() {
+                return Err(SimError::Violation { elevator, seed: self.seed, violation });
+            }
         }
         progress(self.progress());
         Ok(self.outcome())

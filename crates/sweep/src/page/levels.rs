@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_core::Kind;
 use hoistway_units::{TimeUnit, parse_bytes, parse_time_ns};
 
 use crate::columns::Cells;
@@ -94,7 +93,7 @@ fn shown(value: f64) -> String {
 /// names alphabetically.
 fn order<'a>(key: &str, name: &'a str) -> (u64, &'a str) {
     if key == "elevator" {
-        let position = Kind::ALL.iter().position(|kind| kind.info().name == name);
+        let position = hoistway_custom::all().iter().position(|kind| kind.info().name == name);
         return (position.map_or(u64::MAX, |position| position as u64), name);
     }
     let size = parse_bytes(name).ok().or_else(|| parse_time_ns(name, TimeUnit::Seconds).ok());

@@ -8,7 +8,6 @@ mod measure;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_core::Kind;
 use hoistway_report::{BarRow, BarTable, Fact, HeatMap, Interval, Intervals, Sheet, SheetSection, Table};
 use hoistway_units::figures::{grouped, percent};
 use hoistway_units::names::did_you_mean;
@@ -295,8 +294,11 @@ impl<'a> Drawn<'a> {
         let cells = self.results.column("elevator");
         let names: BTreeSet<String> =
             cells.into_iter().flat_map(|cells| (0..cells.len()).filter_map(|row| cells.text(row))).collect();
-        let listed = Kind::ALL.iter().map(|kind| kind.info().name.to_owned());
-        listed.filter(|name| names.contains(name)).collect()
+        let all = hoistway_custom::all();
+        let position = |name: &String| all.iter().position(|kind| kind.info().name == name);
+        let mut names: Vec<String> = names.into_iter().collect();
+        names.sort_by_key(|name| position(name).unwrap_or(usize::MAX));
+        names
     }
 
     /// The mean and the quartiles of each value of each key.

@@ -33,9 +33,10 @@ mod sweep;
 mod tunables;
 mod waiting;
 
+use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, Search};
 use core::mem::take;
 
@@ -222,6 +223,16 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn searches_merges(&self) -> bool {
         self.inner.searches_merges()
+    }
+
+    fn joins_queued(&self) -> bool {
+        self.inner.joins_queued()
+    }
+
+    fn joined_at_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        if self.held[request].stage == Stage::Inner {
+            self.inner.joined_at_insert(core, request);
+        }
     }
 
     fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {

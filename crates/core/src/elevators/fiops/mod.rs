@@ -18,8 +18,9 @@ mod tunables;
 
 use crate::bio::Bio;
 use crate::collections::{Arena, NIL, Node, Slot, Tree};
+use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
-use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 use crate::elevator::{Elevator, MakeTables, Merge, hooks};
 use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::event::Note;

@@ -9,6 +9,7 @@ use hoistway_core::{
 
 use super::bio_tracker::BioTracker;
 use super::bytes::{Call, Case, Place, Value};
+use super::custom::TestElevator;
 use super::groups::Groups;
 
 /// The service time of the device when the queue is run dry, in ns.
@@ -16,7 +17,8 @@ const SERVICE_NS: u64 = 1_000_000;
 /// An upper bound of the idle wait before each request, in ns, with default tunables.
 const WAIT_NS_MAX: u64 = 1_000_000_000;
 
-type Queue = RequestQueue<Owned<NoSink>>;
+type Hosted = Owned<NoSink, TestElevator>;
+type Queue = RequestQueue<Hosted>;
 
 pub struct Host {
     pub(super) queue: Queue,
@@ -53,7 +55,7 @@ pub(super) struct Process {
 }
 
 /// The tables of an elevator, with or without the reservation layer.
-fn elevator(kind: Kind, layered: bool, capacity: Capacity) -> ElevatorStorage<Owned<NoSink>> {
+fn elevator(kind: Kind, layered: bool, capacity: Capacity) -> ElevatorStorage<Hosted> {
     if layered { ElevatorStorage::owned_reserving(kind, capacity) } else { ElevatorStorage::owned(kind, capacity) }
 }
 

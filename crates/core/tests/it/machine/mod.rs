@@ -7,6 +7,8 @@
 
 mod bio_tracker;
 mod bytes;
+#[allow(dead_code)]
+pub mod custom;
 mod groups;
 mod host;
 

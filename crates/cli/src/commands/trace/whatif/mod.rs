@@ -6,7 +6,6 @@ use anyhow::Result;
 use hoistway_advise::compare::Judgement;
 use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation, whatif_page};
 use hoistway_advise::{Confidence, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
-use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_report::{ReportFile, compare_page};
 use hoistway_sim::Comparison;
@@ -24,7 +23,7 @@ const FIT: &str = "fit";
 
 /// Predicts, or prints the error of a model that is not good enough.
 pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
-    let elevators = compare::elevators(&args.elevators, || Kind::ALL.to_vec())?;
+    let elevators = compare::elevators(&args.elevators, hoistway_custom::all)?;
     let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let cancel = interrupt::watch()?;
     let (loaded, name) = load(args)?;
