@@ -13,10 +13,13 @@ bytes; a sector has 512 bytes. Errors are `HoistwayError` with the text that the
 from hoistway import trace
 from hoistway._catalogue import Elevator, Tunable, drives, elevators
 from hoistway._compare import Comparison, compare, simulate
+from hoistway._custom import CustomElevator
 from hoistway._hoistway import (
     Drive,
     HoistwayError,
     InternalError,
+    QueuedRequest,
+    QueueState,
     Table,
     UsageError,
     __version__,
@@ -29,6 +32,7 @@ from hoistway._sweep import SweepResult, sweep
 __all__ = [
     "Advice",
     "Comparison",
+    "CustomElevator",
     "Drive",
     "Elevator",
     "HoistwayError",
@@ -37,6 +41,8 @@ __all__ = [
     "Prediction",
     "Process",
     "Queue",
+    "QueueState",
+    "QueuedRequest",
     "Request",
     "Submission",
     "SweepResult",

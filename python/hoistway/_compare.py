@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 
 from hoistway import _hoistway
+from hoistway._custom import ElevatorLike, names
 from hoistway._hoistway import Drive, Table, UsageError
 from hoistway._jobs import JobLike, native_job
 from hoistway._result import Result
@@ -37,7 +38,7 @@ def compare(
     job: JobLike,
     *,
     drive: Drive | str | os.PathLike[str] | None = None,
-    elevators: str | Iterable[str] = (),
+    elevators: ElevatorLike | Iterable[ElevatorLike] = (),
     tunables: Mapping[str, object] | None = None,
     kernel: str | None = None,
     host: str | os.PathLike[str] | None = None,
@@ -54,7 +55,8 @@ def compare(
         job: a job file of fio: a path or a `JobFile`.
         drive: a `Drive`, the name of a built-in one, or a profile file; by default the model
             nearest to the device that a job names, else an SSD.
-        elevators: names, or ``"history"``, or ``"all"``; by default those of a current kernel.
+        elevators: names, classes derived from `CustomElevator`, ``"history"``, or ``"all"``; by
+            default those of a current kernel.
         tunables: values by ``ELEVATOR.TUNABLE``, for example ``{"cfq-v3.slice_idle": "0ms"}``.
         kernel: the kernel of the host: ``"2.6.18"``, ``"2.6.24"``, ``"3.2"``, ``"6.1"`` or
             ``"own"``; by default 6.1 if it has all of the elevators, else ``"own"``.
@@ -69,13 +71,15 @@ def compare(
 
     Raises:
         UsageError: an argument is wrong; the text names the right ones.
-        HoistwayError: a file cannot be read or is invalid, or the jobs ask for the impossible.
+        HoistwayError: a file cannot be read or is invalid, the jobs ask for the impossible, or an
+            answer of a `CustomElevator` breaks a rule. Exceptions in its methods are raised as they
+            are.
         KeyboardInterrupt: Ctrl-C was pressed.
     """
     first, count = _seeds(seed, seeds)
     choices = SimpleNamespace(
         drive=native_drive(drive),
-        elevators=[elevators] if isinstance(elevators, str) else list(elevators),
+        elevators=names(elevators),
         settings=settings(tunables),
         kernel=kernel,
         host=None if host is None else os.fspath(host),
@@ -90,7 +94,7 @@ def compare(
 
 def simulate(
     job: JobLike,
-    elevator: str,
+    elevator: ElevatorLike,
     *,
     drive: Drive | str | os.PathLike[str] | None = None,
     tunables: Mapping[str, object] | None = None,
@@ -106,11 +110,12 @@ def simulate(
 
     Names in `tunables` may lack the elevator: ``{"slice_idle": 0}``.
     """
-    named = {name if "." in name else f"{elevator}.{name}": value for name, value in (tunables or {}).items()}
+    (elevator_name,) = names(elevator)
+    named = {name if "." in name else f"{elevator_name}.{name}": value for name, value in (tunables or {}).items()}
     return compare(
         job,
         drive=drive,
-        elevators=[elevator],
+        elevators=[elevator_name],
         tunables=named,
         kernel=kernel,
         host=host,

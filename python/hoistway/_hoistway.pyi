@@ -15,6 +15,84 @@ class UsageError(HoistwayError): ...
 class InternalError(HoistwayError): ...
 
 @final
+class QueuedRequest:
+    """A request as an elevator sees it: the same object from `insert` to `complete`. It takes
+    attributes of the elevator's own."""
+
+    @property
+    def sector(self) -> int:
+        """The first sector, in units of 512 bytes."""
+
+    @property
+    def sectors(self) -> int:
+        """The length in sectors."""
+
+    @property
+    def end(self) -> int:
+        """The sector after the last one."""
+
+    @property
+    def op(self) -> str:
+        """``read``, ``write`` or ``discard``."""
+
+    @property
+    def is_sync(self) -> bool:
+        """True for a read, and for a write for which a process waits."""
+
+    @property
+    def pid(self) -> int:
+        """The process that submitted it."""
+
+    @property
+    def io_class(self) -> str:
+        """``realtime``, ``best-effort`` or ``idle``."""
+
+    @property
+    def level(self) -> int:
+        """The level in its class, 0 (highest) to 7."""
+
+    @property
+    def submitted_ns(self) -> int:
+        """The time at which it was queued."""
+
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+@final
+class QueueState:
+    """The state of the queue during a call of an elevator, and the elevator's timer."""
+
+    @property
+    def now_ns(self) -> int: ...
+    @property
+    def queued(self) -> int:
+        """The requests that the elevator holds."""
+
+    @property
+    def in_flight(self) -> int:
+        """The requests in the drive."""
+
+    @property
+    def position(self) -> int:
+        """The sector after the request that was dispatched last."""
+
+    @property
+    def is_draining(self) -> bool:
+        """True if the queue needs all requests now: `dispatch` may not wait."""
+
+    @property
+    def timer_ns(self) -> int | None:
+        """The time at which the timer fires, if it is set."""
+
+    def set_timer(self, at_ns: int) -> None:
+        """Sets or moves the timer; a time in the past means as soon as possible."""
+
+    def cancel_timer(self) -> None: ...
+
+def register_elevator(elevator: object) -> None: ...
+def longest_wait_ns() -> int: ...
+
+@final
 class Table:
     @property
     def column_names(self) -> list[str]: ...

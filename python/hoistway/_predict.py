@@ -8,6 +8,7 @@ from typing import Any
 
 from hoistway import _hoistway
 from hoistway._compare import native_drive, settings
+from hoistway._custom import ElevatorLike, names
 from hoistway._hoistway import Drive
 from hoistway._jobs import JobLike, native_job
 from hoistway._result import Result
@@ -30,7 +31,7 @@ class Prediction(Result):
 def whatif(
     trace: Trace,
     *,
-    elevators: str | Iterable[str] = (),
+    elevators: ElevatorLike | Iterable[ElevatorLike] = (),
     drive: Drive | str | os.PathLike[str] | None = None,
     recorded: str | None = None,
     loop: str | None = None,
@@ -45,7 +46,8 @@ def whatif(
 
     Args:
         trace: the trace.
-        elevators: names, ``"history"`` or ``"all"``; by default all.
+        elevators: names, classes derived from `CustomElevator`, ``"history"`` or ``"all"``; by default
+            all.
         drive: a drive; ``"fit"`` fits one to the trace. By default the one that the trace names,
             else a fitted one.
         recorded: the elevator of the recording, if the trace does not name it.
@@ -63,7 +65,7 @@ def whatif(
     """
     fit = drive == "fit"
     choices = SimpleNamespace(
-        elevators=[elevators] if isinstance(elevators, str) else list(elevators),
+        elevators=names(elevators),
         drive=None if fit else native_drive(drive),
         fit=fit,
         recorded=recorded,

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from hoistway._custom import ElevatorLike, names
 from hoistway._hoistway import QueueCore, UsageError
 
 Operation = Literal["read", "write", "discard"]
@@ -48,7 +49,7 @@ class Queue:
     """A request queue of Linux with an elevator, without a disk: the caller is the driver.
 
     Args:
-        elevator: the name of an elevator.
+        elevator: the name of an elevator, or a class derived from `CustomElevator`.
         clock: returns the time in ns; without one, `advance` and `now_ns` set the time.
         plugging: holds back the first requests of an idle queue, so that more can be merged.
         merging: merges bios into queued requests.
@@ -70,7 +71,7 @@ class Queue:
 
     def __init__(
         self,
-        elevator: str,
+        elevator: ElevatorLike,
         *,
         clock: Callable[[], int] | None = None,
         plugging: bool = False,
@@ -80,7 +81,7 @@ class Queue:
         capacity: int = 4096,
         hz: int = 1000,
     ) -> None:
-        self._core = QueueCore(elevator, plugging, merging, rotational, nr_requests, capacity, hz)
+        self._core = QueueCore(names(elevator)[0], plugging, merging, rotational, nr_requests, capacity, hz)
         self._clock = clock
         self._now_ns = 0
         self._tokens = 0

@@ -7,11 +7,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hoistway._custom import CustomElevator, names, register, version_of
 from hoistway._hoistway import HoistwayError, SweepFolder, SweepPlan, UsageError, __version__, simulate_batch
 
 if TYPE_CHECKING:
     import pandas
     import polars
+
+
+Elevators = tuple[tuple[type[CustomElevator], str], ...]
+"""Classes of elevators with their versions."""
 
 
 class Batch(NamedTuple):
@@ -24,6 +29,8 @@ class Batch(NamedTuple):
     end: int
     done: list[str]
     """The names of points that have a result already."""
+    elevators: Elevators
+    """The classes of elevators that the sweep names, with their versions."""
 
 
 class Files(NamedTuple):
@@ -39,6 +46,8 @@ class Files(NamedTuple):
 
 def simulate(batch: Batch) -> Files | None:
     """Simulates a batch; runs on workers. Equal batches give equal bytes on every machine."""
+    for elevator, version in batch.elevators:
+        register(elevator, version)
     files = simulate_batch(batch.sweep, batch.version, (batch.start, batch.end), batch.done)
     return None if files is None else Files(*files)
 
@@ -206,7 +215,8 @@ def sweep(
     """Runs the points of a sweep that have no result in a folder yet, as ``hoistway sweep`` does.
 
     Args:
-        spec: a sweep file, or a dictionary with the keys of one.
+        spec: a sweep file, or a dictionary with the keys of one. Its elevators can be classes
+            derived from `CustomElevator`.
         output: the folder of the results. It is created; a sweep that was interrupted goes on.
         on: where the simulations run: `None` is this machine, otherwise a `distributed.Client`,
             the module `ray` after ``ray.init()``, or an executor of `concurrent.futures`. The files
@@ -220,7 +230,12 @@ def sweep(
         KeyboardInterrupt: Ctrl-C was pressed. The results so far are in the folder.
     """
     output = Path(output)
-    plan = SweepPlan.from_dict(dict(spec), os.getcwd()) if isinstance(spec, Mapping) else SweepPlan.load(spec)
+    elevators: Elevators = ()
+    if isinstance(spec, Mapping):
+        spec, elevators = _named(spec)
+        plan = SweepPlan.from_dict(spec, os.getcwd())
+    else:
+        plan = SweepPlan.load(spec)
     engine = None if on is None else _engine(on)
     folder = SweepFolder(output)
     try:
@@ -230,24 +245,35 @@ def sweep(
                 raise KeyboardInterrupt
             return SweepResult(output, summary)
         folder.write_sweep(plan)
-        return SweepResult(output, _distribute(engine, plan, folder, progress))
+        return SweepResult(output, _distribute(engine, plan, folder, elevators, progress))
     finally:
         folder.close()
 
 
-def _batches(plan: SweepPlan, folder: SweepFolder) -> Iterator[Batch]:
+def _named(spec: Mapping[str, Any]) -> tuple[dict[str, Any], Elevators]:
+    """The sweep with the names of its elevators, and the classes among them."""
+    elevators = spec.get("elevators", [])
+    if isinstance(elevators, (str, type)):
+        elevators = [elevators]
+    classes = tuple((each, version_of(each)) for each in elevators if isinstance(each, type))
+    return {**spec, "elevators": names(elevators)}, classes
+
+
+def _batches(plan: SweepPlan, folder: SweepFolder, elevators: Elevators) -> Iterator[Batch]:
     """The batches that are not complete in the folder."""
     sweep = plan.self_contained
     for start, end in plan.batches():
         done = folder.done(plan, start, end)
         if done is not None:
-            yield Batch(sweep, __version__, start, end, done)
+            yield Batch(sweep, __version__, start, end, done, elevators)
 
 
-def _distribute(engine: Engine, plan: SweepPlan, folder: SweepFolder, progress: bool) -> dict[str, Any]:
+def _distribute(
+    engine: Engine, plan: SweepPlan, folder: SweepFolder, elevators: Elevators, progress: bool
+) -> dict[str, Any]:
     """Runs the batches, a bounded number at a time, so that the memory of all processes is flat."""
     summary: dict[str, Any] = {"points": plan.points, "simulated": 0, "failed": 0, "first_error": None}
-    waiting = _batches(plan, folder)
+    waiting = _batches(plan, folder, elevators)
     running: list[Any] = []
     most = 2 * engine.slots() + 1
     with _bar(plan.points, progress) as bar:

@@ -14,6 +14,7 @@ use hoistway_sweep::{Cells, Column, job_figures, run_figures};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::custom::take_exception;
 use crate::drive::Drive;
 use crate::error::{HoistwayError, failed, wrong_argument};
 use crate::job::JobFile;
@@ -113,6 +114,10 @@ pub fn compare(py: Python<'_>, job: &JobFile, choices: Choices, progress: bool) 
 pub fn simulation_error(error: SimError) -> PyErr {
     match error {
         SimError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        SimError::Violation { failure: Some(failure), elevator, seed, violation } => take_exception(&failure)
+            .unwrap_or_else(|| {
+                failed(SimError::Violation { failure: Some(failure.clone()), elevator, seed, violation })
+            }),
         error @ (SimError::SettingUnused { .. } | SimError::TunableValue { .. }) => wrong_argument(error),
         error => failed(error),
     }

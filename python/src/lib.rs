@@ -14,6 +14,7 @@
 //! | drives, job files | `drive.rs`, `job.rs` |
 //! | `compare`, `simulate` | `compare.rs` |
 //! | traces and predictions, advice, published results | `trace.rs`, `whatif.rs`, `advise.rs`, `reproduce.rs` |
+//! | elevators that are classes of Python; their registration is in `hoistway/_custom.py` | `custom.rs` |
 //! | the request queue by hand | `queue.rs` |
 //! | sweeps; the engines that distribute them are in `hoistway/_sweep.py` | `sweep.rs` |
 //! | the command in the wheel | `command.rs` |
@@ -21,6 +22,7 @@
 mod advise;
 mod command;
 mod compare;
+mod custom;
 mod drive;
 mod elevator;
 mod error;
@@ -47,6 +49,8 @@ mod _hoistway {
     use crate::command::run_command;
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
+    #[pymodule_export]
+    use crate::custom::{QueueState, QueuedRequest, longest_wait_ns, register_elevator};
     #[pymodule_export]
     use crate::drive::{Drive, drive_names};
     #[pymodule_export]

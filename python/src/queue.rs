@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 
 use hoistway_core::{
-    Bio, Capacity, Class, ClockConfig, ContextId, DeferredWork, ElevatorStorage, Flags, Kick, Next, NoSink, Op, Owned,
+    Bio, Capacity, Class, ClockConfig, ContextId, DeferredWork, ElevatorStorage, Flags, Kick, Next, NoSink, Op,
     Priority, QueueConfig, RequestId, RequestQueue, Storage, Submitted, TunableError,
 };
+use hoistway_custom::Host;
 use hoistway_sim::elevator_of_name;
 use pyo3::prelude::*;
 
+use crate::custom::{op_name, take_exception};
 use crate::error::{HoistwayError, wrong_argument};
 
 /// A request queue with an elevator; each call passes the time.
 #[pyclass(module = "hoistway")]
 pub struct QueueCore {
     /// Boxed, because Python aligns objects to 16 bytes only, and tables of the queue to 64.
-    queue: Box<RequestQueue<Owned<NoSink>>>,
+    queue: Box<RequestQueue<Host<NoSink>>>,
     /// The processes with their ids.
     contexts: Vec<(ContextId, u32)>,
     /// Requests that were dispatched and are not complete, by their own token.
@@ -141,15 +143,12 @@ impl QueueCore {
     fn dispatch(&mut self, now_ns: u64) -> PyResult<Option<Dispatched>> {
         self.begin(now_ns)?;
         self.must_run = false;
-        let Next::Request(id) = self.queue.next(now_ns) else { return Ok(None) };
+        let next = self.queue.next(now_ns);
+        self.check_elevator()?;
+        let Next::Request(id) = next else { return Ok(None) };
         let Some(request) = self.queue.request(id) else { return Ok(None) };
         let (token, sector, sectors) = (request.token(), request.sector(), request.sectors());
-        let op = match request.op() {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Flush => "flush",
-            Op::Discard => "discard",
-        };
+        let op = op_name(request.op());
         let pid = self.queue.context_of(id).map(|context| context.pid());
         let tokens = self.queue.tokens(id).collect();
         self.dispatched.insert(token, id);
@@ -242,6 +241,16 @@ impl QueueCore {
         }
         self.last_ns = now_ns;
         Ok(())
+    }
+
+    /// Checks that a custom elevator has broken no rule.
+    fn check_elevator(&self) -> PyResult<()> {
+        let Some(violation) = self.queue.violation() else { return Ok(()) };
+        if let Some(exception) = self.queue.failure().and_then(take_exception) {
+            return Err(exception);
+        }
+        let name = self.queue.kind().info().name;
+        Err(HoistwayError::new_err(format!("elevator `{name}`: {violation}")))
     }
 
     fn note(&mut self, kick: Kick) {

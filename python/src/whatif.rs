@@ -3,7 +3,6 @@
 use hoistway_advise::compare::{Judgement, Named, RunShares, named_elevators};
 use hoistway_advise::whatif::{LoopModel, WhatifError, WhatifReport, whatif_page};
 use hoistway_advise::{ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
-use hoistway_core::Kind;
 use hoistway_report::compare_page;
 use hoistway_sim::{Comparison, Kernel, Setting, elevator_of_name};
 use hoistway_sweep::run_figures;
@@ -57,7 +56,7 @@ pub fn trace_error(error: TraceCaseError) -> PyErr {
 #[pyfunction]
 pub fn whatif(py: Python<'_>, trace: &Trace, choices: Choices, progress: bool) -> PyResult<Prediction> {
     let named = choices.elevators.iter().map(|name| Named::parse(name)).collect::<Result<Vec<_>, _>>();
-    let elevators = named_elevators(&named.map_err(wrong_argument)?, || Kind::ALL.to_vec());
+    let elevators = named_elevators(&named.map_err(wrong_argument)?, hoistway_custom::all);
     let elevators = elevators.map_err(|error| wrong_argument(format!("elevators {error}")))?;
     let settings = choices.settings.iter().map(|text| Setting::parse_argument(text)).collect::<Result<_, _>>();
     let request = TraceCaseRequest {

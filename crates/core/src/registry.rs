@@ -277,6 +277,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     fn is_empty(&self) -> bool {
         each!(self, e => Elevator::<H>::is_empty(e))
     }
+    fn failure(&self) -> Option<&str> {
+        each!(self, e => Elevator::<H>::failure(e))
+    }
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
         each!(self, e => e.exit(core, context))
     }

@@ -19,7 +19,7 @@ use hoistway_core::{
 };
 
 /// A custom elevator of any type.
-pub type AnyCustom = Box<dyn CustomElevator + Send>;
+pub type AnyCustom = Box<dyn CustomElevator + Send + Sync>;
 
 /// The host types of queues that run registered elevators, with the sink `S` of trace events.
 pub type Host<S> = Owned<S, Boxed>;
@@ -139,6 +139,9 @@ impl CustomElevator for Boxed {
     }
     fn set_tunable(&mut self, index: usize, value: i64) {
         self.0.set_tunable(index, value);
+    }
+    fn failure(&self) -> Option<&str> {
+        self.0.failure()
     }
     fn longest_wait_ns(&self) -> u64 {
         self.0.longest_wait_ns()

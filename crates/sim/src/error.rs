@@ -141,14 +141,16 @@ pub enum SimError {
         state: String,
     },
     /// A custom elevator broke a rule of the request queue.
-    #[error("elevator `{elevator}` with seed {seed}: {violation}")]
+    #[error("elevator `{elevator}` with seed {seed}: {violation}{}", failure.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Violation {
         /// The elevator.
         elevator: &'static str,
         /// The seed that replays the run.
         seed: u64,
         /// The first answer that broke a rule, and the rule.
-        violation: Violation,
+        violation: Box<Violation>,
+        /// The error that the elevator reported of its own code.
+        failure: Option<String>,
     },
     /// The request queue or the drive refused a valid operation: a defect of the simulator.
     #[error("defect: with seed {seed}, at {now_ns} ns: {problem}; please report it with the job file")]

@@ -54,6 +54,12 @@ pub trait CustomElevator {
     /// Sets the tunable at `index`. The value is within its range.
     fn set_tunable(&mut self, _index: usize, _value: i64) {}
 
+    /// Why the elevator cannot go on, if it cannot: an error in its own code. The queue asks after
+    /// each call of `dispatch`.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+
     /// The longest time in ns that a request may wait while requests that arrived later are
     /// dispatched. `u64::MAX` for elevators that let some processes starve intentionally.
     fn longest_wait_ns(&self) -> u64 {
@@ -238,6 +244,8 @@ pub enum Rule {
     Stalled,
     /// It dispatched nothing while the queue is being drained.
     NotDrained,
+    /// It reported an error of its own code ([`CustomElevator::failure`]).
+    Failed,
     /// It held a request back for longer than [`CustomElevator::longest_wait_ns`], and dispatched
     /// one that had arrived later.
     Starved {
@@ -256,7 +264,7 @@ pub struct Violation {
     /// The number of the call of `dispatch`, from 1.
     pub call: u64,
     /// The request: the one that was dispatched wrongly, or the oldest one that is queued. `None`
-    /// for a request that has completed.
+    /// for a request that completed long ago.
     pub request: Option<CustomRequest>,
     /// The number of requests that the elevator holds.
     pub queued: u32,
@@ -288,13 +296,14 @@ impl core::fmt::Display for Violation {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "call {} of dispatch, at {}, ", self.call, Seconds(self.at_ns))?;
         match (self.rule, &self.request) {
+            (Rule::Failed, _) => f.write_str("failed"),
             (Rule::DispatchedTwice, Some(request)) => {
                 write!(f, "returned {request}, which had been dispatched before")
             }
             (Rule::DispatchedTwice | Rule::NotQueued, None) => {
                 f.write_str("returned a request that has completed, or that was never inserted")
             }
-            (Rule::NotQueued, Some(request)) => write!(f, "returned {request}, which is not queued"),
+            (Rule::NotQueued, Some(request)) => write!(f, "returned {request}, which has completed"),
             (Rule::Starved { waited_ns }, Some(request)) => {
                 let submitted = Seconds(request.submitted_ns);
                 let waited = Seconds(waited_ns);

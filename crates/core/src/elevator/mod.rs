@@ -181,6 +181,11 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// A request has completed.
     fn complete(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
+    /// The error in a custom elevator's own code, if one occurred.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns true if the elevator holds no request.
     fn is_empty(&self) -> bool;
 

@@ -98,6 +98,9 @@ impl<H: HostTypes> Custom<H> {
     /// Checks an answer of `dispatch`. Returns the request to dispatch, or [`NIL`].
     fn checked(&self, core: &QueueCore<H>, id: Option<RequestId>, is_draining: bool) -> Result<Slot, (Rule, Slot)> {
         let oldest = self.queued.head();
+        if self.elevator.failure().is_some() {
+            return Err((Rule::Failed, oldest));
+        }
         let Some(id) = id else {
             if oldest == NIL {
                 return Ok(NIL);
@@ -110,8 +113,11 @@ impl<H: HostTypes> Custom<H> {
             };
         };
         let request = &core.tables.requests[id.slot];
-        if request.generation != id.generation || request.state == State::Free {
+        if request.generation != id.generation {
             return Err((Rule::NotQueued, NIL));
+        }
+        if request.state == State::Free {
+            return Err((Rule::NotQueued, id.slot));
         }
         if request.state != State::Sorted || core.tables.arrivals[id.slot].deadline != HELD {
             return Err((Rule::DispatchedTwice, id.slot));
@@ -251,6 +257,10 @@ impl<H: HostTypes> Elevator<H> for Custom<H> {
 
     fn is_empty(&self) -> bool {
         self.queued.is_empty()
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.elevator.failure()
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {

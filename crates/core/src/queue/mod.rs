@@ -301,6 +301,12 @@ impl<H: HostTypes> RequestQueue<H> {
         self.core.violation.as_ref()
     }
 
+    /// The error that a custom elevator reported of its own code, if its violation is
+    /// [`Rule::Failed`](crate::Rule::Failed).
+    pub fn failure(&self) -> Option<&str> {
+        self.elevator.failure()
+    }
+
     /// Requests in the device.
     pub fn in_flight(&self) -> u32 {
         self.core.in_flight

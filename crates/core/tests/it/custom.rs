@@ -110,7 +110,7 @@ fn a_request_that_has_completed_is_detected() {
     assert_eq!(rule, Rule::NotQueued);
     assert_eq!(
         text,
-        "call 2 of dispatch, at 0.001000000 s, returned a request that has completed, or that was never inserted"
+        "call 2 of dispatch, at 0.001000000 s, returned the read of 8 sectors at sector 8 by process 1, which has completed"
     );
 }
 

@@ -5,12 +5,13 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
     Bio, BlockLayer, ContextId, DeferredWork, Flags, GroupId, Kick, Next, Op, Priority, RequestId, RequestQueue,
-    Reservation, ReserveError, SubmitError, Submitted, Tunable, Violation,
+    Reservation, ReserveError, SubmitError, Submitted, Tunable,
 };
 use hoistway_custom::Host;
 use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
 use crate::config::Plugging;
+use crate::error::SimError;
 use crate::measure::DriveTime;
 use crate::record::{HeadSample, Observer};
 use crate::settings::group_switch;
@@ -247,10 +248,16 @@ impl<S: Observer> Device<S> {
         Some(completion.status)
     }
 
-    /// The rule that a custom elevator has broken, with the elevator's name.
+    /// The rule that a custom elevator has broken, as the error of a run with this seed.
     #[inline]
-    pub fn violation(&self) -> Option<(&'static str, Violation)> {
-        self.queue.violation().map(|violation| (self.queue.kind().info().name, *violation))
+    pub fn violation(&self, seed: u64) -> Option<SimError> {
+        let violation = self.queue.violation()?;
+        Some(SimError::Violation {
+            elevator: self.queue.kind().info().name,
+            seed,
+            violation: Box::new(*violation),
+            failure: self.queue.failure().map(str::to_owned),
+        })
     }
 
     /// Number of commands that the drive will never complete; `None` if the drive still has an

@@ -46,8 +46,8 @@ impl<S: Observer> World<S> {
             if let Some(problem) = self.device.defect.take() {
                 return Err(self.defect(problem));
             }
-            if let Some((elevator, violation)) = self.device.violation() {
-                return Err(SimError::Violation { elevator, seed: self.seed, violation });
+            if let Some(error) = self.device.violation(self.seed) {
+                return Err(error);
             }
         }
         progress(self.progress());

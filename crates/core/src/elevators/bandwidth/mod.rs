@@ -225,6 +225,10 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.inner.searches_merges()
     }
 
+    fn failure(&self) -> Option<&str> {
+        self.inner.failure()
+    }
+
     fn joins_queued(&self) -> bool {
         self.inner.joins_queued()
     }
