@@ -79,7 +79,7 @@ _registered: dict[str, tuple[type[CustomElevator], str]] = {}
 
 def names(elevators: ElevatorLike | Iterable[ElevatorLike]) -> list[str]:
     """The names of elevators; classes are registered."""
-    if isinstance(elevators, (str, type)):
+    if isinstance(elevators, str) or not isinstance(elevators, Iterable):
         elevators = [elevators]
     return [elevator if isinstance(elevator, str) else register(elevator) for elevator in elevators]
 

@@ -114,10 +114,10 @@ pub fn compare(py: Python<'_>, job: &JobFile, choices: Choices, progress: bool) 
 pub fn simulation_error(error: SimError) -> PyErr {
     match error {
         SimError::Cancelled => PyKeyboardInterrupt::new_err(()),
-        SimError::Violation { failure: Some(failure), elevator, seed, violation } => take_exception(&failure)
-            .unwrap_or_else(|| {
-                failed(SimError::Violation { failure: Some(failure.clone()), elevator, seed, violation })
-            }),
+        SimError::Violation { failure: Some(ref failure), elevator, seed, ref violation } => {
+            let note = format!("in elevator `{elevator}` with seed {seed}: {violation}");
+            take_exception(failure, &note).unwrap_or_else(|| failed(error))
+        }
         error @ (SimError::SettingUnused { .. } | SimError::TunableValue { .. }) => wrong_argument(error),
         error => failed(error),
     }

@@ -16,11 +16,14 @@ const EXCEPTIONS_MAX: usize = 64;
 /// Exceptions that elevators raised, with the texts by which their runs name them.
 static EXCEPTIONS: Mutex<Vec<(String, PyErr)>> = Mutex::new(Vec::new());
 
-/// Takes the exception that is the cause of a run's error, by its text.
-pub fn take_exception(text: &str) -> Option<PyErr> {
+/// Takes the exception that is the cause of a run's error, by its text, with a note on the run.
+pub fn take_exception(text: &str, note: &str) -> Option<PyErr> {
     let mut kept = EXCEPTIONS.lock().unwrap_or_else(PoisonError::into_inner);
     let at = kept.iter().position(|(kept, _)| kept == text)?;
-    Some(kept.swap_remove(at).1)
+    let (_, exception) = kept.swap_remove(at);
+    // Python 3.10 has no notes.
+    Python::attach(|py| drop(exception.value(py).call_method1("add_note", (note,))));
+    Some(exception)
 }
 
 /// A request as an elevator sees it: the same object from `insert` to `complete`.

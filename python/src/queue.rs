@@ -246,11 +246,9 @@ impl QueueCore {
     /// Checks that a custom elevator has broken no rule.
     fn check_elevator(&self) -> PyResult<()> {
         let Some(violation) = self.queue.violation() else { return Ok(()) };
-        if let Some(exception) = self.queue.failure().and_then(take_exception) {
-            return Err(exception);
-        }
-        let name = self.queue.kind().info().name;
-        Err(HoistwayError::new_err(format!("elevator `{name}`: {violation}")))
+        let text = format!("elevator `{}`: {violation}", self.queue.kind().info().name);
+        let exception = self.queue.failure().and_then(|failure| take_exception(failure, &text));
+        Err(exception.unwrap_or_else(|| HoistwayError::new_err(text)))
     }
 
     fn note(&mut self, kick: Kick) {
