@@ -118,7 +118,7 @@ class Queue:
         return Submission(self._tokens, result)
 
     def dispatch(self) -> Request | None:
-        """Takes the next request; `None` if there is none, or if the elevator waits (`waits`)."""
+        """Takes the next request; `None` if there is none, or if the elevator waits."""
         taken = self._core.dispatch(self.now_ns)
         return None if taken is None else Request(*taken[:5], tuple(taken[5]))
 
@@ -152,6 +152,11 @@ class Queue:
     def is_empty(self) -> bool:
         """True if no request waits for the driver."""
         return self._core.is_empty
+
+    @property
+    def waits(self) -> bool:
+        """True if requests are queued and the elevator waits for a timer."""
+        return not self.is_empty and self.next_timer_ns is not None
 
     @property
     def must_run(self) -> bool:
