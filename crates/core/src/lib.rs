@@ -28,8 +28,8 @@
 //!   merge, insert, select, dispatch, complete, timers.
 //! - A tunable: the `INFO` row in the elevator's file or its `tunables.rs`. Commands, pages and the
 //!   control tree follow from the row.
-//! - Custom elevators, which other crates bring: the contract is `elevator/custom.rs`, the checks of
-//!   their answers `elevators/custom.rs`.
+//! - Custom elevators, which other crates bring: the contract is `elevator/custom.rs`, the checks
+//!   of their answers are `elevators/custom.rs`.
 //! - A new elevator: its file, one line in `elevators!` in `registry.rs`, `pub mod` in
 //!   `elevators/mod.rs`, the effect of priorities in `priority_effect.rs`; see CONTRIBUTING.md.
 //! - B-WF2Q+ (bfq, bfq-v0, cfq-wf2q): `elevators/shared/wf2q/`.
