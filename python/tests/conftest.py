@@ -30,3 +30,8 @@ def run_command(*arguments: str, cwd: Path | None = None) -> subprocess.Complete
     """Runs the command of the package in a process of its own."""
     command = [sys.executable, "-m", "hoistway", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [file for part in ("points", "jobs", "sweeps") for file in (folder / part).iterdir()]
+    return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in files}

@@ -16,7 +16,7 @@ import pytest
 
 import hoistway as hw
 from hoistway import _sweep
-from conftest import run_command
+from conftest import contents, run_command
 
 SWEEP = """
 jobs = ["readers.fio"]
@@ -34,11 +34,6 @@ def spec(tmp_path: Path, job_file: Path) -> Path:
     path = tmp_path / "sweep.toml"
     path.write_text(SWEEP)
     return path
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = [file for part in ("points", "jobs", "sweeps") for file in (folder / part).iterdir()]
-    return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in files}
 
 
 @pytest.fixture
