@@ -18,19 +18,30 @@ if TYPE_CHECKING:
 Elevators = tuple[tuple[type[CustomElevator], str], ...]
 """Classes of elevators with their versions."""
 
+POINTS_PER_TASK = 256
+"""The most points of a task that has several batches."""
+WRITERS = 4
+"""The number of files that the driver writes at a time: each waits for the disk."""
+
 
 class Batch(NamedTuple):
-    """The unit of work: a range of points, with everything that a worker needs."""
+    """A range of points whose results share a pair of files."""
 
-    sweep: str
-    """The sweep with the texts of all files that it names."""
-    version: str
     start: int
     end: int
     done: list[str]
     """The names of points that have a result already."""
+
+
+class Task(NamedTuple):
+    """The unit of work of an engine: some batches, with everything that a worker needs."""
+
+    sweep: str
+    """The sweep with the texts of all files that it names."""
+    version: str
     elevators: Elevators
     """The classes of elevators that the sweep names, with their versions."""
+    batches: list[Batch]
 
 
 class Files(NamedTuple):
@@ -44,31 +55,28 @@ class Files(NamedTuple):
     first_error: str | None
 
 
-def simulate(batch: Batch) -> Files | None:
-    """Simulates a batch; runs on workers. Equal batches give equal bytes on every machine."""
-    for elevator, version in batch.elevators:
+def simulate(task: Task) -> list[Files]:
+    """Simulates the batches of a task; runs on workers. Equal batches give equal bytes on every machine."""
+    for elevator, version in task.elevators:
         register(elevator, version)
-    files = simulate_batch(batch.sweep, batch.version, (batch.start, batch.end), batch.done)
-    return None if files is None else Files(*files)
+    results = (simulate_batch(task.sweep, task.version, (start, end), done) for start, end, done in task.batches)
+    return [Files(*files) for files in results if files is not None]
 
 
 class Engine(Protocol):
-    """An engine that runs batches elsewhere: what `sweep` needs of it."""
+    """An engine that runs tasks elsewhere: what `sweep` needs of it."""
 
     def slots(self) -> int:
-        """The number of batches that can run at a time."""
+        """The number of tasks that can run at a time."""
 
-    def submit(self, batch: Batch) -> Any:
-        """Starts a batch and returns its future."""
+    def submit(self, task: Task) -> Any:
+        """Starts a task and returns its future."""
 
-    def first(self, running: list[Any]) -> Any:
-        """Waits until a batch has ended, and returns its future."""
-
-    def result(self, future: Any) -> Files | None:
-        """The result of an ended batch."""
+    def first(self, running: list[Any]) -> tuple[Any, list[Files]]:
+        """Waits until a task has ended, and returns its future and its result."""
 
     def cancel(self, running: list[Any]) -> None:
-        """Ends batches whose results are not wanted."""
+        """Ends tasks whose results are not wanted."""
 
 
 class _Futures:
@@ -80,16 +88,13 @@ class _Futures:
     def slots(self) -> int:
         return int(getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1)
 
-    def submit(self, batch: Batch) -> Any:
-        return self._executor.submit(simulate, batch)
+    def submit(self, task: Task) -> Any:
+        return self._executor.submit(simulate, task)
 
-    def first(self, running: list[Any]) -> Any:
+    def first(self, running: list[Any]) -> tuple[Any, list[Files]]:
         done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-        return next(iter(done))
-
-    def result(self, future: Any) -> Files | None:
-        files: Files | None = future.result()
-        return files
+        future = next(iter(done))
+        return future, future.result()
 
     def cancel(self, running: list[Any]) -> None:
         for future in running:
@@ -97,36 +102,37 @@ class _Futures:
 
 
 class _Dask:
-    """A client of `dask.distributed`; its scheduler runs the batches of a lost worker again."""
+    """A client of `dask.distributed`; its scheduler runs the tasks of a lost worker again."""
 
     def __init__(self, client: Any) -> None:
         # A worker that cannot read a task ends itself, and the sweep would wait for ever.
         found = client.run(importlib.util.find_spec, "hoistway")
         if None in found.values():
             raise _package_missing()
+        from distributed import as_completed
+
         self._client = client
+        # It fetches results while the driver writes others.
+        self._completed = as_completed(with_results=True)
 
     def slots(self) -> int:
         return max(1, int(sum(self._client.nthreads().values())))
 
-    def submit(self, batch: Batch) -> Any:
-        return self._client.submit(simulate, batch, pure=False)
+    def submit(self, task: Task) -> Any:
+        future = self._client.submit(simulate, task, pure=False)
+        self._completed.add(future)
+        return future
 
-    def first(self, running: list[Any]) -> Any:
-        from distributed import wait
-
-        return next(iter(wait(running, return_when="FIRST_COMPLETED").done))
-
-    def result(self, future: Any) -> Files | None:
-        files: Files | None = future.result()
-        return files
+    def first(self, running: list[Any]) -> tuple[Any, list[Files]]:
+        future, results = next(self._completed)
+        return future, results
 
     def cancel(self, running: list[Any]) -> None:
         self._client.cancel(running)
 
 
 class _Ray:
-    """Ray, which runs the batches of a lost worker again."""
+    """Ray, which runs the tasks of a lost worker again."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -135,16 +141,12 @@ class _Ray:
     def slots(self) -> int:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def submit(self, batch: Batch) -> Any:
-        return self._simulate.remote(batch)
+    def submit(self, task: Task) -> Any:
+        return self._simulate.remote(task)
 
-    def first(self, running: list[Any]) -> Any:
-        done, _ = self._ray.wait(running, num_returns=1)
-        return done[0]
-
-    def result(self, future: Any) -> Files | None:
-        files: Files | None = self._ray.get(future)
-        return files
+    def first(self, running: list[Any]) -> tuple[Any, list[Files]]:
+        (future, *_), _ = self._ray.wait(running, num_returns=1)
+        return future, self._ray.get(future)
 
     def cancel(self, running: list[Any]) -> None:
         for future in running:
@@ -259,54 +261,75 @@ def _named(spec: Mapping[str, Any]) -> tuple[dict[str, Any], Elevators]:
     return {**spec, "elevators": names(elevators)}, classes
 
 
-def _batches(plan: SweepPlan, folder: SweepFolder, elevators: Elevators) -> Iterator[Batch]:
-    """The batches that are not complete in the folder."""
-    sweep = plan.self_contained
-    for start, end in plan.batches():
+def _tasks(plan: SweepPlan, folder: SweepFolder, elevators: Elevators, slots: int) -> Iterator[Task]:
+    """The batches that are not complete in the folder, several to a task.
+
+    The scheduler of an engine takes some ms for a task, so that small batches share one. A task has
+    a share of one half of the remaining batches, as in factoring (Hummel, Schonberg and Flynn, 1992):
+    the last tasks are small, so that the workers end together.
+    """
+    sweep, ranges = plan.self_contained, plan.batches()
+    batches: list[Batch] = []
+    points = share = 0
+    for number, (start, end) in enumerate(ranges):
+        if not batches:
+            points, share = 0, (len(ranges) - number) // (2 * slots)
         done = folder.done(plan, start, end)
         if done is not None:
-            yield Batch(sweep, __version__, start, end, done, elevators)
+            batches.append(Batch(start, end, done))
+            points += end - start
+        if batches and (len(batches) >= share or points + end - start > POINTS_PER_TASK):
+            yield Task(sweep, __version__, elevators, batches)
+            batches = []
+    if batches:
+        yield Task(sweep, __version__, elevators, batches)
 
 
 def _distribute(
     engine: Engine, plan: SweepPlan, folder: SweepFolder, elevators: Elevators, progress: bool
 ) -> dict[str, Any]:
-    """Runs the batches, a bounded number at a time, so that the memory of all processes is flat."""
+    """Runs the tasks, a bounded number at a time, so that the memory of all processes is flat."""
     summary: dict[str, Any] = {"points": plan.points, "simulated": 0, "failed": 0, "first_error": None}
-    waiting = _batches(plan, folder, elevators)
+    slots = engine.slots()
     running: list[Any] = []
-    most = 2 * engine.slots() + 1
-    with _bar(plan.points, progress) as bar:
+    most = 2 * slots + 1
+    with _bar(plan.points, progress) as bar, concurrent.futures.ThreadPoolExecutor(WRITERS) as writers:
         try:
-            for batch in waiting:
-                running.append(engine.submit(batch))
+            for task in _tasks(plan, folder, elevators, slots):
+                running.append(engine.submit(task))
                 if len(running) >= most:
-                    _take(engine, running, folder, summary, bar)
+                    _take(engine, running, folder, writers, summary, bar)
             while running:
-                _take(engine, running, folder, summary, bar)
+                _take(engine, running, folder, writers, summary, bar)
         except BaseException:
             engine.cancel(running)
             raise
     return summary
 
 
-def _take(engine: Engine, running: list[Any], folder: SweepFolder, summary: dict[str, Any], bar: Any) -> None:
-    """Writes the result of a batch that has ended."""
-    future = engine.first(running)
-    running.remove(future)
+def _take(
+    engine: Engine,
+    running: list[Any],
+    folder: SweepFolder,
+    writers: concurrent.futures.Executor,
+    summary: dict[str, Any],
+    bar: Any,
+) -> None:
+    """Writes the results of a task that has ended."""
     try:
-        files = engine.result(future)
+        future, results = engine.first(running)
     except Exception as error:
         if _lacks_package(error):
             raise _package_missing() from error
         raise
-    if files is None:
-        return
-    folder.write_batch(files.name, files.points, files.jobs)
-    summary["simulated"] += files.rows
-    summary["failed"] += files.failed
-    summary["first_error"] = summary["first_error"] or files.first_error
-    bar.update(files.rows)
+    running.remove(future)
+    for _ in writers.map(lambda files: folder.write_batch(files.name, files.points, files.jobs), results):
+        pass
+    for files in results:
+        summary["simulated"] += files.rows
+        summary["failed"] += files.failed
+        summary["first_error"] = summary["first_error"] or files.first_error
+        bar.update(files.rows)
 
 
 def _package_missing() -> HoistwayError:

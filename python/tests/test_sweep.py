@@ -83,6 +83,38 @@ def test_processes_of_this_machine_write_the_same_files(
     assert contents(tmp_path / "threads") == expected
 
 
+def test_small_batches_share_a_task_and_tasks_become_smaller(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[_sweep.Task] = []
+    simulate = _sweep.simulate
+
+    def noted(task: _sweep.Task) -> list[_sweep.Files]:
+        tasks.append(task)
+        return simulate(task)
+
+    monkeypatch.setattr(_sweep, "simulate", noted)
+
+    def run(points_per_file: int) -> list[list[int]]:
+        tasks.clear()
+        spec.write_text(SWEEP.replace("points_per_file = 2", f"points_per_file = {points_per_file}"))
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            hw.sweep(spec, tmp_path / f"of {points_per_file}", on=executor)
+        assert [batch.start for task in tasks for batch in task.batches] == list(range(0, 48, points_per_file))
+        return [[batch.end - batch.start for batch in task.batches] for task in tasks]
+
+    # One thread: each task is a half of the remaining batches.
+    assert [len(task) for task in run(2)] == [12, 6, 3, 1, 1, 1]
+    assert run(16) == [[16], [16], [16]]
+    monkeypatch.setattr(_sweep, "POINTS_PER_TASK", 8)
+    assert [len(task) for task in run(4)] == [2, 2, 2, 2, 2, 1, 1]
+    next(iter((tmp_path / "of 4/points").iterdir())).unlink()
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        tasks.clear()
+        assert hw.sweep(spec, tmp_path / "of 4", on=executor).simulated == 4
+    assert [len(task.batches) for task in tasks] == [1]
+
+
 def test_failed_points_are_rows_with_their_error(tmp_path: Path, spec: Path) -> None:
     spec.write_text(SWEEP.replace("numjobs\" = [1, 2]", "numjobs\" = [1, \"many\"]"))
     with concurrent.futures.ThreadPoolExecutor(2) as executor:

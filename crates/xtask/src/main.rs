@@ -10,6 +10,7 @@
 //! - generated parts of documents: `pages/`
 //! - the proof that the core cannot panic: `proof.rs`
 //! - building and running the fuzz targets: `fuzz/`
+//! - the environment of Python for tests and measurements: `python.rs`
 //! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ mod laws;
 mod pages;
 mod processor;
 mod proof;
+mod python;
 mod repository;
 mod rust_tokens;
 mod sections;

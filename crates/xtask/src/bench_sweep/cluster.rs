@@ -3,13 +3,12 @@
 
 use std::fmt::Write;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::Bench;
 use super::run::{self, SMALL, TYPICAL, machine, median};
 use crate::goals::grouped;
 use crate::sections::Section;
-use crate::tools;
 
 /// The processors of the computation.
 const PROCESSORS: f64 = 1000.0;
@@ -99,15 +98,11 @@ fn costs(bench: &Bench) -> Result<Costs> {
     Ok(Costs { point: median(points), planned: median(planned), files: median(files) })
 }
 
-/// The number of batches of a sweep, as the program plans it.
+/// The number of batches of a sweep of so many points.
 fn batches(bench: &Bench, points: u64, each: Option<u64>) -> Result<f64> {
     let seeds = points.min(SEEDS_MAX);
     let readers: Vec<String> = (1..=points / seeds).map(|count| count.to_string()).collect();
     let each = each.map_or(String::new(), |each| format!("points_per_file = {each}\n"));
     let rest = format!("{each}[vary]\n\"job.reader.numjobs\" = [{}]\n", readers.join(", "));
-    let file = SMALL.sweep(bench, seeds, &rest)?;
-    let mut command = std::process::Command::new(&bench.hoistway);
-    let printed = tools::output(command.arg("sweep").arg(file).args(["--points", "--json"]))?;
-    let document: serde_json::Value = serde_json::from_str(&printed)?;
-    document["files"].as_f64().context("no number of files")
+    run::batches(bench, &SMALL.sweep(bench, seeds, &rest)?)
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask bench-sweep`: the speed and the memory of `hoistway sweep`, and what they mean for
-//! 1,000 processors: the section "Figures" of docs/sweeps.md.
+//! `cargo xtask bench-sweep`: the speed and the memory of `hoistway sweep`, the overhead of engines,
+//! and what the figures mean for 1,000 processors: the section "Figures" of docs/sweeps.md.
 //!
 //! The page is written even if goals are missed; then the task fails.
 
 mod cluster;
+mod engines;
 mod memory;
 mod rate;
 mod run;
@@ -27,7 +28,7 @@ pub struct Options {
     /// Rounds, in which the ways alternate
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// The greatest number of points of the memory measurement
+    /// The greatest number of points of the measurements of memory and of engines
     #[arg(long, default_value_t = 100_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     points: u64,
     /// The directory of the results; the default is cargo's target directory
@@ -48,6 +49,8 @@ enum Part {
     Rate,
     /// Memory by the number of points
     Memory,
+    /// Overhead of Dask and Ray a point, and the memory of their processes
+    Engines,
     /// What 1,000 processors would do, from the cost of a point and of a file
     Cluster,
 }
@@ -79,6 +82,7 @@ pub fn run(options: &Options) -> Result<()> {
         let (name, section): (&str, Section) = match part {
             Part::Rate => ("rate", rate::measure(&bench)?),
             Part::Memory => ("memory", memory::measure(&bench)?),
+            Part::Engines => ("engines", engines::measure(&bench)?),
             Part::Cluster => ("cluster", cluster::measure(&bench)?),
         };
         found.push((name, section));
