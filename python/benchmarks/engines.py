@@ -8,8 +8,10 @@ worker, in bytes.
 
 import concurrent.futures
 import contextlib
+import importlib
 import json
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -20,28 +22,37 @@ from typing import Any
 import hoistway as hw
 
 WORKERS = 2
-TASKS = 16 * WORKERS
-"""Tasks that ask for the memory of a worker: so many that each worker has one."""
+TASKS = 2 * WORKERS
+"""Tasks of `TASK_SECONDS`, of which each worker has some."""
+TASK_SECONDS = 0.2
 WARM_UP = {
     "jobs": [{"name": "warm-up", "text": "[reader]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=1\n"}],
     "drives": ["null"],
     "elevators": ["noop"],
-    "seeds": f"1-{TASKS}",
+    "seeds": "1-32",
 }
 
-Engine = tuple[Any, Callable[[], list[int]]]
-"""What `hoistway.sweep` takes as `on`, and a function that lists the memory of workers."""
+Engine = tuple[Any, Callable[[Callable[[], int]], list[int]]]
+"""What `hoistway.sweep` takes as `on`, and a function that calls another in tasks on all workers."""
+
+
+def load() -> int:
+    """Loads the package and returns the number of the process."""
+    importlib.import_module("hoistway")
+    time.sleep(TASK_SECONDS)
+    return os.getpid()
 
 
 def peak() -> int:
     """The greatest resident memory of this process, in bytes."""
+    time.sleep(TASK_SECONDS)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 @contextlib.contextmanager
 def local() -> Iterator[Engine]:
     """Threads of this process."""
-    yield None, lambda: [peak()]
+    yield None, lambda function: [function()] * WORKERS
 
 
 @contextlib.contextmanager
@@ -49,7 +60,7 @@ def processes() -> Iterator[Engine]:
     """An executor of `concurrent.futures`."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=context) as executor:
-        yield executor, lambda: [task.result() for task in [executor.submit(peak) for _ in range(TASKS)]]
+        yield executor, lambda function: [one.result() for one in [executor.submit(function) for _ in range(TASKS)]]
 
 
 @contextlib.contextmanager
@@ -61,7 +72,7 @@ def dask() -> Iterator[Engine]:
         LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        yield client, lambda: list(client.run(peak).values())
+        yield client, lambda function: list(client.run(function).values())
 
 
 @contextlib.contextmanager
@@ -70,8 +81,7 @@ def ray() -> Iterator[Engine]:
     import ray as engine
 
     engine.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
-    task = engine.remote(peak)
-    yield engine, lambda: engine.get([task.remote() for _ in range(TASKS)])
+    yield engine, lambda function: engine.get([engine.remote(function).remote() for _ in range(TASKS)])
     engine.shutdown()
 
 
@@ -81,14 +91,17 @@ ENGINES = {"local": local, "processes": processes, "dask": dask, "ray": ray}
 def main() -> None:
     """Runs the sweep and prints its figures."""
     name, sweep, output = sys.argv[1:]
-    with ENGINES[name]() as (on, memory), tempfile.TemporaryDirectory() as warm_up:
+    with ENGINES[name]() as (on, call), tempfile.TemporaryDirectory() as warm_up:
+        # Engines start workers when they have tasks for them.
+        while on is not None and len(set(call(load))) < WORKERS:
+            pass
         hw.sweep(WARM_UP, warm_up, on=on, progress=False)
         begun = time.perf_counter()
         result = hw.sweep(sweep, output, on=on, threads=WORKERS if on is None else None, progress=False)
         seconds = time.perf_counter() - begun
         if result.simulated != result.points or result.failed:
             raise SystemExit(f"not all points have figures: {result}; {result.first_error}")
-        print(json.dumps({"seconds": seconds, "driver": peak(), "worker": max(memory())}))
+        print(json.dumps({"seconds": seconds, "driver": peak(), "worker": max(call(peak))}))
 
 
 if __name__ == "__main__":
