@@ -1,8 +1,9 @@
-//! The CPU time of a program, from procfs.
+//! The CPU time of a program, and the machine of a measurement, from procfs.
 
 use std::fs;
 
 use anyhow::{Context, Result};
+use rustix::process::getpriority_process;
 
 /// An amount of CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,9 +31,7 @@ impl Cpu {
     /// has waited for.
     fn of_stat(text: &str, with_children: bool) -> Option<Cpu> {
         let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
-        // The name may hold anything, blanks and brackets too; the fields behind it begin with the
-        // third.
-        let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
+        let fields = fields(text);
         let ticks = |field: usize| -> Option<f64> { fields.get(field - 3)?.parse().ok() };
         // utime is the 14th and stime the 15th, cutime and cstime the two behind them.
         let (mut user, mut system) = (ticks(14)?, ticks(15)?);
@@ -53,6 +52,34 @@ impl Cpu {
 pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// The fields of /proc/PID/stat behind the name, which may hold anything, blanks and brackets too.
+/// The first is the third of the file.
+fn fields(stat: &str) -> Vec<&str> {
+    stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect()
+}
+
+/// The processor, the kernel, the load and a priority that is not the usual one, as a sentence of a
+/// page. `used` follows the number of processors.
+pub fn machine(used: &str) -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let priority = match (fields(&own).get(40 - 3), getpriority_process(None)) {
+        (Some(&real_time), _) if real_time != "0" => format!("; measured with real-time priority {real_time}"),
+        (_, Ok(nice)) if nice != 0 => format!("; measured with priority nice {nice}"),
+        _ => String::new(),
+    };
+    format!(
+        "{}, {processors} processors{used}, Linux {}; load average at the start: {}{priority}.",
+        model.unwrap_or("unknown processor"),
+        kernel.trim(),
+        load.split(' ').next().unwrap_or("unknown"),
+    )
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::{goals as targets, pages, server, tools};
+use crate::{goals as targets, pages, processor, server, tools};
 use servers::{Bench, EXPORT_BYTES};
 
 /// The programs that are measured or that measure, each with its Debian package.
@@ -107,8 +107,9 @@ pub fn run(options: &Options) -> Result<()> {
         goals.extend(found);
     }
     if options.includes(Part::Remote) {
+        let machine = processor::machine("");
         let tables = remote::run(&bench, options.seconds, options.rounds)?;
-        sections.push(("remote", page::in_front(&tables, options.rounds, options.seconds)));
+        sections.push(("remote", page::in_front(&tables, &machine, options.rounds, options.seconds)));
     }
     fs::remove_dir_all(&bench.directory)?;
     if options.write {

@@ -87,9 +87,9 @@ pub fn connections(figures: &ConnectionFigures, goals: &[Goal]) -> String {
 }
 
 /// Renders the table of hoistway in front of another server, with ratios to the direct connection.
-pub fn in_front(tables: &[(Workload, Medians)], rounds: u32, seconds: f64) -> String {
+pub fn in_front(tables: &[(Workload, Medians)], machine: &str, rounds: u32, seconds: f64) -> String {
     let mut text = format!(
-        "Medians of {rounds} rounds of {seconds} s each.\n\n| load | server | rate | of the direct one | p50 (us) | p99 (us) |\n|---|---|---|---|---|---|\n"
+        "{machine}\nMedians of {rounds} rounds of {seconds} s each, in which the servers alternate.\n\n| load | server | rate | of the direct one | p50 (us) | p99 (us) |\n|---|---|---|---|---|---|\n"
     );
     for (workload, medians) in tables {
         let rate = |sample: &Sample| if workload.in_bytes { sample.bytes_per_s / 1e6 } else { sample.operations_per_s };

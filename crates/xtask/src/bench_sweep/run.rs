@@ -7,10 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::getpriority_process;
 
 use super::Bench;
-use crate::tools;
+use crate::{processor, tools};
 
 /// The processors that all runs have.
 pub const PROCESSORS: &str = "0,1";
@@ -119,24 +118,9 @@ pub fn batches(bench: &Bench, file: &Path) -> Result<f64> {
     document["files"].as_f64().context("no number of files")
 }
 
-/// The processor, the kernel and the load of the machine, and a priority that is not the usual one, as a sentence of the page.
+/// The processor, the kernel and the load of the machine, as a sentence of the page.
 pub fn machine() -> String {
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let processors = thread::available_parallelism().map_or(0, usize::from);
-    let priority = match getpriority_process(None) {
-        Ok(0) | Err(_) => String::new(),
-        Ok(nice) => format!("; priority of the measured processes: nice {nice}"),
-    };
-    format!(
-        "{}, {processors} processors of which {} are used, Linux {}; load average at the start: {}{priority}.",
-        model.unwrap_or("unknown processor"),
-        PROCESSORS.split(',').count(),
-        kernel.trim(),
-        load.split(' ').next().unwrap_or("unknown"),
-    )
+    processor::machine(&format!(" of which {} are used", PROCESSORS.split(',').count()))
 }
 
 /// The median of some figures.
