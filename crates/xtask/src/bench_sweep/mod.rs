@@ -1,5 +1,6 @@
-//! `cargo xtask bench-sweep`: the speed and the memory of `hoistway sweep`, the overhead of engines,
-//! and what the figures mean for 1,000 processors: the section "Figures" of docs/sweeps.md.
+//! `cargo xtask bench-sweep`: the speed and the memory of `hoistway sweep`, the overhead of
+//! engines, and what the figures mean for 1,000 processors: the section "Figures" of
+//! docs/sweeps.md.
 //!
 //! The page is written even if goals are missed; then the task fails.
 
