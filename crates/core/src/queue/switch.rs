@@ -102,6 +102,7 @@ impl<H: HostTypes> RequestQueue<H> {
         for slot in 0..self.core.tables.contexts.capacity() {
             self.core.tables.contexts[slot].history = History::default();
         }
+        self.core.violation = None;
         let new = AnyElevator::new(&mut self.core, storage.tables);
         let old = core::mem::replace(&mut self.elevator, new);
         self.switching.retire(ElevatorStorage { tables: old.into_tables(), capacity: self.capacity });

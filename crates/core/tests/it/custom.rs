@@ -134,6 +134,32 @@ fn a_request_that_starves_is_named() {
 }
 
 #[test]
+fn a_violation_ends_with_the_elevator_that_caused_it() {
+    let capacity = Capacity::default();
+    let (mut queue, [one, _]) = queue(&TWICE);
+    let mut now_ns = 0;
+    for round in 0..2 {
+        let next_sector = 8 + 1000 * round;
+        submit(&mut queue, one, next_sector, now_ns);
+        submit(&mut queue, one, next_sector + 100, now_ns);
+        let [Next::Request(first), Next::Request(second)] = [queue.next(now_ns), queue.next(now_ns)] else {
+            panic!("both are queued")
+        };
+        assert_eq!(queue.violation().map(|violation| violation.at_ns), Some(now_ns));
+        let _ = queue.switch(ElevatorStorage::owned(Kind::Deadline, capacity), now_ns);
+        assert!(queue.is_switching() && queue.violation().is_some(), "the old elevator's requests are in the device");
+        now_ns += 1_000_000;
+        for id in [first, second] {
+            let _ = queue.complete(id, now_ns, |_| {}).expect("it was started");
+        }
+        assert_eq!((queue.kind(), queue.violation()), (Kind::Deadline, None));
+        let again = ElevatorStorage::owned(Kind::Custom(CustomKind::new(&TWICE)), capacity);
+        let _ = queue.switch(again, now_ns);
+        assert_eq!((queue.kind().info().name, queue.violation()), ("twice", None));
+    }
+}
+
+#[test]
 fn a_host_without_custom_elevators_gets_noop() {
     let kind = Kind::Custom(CustomKind::new(&TURNS));
     let storage: ElevatorStorage<Owned<NoSink>> = ElevatorStorage::owned(kind, Capacity::default());
