@@ -26,6 +26,7 @@ pub fn device_facts(scheduler: &DiskScheduler, medium: MediumFacts, now_ns: u64)
         backend: medium.backend,
         drive: medium.drive,
         elevator: scheduler.elevator(),
+        violation: scheduler.violation(),
         switching: scheduler.is_switching(),
         tunables: scheduler.tunables().collect(),
         depth: scheduler.depth(),

@@ -81,6 +81,7 @@ impl AdminTarget for FakeTarget {
             backend: "mem:1g".into(),
             drive: Some("sata-7200-2006".into()),
             elevator: self.elevator,
+            violation: None,
             switching: false,
             tunables: self.elevator.info().tunables.iter().map(tunable).collect(),
             depth: self.depth,

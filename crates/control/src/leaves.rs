@@ -121,6 +121,14 @@ pub const LEAVES: &[Leaf] = &[
         elevator starts.",
         |query| device(query, |facts| text::switch(facts.switching)),
     ),
+    ro(
+        "devices/NAME/violation",
+        "text",
+        "The rule that a custom elevator broke, with the request and the time; - if there is \
+        none. The requests are then dispatched in order of arrival, until another elevator is \
+        set.",
+        |query| device(query, |facts| facts.violation.clone().unwrap_or_else(|| "-".to_owned())),
+    ),
     ro("devices/NAME/inflight", "requests", "The requests in the device: reads, then all others.", |query| {
         device(query, |facts| format!("{:8} {:8}", facts.in_flight[0], facts.in_flight[1]))
     }),

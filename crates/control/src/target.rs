@@ -93,6 +93,8 @@ pub struct DeviceFacts {
     pub drive: Option<String>,
     /// The present elevator.
     pub elevator: Kind,
+    /// The broken rule of a custom elevator, its consequence, and what to do, as a sentence.
+    pub violation: Option<String>,
     /// True while the queue drains for a switch of the elevator.
     pub switching: bool,
     /// The tunables of the elevator with their values.

@@ -116,6 +116,12 @@ impl Sample {
         let elevators =
             rows().map(|([device], facts)| ([device, ("elevator", facts.elevator.info().name.to_owned())], 1));
         gauges(encoder, "device_elevator", "The elevator of the device", elevators)?;
+        gauges(
+            encoder,
+            "device_violation",
+            "1 if the custom elevator of the device broke a rule: requests are dispatched in order of arrival",
+            rows().map(|(labels, device)| (labels, i64::from(device.violation.is_some()))),
+        )?;
         let mut family = encoder.encode_descriptor(
             "lateness",
             "Lateness of an emulated drive's completions against the model since the start",

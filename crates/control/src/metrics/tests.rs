@@ -32,6 +32,7 @@ fn a_scrape_has_the_counters_of_tenants_in_base_units() {
         "hoistway_in_flight{tenant=\"backup\",device=\"sda\"} 1",
         "hoistway_device_busy_seconds_total{device=\"sda\"} 0.007",
         "hoistway_device_elevator{device=\"sda\",elevator=\"cfq\"} 1",
+        "hoistway_device_violation{device=\"sda\"} 0",
         "hoistway_lateness_seconds{device=\"sda\",quantile=\"0.99\"} 0.00009",
         "hoistway_build_info{version=\"0.1.0\",engine=\"simulated\"} 1",
         "hoistway_connections 3",

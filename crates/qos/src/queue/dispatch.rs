@@ -274,6 +274,7 @@ impl<D, O: Output> DiskQueue<D, O> {
                 Next::Wait | Next::Empty => self.scheduler.kicked = false,
             }
             self.scheduler.run_deferred();
+            self.scheduler.log_violation();
         }
         dispatched
     }

@@ -41,6 +41,8 @@ pub(super) struct ElevatorState {
     is_default: bool,
     /// Whether a switch is in progress.
     is_switching: bool,
+    /// Whether the violation of the present elevator was logged.
+    has_logged_violation: bool,
 }
 
 /// Why an elevator was not switched.
@@ -116,6 +118,7 @@ pub(super) fn create(
         set: config.tunables.clone(),
         is_default: config.elevator.is_none(),
         is_switching: false,
+        has_logged_violation: false,
     };
     state.apply(&mut queue, &figures::layer_tunables(config.bandwidth, config.position_ns, medium.rotational));
     Ok((queue, state))
@@ -208,6 +211,26 @@ impl DiskScheduler {
                 kind.info().name
             )
         })
+    }
+
+    /// Returns the first answer of the present custom elevator that broke a rule of the request
+    /// queue, the consequence, and what to do. `None` if the elevator works.
+    pub fn violation(&self) -> Option<String> {
+        let violation = self.queue.violation()?;
+        let (elevator, device) = (self.queue.kind().info().name, &self.name);
+        Some(format!(
+            "elevator {elevator} broke a rule: {violation}. No request is lost: they are dispatched in order of arrival until devices/{device}/queue/scheduler is set to another elevator"
+        ))
+    }
+
+    /// Logs the violation of the present elevator, once.
+    pub(crate) fn log_violation(&mut self) {
+        if !self.elevator.has_logged_violation
+            && let Some(violation) = self.violation()
+        {
+            self.elevator.has_logged_violation = true;
+            tracing::error!(device = self.name, "{violation}");
+        }
     }
 
     /// Returns true while the old elevator is drained for a switch.
@@ -303,6 +326,8 @@ impl DiskScheduler {
         };
         let now_ns = self.advance(now_ns);
         let _ = self.queue.switch(storage, now_ns);
+        // The old elevator may refuse to be drained.
+        self.log_violation();
         self.kick();
         self.elevator.is_switching = true;
         self.finish_switch();
@@ -315,6 +340,7 @@ impl DiskScheduler {
             return;
         }
         self.elevator.is_switching = false;
+        self.elevator.has_logged_violation = false;
         while self.queue.take_retired_storage().is_some() {}
         let figures = self.figures();
         self.elevator.apply(&mut self.queue, &figures);
