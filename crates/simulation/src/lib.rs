@@ -13,6 +13,7 @@
 //! - invariants: `history.rs` (data), `run.rs` (memory, shutdown, disks)
 //! - the server that the fuzzers run: `wire.rs`
 //! - the write-back of a mount: `mount/`
+//! - custom elevators that break rules: `wrong.rs`
 //! - the crash tests of the real programs: `crash/`
 
 pub mod client;
@@ -24,7 +25,9 @@ mod plan;
 mod remote;
 mod run;
 pub mod wire;
+mod wrong;
 
 pub use plan::{DevicePlan, Medium, Plan};
 pub use remote::RemotePlan;
 pub use run::{WorldReport, play};
+pub use wrong::register_wrong_elevators;

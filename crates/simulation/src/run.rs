@@ -9,9 +9,10 @@ use std::rc::Rc;
 use super::client::{Client, MisbehavingClient, SharedState};
 use super::history::{History, SharedHistory};
 use super::operator::Operator;
-use super::plan::{DevicePlan, Medium, Plan, SCRATCH};
+use super::plan::{DevicePlan, Medium, Plan, SCRATCH, device_name};
 use super::remote::{RemotePlan, RemoteServer};
 use hoistway_config::Config;
+use hoistway_control::AdminTarget;
 use hoistway_reactor::simulated::{DiskId, Prng, Sim, SimEngine};
 use hoistway_reactor::{Address, Engine, Peer, Signal};
 use hoistway_server::{FLOOR_BYTES, Purpose, Server, Settings, Turn};
@@ -29,6 +30,8 @@ pub struct WorldReport {
     pub answered: u64,
     /// The number of power failures.
     pub crashes: u32,
+    /// The number of devices whose custom elevator had broken a rule when a server ended.
+    pub violations: u32,
     /// The end of the world in ns of virtual time.
     pub ended_ns: u64,
     /// The log of all events, if requested.
@@ -58,6 +61,7 @@ pub fn play(plan: &Plan, verbose: bool) -> WorldReport {
         events: sim.trace.events(),
         answered: world.shared.answered.get(),
         crashes: world.crashes,
+        violations: world.violations,
         ended_ns: sim.now_ns,
         log: sim.trace.lines().to_vec(),
     }
@@ -67,7 +71,16 @@ impl WorldReport {
     /// Returns the report of a world that could not run.
     pub fn unplayed(problem: String) -> WorldReport {
         let log = Vec::new();
-        WorldReport { problem: Some(problem), hash: 0, events: 0, answered: 0, crashes: 0, ended_ns: 0, log }
+        WorldReport {
+            problem: Some(problem),
+            hash: 0,
+            events: 0,
+            answered: 0,
+            crashes: 0,
+            violations: 0,
+            ended_ns: 0,
+            log,
+        }
     }
 }
 
@@ -81,6 +94,7 @@ struct World<'a> {
     files: Vec<File>,
     crashes: u32,
     drains: u32,
+    violations: u32,
 }
 
 /// The end of a server.
@@ -142,7 +156,7 @@ impl<'a> World<'a> {
         }
         let sim = Rc::new(RefCell::new(sim));
         let histories = histories.into_iter().map(|((device, ..), history)| (device, history)).collect();
-        Ok(World { plan, sim, shared, histories, files, crashes: 0, drains: 0 })
+        Ok(World { plan, sim, shared, histories, files, crashes: 0, drains: 0, violations: 0 })
     }
 
     fn play(&mut self) -> Result<(), String> {
@@ -185,6 +199,8 @@ impl<'a> World<'a> {
                 Ok(Turn::Running | Turn::Draining) => {}
                 Ok(Turn::Ended { clean }) => {
                     self.check_memory(&server, true)?;
+                    let devices = (0..self.plan.devices.len()).filter_map(|number| server.device(&device_name(number)));
+                    self.violations += devices.filter(|device| device.violation.is_some()).count() as u32;
                     drop(server);
                     let mut sim = self.sim.borrow_mut();
                     sim.restart();
@@ -330,13 +346,39 @@ fn tempfile() -> std::io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_reactor::simulated::Sabotage;
+    use hoistway_reactor::simulated::{Prng, Sabotage};
 
     #[test]
     fn the_first_worlds_have_no_violation() {
         for seed in 0..40 {
             assert_eq!(play(&Plan::new(seed), false).problem, None, "seed {seed}: cargo xtask worlds --seed {seed} -v");
         }
+    }
+
+    /// The server serves every request once, whatever elevator the operator chooses.
+    #[test]
+    fn worlds_with_elevators_that_break_rules_have_no_violation() {
+        let wrong = crate::register_wrong_elevators();
+        let mut violations = 0;
+        for seed in 0..40 {
+            let mut plan = Plan::new(seed);
+            let mut prng = Prng::new(seed ^ 0x0077_726f_6e67);
+            for device in &mut plan.devices {
+                if prng.permille(700) {
+                    device.elevator = Some(prng.pick(wrong));
+                    device.tunables.clear();
+                }
+            }
+            for kind in &mut plan.switches {
+                if prng.permille(500) {
+                    *kind = prng.pick(wrong);
+                }
+            }
+            let report = play(&plan, false);
+            assert_eq!(report.problem, None, "seed {seed}: {plan}");
+            violations += report.violations;
+        }
+        assert!(violations >= 5, "{violations} of the elevators were found out");
     }
 
     #[test]

@@ -36,7 +36,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["core", "custom", "drive", "nbd", "qos", "units"]),
     ("record", &["blockdev", "config", "core", "drive", "machine", "nbd", "qos", "reactor", "trace"]),
     ("server", &["blockdev", "config", "control", "core", "nbd", "qos", "reactor", "tls", "units"]),
-    ("simulation", &["blockdev", "config", "control", "core", "drive", "mount", "nbd", "qos", "reactor", "server"]),
+    (
+        "simulation",
+        &["blockdev", "config", "control", "core", "custom", "drive", "mount", "nbd", "qos", "reactor", "server"],
+    ),
     ("mount", &["config", "control", "core", "machine", "order", "qos", "reactor"]),
     (
         "bench",
