@@ -57,7 +57,8 @@ impl Answer {
     ) -> Result<Answer, AdviseError> {
         let plain: Vec<Choice> = case.candidates.iter().map(|kind| Choice::plain(*kind)).collect();
         let variants = case.candidates.iter().flat_map(|kind| usual_variants(*kind));
-        let others = Kind::ALL.iter().filter(|kind| options.all_schedulers && !case.candidates.contains(kind));
+        let all = hoistway_custom::all();
+        let others = all.iter().filter(|kind| options.all_schedulers && !case.candidates.contains(kind));
         let request = AdviceRequest {
             bench: case.bench.clone(),
             now: case.now.clone(),

@@ -37,11 +37,11 @@ pub fn answer(arguments: impl IntoIterator<Item = OsString>) -> Option<Exit> {
     }
 }
 
-/// The script that a shell reads to complete `hoistway`.
-pub fn script(shell: &str) -> Result<Vec<u8>> {
+/// The script that a shell reads to complete the program of this name.
+pub fn script(shell: &str, program: &str) -> Result<Vec<u8>> {
     let adapter = SHELLS.completer(shell).with_context(|| format!("there are no completions for the shell {shell}"))?;
     let mut script = Vec::new();
-    adapter.write_registration(VARIABLE, "hoistway", "hoistway", "hoistway", &mut script)?;
+    adapter.write_registration(VARIABLE, program, program, program, &mut script)?;
     Ok(script)
 }
 
@@ -98,7 +98,7 @@ mod tests {
     fn there_is_a_script_for_every_shell_of_the_command() {
         use clap::ValueEnum as _;
         for shell in clap_complete::Shell::value_variants() {
-            let script = String::from_utf8(script(&shell.to_string()).expect("a script")).expect("text");
+            let script = String::from_utf8(script(&shell.to_string(), "hoistway").expect("a script")).expect("text");
             assert!(script.contains(VARIABLE) && script.contains("hoistway"), "{shell}: {script}");
         }
     }

@@ -41,7 +41,7 @@ use output::Out;
 /// `program` is the file that runs this command, for commands that start further processes of it;
 /// `None` is the file of this process.
 pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
-    program::set(program);
+    program::set(arguments.first().map(OsString::as_os_str), program);
     if let Some(exit) = complete::answer(arguments.clone()) {
         return exit.code();
     }

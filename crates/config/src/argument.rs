@@ -188,7 +188,7 @@ impl Draft {
         let location = Location::Argument(format!("--set {name}.{tunable}={value}").into());
         let located = LocatedValue { value: Value::Integer(Some(value.into())), location: location.clone() };
         let has_it = |device: &&mut Entry| {
-            let named = device.get("elevator").and_then(LocatedValue::text).and_then(Kind::from_name);
+            let named = device.get("elevator").and_then(LocatedValue::text).and_then(hoistway_custom::find);
             named == Some(elevator)
         };
         let mut found = false;

@@ -109,4 +109,8 @@ pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use registry::{ElevatorDescription, ElevatorList, GroupSupport, TunableDescription};
 pub use reorder_time::ReorderTime;
 pub use settings::{Setting, elevator_of_name, group_switch};
+// For programs with elevators of their own: registration, and what a simulation is made of.
+pub use hoistway_custom as custom;
+pub use hoistway_drive as drive;
+pub use hoistway_fio as fio;
 pub use workload::recorded::{RecordedWorkload, RequestScript, ScriptedRequest};

@@ -191,7 +191,8 @@ impl RecordedSetting {
     /// of the kernel's elevators start with `bfq` or `cfq`. Other messages have no effect.
     fn apply_message(&mut self, message: &str) {
         let mut parts = message.split(", ");
-        let from_hoistway = parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(Kind::from_name);
+        let from_hoistway =
+            parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(hoistway_custom::find);
         let from_kernel = ["bfq", "cfq"].into_iter().find(|name| message.starts_with(name)).and_then(Kind::from_name);
         if from_hoistway.is_some() {
             self.is_server = true;

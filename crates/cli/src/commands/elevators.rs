@@ -67,7 +67,8 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     if !info.aliases.is_empty() {
         out.paragraph(2, &format!("Also called {}.", info.aliases.join(", ")))?;
     }
-    out.paragraph(2, &format!("Kernel: {}.", info.kernel))?;
+    let source = if let Kind::Custom(_) = kind { "Version" } else { "Kernel" };
+    out.paragraph(2, &format!("{source}: {}.", info.kernel))?;
     let groups = match GroupSupport::of(kind) {
         GroupSupport::No => "Knows no control groups: all processes count as of one.".to_owned(),
         support => {
@@ -82,8 +83,8 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     if info.reservations {
         out.paragraph(2, "Takes reservations of bandwidth: hoistway_reserve of a job.")?;
     }
-    for (heading, text) in [("Idea", info.idea), ("Suits", info.suits)].into_iter().filter(|(_, text)| !text.is_empty())
-    {
+    let texts = [("Idea", info.idea), ("Suits", info.suits)];
+    for (heading, text) in texts.into_iter().filter(|(_, text)| !text.is_empty() && *text != info.headline) {
         out.line("")?;
         out.heading(heading)?;
         out.paragraph(2, text)?;

@@ -13,7 +13,8 @@ use clap_complete::env::{self, EnvCompleter};
 /// The completions of one shell: its own script, with the answers of `clap_complete`.
 pub struct Script<S> {
     name: &'static str,
-    /// The script, in which `VARIABLE` is the name of the variable that asks for answers.
+    /// The script, in which `PROGRAM` is the name of the program, and `VARIABLE` that of the
+    /// variable that asks for answers.
     text: &'static str,
     answers: S,
 }
@@ -26,7 +27,7 @@ pub const ZSH: Script<env::Zsh> = Script { name: "zsh", text: ZSH_TEXT, answers:
 
 /// Bash splits words at `=` and `:`. The script joins them as they were typed, and removes the part
 /// of a candidate that bash does not replace.
-const BASH_TEXT: &str = r#"_hoistway() {
+const BASH_TEXT: &str = r#"_PROGRAM() {
     local IFS=$'\013' rest=${COMP_LINE:0:COMP_POINT} words=() word blanks index
     for ((index = 0; index <= COMP_CWORD; index++)); do
         blanks=${rest%%[![:space:]]*}
@@ -41,26 +42,26 @@ const BASH_TEXT: &str = r#"_hoistway() {
         rest=${rest:${#word}}
     done
     COMPREPLY=($(VARIABLE=bash _CLAP_IFS=$IFS _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) \
-        hoistway -- "${words[@]}" 2>/dev/null))
+        PROGRAM -- "${words[@]}" 2>/dev/null))
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/] ]] && compopt -o nospace
     COMPREPLY=("${COMPREPLY[@]#"${words[-1]%"$2"}"}")
 }
-complete -o nosort -o bashdefault -F _hoistway hoistway
+complete -o nosort -o bashdefault -F _PROGRAM PROGRAM
 "#;
 
-const ZSH_TEXT: &str = r#"#compdef hoistway
-_hoistway() {
+const ZSH_TEXT: &str = r#"#compdef PROGRAM
+_PROGRAM() {
     local reply
     local -a open closed
     for reply in "${(@f)$(VARIABLE=zsh _CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$((CURRENT - 1)) \
-        hoistway -- "${words[@]}" 2>/dev/null)}"; do
+        PROGRAM -- "${words[@]}" 2>/dev/null)}"; do
         [[ -z $reply ]] && continue
         if [[ ${reply%%:*} == *[=/] ]]; then open+=("$reply"); else closed+=("$reply"); fi
     done
     (($#closed)) && _describe -V values closed
     (($#open)) && _describe -V values open -S ''
 }
-if [[ ${funcstack[1]} == _hoistway ]]; then _hoistway "$@"; else compdef _hoistway hoistway; fi
+if [[ ${funcstack[1]} == _PROGRAM ]]; then _PROGRAM "$@"; else compdef _PROGRAM PROGRAM; fi
 "#;
 
 impl<S: EnvCompleter> EnvCompleter for Script<S> {
@@ -72,8 +73,8 @@ impl<S: EnvCompleter> EnvCompleter for Script<S> {
         name == self.name
     }
 
-    fn write_registration(&self, var: &str, _: &str, _: &str, _: &str, buf: &mut dyn Write) -> Result<(), Error> {
-        buf.write_all(self.text.replace("VARIABLE", var).as_bytes())
+    fn write_registration(&self, var: &str, _: &str, bin: &str, _: &str, buf: &mut dyn Write) -> Result<(), Error> {
+        buf.write_all(self.text.replace("PROGRAM", bin).replace("VARIABLE", var).as_bytes())
     }
 
     fn write_complete(

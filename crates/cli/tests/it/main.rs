@@ -8,6 +8,7 @@ mod completions;
 mod conform;
 mod console;
 mod ctl;
+mod custom_elevator;
 mod devices;
 mod drives_fit;
 mod elevator_pages;

@@ -44,7 +44,12 @@ struct Mounted {
 
 impl Mounted {
     fn start(source: &Path, at: &Path, args: &[&str]) -> Mounted {
-        let mut child = Command::new(HOISTWAY)
+        Mounted::start_program(Path::new(HOISTWAY), source, at, args)
+    }
+
+    /// Mounts with another program.
+    fn start_program(program: &Path, source: &Path, at: &Path, args: &[&str]) -> Mounted {
+        let mut child = Command::new(program)
             .arg("mount")
             .args([source, at])
             .args(args)
@@ -193,6 +198,45 @@ fn a_mount_is_monitored_administered_and_recorded() {
     assert!(!socket.exists(), "the socket goes with the mount");
     let described = hoistway(&["trace", "describe", recorded]);
     assert!(described.status.success(), "{}", text(&described.stderr));
+}
+
+#[test]
+fn a_mount_runs_custom_elevators_and_reports_one_that_breaks_a_rule() {
+    if !can_mount(&[]) {
+        return;
+    }
+    for (program, elevator) in [("my-hoistway", "slices"), ("wrong-elevators", "losing")] {
+        let (folder, source, at) = folders();
+        let socket = folder.path().join("c.sock");
+        let control = socket.to_str().expect("it is text");
+        let args = ["--elevator", elevator, "--depth", "1", "--control", control];
+        let mounted = Mounted::start_program(&crate::common::example(program), &source, &at, &args);
+        let contents = |number: u8| vec![number + 1; 300_000];
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let path = at.join(format!("file-{number}"));
+                scope.spawn(move || {
+                    fs::write(&path, contents(number)).expect("it is written");
+                    fs::File::open(&path).and_then(|file| file.sync_all()).expect("it is durable");
+                });
+            }
+        });
+        for number in 0..8 {
+            let name = format!("file-{number}");
+            assert!(fs::read(at.join(&name)).expect("it is there") == contents(number), "{name} through the mount");
+            assert!(fs::read(source.join(&name)).expect("it is there") == contents(number), "{name} below the mount");
+        }
+        let ctl = |args: &[&str]| text(&hoistway(&[&["ctl", "--control", control], args].concat()).stdout);
+        let device = ctl(&["ls", "devices"]).lines().next().expect("there is one").trim_end_matches('/').to_owned();
+        assert!(ctl(&["get", &format!("devices/{device}/queue/scheduler")]).contains(&format!("[{elevator}]")));
+        let violation = ctl(&["get", &format!("devices/{device}/violation")]);
+        if elevator == "losing" {
+            assert!(violation.starts_with("elevator losing broke a rule: call "), "{violation}");
+        } else {
+            assert_eq!(violation, "-\n");
+        }
+        assert_eq!(mounted.end(), Some(0));
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub fn text(note: &Note) -> String {
         Note::SweepBegun { bytes } => format!("sweep of {bytes} bytes begins"),
         Note::Degraded { bound_ns } => format!("reservations are late: bound {bound_ns}"),
         Note::Switched { elevator } => {
-            let name = Kind::ALL.get(usize::from(*elevator)).map_or("?", |kind| kind.info().name);
+            let name = Kind::ALL.get(usize::from(*elevator)).map_or("of the program", |kind| kind.info().name);
             format!("elevator {name}")
         }
     }

@@ -71,7 +71,7 @@ impl Conformance {
         let is_recorded = |kind: &Kind| {
             targets().iter().any(|target| target.elevator == *kind && self.totals_of(target) != Totals::default())
         };
-        Kind::ALL.iter().copied().filter(|kind| !is_recorded(kind)).collect()
+        hoistway_custom::all().into_iter().filter(|kind| !is_recorded(kind)).collect()
     }
 }
 

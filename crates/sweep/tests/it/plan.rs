@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use hoistway_core::{CustomElevator, CustomRequest, Info, QueueView, RequestId};
 use hoistway_sweep::{Key, Plan, Point, PointId, Value};
 
 use crate::plan;
@@ -46,6 +47,29 @@ fn names_of_points_depend_on_contents_only() {
     assert_ne!(one, other);
     let shorter = ids(&plan(&format!("{BASE}scale = 0.5\n")));
     assert!(shorter.iter().all(|id| !ids(&plan(BASE)).contains(id)));
+}
+
+/// A custom elevator that never runs.
+struct Unused;
+
+impl CustomElevator for Unused {
+    fn insert(&mut self, _: &mut QueueView, _: &CustomRequest) {}
+    fn dispatch(&mut self, _: &mut QueueView) -> Option<RequestId> {
+        None
+    }
+}
+
+#[test]
+fn names_of_points_change_with_the_version_of_a_custom_elevator() {
+    let of_version = |version| {
+        let info = Info::custom("versioned", version, "For a test");
+        hoistway_custom::register(info, |_| Box::new(Unused)).expect("a usable name");
+        ids(&plan("drives = [\"null\"]\nelevators = [\"versioned\", \"noop\"]\n"))
+    };
+    let [first, again, second] = [of_version("1"), of_version("1"), of_version("2")];
+    assert_eq!(first, again, "the version stands for the elevator");
+    assert_ne!(first[0], second[0]);
+    assert_eq!(first[1], second[1], "other elevators keep their results");
 }
 
 #[test]

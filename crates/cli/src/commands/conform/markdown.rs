@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use hoistway_core::Kind;
 use hoistway_sim::decisions::{Conformance, FileReport, Target, targets};
 use hoistway_units::figures::grouped;
 
@@ -97,11 +98,17 @@ fn differences(files: &[FileReport]) -> String {
 /// Names the elevators that none of the files holds decisions for.
 fn without_recordings(conformance: &Conformance) -> String {
     let kinds = conformance.elevators_without_recording();
-    let names: Vec<String> = kinds.iter().map(|kind| format!("`{}`", kind.info().name)).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        names => format!("No recording is for {}: they follow their specifications only.", names.join(", ")),
-    }
+    let (custom, built_in): (Vec<Kind>, Vec<Kind>) =
+        kinds.into_iter().partition(|kind| matches!(kind, Kind::Custom(_)));
+    let sentence = |kinds: &[Kind], end: &str| {
+        let names: Vec<String> = kinds.iter().map(|kind| format!("`{}`", kind.info().name)).collect();
+        (!names.is_empty()).then(|| format!("No recording is for {}{end}.", names.join(", ")))
+    };
+    let sentences = [
+        sentence(&built_in, ": they follow their specifications only"),
+        sentence(&custom, ", which hoistway does not contain"),
+    ];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 /// A file's name without folder and extensions.

@@ -16,6 +16,14 @@ pub fn hoistway(args: &[&str]) -> Command {
     command
 }
 
+/// The path of an example of this crate.
+#[track_caller]
+pub fn example(name: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_hoistway")).with_file_name("examples").join(name);
+    assert!(program.exists(), "{} is missing: cargo build --workspace --examples", program.display());
+    program
+}
+
 /// Result of a run.
 pub struct Ran {
     pub code: Option<i32>,

@@ -4,6 +4,7 @@
 mod backend_errors;
 mod check;
 mod client;
+mod custom_elevators;
 mod exports;
 mod in_use;
 mod life;

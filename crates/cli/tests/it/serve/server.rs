@@ -2,14 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{Folder, hoistway};
+use crate::common::Folder;
 
 /// Timeout of start and end, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,11 +35,17 @@ impl Server {
     /// Starts a server in an existing folder.
     #[track_caller]
     pub fn start_in(folder: Folder, args: &[&str]) -> Server {
+        Server::start_program(Path::new(env!("CARGO_BIN_EXE_hoistway")), folder, args)
+    }
+
+    /// Starts the server of another program in an existing folder.
+    #[track_caller]
+    pub fn start_program(program: &Path, folder: Folder, args: &[&str]) -> Server {
         let here = folder.path("").display().to_string();
         let args: Vec<String> = args.iter().map(|arg| arg.replace("FOLDER/", &here)).collect();
         let socket = folder.path("s").display().to_string();
-        let mut command = hoistway(&["serve", "--socket", &socket]);
-        let mut child = command
+        let mut child = Command::new(program)
+            .args(["serve", "--socket", &socket])
             .args(&args)
             .env("RUST_LOG", "info,hoistway_server=debug,hoistway_reactor=debug,hoistway_blockdev=debug")
             .stdout(Stdio::piped())

@@ -162,7 +162,7 @@ pub struct Wrong {
 impl CustomElevator for Wrong {
     fn insert(&mut self, _: &mut QueueView, request: &CustomRequest) {
         self.inserted += 1;
-        if self.how != "losing" || self.inserted % 3 != 0 {
+        if self.how != "losing" || !self.inserted.is_multiple_of(3) {
             self.queued.push_back(request.id);
         }
     }
