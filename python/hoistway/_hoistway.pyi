@@ -155,7 +155,7 @@ class Comparison:
 class Trace:
     def __new__(
         cls,
-        names: list[str],
+        names: list[Any],
         format: str | None,
         time_unit: str | None,
         sector_bytes: int | None,
@@ -260,4 +260,5 @@ def run_command(arguments: list[str], program: str) -> int: ...
 def simulate_batch(
     sweep: str, library: str, points: tuple[int, int], done: list[str]
 ) -> tuple[str, bytes, bytes, int, int, str | None] | None: ...
+def sweep_page(folder: str | os.PathLike[str], measure: str | None, over: tuple[str, str] | None) -> str: ...
 def whatif(trace: Trace, choices: object, progress: bool) -> Prediction: ...

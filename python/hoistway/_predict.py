@@ -1,6 +1,5 @@
 """Predictions from traces, advice, and published results."""
 
-import html
 import os
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ from hoistway._compare import native_drive, settings
 from hoistway._custom import ElevatorLike, names
 from hoistway._hoistway import Drive
 from hoistway._jobs import JobLike, native_job
+from hoistway._page import frame, write_page
 from hoistway._result import Result
 from hoistway.trace import Trace
 
@@ -101,12 +101,10 @@ class Advice:
 
     def page(self, path: str | os.PathLike[str]) -> None:
         """Writes the page: one self-contained HTML file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._native.html())
+        write_page(path, self._native.html())
 
     def _repr_html_(self) -> str:
-        page = html.escape(self._native.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 48em; border: 0"></iframe>'
+        return frame(self._native.html())
 
     def __repr__(self) -> str:
         return repr(self._native)

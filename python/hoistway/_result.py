@@ -1,11 +1,11 @@
 """What the results of comparisons and predictions have in common."""
 
-import html
 import logging
 import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hoistway._hoistway import Table
+from hoistway._page import frame, write_page
 
 if TYPE_CHECKING:
     import pandas
@@ -64,13 +64,11 @@ class Result:
 
     def page(self, path: str | os.PathLike[str]) -> None:
         """Writes the page with charts: one self-contained HTML file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._result.html())
+        write_page(path, self._result.html())
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, for notebooks."""
-        page = html.escape(self._result.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 48em; border: 0"></iframe>'
+        return frame(self._result.html())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)

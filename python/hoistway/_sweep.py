@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hoistway._custom import CustomElevator, names, register, version_of
-from hoistway._hoistway import HoistwayError, SweepFolder, SweepPlan, UsageError, __version__, simulate_batch
+from hoistway._hoistway import (
+    HoistwayError,
+    SweepFolder,
+    SweepPlan,
+    UsageError,
+    __version__,
+    simulate_batch,
+    sweep_page,
+)
+from hoistway._page import frame, write_page
+from hoistway._progress import bar
 
 if TYPE_CHECKING:
     import pandas
@@ -196,6 +206,31 @@ class SweepResult:
 
         return pandas.concat([pandas.read_parquet(file) for file in self._files(table)], ignore_index=True)
 
+    def page(
+        self, path: str | os.PathLike[str], *, measure: str | None = None, over: tuple[str, str] | None = None
+    ) -> None:
+        """Writes the page of all results in the folder: the effect of each key, a heat map, the Pareto
+        front of throughput and latency.
+
+        Args:
+            path: the file, one self-contained HTML document.
+            measure: the column of numbers to draw; by default throughput and the 99th percentile of latency.
+            over: the two keys of the heat map; by default those with the greatest effects.
+
+        Raises:
+            UsageError: there is no such column or key; the text names those that there are.
+            HoistwayError: no point has figures, or a file cannot be written or read.
+        """
+        write_page(path, sweep_page(self.output, measure, over))
+
+    def _repr_html_(self) -> str | None:
+        """The page in a frame of its own, for notebooks."""
+        try:
+            return frame(sweep_page(self.output, None, None))
+        except HoistwayError:
+            # Without figures the notebook shows the text.
+            return None
+
     def _files(self, table: str) -> list[Path]:
         return sorted((self.output / table).glob("*.parquet"))
 
@@ -293,14 +328,14 @@ def _distribute(
     slots = engine.slots()
     running: list[Any] = []
     most = 2 * slots + 1
-    with _bar(plan.points, progress) as bar, concurrent.futures.ThreadPoolExecutor(WRITERS) as writers:
+    with bar(plan.points, "points", progress) as shown, concurrent.futures.ThreadPoolExecutor(WRITERS) as writers:
         try:
             for task in _tasks(plan, folder, elevators, slots):
                 running.append(engine.submit(task))
                 if len(running) >= most:
-                    _take(engine, running, folder, writers, summary, bar)
+                    _take(engine, running, folder, writers, summary, shown)
             while running:
-                _take(engine, running, folder, writers, summary, bar)
+                _take(engine, running, folder, writers, summary, shown)
         except BaseException:
             engine.cancel(running)
             raise
@@ -313,7 +348,7 @@ def _take(
     folder: SweepFolder,
     writers: concurrent.futures.Executor,
     summary: dict[str, Any],
-    bar: Any,
+    shown: Any,
 ) -> None:
     """Writes the results of a task that has ended."""
     try:
@@ -329,7 +364,7 @@ def _take(
         summary["simulated"] += files.rows
         summary["failed"] += files.failed
         summary["first_error"] = summary["first_error"] or files.first_error
-        bar.update(files.rows)
+        shown.update(files.rows)
 
 
 def _package_missing() -> HoistwayError:
@@ -346,22 +381,3 @@ def _lacks_package(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-class _NoBar:
-    def update(self, _: int) -> None: ...
-    def __enter__(self) -> "_NoBar":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-def _bar(points: int, progress: bool) -> Any:
-    if progress:
-        try:
-            import tqdm
-
-            return tqdm.tqdm(total=points, desc="points", delay=1, leave=False)
-        except ImportError:
-            pass
-    return _NoBar()

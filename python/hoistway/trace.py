@@ -2,12 +2,18 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from hoistway import _hoistway
 from hoistway._hoistway import Table
 
-__all__ = ["Requests", "Trace", "open"]
+__all__ = ["Requests", "Stream", "Trace", "open"]
+
+
+class Stream(Protocol):
+    """An object with bytes to read: a file that is open in binary mode, `io.BytesIO`, a response."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Requests:
@@ -30,19 +36,23 @@ class Requests:
 
 
 class Trace:
-    """A trace in one or several files. Each use reads the files anew, so memory stays small."""
+    """A trace in one or several files. Each use reads the files anew, so memory stays small.
+
+    A trace with a stream can be used once.
+    """
 
     def __init__(self, native: _hoistway.Trace) -> None:
         self._native = native
 
     @property
     def name(self) -> str:
-        """The name of the trace: that of its first file without the suffix of blktrace."""
+        """The name of the trace: that of its folder of Parquet files, or of its first file without
+        the suffix of blktrace."""
         return self._native.name
 
     @property
     def files(self) -> list[str]:
-        """The files."""
+        """The files; empty for streams and samples."""
         return [os.fspath(file) for file in self._native.files]
 
     def requests(self, chunk: int = 65_536) -> Requests:
@@ -58,7 +68,7 @@ class Trace:
 
 
 def open(
-    *names: str | os.PathLike[str],
+    *names: str | os.PathLike[str] | Stream,
     format: str | None = None,
     time_unit: str | None = None,
     sector_bytes: int | None = None,
@@ -66,13 +76,16 @@ def open(
     """Opens a trace of any format that ``hoistway trace`` reads.
 
     Args:
-        *names: files, glob patterns, or the argument of ``blktrace -o``; ``.gz``, ``.zst`` and
-            ``.xz`` are decompressed.
+        *names: files, folders of Parquet files, glob patterns, the argument of ``blktrace -o``, ``"-"``
+            for standard input, ``"sample:two-readers"``, or objects with a method `read` that returns
+            bytes; gzip, zstd and xz are decompressed.
         format: the format, if detection fails.
         time_unit: the unit of the times (ps, ns, 100ns, us, ms, s), if the format defines none.
         sector_bytes: the size of a sector, if the format defines none.
 
     Raises:
+        UsageError: an argument is wrong.
         HoistwayError: a file cannot be read, or has no known format.
     """
-    return Trace(_hoistway.Trace([os.fspath(name) for name in names], format, time_unit, sector_bytes))
+    parts = [name if hasattr(name, "read") else os.fspath(name) for name in names]
+    return Trace(_hoistway.Trace(parts, format, time_unit, sector_bytes))

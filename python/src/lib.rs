@@ -64,7 +64,7 @@ mod _hoistway {
     #[pymodule_export]
     use crate::reproduce::reproduce;
     #[pymodule_export]
-    use crate::sweep::{SweepFolder, SweepPlan, simulate_batch};
+    use crate::sweep::{SweepFolder, SweepPlan, simulate_batch, sweep_page};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use hoistway_machine::{Root, available_bytes};
+use hoistway_report::sheet_page;
 use hoistway_sweep::{
-    Batch, BatchError, BatchFiles, LIBRARY, LocalOptions, Plan, PointId, ResultFolder, SweepProgress, SweepSpec, run,
-    simulate,
+    Batch, BatchError, BatchFiles, LIBRARY, LocalOptions, PageError, PageOptions, Plan, PointId, ResultFolder, Results,
+    SweepProgress, SweepSpec, page, run, simulate,
 };
+use hoistway_units::figures::grouped;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use toml::{Table, Value};
 
 use crate::drive::toml_value;
-use crate::error::{HoistwayError, failed};
+use crate::error::{HoistwayError, failed, wrong_argument};
 use crate::json::to_python;
 use crate::work;
 
@@ -200,4 +202,24 @@ pub fn simulate_batch<'py>(
     Ok(files.map(|BatchFiles { name, points, jobs, rows, failed, first_error }| {
         (name, PyBytes::new(py, &points), PyBytes::new(py, &jobs), rows, failed, first_error)
     }))
+}
+
+/// Draws the results of a folder as a self-contained HTML document.
+#[pyfunction]
+#[pyo3(signature = (folder, measure, over))]
+pub fn sweep_page(
+    py: Python<'_>,
+    folder: PathBuf,
+    measure: Option<String>,
+    over: Option<[String; 2]>,
+) -> PyResult<String> {
+    let sheet = py.detach(|| {
+        let results = Results::read(&folder).map_err(failed)?;
+        let name = format!("{} points in {}", grouped(results.rows() as u64), folder.display());
+        page(&results, &PageOptions { name, measure, over }).map_err(|error| match error {
+            PageError::NoFigures => failed(error),
+            PageError::UnknownMeasure { .. } | PageError::NotVaried { .. } => wrong_argument(error),
+        })
+    })?;
+    sheet_page(&sheet).map_err(failed)
 }

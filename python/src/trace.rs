@@ -1,65 +1,140 @@
 //! Traces: their requests as tables, chunk by chunk.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::error::Error;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use hoistway_advise::whatif::LoadedTrace;
 use hoistway_sweep::{Cells, Column};
-use hoistway_trace::files::{resolve, trace_name};
+use hoistway_trace::files::{NamedInput, NamedTrace, trace_name};
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{
-    Batch, Format, Input, OpenOptions, OpenTrace, ReadError, Rwbs, Source, TimeUnit, describe, open_detected,
+    Batch, Format, Input, Notice, OpenOptions, OpenTrace, ReadError, Rwbs, Source, Stream, TimeUnit, describe,
+    open_detected,
 };
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
 
 use crate::error::{failed, wrong_argument};
 use crate::json::to_python;
 use crate::table::{Table, schema, stream_capsule};
-use crate::work;
+use crate::work::{self, Control};
 
 /// Requests of a chunk, unless the caller says otherwise.
 const CHUNK: usize = 65_536;
 
-/// A trace in files, which is read anew by each call.
+/// A trace: files, which each call reads anew, or streams, which are read once.
 #[pyclass(frozen, module = "hoistway")]
-#[derive(Debug)]
 pub struct Trace {
-    files: Vec<PathBuf>,
+    trace: NamedTrace,
     options: OpenOptions,
-    name: String,
+    /// Set if a part of the trace is a stream; `None` inside once it was read.
+    once: Option<Mutex<Option<OpenTrace>>>,
 }
 
 impl Trace {
-    fn open(&self) -> Result<OpenTrace, ReadError> {
-        open_detected(self.files.iter().cloned().map(Input::Path).collect(), &self.options)
+    fn open(&self, py: Python<'_>) -> PyResult<OpenTrace> {
+        let Some(once) = &self.once else {
+            return open_inputs(py, self.trace.inputs(), &self.options);
+        };
+        let opened = once.lock().ok().and_then(|mut opened| opened.take());
+        opened.ok_or_else(|| {
+            wrong_argument(format!(
+                "the trace `{}` is a stream, which was read already: a file can be read several times",
+                self.trace.name
+            ))
+        })
     }
 
-    /// The name of the trace: that of its first file.
+    /// Does something with the events of the trace, until Ctrl-C.
+    fn read<T: Send, E: Error + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        task: impl FnOnce(&mut dyn Source) -> Result<T, E> + Send,
+    ) -> PyResult<T> {
+        let source = self.open(py)?;
+        let result = work::run(py, "reading", false, |control| task(&mut UntilCancelled { source, control }))?;
+        result.map_err(failed)
+    }
+
+    /// The name of the trace: that of its folder, or of its first file.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.trace.name
     }
 
     /// Reads the requests of a device.
     pub fn load(&self, py: Python<'_>, device: Option<&str>) -> PyResult<LoadedTrace> {
-        let loaded = work::run(py, "reading", false, |_| {
-            let mut source = self.open()?;
-            LoadedTrace::read(&mut source, device)
-        })?;
-        loaded.map_err(failed)
+        self.read(py, |source| LoadedTrace::read(source, device))
     }
+}
+
+/// Opens inputs, which reads their beginnings.
+fn open_inputs(py: Python<'_>, inputs: Vec<Input>, options: &OpenOptions) -> PyResult<OpenTrace> {
+    work::run(py, "reading", false, |_| open_detected(inputs, options))?.map_err(failed)
+}
+
+/// A trace that fails once the work is cancelled; the caller then gets the exception of the signal
+/// instead of this error.
+struct UntilCancelled<'a> {
+    source: OpenTrace,
+    control: &'a Control,
+}
+
+impl Source for UntilCancelled<'_> {
+    fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        if self.control.cancel.load(Ordering::Relaxed) {
+            return Err(ReadError::Io { file: "the trace".into(), source: io::ErrorKind::Interrupted.into() });
+        }
+        self.source.next(batch)
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        self.source.notices()
+    }
+}
+
+/// The bytes of a Python object with a method `read`, such as a file that is open in binary mode.
+struct ObjectReader(Py<PyAny>);
+
+impl Read for ObjectReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let returned = self.0.call_method1(py, "read", (buffer.len(),))?;
+            let Ok(bytes) = returned.extract::<PyBackedBytes>(py) else {
+                let kind = returned.bind(py).get_type();
+                let text = format!("its method `read` returns {kind}: bytes would be right, as from open(..., \"rb\")");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            };
+            let Some(place) = buffer.get_mut(..bytes.len()) else {
+                let text = format!("its method `read` returns {} bytes instead of {}", bytes.len(), buffer.len());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            };
+            place.copy_from_slice(&bytes);
+            Ok(bytes.len())
+        })
+    }
+}
+
+/// The stream of an object with a method `read`; its name is the attribute `name` of files.
+fn stream(object: &Bound<'_, PyAny>) -> Stream {
+    let name = object.getattr("name").ok().and_then(|name| name.extract::<PathBuf>().ok());
+    let name = name.map_or_else(|| "the stream".to_owned(), |name| name.display().to_string());
+    Stream { name, read: Box::new(ObjectReader(object.clone().unbind())) }
 }
 
 #[pymethods]
 impl Trace {
-    /// Opens a trace: files, or names as the command takes them.
+    /// Opens a trace: files, names as the command takes them, or objects with a method `read`.
     #[new]
     fn new(
         py: Python<'_>,
-        names: Vec<PathBuf>,
+        names: Vec<Bound<'_, PyAny>>,
         format: Option<&str>,
         time_unit: Option<&str>,
         sector_bytes: Option<u32>,
@@ -69,47 +144,51 @@ impl Trace {
             time_unit: time_unit.map(str::parse::<TimeUnit>).transpose().map_err(wrong_argument)?,
             sector_bytes,
         };
-        let mut files = Vec::new();
-        for name in names {
-            let found = resolve(&name);
-            files.extend(found.map_err(|e| if e.is_usage_error() { wrong_argument(e) } else { failed(e) })?);
+        let (objects, names): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| name.hasattr("read").unwrap_or(false));
+        let names = names.iter().map(|name| name.extract()).collect::<PyResult<Vec<PathBuf>>>()?;
+        let resolved = NamedTrace::resolve(&names);
+        let mut trace = resolved.map_err(|e| if e.is_usage_error() { wrong_argument(e) } else { failed(e) })?;
+        let streams: Vec<Stream> = objects.iter().map(stream).collect();
+        if let (Some(first), []) = (streams.first(), trace.inputs.as_slice()) {
+            trace.name = trace_name(Path::new(&first.name));
         }
-        let name = files.first().map_or_else(String::new, |file| trace_name(file));
-        let trace = Trace { files, options, name };
-        py.detach(|| trace.open()).map_err(failed)?;
-        Ok(trace)
+        let is_read_once = !streams.is_empty() || trace.inputs.contains(&NamedInput::StandardInput);
+        let inputs = trace.inputs().into_iter().chain(streams.into_iter().map(Input::Stream)).collect();
+        let opened = open_inputs(py, inputs, &options)?;
+        Ok(Trace { trace, options, once: is_read_once.then(|| Mutex::new(Some(opened))) })
     }
 
     /// The name of the trace.
     #[getter(name)]
     fn get_name(&self) -> &str {
-        &self.name
+        self.name()
     }
 
     /// The files of the trace.
     #[getter]
     fn files(&self) -> Vec<PathBuf> {
-        self.files.clone()
+        self.trace.files()
     }
 
     /// The document of `hoistway trace describe --json`.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let description = work::run(py, "reading", false, |_| {
-            let mut source = self.open()?;
-            describe::describe(&mut source)
-        })?;
-        to_python(py, &description.map_err(failed)?)
+        to_python(py, &self.read(py, |source| describe::describe(source))?)
     }
 
     /// Starts to read the requests.
     #[pyo3(signature = (chunk = CHUNK))]
     fn requests(&self, py: Python<'_>, chunk: usize) -> PyResult<Requests> {
-        let source = py.detach(|| self.open()).map_err(failed)?;
+        let source = self.open(py)?;
         Ok(Requests { reader: Mutex::new(Some(RequestReader::new(source, chunk.max(1)))) })
     }
 
     fn __repr__(&self) -> String {
-        format!("Trace({:?}, {} files)", self.name, self.files.len())
+        let inputs = match &self.once {
+            None => format!("{} files", self.trace.inputs.len()),
+            Some(_) => "read once".to_owned(),
+        };
+        format!("Trace({:?}, {inputs})", self.name())
     }
 }
 

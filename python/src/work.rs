@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::error::InternalError;
 
@@ -36,8 +35,8 @@ impl Control {
     }
 }
 
-/// Runs work in a thread of its own while this thread handles signals. With `progress` a bar of
-/// tqdm is shown, if that package is installed and the work lasts longer than a second.
+/// Runs work in a thread of its own while this thread handles signals. With `progress` the bar of
+/// `hoistway/_progress.py` is shown.
 ///
 /// # Errors
 /// The exception of a signal handler, such as `KeyboardInterrupt`, once the work has ended;
@@ -90,22 +89,16 @@ fn internal(panic: &(dyn Any + Send)) -> PyErr {
     InternalError::new_err(format!("a fault of hoistway: {text}"))
 }
 
-/// A progress bar of tqdm.
+/// A progress bar.
 struct Bar {
     bar: Py<PyAny>,
     shown: u64,
 }
 
 impl Bar {
-    /// `None` if tqdm is not installed or cannot show a bar: progress is no reason to fail.
+    /// `None` if the bar cannot be made: progress is no reason to fail.
     fn new(py: Python<'_>, what: &str) -> Option<Bar> {
-        let options = PyDict::new(py);
-        options.set_item("desc", what).ok()?;
-        options.set_item("total", STEPS).ok()?;
-        options.set_item("delay", 1).ok()?;
-        options.set_item("leave", false).ok()?;
-        options.set_item("bar_format", "{desc} |{bar}| {percentage:3.0f}% [{elapsed}<{remaining}]").ok()?;
-        let bar = py.import("tqdm").ok()?.getattr("tqdm").ok()?.call((), Some(&options)).ok()?;
+        let bar = py.import("hoistway._progress").ok()?.call_method1("bar", (STEPS, what)).ok()?;
         Some(Bar { bar: bar.unbind(), shown: 0 })
     }
 

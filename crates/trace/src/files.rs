@@ -1,5 +1,5 @@
-//! Resolves the names of traces to files: single files, globs, and the files of all CPUs of a
-//! trace.
+//! Resolves the names of traces: single files, globs, the files of all CPUs of a trace, folders of
+//! Parquet files, standard input, and the sample in the library.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -7,6 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::parquet::EXTENSION;
+use crate::stream::{Input, Stream};
+
+/// Name of the sample in the library.
+pub const SAMPLE: &str = "sample:two-readers";
+/// Recording of `examples/two-readers`: 743 requests of two processes, 17 kB.
+const SAMPLE_BYTES: &[u8] = include_bytes!("../../../examples/two-readers/disk.blktrace.0.xz");
+/// The beginning of names of samples.
+const SAMPLE_PREFIX: &str = "sample:";
+/// Name of standard input.
+pub const STANDARD_INPUT: &str = "-";
 
 /// The part of a file name between the name of a trace and the number of a CPU.
 const INFIX: &str = ".blktrace.";
@@ -44,6 +54,15 @@ pub enum ResolveError {
         /// The other file.
         second: PathBuf,
     },
+    /// Standard input is named more than once.
+    #[error("standard input ({STANDARD_INPUT}) can be read only once")]
+    StandardInputTwice,
+    /// The library has no sample of this name.
+    #[error("there is no {name}: {SAMPLE} is the sample")]
+    UnknownSample {
+        /// The name.
+        name: String,
+    },
     /// A directory cannot be read.
     #[error("{0}: {source}", .path.display())]
     Io {
@@ -55,10 +74,98 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
-    /// Returns true if the argument is wrong: an invalid pattern, or a directory that is no set of
-    /// Parquet files. Other errors depend on the files that exist.
+    /// Returns true if the argument is wrong: an invalid pattern, a directory that is no set of
+    /// Parquet files, an unknown sample, or standard input twice. Other errors depend on the files
+    /// that exist.
     pub fn is_usage_error(&self) -> bool {
-        matches!(self, ResolveError::Directory { .. } | ResolveError::Pattern { .. })
+        match self {
+            ResolveError::Directory { .. }
+            | ResolveError::Pattern { .. }
+            | ResolveError::StandardInputTwice
+            | ResolveError::UnknownSample { .. } => true,
+            ResolveError::NotFound { .. } | ResolveError::Duplicate { .. } | ResolveError::Io { .. } => false,
+        }
+    }
+}
+
+/// An input that a name of a trace stands for; it opens nothing yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedInput {
+    /// A file.
+    File(PathBuf),
+    /// The sample in the library.
+    Sample,
+    /// Standard input, which can be read once.
+    StandardInput,
+}
+
+impl NamedInput {
+    /// Returns the input for [`open`](crate::open()).
+    pub fn input(&self) -> Input {
+        match self {
+            NamedInput::File(path) => Input::Path(path.clone()),
+            NamedInput::Sample => Input::Stream(Stream { name: SAMPLE.into(), read: Box::new(SAMPLE_BYTES) }),
+            NamedInput::StandardInput => {
+                Input::Stream(Stream { name: "standard input".into(), read: Box::new(io::stdin()) })
+            }
+        }
+    }
+}
+
+/// The inputs of a trace, and its own name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTrace {
+    /// Name of the trace: that of its folder of Parquet files, or of its first file without the
+    /// suffix of blktrace; `-` for standard input alone.
+    pub name: String,
+    /// The inputs in the order of their names.
+    pub inputs: Vec<NamedInput>,
+}
+
+impl NamedTrace {
+    /// Resolves the names of one trace: each is a file, the argument of blktrace's `-o`, a folder of
+    /// Parquet files, a glob pattern, `-` for standard input, or [`SAMPLE`].
+    ///
+    /// # Errors
+    /// Fails as [`resolve`] does, for an unknown sample, and if standard input is named twice.
+    pub fn resolve(names: &[PathBuf]) -> Result<NamedTrace, ResolveError> {
+        let mut inputs = Vec::new();
+        let mut own_name = None;
+        for name in names {
+            if name == Path::new(STANDARD_INPUT) {
+                if inputs.contains(&NamedInput::StandardInput) {
+                    return Err(ResolveError::StandardInputTwice);
+                }
+                inputs.push(NamedInput::StandardInput);
+            } else if let Some(sample) = name.to_str().filter(|name| name.starts_with(SAMPLE_PREFIX)) {
+                if sample != SAMPLE {
+                    return Err(ResolveError::UnknownSample { name: sample.to_owned() });
+                }
+                own_name.get_or_insert_with(|| SAMPLE.trim_start_matches(SAMPLE_PREFIX).to_owned());
+                inputs.push(NamedInput::Sample);
+            } else {
+                let files = resolve(name)?;
+                let folder = name.file_name().filter(|_| name.is_dir());
+                let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+                own_name = own_name.or(folder).or_else(|| files.first().map(|file| trace_name(file)));
+                inputs.extend(files.into_iter().map(NamedInput::File));
+            }
+        }
+        Ok(NamedTrace { name: own_name.unwrap_or_else(|| STANDARD_INPUT.to_owned()), inputs })
+    }
+
+    /// Returns the inputs for [`open`](crate::open()).
+    pub fn inputs(&self) -> Vec<Input> {
+        self.inputs.iter().map(NamedInput::input).collect()
+    }
+
+    /// Returns the files among the inputs.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let file = |input: &NamedInput| match input {
+            NamedInput::File(path) => Some(path.clone()),
+            NamedInput::Sample | NamedInput::StandardInput => None,
+        };
+        self.inputs.iter().filter_map(file).collect()
     }
 }
 
@@ -212,5 +319,35 @@ mod tests {
             fs::write(path(name), "").unwrap();
         }
         assert_eq!(resolve(folder.path()).unwrap(), ["a.parquet", "hour=1/b.parquet"].map(path));
+    }
+
+    #[test]
+    fn a_trace_has_the_name_of_its_folder_or_of_its_first_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("set")).unwrap();
+        for name in ["set/a.parquet", "sda.blktrace.0"] {
+            fs::write(path(name), "").unwrap();
+        }
+        let named = |names: &[PathBuf]| NamedTrace::resolve(names).map(|trace| trace.name);
+        assert_eq!(named(&[path("set")]).unwrap(), "set");
+        assert_eq!(named(&["-".into(), path("sda"), path("set")]).unwrap(), "sda");
+        assert_eq!(named(&[SAMPLE.into()]).unwrap(), "two-readers");
+        assert_eq!(named(&["-".into()]).unwrap(), "-");
+        let trace = NamedTrace::resolve(&[path("set"), SAMPLE.into()]).unwrap();
+        assert_eq!(trace.inputs, [NamedInput::File(path("set/a.parquet")), NamedInput::Sample]);
+        assert_eq!(trace.files(), [path("set/a.parquet")]);
+    }
+
+    #[test]
+    fn standard_input_twice_and_unknown_samples_are_usage_errors() {
+        let error = |names: &[&str]| {
+            let names: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+            NamedTrace::resolve(&names).unwrap_err()
+        };
+        let (twice, unknown) = (error(&["-", "-"]), error(&["sample:two-writers"]));
+        assert_eq!(twice.to_string(), "standard input (-) can be read only once");
+        assert_eq!(unknown.to_string(), "there is no sample:two-writers: sample:two-readers is the sample");
+        assert!(twice.is_usage_error() && unknown.is_usage_error());
     }
 }
