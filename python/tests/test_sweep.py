@@ -57,6 +57,27 @@ def test_a_local_sweep_writes_the_files_of_the_command_and_goes_on(
     assert contents(tmp_path / "ours") == expected
 
 
+def test_a_sweep_shows_the_page_of_the_command(spec: Path, tmp_path: Path) -> None:
+    result = hw.sweep(spec, tmp_path / "results")
+    ours, theirs = tmp_path / "ours.html", tmp_path / "theirs.html"
+    over = ("job.readers.numjobs", "elevator")
+    result.page(ours, measure="latency_mean_ns", over=over)
+    options = ["--measure", "latency_mean_ns", "--over", ",".join(over)]
+    printed = run_command("sweep", str(tmp_path / "results"), "--report", str(theirs), *options)
+    assert printed.returncode == 0, printed.stderr
+    assert ours.read_text() == theirs.read_text()
+    assert "Main effects" in ours.read_text()
+    shown = result._repr_html_()
+    assert shown is not None and shown.startswith("<iframe srcdoc=")
+    with pytest.raises(hw.UsageError, match="did you mean `bytes_per_s`"):
+        result.page(ours, measure="bytes_per_sec")
+    with pytest.raises(hw.UsageError, match="`drive` does not vary"):
+        result.page(ours, over=("drive", "elevator"))
+    for file in (tmp_path / "results/points").iterdir():
+        file.unlink()
+    assert result._repr_html_() is None
+
+
 def test_a_dictionary_is_a_sweep(tmp_path: Path, job_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     keys = {

@@ -1,6 +1,9 @@
 """Traces, predictions, advice and published results."""
 
+import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,56 @@ def test_traces_that_cannot_be_read_have_the_text_of_the_command(tmp_path: Path)
         assert str(raised.value) in run_command("trace", "info", str(name)).stderr
     with pytest.raises(hw.UsageError, match="unknown format"):
         hw.trace.open(path, format="blktrac")
+
+
+def test_a_trace_has_the_names_of_the_command(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    assert run_command("trace", "convert", str(SAMPLE), "--to", "parquet", "-o", str(folder)).returncode == 0
+    names = {"sample:two-readers": "two-readers", str(SAMPLE): "disk", str(folder): "set"}
+    for argument, name in names.items():
+        trace = hw.trace.open(argument)
+        assert trace.name == name
+        printed = run_command("trace", "describe", argument).stdout
+        assert printed.startswith(f"{name}: 743 requests")
+        # Each use reads the trace anew.
+        assert trace.describe()["all"]["requests"] == trace.describe()["all"]["requests"] == 743
+    assert hw.trace.open("sample:two-readers").files == []
+    with pytest.raises(hw.UsageError) as raised:
+        hw.trace.open("sample:two-writers")
+    assert str(raised.value) in run_command("trace", "info", "sample:two-writers").stderr
+    with pytest.raises(hw.UsageError, match="only once"):
+        hw.trace.open("-", "-")
+
+
+def test_a_stream_is_read_once() -> None:
+    with SAMPLE.open("rb") as file:
+        trace = hw.trace.open(file)
+        assert (trace.name, trace.files) == ("disk", [])
+        assert sum(len(chunk) for chunk in trace.requests()) == 743
+        with pytest.raises(hw.UsageError, match="is a stream, which was read already"):
+            trace.describe()
+    trace = hw.trace.open(io.BytesIO(SAMPLE.read_bytes()))
+    assert trace.describe()["all"]["requests"] == 743
+
+
+def test_standard_input_is_a_trace() -> None:
+    code = "import hoistway as hw; t = hw.trace.open('-'); print(t.name, t.describe()['all']['requests'])"
+    with SAMPLE.open("rb") as file:
+        ran = subprocess.run([sys.executable, "-c", code], stdin=file, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.split() == ["-", "743"]
+
+
+def test_streams_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    class Broken(io.RawIOBase):
+        def read(self, size: int = -1, /) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(hw.HoistwayError, match=r"the stream: .*Input/output error"):
+        hw.trace.open(Broken())
+    path = tmp_path / "text.csv"
+    path.write_text("128166372003061629,hm,1,Read,383496192,32768,413\n")
+    with path.open() as file, pytest.raises(hw.HoistwayError, match=r"text\.csv: .*returns <class 'str'>: bytes"):
+        hw.trace.open(file)  # type: ignore[arg-type]
 
 
 def test_a_prediction_is_that_of_the_command() -> None:
