@@ -123,8 +123,8 @@ pub struct NamedTrace {
 }
 
 impl NamedTrace {
-    /// Resolves the names of one trace: each is a file, the argument of blktrace's `-o`, a folder of
-    /// Parquet files, a glob pattern, `-` for standard input, or [`SAMPLE`].
+    /// Resolves the names of one trace: each is a file, the argument of blktrace's `-o`, a folder
+    /// of Parquet files, a glob pattern, `-` for standard input, or [`SAMPLE`].
     ///
     /// # Errors
     /// Fails as [`resolve`] does, for an unknown sample, and if standard input is named twice.
