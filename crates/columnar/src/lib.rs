@@ -33,12 +33,13 @@
 //! # Where to change what
 //!
 //! - A type of columns, or how columns are stored: `column.rs`.
-//! - Files that are refused, and the text of the refusal: `check.rs`.
+//! - Files that are refused, and the text of the refusal: `check.rs`; damaged pages: `pages.rs`.
 #![forbid(unsafe_code)]
 
 mod check;
 mod column;
 mod error;
+mod pages;
 mod reader;
 mod writer;
 

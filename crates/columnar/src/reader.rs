@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use bytes::Bytes;
 use parquet::basic::Type as PhysicalType;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
@@ -15,6 +15,7 @@ use parquet::schema::types::ColumnDescriptor;
 use crate::check;
 use crate::column::Wanted;
 use crate::error::TableError;
+use crate::pages::CheckedPages;
 
 /// Reads some columns of a Parquet file, in parts of any number of rows.
 pub struct TableReader {
@@ -246,7 +247,11 @@ impl TableReader {
             return Ok(false);
         }
         let group = self.file.get_row_group(self.next_group)?;
-        let column = |cells: &ReadCells| group.get_column_reader(cells.index);
+        let column = |cells: &ReadCells| {
+            let pages = CheckedPages::new(group.get_column_page_reader(cells.index)?);
+            let column = group.metadata().column(cells.index).column_descr_ptr();
+            Ok::<_, ParquetError>(get_column_reader(column, Box::new(pages)))
+        };
         self.readers = self.columns.iter().map(column).collect::<Result<_, _>>()?;
         self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         self.next_group += 1;
