@@ -2,7 +2,7 @@
 
 use hoistway_core::{HostTypes, Kind, RequestQueue, Tunable, TunableError, Unit};
 
-use hoistway_units::names::{did_you_mean, suggestion};
+use hoistway_units::names::did_you_mean;
 
 use crate::error::SimError;
 
@@ -99,8 +99,10 @@ fn without_word(text: &str) -> Option<String> {
 pub fn elevator_of_name(name: &str) -> Result<Kind, SimError> {
     hoistway_custom::find(name).ok_or_else(|| {
         let all = hoistway_custom::all();
-        let names = all.iter().map(|kind| kind.info().name);
-        SimError::UnknownElevator { name: name.into(), suggestion: suggestion(name, names, "hoistway elevators") }
+        let near = did_you_mean(name, all.iter().map(|kind| kind.info().name));
+        // The command does not list those that this process registered.
+        let suggestion = format!("{near}; `hoistway elevators` lists all {}", Kind::ALL.len());
+        SimError::UnknownElevator { name: name.into(), suggestion }
     })
 }
 

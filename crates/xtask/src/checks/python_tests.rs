@@ -17,7 +17,7 @@ pub struct Options {
     /// Build a wheel as users do, install it in a fresh environment and run the tests there
     #[arg(long)]
     wheel: bool,
-    /// Also run the tests on Ray, whose packages are large
+    /// Also run the tests on Ray and of notebooks in Jupyter, whose packages are large
     #[arg(long)]
     clusters: bool,
 }
