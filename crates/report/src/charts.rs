@@ -1,7 +1,7 @@
 //! The charts in the form of the plotting library, with the colours of the light theme. The script
 //! of the page replaces them.
 
-use hoistway_units::figures::{grouped, grouped_figure};
+use hoistway_units::figures::{duration, grouped, grouped_figure};
 use plotly::common::{Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
 use plotly::configuration::{DoubleClick, ModeBarButtonName};
 use plotly::layout::{Axis, AxisRange, AxisType, BarMode, DragMode, HoverMode, Margin, UniformText, UniformTextMode};
@@ -9,7 +9,7 @@ use plotly::{Bar, Configuration, Layout, Scatter, Traces};
 use serde::Serialize;
 
 use crate::data::{ComparePage, DriveTime, ElevatorResult};
-use crate::format::{duration, rate};
+use crate::format::rate;
 use crate::palette::{Pair, categories, dash, drive_time, palette};
 use crate::reduce::Reduction;
 use crate::table::latency_unit;

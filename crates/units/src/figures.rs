@@ -29,14 +29,17 @@ pub fn grouped_figure(value: f64) -> String {
     if end <= start + 3 { text } else { [&text[..start], &separated(&text[start..end]), &text[end..]].concat() }
 }
 
-/// Formats a time in a suitable unit: "33 us", "4.21 ms", "11.6 s", "10 h".
+/// Formats a duration in a suitable unit: "0 s", "250 ns", "12.4 µs", "8.00 ms", "60.0 s",
+/// "10.0 h".
 pub fn duration(ns: u64) -> String {
-    let s = ns as f64 / 1e9;
-    match s {
-        s if s < 1e-3 => format!("{:.0} us", s * 1e6),
-        s if s < 1.0 => format!("{} ms", figure(s * 1e3)),
-        s if s < 7200.0 => format!("{} s", figure(s)),
-        s => format!("{:.0} h", s / 3600.0),
+    // The bounds of 999.5 are those at which three digits are rounded to the next unit.
+    match ns as f64 {
+        0.0 => "0 s".to_owned(),
+        n if n < 999.5 => format!("{} ns", figure(n)),
+        n if n < 999.5e3 => format!("{} µs", figure(n / 1e3)),
+        n if n < 999.5e6 => format!("{} ms", figure(n / 1e6)),
+        n if n < 7200e9 => format!("{} s", grouped_figure(n / 1e9)),
+        n => format!("{} h", grouped_figure(n / 3600e9)),
     }
 }
 
@@ -195,8 +198,9 @@ mod tests {
 
     #[test]
     fn times_have_the_suitable_unit() {
-        let times = [33_000, 4_212_000, 11_585_000_000, 36_000_000_000_000];
-        assert_eq!(times.map(duration), ["33 us", "4.21 ms", "11.6 s", "10 h"]);
+        let times = [0, 250, 12_400, 33_000, 999_900, 4_212_000, 11_585_000_000, 3_600_000_000_000, 36_000_000_000_000];
+        let shown = ["0 s", "250 ns", "12.4 µs", "33.0 µs", "1.00 ms", "4.21 ms", "11.6 s", "3,600 s", "10.0 h"];
+        assert_eq!(times.map(duration), shown);
     }
 
     #[test]
