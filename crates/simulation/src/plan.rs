@@ -62,7 +62,7 @@ const MS: u64 = 1_000_000;
 /// Distinguishes the seed of remotes from that of the rest of a world.
 const REMOTES: u64 = 0x0072_656d_6f74_6573;
 /// Devices of a thousand that are behind a remote server.
-const REMOTES_PERMILLE: u64 = 250;
+const REMOTES_PERMILLE: u64 = 350;
 
 impl Plan {
     /// Derives the plan of a seed.
@@ -81,7 +81,10 @@ impl Plan {
             }
         }
         let count = prng.between(1, 1 + scale);
-        let clients = clients(prng, count, scale, calm, &devices);
+        let mut clients = clients(prng, count, scale, calm, &devices);
+        for (client, ..) in clients.iter_mut().filter(|(client, ..)| devices[client.device].remote.is_some()) {
+            client.use_remote(&mut of_remotes);
+        }
         for (number, device) in devices.iter_mut().enumerate() {
             let on = clients.iter().filter(|(client, ..)| client.device == number);
             device.lay_out(on.map(|(_, start, len)| start + len).max().unwrap_or(1), calm, prng);
@@ -238,6 +241,7 @@ fn clients(prng: &mut Prng, count: u64, scale: u64, calm: bool, devices: &[Devic
             by_name: prng.permille(200),
             think_ns_max: prng.pick(&[0, 0, 20_000, 5 * MS]),
             length_max: prng.pick(&[512, 4096, 20_000, 64 << 10]),
+            flushes_permille: 0,
             reads_permille: prng.pick(&[100, 400, 400, 900]),
             writes_permille: prng.pick(&[0, 600, 800, 950]),
             mishaps_permille: if calm { 0 } else { prng.pick(&[0, 0, 5, 40]) },

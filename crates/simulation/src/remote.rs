@@ -3,7 +3,9 @@
 //!
 //! It is another machine than that of the server, with a disk that has a volatile write cache. A
 //! crash resets its connections and loses what its disk has not made durable. A lost connection
-//! loses the replies to its requests; each of them is executed at once or never.
+//! loses the replies to its requests; each of them is executed at once or never. A failover is the
+//! crash of one of several machines in front of the disk: one connection and the write cache are
+//! lost, the other connections remain.
 
 use std::fmt;
 
@@ -42,7 +44,11 @@ pub struct RemotePlan {
     pub failures: u32,
     /// The longest time in ns between two of them.
     pub calm_ns_max: u64,
-    /// Failures of a thousand that are crashes; the others lose one connection.
+    /// The remote fails only while it has requests.
+    pub fails_under_load: bool,
+    /// Failures of a thousand that are failovers, if there are several connections.
+    pub failovers_permille: u64,
+    /// Of the other failures, those of a thousand that are crashes; the rest lose one connection.
     pub crashes_permille: u64,
     /// The longest time in ns from a crash to the restart.
     pub down_ns_max: u64,
@@ -57,17 +63,21 @@ impl RemotePlan {
     pub(super) fn new(prng: &mut Prng) -> RemotePlan {
         // In some worlds the remote is away for longer than requests may take.
         let is_late = prng.permille(150);
+        // In others it fails again soon, so that requests wait at each new connection.
+        let is_stormy = !is_late && prng.permille(600);
         RemotePlan {
-            connections: prng.pick(&[1, 2, 4]),
-            multi_conn: prng.permille(700),
+            connections: prng.pick(&[1, 2, 4, 4]),
+            multi_conn: prng.permille(800),
             fua: prng.permille(700),
             block_min: prng.pick(&[1, 1, 512, 4096]),
             payload_max: prng.pick(&[64 << 10, 1 << 20, 32 << 20]),
             // Without kept writes, reads after a crash of the remote return older data.
             unflushed_bytes: prng.pick(&[16 << 10, 256 << 10, 64 << 20]),
             timeout_ns: if is_late { 1_000 * MS } else { 3_600_000 * MS },
-            failures: prng.magnitude(12) as u32,
-            calm_ns_max: prng.pick(&[5 * MS, 60 * MS, 1_000 * MS]),
+            failures: if is_stormy { prng.between(6, 12) as u32 } else { prng.magnitude(12) as u32 },
+            calm_ns_max: prng.pick(if is_stormy { &[MS, 5 * MS, 20 * MS] } else { &[5 * MS, 60 * MS, 1_000 * MS] }),
+            fails_under_load: is_stormy,
+            failovers_permille: prng.pick(&[0, 500, 500, 900]),
             crashes_permille: prng.pick(&[200, 600, 1000]),
             down_ns_max: if is_late { 3_000 * MS } else { prng.pick(&[MS, 300 * MS, 2_000 * MS]) },
             latency_ns_max: prng.pick(&[20_000, MS, 10 * MS]),
@@ -126,6 +136,8 @@ pub(super) struct RemoteServer {
     connections: Vec<RemoteConnection>,
     jobs: Vec<Job>,
     prng: Prng,
+    /// No request is executed before this time in ns.
+    silent_until_ns: u64,
     /// The time of the restart after a crash.
     down_until_ns: Option<u64>,
     /// The time of the next failure.
@@ -137,6 +149,8 @@ pub(super) struct RemoteServer {
 
 struct RemoteConnection {
     link: LinkId,
+    /// True after the first request.
+    has_requests: bool,
     stage: Stage,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -203,6 +217,7 @@ impl RemoteServer {
             connections: Vec::new(),
             jobs: Vec::new(),
             prng,
+            silent_until_ns: 0,
             down_until_ns: None,
             next_failure_ns: None,
             failures: 0,
@@ -210,9 +225,15 @@ impl RemoteServer {
         }
     }
 
-    /// Fails if it is time: crashes, or loses a connection.
+    /// Returns true if a failure may follow.
+    fn may_fail(&self) -> bool {
+        let is_loaded = !self.jobs.is_empty() || !self.plan.fails_under_load;
+        self.failures < self.plan.failures && !self.connections.is_empty() && is_loaded
+    }
+
+    /// Fails if it is time: fails over, crashes, or loses a connection.
     fn fail(&mut self, me: ActorId, sim: &mut Sim) {
-        if self.failures >= self.plan.failures || self.connections.is_empty() {
+        if !self.may_fail() {
             return;
         }
         let now_ns = sim.now_ns;
@@ -221,6 +242,12 @@ impl RemoteServer {
             return;
         }
         self.next_failure_ns = None;
+        let has_nodes = self.plan.multi_conn && self.plan.connections > 1;
+        if has_nodes && self.prng.permille(self.plan.failovers_permille) {
+            // It waits until there are several connections.
+            self.failures += u32::from(self.fail_over(sim));
+            return;
+        }
         self.failures += 1;
         if self.prng.permille(self.plan.crashes_permille) {
             sim.trace.note(now_ns, &[40, self.disk.0 as u64], format_args!("remote {} crashes", self.disk.0));
@@ -238,6 +265,38 @@ impl RemoteServer {
             sim.trace.note(now_ns, &numbers, format_args!("remote {} loses {link:?}", self.disk.0));
             sim.reset(link);
         }
+    }
+
+    /// Loses a connection and the write cache, if other connections remain. These execute no
+    /// request until the server has noticed the loss: without that, no client could find out that
+    /// writes are lost. Returns false if there is no connection whose loss the server notices.
+    fn fail_over(&mut self, sim: &mut Sim) -> bool {
+        // The loss of a connection without requests says nothing to the server.
+        let used =
+            |connection: &RemoteConnection| connection.has_requests && sim.state(connection.link) == LinkState::Open;
+        let used: Vec<LinkId> =
+            self.connections.iter().filter(|connection| used(connection)).map(|of| of.link).collect();
+        if used.is_empty() || self.connections.len() < 2 {
+            return false;
+        }
+        let lost = used[self.prng.index(used.len())];
+        // Flushes are rare, and those in progress the most delicate requests.
+        let is_flush = |job: &Job| job.request.command == Command::Flush && job.link != lost;
+        if !self.jobs.iter().any(is_flush) && self.prng.permille(800) {
+            return false;
+        }
+        let numbers = [43, self.disk.0 as u64, lost.0 as u64];
+        sim.trace.note(sim.now_ns, &numbers, format_args!("remote {} fails over without {lost:?}", self.disk.0));
+        self.connections.retain(|connection| connection.link != lost);
+        self.jobs.retain(|job| job.link != lost);
+        sim.reset(lost);
+        sim.disk_mut(self.disk).crash(&mut self.prng);
+        self.silent_until_ns = sim.now_ns + self.plan.link.latency_ns_max + MS;
+        for job in &mut self.jobs {
+            job.is_effective = false;
+            job.due_ns = self.silent_until_ns + self.prng.magnitude(self.plan.latency_ns_max);
+        }
+        true
     }
 
     /// Ends the connections that are no longer open, with their requests.
@@ -305,6 +364,7 @@ impl RemoteServer {
                     return false;
                 }
                 let link = connection.link;
+                connection.has_requests = true;
                 self.start(link, request, data, sim);
                 true
             }
@@ -316,7 +376,7 @@ impl RemoteServer {
         let numbers = [42, self.disk.0 as u64, request.offset, request.length];
         sim.trace.note(sim.now_ns, &numbers, format_args!("remote {}: {link:?}: {request:?}", self.disk.0));
         let horizon = sim.disk(self.disk).horizon();
-        let due_ns = sim.now_ns + self.prng.magnitude(self.plan.latency_ns_max);
+        let due_ns = self.silent_until_ns.max(sim.now_ns) + self.prng.magnitude(self.plan.latency_ns_max);
         self.jobs.push(Job { link, request, data, io: self.io, horizon, is_effective: false, due_ns });
     }
 
@@ -394,7 +454,7 @@ impl Actor for RemoteServer {
             let mut output = Vec::new();
             let handshake = Handshake::new(Tls::Off, Limits::default(), &mut output);
             let stage = Stage::Handshake(Box::new(handshake));
-            self.connections.push(RemoteConnection { link, stage, input: Vec::new(), output });
+            self.connections.push(RemoteConnection { link, has_requests: false, stage, input: Vec::new(), output });
         }
         self.end_connections(sim);
         for at in 0..self.connections.len() {
@@ -407,7 +467,7 @@ impl Actor for RemoteServer {
             connection.output.drain(..count);
         }
         let jobs = self.jobs.iter().map(|job| job.due_ns).min();
-        let failure = self.next_failure_ns.filter(|_| !self.connections.is_empty());
+        let failure = self.next_failure_ns.filter(|_| self.may_fail());
         if let Some(at_ns) = [jobs, self.down_until_ns, failure].into_iter().flatten().min() {
             sim.wake_at(at_ns.max(sim.now_ns + 1), me);
         }

@@ -132,11 +132,14 @@ pub enum Sabotage {
     ReversesJournal,
     /// Changes of the same bytes may be in flight together.
     OverlapsChanges,
+    /// Reads do not wait until the journal was sent again.
+    ReadsEarly,
 }
 
 impl Sabotage {
     /// All faults.
-    pub const ALL: [Sabotage; 3] = [Sabotage::ForgetsJournal, Sabotage::ReversesJournal, Sabotage::OverlapsChanges];
+    pub const ALL: [Sabotage; 4] =
+        [Sabotage::ForgetsJournal, Sabotage::ReversesJournal, Sabotage::OverlapsChanges, Sabotage::ReadsEarly];
 }
 
 impl Remote {
@@ -338,7 +341,7 @@ impl Remote {
             return !self.requests.is_blocked(number) || self.sabotage == Sabotage::ReversesJournal;
         }
         if self.recovery != Recovery::None {
-            return false;
+            return self.sabotage == Sabotage::ReadsEarly && request.op == RequestOp::Read;
         }
         if !request.op.writes() {
             return true;

@@ -226,7 +226,9 @@ impl Remote {
         }
         self.requests.wait_all_of(slot);
         self.requests.remove_waiting_replays();
-        if !self.journal.is_dirty() {
+        // Changes in flight on other connections may have been completed, and then lost.
+        let may_lose = self.journal.is_dirty() || (self.facts.flush && self.requests.has_changes_in_flight());
+        if !may_lose {
             self.recovery = Recovery::None;
         } else if self.journal.keeps_changes() {
             self.recovery = Recovery::Needed;

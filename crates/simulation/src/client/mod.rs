@@ -60,7 +60,9 @@ pub struct ClientPlan {
     pub think_ns_max: u64,
     /// The longest request in bytes.
     pub length_max: u64,
-    /// The share of reads, in permille.
+    /// The share of flushes beside those among all other commands, in permille.
+    pub flushes_permille: u64,
+    /// The share of reads among the other requests, in permille.
     pub reads_permille: u64,
     /// The share of writes among the other requests, in permille; the rest are all other commands.
     pub writes_permille: u64,
@@ -80,6 +82,19 @@ pub struct ClientPlan {
     pub peer: Peer,
     /// The longest valid latency of a reply, in ns.
     pub patience_ns: u64,
+}
+
+impl ClientPlan {
+    /// Sends more requests to a device behind a remote, of which few would meet a recovery: many at
+    /// a time, and some flushes.
+    pub(super) fn use_remote(&mut self, prng: &mut Prng) {
+        self.requests = self.requests.max(prng.pick(&[60, 60, 200]));
+        self.depth = self.depth.max(prng.pick(&[1, 8, 16]));
+        self.flushes_permille = prng.pick(&[30, 100, 200]);
+        if prng.permille(500) {
+            (self.reads_permille, self.writes_permille, self.think_ns_max) = (400, 900, 0);
+        }
+    }
 }
 
 /// A simulated client.

@@ -87,6 +87,10 @@ impl Client {
     }
 
     fn choose(&mut self, collector: &Collector) -> Command {
+        let flushes = self.plan.flushes_permille;
+        if flushes > 0 && self.prng.permille(flushes) && collector.session.abilities().flush {
+            return Command::Flush;
+        }
         if self.prng.permille(self.plan.reads_permille) {
             return Command::Read;
         }
