@@ -68,6 +68,8 @@ enum Task {
     Test(checks::Options),
     /// Run the tests of the Python package
     TestPython(checks::PythonOptions),
+    /// Build the example of an elevator in a crate outside the workspace, and run its simulation
+    TestElevatorCrate,
     /// Check lengths, words, comments and links
     Tidy(tidy::Options),
     /// Check the laws: the core's source, arrows between crates, circles of modules, a build for a
@@ -124,6 +126,7 @@ fn run(task: Task) -> Result<()> {
         Task::Check(options) => checks::quick(&options),
         Task::Test(options) => checks::all(&options),
         Task::TestPython(options) => checks::test_python(&options),
+        Task::TestElevatorCrate => checks::outside_elevator(),
         Task::Tidy(options) => tidy::run(&options),
         Task::Laws => laws::check(),
         Task::Proof => proof::run(),

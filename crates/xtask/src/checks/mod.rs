@@ -3,12 +3,13 @@
 mod cargo_tests;
 mod python_tests;
 
+use std::fs;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
-use crate::{laws, pages, proof, simulation, tidy};
+use crate::{laws, pages, proof, repository, simulation, tidy};
 pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
@@ -19,6 +20,9 @@ pub struct Options {
     #[arg(long)]
     pub install: bool,
 }
+
+/// The manifest of the crate with an elevator of its own, which is outside the workspace.
+const OUTSIDE_ELEVATOR: &str = "examples/custom-elevator/Cargo.toml";
 
 /// A check: its name, and the function that runs it.
 type Step = (&'static str, fn(&Options) -> Result<()>);
@@ -92,7 +96,8 @@ fn row(name: &str, word: &str, seconds: f64) -> String {
 /// Checks the format of the workspace, and of the fuzzers, which are a workspace of their own.
 fn format() -> Result<()> {
     tools::run(cargo().args(["fmt", "--all", "--check"]))?;
-    tools::run(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+    tools::run(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
+    tools::run(cargo().args(["fmt", "--manifest-path", OUTSIDE_ELEVATOR, "--check"]))
 }
 
 fn clippy() -> Result<()> {
@@ -104,6 +109,28 @@ fn clippy() -> Result<()> {
 fn fuzzers() -> Result<()> {
     let check = ["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"];
     tools::run(cargo().args(check).env("CUSTOM_LIBFUZZER_PATH", "target/fuzz/libfuzzer.a"))
+}
+
+/// Builds the crate with an elevator of its own as a crate outside the workspace, without the
+/// command line, and runs its simulation. It is no step of the checks, because it compiles all
+/// dependencies again; the tests of the command line build both programs with the workspace.
+pub fn outside_elevator() -> Result<()> {
+    // The dependencies are those of the workspace.
+    let root = repository::root();
+    let lock = root.join(OUTSIDE_ELEVATOR).with_file_name("Cargo.lock");
+    fs::copy(root.join("Cargo.lock"), lock).context("cannot write the lock file of the outside crate")?;
+    let run = ["run", "--quiet", "--no-default-features", "--bin", "simulate", "--manifest-path", OUTSIDE_ELEVATOR];
+    let mut command = cargo();
+    command.args(run).args(["--target-dir", "target/custom-elevator"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    let printed = tools::output(&mut command)?;
+    let speed = |name: &str| -> Option<f64> {
+        let line = printed.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    match (speed("slices"), speed("deadline")) {
+        (Some(slices), Some(deadline)) if slices > deadline => Ok(()),
+        _ => bail!("sequential readers are not faster under slices than under deadline:\n{printed}"),
+    }
 }
 
 fn docs() -> Result<()> {
