@@ -113,7 +113,7 @@ fn fuzzers() -> Result<()> {
 
 /// Builds the crate with an elevator of its own as a crate outside the workspace, without the
 /// command line, and runs its simulation. It is no step of the checks, because it compiles all
-/// dependencies again; the tests of the command line build both programs with the workspace.
+/// dependencies again; the tests of the command line build the elevator with the workspace.
 pub fn outside_elevator() -> Result<()> {
     // The dependencies are those of the workspace.
     let root = repository::root();

@@ -110,7 +110,7 @@ fn a_server_runs_a_custom_elevator_and_switches_to_and_from_it() {
     assert!(!log.contains("broke a rule"), "{log}");
     let described = run(&["trace", "describe", &trace]);
     assert_eq!(described.code, Some(0), "{}", described.err);
-    // Each of two clients wrote and read its blocks in four rounds; the elevator's time is recorded.
+    // Two clients wrote and read their blocks in four rounds; the elevator's time is recorded.
     assert!(described.out.contains(&format!(": {} requests, ", 2 * 2 * 4 * REQUESTS)), "{}", described.out);
     assert!(described.out.contains("in the elevator"), "{}", described.out);
 }
