@@ -116,9 +116,11 @@ fn append(path: &Path, contents: &str) {
 /// Runs a block in a shell. Returns the exit status and the output of each command.
 fn run(block: &Block, directory: &Path) -> Vec<(i32, String)> {
     let program = Path::new(env!("CARGO_BIN_EXE_hoistway")).parent().expect("a directory");
-    // The examples have the program of the guide about custom elevators.
-    let mut paths = vec![program.to_owned(), program.join("examples")];
+    let mut paths = vec![program.to_owned()];
     paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    // The examples have the program of the guide about custom elevators; they come last, because
+    // others have the names of programs of the system.
+    paths.push(program.join("examples"));
     let output = Command::new("timeout")
         .args(["--kill-after=5", BLOCK_SECONDS, "bash", "-c", &block.script()])
         .current_dir(directory)
