@@ -137,6 +137,6 @@ mod tests {
         let note = long_run_note(elapsed, 0.01).expect("33 minutes are left");
         assert!(note.starts_with("note: about 1,980 s are left: --runtime 30 or --scale 0.01 shortens"), "{note}");
         let unknown = long_run_note(elapsed, 0.0).expect("nothing is done");
-        assert!(unknown.starts_with("note: more than 6 h are left"), "{unknown}");
+        assert!(unknown.starts_with("note: more than 5.55 h are left"), "{unknown}");
     }
 }
