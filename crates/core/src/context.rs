@@ -4,8 +4,8 @@ use crate::collections::{Link, LinkOf, Mean, NIL, Slot};
 use crate::priority::{CpuPolicy, Priority};
 
 /// The handle of an I/O context. It goes stale when the process has exited and its last request has
-/// completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// completed. The default handle is stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ContextId {
     pub(crate) slot: Slot,
     pub(crate) generation: u32,

@@ -6,6 +6,11 @@ use crate::bio::Op;
 pub trait Sink {
     /// Whether events are wanted; `false` removes their construction at compile time.
     const ENABLED: bool = true;
+    /// Returns false while no events are wanted; they are not constructed then.
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        true
+    }
     /// Records an event that occurred at `now_ns`.
     fn record(&mut self, now_ns: u64, event: Event);
 }

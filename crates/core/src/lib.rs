@@ -45,6 +45,7 @@
 //! - Think time and seek distance of a process: `History` in `context.rs`.
 //! - Differences between block layers of kernels: `layer.rs`; elevators never test for a kernel.
 //! - Token buckets of reservations and limits: `bucket.rs`.
+//! - Merges that the host makes (the kernel module): `queue/host_merge.rs`.
 //! - Submission, merging, plugging, the request pool, barriers, switching: one file each in
 //!   `queue/`.
 //! - The sorted dispatch list: `elevator/dispatch_list.rs`.
@@ -97,7 +98,10 @@ pub use group::{Group, GroupError, GroupId, GroupWeights};
 pub use layer::BlockLayer;
 pub use priority::{Class, CpuPolicy, LEVELS, NORMAL_LEVEL, Priority};
 pub use priority_effect::PriorityEffect;
-pub use queue::{Full, Kick, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError, Submitted};
+pub use queue::{
+    Extent, Full, HostSearch, Kick, MergeError, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError,
+    Submitted,
+};
 pub use registry::Kind;
 pub use request::{Arrival, MergedBio, Request, RequestId};
 pub use storage::{ElevatorStorage, Storage};

@@ -59,12 +59,12 @@ macro_rules! elevators {
                 }
             }
 
-            /// Creates an elevator of the kind for which the tables are.
-            fn of(core: &mut QueueCore<H>, tables: AnyTables<H, L>) -> Self {
+            /// Replaces this elevator by one of the kind for which the tables are, in place.
+            pub fn install(&mut self, core: &mut QueueCore<H>, tables: AnyTables<H, L>) {
                 match tables {
-                    $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(core, tables)),)*
-                    AnyTables::Custom(tables) => AnyElevator::Custom(Custom::new(core, tables)),
-                    AnyTables::Layered(tables) => AnyElevator::Layered(L::new(core, tables)),
+                    $(AnyTables::$kind(tables) => *self = AnyElevator::$kind(<$type as Elevator<H>>::new(core, tables)),)*
+                    AnyTables::Custom(tables) => *self = AnyElevator::Custom(Custom::new(core, tables)),
+                    AnyTables::Layered(tables) => *self = AnyElevator::Layered(L::new(core, tables)),
                 }
             }
 
@@ -119,6 +119,13 @@ macro_rules! elevators {
             };
         }
     };
+}
+
+impl<H: HostTypes, L: Layer<H>> Default for AnyElevator<H, L> {
+    /// The elevator `noop`.
+    fn default() -> Self {
+        AnyElevator::Noop(elevators::noop::Noop::default())
+    }
 }
 
 elevators! {
@@ -186,7 +193,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     type Tables = AnyTables<H, L>;
 
     fn new(core: &mut QueueCore<H>, tables: Self::Tables) -> Self {
-        AnyElevator::of(core, tables)
+        let mut elevator = AnyElevator::default();
+        elevator.install(core, tables);
+        elevator
     }
     fn into_tables(self) -> Self::Tables {
         self.end()
@@ -229,6 +238,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     }
     fn joins_queued(&self) -> bool {
         each!(self, e => Elevator::<H>::joins_queued(e))
+    }
+    fn settled_after(&self, request: Slot) -> Slot {
+        each!(self, e => Elevator::<H>::settled_after(e, request))
     }
     fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
         each!(self, e => e.may_queue(core, context, op))
@@ -302,6 +314,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     }
     fn reserved(&self) -> Option<ReservationSummary> {
         each!(self, e => Elevator::<H>::reserved(e))
+    }
+    fn reserves(&self) -> bool {
+        each!(self, e => Elevator::<H>::reserves(e))
     }
     fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
         each!(self, e => e.group_created(core, group))

@@ -4,8 +4,9 @@ use crate::bio::{Flags, Op};
 use crate::collections::{Link, LinkOf, NIL, Slot};
 use crate::priority::Priority;
 
-/// The handle of a request, from submission to completion; stale afterwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The handle of a request, from submission to completion; stale afterwards. The default handle is
+/// stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RequestId {
     pub(crate) slot: Slot,
     pub(crate) generation: u32,

@@ -60,6 +60,11 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         if self.len == 0 { NIL } else { self.last.slot }
     }
 
+    /// All entries, in no order.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.entries.iter().take(self.len as usize).map(|entry| entry.slot)
+    }
+
     /// The keys of the first and last entry; meaningless for an empty heap.
     #[inline]
     pub fn key_range(&self) -> (u64, u64) {

@@ -84,6 +84,13 @@ impl<H: HostTypes> DispatchList<H> {
         self.plain.next(&tables.requests, slot)
     }
 
+    /// All requests, in no order.
+    pub fn slots<'a>(&'a self, tables: &'a QueueTables<H>) -> impl Iterator<Item = Slot> + 'a {
+        let next = |slot: Slot| (slot != NIL).then_some(slot);
+        let plain = core::iter::successors(next(self.plain.head()), move |&slot| next(self.next(tables, slot)));
+        next(self.lone).into_iter().chain(plain).chain(self.sweep.slots())
+    }
+
     /// The last request, or [`NIL`].
     pub fn tail(&self) -> Slot {
         if self.lone != NIL {

@@ -132,6 +132,13 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
         true
     }
 
+    /// Returns one after the other the requests that the elevator holds for the driver in a decided
+    /// order, and with which nothing is merged: the first for [`crate::collections::NIL`], then the
+    /// one after each.
+    fn settled_after(&self, _request: Slot) -> Slot {
+        crate::collections::NIL
+    }
+
     /// Decides whether a process may allocate a request in this direction.
     fn may_queue(&mut self, _core: &mut QueueCore<H>, _context: Slot, _op: Op) -> MayQueue {
         MayQueue::May
@@ -216,6 +223,11 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// The load of all reservations on the device, in elevators with reservations.
     fn reserved(&self) -> Option<ReservationSummary> {
         None
+    }
+
+    /// Returns true while there are reservations, or requests that were made within one.
+    fn reserves(&self) -> bool {
+        false
     }
 
     /// A group was created.

@@ -220,7 +220,7 @@ impl<H: HostTypes> QueueCore<H> {
     /// Records an event, if the sink is enabled.
     #[inline(always)]
     pub fn emit(&mut self, event: impl FnOnce(&Self) -> Event) {
-        if H::Sink::ENABLED {
+        if H::Sink::ENABLED && self.sink.is_on() {
             let event = event(self);
             self.sink.record(self.clock.now_ns(), event);
         }

@@ -19,6 +19,9 @@ pub trait HostTypes {
     type Sink: Sink;
     /// The elevators of the host's own; [`NoCustom`] if it has none.
     type Custom: CustomElevators;
+    /// True if queues can switch elevators. A host without switches leaves out the code that
+    /// replaces an elevator, which takes most of the stack of a completion.
+    const SWITCHES: bool = true;
 }
 
 /// Host types with tables in borrowed slices.

@@ -212,6 +212,10 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
         }
     }
 
+    fn settled_after(&self, request: Slot) -> Slot {
+        self.driver_list.after(request)
+    }
+
     fn join(&mut self, core: &mut QueueCore<H>, _: Slot, absorbed: Slot) {
         self.remove(core, absorbed);
     }

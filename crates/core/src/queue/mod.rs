@@ -8,6 +8,7 @@
 mod barrier;
 mod contexts;
 mod groups;
+mod host_merge;
 mod merge;
 mod plug;
 mod pool;
@@ -33,6 +34,7 @@ use crate::request::{Marks, Request, RequestId, RequestLists, State};
 use crate::storage::{ElevatorStorage, Storage};
 
 pub use barrier::OrderedMode;
+pub use host_merge::{Extent, HostSearch, MergeError};
 use pool::Pool;
 
 /// The configuration of a queue, apart from its elevator.
@@ -204,47 +206,52 @@ impl<H: HostTypes> RequestQueue<H> {
         sink: H::Sink,
         now_ns: u64,
     ) -> Self {
-        let rules = config.layer.rules();
         let capacity = storage.capacity.common(elevator_storage.capacity);
-        let mut core = QueueCore {
-            tables: QueueTables {
-                requests: Arena::new(storage.requests),
-                nodes: Arena::new(storage.nodes),
-                arrivals: Arena::new(storage.arrivals),
-                merged: Arena::new(storage.merged),
-                contexts: Arena::new(storage.contexts),
-                groups: Arena::new(storage.groups),
-            },
-            dispatch: DispatchList::new(rules.sorting_stops_at_direction, storage.sweep),
-            clock: Clock::new(config.clock, rules.counts_in_ticks, now_ns),
-            timers: Timers::default(),
-            hash: HashChains::new(storage.buckets),
-            last_merge: NIL,
-            in_flight: 0,
-            late_requests: 0,
-            free_contexts: List::default(),
-            work: Ring::new(storage.work),
-            nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS).max(pool::SIZE_MIN),
-            max_sectors: config.max_sectors,
-            hw_queues: config.hw_queues.max(1),
-            hw_queue: None,
-            rotational: config.rotational,
-            bio_flags: Flags::NONE,
-            batch_max: u32::MAX,
-            run_pending: false,
-            run_now: false,
-            violation: None,
-            sink,
-        };
-        core.tables.groups[ROOT].in_use = true;
-        let elevator = AnyElevator::new(&mut core, elevator_storage.tables);
-        let kind = elevator.kind();
-        let mut queue = RequestQueue {
+        let mut queue = Self::blank(config, Storage { capacity, ..storage }, sink, now_ns);
+        _ = queue.attach(elevator_storage);
+        queue
+    }
+
+    /// Creates a queue without an elevator, which refuses all contexts and bios until
+    /// [`attach`](Self::attach) gives it one. Hosts with a small stack create a queue in these two
+    /// steps; each moves less than [`new`](Self::new) does.
+    pub fn blank(config: QueueConfig, storage: Storage<H>, sink: H::Sink, now_ns: u64) -> Self {
+        let rules = config.layer.rules();
+        RequestQueue {
             config,
-            capacity,
+            capacity: storage.capacity,
             rules,
-            core,
-            elevator,
+            core: QueueCore {
+                tables: QueueTables {
+                    requests: Arena::new(storage.requests),
+                    nodes: Arena::new(storage.nodes),
+                    arrivals: Arena::new(storage.arrivals),
+                    merged: Arena::new(storage.merged),
+                    contexts: Arena::new(storage.contexts),
+                    groups: Arena::new(storage.groups),
+                },
+                dispatch: DispatchList::new(rules.sorting_stops_at_direction, storage.sweep),
+                clock: Clock::new(config.clock, rules.counts_in_ticks, now_ns),
+                timers: Timers::default(),
+                hash: HashChains::new(storage.buckets),
+                last_merge: NIL,
+                in_flight: 0,
+                late_requests: 0,
+                free_contexts: List::default(),
+                work: Ring::new(storage.work),
+                nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS).max(pool::SIZE_MIN),
+                max_sectors: config.max_sectors,
+                hw_queues: config.hw_queues.max(1),
+                hw_queue: None,
+                rotational: config.rotational,
+                bio_flags: Flags::NONE,
+                batch_max: u32::MAX,
+                run_pending: false,
+                run_now: false,
+                violation: None,
+                sink,
+            },
+            elevator: AnyElevator::default(),
             hashing: false,
             free_requests: List::default(),
             free_request_count: 0,
@@ -254,10 +261,21 @@ impl<H: HostTypes> RequestQueue<H> {
             plugged: false,
             ordered: barrier::Sequence::default(),
             switching: switch::Switching::new(),
-        };
-        queue.fit_to(kind);
-        queue.fill_free_lists();
-        queue
+        }
+    }
+
+    /// Gives a [`blank`](Self::blank) queue its elevator. Returns the storage unused if its
+    /// capacity is smaller than the queue's, or the queue has an elevator.
+    pub fn attach(&mut self, storage: ElevatorStorage<H>) -> Result<(), ElevatorStorage<H>> {
+        let is_attached = self.core.tables.groups[ROOT].in_use;
+        if is_attached || storage.capacity.common(self.capacity) != self.capacity {
+            return Err(storage);
+        }
+        self.core.tables.groups[ROOT].in_use = true;
+        self.elevator.install(&mut self.core, storage.tables);
+        self.fit_to(self.kind());
+        self.fill_free_lists();
+        Ok(())
     }
 
     /// The queue's configuration.
@@ -557,7 +575,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     /// Allocates and inserts a request for a bio that was not merged, or puts the process to sleep.
     fn make_request(&mut self, bio: &Bio, woken: bool) -> Result<Submitted, SubmitError> {
-        if self.free_request_count <= crate::elevator::capacity::RESERVED_REQUESTS {
+        if !self.has_free_request() {
             return Err(SubmitError::Full);
         }
         let context = bio.context.slot;
@@ -590,6 +608,11 @@ impl<H: HostTypes> RequestQueue<H> {
             self.unplug();
         }
         self.end()
+    }
+
+    /// Returns true if the storage has a free request beyond those reserved for the queue itself.
+    fn has_free_request(&self) -> bool {
+        self.free_request_count > crate::elevator::capacity::RESERVED_REQUESTS
     }
 
     fn take_free_request(&mut self) -> Slot {

@@ -56,8 +56,9 @@ impl Pool {
         (self.sides.get(direction(op)).map_or(0, |side| side.count), self.size)
     }
 
-    fn count_one(&mut self, side: usize) {
-        if let Some(side) = self.sides.get_mut(side) {
+    /// Counts a request of this operation as allocated.
+    pub fn count(&mut self, op: Op) {
+        if let Some(side) = self.sides.get_mut(direction(op)) {
             side.count = side.count.saturating_add(1);
         }
     }
@@ -81,7 +82,7 @@ impl<H: HostTypes> RequestQueue<H> {
     /// batcher first.
     pub(super) fn allocate_from_pool(&mut self, context: Slot, bio: &Bio, woken: bool) -> bool {
         let Some(size) = self.pool.size else {
-            self.pool.count_one(direction(bio.op));
+            self.pool.count(bio.op);
             return true;
         };
         if self.rules.multi_queue {
@@ -101,7 +102,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let free = self.pool.allocated() < limit;
         self.pool.denied = !free;
         if free {
-            self.pool.count_one(direction(bio.op));
+            self.pool.count(bio.op);
         }
         free
     }
@@ -129,7 +130,7 @@ impl<H: HostTypes> RequestQueue<H> {
         if count >= size.saturating_mul(3) / 2 {
             return false;
         }
-        self.pool.count_one(direction(op));
+        self.pool.count(op);
         if reaches_size && self.is_batcher(context) {
             let credit = &mut self.core.tables.contexts[context].batch_credit;
             *credit = credit.saturating_sub(1);

@@ -47,11 +47,12 @@ impl<H: HostTypes> RequestQueue<H> {
     /// elevator is attached with default tunables; see [`is_switching`](Self::is_switching). A
     /// second switch in the meantime replaces the target of the first.
     /// [`take_retired_storage`](Self::take_retired_storage) returns unused storage. Storage with
-    /// less capacity than the queue's is returned unused and no switch takes place.
+    /// less capacity than the queue's, or on a host without switches ([`HostTypes::SWITCHES`]), is
+    /// returned unused and no switch takes place.
     pub fn switch(&mut self, storage: ElevatorStorage<H>, now_ns: u64) -> Kick {
         self.begin(now_ns);
         let too_small = storage.capacity.common(self.capacity) != self.capacity;
-        if too_small || (self.is_present(&storage) && !self.switching.is_under_way()) {
+        if !H::SWITCHES || too_small || (self.is_present(&storage) && !self.switching.is_under_way()) {
             self.switching.retire(storage);
             return self.end();
         }
@@ -91,7 +92,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     /// Attaches the new elevator once all requests seen by the old one have completed.
     pub(super) fn switch_if_drained(&mut self) {
-        if self.switching.private > 0 {
+        if !H::SWITCHES || self.switching.private > 0 {
             return;
         }
         let Some(storage) = self.switching.next.take() else { return };

@@ -8,6 +8,7 @@ mod custom;
 mod edges;
 mod fair_shares;
 mod fiops_bounds;
+mod host_merge;
 mod invariants;
 mod kyber;
 mod machine;

@@ -233,6 +233,10 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.inner.joins_queued()
     }
 
+    fn settled_after(&self, request: Slot) -> Slot {
+        self.inner.settled_after(request)
+    }
+
     fn joined_at_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.held[request].stage == Stage::Inner {
             self.inner.joined_at_insert(core, request);
@@ -453,6 +457,10 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn reserved(&self) -> Option<ReservationSummary> {
         Some(self.sum())
+    }
+
+    fn reserves(&self) -> bool {
+        self.reservations > 0 || self.inside > 0
     }
 
     fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {

@@ -159,6 +159,10 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
         self.sort(core, owner, request);
     }
 
+    fn settled_after(&self, request: Slot) -> Slot {
+        self.driver_list.after(request)
+    }
+
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         let (owner, kind) = (core.tables.requests[request].owner, kind_of(core, request));
         let older = core.tables.arrivals[absorbed].deadline;

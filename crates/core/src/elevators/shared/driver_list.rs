@@ -9,6 +9,7 @@ use crate::collections::tree::Range;
 use crate::collections::{NIL, Node, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableOf};
+use crate::request::Marks;
 
 /// The list. Its entries are at the requests' slots.
 ///
@@ -45,6 +46,11 @@ impl<H: HostTypes> DriverList<H> {
         self.order.last()
     }
 
+    /// The request after this one, or the first for [`NIL`]; [`NIL`] at the end.
+    pub fn after(&self, request: Slot) -> Slot {
+        if request == NIL { self.head } else { self.nodes[request].next() }
+    }
+
     /// The request before this one, or [`NIL`].
     pub fn before(&self, request: Slot) -> Slot {
         if request == self.head { NIL } else { self.nodes[request].prev() }
@@ -63,6 +69,7 @@ impl<H: HostTypes> DriverList<H> {
     pub fn insert_after(&mut self, core: &mut QueueCore<H>, before: Slot, request: Slot) {
         self.drop_stale();
         core.end_merging(request);
+        core.tables.requests[request].marks.set(Marks::NO_MERGE);
         let sector = core.tables.requests[request].sector;
         self.order.insert_after(&mut self.nodes, before, request, sector);
         self.head = self.order.first();
