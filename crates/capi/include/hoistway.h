@@ -25,8 +25,12 @@
 #ifndef HOISTWAY_H
 #define HOISTWAY_H
 
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +45,7 @@ enum hoistway_status {
 	HOISTWAY_RUN = 1,            /* success: call hoistway_next() until the device is full or no request is returned */
 	HOISTWAY_WAIT = 2,           /* no request now: the elevator waits for a timer, an arrival or a completion */
 	HOISTWAY_EMPTY = 3,          /* no request is queued, no timer armed, no work deferred, no event recorded */
+	HOISTWAY_SEARCH = 4,         /* hoistway_prepare_merge(): the caller searches itself */
 	HOISTWAY_INVALID = -1,       /* a null or misaligned pointer, a number out of range, an unknown flag */
 	HOISTWAY_TOO_SMALL = -2,     /* the memory or an array is too small */
 	HOISTWAY_FULL = -3,          /* the table of requests, contexts or groups is full: retry after a completion or exit */
@@ -237,6 +242,11 @@ int32_t hoistway_config_default(struct hoistway_config *config);
  * elevator. ("cfq-bw" is this layer over "cfq-v3".) */
 #define HOISTWAY_RESERVING (1u << 16)
 
+/* Add this to an elevator's index for a queue that keeps its elevator: it has room for the tables of that elevator only, and
+ * hoistway_switch() answers NOT_SUPPORTED. hoistway_fixed_queue_size() returns the size of such a queue; 0 also without this bit. */
+#define HOISTWAY_FIXED (1u << 17)
+size_t hoistway_fixed_queue_size(const struct hoistway_capacity *capacity, uint32_t elevator);
+
 /* Creates a queue in `memory`, which must be aligned to HOISTWAY_ALIGNMENT and must not move. INVALID, TOO_SMALL, UNKNOWN. */
 int32_t hoistway_queue_init(struct hoistway_queue *memory, size_t size, const struct hoistway_capacity *capacity,
                             const struct hoistway_config *config, uint32_t elevator, uint64_t now_ns);
@@ -365,6 +375,76 @@ int32_t hoistway_requeue(struct hoistway_queue *queue, hoistway_request_id reque
 /* Returns the number of requests in the device. */
 int32_t hoistway_in_flight(struct hoistway_queue *queue);
 
+/* --- merges that the caller makes --- */
+
+/* A caller that merges bios and requests itself, as the kernel's block layer does, configures the queue with `merging` 0,
+ * `plugging` 0 and `nr_requests` 0, submits one bio for each new request, and reports its merges. Extents are those of the caller's
+ * requests. */
+
+/* A queued request that may be merged with a bio or another request; `side` says where the bio belongs. */
+enum hoistway_side { HOISTWAY_BACK = 0, HOISTWAY_FRONT = 1 };
+
+struct hoistway_neighbour {
+	hoistway_request_id request;
+	uint64_t token;
+	uint32_t side;
+	uint32_t reserved;
+};
+
+struct hoistway_extent {
+	uint64_t sector;
+	uint32_t sectors;
+	uint32_t reserved;
+};
+
+/* Begins the search for a request for a bio; call it before the others. Returns SEARCH: the caller tries the request that merged
+ * last, then one that ends at the bio's start, then hoistway_find_merge(). OK: the elevator searched itself and found this one, which
+ * is the only candidate. EMPTY: there is none. INVALID. */
+int32_t hoistway_prepare_merge(struct hoistway_queue *queue, const struct hoistway_bio *bio, uint64_t now_ns,
+                               struct hoistway_neighbour *found);
+
+/* Returns 1 if the caller may merge requests that are about to be inserted; 0 if the elevator searches itself, or a process or group
+ * has a reservation. INVALID. */
+int32_t hoistway_joins_at_insert(struct hoistway_queue *queue);
+
+/* Excludes a queued request from further merges: the result of one would have been too large. INVALID, STALE. */
+int32_t hoistway_record_refusal(struct hoistway_queue *queue, hoistway_request_id request);
+
+/* Returns 1 if the elevator allows the merge of the bio into a queued request, otherwise 0. INVALID. */
+int32_t hoistway_allows_merge(struct hoistway_queue *queue, hoistway_request_id request, const struct hoistway_bio *bio,
+                              uint64_t now_ns);
+
+/* Searches the elevator for a queued request for the bio (OK), or returns EMPTY. Most elevators find requests that begin at the
+ * bio's end; the caller searches for those that end at its start. INVALID. */
+int32_t hoistway_find_merge(struct hoistway_queue *queue, const struct hoistway_bio *bio, uint64_t now_ns,
+                            struct hoistway_neighbour *found);
+
+/* Writes the next higher (BACK) or lower (FRONT) queued request that may be merged with this one (OK), or returns EMPTY. INVALID. */
+int32_t hoistway_neighbour(struct hoistway_queue *queue, hoistway_request_id request, uint32_t side,
+                           struct hoistway_neighbour *found);
+
+/* Reports that a bio was merged into a queued request, which has this extent now and was not merged with a neighbour. INVALID,
+ * STALE, BAD_EXTENT. */
+int32_t hoistway_record_growth(struct hoistway_queue *queue, hoistway_request_id request, uint32_t side,
+                               const struct hoistway_extent *extent, uint64_t now_ns);
+
+/* Reports that a queued request was merged into its lower neighbour. extents[0] is that of the result, extents[1] that of the
+ * absorbed request before. The handle of the absorbed request is stale then. INVALID, STALE, BAD_EXTENT. */
+int32_t hoistway_record_join(struct hoistway_queue *queue, hoistway_request_id request, hoistway_request_id absorbed,
+                             const struct hoistway_extent extents[2], uint64_t now_ns);
+
+/* Reports that a request that was about to be inserted, described by `bio`, was merged into the end of a queued one, which has
+ * this extent now. INVALID, STALE, BAD_EXTENT, FULL. */
+int32_t hoistway_record_join_at_insert(struct hoistway_queue *queue, hoistway_request_id request,
+                                       const struct hoistway_extent *extent, const struct hoistway_bio *bio, uint64_t now_ns);
+
+/* Returns how many of `nr_requests` the caller may have while it allocates one for this bio; its context may be 0. INVALID. */
+int32_t hoistway_depth_limit(struct hoistway_queue *queue, uint32_t nr_requests, const struct hoistway_bio *bio);
+
+/* Writes the tokens of at most `len` requests with which the caller must not merge any more, because their order is decided; returns
+ * the number of such requests. A request becomes one of them in hoistway_next(). INVALID. */
+int32_t hoistway_dispatched(struct hoistway_queue *queue, uint64_t *tokens, uint32_t len);
+
 /* --- time and deferred work --- */
 
 /* Writes the time of the next hoistway_timer() call (OK), or returns EMPTY. */
@@ -380,6 +460,9 @@ int32_t hoistway_next_work(struct hoistway_queue *queue, struct hoistway_work *w
 
 /* Takes the oldest event (OK), or returns EMPTY. */
 int32_t hoistway_next_event(struct hoistway_queue *queue, struct hoistway_event *event);
+
+/* Starts or stops the recording of events, which is on at first. */
+int32_t hoistway_events_enable(struct hoistway_queue *queue, uint32_t on);
 
 /* Returns the number of events dropped because the ring was full. */
 uint64_t hoistway_events_dropped(struct hoistway_queue *queue);

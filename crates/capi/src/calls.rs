@@ -3,11 +3,11 @@
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` created and that no
 //! other thread uses during the call.
 
-use hoistway_core::{CpuPolicy, DeferredWork, Kick, Next, ReserveError, Stale, SubmitError, Submitted};
+use hoistway_core::{CpuPolicy, DeferredWork, HostTypes as _, Kick, Next, ReserveError, Stale, SubmitError, Submitted};
 
 use crate::arguments;
 use crate::events::CEvent;
-use crate::memory::{Shell, shell};
+use crate::memory::{CHost, Shell, shell};
 use crate::types::{CBio, CRequest, CReservation, CSubmitted, CWork, Choice, Status};
 
 /// Converts a result to a status: whether the host must run the queue, or the error.
@@ -426,10 +426,13 @@ pub unsafe extern "C" fn hoistway_switch(queue: *mut Shell, elevator: u32, now_n
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| {
         let elevator = Choice::read(elevator)?;
+        if !CHost::SWITCHES || shell.fixed || elevator.fixed {
+            return Err(Status::NotSupported);
+        }
         if shell.queue.is_switching() {
             return Err(Status::Busy);
         }
-        if (Choice { kind: shell.queue.kind(), reserving: shell.queue.is_reserving() }) == elevator {
+        if shell.queue.kind() == elevator.kind && shell.queue.is_reserving() == elevator.reserving {
             return Ok(Kick::Quiet);
         }
         let _ = shell.queue.take_retired_storage();
@@ -459,6 +462,20 @@ pub unsafe extern "C" fn hoistway_is_switching(queue: *mut Shell) -> i32 {
 pub unsafe extern "C" fn hoistway_in_flight(queue: *mut Shell) -> i32 {
     // SAFETY: guaranteed by the caller.
     unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| shell.queue.in_flight() as i32)
+}
+
+/// Starts (`on` not 0) or stops the recording of trace events, which is on at first. A queue with
+/// room for 0 events records none.
+///
+/// # Safety
+///
+/// See the module documentation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_events_enable(queue: *mut Shell, on: u32) -> i32 {
+    // SAFETY: guaranteed by the caller.
+    let shell = unsafe { shell(queue) };
+    let enabled = shell.map(|shell| shell.queue.sink_mut().set_on(on != 0));
+    enabled.map_or_else(|status| status as i32, |()| Status::Ok as i32)
 }
 
 /// Takes the oldest trace event (`Ok`), or returns `Empty`.

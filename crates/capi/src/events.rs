@@ -119,11 +119,19 @@ pub struct EventRing {
     head: u32,
     len: u32,
     dropped: u64,
+    /// Whether events are recorded; never without slots.
+    on: bool,
 }
 
 impl EventRing {
     pub(crate) fn new(slots: &'static mut [CEvent]) -> Self {
-        EventRing { slots, head: 0, len: 0, dropped: 0 }
+        let on = !slots.is_empty();
+        EventRing { slots, head: 0, len: 0, dropped: 0, on }
+    }
+
+    /// Starts or stops the recording of events. A ring without room records none.
+    pub fn set_on(&mut self, on: bool) {
+        self.on = on && !self.slots.is_empty();
     }
 
     /// Takes the oldest event.
@@ -163,10 +171,12 @@ impl EventRing {
 }
 
 impl Sink for EventRing {
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        self.on
+    }
+
     fn record(&mut self, now_ns: u64, event: Event) {
-        if self.slots.is_empty() {
-            return;
-        }
         self.push(CEvent { time_ns: now_ns, ..translate(event) });
     }
 }

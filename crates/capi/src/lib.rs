@@ -13,6 +13,7 @@
 //! Where to change what:
 //! - a call: `calls.rs` (contexts, bios, requests, time), `groups.rs`, or `names.rs` (elevators and
 //!   tunables by name), and `include/hoistway.h`
+//! - merges that the caller makes: `host_merge.rs`
 //! - a structure or code: `types.rs` and `include/hoistway.h`; checks of arguments: `arguments.rs`
 //! - the division of the caller's memory: `memory.rs`; trace events: `events.rs`
 
@@ -22,6 +23,7 @@ mod arguments;
 mod calls;
 mod events;
 mod groups;
+mod host_merge;
 mod memory;
 mod names;
 mod types;
@@ -29,7 +31,8 @@ mod types;
 pub use calls::*;
 pub use events::{CEvent, EventKind, EventRing};
 pub use groups::*;
-pub use memory::{hoistway_queue_init, hoistway_queue_size};
+pub use host_merge::*;
+pub use memory::{hoistway_fixed_queue_size, hoistway_queue_init, hoistway_queue_size};
 pub use names::*;
 pub use types::*;
 

@@ -2,14 +2,34 @@
 
 use core::mem::{align_of, size_of};
 
-use hoistway_core::{Borrowed, Capacity, ElevatorStorage, Kind, RequestQueue, Storage, TableMaker};
+#[cfg(not(feature = "fixed"))]
+use hoistway_core::Borrowed;
+use hoistway_core::{Capacity, ElevatorStorage, Kind, QueueConfig, RequestQueue, Storage, TableMaker};
+#[cfg(feature = "fixed")]
+use hoistway_core::{HostTypes, NoCustom};
 
 use crate::arguments;
 use crate::events::{CEvent, EventRing};
 use crate::types::{CCapacity, CConfig, Choice, Status};
 
 /// The host types of a queue whose tables are in the block behind it.
+#[cfg(not(feature = "fixed"))]
 pub(crate) type CHost = Borrowed<'static, EventRing>;
+#[cfg(feature = "fixed")]
+pub(crate) type CHost = Fixed;
+
+/// The host types of queues that keep their elevator.
+#[cfg(feature = "fixed")]
+#[derive(Debug)]
+pub(crate) struct Fixed;
+
+#[cfg(feature = "fixed")]
+impl HostTypes for Fixed {
+    type Slots<T: 'static> = &'static mut [T];
+    type Sink = EventRing;
+    type Custom = NoCustom;
+    const SWITCHES: bool = false;
+}
 
 /// The header at the start of a block: the queue, and the positions of its tables.
 #[allow(missing_debug_implementations)]
@@ -24,6 +44,8 @@ pub struct Shell {
     in_use: usize,
     /// The capacity for merged bios: see [`CCapacity::merged_bios`].
     pub(crate) merged_bios: u32,
+    /// Whether the queue keeps its elevator.
+    pub(crate) fixed: bool,
     pub(crate) queue: RequestQueue<CHost>,
 }
 
@@ -43,12 +65,27 @@ const ALIGNMENT: usize = 64;
 pub unsafe extern "C" fn hoistway_queue_size(capacity: *const CCapacity) -> usize {
     // SAFETY: guaranteed by the caller.
     let Ok(capacity) = (unsafe { arguments::read(capacity) }) else { return 0 };
-    BlockLayout::new(capacity).map_or(0, |layout| layout.size)
+    BlockLayout::new(capacity, None).map_or(0, |layout| layout.size)
+}
+
+/// Returns the size in bytes of the block that `hoistway_queue_init` needs for a capacity and an
+/// elevator with the bit `FIXED`. Returns 0 if the elevator is unknown or lacks that bit, the
+/// capacity is out of range or too large for this machine, or the pointer is refused.
+///
+/// # Safety
+///
+/// Unless it is null or misaligned, `capacity` must point to a readable structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_fixed_queue_size(capacity: *const CCapacity, elevator: u32) -> usize {
+    // SAFETY: guaranteed by the caller.
+    let Ok(capacity) = (unsafe { arguments::read(capacity) }) else { return 0 };
+    let Some(elevator) = Choice::read(elevator).ok().filter(|choice| choice.fixed) else { return 0 };
+    BlockLayout::new(capacity, Some(elevator)).map_or(0, |layout| layout.size)
 }
 
 /// Creates a queue in `memory`. `elevator` is the index of an elevator; the bit `RESERVING` adds
-/// the reservation layer over it. There is no destructor: the caller frees the memory when it no
-/// longer needs the queue.
+/// the reservation layer over it, the bit `FIXED` excludes switches. There is no destructor: the
+/// caller frees the memory when it no longer needs the queue.
 ///
 /// Returns [`Status::Ok`]; [`Status::Invalid`] for a pointer, the capacity or the configuration,
 /// [`Status::Unknown`] for the elevator, [`Status::TooSmall`] for `size`.
@@ -83,21 +120,64 @@ unsafe fn init(
     // SAFETY: guaranteed by the caller.
     let (capacity, config) = unsafe { (arguments::read(capacity)?, arguments::read(config)?) };
     arguments::check_out(memory)?;
-    let layout = BlockLayout::new(capacity).ok_or(Status::Invalid)?;
-    let config = config.checked().ok_or(Status::Invalid)?;
     let elevator = Choice::read(elevator)?;
+    let layout = BlockLayout::new(capacity, elevator.fixed.then_some(elevator)).ok_or(Status::Invalid)?;
+    let config = config.checked().ok_or(Status::Invalid)?;
     if size < layout.size {
         return Err(Status::TooSmall);
     }
+    // SAFETY: the block is aligned, is at least as large as the layout, and no other code uses it.
+    unsafe {
+        create(memory, layout, capacity.merged_bios, elevator.fixed, config, now_ns);
+        attach(memory, elevator)
+    }
+}
+
+/// Writes the header with a queue without an elevator. This function and [`attach`] are separate
+/// so that their stack frames do not add up.
+///
+/// # Safety
+///
+/// As for [`hoistway_queue_init`], with a block of the layout's size.
+#[inline(never)]
+unsafe fn create(
+    memory: *mut Shell,
+    layout: BlockLayout,
+    merged_bios: u32,
+    fixed: bool,
+    config: QueueConfig,
+    now_ns: u64,
+) {
     let base = memory.cast::<u8>();
-    // SAFETY: the block is at least as large as the layout, and no other code uses it.
-    let queue = unsafe {
+    // SAFETY: guaranteed by the caller. Each field is written before there is a reference to the
+    // header.
+    unsafe {
+        (&raw mut (*memory).magic).write(MAGIC);
+        (&raw mut (*memory).base).write(base);
+        (&raw mut (*memory).layout).write(layout);
+        (&raw mut (*memory).in_use).write(0);
+        (&raw mut (*memory).merged_bios).write(merged_bios);
+        (&raw mut (*memory).fixed).write(fixed);
         let events = EventRing::new(layout.event_table(base));
-        RequestQueue::new(config, layout.storage(base), layout.elevator_storage(base, 0, elevator), events, now_ns)
+        let queue = RequestQueue::blank(config, layout.storage(base), events, now_ns);
+        (&raw mut (*memory).queue).write(queue);
+    }
+}
+
+/// Gives a new queue its elevator.
+///
+/// # Safety
+///
+/// `memory` must point to a header that [`create`] has written.
+#[inline(never)]
+unsafe fn attach(memory: *mut Shell, elevator: Choice) -> Result<(), Status> {
+    // SAFETY: guaranteed by the caller; nothing else refers to the first set of tables yet.
+    let (shell, storage) = unsafe {
+        let shell = &mut *memory;
+        let storage = shell.layout.elevator_storage(shell.base, 0, elevator);
+        (shell, storage)
     };
-    // SAFETY: the block is aligned, and the layout begins with room for the header.
-    unsafe { memory.write(Shell { magic: MAGIC, base, layout, in_use: 0, merged_bios: capacity.merged_bios, queue }) };
-    Ok(())
+    shell.queue.attach(storage).map_err(|_| Status::Invalid)
 }
 
 /// Returns the header of a block in which a queue was created. [`Status::Invalid`] if the pointer
@@ -131,7 +211,8 @@ impl Shell {
 
 /// The layout of a block: the header, the queue's tables, the table of events, and two sets of
 /// elevator tables. Each set has room for any elevator, so that the tables of the old and of the
-/// new elevator exist together during a switch. Offsets and sizes are in bytes.
+/// new elevator exist together during a switch. A queue with a fixed elevator has one set, with
+/// room for its tables. Offsets and sizes are in bytes.
 #[derive(Clone, Copy)]
 struct BlockLayout {
     capacity: Capacity,
@@ -148,20 +229,18 @@ struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Computes the layout for a capacity. `None` if the capacity is out of range, or the block
-    /// would exceed the address space.
-    fn new(requested: CCapacity) -> Option<BlockLayout> {
+    /// Computes the layout for a capacity, and for one elevator or for all of them. `None` if the
+    /// capacity is out of range, or the block would exceed the address space.
+    fn new(requested: CCapacity, fixed: Option<Choice>) -> Option<BlockLayout> {
         let capacity = requested.checked()?;
         let queue = align(size_of::<Shell>())?;
         let events = queue.checked_add(measure(|counter| _ = Storage::make(capacity, counter))?)?;
         let first = events.checked_add(measure(|counter| _ = counter.table::<CEvent>(requested.events))?)?;
-        let mut largest = 0;
-        for &kind in Kind::ALL {
-            // Without the reservation layer, the tables of an elevator are not larger.
-            let needed = measure(|counter| _ = ElevatorStorage::make_reserving(kind, capacity, counter))?;
-            largest = needed.max(largest);
-        }
-        let second = first.checked_add(largest)?;
+        let (largest, sets) = match fixed {
+            Some(elevator) => (measure(|counter| _ = elevator.make_storage(capacity, counter))?, 1),
+            None => (largest_tables(capacity)?, 2),
+        };
+        let second = if sets == 2 { first.checked_add(largest)? } else { first };
         let size = second.checked_add(largest).filter(|&size| size <= isize::MAX as usize)?;
         Some(BlockLayout { capacity, queue, events, event_count: requested.events, elevators: [first, second], size })
     }
@@ -193,11 +272,27 @@ impl BlockLayout {
         let [first, second] = self.elevators;
         let offset = if index == 0 { first } else { second };
         // SAFETY: guaranteed by the caller.
-        let mut allocator = unsafe { BumpAllocator::at(base, offset) };
-        if elevator.reserving {
-            ElevatorStorage::make_reserving(elevator.kind, self.capacity, &mut allocator)
+        elevator.make_storage(self.capacity, &mut unsafe { BumpAllocator::at(base, offset) })
+    }
+}
+
+/// Returns the size in bytes of the largest elevator's tables; `None` on overflow.
+fn largest_tables(capacity: Capacity) -> Option<usize> {
+    let mut largest = 0;
+    for &kind in Kind::ALL {
+        // Without the reservation layer, the tables of an elevator are not larger.
+        let needed = measure(|counter| _ = ElevatorStorage::make_reserving(kind, capacity, counter))?;
+        largest = needed.max(largest);
+    }
+    Some(largest)
+}
+
+impl Choice {
+    fn make_storage(self, capacity: Capacity, maker: &mut impl TableMaker<CHost>) -> ElevatorStorage<CHost> {
+        if self.reserving {
+            ElevatorStorage::make_reserving(self.kind, capacity, maker)
         } else {
-            ElevatorStorage::make(elevator.kind, self.capacity, &mut allocator)
+            ElevatorStorage::make(self.kind, capacity, maker)
         }
     }
 }

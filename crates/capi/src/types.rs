@@ -15,6 +15,8 @@ pub enum Status {
     Wait = 2,
     /// `next` has no request, and none is queued.
     Empty = 3,
+    /// `hoistway_prepare_merge`: the caller searches itself.
+    Search = 4,
     /// A pointer is null or misaligned, a number is out of its range, or a flag is unknown.
     Invalid = -1,
     /// The block of memory is smaller than `hoistway_queue_size` returns, or an array is too short.
@@ -234,6 +236,32 @@ pub struct CSubmitted {
     pub reserved: u32,
 }
 
+/// A queued request that the host may merge with a bio or another request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CNeighbour {
+    /// The handle of the request.
+    pub request: u64,
+    /// The token of the bio for which the request was made.
+    pub token: u64,
+    /// 0: the bio belongs at the request's end; 1: at its front.
+    pub side: u32,
+    /// Always zero.
+    pub reserved: u32,
+}
+
+/// The sectors of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CExtent {
+    /// The first sector, in units of 512 bytes.
+    pub sector: u64,
+    /// The length in sectors of 512 bytes, 1 or more.
+    pub sectors: u32,
+    /// Always zero.
+    pub reserved: u32,
+}
+
 /// A request for the driver.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -291,18 +319,26 @@ pub struct CTunable {
 /// The bit in an elevator index that adds the reservation layer.
 pub const RESERVING: u32 = 1 << 16;
 
+/// The bit in an elevator index that creates a queue with room for the tables of this elevator
+/// only. It cannot be switched.
+pub const FIXED: u32 = 1 << 17;
+
 /// The elevator with which a queue is created or to which it is switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub kind: Kind,
     /// Whether processes and groups can reserve bandwidth.
     pub reserving: bool,
+    /// Whether the queue keeps this elevator.
+    pub fixed: bool,
 }
 
 impl Choice {
-    /// Parses an elevator index, possibly with [`RESERVING`].
+    /// Parses an elevator index, possibly with [`RESERVING`] and [`FIXED`].
     pub fn read(number: u32) -> Result<Choice, Status> {
-        let kind = Kind::ALL.get((number & !RESERVING) as usize).copied().ok_or(Status::Unknown)?;
-        Ok(Choice { kind, reserving: number & RESERVING != 0 || kind.info().reservations })
+        let index = number & !(RESERVING | FIXED);
+        let kind = Kind::ALL.get(index as usize).copied().ok_or(Status::Unknown)?;
+        let reserving = number & RESERVING != 0 || kind.info().reservations;
+        Ok(Choice { kind, reserving, fixed: number & FIXED != 0 })
     }
 }

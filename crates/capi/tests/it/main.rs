@@ -2,3 +2,4 @@
 
 mod c_program;
 mod calls;
+mod host_merge;
