@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parts of the module hoistway_iosched, which makes hoistway's elevators available to the
+ * kernel's block layer.
+ *
+ *   module.c     loading, parameters, registration of the elevators
+ *   queue.c      the calls of the block layer: insertion, merging, dispatch, completion
+ *   core_calls.h the calls of the core, each under the queue's lock, with the recorder's hook
+ *   contexts.c   the I/O contexts of processes
+ *   groups.c     control groups and their weights
+ *   tunables.c   queue/iosched/ in sysfs
+ *   reservations.c  reserved bandwidth
+ *   debug.c      the state in debugfs, notes for blktrace
+ *   record.c     the recorder: each call of the core and its answer, for hoistway conform
+ *
+ * Locking: hw_queue.lock protects the core and everything in struct hw_queue. It is taken with
+ * interrupts disabled, since requests complete in interrupt context. Under it nothing sleeps,
+ * allocates memory or calls the block layer, with the exceptions of hw_bio_merge() and the search
+ * at insertion, whose calls return to this module with the lock held.
+ */
+#ifndef HOISTWAY_IOSCHED_H
+#define HOISTWAY_IOSCHED_H
+
+#include <linux/hrtimer.h>
+#include <linux/kref.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+
+#include "block_layer.h"
+#include "hoistway.h"
+
+#ifdef CONFIG_DEBUG_FS
+#define HW_RECORDER
+#endif
+#include "record.h"
+
+/* The longest name of an elevator, with the terminating zero (the block layer's limit). */
+#define HW_NAME_MAX 16
+/* The largest number of tunables of an elevator. */
+#define HW_TUNABLES_MAX 48
+/* The length of the core's event ring, for notes in blktrace. */
+#define HW_EVENTS 64
+/* The buckets of a queue's table of groups. */
+#define HW_GROUP_BUCKETS 64
+
+struct hw_tunable {
+	char name[32];
+	s64 default_value, min, max;
+};
+
+/* A registered elevator. */
+struct hw_type {
+	struct elevator_type type; /* first: the block layer passes a pointer to it */
+	char name[HW_NAME_MAX];
+	/* The core's number of the elevator, with HOISTWAY_FIXED. */
+	u32 elevator;
+	/* The elevator limits the number of requests by their kind. */
+	bool limits_depth;
+	/* The elevator has one dispatch queue for each hardware queue. */
+	bool per_hctx;
+	/* Processes and groups can reserve bandwidth. */
+	bool reserves;
+	unsigned int tunable_count;
+	struct hw_tunable tunables[HW_TUNABLES_MAX];
+	struct elv_fs_entry attrs[HW_TUNABLES_MAX + 2];
+	struct list_head list;
+};
+
+/* An I/O context: a process that uses the queue. */
+struct hw_context {
+	refcount_t users; /* the icq and each request */
+	struct hw_queue *hw;
+	struct list_head list; /* in hw_queue.contexts while the process runs */
+	hoistway_context handle;
+	u64 group; /* the serial number of its control group; 0: the root */
+	pid_t pid;
+	u16 ioprio;
+	bool kernel_thread;
+	bool exited;
+};
+
+/* The block layer's record of a process that uses the queue. */
+struct hw_icq {
+	struct io_cq icq; /* first */
+	struct hw_context *context;
+};
+
+/* A control group that has used the queue. */
+struct hw_group {
+	struct hlist_node node;
+	u64 serial; /* cgroup_subsys_state.serial_nr */
+	hoistway_group handle;
+	u32 weight;
+	/* The context of writes that kernel threads submit for the group, or NULL. */
+	struct hw_context *writer;
+};
+
+/* A queue with one of our elevators. */
+struct hw_queue {
+	spinlock_t lock;
+	/* Whether dispatch may return a request: the only word that is read without the lock. */
+	unsigned int has_work;
+
+	struct hoistway_queue *core;
+	struct hw_type *type;
+	struct request_queue *q;
+	struct kref users; /* the block layer and each context */
+	bool dead;
+
+	unsigned int capacity; /* in requests */
+	unsigned int queued;   /* requests in the core that the driver has not taken */
+	unsigned int in_flight;
+	int settled;           /* requests whose order the core has decided */
+	u64 *tokens;           /* room for `capacity` of them */
+	bool waiting;          /* the elevator waits for a timer, an arrival or a completion */
+	struct list_head bypass;   /* requests that do not go through the elevator, oldest first */
+	struct list_head overflow; /* requests for which the core had no room, oldest first */
+
+	struct hrtimer timer;
+	u64 timer_ns; /* the time for which it is armed; U64_MAX: not armed */
+
+	struct list_head contexts;
+	struct hw_context *others; /* of processes for which the core had no room */
+	struct hw_context *merging; /* of the bio for which a merge is being searched */
+	/* The request that an elevator with a search of its own found for that bio, or NULL. */
+	struct request *candidate;
+	u32 candidate_side;
+
+	struct hlist_head groups[HW_GROUP_BUCKETS];
+	struct list_head reservations;
+	unsigned int reservation_count;
+	struct list_head all; /* in the list of all queues */
+
+	/* Counters that debugfs shows. */
+	u64 overflowed, shared, bypassed, requeued, polls, group_overflow;
+
+#ifdef HW_RECORDER
+	struct hw_recorder *recorder;
+#endif
+};
+
+/* module.c */
+extern unsigned int hw_contexts_max;
+extern unsigned int hw_groups_max;
+extern struct list_head hw_queues;
+extern spinlock_t hw_queues_lock;
+
+/* queue.c */
+extern const struct elevator_mq_ops hw_ops;
+void hw_queue_release(struct kref *users);
+int hw_settle(struct hw_queue *hw, int status);
+void hw_run(struct hw_queue *hw, int run);
+
+/* contexts.c */
+struct hw_context *hw_context_get(struct request_queue *q, struct hw_queue *hw);
+struct hw_context *hw_context_new(struct hw_queue *hw, pid_t pid, gfp_t gfp);
+void hw_context_put(struct hw_context *context);
+int hw_context_register(struct hw_context *context);
+void hw_context_end(struct hw_context *context);
+void hw_context_set_ioprio(struct hw_context *context, u16 ioprio);
+void hw_exit_icq(struct io_cq *icq);
+int hw_contexts_init(void);
+void hw_contexts_exit(void);
+
+/* groups.c */
+int hw_groups_init(void);
+void hw_groups_exit(void);
+struct hw_context *hw_group_enter(struct hw_queue *hw, struct hw_context *context, struct request *rq);
+void hw_groups_register(struct hw_queue *hw);
+void hw_groups_free(struct hw_queue *hw);
+struct hw_group *hw_group_find(struct hw_queue *hw, u64 serial);
+
+/* tunables.c */
+int hw_tunables_init(struct hw_type *type);
+
+/* reservations.c */
+ssize_t hw_reservations_show(struct elevator_queue *eq, char *page);
+ssize_t hw_reservations_store(struct elevator_queue *eq, const char *page, size_t count);
+void hw_reserve_for_context(struct hw_context *context);
+void hw_reserve_for_group(struct hw_queue *hw, struct hw_group *group);
+void hw_reservation_end(struct hw_queue *hw, pid_t pid, u64 serial);
+void hw_reservations_free(struct hw_queue *hw);
+
+/* debug.c */
+extern const struct blk_mq_debugfs_attr hw_debugfs_attrs[];
+void hw_notes(struct hw_queue *hw);
+static inline bool hw_notes_wanted(struct hw_queue *hw)
+{
+#ifdef CONFIG_BLK_DEV_IO_TRACE
+	return unlikely(READ_ONCE(hw->q->blk_trace));
+#else
+	return false;
+#endif
+}
+
+static inline struct hw_queue *hw_of(struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+static inline struct hw_type *hw_type_of(struct elevator_type *type)
+{
+	return container_of(type, struct hw_type, type);
+}
+
+#endif
