@@ -11,6 +11,7 @@
 //! - the proof that the core cannot panic: `proof.rs`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the environment of Python for tests and measurements: `python.rs`
+//! - kernels in QEMU and the kernel module: `kernel/`
 //! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ mod fsx;
 mod fuzz;
 mod goals;
 mod graph;
+mod kernel;
 mod laws;
 mod pages;
 mod processor;
@@ -94,6 +96,8 @@ enum Task {
     /// Run stress-ng's file-system stressors on a directory and through mounts, and compare the
     /// outcomes
     Stress(stress::Options),
+    /// Build the kernel module, boot kernels in QEMU with it, and judge what the guests report
+    Kernel(kernel::Options),
     /// Measure the server beside other NBD servers: docs/serve-benchmarks.md
     BenchNbd(bench_nbd::Options),
     /// Measure the mount beside other ways to the same files: docs/mount-benchmarks.md
@@ -138,6 +142,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Stress(options) => stress::run(&options),
+        Task::Kernel(options) => kernel::run(&options),
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),

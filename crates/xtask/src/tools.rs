@@ -30,6 +30,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("pg_ctlcluster", "postgresql"),
     ("sqlite3", "sqlite3"),
     ("stress-ng", "stress-ng"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("depmod", "kmod"),
+    ("zstd", "zstd"),
+    ("pahole", "pahole"),
+    ("make", "make"),
+    ("gcc-12", "gcc-12"),
 ];
 
 /// Fails if programs are missing and names the command that installs them, or installs them.

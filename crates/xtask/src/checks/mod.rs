@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
-use crate::{laws, pages, proof, repository, simulation, tidy};
+use crate::{kernel, laws, pages, proof, repository, simulation, tidy};
 pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
@@ -39,7 +39,7 @@ const QUICK: [Step; 7] = [
 ];
 
 /// The checks of `cargo xtask test`.
-const ALL: [Step; 13] = [
+const ALL: [Step; 15] = [
     ("tools", |options| tools::require(options.install)),
     ("format", |_| format()),
     ("tidy", |_| tidy::check()),
@@ -53,6 +53,8 @@ const ALL: [Step; 13] = [
     ("worlds", |_| simulation::some_worlds()),
     ("docs", |_| docs()),
     ("proof", |_| proof::run()),
+    ("kernel asm", |_| kernel::check_assembly()),
+    ("kernel", |options| kernel::check(options.install)),
 ];
 
 /// Runs the quick checks.

@@ -1,6 +1,7 @@
 //! Tidiness: lengths of functions and files, words in names and comments, references that lead
-//! nowhere.
+//! nowhere, the version of the kernel module.
 
+mod kernel_version;
 mod language;
 mod lengths;
 mod places;
@@ -52,6 +53,8 @@ pub fn check() -> Result<()> {
 /// The findings in a file.
 fn of_file(file: &File) -> Vec<String> {
     let mut findings = places::findings(file);
+    // This crate has the version of the workspace.
+    findings.extend(kernel_version::findings(file, env!("CARGO_PKG_VERSION")));
     if file.path.ends_with(".rs") {
         findings.extend(lengths::long_functions(file));
         findings.extend(lengths::long_file(file));

@@ -1,0 +1,89 @@
+//! Verified load under one elevator, and during switches among all of them.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Context, Verdict, add, require_progress};
+use crate::load::{Load, Setup};
+use crate::plan;
+use crate::prng::Prng;
+use crate::protocol::Counts;
+
+/// The longest time of a request under load that a campaign accepts: QEMU emulates the processor,
+/// and other programs run on the host.
+pub const LONGEST_MS: u64 = 45_000;
+
+/// The longest time of a switch of elevators: the kernel waits until all requests in the old one
+/// are complete.
+const SWITCH_MS_MAX: u64 = 15_000;
+
+/// Runs verified load under one elevator.
+pub fn verify(context: &mut Context, device: &plan::Device, elevator: &str, seconds: u64) -> Verdict {
+    let device = context.device(device, elevator)?;
+    let load = Load::start(Setup::new(&device.path(), context.prng.next()))?;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(seconds) && !load.has_failed() {
+        thread::sleep(Duration::from_millis(100));
+    }
+    let counts = load.finish()?;
+    require_progress(&counts, LONGEST_MS)?;
+    Ok(counts)
+}
+
+/// Runs verified load while a thread selects one elevator after the other, changes the number of
+/// requests, and reads and writes tunables.
+pub fn switch(context: &mut Context, device: &plan::Device, switches: u64, pause_ms: u64) -> Verdict {
+    let device = context.device(device, "none")?;
+    let load = Load::start(Setup::new(&device.path(), context.prng.next()))?;
+    let mut counts = Counts::new();
+    let mut switched = Ok(());
+    for _ in 0..switches {
+        switched = one_switch(context, &device.queue(), pause_ms, &mut counts);
+        if switched.is_err() || load.has_failed() {
+            break;
+        }
+    }
+    // The damage that the load found explains more than a switch that failed.
+    add(&mut counts, load.finish()?);
+    switched?;
+    require_progress(&counts, LONGEST_MS)?;
+    Ok(counts)
+}
+
+/// Selects an elevator at random and uses its files.
+pub fn one_switch(
+    context: &mut Context,
+    queue: &crate::device::Queue,
+    pause_ms: u64,
+    counts: &mut Counts,
+) -> crate::Outcome<()> {
+    let Some(elevator) = context.prng.pick(&context.plan.elevators) else {
+        return Err("the plan names no elevators".to_owned());
+    };
+    let (before, begun) = (queue.selected()?, Instant::now());
+    queue.select(elevator)?;
+    let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let settings = std::mem::take(&mut context.settings);
+    if elapsed > SWITCH_MS_MAX {
+        return Err(format!(
+            "the switch from {before} to {elevator} took {elapsed} ms; {SWITCH_MS_MAX} ms is the most; set before: {}",
+            settings.join(", ")
+        ));
+    }
+    let prng: &mut Prng = &mut context.prng;
+    let mut part = Counts::from([("switches".to_owned(), 1), ("longest_switch_ms".to_owned(), elapsed)]);
+    if prng.below(2) == 0 {
+        let requests = prng.between(4, 512);
+        let accepted = queue.set_requests(requests)?;
+        part.insert(if accepted { "sizes_set" } else { "sizes_refused" }.to_owned(), 1);
+        context.settings.push(format!("nr_requests={requests}"));
+    }
+    for _ in 0..prng.below(3) {
+        let [read, written, refused] = queue.exercise_tunables(prng, &mut context.settings)?;
+        let figures = [("tunables_read", read), ("tunables_written", written), ("tunables_refused", refused)];
+        add(&mut part, figures.map(|(name, figure)| (name.to_owned(), figure)).into());
+    }
+    add(counts, part);
+    thread::sleep(Duration::from_millis(prng.below(pause_ms + 1)));
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Reports of errors in the kernel's log.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::Outcome;
+
+/// The lines of a report at most.
+const REPORT_LINES_MAX: usize = 80;
+
+/// Beginnings of messages that are reports.
+const BEGINNINGS: [(&str, &str); 6] = [
+    ("WARNING:", "warning"),
+    ("BUG:", "bug"),
+    ("BUG ", "bug"),
+    ("Oops", "oops"),
+    ("INFO: task ", "hung task"),
+    ("kernel BUG at", "bug"),
+];
+
+/// Parts of messages that are reports.
+const PARTS: [(&str, &str); 24] = [
+    ("[ cut here ]", "warning"),
+    ("kernel BUG at", "bug"),
+    ("Oops:", "oops"),
+    ("general protection fault", "oops"),
+    ("unable to handle", "oops"),
+    ("Unable to handle", "oops"),
+    ("stack segment:", "oops"),
+    ("invalid opcode:", "oops"),
+    ("divide error:", "oops"),
+    ("Kernel panic", "panic"),
+    ("blocked for more than", "hung task"),
+    ("soft lockup", "lockup"),
+    ("hard LOCKUP", "lockup"),
+    ("detected stall", "stall"),
+    ("self-detected stall", "stall"),
+    ("locking dependency", "lockdep"),
+    ("recursive locking", "lockdep"),
+    ("inconsistent lock state", "lockdep"),
+    ("suspicious RCU usage", "lockdep"),
+    ("bad unlock balance", "lockdep"),
+    ("KASAN:", "kasan"),
+    ("KCSAN:", "kcsan"),
+    ("UBSAN:", "ubsan"),
+    ("page allocation failure", "allocation"),
+];
+
+/// A report of an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The kind, such as `warning`.
+    pub kind: &'static str,
+    /// The lines.
+    pub text: String,
+}
+
+/// The kind of the report that begins with a message of the kernel, None if it is no report.
+pub fn classify(message: &str) -> Option<&'static str> {
+    let message = message.trim_start();
+    let begins = BEGINNINGS.iter().find(|(beginning, _)| message.starts_with(beginning));
+    let contains = || PARTS.iter().find(|(part, _)| message.contains(part));
+    begins.or_else(contains).map(|(_, kind)| *kind)
+}
+
+/// Finds the reports in messages of the kernel. The lines after the first one, up to the end of a
+/// trace, belong to the report.
+pub fn reports<'a>(messages: impl IntoIterator<Item = &'a str>) -> Vec<Report> {
+    let mut found: Vec<Report> = Vec::new();
+    let mut open = 0usize;
+    for message in messages {
+        if open > 0 {
+            if let Some(report) = found.last_mut() {
+                report.text.push('\n');
+                report.text.push_str(message);
+            }
+            open = if message.contains("end trace") { 0 } else { open - 1 };
+            continue;
+        }
+        if let Some(kind) = classify(message) {
+            found.push(Report { kind, text: message.to_owned() });
+            open = REPORT_LINES_MAX;
+        }
+    }
+    found
+}
+
+/// The message of a line of a console, without the time that begins it.
+pub fn console_message(line: &str) -> &str {
+    let line = line.trim_end();
+    match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((time, message)) if time.trim().parse::<f64>().is_ok() => message,
+        _ => line,
+    }
+}
+
+/// The message of a record of `/dev/kmsg`: the first line behind the semicolon.
+pub fn record_message(record: &str) -> &str {
+    let first = record.lines().next().unwrap_or_default();
+    first.split_once(';').map_or(first, |(_, message)| message)
+}
+
+/// A reader of the kernel's log that returns each report once.
+#[derive(Debug)]
+pub struct LogReader {
+    file: File,
+}
+
+impl LogReader {
+    /// Opens the log at its beginning.
+    pub fn open() -> Outcome<LogReader> {
+        let mut options = File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let file = options.open("/dev/kmsg").map_err(|error| format!("/dev/kmsg: {error}"))?;
+        Ok(LogReader { file })
+    }
+
+    /// The reports that were logged since the last call.
+    pub fn reports(&mut self) -> Vec<Report> {
+        let mut messages = Vec::new();
+        let mut record = vec![0; 16 << 10];
+        loop {
+            match self.file.read(&mut record) {
+                Ok(0) => break,
+                Ok(bytes) => {
+                    let text = String::from_utf8_lossy(record.get(..bytes).unwrap_or_default());
+                    messages.push(record_message(&text).to_owned());
+                }
+                // Records were overwritten before they were read; the next read continues.
+                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        reports(messages.iter().map(String::as_str))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_the_kernel_are_found() {
+        let lines = [
+            ("WARNING: CPU: 1 PID: 77 at block/elevator.c:12 elv_x+0x1/0x2", "warning"),
+            ("------------[ cut here ]------------", "warning"),
+            ("BUG: unable to handle page fault for address: ffff8", "bug"),
+            ("BUG kmalloc-64 (Tainted: G O): Right Redzone overwritten", "bug"),
+            ("Oops: 0000 [#1] PREEMPT SMP NOPTI", "oops"),
+            ("INFO: task worker:12 blocked for more than 30 seconds.", "hung task"),
+            ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s!", "lockup"),
+            ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "stall"),
+            ("WARNING: possible circular locking dependency detected", "warning"),
+            ("BUG: KASAN: slab-use-after-free in x", "bug"),
+            ("general protection fault, probably for non-canonical address", "oops"),
+        ];
+        for (line, kind) in lines {
+            assert_eq!(classify(line), Some(kind), "{line}");
+        }
+    }
+
+    #[test]
+    fn ordinary_messages_are_no_reports() {
+        let lines = [
+            "Spectre V2 : WARNING: Unprivileged eBPF is enabled with eIBRS on",
+            "hoistway_iosched: loading out-of-tree module taints kernel.",
+            "sd 2:0:0:0: [sda] tag#3 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK",
+            "I/O error, dev sda, sector 4660 op 0x0:(READ)",
+            "scsi_debug:sdebug_driver_probe: DEBUG: x",
+        ];
+        for line in lines {
+            assert_eq!(classify(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_trace_belong_to_one_report() {
+        let lines =
+            ["ok", "------------[ cut here ]------------", "WARNING: CPU: 0", "---[ end trace ]---", "BUG: other"];
+        let found = reports(lines);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].text.lines().count(), 3);
+        assert_eq!(found[1].kind, "bug");
+    }
+
+    #[test]
+    fn the_times_and_headers_of_messages_are_removed() {
+        assert_eq!(console_message("[   12.345678] WARNING: CPU: 0\r"), "WARNING: CPU: 0");
+        assert_eq!(console_message("[sda] attached"), "[sda] attached");
+        assert_eq!(record_message("4,512,98765,-;WARNING: CPU: 0\n SUBSYSTEM=x"), "WARNING: CPU: 0");
+    }
+}

@@ -1,0 +1,236 @@
+//! The plan of a boot: modules, elevators and campaigns. The host writes it as JSON into the
+//! initial RAM disk.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The path of the plan in the initial RAM disk.
+pub const PATH: &str = "/plan.json";
+
+/// The plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The files of modules by name.
+    pub modules: BTreeMap<String, ModuleFile>,
+    /// The modules that are inserted first, with those that they need.
+    pub boot: Vec<String>,
+    /// The module under test.
+    pub subject: Option<Subject>,
+    /// The elevators that devices are switched among.
+    pub elevators: Vec<String>,
+    /// The campaigns in their order.
+    pub steps: Vec<Step>,
+    /// The seed of the random choices.
+    pub seed: u64,
+    /// Commands for a shell on the console instead of campaigns; an empty text is an interactive
+    /// shell.
+    pub shell: Option<String>,
+    /// True if the guest itself ends campaigns that hang; otherwise only the host does.
+    pub watchdog: bool,
+}
+
+/// A module in the initial RAM disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleFile {
+    /// The path of the file.
+    pub path: String,
+    /// The names of the modules that are inserted before it.
+    pub needs: Vec<String>,
+}
+
+/// The module whose insertion and removal are tested.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The name of the module.
+    pub name: String,
+    /// The parameters, as insmod takes them.
+    pub parameters: String,
+    /// The elevators that the module registers.
+    pub elevators: Vec<String>,
+}
+
+/// A campaign with its name and its time limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The name in reports.
+    pub name: String,
+    /// The seconds after which the campaign counts as hung.
+    pub limit_seconds: u64,
+    /// The campaign.
+    pub campaign: Campaign,
+}
+
+/// A block device that a campaign creates or uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Device {
+    /// A device of the virtual machine, such as `vda`.
+    Disk(String),
+    /// A device of null_blk.
+    Null {
+        /// The number of submission queues.
+        queues: u32,
+        /// The depth of a hardware queue.
+        depth: u32,
+        /// The time of a request in nanoseconds.
+        completion_ns: u64,
+    },
+    /// A device of scsi_debug.
+    Scsi {
+        /// The number of submission queues.
+        queues: u32,
+        /// The depth of the queue.
+        depth: u32,
+    },
+    /// A loop device over a file in memory.
+    Loop,
+}
+
+/// A campaign and its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Campaign {
+    /// The module under test is inserted, and its elevators are registered.
+    Insert,
+    /// Verified load under one elevator.
+    Verify {
+        /// The device.
+        device: Device,
+        /// The elevator.
+        elevator: String,
+        /// The duration.
+        seconds: u64,
+    },
+    /// Verified load during switches among all elevators, with changes of the number of requests
+    /// and of tunables.
+    Switch {
+        /// The device.
+        device: Device,
+        /// The number of switches.
+        switches: u64,
+        /// The longest pause between two switches in milliseconds.
+        pause_ms: u64,
+    },
+    /// Many processes, each with requests of its own, I/O classes included.
+    Processes {
+        /// The device.
+        device: Device,
+        /// The elevator.
+        elevator: String,
+        /// The number of processes at the same time.
+        processes: u64,
+        /// The writes and reads of each.
+        operations: u64,
+        /// True if a part of the processes is killed during its I/O.
+        kill: bool,
+    },
+    /// Buffered writers in a control group with little memory.
+    Memory {
+        /// The device.
+        device: Device,
+        /// The elevator.
+        elevator: String,
+        /// The duration.
+        seconds: u64,
+        /// The memory of the group in MiB.
+        limit_mib: u64,
+    },
+    /// Writers that flush after every write.
+    Flushes {
+        /// The device.
+        device: Device,
+        /// The elevator.
+        elevator: String,
+        /// The number of processes.
+        processes: u64,
+        /// The writes of each.
+        operations: u64,
+    },
+    /// Control groups of the io controller that come and go during their processes' I/O.
+    Groups {
+        /// The device.
+        device: Device,
+        /// The elevator.
+        elevator: String,
+        /// The duration.
+        seconds: u64,
+    },
+    /// Errors, aborted commands, timeouts and resets of scsi_debug under verified load.
+    Faults {
+        /// The elevator.
+        elevator: String,
+        /// The duration of each kind of fault.
+        seconds: u64,
+        /// True if buses and hosts are reset as well as the disk: kernels may wait 10 s after each.
+        hosts: bool,
+    },
+    /// Disks of scsi_debug that disappear under load.
+    Unplug {
+        /// The number of removals.
+        rounds: u64,
+    },
+    /// fio with verification.
+    Fio {
+        /// The device.
+        device: Device,
+        /// The elevator.
+        elevator: String,
+        /// The duration.
+        seconds: u64,
+    },
+    /// The module under test cannot be removed while it is used, and can be afterwards; removals
+    /// race with switches.
+    Remove {
+        /// A device whose elevators are switched.
+        device: Device,
+        /// The duration of the race.
+        race_seconds: u64,
+    },
+    /// Insertions, switches and removals, after which the kernel must have as much memory as
+    /// before.
+    Leak {
+        /// A device whose elevators are switched.
+        device: Device,
+        /// The number of cycles.
+        cycles: u64,
+    },
+    /// A fault that a test plants, which must be found.
+    Planted {
+        /// The fault.
+        fault: Fault,
+    },
+}
+
+/// A fault that shows that the harness finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// A writer leaves out a write.
+    LostWrite,
+    /// A cell is written to another address.
+    MisplacedWrite,
+    /// A line like that of a warning is in the kernel's log.
+    Warning,
+    /// A campaign does not end.
+    Hang,
+    /// The kernel crashes.
+    Crash,
+    /// Memory of the kernel is not freed.
+    Leak,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_survives_writing_and_reading() {
+        let device = Device::Null { queues: 2, depth: 8, completion_ns: 10_000 };
+        let campaign = Campaign::Switch { device, switches: 1_000, pause_ms: 20 };
+        let step = Step { name: "switch".to_owned(), limit_seconds: 60, campaign };
+        let plan = Plan { steps: vec![step], seed: 7, ..Plan::default() };
+        let text = serde_json::to_string(&plan).expect("a plan has string keys");
+        assert_eq!(serde_json::from_str::<Plan>(&text).expect("it was just written"), plan);
+    }
+}

@@ -1,0 +1,23 @@
+//! Waiting for files of devices.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+
+/// The time until a device that was created appears, and until one that was removed disappears.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until a file exists, or until it does not.
+pub fn wait_for(path: &Path, exists: bool) -> Outcome<()> {
+    let begun = Instant::now();
+    while path.exists() != exists {
+        if begun.elapsed() > PATIENCE {
+            let what = if exists { "does not appear" } else { "does not disappear" };
+            return Err(format!("{} {what} within {} s", path.display(), PATIENCE.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}

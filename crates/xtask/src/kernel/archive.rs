@@ -1,0 +1,186 @@
+//! Access to package archives with apt, without changing the packages of this machine: each archive
+//! has its own package lists below `target/kernel/apt`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::table::Archive;
+use crate::tools;
+
+/// The package lists of an archive.
+#[derive(Debug)]
+pub struct Lists {
+    directory: PathBuf,
+}
+
+impl Lists {
+    /// Downloads the package lists of an archive.
+    pub fn update(archive: Archive, folder: &Path) -> Result<Lists> {
+        let keyring = keyring(archive, folder)?;
+        let directory = std::path::absolute(folder)?.join("apt").join(archive.name());
+        for part in ["lists/partial", "cache/archives/partial", "etc/preferences.d"] {
+            fs::create_dir_all(directory.join(part)).with_context(|| format!("cannot make {}", directory.display()))?;
+        }
+        let lines = archive
+            .sources()
+            .iter()
+            .map(|source| format!("deb [arch=amd64 signed-by={}] {source}\n", keyring.display()));
+        fs::write(directory.join("etc/sources.list"), lines.collect::<String>())?;
+        fs::write(directory.join("status"), "")?;
+        let lists = Lists { directory };
+        let mut update = lists.apt("apt-get");
+        tools::run(update.args(["update", "-qq", "-o", "APT::Update::Error-Mode=any"]))
+            .with_context(|| format!("the package lists of {}", archive.name()))?;
+        Ok(lists)
+    }
+
+    /// A program of apt with the directories of the archive.
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let at = |part: &str| self.directory.join(part).display().to_string();
+        for (option, value) in [
+            ("Dir::State", at("")),
+            ("Dir::State::lists", at("lists")),
+            ("Dir::State::status", at("status")),
+            ("Dir::Cache", at("cache")),
+            ("Dir::Etc", at("etc")),
+            ("Dir::Etc::sourceparts", "/dev/null".to_owned()),
+            ("APT::Architecture", "amd64".to_owned()),
+            ("APT::Architectures", "amd64".to_owned()),
+            ("APT::Sandbox::User", "root".to_owned()),
+            ("Acquire::Languages", "none".to_owned()),
+            ("Acquire::Retries", "3".to_owned()),
+        ] {
+            command.arg("-o").arg(format!("{option}={value}"));
+        }
+        command
+    }
+
+    /// The names of the packages of kernels and headers.
+    pub fn kernel_packages(&self) -> Result<Vec<String>> {
+        let mut search = self.apt("apt-cache");
+        search.args(["search", "--names-only", "^linux-(image|headers)-[0-9]"]);
+        let printed = tools::output(&mut search)?;
+        Ok(printed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+    }
+
+    /// The packages of a kernel: the given ones, and those that they need of the same kernel.
+    pub fn closure(&self, first: &[String], version: &str) -> Result<Vec<String>> {
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        let mut queue: Vec<String> = first.to_vec();
+        while let Some(name) = queue.pop() {
+            let mut show = self.apt("apt-cache");
+            let printed = tools::output(show.args(["show", "--no-all-versions"]).arg(&name))?;
+            if printed.trim().is_empty() {
+                bail!("the archive has no package {name}");
+            }
+            let needed = kernel_dependencies(&printed, version);
+            found.insert(name);
+            queue.extend(needed.into_iter().filter(|name| !found.contains(name)));
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The names of those of the given packages that the archive has.
+    pub fn existing(&self, names: &[String]) -> Result<Vec<String>> {
+        let mut existing = Vec::new();
+        for name in names {
+            let mut search = self.apt("apt-cache");
+            let pattern = format!("^{}$", name.replace('+', "\\+").replace('.', "\\."));
+            if !tools::output(search.args(["search", "--names-only", &pattern]))?.trim().is_empty() {
+                existing.push(name.clone());
+            }
+        }
+        Ok(existing)
+    }
+
+    /// Downloads packages and extracts them into a directory.
+    pub fn extract(&self, packages: &[String], into: &Path) -> Result<()> {
+        let downloads = self.directory.join("downloads");
+        let _ = fs::remove_dir_all(&downloads);
+        fs::create_dir_all(&downloads)?;
+        let mut download = self.apt("apt-get");
+        tools::run(download.args(["download", "-qq"]).args(packages).current_dir(&downloads))?;
+        for entry in fs::read_dir(&downloads)? {
+            let package = entry?.path();
+            unpack(&package, into)?;
+            // A build root that is shared by several kernels gets them one after the other: no copy
+            // of a package stays.
+            fs::remove_file(&package)?;
+        }
+        Ok(())
+    }
+}
+
+/// Extracts a package. Unlike `dpkg-deb -x`, a link of the directory to another one stays: `lib` is
+/// a link to `usr/lib` in a build root.
+fn unpack(package: &Path, into: &Path) -> Result<()> {
+    fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
+    let mut read = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package).stdout(Stdio::piped()).spawn()?;
+    let files = read.stdout.take().context("the output of dpkg-deb")?;
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--keep-directory-symlink", "--directory"]).arg(into).stdin(files);
+    let extracted = tools::run(&mut tar);
+    let status = read.wait()?;
+    extracted?;
+    if status.success() { Ok(()) } else { bail!("dpkg-deb --fsys-tarfile {}: {status}", package.display()) }
+}
+
+/// The file with the keys of an archive. A keyring that this machine cannot install comes from the
+/// package of another archive.
+fn keyring(archive: Archive, folder: &Path) -> Result<PathBuf> {
+    let keyring = archive.keyring();
+    let Some(other) = keyring.archive else {
+        let path = Path::new("/usr/share/keyrings").join(keyring.file);
+        if !path.exists() {
+            tools::install(&[keyring.package])?;
+        }
+        return Ok(path);
+    };
+    let into = std::path::absolute(folder)?.join("keyrings");
+    let path = into.join("usr/share/keyrings").join(keyring.file);
+    if !path.exists() {
+        Lists::update(other, folder)?.extract(&[keyring.package.to_owned()], &into)?;
+    }
+    Ok(path)
+}
+
+/// The packages in the dependencies of a package that belong to the same kernel: those named after
+/// its version, and the programs of its build system.
+fn kernel_dependencies(shown: &str, version: &str) -> Vec<String> {
+    let lines = shown.lines().filter_map(|line| line.strip_prefix("Depends:"));
+    let choices = lines.flat_map(|line| line.split(','));
+    // The first of several alternatives.
+    let names = choices.filter_map(|choice| choice.split('|').next()?.split_whitespace().next());
+    let names = names.map(|name| name.split(':').next().unwrap_or(name));
+    let version = version.split('-').next().unwrap_or(version).trim_end_matches(".0").to_owned();
+    let belongs = |name: &&str| {
+        name.starts_with("linux-") && !name.starts_with("linux-compiler-") && name.contains(version.as_str())
+    };
+    names.filter(belongs).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_on_packages_of_the_same_kernel_are_found() {
+        let shown = "Package: linux-image-7.3.4+deb13-amd64\nDepends: dracut | initramfs-tools (>= 0.120), \
+                     linux-base-7.3.4+deb13-amd64 (= 7.3.4-1), linux-modules-7.3.4+deb13-amd64 (= 7.3.4-1)\n";
+        let found = kernel_dependencies(shown, "7.3.4+deb13");
+        assert_eq!(found, ["linux-base-7.3.4+deb13-amd64", "linux-modules-7.3.4+deb13-amd64"]);
+    }
+
+    #[test]
+    fn the_build_system_of_a_whole_series_belongs_to_the_kernel_and_the_compiler_does_not() {
+        let shown = "Depends: linux-headers-6.1.0-56-common (= 6.1.192-2), linux-kbuild-6.1 (>= 6.1.192-2), \
+                     linux-compiler-gcc-12-x86, linux-base (>= 4.3~)\n";
+        let found = kernel_dependencies(shown, "6.1.0-56");
+        assert_eq!(found, ["linux-headers-6.1.0-56-common", "linux-kbuild-6.1"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Boots a kernel in QEMU and collects the events of the guest.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use hoistway_guest::plan::{self, ModuleFile, Plan};
+use hoistway_guest::protocol::Event;
+
+use super::fetch::Fetched;
+use super::initramfs::Archive;
+use super::judge::{self, Exit, Record};
+use super::modules::{self, Modules};
+use crate::tools;
+
+/// The processor that QEMU emulates: the kernel patches its returns on it.
+const PROCESSOR: &str = "EPYC-Rome";
+/// The options of every kernel.
+const OPTIONS: &str = "console=ttyS0 retbleed=unret panic=-1 printk.devkmsg=on loglevel=5 log_buf_len=4M \
+                       rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30";
+/// The time without an event until the guest has read its plan.
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// The time that a campaign may take beyond its own limit, in which the guest reports the hang.
+const GRACE: Duration = Duration::from_secs(40);
+/// The bytes of a disk.
+const DISK_BYTES: u64 = 64 << 20;
+
+/// A kernel with everything that a boot needs.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    pub fetched: &'a Fetched,
+    /// The guest program.
+    pub guest: &'a Path,
+    /// The module under test, if it is not one of the kernel.
+    pub subject: Option<&'a Path>,
+    /// Programs of this machine that the initial RAM disk has, each with its path there.
+    pub programs: &'a [(&'a str, &'a str)],
+    pub memory_mib: u32,
+    /// Further options of the kernel.
+    pub options: &'a str,
+    /// The directory of images and logs.
+    pub directory: PathBuf,
+}
+
+impl Machine<'_> {
+    /// Adds the modules of the kernel and the one under test to a plan, and writes the initial RAM
+    /// disk and the disks.
+    pub fn prepare(&self, plan: &mut Plan) -> Result<()> {
+        let _ = fs::remove_dir_all(&self.directory);
+        fs::create_dir_all(&self.directory).with_context(|| format!("cannot make {}", self.directory.display()))?;
+        let mut archive = Archive::new();
+        let directory = self.fetched.modules()?;
+        for (name, (path, needs)) in Modules::read(&directory)?.closure(modules::WANTED) {
+            let at = format!("modules/{name}.ko");
+            archive.file(&at, &modules::read_module(&directory.join(path))?);
+            plan.modules.insert(name, ModuleFile { path: format!("/{at}"), needs });
+        }
+        if let (Some(file), Some(subject)) = (self.subject, &plan.subject) {
+            let at = format!("modules/{}.ko", subject.name);
+            archive.file(&at, &modules::read_module(file)?);
+            plan.modules.insert(subject.name.clone(), ModuleFile { path: format!("/{at}"), needs: Vec::new() });
+        }
+        for (program, at) in self.programs {
+            let path = tools::find(program).with_context(|| format!("{program} is not on the path"))?;
+            archive.program(&path, at)?;
+        }
+        archive.file("init", &fs::read(self.guest).with_context(|| format!("cannot read {}", self.guest.display()))?);
+        archive.file(plan::PATH.trim_start_matches('/'), &serde_json::to_vec(plan)?);
+        fs::write(self.directory.join("initramfs"), archive.finish())?;
+        for disk in ["vda", "vdb"] {
+            File::create(self.directory.join(disk))?.set_len(DISK_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// The command that starts the machine, without its serial ports.
+    pub fn command(&self) -> Result<Command> {
+        let mut command = Command::new("qemu-system-x86_64");
+        command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+        command.args(["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR, "-smp", "2"]);
+        command.args(["-m", &self.memory_mib.to_string(), "-kernel"]).arg(self.fetched.image()?);
+        command.arg("-initrd").arg(self.directory.join("initramfs"));
+        command.args(["-append", &format!("{OPTIONS} {}", self.options)]);
+        // The first disk is slow enough for requests to queue; the second one has several queues.
+        for (name, throttle, device) in [
+            ("vda", ",throttling.iops-total=3000", "queue-size=32,num-queues=1"),
+            ("vdb", "", "queue-size=64,num-queues=2"),
+        ] {
+            let file = self.directory.join(name);
+            let drive = format!("file={},if=none,id={name},format=raw,cache=unsafe{throttle}", file.display());
+            command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive={name},{device}")]);
+        }
+        Ok(command)
+    }
+
+    /// Boots the machine, runs the plan and returns what happened. `each` sees every event.
+    pub fn run(&self, plan: &Plan, mut each: impl FnMut(&Event)) -> Result<(Record, Exit)> {
+        let console = self.directory.join("console.log");
+        let mut command = self.command()?;
+        command.args([
+            "-chardev",
+            &format!("file,id=console,path={}", console.display()),
+            "-serial",
+            "chardev:console",
+        ]);
+        command.args(["-chardev", "stdio,id=events,signal=off", "-serial", "chardev:events"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(File::create(self.directory.join("qemu.log"))?);
+        let mut machine = Running(command.spawn().context("cannot start qemu-system-x86_64")?);
+        let output = machine.0.stdout.take().context("the output of QEMU")?;
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut record = Record::default();
+        let exit = loop {
+            let limit = limit(plan, &record.events);
+            match receiver.recv_timeout(limit) {
+                Ok(line) => {
+                    let Some(event) = Event::parse(&line) else { continue };
+                    if let Ok(event) = &event {
+                        each(event);
+                    }
+                    record.events.push(event);
+                }
+                Err(RecvTimeoutError::Disconnected) => break Exit::PoweredOff,
+                Err(RecvTimeoutError::Timeout) => {
+                    break Exit::TimedOut(format!("no event for {} s", limit.as_secs()));
+                }
+            }
+        };
+        drop(machine);
+        record.console = String::from_utf8_lossy(&fs::read(&console).unwrap_or_default()).into_owned();
+        self.write_events(&record)?;
+        if record.events.is_empty() && record.console.is_empty() {
+            let log = fs::read_to_string(self.directory.join("qemu.log")).unwrap_or_default();
+            bail!("the virtual machine did not start: {}", log.trim());
+        }
+        Ok((record, exit))
+    }
+
+    /// Writes all events, and the dumps in a readable form.
+    fn write_events(&self, record: &Record) -> Result<()> {
+        let mut text = String::new();
+        for event in &record.events {
+            match event {
+                Ok(Event::Dump { name, text: dump }) => text.push_str(&format!("dump of {name}:\n{dump}\n")),
+                Ok(event) => text.push_str(&format!("{}\n", event.line())),
+                Err(message) => text.push_str(&format!("{message}\n")),
+            }
+        }
+        fs::write(self.directory.join("events.log"), text).context("cannot write events.log")
+    }
+}
+
+/// The time in which the next event must come.
+fn limit(plan: &Plan, events: &[Result<Event, String>]) -> Duration {
+    let Some(name) = judge::running(events) else { return BOOT_LIMIT };
+    let step = plan.steps.iter().find(|step| step.name == name);
+    step.map_or(BOOT_LIMIT, |step| Duration::from_secs(step.limit_seconds) + GRACE)
+}
+
+/// A virtual machine, which ends with the value.
+#[derive(Debug)]
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_guest::plan::{Campaign, Step};
+
+    #[test]
+    fn the_host_waits_for_a_campaign_beyond_its_limit_and_for_a_boot() {
+        let step = Step { name: "a".to_owned(), limit_seconds: 30, campaign: Campaign::Insert };
+        let plan = Plan { steps: vec![step], ..Plan::default() };
+        assert_eq!(limit(&plan, &[]), BOOT_LIMIT);
+        assert_eq!(limit(&plan, &[Ok(Event::Begun { name: "a".to_owned() })]), Duration::from_secs(30) + GRACE);
+    }
+}

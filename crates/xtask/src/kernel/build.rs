@@ -1,0 +1,150 @@
+//! Builds the module under test for a kernel.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail};
+
+use super::build_root;
+use super::fetch::Fetched;
+use crate::{repository, tools};
+
+/// The name of the module under test.
+pub const MODULE: &str = "hoistway_iosched";
+
+/// The directory of the sources of the module.
+fn sources() -> PathBuf {
+    repository::root().join("kernel")
+}
+
+/// Returns true if the repository has the module.
+pub fn exists() -> bool {
+    sources().join("Makefile").is_file()
+}
+
+/// A module that was built.
+#[derive(Debug)]
+pub struct Built {
+    /// The file of the module.
+    pub file: PathBuf,
+    /// The warnings of the build.
+    warnings: Vec<String>,
+}
+
+impl Built {
+    /// Fails if the build had warnings.
+    pub fn require_no_warnings(&self) -> Result<()> {
+        if self.warnings.is_empty() {
+            return Ok(());
+        }
+        bail!("the build of {} has warnings:\n{}", self.file.display(), self.warnings.join("\n"))
+    }
+}
+
+/// Builds the module for a kernel.
+pub fn build(fetched: &Fetched, folder: &Path) -> Result<Built> {
+    tools::require_all(&[("make", "make"), ("gcc-12", "gcc-12"), ("pahole", "pahole")], true)?;
+    let name = fetched.kernel.name;
+    let release = &fetched.release;
+    let image = fetched.image()?;
+    let headers = format!("usr/src/linux-headers-{release}");
+    // A copy of the sources for each kernel: kbuild writes its files beside them.
+    let (directory, output) = match fetched.kernel.archive.build_root_compiler() {
+        Some(compiler) => {
+            let inside = format!("/build/{name}");
+            let directory = build_root::directory(folder).join(inside.trim_start_matches('/'));
+            copy_sources(&directory)?;
+            fs::copy(&image, directory.join("vmlinuz")).with_context(|| format!("cannot copy {}", image.display()))?;
+            let mut make = build_root::command(folder, "make");
+            make.arg("-C").arg(&inside).arg(format!("KVER={release}")).arg(format!("KDIR=/{headers}"));
+            make.arg(format!("BTF={inside}/vmlinuz")).arg(format!("CC={compiler}"));
+            (directory, run(&mut make)?)
+        }
+        None => {
+            let directory = std::path::absolute(folder)?.join("build").join(name);
+            copy_sources(&directory)?;
+            let mut make = Command::new("make");
+            make.arg("-C").arg(&directory).arg(format!("KVER={release}"));
+            make.arg(format!("KDIR={}", fetched.root().join(headers).display()));
+            make.arg(format!("BTF={}", image.display()));
+            (directory, run(&mut make)?)
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let log = directory.join("build.log");
+    fs::write(&log, text.as_bytes())?;
+    if !output.status.success() {
+        bail!("the module for {name}: {}; the log is {}:\n{}", output.status, log.display(), last_lines(&text, 20));
+    }
+    let file = directory.join(format!("{MODULE}.ko"));
+    if !file.is_file() {
+        bail!("the build for {name} made no {}", file.display());
+    }
+    Ok(Built { file, warnings: warnings(&text).into_iter().map(str::to_owned).collect() })
+}
+
+fn run(command: &mut Command) -> Result<Output> {
+    command.output().context("cannot start make")
+}
+
+/// Copies the sources of the module into an empty directory. A file that is a link to one of
+/// another directory becomes a file.
+fn copy_sources(directory: &Path) -> Result<()> {
+    let _ = fs::remove_dir_all(directory);
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let from = sources();
+    for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_file() && is_source(&name.to_string_lossy()) {
+            fs::copy(&path, directory.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns true unless a file is one that a build writes: those of a build for another kernel stay
+/// behind.
+fn is_source(name: &str) -> bool {
+    let written = ["Module.symvers", "modules.order", "config.h", "check-btf"];
+    let endings = [".o", ".ko", ".mod", ".mod.c", ".cmd", ".tmp"];
+    !written.contains(&name) && !endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The lines with warnings of the compiler, objtool and modpost.
+fn warnings(log: &str) -> Vec<&str> {
+    // Debian's headers have no uncompressed image; the module then has no type information.
+    let known = |line: &str| line.contains("the compiler differs from the one used to build the kernel");
+    log.lines().filter(|line| line.to_lowercase().contains("warning") && !known(line)).collect()
+}
+
+/// The last lines of a text.
+pub fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_a_build_are_found_but_for_the_compilers_version() {
+        let log = "  CC [M]  x.o\nx.c:1: warning: unused\nwarning: the compiler differs from the one used to build the \
+                   kernel\nx.o: warning: objtool: f+0x1: naked return\nWARNING: modpost: missing description\n";
+        assert_eq!(warnings(log).len(), 3);
+    }
+
+    #[test]
+    fn files_of_a_build_are_not_sources() {
+        assert!(["Makefile", "Kbuild", "queue.c", "core-x86_64.S", "kernel-btf"].into_iter().all(is_source));
+        assert!(!["queue.o", ".queue.o.cmd", "config.h", "hoistway_iosched.mod.c"].into_iter().any(is_source));
+    }
+
+    #[test]
+    fn the_last_lines_of_a_short_text_are_all() {
+        assert_eq!(last_lines("a\nb\nc", 2), "b\nc");
+        assert_eq!(last_lines("a", 2), "a");
+    }
+}

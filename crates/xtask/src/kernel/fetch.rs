@@ -1,0 +1,196 @@
+//! `cargo xtask kernel fetch`: downloads images, modules and headers of the kernels of the table
+//! into `target/kernel`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::archive::Lists;
+use super::build_root;
+use super::modules;
+use super::table::{self, Archive, Kernel};
+
+/// A kernel that was downloaded.
+#[derive(Debug)]
+pub struct Fetched {
+    pub kernel: &'static Kernel,
+    /// The release, such as `6.12.117+deb12-amd64`.
+    pub release: String,
+    /// The directory of the kernel below `target/kernel/kernels`.
+    pub directory: PathBuf,
+}
+
+/// The outcome of a download.
+#[derive(Debug)]
+pub enum Outcome {
+    Present(Fetched),
+    /// The archive has no packages of the kernel; the reason.
+    Missing(String),
+}
+
+impl Fetched {
+    /// Returns the kernel if it was downloaded before.
+    pub fn existing(kernel: &'static Kernel, folder: &Path) -> Option<Fetched> {
+        let directory = folder.join("kernels").join(kernel.name);
+        let release = fs::read_to_string(directory.join("release")).ok()?.trim().to_owned();
+        let fetched = Fetched { kernel, release, directory: std::path::absolute(directory).ok()? };
+        // A build root that was made again has no headers.
+        let outdated = kernel.archive.build_root_compiler().is_some() && !build_root::is_complete(folder);
+        (!outdated && fetched.headers(folder).is_dir()).then_some(fetched)
+    }
+
+    /// The root of the extracted packages of the image.
+    pub fn root(&self) -> PathBuf {
+        self.directory.join("root")
+    }
+
+    /// The root of the extracted packages of the headers.
+    pub fn headers_root(&self, folder: &Path) -> PathBuf {
+        match self.kernel.archive.build_root_compiler() {
+            Some(_) => build_root::directory(folder),
+            None => self.root(),
+        }
+    }
+
+    /// The directory of the headers.
+    fn headers(&self, folder: &Path) -> PathBuf {
+        self.headers_root(folder).join("usr/src").join(format!("linux-headers-{}", self.release))
+    }
+
+    /// Returns true if the image and the modules are extracted.
+    fn has_image(&self) -> bool {
+        let stamped = fs::read_to_string(self.directory.join("release"));
+        stamped.is_ok_and(|release| release.trim() == self.release) && self.image().is_ok() && self.modules().is_ok()
+    }
+
+    /// The image of the kernel.
+    pub fn image(&self) -> Result<PathBuf> {
+        let root = self.root();
+        let places = [
+            root.join(format!("boot/vmlinuz-{}", self.release)),
+            root.join(format!("usr/lib/modules/{}/vmlinuz", self.release)),
+            root.join(format!("lib/modules/{}/vmlinuz", self.release)),
+        ];
+        let found = places.into_iter().find(|path| path.is_file());
+        found.with_context(|| format!("no image of {} in {}", self.release, root.display()))
+    }
+
+    /// The directory of the modules.
+    pub fn modules(&self) -> Result<PathBuf> {
+        modules::directory(&self.root(), &self.release)
+    }
+}
+
+/// Downloads the newest packages of kernels, unless they are present. The outcomes are in the order
+/// of the kernels.
+pub fn fetch(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Outcome>> {
+    let mut lists: Vec<(Archive, Lists)> = Vec::new();
+    let mut outcomes = Vec::new();
+    for kernel in kernels {
+        if !lists.iter().any(|(archive, _)| *archive == kernel.archive) {
+            lists.push((kernel.archive, Lists::update(kernel.archive, folder)?));
+        }
+        let Some((_, lists)) = lists.iter().find(|(archive, _)| *archive == kernel.archive) else { continue };
+        let outcome = fetch_one(kernel, lists, folder).with_context(|| format!("kernel {}", kernel.name))?;
+        match &outcome {
+            Outcome::Present(fetched) => println!("{:<12} {}", kernel.name, fetched.release),
+            Outcome::Missing(reason) => println!("{:<12} SKIPPED: {reason}", kernel.name),
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+fn fetch_one(kernel: &'static Kernel, lists: &Lists, folder: &Path) -> Result<Outcome> {
+    let names = lists.kernel_packages()?;
+    let Some(version) = table::newest_version(kernel, &names) else {
+        return Ok(match Fetched::existing(kernel, folder) {
+            Some(fetched) => Outcome::Present(fetched),
+            None => Outcome::Missing(missing(kernel, &names)),
+        });
+    };
+    let release = format!("{version}-{}", kernel.flavour);
+    if let Some(fetched) = Fetched::existing(kernel, folder).filter(|fetched| fetched.release == release) {
+        return Ok(Outcome::Present(fetched));
+    }
+    let directory = std::path::absolute(folder.join("kernels").join(kernel.name))?;
+    let fetched = Fetched { kernel, release: release.clone(), directory };
+    if !fetched.has_image() {
+        fetch_image(&fetched, lists, &version)?;
+    }
+    let headers = lists.closure(&[format!("linux-headers-{release}")], &version)?;
+    // The headers of newer packages depend on the image, which belongs to the other root.
+    let headers: Vec<String> = headers.into_iter().filter(|name| !name.starts_with("linux-image-")).collect();
+    if kernel.archive.build_root_compiler().is_some() {
+        build_root::require(folder)?;
+    }
+    lists.extract(&headers, &fetched.headers_root(folder))?;
+    if kernel.archive.build_root_compiler().is_none() {
+        include_relatively(&fetched.headers(folder))?;
+    }
+    Ok(Outcome::Present(fetched))
+}
+
+/// Downloads the image and the modules of a kernel.
+fn fetch_image(fetched: &Fetched, lists: &Lists, version: &str) -> Result<()> {
+    let Fetched { release, directory, .. } = fetched;
+    let _ = fs::remove_dir_all(directory);
+    let root = fetched.root();
+    fs::create_dir_all(&root).with_context(|| format!("cannot make {}", root.display()))?;
+    let mut image = lists.closure(&[format!("linux-image-{release}")], version)?;
+    image.extend(lists.existing(&[format!("linux-modules-extra-{release}")])?);
+    lists.extract(&image, &root)?;
+    modules::prune(&root, release)?;
+    fetched.image()?;
+    fs::write(directory.join("release"), format!("{release}\n")).context("cannot write the release")
+}
+
+/// Why a kernel cannot be downloaded.
+fn missing(kernel: &Kernel, names: &[String]) -> String {
+    let begin = format!("linux-image-{}", kernel.series);
+    let end = format!("-{}", kernel.flavour);
+    let images = names.iter().filter(|name| name.starts_with(&begin) && name.ends_with(&end)).count();
+    let series = kernel.series.trim_end_matches('.');
+    match images {
+        0 => format!("{} has no kernel {series}", kernel.archive.name()),
+        _ => format!("{} has {images} images of {series} but no headers of them", kernel.archive.name()),
+    }
+}
+
+/// Lets the Makefile of headers include the common one by a relative path, so that the headers work
+/// outside `/usr/src`.
+fn include_relatively(headers: &Path) -> Result<()> {
+    let path = headers.join("Makefile");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let Some(relative) = relative_include(&text) else {
+        bail!("{} is not one line that includes a Makefile of /usr/src: {text}", path.display());
+    };
+    fs::write(&path, relative).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn relative_include(text: &str) -> Option<String> {
+    let common = text.trim().strip_prefix("include /usr/src/")?;
+    (!common.contains('\n')).then(|| format!("include $(dir $(lastword $(MAKEFILE_LIST)))../{common}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_include_their_common_part_by_a_relative_path() {
+        let text = "include /usr/src/linux-headers-6.12.1-common/Makefile\n";
+        let expected = "include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-6.12.1-common/Makefile\n";
+        assert_eq!(relative_include(text).as_deref(), Some(expected));
+        assert_eq!(relative_include("all:\n\ttrue\n"), None);
+    }
+
+    #[test]
+    fn the_reason_distinguishes_missing_headers_from_missing_kernels() {
+        let kernel = table::find("6.18").expect("it is in the table");
+        let names = ["linux-image-6.18.15+deb13-amd64".to_owned()];
+        assert_eq!(missing(kernel, &names), "trixie-backports has 1 images of 6.18 but no headers of them");
+        assert_eq!(missing(kernel, &[]), "trixie-backports has no kernel 6.18");
+    }
+}

@@ -1,0 +1,159 @@
+//! `cargo xtask kernel`: builds the kernel module for the kernels of a table, boots them in QEMU,
+//! and judges what the guests report.
+//!
+//! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`, `build_root.rs`
+//! - the modules of a kernel: `modules.rs`; the build of the module under test: `build.rs`
+//! - the campaigns of a test: `plans.rs`; a boot: `initramfs.rs`, `boot.rs`; the verdict:
+//!   `judge.rs`
+//! - the core's assembly: `asm.rs`, `asm/`
+//! - the Debian package: `package.rs`, with the files of `packaging/dkms`
+//! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
+//!
+//! The program in the virtual machine is the crate `hoistway-guest`.
+
+mod archive;
+mod asm;
+mod boot;
+mod build;
+mod build_root;
+mod fetch;
+mod initramfs;
+mod judge;
+mod modules;
+mod package;
+mod plans;
+mod shell;
+mod step;
+mod table;
+mod test;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Result, bail};
+
+use crate::tools;
+pub use asm::check as check_assembly;
+use fetch::{Fetched, Outcome};
+pub use step::check;
+use table::Kernel;
+
+/// Options of `cargo xtask kernel`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Task {
+    /// Write the core's assembly, kernel/core-*.S, or check that it is current
+    Asm(asm::Options),
+    /// Download images, modules and headers of kernels into target/kernel
+    Fetch(Selection),
+    /// Build the module for kernels
+    Build(Selection),
+    /// Boot kernels, run campaigns against elevators and judge the results
+    Test(test::Options),
+    /// Boot a kernel with the module and a shell on this terminal
+    Run(shell::Options),
+    /// Build the Debian package from which DKMS builds the module
+    Package(package::Options),
+}
+
+/// A selection of kernels.
+#[derive(clap::Args, Clone, Debug, Default)]
+struct Selection {
+    /// A kernel of the table; may be repeated
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Vec<String>,
+    /// All kernels of the table
+    #[arg(long, conflicts_with = "kernel")]
+    all: bool,
+}
+
+impl Selection {
+    /// The selected kernels; the default one if none is selected.
+    fn kernels(&self) -> Result<Vec<&'static Kernel>> {
+        if self.all {
+            return Ok(table::KERNELS.iter().collect());
+        }
+        if self.kernel.is_empty() {
+            return Ok(vec![table::find(table::DEFAULT)?]);
+        }
+        self.kernel.iter().map(|name| table::find(name)).collect()
+    }
+}
+
+/// Runs a task.
+pub fn run(options: &Options) -> Result<()> {
+    match &options.task {
+        Task::Asm(options) => asm::run(options),
+        Task::Fetch(selection) => {
+            let all: Vec<&'static Kernel> = table::KERNELS.iter().collect();
+            let kernels = if selection.kernel.is_empty() { all } else { selection.kernels()? };
+            let outcomes = fetch::fetch(&kernels, &folder()?)?;
+            let present = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Present(_))).count();
+            println!("{present} of {} kernels", outcomes.len());
+            Ok(())
+        }
+        Task::Build(selection) => build_all(selection),
+        Task::Test(options) => test::run(options),
+        Task::Run(options) => shell::run(options),
+        Task::Package(options) => package::run(options),
+    }
+}
+
+/// Builds the module for kernels, also after a build that failed.
+fn build_all(selection: &Selection) -> Result<()> {
+    let folder = folder()?;
+    let mut failed = Vec::new();
+    for fetched in present(&selection.kernels()?, &folder)? {
+        let built = build::build(&fetched, &folder);
+        match built.and_then(|built| built.require_no_warnings().map(|()| built)) {
+            Ok(built) => println!("{:<12} {}", fetched.kernel.name, built.file.display()),
+            Err(error) => {
+                println!("{:<12} FAILED: {error:#}", fetched.kernel.name);
+                failed.push(fetched.kernel.name);
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { bail!("the module was not built for {}", failed.join(", ")) }
+}
+
+/// The kernels that were downloaded; downloads the others where the archives have them.
+fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
+    let (mut found, mut absent) = (Vec::new(), Vec::new());
+    for kernel in kernels {
+        match Fetched::existing(kernel, folder) {
+            Some(fetched) => found.push(fetched),
+            None => absent.push(*kernel),
+        }
+    }
+    if !absent.is_empty() {
+        for outcome in fetch::fetch(&absent, folder)? {
+            if let Outcome::Present(fetched) = outcome {
+                found.push(fetched);
+            }
+        }
+    }
+    let order = |fetched: &Fetched| kernels.iter().position(|kernel| kernel.name == fetched.kernel.name);
+    found.sort_by_key(order);
+    if found.is_empty() { bail!("no archive has one of the selected kernels") } else { Ok(found) }
+}
+
+/// Builds the program of the virtual machine and returns its file.
+fn guest() -> Result<PathBuf> {
+    const TARGET: &str = "x86_64-unknown-linux-musl";
+    let mut cargo = tools::cargo();
+    cargo.args(["build", "--quiet", "--release", "--package", "hoistway-guest", "--target", TARGET]);
+    if tools::run(cargo.stdout(Stdio::null())).is_err() {
+        bail!("the program of the virtual machine does not build; its target comes with: rustup target add {TARGET}");
+    }
+    Ok(tools::target_directory()?.join(TARGET).join("release/hoistway-guest"))
+}
+
+/// The directory of everything that this task downloads and builds.
+fn folder() -> Result<PathBuf> {
+    Ok(tools::target_directory()?.join("kernel"))
+}

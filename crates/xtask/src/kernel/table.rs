@@ -1,0 +1,197 @@
+//! The table of kernels that the module is built for and tested with.
+
+use anyhow::{Context, Result};
+
+/// A package archive that distributes kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Archive {
+    /// Debian bookworm with its security updates.
+    Bookworm,
+    /// The backports of Debian trixie.
+    TrixieBackports,
+    /// Ubuntu noble with its updates.
+    Noble,
+}
+
+impl Archive {
+    /// The name of the directory of the archive's package lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            Archive::Bookworm => "bookworm",
+            Archive::TrixieBackports => "trixie-backports",
+            Archive::Noble => "noble",
+        }
+    }
+
+    /// The lines of the sources.list of the archive, without `deb` and options.
+    pub fn sources(self) -> &'static [&'static str] {
+        match self {
+            Archive::Bookworm => &[
+                "http://deb.debian.org/debian bookworm main",
+                "http://deb.debian.org/debian bookworm-updates main",
+                "http://deb.debian.org/debian-security bookworm-security main",
+            ],
+            Archive::TrixieBackports => &[
+                "http://deb.debian.org/debian trixie main",
+                "http://deb.debian.org/debian trixie-backports main",
+                "http://deb.debian.org/debian-security trixie-security main",
+            ],
+            Archive::Noble => &[
+                "http://archive.ubuntu.com/ubuntu noble main universe",
+                "http://archive.ubuntu.com/ubuntu noble-updates main universe",
+                "http://archive.ubuntu.com/ubuntu noble-security main universe",
+            ],
+        }
+    }
+
+    /// The keyring that signs the archive.
+    pub fn keyring(self) -> Keyring {
+        match self {
+            Archive::Noble => Keyring {
+                file: "ubuntu-archive-keyring.gpg",
+                package: "ubuntu-keyring",
+                archive: Some(Archive::TrixieBackports),
+            },
+            Archive::Bookworm | Archive::TrixieBackports => {
+                Keyring { file: "debian-archive-keyring.gpg", package: "debian-archive-keyring", archive: None }
+            }
+        }
+    }
+
+    /// The compiler in the build root for modules of the archive's kernels; None if the programs of
+    /// Debian bookworm build them.
+    pub fn build_root_compiler(self) -> Option<&'static str> {
+        match self {
+            Archive::Bookworm => None,
+            Archive::TrixieBackports => Some("gcc-14"),
+            Archive::Noble => Some("gcc-13"),
+        }
+    }
+}
+
+/// The keys that sign an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keyring {
+    /// The name of the file in `/usr/share/keyrings`.
+    pub file: &'static str,
+    /// The package that has the file.
+    pub package: &'static str,
+    /// The archive that has the package; None if it is installed on this machine.
+    pub archive: Option<Archive>,
+}
+
+/// A row of the table of kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The name on the command line.
+    pub name: &'static str,
+    pub archive: Archive,
+    /// The beginning of the version in the names of the packages.
+    pub series: &'static str,
+    /// The end of the names of the packages.
+    pub flavour: &'static str,
+}
+
+const fn row(name: &'static str, archive: Archive, series: &'static str, flavour: &'static str) -> Kernel {
+    Kernel { name, archive, series, flavour }
+}
+
+/// The kernels. An archive keeps the packages of some series only for a time; `kernel fetch` names
+/// those that it no longer has.
+pub const KERNELS: &[Kernel] = &[
+    row("6.1", Archive::Bookworm, "6.1.", "amd64"),
+    row("6.1-cloud", Archive::Bookworm, "6.1.", "cloud-amd64"),
+    row("6.8-ubuntu", Archive::Noble, "6.8.", "generic"),
+    row("6.11-ubuntu", Archive::Noble, "6.11.", "generic"),
+    row("6.12", Archive::Bookworm, "6.12.", "amd64"),
+    row("6.12-cloud", Archive::Bookworm, "6.12.", "cloud-amd64"),
+    row("6.14-ubuntu", Archive::Noble, "6.14.", "generic"),
+    row("6.16", Archive::TrixieBackports, "6.16.", "amd64"),
+    row("6.17", Archive::TrixieBackports, "6.17.", "amd64"),
+    row("6.17-ubuntu", Archive::Noble, "6.17.", "generic"),
+    row("6.18", Archive::TrixieBackports, "6.18.", "amd64"),
+    row("6.19", Archive::TrixieBackports, "6.19.", "amd64"),
+    row("7.0-ubuntu", Archive::Noble, "7.0.", "generic"),
+    row("7.2", Archive::TrixieBackports, "7.2.", "amd64"),
+    row("7", Archive::TrixieBackports, "7.", "amd64"),
+];
+
+/// The kernel that is tested if none is named: its flavour has all the devices.
+pub const DEFAULT: &str = "6.12";
+
+/// Finds a kernel of the table by its name.
+pub fn find(name: &str) -> Result<&'static Kernel> {
+    KERNELS.iter().find(|kernel| kernel.name == name).with_context(|| {
+        let names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
+        format!("there is no kernel `{name}` in the table; it has {}", names.join(", "))
+    })
+}
+
+/// The version of the newest kernel for which both an image and headers are in a list of package
+/// names, such as `6.12.117+deb12`.
+pub fn newest_version(kernel: &Kernel, packages: &[String]) -> Option<String> {
+    let versions = |kind: &str| -> Vec<&str> {
+        let suffix = format!("-{}", kernel.flavour);
+        let names = packages.iter().filter_map(|name| name.strip_prefix(kind)?.strip_suffix(suffix.as_str()));
+        let numbered = names.filter(|version| version.starts_with(kernel.series));
+        // A version with a letter is that of another flavour, as in `6.1.0-56-rt`.
+        numbered.filter(|version| !version.contains("-cloud") && !version.contains("-rt")).collect()
+    };
+    let headers = versions("linux-headers-");
+    let images = versions("linux-image-").into_iter().filter(|version| headers.contains(version));
+    images.max_by_key(|version| numbers(version)).map(str::to_owned)
+}
+
+/// The numbers in a version, for comparisons.
+fn numbers(version: &str) -> Vec<u64> {
+    let parts = version.split(|character: char| !character.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_newest_version_is_the_largest_by_numbers_that_has_headers() {
+        let packages = names(&[
+            "linux-image-6.12.9+deb12-amd64",
+            "linux-headers-6.12.9+deb12-amd64",
+            "linux-image-6.12.117+deb12-amd64",
+            "linux-headers-6.12.117+deb12-amd64",
+            "linux-image-6.12.120+deb12-amd64",
+        ]);
+        let kernel = find("6.12").expect("it is in the table");
+        assert_eq!(newest_version(kernel, &packages).as_deref(), Some("6.12.117+deb12"));
+    }
+
+    #[test]
+    fn flavours_are_kept_apart() {
+        let packages = names(&[
+            "linux-image-6.1.0-57-cloud-amd64",
+            "linux-headers-6.1.0-57-cloud-amd64",
+            "linux-image-6.1.0-57-rt-amd64",
+            "linux-headers-6.1.0-57-rt-amd64",
+            "linux-image-6.1.0-56-amd64",
+            "linux-headers-6.1.0-56-amd64",
+        ]);
+        let version = |name: &str| newest_version(find(name).expect("it is in the table"), &packages);
+        assert_eq!(version("6.1").as_deref(), Some("6.1.0-56"));
+        assert_eq!(version("6.1-cloud").as_deref(), Some("6.1.0-57"));
+        assert_eq!(version("6.12"), None);
+    }
+
+    #[test]
+    fn the_names_of_the_table_differ_and_the_default_is_one_of_them() {
+        let mut names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), KERNELS.len());
+        assert!(find(DEFAULT).is_ok());
+        assert!(find("2.6.18").expect_err("it is not in the table").to_string().contains("6.12-cloud"));
+    }
+}
