@@ -38,6 +38,7 @@
 //! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`]; the document is `ComparisonDocument` of hoistway-advise |
 //! | `hoistway elevators` | [`ElevatorList::new`] | [`ElevatorList`] |
 //! | `hoistway conform` | [`decisions::replay_files`] | [`decisions::Conformance`] |
+//! | `hoistway conform --print` | [`kernel_recording::for_each_record`] | [`kernel_recording::Record`] |
 //! | `hoistway trace whatif`, `hoistway advise --trace` | [`compare_recorded`], [`run_each_recorded`] | [`Comparison`], [`Run`] |
 //!
 //! Two crates build on this one: hoistway-reproduce runs published results, hoistway-advise
@@ -85,6 +86,7 @@ mod error;
 mod events;
 pub mod file_tree;
 mod host;
+pub mod kernel_recording;
 mod measure;
 mod record;
 mod registry;

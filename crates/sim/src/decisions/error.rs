@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::kernel_recording::RecordingError;
+
 /// Reason why a decision file was not replayed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
@@ -63,6 +65,14 @@ pub enum DecisionError {
         line: usize,
         /// The error in the scenario.
         error: ScenarioError,
+    },
+    /// A recording of the kernel module is invalid.
+    #[error("{}: {error}", file.display())]
+    Recording {
+        /// The file.
+        file: PathBuf,
+        /// The error in the recording.
+        error: RecordingError,
     },
 }
 

@@ -12,6 +12,7 @@ mod hosts_page;
 mod job_files_page;
 mod job_options;
 mod journal;
+mod kernel_recording;
 mod kernels;
 mod mapped;
 mod options;

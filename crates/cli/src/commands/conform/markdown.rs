@@ -5,18 +5,72 @@ use std::path::Path;
 use anyhow::Result;
 use hoistway_core::Kind;
 use hoistway_sim::decisions::{Conformance, FileReport, Target, targets};
+use hoistway_sim::kernel_recording::{Call, RecordingReport};
 use hoistway_units::figures::grouped;
 
 use crate::output::Out;
 
 /// Prints the totals, a table by elevator, a table by file, the scenarios that differ, and the
-/// elevators without a recording.
+/// elevators without a recording. Recordings of the kernel module have a table of their own.
 pub fn print(conformance: &Conformance, out: &mut Out) -> Result<()> {
     page(conformance).lines().try_for_each(|line| out.line(line))?;
     Ok(())
 }
 
 fn page(conformance: &Conformance) -> String {
+    let recordings = &conformance.recordings;
+    match (conformance.files.is_empty(), recordings.is_empty()) {
+        (true, false) => of_recordings(recordings),
+        (_, true) => of_scenarios(conformance),
+        (false, false) => format!("{}\n{}", of_scenarios(conformance), of_recordings(recordings)),
+    }
+}
+
+/// The totals of the kernel module's recordings, one line per recording with one column per kind of
+/// decision that any of them has, and the first differences.
+fn of_recordings(recordings: &[RecordingReport]) -> String {
+    let identical = recordings.iter().filter(|recording| recording.difference.is_none()).count();
+    let sum = |count: fn(&RecordingReport) -> u64| grouped(recordings.iter().map(count).sum());
+    let mut lines = vec![
+        format!(
+            "{identical} of {} recordings are identical; they hold {} calls, {} of them decisions.",
+            recordings.len(),
+            sum(|recording| recording.records),
+            sum(|recording| recording.decisions)
+        ),
+        String::new(),
+    ];
+    let has = |call: &&Call| call.is_decision() && recordings.iter().any(|recording| recording.records_of(**call) > 0);
+    let calls: Vec<Call> = Call::ALL.iter().filter(has).copied().collect();
+    let names: String = calls.iter().map(|call| format!(" {} |", call.name())).collect();
+    lines.push(format!("| recording | elevator | identical | decisions |{names}"));
+    lines.push(format!("|---|---|---|---|{}", "---|".repeat(calls.len())));
+    for recording in recordings {
+        let counts: String = calls.iter().map(|call| format!(" {} |", grouped(recording.records_of(*call)))).collect();
+        lines.push(format!(
+            "| `{}` | `{}` | {} / {} | {} |{counts}",
+            stem(&recording.file),
+            recording.elevator,
+            grouped(recording.identical),
+            grouped(recording.records),
+            grouped(recording.decisions)
+        ));
+    }
+    let different = |recording: &RecordingReport| {
+        recording.difference.as_ref().map(|difference| format!("- `{}`: {difference}", stem(&recording.file)))
+    };
+    let different: Vec<String> = recordings.iter().filter_map(different).collect();
+    lines.push(String::new());
+    if different.is_empty() {
+        lines.push("No recording differs.".to_owned());
+    } else {
+        lines.push("These recordings differ; the first difference of each:\n".to_owned());
+        lines.extend(different);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn of_scenarios(conformance: &Conformance) -> String {
     let totals = conformance.totals();
     let sum = format!(
         "{} of {} scenarios are identical; they hold {} decisions.",
@@ -115,7 +169,7 @@ fn without_recordings(conformance: &Conformance) -> String {
 fn stem(file: &str) -> &str {
     let name = Path::new(file).file_name().and_then(|name| name.to_str()).unwrap_or(file);
     let name = name.strip_suffix(".gz").unwrap_or(name);
-    name.strip_suffix(".jsonl").unwrap_or(name)
+    name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".rec")).unwrap_or(name)
 }
 
 #[cfg(test)]
