@@ -1,7 +1,11 @@
 //! The changes that advice amounts to: assignments, shell commands, udev rules and the way back.
 
+use hoistway_core::Kind;
 use hoistway_machine::udev::{self, Rule};
-use hoistway_machine::{AppliedSettings, ApplyError, Assignment, BlockDevice, PlanError, SettingsPlan};
+use hoistway_machine::{
+    AppliedSettings, ApplyError, Assignment, BlockDevice, PlanError, SettingsPlan, elevator_of_scheduler,
+    scheduler_of_elevator,
+};
 use serde::{Serialize, Serializer};
 
 use crate::case::Case;
@@ -71,18 +75,19 @@ impl ChangePlan {
         if *chosen == case.now {
             return ChangePlan { device, alike, ..ChangePlan::default() };
         }
-        let assignments = assignments(chosen, &case.now);
+        let name = |kind| name_on(case, kind);
+        let assignments = assignments(chosen, &case.now, &name);
         // A rule has to set the scheduler too: another may be active after the next start.
         let mut persistent = assignments.clone();
         if !persistent.iter().any(|assignment| assignment.name == SCHEDULER) {
-            persistent.insert(0, Assignment::new(SCHEDULER, scheduler_name(chosen.kind)));
+            persistent.insert(0, Assignment::new(SCHEDULER, name(chosen.kind)));
         }
         let rule = |device: &BlockDevice| match udev::rule(device, &persistent) {
             Ok(rule) => PlannedRule::Rule(rule),
             Err(error) => PlannedRule::None(error.to_string()),
         };
         let rules = devices().map(rule).collect();
-        ChangePlan { device, alike, back: self::assignments(&case.now, chosen), assignments, rules }
+        ChangePlan { device, alike, back: self::assignments(&case.now, chosen, &name), assignments, rules }
     }
 
     /// The names of all devices to change.
@@ -146,12 +151,22 @@ fn echo_commands(device: &str, assignments: &[Assignment]) -> Vec<String> {
     assignments.iter().map(command).collect()
 }
 
+/// The name of an elevator in the file `scheduler` of the case's device: that of the active
+/// scheduler if it is this elevator, else the listed one, else the kernel's.
+fn name_on(case: &Case, kind: Kind) -> String {
+    let queue = case.subject.as_ref().and_then(|subject| subject.device.queue.as_ref());
+    let active = queue.and_then(|queue| queue.scheduler.as_deref());
+    let active = active.filter(|name| elevator_of_scheduler(name) == Some(kind));
+    let listed = || queue.and_then(|queue| scheduler_of_elevator(queue, kind));
+    active.or_else(listed).unwrap_or(scheduler_name(kind)).to_owned()
+}
+
 /// The assignments that lead from one choice to another: the scheduler if it changes, then the
 /// tunables that differ.
-fn assignments(to: &Choice, from: &Choice) -> Vec<Assignment> {
+fn assignments(to: &Choice, from: &Choice, name: &dyn Fn(Kind) -> String) -> Vec<Assignment> {
     let mut assignments = Vec::new();
     if to.kind != from.kind {
-        assignments.push(Assignment::new(SCHEDULER, scheduler_name(to.kind)));
+        assignments.push(Assignment::new(SCHEDULER, name(to.kind)));
     }
     let set = |of: &Choice, name: &str| of.tunables.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
     for tunable in to.kind.info().tunables {

@@ -1,6 +1,6 @@
 //! The answer of `hoistway advise` without a workload: the settings of each device, and remarks.
 
-use hoistway_machine::{BlockDevice, Kind, Root, queues_below, why_no_choice};
+use hoistway_machine::{BlockDevice, Kind, MODULE, MODULE_ELEVATORS, ModuleState, Root, queues_below, why_no_choice};
 use serde::Serialize;
 
 use crate::choice::scheduler_name;
@@ -14,6 +14,8 @@ pub struct Overview {
     pub schema: u32,
     /// The devices, drives before devices that are made of them.
     pub devices: Vec<DeviceOverview>,
+    /// The kernel module `hoistway_iosched`: its state, or where it is described. A sentence.
+    pub module: String,
 }
 
 /// The description of a device without a workload.
@@ -53,7 +55,13 @@ impl Overview {
         };
         shown.sort_by_key(|device| device.kind.is_stacked() || device.kind.is_memory());
         let devices = shown.iter().map(|device| DeviceOverview::new(root, devices, device)).collect();
-        Overview { schema: 1, devices }
+        let module = ModuleState::read(root).sentence(None).unwrap_or_else(|| {
+            format!(
+                "The kernel module {MODULE}, which is not installed, would add the schedulers {}: docs/kernel.md.",
+                MODULE_ELEVATORS.join(", ")
+            )
+        });
+        Overview { schema: 1, devices, module }
     }
 }
 

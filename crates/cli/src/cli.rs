@@ -195,7 +195,8 @@ Examples:
 
 Exit codes: 0 all scenarios are identical, 1 a file could not be replayed, 3 a scenario differs.")]
 pub struct ConformArgs {
-    /// Decision files: .jsonl or .jsonl.gz, one scenario per line
+    /// Decision files (.jsonl or .jsonl.gz, one scenario per line), or recordings of the kernel
+    /// module, compressed by gzip or not
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Also print each difference, with the last ten events before it
@@ -207,6 +208,9 @@ pub struct ConformArgs {
     /// Print Markdown instead: the tables of docs/conformance.md
     #[arg(long, conflicts_with_all = ["json", "verbose"])]
     pub markdown: bool,
+    /// Print the records of recordings of the kernel module instead, one per line
+    #[arg(long, conflicts_with_all = ["json", "verbose", "markdown"])]
+    pub print: bool,
 }
 
 /// `hoistway elevators`.

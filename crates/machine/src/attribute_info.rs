@@ -1,7 +1,9 @@
 //! Units, ranges, defaults and meanings of the attributes of a queue in sysfs.
 
-use hoistway_core::{Kind, Tunable, Unit};
+use hoistway_core::{Tunable, Unit};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::scheduler_names::elevator_of_scheduler;
 
 /// Describes an attribute: a setting of the queue, or a tunable of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,8 +207,9 @@ pub fn setting_info(name: &str) -> Option<&'static AttributeInfo> {
     QUEUE_SETTINGS.iter().find(|info| info.name == name)
 }
 
-/// Describes the tunables of one of the kernel's schedulers: those in `queue/iosched` that the
-/// elevator of the same name declares. Empty for `none` and for unknown schedulers.
+/// Describes the tunables of a scheduler: those in `queue/iosched` that the elevator of the same
+/// name declares. The schedulers of the module `hoistway_iosched` have all of them. Empty for
+/// `none` and for unknown schedulers.
 ///
 /// ```
 /// use hoistway_machine::tunable_infos;
@@ -215,8 +218,10 @@ pub fn setting_info(name: &str) -> Option<&'static AttributeInfo> {
 /// assert_eq!((expire.unit, expire.default), ("ms", Some(500)));
 /// ```
 pub fn tunable_infos(scheduler: &str) -> Vec<AttributeInfo> {
-    let (Some(names), Some(kind)) = (kernel_tunables(scheduler), Kind::from_name(scheduler)) else { return Vec::new() };
-    kind.info().tunables.iter().filter(|tunable| names.contains(&tunable.name)).map(tunable_info).collect()
+    let Some(kind) = elevator_of_scheduler(scheduler) else { return Vec::new() };
+    let names = kernel_tunables(scheduler);
+    let has = |tunable: &&Tunable| names.is_none_or(|names| names.contains(&tunable.name));
+    kind.info().tunables.iter().filter(has).map(tunable_info).collect()
 }
 
 fn tunable_info(tunable: &'static Tunable) -> AttributeInfo {
@@ -284,6 +289,7 @@ pub(crate) fn module(scheduler: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hoistway_core::Kind;
 
     #[test]
     fn every_tunable_of_the_kernels_schedulers_is_described() {
@@ -292,7 +298,14 @@ mod tests {
             known.sort_unstable();
             assert_eq!(known, kernel_tunables(scheduler).expect("one of the kernel's"), "{scheduler}");
         }
-        assert!(["none", "cfq", "other"].iter().all(|scheduler| tunable_infos(scheduler).is_empty()));
+        assert!(["none", "other"].iter().all(|scheduler| tunable_infos(scheduler).is_empty()));
+    }
+
+    #[test]
+    fn schedulers_of_the_module_have_all_tunables_of_their_elevators() {
+        for (scheduler, kind) in [("cfq", Kind::Cfq), ("h-bfq", Kind::Bfq), ("h-mq-deadline", Kind::MqDeadline)] {
+            assert_eq!(tunable_infos(scheduler).len(), kind.info().tunables.len(), "{scheduler}");
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@
 //! - control groups: `cgroup.rs`
 //! - what a scheduler makes of an I/O priority, in words: `priority_effect.rs`; the figures are in
 //!   `hoistway_core`'s `priority_effect.rs`
+//! - the kernel module `hoistway_iosched` and the names of its elevators: `kernel_module.rs`
 //! - remarks and JSON of `hoistway ionice --explain`: `priority_report.rs`
 //!
 //! # Parsing of procfs
@@ -58,7 +59,9 @@ mod files;
 mod find;
 mod identity;
 mod in_use;
+mod installed_modules;
 mod inventory;
+mod kernel_module;
 mod kind;
 mod memory;
 mod mounts;
@@ -68,6 +71,7 @@ mod priority_report;
 mod process;
 mod queue;
 mod root;
+mod scheduler_names;
 mod settings;
 mod stacking;
 mod sysfs;
@@ -82,6 +86,7 @@ pub use find::{FindError, find};
 pub use identity::{Identity, Transport};
 pub use in_use::{InUse, OpenUnusedError, OpenedForWriting, Use, create_unused, find_use, open_unused};
 pub use inventory::{DeviceReport, Inventory, QueueReport, queue_remarks, queues_instead};
+pub use kernel_module::{MODULE, MODULE_ELEVATORS, ModuleState, scheduler_of_elevator};
 pub use kind::Kind;
 pub use memory::{available_bytes, memory_bytes};
 pub use mounts::{MountEntry, SwapArea, mounts, swap_areas};
@@ -95,6 +100,7 @@ pub use process::{
 };
 pub use queue::{Attribute, Queue, WriteCache, queue_directory};
 pub use root::Root;
+pub use scheduler_names::elevator_of_scheduler;
 pub use settings::{
     AppliedSettings, ApplyError, Assignment, AssignmentError, OtherRuleReport, PlanError, RuleReport, RuleTarget,
     SettingChange, SettingsError, SettingsPlan, SettingsReport, defaults_of, why_no_choice,

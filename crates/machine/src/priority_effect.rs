@@ -5,6 +5,7 @@ use hoistway_core::{self as core, Kind, PriorityEffect};
 use crate::device::BlockDevice;
 use crate::priority::{Class, NORMAL_LEVEL, Priority};
 use crate::queue::Queue;
+use crate::scheduler_names::elevator_of_scheduler;
 
 /// The effect of an I/O priority under a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub fn effect_under(kind: Kind, priority: Priority) -> EffectText {
 /// tunables where the text depends on them.
 pub fn effect_on(device: &BlockDevice, queue: &Queue, priority: Priority) -> EffectText {
     let scheduler = queue.scheduler.as_deref().unwrap_or("none");
-    match (scheduler, Kind::from_name(scheduler)) {
+    match (scheduler, elevator_of_scheduler(scheduler)) {
         (_, _) if !queue.has_choice() => {
             no_effect(format!("{} has no scheduler: the priority has no effect there", device.name))
         }

@@ -12,6 +12,7 @@ use crate::priority_effect::{effect_on, effect_under};
 use crate::process::{DeviceUse, Process, ProcessError, device_use, process};
 use crate::queue::Queue;
 use crate::root::Root;
+use crate::scheduler_names::{elevator_of_scheduler, is_of_module};
 use crate::stacking::{queues_below, request_path};
 
 /// Explained priorities; docs/devices.md describes the serialised fields.
@@ -198,7 +199,13 @@ impl PriorityExplainer<'_> {
         let empty = Queue::default();
         let queue = device.queue.as_ref().unwrap_or(&empty);
         let effect = effect_on(device, queue, priority);
-        let uses_priorities = |name: &&String| matches!(name.as_str(), "bfq" | "mq-deadline");
+        let uses_priorities = |name: &&String| match name.as_str() {
+            "bfq" | "mq-deadline" => true,
+            name => {
+                is_of_module(name)
+                    && elevator_of_scheduler(name).is_some_and(|kind| effect_under(kind, priority).counts)
+            }
+        };
         let would_count = match effect.counts {
             true => Vec::new(),
             false => queue.schedulers.iter().filter(uses_priorities).cloned().collect(),
@@ -225,7 +232,7 @@ impl PriorityExplainer<'_> {
         if counts {
             let above = way.iter().take_while(|other| other.number != device.number);
             notes.extend(above.filter_map(|other| note_on_layer(other)));
-            let is_bfq = queue.scheduler.as_deref() == Some("bfq");
+            let is_bfq = matches!(queue.scheduler.as_deref(), Some("bfq" | "h-bfq"));
             if is_bfq && queue.tunable("low_latency").is_some_and(|tunable| tunable.value == "1") {
                 notes.push(
                     "low_latency is 1: bfq raises programs that start or play media for a while, whatever their level"

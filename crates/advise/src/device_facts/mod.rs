@@ -5,7 +5,7 @@ mod drive_model;
 mod warnings;
 
 use hoistway_core::Kind;
-use hoistway_machine::{Assignment, BlockDevice, Queue, Root, SettingsPlan, WriteCache};
+use hoistway_machine::{Assignment, BlockDevice, Queue, Root, SettingsPlan, WriteCache, elevator_of_scheduler};
 use hoistway_sim::{HostConfig, Kernel};
 
 use crate::choice::Choice;
@@ -88,9 +88,10 @@ pub fn current_settings(device: &BlockDevice, queue: &Queue) -> CurrentSettings 
     }
 }
 
-/// The elevator of a scheduler name of the kernel; `none` is the elevator noop.
+/// The elevator of a scheduler name of the kernel; `none` is the elevator noop. Schedulers of the
+/// module `hoistway_iosched` may have the prefix `h-`.
 pub fn kind_of(name: &str) -> Option<Kind> {
-    Kind::from_name(name)
+    elevator_of_scheduler(name)
 }
 
 /// The scheduler that Linux sets by default: none with several hardware queues, as NVMe has them,
@@ -102,7 +103,13 @@ pub fn usual_scheduler(has_several_queues: bool) -> Kind {
 /// The schedulers that can be set on a device, listed by its queue or in an installed module, and
 /// the schedulers of current kernels that cannot.
 pub fn candidates(root: &Root, device: &BlockDevice, queue: &Queue) -> (Vec<Kind>, Vec<&'static str>) {
-    let mut can: Vec<Kind> = queue.schedulers.iter().filter_map(|name| kind_of(name)).collect();
+    let mut can: Vec<Kind> = Vec::new();
+    for kind in queue.schedulers.iter().filter_map(|name| kind_of(name)) {
+        // The kernel's bfq and h-bfq of the module are one choice.
+        if !can.contains(&kind) {
+            can.push(kind);
+        }
+    }
     let in_module = |kind: &Kind| {
         let assignment = Assignment::new("scheduler", scheduler_name(*kind));
         SettingsPlan::new(root, device, &[assignment]).is_ok()

@@ -5,10 +5,12 @@ use crate::attribute_info::{
     AttributeInfo, kernel_tunables, module, number_range, setting_info, successor, tunable_infos,
 };
 use crate::device::BlockDevice;
-use crate::files::read_text;
+use crate::installed_modules::is_module_installed;
+use crate::kernel_module::{MODULE, MODULE_ELEVATORS, ModuleState};
 use crate::kind::Kind;
 use crate::queue::{Attribute, Queue};
 use crate::root::Root;
+use crate::scheduler_names::is_of_module;
 use crate::stacking::hidden_paths;
 
 /// An assignment cannot be carried out. Nothing was written.
@@ -179,15 +181,32 @@ fn check_scheduler(root: &Root, device: &BlockDevice, queue: &Queue, scheduler: 
     if is_listed || module(scheduler).is_some_and(|module| is_module_installed(root, module)) {
         return Ok(());
     }
+    let of_module = || of_module_hint(root, scheduler);
     let hint = match (successor(scheduler), module(scheduler)) {
-        (Some(successor), _) => format!(" ({scheduler} is of kernels before 5.0; its successor is {successor})"),
+        (Some(successor), _) => format!(
+            " ({scheduler} is of kernels before 5.0; its successor is {successor}{})",
+            of_module().map_or_else(String::new, |hint| format!("; {hint}"))
+        ),
         (_, Some(module)) => {
             format!(" (the kernel was built without it, or its module {module} is not installed below /lib/modules)")
         }
-        _ => String::new(),
+        _ => of_module().map_or_else(String::new, |hint| format!(" ({hint})")),
     };
     let available = queue.schedulers.clone();
     Err(PlanError::Scheduler { device: device.name.clone(), scheduler: scheduler.to_owned(), available, hint })
+}
+
+/// The way to a scheduler that the module `hoistway_iosched` offers; `None` for others.
+fn of_module_hint(root: &Root, scheduler: &str) -> Option<String> {
+    if !is_of_module(scheduler) && !matches!(scheduler, "noop" | "deadline") {
+        return None;
+    }
+    let is_default = MODULE_ELEVATORS.contains(&scheduler);
+    let parameter = if is_default { String::new() } else { format!(" with elevators={scheduler}") };
+    Some(match ModuleState::read(root) {
+        ModuleState::Absent => format!("the kernel module {MODULE} offers it{parameter}: docs/kernel.md"),
+        _ => format!("the kernel module {MODULE} offers it when it is loaded{parameter}"),
+    })
 }
 
 /// Why a device has no scheduler to choose, and which devices schedule its requests.
@@ -208,21 +227,6 @@ pub fn why_no_choice(root: &Root, device: &BlockDevice) -> String {
         }
         _ => "its driver passes requests on unscheduled".to_owned(),
     }
-}
-
-/// Returns true if a module is installed for the running kernel, or built into it.
-fn is_module_installed(root: &Root, module: &str) -> bool {
-    let release = read_text(&root.path("/proc/sys/kernel/osrelease")).filter(|release| !release.is_empty());
-    let Some(release) = release else { return false };
-    let directory = root.path("/lib/modules").join(release);
-    let lists = ["modules.dep", "modules.builtin"].iter().filter_map(|name| read_text(&directory.join(name)));
-    // A line starts with the path of the module: kernel/block/bfq.ko.xz: ...
-    let names_module = |line: &str| {
-        let path = line.split(':').next().unwrap_or_default();
-        let file = path.rsplit('/').next().unwrap_or_default();
-        file.split(".ko").next() == Some(module)
-    };
-    lists.into_iter().any(|text| text.lines().any(names_module))
 }
 
 /// The file of a setting.

@@ -24,6 +24,7 @@ pub fn run(args: &AdviseArgs, subject: Option<Subject>, out: &mut Out) -> Result
         out.line("This machine has no block device.")?;
     }
     print(&overview.devices, subject.is_some(), out)?;
+    out.paragraph(0, &overview.module)?;
     let has_choice = |device: &&DeviceOverview| device.schedulers.iter().any(|name| name != "none");
     let name = overview.devices.iter().find(has_choice).map_or("DEVICE", |device| &device.name);
     let uses = Use::ALL.map(Use::name).join(", ");

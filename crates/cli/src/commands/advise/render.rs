@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use hoistway_advise::wording::{broken, cell, facts, name, reasons, verdict};
-use hoistway_advise::{Advice, Answer, Case, ChangePlan};
+use hoistway_advise::{Advice, Answer, Case, ChangePlan, scheduler_name};
+use hoistway_machine::{MODULE, MODULE_ELEVATORS};
 
 use super::apply;
 use crate::failure::print_message;
@@ -89,6 +90,17 @@ fn print_choices(advice: &Advice, out: &mut Out) -> Result<()> {
     }
     if advice.judged.iter().any(|judged| !judged.can_be_set) {
         out.paragraph(0, "In brackets: schedulers of other kernels, for comparison; they cannot be set.")?;
+        let offered: Vec<&str> = advice
+            .judged
+            .iter()
+            .filter(|judged| !judged.can_be_set)
+            .map(|judged| scheduler_name(judged.choice.kind))
+            .filter(|name| MODULE_ELEVATORS.contains(name))
+            .collect();
+        if !offered.is_empty() {
+            let text = format!("The kernel module {MODULE} would offer {}: docs/kernel.md.", offered.join(", "));
+            out.paragraph(0, &text)?;
+        }
     }
     Ok(())
 }

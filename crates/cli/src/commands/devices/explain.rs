@@ -1,10 +1,9 @@
 //! Prints everything about one device.
 
 use anyhow::Result;
-use hoistway_core::Kind as Elevator;
 use hoistway_machine::{
-    Attribute, BlockDevice, QUEUE_SETTINGS, Queue, Root, WriteCache, all_below, openers, queue_remarks, queues_instead,
-    udev, why_no_choice,
+    Attribute, BlockDevice, ModuleState, QUEUE_SETTINGS, Queue, Root, WriteCache, all_below, elevator_of_scheduler,
+    openers, queue_remarks, queues_instead, udev, why_no_choice,
 };
 
 use super::summary::{description, schedulers, uses};
@@ -98,6 +97,9 @@ fn print_queue(root: &Root, device: &BlockDevice, queue: &Queue, out: &mut Out) 
     out.heading("Queue")?;
     let no_choice = || format!("none to choose: {}", why_no_choice(root, device));
     print_line(out, "scheduler", &if queue.has_choice() { schedulers(queue) } else { no_choice() })?;
+    if queue.has_choice() {
+        print_line(out, "module", &ModuleState::read(root).sentence(Some(queue)).unwrap_or_default())?;
+    }
     let rotates = queue.rotational.map_or("", |rotates| if rotates { "yes, as the kernel assumes" } else { "no" });
     print_line(out, "rotates", if device.kind.is_memory() { "" } else { rotates })?;
     print_line(out, "zoned", queue.zoned.as_deref().unwrap_or_default())?;
@@ -145,7 +147,7 @@ fn print_attributes_of_scheduler(queue: &Queue, out: &mut Out) -> Result<()> {
     let Some(scheduler) = queue.scheduler.as_deref().filter(|_| !queue.tunables.is_empty()) else { return Ok(()) };
     out.line("")?;
     out.heading(format_args!("Tunables of {scheduler}"))?;
-    if let Some(kind) = Elevator::from_name(scheduler) {
+    if let Some(kind) = elevator_of_scheduler(scheduler) {
         out.paragraph(2, kind.info().idea)?;
         out.line("")?;
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use comfy_table::Table;
-use hoistway_machine::{BlockDevice, Kind, Queue, Root, directly_below};
+use hoistway_machine::{BlockDevice, Kind, ModuleState, Queue, Root, directly_below};
 
 use super::summary::{description, schedulers, uses};
 use crate::output::{self, Out};
@@ -55,6 +55,9 @@ pub fn print(root: &Root, all: &[BlockDevice], with_absent: bool, out: &mut Out)
             &format!("{absent} devices with nothing in them are")
         };
         out.paragraph(0, &format!("{what} left out: --all shows all."))?;
+    }
+    if let Some(sentence) = ModuleState::read(root).sentence(None) {
+        out.paragraph(0, &sentence)?;
     }
     out.paragraph(0, "`hoistway devices NAME` shows everything about one device, with its tunables.")?;
     Ok(())
