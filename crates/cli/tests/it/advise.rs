@@ -39,6 +39,28 @@ fn without_a_workload_every_device_is_listed_with_its_warnings() {
 }
 
 #[test]
+fn elevators_of_the_kernel_module_are_candidates_while_it_is_loaded() {
+    let (fake, root) = machine();
+    let ran = run(&["advise", "--root", &root]);
+    assert!(ran.out.contains("hoistway_iosched, which is not installed, would add"), "{}", ran.out);
+    fake.load_module();
+    let folder = Folder::new();
+    let job = folder.file("mine.fio", JOB);
+    let text = run(&["advise", "sda", "--root", &root, "--job", &job, "--seeds", "2"]);
+    assert_eq!(text.code, Some(0), "{}", text.err);
+    assert!(text.out.contains("cfq (now)"), "{}", text.out);
+    // The prefixed name is the one that is set.
+    fake.file("/sys/block/sda/queue/scheduler", "[none] h-bfq\n");
+    let streams = "[s]\nrw=read\nbs=128k\nsize=1g\nnumjobs=4\ndirect=1\ntime_based\nruntime=2\n";
+    let job = folder.file("streams.fio", streams);
+    let args = ["advise", "sda", "--root", &root, "--job", &job, "--drive", "sata-7200-2006", "--seeds", "2"];
+    let document = run(&[&args[..], &["--json"]].concat()).json();
+    assert_eq!(document["verdict"], "change", "{}", document["because"]);
+    let scheduler = &document["commands"]["assignments"][0];
+    assert_eq!((&scheduler["name"], &scheduler["value"]), (&"scheduler".into(), &"h-bfq".into()), "{document}");
+}
+
+#[test]
 fn a_job_is_answered_as_text_json_and_page_and_reproducibly() {
     let (_fake, root) = machine();
     let folder = Folder::new();

@@ -67,6 +67,30 @@ fn a_machine_without_devices_is_reported() {
 }
 
 #[test]
+fn elevators_of_the_kernel_module_are_described_as_its_own() {
+    let fake = server();
+    assert!(!on(&fake, &[]).out.contains("hoistway_iosched"));
+    fake.install_module();
+    let ran = on(&fake, &[]);
+    assert!(ran.out.contains("hoistway_iosched is installed and not loaded"), "{}", ran.out);
+    fake.load_module();
+    let ran = on(&fake, &["sda"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "none mq-deadline kyber bfq [cfq] h-bfq",
+        "The kernel module hoistway_iosched 0.1.0 is loaded: cfq, h-bfq come from it.",
+        "Tunables of cfq",
+        "slice_idle",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);
+    }
+    // A scheduler of somebody else's is not taken for one of the module.
+    fake.file("/sys/block/sdb/queue/scheduler", "none [adios]\n");
+    assert!(on(&fake, &["sdb"]).out.contains("hoistway_iosched 0.1.0 is loaded.\n"));
+}
+
+#[test]
 fn a_device_is_described_with_the_trade_offs_of_its_tunables() {
     let fake = server();
     let ran = on(&fake, &["sda"]);

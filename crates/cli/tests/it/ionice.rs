@@ -262,6 +262,24 @@ fn a_priority_without_effect_is_explained_with_alternatives() {
 }
 
 #[test]
+fn elevators_of_the_kernel_module_explain_their_use_of_priorities() {
+    let fake = server();
+    fake.load_module();
+    let of = |args: &[&str]| {
+        let ran = explained(&fake, &[args, &["--device", "sda"]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (realtime, lowest, highest) = (of(&["-c1"]), of(&["-n7"]), of(&["-n0"]));
+    assert!(realtime.contains("sda, cfq: ") && !realtime.contains("No effect"), "{realtime}");
+    assert_ne!(lowest, highest);
+    // A device that ignores priorities names those of its schedulers that do not.
+    fake.file("/sys/block/sda/queue/scheduler", "[none] cfq fiops h-bfq\n");
+    let without = of(&["-c1"]);
+    assert!(without.contains("hoistway devices set sda scheduler=cfq"), "{without}");
+}
+
+#[test]
 fn bfq_gives_a_level_its_weight_and_a_mirror_each_disk_s() {
     let fake = server();
     let document = explained(&fake, &["-n0", "--device", "/home", "--json"]).json();

@@ -10,7 +10,7 @@ use crate::kernel_module::{MODULE, MODULE_ELEVATORS, ModuleState};
 use crate::kind::Kind;
 use crate::queue::{Attribute, Queue};
 use crate::root::Root;
-use crate::scheduler_names::is_of_module;
+use crate::scheduler_names::{PREFIX, is_of_module};
 use crate::stacking::hidden_paths;
 
 /// An assignment cannot be carried out. Nothing was written.
@@ -196,16 +196,24 @@ fn check_scheduler(root: &Root, device: &BlockDevice, queue: &Queue, scheduler: 
     Err(PlanError::Scheduler { device: device.name.clone(), scheduler: scheduler.to_owned(), available, hint })
 }
 
-/// The way to a scheduler that the module `hoistway_iosched` offers; `None` for others.
+/// How the module `hoistway_iosched` offers a scheduler; `None` for those that it does not offer.
 fn of_module_hint(root: &Root, scheduler: &str) -> Option<String> {
-    if !is_of_module(scheduler) && !matches!(scheduler, "noop" | "deadline") {
-        return None;
-    }
-    let is_default = MODULE_ELEVATORS.contains(&scheduler);
-    let parameter = if is_default { String::new() } else { format!(" with elevators={scheduler}") };
+    let prefixed = match scheduler {
+        "noop" | "deadline" => format!(" as {PREFIX}{scheduler}"),
+        _ if is_of_module(scheduler) => String::new(),
+        _ => return None,
+    };
+    let name = scheduler.strip_prefix(PREFIX).unwrap_or(scheduler);
+    let parameter = match MODULE_ELEVATORS.contains(&name) {
+        true => String::new(),
+        false => format!(" with the parameter elevators={name}"),
+    };
     Some(match ModuleState::read(root) {
-        ModuleState::Absent => format!("the kernel module {MODULE} offers it{parameter}: docs/kernel.md"),
-        _ => format!("the kernel module {MODULE} offers it when it is loaded{parameter}"),
+        ModuleState::Absent => format!("the kernel module {MODULE} offers it{prefixed}{parameter}: docs/kernel.md"),
+        ModuleState::Installed => format!("`modprobe {MODULE}` offers it{prefixed}{parameter}"),
+        ModuleState::Loaded { .. } => {
+            format!("the module {MODULE} was loaded without it; it offers it{prefixed}{parameter}")
+        }
     })
 }
 

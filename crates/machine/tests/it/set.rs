@@ -74,6 +74,32 @@ fn an_error_names_the_valid_settings_and_values() {
 }
 
 #[test]
+fn a_scheduler_of_the_module_is_refused_with_the_way_to_it() {
+    let machine = |prepare: fn(&Fake)| {
+        let fake = server();
+        prepare(&fake);
+        fake
+    };
+    let (absent, installed) = (machine(|_| ()), machine(Fake::install_module));
+    let loaded = machine(Fake::load_module);
+    for (fake, text, parts) in [
+        (&absent, "scheduler=cfq", &["successor is bfq; the kernel module hoistway_iosched offers it: docs"][..]),
+        (&absent, "scheduler=cfq-v1", &["offers it with the parameter elevators=cfq-v1: docs/kernel.md"]),
+        (&absent, "scheduler=deadline", &["offers it as h-deadline with the parameter elevators=deadline"]),
+        (&installed, "scheduler=fiops", &["`modprobe hoistway_iosched` offers it)"]),
+        (&loaded, "scheduler=h-kyber", &["was loaded without it", "elevators=kyber"]),
+        (&loaded, "slice_idle=-1", &["slice_idle", "0 or more ms"]),
+    ] {
+        let message = plan(fake, "sda", text).expect_err(text).to_string();
+        for part in parts {
+            assert!(message.contains(part), "{text}: `{part}` is missing in: {message}");
+        }
+    }
+    plan(&loaded, "sda", "scheduler=h-bfq").expect("it is listed");
+    plan(&loaded, "sda", "slice_idle=4").expect("a tunable of cfq");
+}
+
+#[test]
 fn text_of_another_form_is_no_assignment() {
     for text in ["scheduler", "=bfq", "a=", "a b=c", "../x=1", "iosched/../x=1", "a=b\nc"] {
         assert!(matches!(Assignment::parse(text), Err(AssignmentError { .. })), "{text:?}");

@@ -135,7 +135,7 @@ fn control(tree: &Path, version: &str) -> Result<()> {
 fn template(name: &str, version: &str, kib: &str, to: &Path, mode: u32) -> Result<()> {
     let from = Path::new("packaging/dkms").join(name);
     let text = fs::read_to_string(repository::root().join(&from)).with_context(|| format!("{}", from.display()))?;
-    write(to, &text.replace("@VERSION@", version).replace("@KIB@", kib), mode)
+    write(to, text.replace("@VERSION@", version).replace("@KIB@", kib), mode)
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {

@@ -115,6 +115,23 @@ impl Fake {
         }
     }
 
+    /// Loads the module `hoistway_iosched` 0.1.0, which adds cfq and h-bfq to `sda`; cfq is active.
+    pub fn load_module(&self) {
+        let queue = "/sys/block/sda/queue";
+        self.read_only_file("/sys/module/hoistway_iosched/version", "0.1.0\n");
+        self.file(&format!("{queue}/scheduler"), "none mq-deadline kyber bfq [cfq] h-bfq\n");
+        fs::remove_dir_all(self.path(&format!("{queue}/iosched"))).expect("tunables of mq-deadline");
+        for (name, value) in [("quantum", "8"), ("slice_idle", "8"), ("slice_sync", "100")] {
+            self.file(&format!("{queue}/iosched/{name}"), format!("{value}\n"));
+        }
+    }
+
+    /// Installs the module `hoistway_iosched` for the running kernel without loading it.
+    pub fn install_module(&self) {
+        self.read_only_file("/proc/sys/kernel/osrelease", "6.12.9\n");
+        self.file("/lib/modules/6.12.9/modules.dep", "updates/dkms/hoistway_iosched.ko.xz:\n");
+    }
+
     /// The tunables of mq-deadline.
     pub fn mq_deadline(&self, folder: &str) {
         for (name, value) in [
