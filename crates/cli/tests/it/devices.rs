@@ -85,7 +85,7 @@ fn elevators_of_the_kernel_module_are_described_as_its_own() {
     ] {
         assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);
     }
-    // A scheduler of somebody else's is not taken for one of the module.
+    // An unknown scheduler is not taken for one of the module.
     fake.file("/sys/block/sdb/queue/scheduler", "none [adios]\n");
     assert!(on(&fake, &["sdb"]).out.contains("hoistway_iosched 0.1.0 is loaded.\n"));
 }
